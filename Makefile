@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. Meson builds; this file names the things people do.
+
+BUILD ?= build
+ASAN := $(BUILD)-asan
+FUZZ := $(BUILD)-fuzz
+RELEASE := $(BUILD)-release
+PREFIX ?= /usr/local
+DESTDIR ?=
+SECS ?= 30
+T ?=
+
+# Debian's own interpreter and pytest, not one that a PATH may put before it.
+PYTEST := /usr/bin/python3 -m pytest -q -p no:cacheprovider
+MESON_TEST := --no-rebuild --print-errorlogs
+SNIPPET := print("hello from a cell:", 6 * 7)
+
+export ASAN_OPTIONS ?= detect_leaks=0:abort_on_error=0:strict_string_checks=1
+export UBSAN_OPTIONS ?= print_stacktrace=1
+
+.PHONY: all build run serve test unit integ hostile hostile-quick asan fuzz bench lint fmt install clean help
+.DEFAULT_GOAL := build
+all: build
+
+help:
+	@echo 'make            build into $(BUILD)/'
+	@echo 'make run        install what is missing, build, run a first snippet in a cell'
+	@echo 'make test       everything that has to pass: units, fuzz corpora, integration, hostile'
+	@echo '                (quick selection), lint, and units + integration under ASan and UBSan'
+	@echo 'make hostile    the whole hostile suite'
+	@echo 'make asan       units and integration on ASan+UBSan binaries ($(ASAN)/)'
+	@echo 'make fuzz       libFuzzer, T=target (default: all) SECS=seconds per target'
+	@echo 'make bench      against plain python3, bubblewrap, crun, runc, podman, docker'
+	@echo 'make lint fmt   static checks; formatting'
+	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+
+$(BUILD)/build.ninja:
+	@command -v meson >/dev/null || { echo "meson is missing: tools/deps.sh build test" >&2; exit 1; }
+	meson setup $(BUILD)
+
+build: $(BUILD)/build.ninja
+	@meson compile -C $(BUILD)
+
+run:
+	@tools/deps.sh build test
+	@$(MAKE) --no-print-directory build
+	@echo "\$$ caisson run '$(SNIPPET)'"
+	@$(BUILD)/caisson run '$(SNIPPET)'
+
+# The daemon (HTTP, MCP) is the next milestone. Until then the command line is the whole product,
+# and this target shows it rather than fail.
+serve: run
+	@echo "There is no daemon yet: HTTP and MCP are the next milestone. Today: $(BUILD)/caisson run CODE"
+
+test:
+	@tools/deps.sh build test lint
+	@tools/steps.sh build unit integ hostile-quick lint asan
+
+unit: build
+	@meson test -C $(BUILD) $(MESON_TEST)
+
+integ: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/integ
+
+hostile: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile
+
+hostile-quick: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick tests/hostile
+
+$(ASAN)/build.ninja:
+	meson setup -Db_sanitize=address,undefined $(ASAN)
+
+asan: $(ASAN)/build.ninja
+	@meson compile -C $(ASAN)
+	@meson test -C $(ASAN) $(MESON_TEST)
+	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/integ
+
+$(FUZZ)/build.ninja:
+	CC=clang meson setup -Dfuzz=true -Db_sanitize=address,undefined $(FUZZ)
+
+fuzz:
+	@tools/deps.sh build test fuzz
+	@$(MAKE) --no-print-directory $(FUZZ)/build.ninja
+	@meson compile -C $(FUZZ)
+	@tools/fuzz.sh $(FUZZ) $(SECS) $(T)
+
+bench:
+	@tools/deps.sh build
+	@$(MAKE) --no-print-directory build
+	@tools/deps.sh bench || echo "bench: going on with the peers that are here"
+	@/usr/bin/python3 tests/bench/bench.py --build $(BUILD) $(BENCH)
+
+lint: build
+	@tools/lint.sh $(BUILD)
+
+fmt:
+	@find src tools tests -name '*.[ch]' -print0 | xargs -0 clang-format -i
+
+# A build of its own, because the prefix is compiled in.
+install:
+	@test -f $(RELEASE)/build.ninja || meson setup -Dtests=false --prefix $(PREFIX) $(RELEASE)
+	@meson configure -Dprefix=$(PREFIX) $(RELEASE)
+	@meson compile -C $(RELEASE)
+	@DESTDIR=$(DESTDIR) meson install --no-rebuild -C $(RELEASE)
+
+clean:
+	rm -rf $(BUILD) $(ASAN) $(FUZZ) $(RELEASE)

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fd.c - Descriptor helpers. See fd.h for the contracts. */
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int fd_close(int fd)
+{
+	if (fd >= 0) {
+		int saved = errno;
+
+		(void)close(fd);
+		errno = saved;
+	}
+	return -1;
+}
+
+void fd_closep(int *fd)
+{
+	*fd = fd_close(*fd);
+}
+
+ssize_t fd_read_file(int dirfd, const char *path, char *buf, size_t size)
+{
+	_fd_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+
+	size_t len = 0;
+
+	while (len < size) {
+		ssize_t n = read(fd, buf + len, size - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0) {
+			buf[len] = '\0';
+			return (ssize_t)len;
+		}
+		len += (size_t)n;
+	}
+	return -E2BIG;
+}
+
+int fd_write_file(int dirfd, const char *path, const char *s)
+{
+	_fd_ int fd = openat(dirfd, path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+
+	size_t len = strlen(s);
+	ssize_t n;
+
+	do
+		n = write(fd, s, len);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -EIO;
+}
+
+int fd_write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len > 0) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int fd_memfd(const char *name, const void *data, size_t len)
+{
+	_fd_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+
+	int r = fd_write_all(fd, data, len);
+
+	if (r < 0)
+		return r;
+	if (lseek(fd, 0, SEEK_SET) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+int fd_send(int sock, const void *data, size_t len, const int *fds, size_t n_fds)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int) * FD_PASS_MAX)];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)data, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	/* An empty message could not be told from the end of file. */
+	if (len == 0 || n_fds > FD_PASS_MAX)
+		return -EINVAL;
+	if (n_fds > 0) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
+	}
+
+	ssize_t n;
+
+	do
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -EIO;
+}
+
+/* Collect the descriptors of one received message; everything beyond the room given is closed. */
+static int take_fds(struct msghdr *msg, int *fds, size_t room, size_t *ret_n)
+{
+	size_t n = 0;
+	int r = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t k = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		for (size_t i = 0; i < k; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (n < room) {
+				fds[n++] = fd;
+			} else {
+				fd_close(fd);
+				r = -EMSGSIZE;
+			}
+		}
+	}
+	*ret_n = n;
+	return r;
+}
+
+ssize_t fd_recv(int sock, void *data, size_t size, int *fds, size_t *n_fds)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int) * FD_PASS_MAX)];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { .iov_base = data, .iov_len = size };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	size_t room = n_fds ? *n_fds : 0, got = 0;
+	ssize_t n;
+
+	if (n_fds)
+		*n_fds = 0;
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+
+	int r = take_fds(&msg, fds, room, &got);
+
+	/* A hostile peer can attach descriptors to an empty message, which callers take for the end. */
+	if (r < 0 || (n == 0 && got > 0) || msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		for (size_t i = 0; i < got; i++)
+			fd_close(fds[i]);
+		return -EMSGSIZE;
+	}
+	if (n_fds)
+		*n_fds = got;
+	return n;
+}

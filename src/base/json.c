@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * json.c - The JSON writer.
+ *
+ * Theory of operation: the writer holds one byte of state per open container, and level[0] is the
+ * document itself. Before each value, value_begin() checks that a value may stand here and writes
+ * the comma; json_key() does the same for keys. After the first misuse nothing more is written, so
+ * that a broken document is short and cannot be taken for a whole one: json_finish() fails.
+ *
+ * Strings are copied in runs: only quotes, backslashes, control characters and invalid bytes leave
+ * the run. DEL and U+2028 are legal in JSON strings and stay as they are.
+ */
+#include "base/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+
+enum {
+	LEVEL_OBJECT = 1 << 0,
+	LEVEL_ARRAY = 1 << 1,
+	LEVEL_FILLED = 1 << 2, /* holds a member: the next one needs a comma */
+	LEVEL_KEYED = 1 << 3,  /* an object's key was written, its value is due */
+};
+
+static int misuse(struct json *j, int code)
+{
+	if (!j->err)
+		j->err = code;
+	return j->err;
+}
+
+void json_init(struct json *j, struct buf *out)
+{
+	*j = (struct json){ .out = out };
+}
+
+int json_finish(struct json *j)
+{
+	if (!j->err && (j->depth > 0 || !(j->level[0] & LEVEL_FILLED)))
+		(void)misuse(j, -EPROTO);
+	return j->err ? j->err : j->out->err;
+}
+
+/* Make the place for one value. Return: 0 when it may be written. */
+static int value_begin(struct json *j)
+{
+	uint8_t *level = &j->level[j->depth];
+
+	if (j->err)
+		return j->err;
+	if (*level & LEVEL_OBJECT) {
+		if (!(*level & LEVEL_KEYED))
+			return misuse(j, -EPROTO);
+	} else if (*level & LEVEL_FILLED) {
+		if (!(*level & LEVEL_ARRAY))
+			return misuse(j, -EPROTO);
+		(void)buf_append(j->out, ",", 1);
+	}
+	*level = (uint8_t)((*level | LEVEL_FILLED) & ~LEVEL_KEYED);
+	return 0;
+}
+
+static void container_begin(struct json *j, uint8_t kind, const char *open)
+{
+	/* Checked first, so that a refused container leaves no comma behind. */
+	if (j->depth == JSON_DEPTH_MAX) {
+		(void)misuse(j, -ELOOP);
+		return;
+	}
+	if (value_begin(j) < 0)
+		return;
+	(void)buf_append(j->out, open, 1);
+	j->level[++j->depth] = kind;
+}
+
+static void container_end(struct json *j, uint8_t kind, const char *close)
+{
+	uint8_t level = j->level[j->depth];
+
+	if (j->err)
+		return;
+	if (!(level & kind) || level & LEVEL_KEYED) {
+		(void)misuse(j, -EPROTO);
+		return;
+	}
+	(void)buf_append(j->out, close, 1);
+	j->depth--;
+}
+
+void json_object_begin(struct json *j)
+{
+	container_begin(j, LEVEL_OBJECT, "{");
+}
+
+void json_object_end(struct json *j)
+{
+	container_end(j, LEVEL_OBJECT, "}");
+}
+
+void json_array_begin(struct json *j)
+{
+	container_begin(j, LEVEL_ARRAY, "[");
+}
+
+void json_array_end(struct json *j)
+{
+	container_end(j, LEVEL_ARRAY, "]");
+}
+
+static void escape(struct buf *out, unsigned char c)
+{
+	static const char hex[] = "0123456789abcdef";
+	static const char plain[] = "\"\\\b\f\n\r\t";
+	static const char letter[] = "\"\\bfnrt";
+	char text[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
+	const char *at = memchr(plain, c, sizeof(plain) - 1);
+
+	if (at) {
+		text[1] = letter[at - plain];
+		(void)buf_append(out, text, 2);
+	} else {
+		(void)buf_append(out, text, sizeof(text));
+	}
+}
+
+/* The length of what can be copied as it is: valid characters that need no escape. */
+static size_t plain_run(const char *s, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len) {
+		unsigned char c = (unsigned char)s[i];
+
+		if (c < 0x20 || c == '"' || c == '\\')
+			break;
+		if (c < 0x80) {
+			i++;
+			continue;
+		}
+
+		size_t n = utf8_next(s + i, len - i);
+
+		if (n == 0)
+			break;
+		i += n;
+	}
+	return i;
+}
+
+static bool write_quoted(struct buf *out, const char *s, size_t len)
+{
+	bool replaced = false;
+
+	(void)buf_append(out, "\"", 1);
+	for (size_t i = 0; i < len;) {
+		size_t n = plain_run(s + i, len - i);
+
+		(void)buf_append(out, s + i, n);
+		i += n;
+		if (i == len)
+			break;
+		if ((unsigned char)s[i] < 0x80) {
+			escape(out, (unsigned char)s[i]);
+		} else {
+			(void)buf_append(out, "\xef\xbf\xbd", 3); /* U+FFFD */
+			replaced = true;
+		}
+		i++;
+	}
+	(void)buf_append(out, "\"", 1);
+	return replaced;
+}
+
+void json_key(struct json *j, const char *key)
+{
+	uint8_t *level = &j->level[j->depth];
+
+	if (j->err)
+		return;
+	if (!(*level & LEVEL_OBJECT) || *level & LEVEL_KEYED) {
+		(void)misuse(j, -EPROTO);
+		return;
+	}
+	if (*level & LEVEL_FILLED)
+		(void)buf_append(j->out, ",", 1);
+	*level |= LEVEL_KEYED;
+	(void)write_quoted(j->out, key, strlen(key));
+	(void)buf_append(j->out, ":", 1);
+}
+
+bool json_string(struct json *j, const char *s, size_t len)
+{
+	if (value_begin(j) < 0)
+		return false;
+	return write_quoted(j->out, s, len);
+}
+
+bool json_str(struct json *j, const char *s)
+{
+	if (s)
+		return json_string(j, s, strlen(s));
+	json_null(j);
+	return false;
+}
+
+void json_base64(struct json *j, const void *data, size_t len)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *p = data;
+
+	if (value_begin(j) < 0)
+		return;
+	(void)buf_append(j->out, "\"", 1);
+
+	/* No overflow: an object has at most SIZE_MAX / 2 bytes. */
+	size_t n = len / 3 * 4 + (len % 3 ? 4 : 0);
+	char *to = buf_reserve(j->out, n);
+
+	for (size_t i = 0; to && i < len; i += 3) {
+		size_t left = len - i;
+		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
+			     (left > 2 ? (uint32_t)p[i + 2] : 0);
+
+		*to++ = digits[v >> 18];
+		*to++ = digits[v >> 12 & 63];
+		*to++ = left > 1 ? digits[v >> 6 & 63] : '=';
+		*to++ = left > 2 ? digits[v & 63] : '=';
+	}
+	buf_commit(j->out, n);
+	(void)buf_append(j->out, "\"", 1);
+}
+
+void json_int(struct json *j, int64_t v)
+{
+	if (value_begin(j) == 0)
+		(void)buf_printf(j->out, "%" PRId64, v);
+}
+
+void json_uint(struct json *j, uint64_t v)
+{
+	if (value_begin(j) == 0)
+		(void)buf_printf(j->out, "%" PRIu64, v);
+}
+
+void json_bool(struct json *j, bool v)
+{
+	if (value_begin(j) == 0)
+		(void)buf_puts(j->out, v ? "true" : "false");
+}
+
+void json_null(struct json *j)
+{
+	if (value_begin(j) == 0)
+		(void)buf_puts(j->out, "null");
+}
+
+void json_double(struct json *j, double v, unsigned int digits)
+{
+	/* The largest double has 309 digits before the point. */
+	char text[352];
+	bool pointed = false;
+
+	if (!isfinite(v)) {
+		json_null(j);
+		return;
+	}
+	if (value_begin(j) < 0)
+		return;
+	(void)snprintf(text, sizeof(text), "%.*f", digits > 9 ? 9 : (int)digits, v);
+
+	/* The point follows the locale, and may be several bytes; JSON's does not. */
+	for (const char *s = text; *s; s++) {
+		if ((*s >= '0' && *s <= '9') || *s == '-') {
+			(void)buf_append(j->out, s, 1);
+		} else if (!pointed) {
+			(void)buf_append(j->out, ".", 1);
+			pointed = true;
+		}
+	}
+}
+
+void json_member_str(struct json *j, const char *key, const char *s)
+{
+	json_key(j, key);
+	(void)json_str(j, s);
+}
+
+void json_member_int(struct json *j, const char *key, int64_t v)
+{
+	json_key(j, key);
+	json_int(j, v);
+}
+
+void json_member_uint(struct json *j, const char *key, uint64_t v)
+{
+	json_key(j, key);
+	json_uint(j, v);
+}
+
+void json_member_bool(struct json *j, const char *key, bool v)
+{
+	json_key(j, key);
+	json_bool(j, v);
+}
+
+void json_member_null(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_null(j);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* caps.c - All five capability sets through capset(2) and prctl(2). */
+#include "cell/caps.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int caps_bound(uint64_t mask)
+{
+	for (int cap = 0; cap < 64; cap++) {
+		if (mask & 1ull << cap)
+			continue;
+		int have = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+
+		if (have < 0)
+			return 0; /* past the last capability this kernel knows */
+		if (have == 1 && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int caps_keep(uint64_t mask, int ambient)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { { 0 } };
+	int r = caps_bound(mask);
+
+	if (r < 0)
+		return r;
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return -errno;
+	for (int i = 0; i < 2; i++) {
+		data[i].permitted = data[i].effective = (uint32_t)(mask >> (32 * i));
+		data[i].inheritable = ambient ? data[i].permitted : 0;
+	}
+	if (syscall(SYS_capset, &header, data) < 0)
+		return -errno;
+	for (int cap = 0; ambient && cap < 64; cap++)
+		if (mask & 1ull << cap &&
+		    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+			return -errno;
+	return 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cgroup.c - Plan, make, use and remove one cell's cgroups.
+ *
+ * Theory of operation: a cell has one directory per hierarchy. Its base on v2 is made by the first
+ * cell that needs it and removed by the last, so two callers may meet: whoever finds it gone
+ * (ENOENT) makes it again and retries, a bounded number of times.
+ *
+ * Safety (this runs with privileges): a prefix comes from the machine's own mount table and our own
+ * position in it (cgroup_site.c), a name is [a-z0-9-]{1,63}, file names are constants, values are
+ * numbers. No path and no text of a guest gets here, and a guest cannot shape what is below a path:
+ * cgroup filesystems have no symbolic links, and a cell gets no cgroup mount. Processes are killed
+ * through pidfds whose membership was confirmed after they were opened, so a recycled pid is never
+ * hit. Removal by path, for crash recovery, takes only paths of the form made here, and only on a
+ * cgroup filesystem: a stale or wrong record can remove nothing else, and a record of a directory that is
+ * gone is success.
+ */
+#include "cell/cgroup.h"
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/cgroup_ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Enough for any number of cells that are made and removed beside us at the same time. */
+#define RETRIES 64
+#define PIDS_LIMIT_MAX 4194304 /* PID_MAX_LIMIT: the kernel refuses more */
+#define CPU_MILLI_MAX 10000000
+#define CPU_WEIGHT_MAX 10000
+#define PERIOD_US 100000u
+#define PERIOD_LONG_US 1000000u /* the longest: a quota must be at least 1000 us of its period */
+
+static const struct cgroup_ops *ops_of(const struct cgroup *c)
+{
+	return c->kind == CGROUP_V2 ? &cgroup_ops_v2 : &cgroup_ops_v1;
+}
+
+const char *cgroup_kind_str(enum cgroup_kind kind)
+{
+	static const char *const str[] = {
+		[CGROUP_NONE] = "none",
+		[CGROUP_V2] = "v2",
+		[CGROUP_V1] = "v1",
+		[CGROUP_HYBRID] = "hybrid",
+	};
+	_Static_assert(ARRAY_SIZE(str) == CGROUP_KINDS_, "str[] vs enum cgroup_kind");
+
+	return kind < CGROUP_KINDS_ ? str[kind] : "?";
+}
+
+int cgroup_dir(const struct cgroup *c, enum cgroup_role role)
+{
+	return c->dir_of[role] < 0 ? -1 : c->dirfd[c->dir_of[role]];
+}
+
+int cgroup_get_u64(int dirfd, const char *file, uint64_t *ret)
+{
+	char buf[64];
+	ssize_t n = fd_read_file(dirfd, file, buf, sizeof(buf));
+
+	if (n < 0)
+		return (int)n;
+	return cgroup_text_u64((struct cgroup_text){ buf, (size_t)n }, ret) ? 0 : -EPROTO;
+}
+
+int cgroup_get_keys(int dirfd, const char *file, const struct cgroup_key *keys, size_t n)
+{
+	char buf[8192]; /* memory.stat is the largest, about 3 KiB */
+	ssize_t len = fd_read_file(dirfd, file, buf, sizeof(buf));
+
+	if (len < 0)
+		return (int)len;
+	for (size_t i = 0; i < n; i++)
+		(void)cgroup_text_key((struct cgroup_text){ buf, (size_t)len }, keys[i].key,
+				      keys[i].ret);
+	return 0;
+}
+
+int cgroup_put(int dirfd, const char *file, const char *fmt, ...)
+{
+	char buf[64];
+	va_list ap;
+
+	va_start(ap, fmt);
+	int n = vsnprintf(buf, sizeof(buf), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(buf))
+		return -EOVERFLOW;
+	return fd_write_file(dirfd, file, buf);
+}
+
+void cgroup_quota(uint32_t cpu_milli, uint64_t *ret_quota_us, uint64_t *ret_period_us)
+{
+	*ret_period_us = cpu_milli >= 10 ? PERIOD_US : PERIOD_LONG_US;
+	*ret_quota_us = cpu_milli * (*ret_period_us / 1000);
+}
+
+uint32_t cgroup_quota_milli(uint64_t quota_us, uint64_t period_us)
+{
+	uint64_t v;
+
+	if (period_us == 0 || __builtin_mul_overflow(quota_us, 1000u, &v))
+		return 0;
+	v = (v + period_us / 2) / period_us;
+	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+}
+
+int cgroup_plan(const struct cgroup_site *s, const char *name, struct cgroup *ret, struct err *e)
+{
+	if (!cgroup_name_valid(name))
+		return err_say(e, -EINVAL, "a cgroup name is 1 to %d of a-z, 0-9 and '-'",
+			       CGROUP_NAME_MAX - 1);
+	if (s->kind <= CGROUP_NONE || s->kind >= CGROUP_KINDS_ || s->n_dirs > CGROUP_DIRS_MAX)
+		return err_say(e, -EINVAL, "no place for cgroups was found");
+
+	(void)memset(ret, 0, sizeof(*ret));
+	ret->kind = s->kind;
+	ret->oom_fd = -1;
+	for (size_t i = 0; i < CGROUP_DIRS_MAX; i++)
+		ret->dirfd[i] = -1;
+	(void)memcpy(ret->dir_of, s->dir_of, sizeof(ret->dir_of));
+	for (size_t i = 0; i < s->n_dirs; i++)
+		if (!cgroup_join(ret->path[i], s->prefix[i], name))
+			return err_say(e, -ENAMETOOLONG, "cgroup path '%.200s...' is too long",
+				       s->prefix[i]);
+	ret->n_dirs = s->n_dirs;
+	return 0;
+}
+
+static int check_limits(const struct cgroup_limits *in, struct cgroup_limits *ret, struct err *e)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	*ret = *in;
+	ret->memory_bytes -= ret->memory_bytes % page;
+	if ((in->memory_bytes != 0 && ret->memory_bytes == 0) || in->memory_bytes > INT64_MAX - page)
+		return err_say(e, -ERANGE, "memory limit of %llu bytes is out of range",
+			       (unsigned long long)in->memory_bytes);
+	if (in->pids > PIDS_LIMIT_MAX)
+		return err_say(e, -ERANGE, "pids limit %llu is above %d",
+			       (unsigned long long)in->pids, PIDS_LIMIT_MAX);
+	if (in->cpu_milli > CPU_MILLI_MAX || in->cpu_weight > CPU_WEIGHT_MAX)
+		return err_say(e, -ERANGE, "cpu limit %u/1000 or weight %u is out of range",
+			       in->cpu_milli, in->cpu_weight);
+	return 0;
+}
+
+bool cgroup_parent(const char *path, char *ret)
+{
+	const char *last = strrchr(path, '/');
+	size_t n = last ? (size_t)(last - path) : 0;
+
+	(void)memcpy(ret, path, n);
+	ret[n] = '\0';
+	last = strrchr(ret, '/');
+	return last && strcmp(last + 1, CGROUP_BASE) == 0;
+}
+
+static int make_dir(struct cgroup *c, size_t i, struct err *e)
+{
+	char base[CGROUP_PATH_MAX];
+
+	(void)cgroup_parent(c->path[i], base);
+	for (int tries = 0; mkdir(c->path[i], 0755) < 0; tries++) {
+		if ((errno != ENOENT && errno != ENODEV) || !ops_of(c)->base)
+			return err_set(e, -errno, "mkdir cgroup %s", c->path[i]);
+		if (tries == RETRIES)
+			return err_set(e, -errno, "mkdir cgroup %s again and again", c->path[i]);
+
+		int r = ops_of(c)->base(base, e);
+
+		/* Someone removed it just after we made it: that is the retry's case. */
+		if (r < 0 && r != -ENOENT && r != -ENODEV)
+			return r;
+	}
+	c->dirfd[i] = open(c->path[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (c->dirfd[i] < 0) {
+		int r = err_set(e, -errno, "open cgroup %s", c->path[i]);
+
+		(void)rmdir(c->path[i]);
+		return r;
+	}
+	return 0;
+}
+
+int cgroup_create(struct cgroup *c, const struct cgroup_limits *limits, struct err *e)
+{
+	struct cgroup_limits want;
+	char base[CGROUP_PATH_MAX];
+	size_t made = 0;
+	int r = check_limits(limits, &want, e);
+
+	if (r < 0)
+		return r;
+	while (made < c->n_dirs && r == 0) {
+		r = make_dir(c, made, e);
+		if (r == 0)
+			made++;
+	}
+	if (r == 0)
+		r = ops_of(c)->limit(c, NULL, &want, e);
+	if (r == 0)
+		r = ops_of(c)->watch(c, e);
+	if (r == 0) {
+		c->limits = want;
+		return 0;
+	}
+
+	/* Nobody can be in them yet. Where it failed there may be a new base, and no directory. */
+	cgroup_close(c);
+	for (size_t i = 0; i < c->n_dirs && i <= made; i++) {
+		if (i < made)
+			(void)rmdir(c->path[i]);
+		if (cgroup_parent(c->path[i], base))
+			(void)rmdir(base);
+	}
+	return r;
+}
+
+int cgroup_clone_fd(const struct cgroup *c)
+{
+	return cgroup_dir(c, CGROUP_UNIFIED);
+}
+
+int cgroup_attach(const struct cgroup *c, pid_t pid, bool cloned_into, struct err *e)
+{
+	for (size_t i = 0; i < c->n_dirs; i++) {
+		if (cloned_into && (int8_t)i == c->dir_of[CGROUP_UNIFIED])
+			continue;
+
+		int r = cgroup_put(c->dirfd[i], "cgroup.procs", "%d", (int)pid);
+
+		if (r < 0)
+			return err_set(e, r, "move process %d into cgroup %s", (int)pid, c->path[i]);
+	}
+	return 0;
+}
+
+int cgroup_set(struct cgroup *c, const struct cgroup_limits *limits, struct err *e)
+{
+	struct cgroup_limits want;
+	int r = check_limits(limits, &want, e);
+
+	if (r == 0)
+		r = ops_of(c)->limit(c, &c->limits, &want, e);
+	if (r == 0)
+		c->limits = want;
+	return r;
+}
+
+int cgroup_limits_read(const struct cgroup *c, struct cgroup_limits *ret, struct err *e)
+{
+	(void)memset(ret, 0, sizeof(*ret));
+	return ops_of(c)->limits_read(c, ret, e);
+}
+
+int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *e)
+{
+	(void)memset(ret, 0, sizeof(*ret));
+	return ops_of(c)->usage(c, ret, e);
+}
+
+int cgroup_oom_kills(const struct cgroup *c, uint64_t *ret_kills, struct err *e)
+{
+	return ops_of(c)->oom_kills(c, ret_kills, e);
+}
+
+void cgroup_close(struct cgroup *c)
+{
+	c->oom_fd = fd_close(c->oom_fd);
+	for (size_t i = 0; i < CGROUP_DIRS_MAX; i++)
+		c->dirfd[i] = fd_close(c->dirfd[i]);
+}

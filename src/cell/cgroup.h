@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cgroup.h - The cell's resource limits, on cgroup v2, v1, and hybrid machines.
+ *
+ * A *site* is where this machine lets us make cgroups: found once, nothing created. A *cgroup* is
+ * one cell's set of directories, one per hierarchy that carries a controller we need:
+ * <place>/caisson/<name> on v2, <place>/caisson-<name> in each v1 hierarchy. Every directory can be
+ * removed knowing only its path, which the journal keeps: removal needs no live handle and may be
+ * repeated.
+ *
+ * The order of calls: cgroup_site_find(), cgroup_site_prepare(), and then for each cell
+ * cgroup_plan(), (journal the paths), cgroup_create(), clone into cgroup_clone_fd(),
+ * cgroup_attach(), ..., cgroup_usage(), cgroup_remove().
+ */
+#ifndef CAISSON_CELL_CGROUP_H
+#define CAISSON_CELL_CGROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct err;
+
+#define CGROUP_DIRS_MAX 6
+#define CGROUP_PATH_MAX 384
+#define CGROUP_NAME_MAX 64 /* with the NUL: a name is [a-z0-9-]{1,63} */
+
+enum cgroup_kind {
+	CGROUP_NONE,   /* nothing usable: err says which controller is missing and the fix */
+	CGROUP_V2,     /* all controllers on the unified tree */
+	CGROUP_V1,     /* all controllers on v1 hierarchies, no usable v2 tree */
+	CGROUP_HYBRID, /* controllers on v1, bare v2 tree beside them (cgroup.kill, clone-into) */
+	CGROUP_KINDS_,
+};
+
+enum cgroup_role {
+	CGROUP_MEMORY,
+	CGROUP_PIDS,
+	CGROUP_CPU,
+	CGROUP_CPUACCT, /* v1 only, and only where no v2 tree counts processor time for us */
+	CGROUP_UNIFIED,
+	CGROUP_ROLES_,
+};
+
+struct cgroup_site {
+	enum cgroup_kind kind;
+	size_t n_dirs;
+	/* What stands before a cell's name, distinct: co-mounted controllers share one. */
+	char prefix[CGROUP_DIRS_MAX][CGROUP_PATH_MAX];
+	int8_t dir_of[CGROUP_ROLES_]; /* role -> index in prefix[], -1 when absent */
+	/* v2: the cgroup that cgroup_site_prepare() has to empty first, "" when there is none. */
+	char vacate[CGROUP_PATH_MAX];
+};
+
+struct cgroup_limits {
+	uint64_t memory_bytes; /* 0 = no limit; rounded down to pages; swap is never given on top */
+	uint64_t pids;         /* 0 = no limit */
+	uint32_t cpu_milli;    /* quota, 1000 = one cpu; 0 = no quota */
+	uint32_t cpu_weight;   /* v2 scale 1..10000, 0 = leave the default (100) */
+};
+
+struct cgroup {
+	enum cgroup_kind kind;
+	size_t n_dirs;
+	char path[CGROUP_DIRS_MAX][CGROUP_PATH_MAX]; /* absolute, what the journal records */
+	int dirfd[CGROUP_DIRS_MAX];
+	int8_t dir_of[CGROUP_ROLES_];
+	/* Becomes readable (v1 eventfd: POLLIN) or POLLPRI (v2 memory.events); -1 none. Poll for both;
+	 * it may wake without an out-of-memory kill, so ask cgroup_oom_kills(). */
+	int oom_fd;
+	struct cgroup_limits limits; /* as the kernel took them */
+};
+
+struct cgroup_usage {
+	uint64_t cpu_ns;
+	uint64_t memory_bytes, memory_peak; /* peak 0 when the kernel does not keep it (v2 < 5.19) */
+	uint64_t memory_files;    /* shmem/tmpfs part of memory: the writable layer lives there */
+	uint64_t pids, pids_peak; /* peak 0 when the kernel does not count it (v2 < 6.1, v1 < 6.11) */
+	uint64_t oom_kills;       /* processes killed by the out-of-memory killer in this cgroup */
+	uint64_t pids_denied;     /* forks refused by the pids limit */
+	uint64_t throttled_ns;    /* time spent throttled by the cpu quota */
+};
+
+/* cgroup_kind_str() - "none", "v2", "v1", "hybrid". */
+const char *cgroup_kind_str(enum cgroup_kind kind);
+
+/* cgroup_name_valid() - Whether @name is [a-z0-9-]{1,63}. */
+bool cgroup_name_valid(const char *name);
+
+/*
+ * cgroup_site_find() - Look where cells may live.
+ *
+ * Cells are placed at or below our own position, so that every outer limit on us also binds them:
+ * on v1 directly below our own cgroup in each hierarchy. On v2, where a cgroup with processes may
+ * not hand out controllers, the first of these in which we may create directories and in which
+ * memory, pids and cpu are available:
+ *   1. our own cgroup, if it is the real root;
+ *   2. our own cgroup, if it was delegated to us: then ret->vacate names it, and
+ *      cgroup_site_prepare() has to move its processes into a leaf before the first create;
+ *   3. the nearest ancestor;
+ *   4. the topmost cgroup we can see (a container with a writable cgroup tree), vacated as in 2.
+ * Nothing is created and nothing is written. Return 0, or negative errno with kind CGROUP_NONE and
+ * a message that names the missing thing and the fix.
+ */
+int cgroup_site_find(struct cgroup_site *ret, struct err *e);
+
+/*
+ * cgroup_site_prepare() - Make a found site ready for cgroup_create(). Called once, by the warden.
+ *
+ * Does nothing unless s->vacate is set. Then it moves every process of that cgroup, ourselves
+ * among them, into the leaf <vacate>/caisson.self and hands memory, pids and cpu out to the
+ * children. The leaf stays (we live in it), later runs that start there find it and need no
+ * preparation. On success s->vacate is cleared. On failure nothing has lost a limit: processes are
+ * in the cgroup or in its leaf.
+ */
+int cgroup_site_prepare(struct cgroup_site *s, struct err *e);
+
+/* cgroup_plan() - Which directories cgroup_create() would make for @name; touches nothing.
+ * Fills path, n_dirs, kind, dir_of; dirfds and oom_fd are set to -1. */
+int cgroup_plan(const struct cgroup_site *s, const char *name, struct cgroup *ret, struct err *e);
+
+/*
+ * cgroup_create() - Make the planned directories and set limits; a limit that does not take is an
+ * error. Memory is rounded down to whole pages here, so no value is left for the kernel to round
+ * and c->limits is what it holds (cgroup_limits_read() proves it). memory.oom.group where there is
+ * one. A directory that exists already is an error: it is never adopted.
+ * On failure removes what it made; the plan stays valid.
+ */
+int cgroup_create(struct cgroup *c, const struct cgroup_limits *limits, struct err *e);
+
+/* cgroup_clone_fd() - Descriptor for CLONE_INTO_CGROUP, or -1 without a unified tree. Borrowed. */
+int cgroup_clone_fd(const struct cgroup *c);
+
+/* cgroup_attach() - Move @pid into every directory that a clone into cgroup_clone_fd() does not
+ * cover. @pid: our own child, not yet reaped. @cloned_into: made with CLONE_INTO_CGROUP. */
+int cgroup_attach(const struct cgroup *c, pid_t pid, bool cloned_into, struct err *e);
+
+/* cgroup_set() - Change limits of a live cgroup. -EBUSY: memory cannot be shrunk that far (v1). */
+int cgroup_set(struct cgroup *c, const struct cgroup_limits *limits, struct err *e);
+
+/* cgroup_limits_read() - The limits as the kernel holds them now (for receipts); 0 = none. */
+int cgroup_limits_read(const struct cgroup *c, struct cgroup_limits *ret, struct err *e);
+
+int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *e);
+
+/* cgroup_oom_kills() - Consume a wake-up of oom_fd (re-arms it) and count the kills so far. */
+int cgroup_oom_kills(const struct cgroup *c, uint64_t *ret_kills, struct err *e);
+
+/*
+ * cgroup_kill() - SIGKILL everything in it: cgroup.kill, or, where there is none, no more forks and
+ * a kill loop over cgroup.procs until all are dead. Idempotent; a removed cgroup is success.
+ */
+int cgroup_kill(const struct cgroup *c, struct err *e);
+
+/* cgroup_close() - Close descriptors, remove nothing. */
+void cgroup_close(struct cgroup *c);
+
+/*
+ * cgroup_remove_path() - Kill whatever is left in one cgroup directory and rmdir it, with retries
+ * until @deadline_ms from now. Needs only the path (crash recovery). Missing directory = success.
+ * Refuses a path that is not one that cgroup_plan() makes (".../caisson/<name>",
+ * ".../caisson-<name>") and on a cgroup filesystem (statfs magic checked). Tries to rmdir the
+ * "caisson" parent too (not empty is fine).
+ */
+int cgroup_remove_path(const char *path, unsigned int deadline_ms, struct err *e);
+
+/*
+ * cgroup_remove() - cgroup_kill(), then remove every directory, and a "caisson" parent when it is
+ * empty; closes the descriptors. @deadline_ms bounds the whole. On failure what is left can be
+ * removed later by its path. Works on a plan that was never created.
+ */
+int cgroup_remove(struct cgroup *c, unsigned int deadline_ms, struct err *e);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.h - Everything a cell will be, computed before anything is cloned.
+ *
+ * Between clone and exec only system calls run (stage.h): no allocation, no formatting, no lookups
+ * that could be done earlier. So whatever needs thought happens here, in the warden, and the result
+ * is a flat struct that the child only reads.
+ */
+#ifndef CAISSON_CELL_PLAN_H
+#define CAISSON_CELL_PLAN_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cell/idmap.h"
+#include "wire/init.h"
+#include "wire/warden.h"
+
+struct err;
+
+#define PLAN_TOP_MAX 8
+
+/* One of /bin /sbin /lib ...: a link to recreate, or on unmerged systems a directory to bind. */
+struct plan_top {
+	const char *name;
+	char link[64]; /* empty: a real directory, bound read-only */
+};
+
+struct plan_mount {
+	int fd;    /* privileged: a detached, prepared mount. Otherwise: the client's descriptor */
+	dev_t dev; /* unprivileged: what must be found again at src */
+	ino_t ino;
+	bool is_dir;
+	bool rw;
+	char src[PATH_MAX]; /* unprivileged: where the client's descriptor points */
+	const char *dst;    /* without the leading slash */
+};
+
+struct plan {
+	const struct cell_spec *spec;
+	struct idmap ids;
+	struct init_config config; /* what init will be told */
+	char init_path[PATH_MAX];
+	char layer_size[32], layer_inodes[32];
+	size_t n_top;
+	struct plan_top top[PLAN_TOP_MAX];
+	struct plan_mount image; /* fd -1 for the host image */
+	size_t n_mounts;
+	struct plan_mount mounts[CELL_MOUNTS_MAX];
+	int channel_fd; /* init's end */
+	int sync_fd;    /* the child's end; see launch.c */
+};
+
+/*
+ * plan_make() - Compute the plan of one cell.
+ * @spec: checked by spec_check(); must outlive the plan
+ * @fds:  the client's descriptors: image directory (CELL_IMAGE_DIR), then one per mount. Borrowed.
+ *
+ * With privilege this clones and restricts the mounts; plan_free() drops them. Large: keep static
+ * or on the heap. On failure nothing is held.
+ */
+int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path, const int *fds,
+	      size_t n_fds, struct plan *ret, struct err *e);
+
+void plan_free(struct plan *p);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record.h - The journal: intent before resource.
+ *
+ * One small file per cell in <state>/cells/, named by its slot. It is written before anything that
+ * outlives a process is made, and removed after all of that is gone. The warden that owns the cell
+ * holds a lock on the file for as long as it lives; the kernel drops the lock with the process, so
+ * "can I lock it?" is the same question as "is its owner dead?", and no pid is ever compared.
+ *
+ * A cell leaves only cgroup directories behind when its processes are killed: its mounts,
+ * network and writable layer live in its namespaces. So the record is a list of those directories.
+ */
+#ifndef CAISSON_CELL_RECORD_H
+#define CAISSON_CELL_RECORD_H
+
+#include <stdint.h>
+
+#include "cell/cgroup.h"
+#include "wire/warden.h"
+
+struct err;
+
+struct record {
+	int fd;        /* the locked file */
+	int dirfd;     /* <state>/cells, borrowed */
+	uint32_t slot; /* 0..WARDEN_CELLS_MAX-1, also chooses the host ids */
+};
+
+/* record_dir() - Open <state>/cells, making both levels with mode 0700. Descriptor or -errno. */
+int record_dir(const char *state, struct err *e);
+
+/*
+ * record_begin() - Take a free slot: create and lock its file. The file is still empty, which means
+ * "nothing was made". Return: 0; -EAGAIN when every slot is taken; or another negative errno.
+ */
+int record_begin(int dirfd, struct record *ret, struct err *e);
+
+/* record_commit() - Write down what is about to be made. Must come before it is made. */
+int record_commit(const struct record *r, const struct cgroup *planned, struct err *e);
+
+/* record_end() - Everything is gone: remove the file, then unlock. Idempotent. */
+void record_end(struct record *r);
+
+/* record_keep() - Removal failed: unlock but keep the file, so that a later sweep tries again. */
+void record_keep(struct record *r);
+
+struct sweep_result {
+	unsigned int swept;       /* dead cells whose remains were removed */
+	unsigned int failed;      /* remains that could not be removed now; their records stay */
+	unsigned int quarantined; /* records that make no sense, moved to <state>/quarantine */
+};
+
+/* record_sweep() - Remove what dead wardens left. Never touches a cell whose owner lives. */
+int record_sweep(int dirfd, struct sweep_result *ret, struct err *e);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seccomp.h - The filter of policy/cell.policy, put on the calling process.
+ */
+#ifndef CAISSON_CELL_SECCOMP_H
+#define CAISSON_CELL_SECCOMP_H
+
+#include <stddef.h>
+
+struct err;
+
+/*
+ * seccomp_install() - Filter every further call of this process and of all it will start.
+ *
+ * For a process with one thread that has no-new-privileges set; cannot be undone. One system call,
+ * no allocation, so it may stand between clone and exec. On failure nothing is filtered.
+ * Return: 0 or -errno.
+ */
+int seccomp_install(struct err *e);
+
+/* seccomp_filter_len() - Instructions in the filter. */
+size_t seccomp_filter_len(void);
+
+/* seccomp_policy_id() - SHA-256 of the policy file the filter was made from, in hex. */
+const char *seccomp_policy_id(void);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spec.c - Ranges of every limit as one table, and the check over it. */
+#include "cell/spec.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+
+#define MIB (1024ull * 1024)
+#define GIB (1024ull * MIB)
+#define DAY_MS (24ull * 3600 * 1000)
+
+static const struct limit_row {
+	const char *option; /* as the person wrote it, for the message */
+	size_t offset;
+	uint64_t min, max;
+	bool zero_is_none;
+	uint64_t initial;
+} limit_rows[] = {
+	/* Below 16 MiB not even the interpreter's loader fits: refuse instead of a puzzling kill. */
+	{ "--memory", offsetof(struct cell_limits, memory_bytes), 16 * MIB, 1024 * GIB, false, 512 * MIB },
+	{ "--disk", offsetof(struct cell_limits, disk_bytes), 1 * MIB, 1024 * GIB, false, 1 * GIB },
+	{ "--inodes", offsetof(struct cell_limits, inodes), 256, 1ull << 32, false, 262144 },
+	{ "--pids", offsetof(struct cell_limits, pids), 1, 32768, false, 128 },
+	{ "--files", offsetof(struct cell_limits, files), 16, 1048576, false, 1024 },
+	{ "--cpu-time", offsetof(struct cell_limits, cpu_time_ms), 10, DAY_MS, true, 0 },
+	{ "--timeout", offsetof(struct cell_limits, wall_ms), 1, DAY_MS, true, 0 },
+};
+
+#define CPU_MILLI_MIN 10u
+#define CPU_MILLI_MAX 1024000u
+
+void spec_default(struct cell_spec *s)
+{
+	memset(s, 0, sizeof(*s));
+	for (size_t i = 0; i < ARRAY_SIZE(limit_rows); i++)
+		memcpy((char *)&s->limits + limit_rows[i].offset, &limit_rows[i].initial,
+		       sizeof(uint64_t));
+	s->limits.cpu_milli = 1000;
+	s->image = CELL_IMAGE_HOST;
+}
+
+bool spec_path_normal(const char *path, uint32_t max)
+{
+	size_t len = strnlen(path, max);
+
+	if (len < 2 || len >= max || path[0] != '/' || path[len - 1] == '/')
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if ((unsigned char)path[i] < 0x20 || path[i] == 0x7f)
+			return false;
+		if (path[i] != '/')
+			continue;
+		const char *part = path + i + 1;
+		size_t n = strcspn(part, "/");
+
+		if (n == 0 || n > 255 || (n == 1 && part[0] == '.') ||
+		    (n == 2 && part[0] == '.' && part[1] == '.'))
+			return false;
+	}
+	return true;
+}
+
+static int check_mounts(const struct cell_spec *s, struct err *e)
+{
+	if (s->n_mounts > CELL_MOUNTS_MAX)
+		return err_say(e, -EINVAL, "--mount: at most %d mounts", CELL_MOUNTS_MAX);
+	for (uint32_t i = 0; i < s->n_mounts; i++) {
+		if (!spec_path_normal(s->mounts[i].dst, CELL_DST_MAX))
+			return err_say(e, -EINVAL,
+				       "--mount: the place in the cell must be an absolute path without '.', "
+				       "'..' or a trailing slash, shorter than %d bytes",
+				       CELL_DST_MAX);
+		/* These are built by us; a mount there would replace a mask or a device. */
+		static const char *const ours[] = { "/proc", "/dev", "/sys" };
+
+		for (size_t k = 0; k < ARRAY_SIZE(ours); k++) {
+			size_t n = strlen(ours[k]);
+
+			if (strncmp(s->mounts[i].dst, ours[k], n) == 0 &&
+			    (s->mounts[i].dst[n] == '\0' || s->mounts[i].dst[n] == '/'))
+				return err_say(e, -EINVAL, "--mount: nothing may be mounted in %s", ours[k]);
+		}
+		if (s->mounts[i].flags & ~(uint32_t)CELL_MOUNT_RW)
+			return err_say(e, -EINVAL, "--mount: unknown flags");
+	}
+	return 0;
+}
+
+int spec_check(const struct cell_spec *s, struct err *e)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(limit_rows); i++) {
+		const struct limit_row *row = &limit_rows[i];
+		uint64_t v;
+
+		memcpy(&v, (const char *)&s->limits + row->offset, sizeof(v));
+		if (v == 0 && row->zero_is_none)
+			continue;
+		if (v < row->min || v > row->max)
+			return err_say(e, -EINVAL, "%s: %" PRIu64 " is outside %" PRIu64 "..%" PRIu64,
+				       row->option, v, row->min, row->max);
+	}
+	if (s->limits.cpu_milli < CPU_MILLI_MIN || s->limits.cpu_milli > CPU_MILLI_MAX)
+		return err_say(e, -EINVAL, "--cpus: must be between 0.01 and 1024");
+	if (s->image != CELL_IMAGE_HOST && s->image != CELL_IMAGE_DIR)
+		return err_say(e, -EINVAL, "--image: unknown kind of image");
+	if (s->without & ~(uint32_t)CELL_WITHOUT_ALL_)
+		return err_say(e, -EINVAL, "--without: unknown layer");
+	return check_mounts(s, e);
+}

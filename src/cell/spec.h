@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spec.h - What a cell may be asked to be: defaults, ranges, and the check that both sides run.
+ *
+ * The client checks to give a person a good message; the warden checks again because it believes
+ * nobody. One table serves both, so they can not disagree.
+ */
+#ifndef CAISSON_CELL_SPEC_H
+#define CAISSON_CELL_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/warden.h"
+
+struct err;
+
+/* Who code runs as inside every cell, and where it finds itself. */
+#define CELL_UID 1000u
+#define CELL_GID 1000u
+#define CELL_USER "agent"
+#define CELL_HOME "/home/agent"
+#define CELL_WORKDIR "/workspace"
+#define CELL_HOSTNAME "caisson"
+
+/* spec_default() - A spec with the documented default limits, image host, no mounts. */
+void spec_default(struct cell_spec *s);
+
+/* spec_check() - 0, or -EINVAL with a message that names the option and the accepted range. */
+int spec_check(const struct cell_spec *s, struct err *e);
+
+/*
+ * spec_path_normal() - Is @path absolute, without "." ".." "//", trailing slash or control bytes,
+ * and shorter than CELL_DST_MAX? "/" itself is not accepted. @max: size of the field it sits in.
+ */
+bool spec_path_normal(const char *path, uint32_t max);
+
+#endif

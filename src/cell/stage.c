@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stage.c - The child's way from clone to init.
+ *
+ * Order matters and is this: everything that needs the host's files under the host's ids first;
+ * then wait until the parent has written the id maps and moved us into the cgroups; then become
+ * the cell's root, leave the old world (cgroup namespace, mounts, pivot), and last give up what is
+ * not needed to start commands. The parent-death signal is set again after each change of ids,
+ * because the kernel clears it there, and then the parent is checked: no window is left in which
+ * a dead warden leaves a living cell.
+ */
+#include "cell/stage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cell/caps.h"
+#include "cell/plan.h"
+#include "cell/spec.h"
+
+/* To start commands as another user with nothing: SETUID, SETGID; SETPCAP empties their bounding
+ * set; KILL signals them. All of it only inside the cell's own user namespace. */
+#define INIT_CAPS                                                                                  \
+	(1ull << CAP_SETUID | 1ull << CAP_SETGID | 1ull << CAP_SETPCAP | 1ull << CAP_KILL)
+
+void stage_fail(const struct plan *p, enum stage_id stage, uint32_t item)
+{
+	struct stage_report r = { .stage = (uint32_t)stage, .item = item, .error = errno };
+
+	(void)fd_send(p->sync_fd, &r, sizeof(r), NULL, 0);
+	_exit(1);
+}
+
+static void die_with_parent(const struct plan *p)
+{
+	struct pollfd pfd = { .fd = p->sync_fd };
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		stage_fail(p, STAGE_SYNC, 0);
+	if (poll(&pfd, 1, 0) > 0 && pfd.revents & (POLLHUP | POLLERR))
+		_exit(1);
+}
+
+static void wait_for_parent(const struct plan *p)
+{
+	char go;
+
+	if (fd_recv(p->sync_fd, &go, 1, NULL, NULL) != 1)
+		_exit(1);
+}
+
+/* The cell's pid 1 runs from a read-only copy of the mount: /proc/1/exe leads to nothing writable. */
+static int open_init(const struct plan *p)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+				   .propagation = MS_PRIVATE };
+	int fd = open_tree(AT_FDCWD, p->init_path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		stage_fail(p, STAGE_INIT, 0);
+	return fd;
+}
+
+static void become_cell_root(const struct plan *p)
+{
+	uid_t uid = p->ids.ranged ? 0 : CELL_UID;
+	gid_t gid = p->ids.ranged ? 0 : CELL_GID;
+
+	if (p->ids.ranged && setgroups(0, NULL) < 0)
+		stage_fail(p, STAGE_USER, 0);
+	if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+		stage_fail(p, STAGE_USER, 1);
+}
+
+/*
+ * No user namespace can be made below the cell's, whatever the system call filter says: the second
+ * layer for the class of kernel bugs that need one. The file shows the writer's own namespace.
+ */
+static void forbid_nested_userns(const struct plan *p)
+{
+	int r = fd_write_file(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "0");
+
+	/* A /proc that is read-only around us (a container) takes this second layer away; the
+	 * receipt shows it. */
+	if (r < 0 && r != -EROFS && r != -EACCES && r != -ENOENT) {
+		errno = -r;
+		stage_fail(p, STAGE_USERNS_LIMIT, 0);
+	}
+}
+
+static void loopback_up(const struct plan *p)
+{
+	struct ifreq req = { .ifr_flags = IFF_UP | IFF_RUNNING };
+
+	_fd_ int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memcpy(req.ifr_name, "lo", 3);
+	if (s < 0 || ioctl(s, SIOCSIFFLAGS, &req) < 0)
+		stage_fail(p, STAGE_LOOPBACK, 0);
+}
+
+/* Init has /dev/null as stdio, its channel as descriptor 3, and nothing else. */
+static void set_descriptors(const struct plan *p)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0)
+		stage_fail(p, STAGE_STDIO, 0);
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(null, fd) < 0)
+			stage_fail(p, STAGE_STDIO, 1);
+	if (p->channel_fd == INIT_FD) {
+		if (fcntl(INIT_FD, F_SETFD, 0) < 0)
+			stage_fail(p, STAGE_STDIO, 2);
+	} else if (dup2(p->channel_fd, INIT_FD) < 0) {
+		stage_fail(p, STAGE_STDIO, 3);
+	}
+	if (syscall(SYS_close_range, INIT_FD + 1, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
+		stage_fail(p, STAGE_STDIO, 4);
+}
+
+void stage_run(const struct plan *p)
+{
+	static char name[] = "caisson-init";
+	static char *const argv[] = { name, NULL };
+	static char *const envp[] = { NULL };
+
+	die_with_parent(p);
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		stage_fail(p, STAGE_PRIVATE, 0);
+	int init = open_init(p);
+
+	wait_for_parent(p);
+	become_cell_root(p);
+	die_with_parent(p);
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		stage_fail(p, STAGE_CGROUPNS, 0);
+	forbid_nested_userns(p);
+	root_build(p);
+	loopback_up(p);
+	if (sethostname(CELL_HOSTNAME, sizeof(CELL_HOSTNAME) - 1) < 0)
+		stage_fail(p, STAGE_HOSTNAME, 0);
+	(void)setsid();
+	set_descriptors(p);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		stage_fail(p, STAGE_CAPS, 1);
+	int r = caps_keep(INIT_CAPS, 1);
+
+	if (r < 0) {
+		errno = -r;
+		stage_fail(p, STAGE_CAPS, 0);
+	}
+	(void)syscall(SYS_execveat, init, "", argv, envp, AT_EMPTY_PATH);
+	stage_fail(p, STAGE_EXEC, 0);
+}
+
+static const char *const stage_text[] = {
+	[STAGE_SYNC] = "follow the warden's life",
+	[STAGE_PRIVATE] = "make the mount namespace private",
+	[STAGE_INIT] = "open caisson-init",
+	[STAGE_USER] = "become the cell's root user",
+	[STAGE_CGROUPNS] = "make a cgroup namespace",
+	[STAGE_USERNS_LIMIT] = "forbid nested user namespaces",
+	[STAGE_LAYER] = "make the writable layer (tmpfs)",
+	[STAGE_OVERLAY] = "make the overlay root",
+	[STAGE_TREE] = "make the directories of the root",
+	[STAGE_ETC] = "write /etc",
+	[STAGE_USR] = "bind /usr read-only",
+	[STAGE_PROC] = "mount /proc",
+	[STAGE_MASK] = "mask /proc",
+	[STAGE_DEV] = "make /dev",
+	[STAGE_PTS] = "mount /dev/pts",
+	[STAGE_MOUNT] = "mount",
+	[STAGE_PIVOT] = "change the root",
+	[STAGE_LOOPBACK] = "bring up lo",
+	[STAGE_HOSTNAME] = "set the host name",
+	[STAGE_STDIO] = "set up descriptors",
+	[STAGE_CAPS] = "drop capabilities",
+	[STAGE_EXEC] = "execute caisson-init",
+};
+_Static_assert(ARRAY_SIZE(stage_text) == STAGE_MAX_, "stage_text[] vs enum stage_id");
+
+static const char *stage_hint(const struct stage_report *r)
+{
+	if (r->stage == STAGE_PROC && r->error == EPERM)
+		return "; a container hides parts of /proc from us: run it with an unmasked /proc "
+		       "(docker: --security-opt systempaths=unconfined)";
+	if (r->stage == STAGE_OVERLAY && (r->error == ENODEV || r->error == EPERM))
+		return "; this kernel does not give overlayfs to user namespaces (needs Linux 5.11 and the overlay module)";
+	if (r->stage == STAGE_MOUNT && r->error == ENOTDIR)
+		return "; a file can only be mounted on a file, a directory on a directory";
+	if (r->stage == STAGE_MOUNT && r->error == ELOOP)
+		return "; the place in the cell leads through a symbolic link";
+	if (r->stage == STAGE_MOUNT && r->error == EROFS)
+		return "; the place in the cell does not exist and its parent is read-only";
+	return "";
+}
+
+void stage_describe(const struct stage_report *r, const struct plan *p, char *msg, uint32_t size)
+{
+	uint32_t stage = r->stage < STAGE_MAX_ ? r->stage : STAGE_SYNC;
+	const char *what = stage_text[stage], *item = "";
+
+	if (stage == STAGE_MOUNT && r->item < p->n_mounts)
+		item = p->spec->mounts[r->item].dst;
+	(void)snprintf(msg, size, "%s%s%s: %s%s", what, *item ? " " : "", item, strerror(r->error),
+		       stage_hint(r));
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stage.h - What the cloned child does before it becomes init: seal itself in.
+ *
+ * System calls only. Every step either succeeds or reports {stage, item, errno} to the parent and
+ * ends the child; there is no "continue without". Nothing of the guest exists yet, so nothing here
+ * can be raced by it.
+ */
+#ifndef CAISSON_CELL_STAGE_H
+#define CAISSON_CELL_STAGE_H
+
+#include <stdint.h>
+
+struct plan;
+
+enum stage_id {
+	STAGE_SYNC,    /* parent went away */
+	STAGE_PRIVATE, /* own mount propagation */
+	STAGE_INIT,    /* the init binary, read-only */
+	STAGE_USER,    /* become the cell's root */
+	STAGE_CGROUPNS,
+	STAGE_USERNS_LIMIT,
+	STAGE_LAYER,
+	STAGE_OVERLAY,
+	STAGE_TREE,
+	STAGE_ETC,
+	STAGE_USR,
+	STAGE_PROC,
+	STAGE_MASK,
+	STAGE_DEV,
+	STAGE_PTS,
+	STAGE_MOUNT,
+	STAGE_PIVOT,
+	STAGE_LOOPBACK,
+	STAGE_HOSTNAME,
+	STAGE_STDIO,
+	STAGE_CAPS,
+	STAGE_EXEC,
+	STAGE_MAX_,
+};
+
+struct stage_report {
+	uint32_t stage; /* enum stage_id */
+	uint32_t item;  /* which row of the stage's table */
+	int32_t error;  /* positive errno */
+};
+
+/* stage_run() - Seal and exec init. Never returns. The parent sends one byte on the sync socket
+ * when maps and cgroups are in place; end of file there means success (close on exec). */
+_Noreturn void stage_run(const struct plan *p);
+
+/* stage_fail() - Report and end the child. */
+_Noreturn void stage_fail(const struct plan *p, enum stage_id stage, uint32_t item);
+
+/* stage_describe() - What a report means and, where we know it, how to mend it. For the parent. */
+void stage_describe(const struct stage_report *r, const struct plan *p, char *msg, uint32_t size);
+
+/* root_build() - root.c: make the root filesystem and move into it. */
+void root_build(const struct plan *p);
+
+#endif

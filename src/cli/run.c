@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run.c - The verbs `run` and `exec`: from arguments to a job, from an outcome to an exit code.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "cell/spec.h"
+#include "cli/lang.h"
+#include "cli/options.h"
+#include "cli/supervise.h"
+#include "cli/verbs.h"
+
+#define CODE_MAX (64u << 20)
+#define ARG_CODE_MAX 100000u /* longer code travels as a file: one argument may be 128 KiB at most */
+#define ARGV_MAX 32768
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+struct program {
+	const char *argv[ARGV_MAX];
+	size_t argc;
+	int script_fd; /* -1, or a memfd with what is written to script_path */
+	char script_path[512];
+};
+
+static int push(struct program *p, const char *arg, struct err *e)
+{
+	if (p->argc + 1 >= ARGV_MAX)
+		return err_say(e, -E2BIG, "more than %d arguments", ARGV_MAX - 2);
+	p->argv[p->argc++] = arg;
+	p->argv[p->argc] = NULL;
+	return 0;
+}
+
+static int push_all(struct program *p, const char *const *args, struct err *e)
+{
+	int r = 0;
+
+	for (; r == 0 && *args; args++)
+		r = push(p, *args, e);
+	return r;
+}
+
+/* All of a file or of stdin, into a sealed memfd: the cell never holds a descriptor of the host's file. */
+static int slurp(int fd, const char *name, struct err *e)
+{
+	_buf_ struct buf b = BUF_INIT(CODE_MAX);
+
+	for (;;) {
+		char *room = buf_reserve(&b, 65536);
+
+		if (!room)
+			return err_say(e, -EFBIG, "%s: larger than %u MiB", name, CODE_MAX >> 20);
+		ssize_t n = read(fd, room, 65536);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_set(e, -errno, "read %s", name);
+		if (n == 0)
+			break;
+		buf_commit(&b, (size_t)n);
+	}
+	int r = fd_memfd("caisson-script", buf_str(&b), b.len);
+
+	return r < 0 ? err_set(e, r, "keep %s", name) : r;
+}
+
+static int use_script(struct program *p, const struct lang *lang, int fd, const char *name, struct err *e)
+{
+	if ((size_t)snprintf(p->script_path, sizeof(p->script_path), CELL_WORKDIR "/%s", name) >=
+	    sizeof(p->script_path))
+		return err_say(e, -ENAMETOOLONG, "%s: the name is too long", name);
+	p->script_fd = slurp(fd, name, e);
+	if (p->script_fd < 0)
+		return p->script_fd;
+	int r = push_all(p, lang->file_prefix, e);
+
+	return r < 0 ? r : push(p, p->script_path, e);
+}
+
+static int use_code(struct program *p, const struct lang *lang, const char *code, struct err *e)
+{
+	size_t len = strlen(code);
+
+	if (len > ARG_CODE_MAX) {
+		char name[32];
+
+		_fd_ int fd = fd_memfd("code", code, len);
+
+		if (fd < 0)
+			return err_set(e, fd, "keep the code");
+		(void)snprintf(name, sizeof(name), "main%s", lang->suffix);
+		return use_script(p, lang, fd, name, e);
+	}
+	int r = push_all(p, lang->inline_prefix, e);
+
+	if (r == 0)
+		r = push(p, code, e);
+	if (r == 0 && lang->after_code)
+		r = push(p, lang->after_code, e);
+	return r;
+}
+
+/* Does it look like the name of a file that ought to be there, rather than like code? */
+static bool looks_like_path(const char *s)
+{
+	return lang_of_file(s) && !strpbrk(s, " \t\n()[]{}'\"=;");
+}
+
+static int use_source(struct program *p, const struct options *o, const char *source, struct err *e)
+{
+	const struct lang *lang = lang_find(o->lang ? o->lang : "python", e);
+	struct stat st;
+
+	if (!lang)
+		return e->code;
+	if (o->code)
+		return use_code(p, lang, o->code, e);
+	if (strcmp(source, "-") == 0) {
+		char name[32];
+
+		(void)snprintf(name, sizeof(name), "stdin%s", lang->suffix);
+		return use_script(p, lang, STDIN_FILENO, name, e);
+	}
+	if (strlen(source) < 4096 && stat(source, &st) == 0 && !S_ISDIR(st.st_mode)) {
+		const char *slash = strrchr(source, '/');
+
+		_fd_ int fd = open(source, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+		if (fd < 0)
+			return err_set(e, -errno, "open %s", source);
+		if (!o->lang && lang_of_file(source))
+			lang = lang_of_file(source);
+		return use_script(p, lang, fd, slash ? slash + 1 : source, e);
+	}
+	if (looks_like_path(source))
+		return err_say(e, -ENOENT, "%s: no such file (for code of that look use -c)", source);
+	return use_code(p, lang, source, e);
+}
+
+/* ---- the environment -------------------------------------------------------------------------- */
+
+struct environment {
+	const char *v[OPTIONS_ENV_MAX + 16];
+	size_t n;
+	char term[80];
+};
+
+static bool same_name(const char *a, const char *b)
+{
+	size_t n = strcspn(a, "=");
+
+	return strncmp(a, b, n + 1) == 0;
+}
+
+static void env_set(struct environment *env, const char *kv)
+{
+	for (size_t i = 0; i < env->n; i++)
+		if (same_name(kv, env->v[i])) {
+			env->v[i] = kv;
+			return;
+		}
+	env->v[env->n++] = kv;
+	env->v[env->n] = NULL;
+}
+
+/* A clean one: nothing of the caller's environment goes in unless it is named. */
+static void make_env(const struct options *o, struct environment *env)
+{
+	static const char *const base[] = {
+		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" CELL_HOME, "USER=" CELL_USER,
+		"LOGNAME=" CELL_USER, "SHELL=/bin/bash", "LANG=C.UTF-8",
+	};
+
+	env->n = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(base); i++)
+		env_set(env, base[i]);
+	if (o->tty) {
+		const char *term = getenv("TERM");
+
+		(void)snprintf(env->term, sizeof(env->term), "TERM=%s", term && *term ? term : "xterm");
+		env_set(env, env->term);
+	}
+	for (size_t i = 0; i < o->n_env; i++)
+		env_set(env, o->env[i]);
+}
+
+/* ---- mounts ----------------------------------------------------------------------------------- */
+
+struct opened {
+	int fds[CELL_MOUNTS_MAX + 1];
+	size_t n;
+};
+
+static void opened_close(struct opened *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		fd_close(s->fds[i]);
+}
+
+/* Opened here, as the caller: what the caller may not reach, a cell can not be given. */
+static int open_sources(const struct options *o, struct opened *s, struct err *e)
+{
+	struct stat st;
+
+	if (o->image_path) {
+		int fd = open(o->image_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd < 0)
+			return err_set(e, -errno, "--image dir:%s", o->image_path);
+		s->fds[s->n++] = fd;
+	}
+	for (uint32_t i = 0; i < o->spec.n_mounts; i++) {
+		int fd = open(o->mount_src[i], O_PATH | O_CLOEXEC);
+
+		if (fd < 0)
+			return err_set(e, -errno, "--mount %s", o->mount_src[i]);
+		s->fds[s->n++] = fd;
+		/* O_PATH asks for no permission at all; the files of a directory we may not enter are
+		 * not ours to give away. */
+		if (fstat(fd, &st) < 0 ||
+		    faccessat(fd, "", S_ISDIR(st.st_mode) ? R_OK | X_OK : R_OK, AT_EMPTY_PATH | AT_EACCESS) < 0)
+			return err_set(e, -errno, "--mount %s", o->mount_src[i]);
+		if (o->spec.mounts[i].flags & CELL_MOUNT_RW && faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) < 0)
+			return err_set(e, -errno, "--mount %s: not writable", o->mount_src[i]);
+	}
+	return 0;
+}
+
+/* ---- results ---------------------------------------------------------------------------------- */
+
+static bool write_capture(struct json *j, const char *key, const struct buf *b, uint64_t chars, uint64_t bytes)
+{
+	char base64_key[32];
+	size_t n = utf8_truncate(buf_str(b), b->len, chars);
+
+	json_key(j, key);
+	if (json_string(j, buf_str(b), n)) {
+		(void)snprintf(base64_key, sizeof(base64_key), "%s_base64", key);
+		json_key(j, base64_key);
+		json_base64(j, buf_str(b), n);
+	}
+	return bytes > n;
+}
+
+static int print_json(const struct options *o, const struct job *job, const struct result *r,
+		      const struct outcome *out)
+{
+	_buf_ struct buf b = BUF_INIT(512u << 20);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	result_json(&j, r, out);
+	bool cut = write_capture(&j, "stdout", &job->out, o->capture_chars, out->stdout_bytes);
+
+	cut |= write_capture(&j, "stderr", &job->err, o->capture_chars, out->stderr_bytes);
+	json_member_bool(&j, "truncated", cut);
+	json_object_end(&j);
+	if (json_finish(&j) < 0)
+		return -1;
+	if (o->receipt && job->receipt_json.len > 0) {
+		b.len--; /* the closing brace: the receipt is a finished document of its own */
+		(void)buf_puts(&b, ",\"receipt\":");
+		(void)buf_append(&b, buf_str(&job->receipt_json), job->receipt_json.len);
+		(void)buf_puts(&b, "}");
+	}
+	(void)buf_puts(&b, "\n");
+	return b.err ? -1 : fd_write_all(STDOUT_FILENO, buf_str(&b), b.len);
+}
+
+static int report(const struct options *o, const struct job *job, const struct outcome *out)
+{
+	struct result r;
+
+	result_judge(out, &o->spec, &r);
+	if (o->json) {
+		if (print_json(o, job, &r, out) < 0)
+			return EXIT_CAISSON;
+		return r.exit_code;
+	}
+	/* The program's own failures speak for themselves; ours need a line. */
+	if (r.status == RESULT_TIMEOUT || r.status == RESULT_LIMIT || r.status == RESULT_FAILED)
+		(void)fprintf(stderr, "caisson: %s\n", r.hint);
+	if (o->receipt)
+		(void)fprintf(stderr, "%s\n", buf_str(&job->receipt_json));
+	return r.exit_code;
+}
+
+static int run_job(const struct options *o, struct program *p)
+{
+	static struct environment env;
+	char state[4096];
+	struct opened sources = { .n = 0 };
+	struct outcome out;
+	struct err e = { 0 };
+	struct winsize size = { .ws_row = 24, .ws_col = 80 };
+	int r = options_state_dir(o, state, sizeof(state), &e);
+
+	if (r == 0)
+		r = open_sources(o, &sources, &e);
+	if (r < 0) {
+		opened_close(&sources);
+		return verb_fail(&e, o->json, EXIT_CAISSON);
+	}
+	if (o->spec.without && !o->json)
+		(void)fprintf(stderr, "caisson: warning: weaker by request (--without): see --receipt\n");
+	make_env(o, &env);
+	if (o->tty)
+		(void)ioctl(STDIN_FILENO, TIOCGWINSZ, &size);
+	struct job job = {
+		.state = state,
+		.spec = &o->spec,
+		.fds = sources.fds,
+		.n_fds = sources.n,
+		.exec = {
+			.id = 1,
+			.flags = o->tty ? INIT_TTY : 0u,
+			.cwd = o->workdir ? o->workdir : CELL_WORKDIR,
+			.argv = p->argv,
+			.envp = env.v,
+			.script_path = p->script_path,
+			.script_fd = p->script_fd,
+			.stdio = { -1, -1, -1 },
+			.rows = size.ws_row,
+			.cols = size.ws_col,
+		},
+		.timeout_ms = o->timeout_ms,
+		.max_output = o->max_output,
+		.capture = o->json,
+		.capture_bytes = o->capture_chars * 4,
+		.receipt = o->receipt,
+	};
+
+	r = supervise(&job, &out, &e);
+	opened_close(&sources);
+	int code = r < 0 ? verb_fail(&e, o->json, job.start_code) : report(o, &job, &out);
+
+	job_free(&job);
+	return code;
+}
+
+static int run_verb(enum options_verb verb, int argc, char **argv)
+{
+	static struct options o;
+	static struct program p = { .script_fd = -1 };
+	struct err e = { 0 };
+	int r = options_parse(verb, argc, argv, &o, &e);
+
+	if (r == 1) {
+		(void)printf(verb == OPTIONS_RUN ? "Usage: caisson run [OPTIONS] CODE|FILE|- [ARGS...]\n\n"
+						 : "Usage: caisson exec [OPTIONS] -- PROGRAM [ARGS...]\n\n");
+		options_help(verb, stdout);
+		return 0;
+	}
+	if (r == 0 && o.rest >= argc && !o.code)
+		r = err_say(&e, -EINVAL, verb == OPTIONS_RUN ? "nothing to run: caisson run 'print(6*7)'"
+							     : "nothing to run: caisson exec -- /usr/bin/env");
+	int at = o.rest;
+
+	if (r == 0 && verb == OPTIONS_RUN)
+		r = use_source(&p, &o, o.code ? NULL : argv[at++], &e);
+	while (r == 0 && at < argc)
+		r = push(&p, argv[at++], &e);
+	int code = r < 0 ? verb_fail(&e, o.json, EXIT_CAISSON) : run_job(&o, &p);
+
+	fd_close(p.script_fd);
+	options_free(&o);
+	return code;
+}
+
+int verb_run(int argc, char **argv)
+{
+	return run_verb(OPTIONS_RUN, argc, argv);
+}
+
+int verb_exec(int argc, char **argv)
+{
+	return run_verb(OPTIONS_EXEC, argc, argv);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stream.c - Copy between a cell's pipe and our own stdio.
+ *
+ * Our own stdio is shared with whoever started us, so it is never made non-blocking. Instead at
+ * most PIPE_BUF bytes are written after poll() has said that there is room: that much a pipe or
+ * terminal takes without blocking. One chunk is in flight at a time; while it waits nothing more
+ * is read, so a slow reader outside slows the program inside, and memory stays bounded.
+ *
+ * A reader that went away (EPIPE) closes the cell's pipe too: the program gets what it would have
+ * got without us.
+ */
+#include "cli/stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+void stream_open(struct stream *s, int from, int to, bool own_to, struct buf *keep)
+{
+	struct stat st;
+
+	*s = (struct stream){ .from = from, .to = to, .own_to = own_to, .keep = keep };
+	s->to_is_file = to >= 0 && fstat(to, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static void end_to(struct stream *s)
+{
+	if (s->own_to)
+		fd_close(s->to);
+	s->to = -1;
+}
+
+void stream_close(struct stream *s)
+{
+	s->from = fd_close(s->from);
+	end_to(s);
+	free(s->pending);
+	s->pending = NULL;
+	s->off = s->len = 0;
+}
+
+bool stream_active(const struct stream *s)
+{
+	return s->from >= 0 || s->off < s->len;
+}
+
+void stream_poll(const struct stream *s, struct pollfd *p)
+{
+	*p = (struct pollfd){ .fd = -1 };
+	if (s->off < s->len) {
+		p->fd = s->to;
+		p->events = POLLOUT;
+	} else if (s->from >= 0) {
+		p->fd = s->from;
+		p->events = POLLIN;
+	}
+}
+
+static void take(struct stream *s)
+{
+	if (!s->pending && !(s->pending = malloc(STREAM_CHUNK)))
+		return;
+	ssize_t n = read(s->from, s->pending, STREAM_CHUNK);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) { /* a pty master reads EIO when its last user is gone */
+		s->from = fd_close(s->from);
+		end_to(s);
+		return;
+	}
+	s->bytes += (uint64_t)n;
+	if (s->keep)
+		(void)buf_append_some(s->keep, s->pending, (size_t)n);
+	s->off = 0;
+	s->len = s->to >= 0 ? (size_t)n : 0;
+}
+
+static void give(struct stream *s)
+{
+	size_t want = s->len - s->off;
+	ssize_t n = write(s->to, s->pending + s->off, s->to_is_file || want < PIPE_BUF ? want : PIPE_BUF);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0) {
+		s->off = s->len = 0;
+		s->from = fd_close(s->from);
+		end_to(s);
+		return;
+	}
+	s->off += (size_t)n;
+}
+
+void stream_step(struct stream *s, short revents)
+{
+	if (!revents)
+		return;
+	if (s->off < s->len)
+		give(s);
+	else if (s->from >= 0)
+		take(s);
+}

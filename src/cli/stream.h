@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stream.h - One direction of a program's stdio: carry bytes, count them, keep some, never block.
+ */
+#ifndef CAISSON_CLI_STREAM_H
+#define CAISSON_CLI_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define STREAM_CHUNK 65536u
+
+struct pollfd;
+
+struct stream {
+	int from, to;      /* -1: closed. to is -1 for a stream that is only captured */
+	bool own_to;       /* close `to` at end of file (a pipe into the cell) */
+	bool to_is_file;   /* a regular file takes any amount at once */
+	uint64_t bytes;    /* read so far */
+	struct buf *keep;  /* captured beginning, or NULL */
+	size_t off, len;   /* pending[off..len) waits for `to` */
+	char *pending;     /* STREAM_CHUNK bytes, made at first use */
+};
+
+/* stream_open() - @from is owned from now on, and made non-blocking; @to is borrowed unless own_to. */
+void stream_open(struct stream *s, int from, int to, bool own_to, struct buf *keep);
+
+void stream_close(struct stream *s);
+
+/* stream_active() - Is there anything left to do? */
+bool stream_active(const struct stream *s);
+
+/* stream_poll() - Say what to wait for: fills one pollfd, with fd -1 when there is nothing. */
+void stream_poll(const struct stream *s, struct pollfd *p);
+
+/* stream_step() - Move what can be moved after poll() said so. */
+void stream_step(struct stream *s, short revents);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init_client.c - Requests to pid 1 of a cell, and its answers in words. */
+#include "client/init_client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+
+static size_t strings_len(const char *const *v, uint32_t *ret_count)
+{
+	size_t len = 0;
+
+	*ret_count = 0;
+	for (; *v; v++) {
+		len += strlen(*v) + 1;
+		++*ret_count;
+	}
+	return len;
+}
+
+static char *put_string(char *at, const char *s)
+{
+	size_t n = strlen(s) + 1;
+
+	memcpy(at, s, n);
+	return at + n;
+}
+
+/* Pack cwd, script path, argv and env into a sealed memfd. */
+static int make_blob(const struct exec_request *x, struct init_exec *m, struct err *e)
+{
+	const char *script = x->script_fd >= 0 ? x->script_path : "";
+	size_t len = strlen(x->cwd) + 1 + strlen(script) + 1 + strings_len(x->argv, &m->argc) +
+		     strings_len(x->envp, &m->envc);
+
+	if (len > INIT_BLOB_MAX || m->argc > INIT_ARGS_MAX || m->envc > INIT_ARGS_MAX)
+		return err_say(e, -E2BIG, "arguments and environment are %zu bytes in %u pieces; at most %u and %u",
+			       len, m->argc + m->envc, INIT_BLOB_MAX, INIT_ARGS_MAX);
+	_mem_ char *blob = malloc(len);
+
+	if (!blob)
+		return err_set(e, -ENOMEM, "pack the request");
+	char *at = put_string(put_string(blob, x->cwd), script);
+
+	for (const char *const *v = x->argv; *v; v++)
+		at = put_string(at, *v);
+	for (const char *const *v = x->envp; *v; v++)
+		at = put_string(at, *v);
+	m->blob_len = (uint32_t)len;
+	int fd = fd_memfd("caisson-exec", blob, len);
+
+	return fd < 0 ? err_set(e, fd, "pack the request") : fd;
+}
+
+int init_exec(int channel, const struct exec_request *x, struct err *e)
+{
+	struct init_msg m;
+	int fds[5];
+	size_t n = 0;
+
+	memset(&m, 0, sizeof(m));
+	m.type = INIT_EXEC;
+	m.id = x->id;
+	m.u.exec.flags = x->flags | (x->script_fd >= 0 ? INIT_SCRIPT : 0u);
+	m.u.exec.rows = x->rows;
+	m.u.exec.cols = x->cols;
+	_fd_ int blob = make_blob(x, &m.u.exec, e);
+
+	if (blob < 0)
+		return blob;
+	fds[n++] = blob;
+	if (x->script_fd >= 0)
+		fds[n++] = x->script_fd;
+	for (int i = 0; i < 3 && !(x->flags & INIT_TTY); i++)
+		fds[n++] = x->stdio[i];
+	int r = fd_send(channel, &m, sizeof(m), fds, n);
+
+	return r < 0 ? err_set(e, r, "ask the cell to start a command") : 0;
+}
+
+int init_signal(int channel, uint32_t id, int signo, int group, struct err *e)
+{
+	struct init_msg m;
+
+	memset(&m, 0, sizeof(m));
+	m.type = INIT_SIGNAL;
+	m.id = id;
+	m.u.signal.signo = signo;
+	m.u.signal.group = group ? 1 : 0;
+	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
+
+	return r < 0 ? err_set(e, r, "ask the cell to signal a command") : 0;
+}
+
+int init_recv(int channel, struct init_msg *ret, int *ret_fd, struct err *e)
+{
+	size_t n_fds = 1;
+	int fd = -1;
+	ssize_t n = fd_recv(channel, ret, sizeof(*ret), &fd, &n_fds);
+
+	*ret_fd = -1;
+	if (n == -EAGAIN)
+		return -EAGAIN;
+	if (n == 0 || n == -ECONNRESET)
+		return 0;
+	if (n != (ssize_t)sizeof(*ret)) {
+		fd_close(fd);
+		return err_set(e, n < 0 ? (int)n : -EPROTO, "hear from the cell");
+	}
+	*ret_fd = fd;
+	return 1;
+}
+
+#define EXIT_OURS 125
+#define EXIT_NOT_EXECUTABLE 126
+#define EXIT_NOT_FOUND 127
+
+static const char *const stage_text[] = {
+	[INIT_STAGE_SEAL] = "seal the cell",
+	[INIT_STAGE_REQUEST] = "read the request",
+	[INIT_STAGE_FORK] = "fork",
+	[INIT_STAGE_TTY] = "open a terminal",
+	[INIT_STAGE_CREDS] = "give up privileges",
+	[INIT_STAGE_LIMITS] = "set limits",
+	[INIT_STAGE_SCRIPT] = "write the script into the cell",
+	[INIT_STAGE_CWD] = "enter the working directory",
+	[INIT_STAGE_STDIO] = "connect stdio",
+	[INIT_STAGE_EXEC] = "execute",
+};
+_Static_assert(ARRAY_SIZE(stage_text) == INIT_STAGE_MAX_, "stage_text[] vs enum init_stage");
+
+int init_explain(const struct init_failed *f, const char *program, const char *cwd, struct err *e)
+{
+	uint32_t stage = f->stage < INIT_STAGE_MAX_ ? f->stage : (uint32_t)INIT_STAGE_REQUEST;
+
+	if (stage == INIT_STAGE_EXEC && (f->error == ENOENT || f->error == ENOTDIR)) {
+		(void)err_say(e, -f->error, "%s: not found in the cell", program);
+		return EXIT_NOT_FOUND;
+	}
+	if (stage == INIT_STAGE_EXEC && f->error == E2BIG) {
+		(void)err_set(e, -E2BIG, "execute %s", program);
+		return EXIT_OURS;
+	}
+	if (stage == INIT_STAGE_EXEC) {
+		(void)err_set(e, -f->error, "%s: found in the cell but can not be executed", program);
+		return EXIT_NOT_EXECUTABLE;
+	}
+	if (stage == INIT_STAGE_CWD) {
+		(void)err_set(e, -f->error, "--workdir %s", cwd);
+		return EXIT_OURS;
+	}
+	if (stage == INIT_STAGE_FORK && f->error == EAGAIN) {
+		(void)err_say(e, -EAGAIN, "the cell's pids limit leaves no room for the command");
+		return EXIT_OURS;
+	}
+	(void)err_set(e, -f->error, "could not %s", stage_text[stage]);
+	return EXIT_OURS;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init_client.h - The asking side of a cell's channel: start commands, signal them, hear of them.
+ */
+#ifndef CAISSON_CLIENT_INIT_CLIENT_H
+#define CAISSON_CLIENT_INIT_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/init.h"
+
+struct err;
+
+/* What to run. Strings are borrowed. */
+struct exec_request {
+	uint32_t id;
+	uint32_t flags; /* enum init_exec_flag; INIT_SCRIPT is set from script_fd */
+	const char *cwd;
+	const char *const *argv; /* NULL-terminated */
+	const char *const *envp; /* NULL-terminated */
+	const char *script_path; /* in the cell; with script_fd */
+	int script_fd;           /* -1, or a descriptor whose content is written there first; borrowed */
+	int stdio[3];            /* the cell's ends; borrowed; ignored with INIT_TTY */
+	uint16_t rows, cols;
+};
+
+/* init_exec() - Ask for a command. The answer comes as INIT_STARTED or INIT_FAILED. */
+int init_exec(int channel, const struct exec_request *x, struct err *e);
+
+int init_signal(int channel, uint32_t id, int signo, int group, struct err *e);
+
+/*
+ * init_recv() - The next message.
+ * @ret_fd: a descriptor that came with it, or -1
+ * Return: 1, 0 when the cell is gone, -EAGAIN on a non-blocking channel, or another -errno.
+ */
+int init_recv(int channel, struct init_msg *ret, int *ret_fd, struct err *e);
+
+/* init_explain() - What a failed start means, for a person, and the exit code a shell would give. */
+int init_explain(const struct init_failed *f, const char *program, const char *cwd, struct err *e);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * receipt.h - Which layers are in force, told from the kernel's evidence.
+ */
+#ifndef CAISSON_CLIENT_RECEIPT_H
+#define CAISSON_CLIENT_RECEIPT_H
+
+#include <stddef.h>
+
+#include "wire/init.h"
+#include "wire/warden.h"
+
+struct buf;
+struct err;
+
+/*
+ * receipt_write() - Read evidence, compare it with what was asked for, write the receipt as JSON.
+ * @evidence: memfd in the format of wire/evidence.h
+ *
+ * Return: 0; -EPERM with a message that names the layer when a required one is not in force (the
+ * receipt is written all the same); -EBADMSG when the evidence makes no sense.
+ */
+int receipt_write(int evidence, const struct cell_spec *spec, const struct init_ready *ready,
+		  struct buf *out, struct err *e);
+
+/* receipt_from() - The same over bytes: pure, for tests and fuzzing. */
+int receipt_from(const void *data, size_t len, const struct cell_spec *spec,
+		 const struct init_ready *ready, struct buf *out, struct err *e);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * result.c - The verdict over a run, and its words.
+ *
+ * The order of the questions is the policy. What ended the cell as a whole comes first (memory, cpu
+ * time, wall, output), because the main program's own status is then only an echo of the kill. Only
+ * a program that ended by itself, and badly, is asked which limit it may have run into: a limit
+ * that was touched without harm is listed, but is not the cause of anything.
+ */
+#include "client/result.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/num.h"
+
+#define EXIT_TIME 124
+#define EXIT_KILLED 137
+#define EXIT_OURS 125
+
+static const char *const status_names[] = {
+	[RESULT_OK] = "ok",           [RESULT_ERROR] = "error", [RESULT_SIGNAL] = "signal",
+	[RESULT_TIMEOUT] = "timeout", [RESULT_LIMIT] = "limit", [RESULT_FAILED] = "failed",
+};
+static const char *const cause_names[] = {
+	[CAUSE_NONE] = "none",     [CAUSE_MEMORY] = "memory", [CAUSE_PIDS] = "pids",
+	[CAUSE_DISK] = "disk",     [CAUSE_INODES] = "inodes", [CAUSE_CPU] = "cpu",
+	[CAUSE_WALL] = "wall",     [CAUSE_OUTPUT] = "output", [CAUSE_SIGNAL] = "signal",
+	[CAUSE_INTERRUPT] = "interrupt", [CAUSE_INIT] = "init",
+};
+_Static_assert(ARRAY_SIZE(cause_names) == CAUSE_MAX_, "cause_names[] vs enum result_cause");
+
+const char *result_status_name(enum result_status s)
+{
+	return status_names[s];
+}
+
+const char *result_cause_name(enum result_cause c)
+{
+	return cause_names[c];
+}
+
+static void hint(struct result *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void hint(struct result *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(r->hint, sizeof(r->hint), fmt, ap);
+	va_end(ap);
+}
+
+static void set(struct result *r, enum result_status s, enum result_cause c, int exit_code, uint64_t limit,
+		uint64_t peak)
+{
+	r->status = s;
+	r->cause = c;
+	r->exit_code = exit_code;
+	r->limit = limit;
+	r->peak = peak;
+	if (c != CAUSE_NONE && c != CAUSE_SIGNAL && c != CAUSE_INTERRUPT && c != CAUSE_INIT)
+		r->limits_hit |= 1u << c;
+}
+
+/* Full within one page or one per cent: a writer of larger blocks stops before the last byte. */
+static bool nearly_full(uint64_t used, uint64_t size)
+{
+	return size > 0 && used + size / 100 >= size;
+}
+
+static void touched(const struct outcome *o, struct result *r)
+{
+	if (o->usage.pids_denied > 0)
+		r->limits_hit |= 1u << CAUSE_PIDS;
+	if (o->exited && nearly_full(o->exit.disk_used, o->exit.disk_size))
+		r->limits_hit |= 1u << CAUSE_DISK;
+	if (o->exited && nearly_full(o->exit.inodes_used, o->exit.inodes_size))
+		r->limits_hit |= 1u << CAUSE_INODES;
+}
+
+/* What ended the cell as one. True when something did. */
+static bool judge_cell(const struct outcome *o, const struct cell_limits *l, struct result *r)
+{
+	char limit[NUM_FORMAT_MAX], part[NUM_FORMAT_MAX];
+
+	if (o->usage.oom_kills > 0 || o->usage.end == CELL_END_MEMORY) {
+		uint64_t files = o->usage.memory_files;
+
+		set(r, RESULT_LIMIT, CAUSE_MEMORY, EXIT_KILLED, l->memory_bytes, o->usage.memory_peak);
+		(void)num_format_size(l->memory_bytes, limit, sizeof(limit));
+		if (files > l->memory_bytes / 4)
+			hint(r, "out of memory: all of %s used, %s of it by files in the cell (they live in memory); "
+				"write less, or raise --memory",
+			     limit, num_format_size(files, part, sizeof(part)));
+		else
+			hint(r, "out of memory: all of %s used; work on less data at a time, or raise --memory", limit);
+	} else if (o->usage.end == CELL_END_CPU_TIME) {
+		set(r, RESULT_LIMIT, CAUSE_CPU, EXIT_TIME, l->cpu_time_ms, o->usage.cpu_ns / 1000000);
+		hint(r, "cpu time limit of %s used up; do less work, or raise --cpu-time",
+		     num_format_ms(l->cpu_time_ms, limit, sizeof(limit)));
+	} else if (o->wall_hit || o->usage.end == CELL_END_WALL) {
+		set(r, RESULT_TIMEOUT, CAUSE_WALL, EXIT_TIME, o->wall_limit_ms, o->wall_ns / 1000000);
+		hint(r, "still running after %s; do less per run, or raise --timeout",
+		     num_format_ms(o->wall_limit_ms, limit, sizeof(limit)));
+	} else if (o->output_hit) {
+		set(r, RESULT_LIMIT, CAUSE_OUTPUT, EXIT_KILLED, o->output_limit, o->stdout_bytes + o->stderr_bytes);
+		hint(r, "more than %s of output; print less, write to a file, or raise --max-output",
+		     num_format_size(o->output_limit, limit, sizeof(limit)));
+	} else if (o->interrupted) {
+		set(r, RESULT_SIGNAL, CAUSE_INTERRUPT, 128 + o->interrupted, 0, 0);
+		r->signo = o->interrupted;
+		hint(r, "interrupted from outside");
+	} else if (!o->exited) {
+		set(r, RESULT_FAILED, CAUSE_INIT, EXIT_OURS, 0, 0);
+		hint(r, "the cell ended without a word from its pid 1: it was killed from outside");
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* A program that ended badly by itself: did it hit a wall of ours? */
+static bool judge_limits(const struct outcome *o, const struct cell_limits *l, struct result *r)
+{
+	char limit[NUM_FORMAT_MAX];
+	int code = r->exit_code;
+
+	if (r->limits_hit & 1u << CAUSE_DISK || r->signo == SIGXFSZ) {
+		set(r, RESULT_LIMIT, CAUSE_DISK, code, l->disk_bytes, o->exit.disk_used);
+		hint(r, "the writable layer of %s is full; remove files, or raise --disk",
+		     num_format_size(l->disk_bytes, limit, sizeof(limit)));
+	} else if (r->limits_hit & 1u << CAUSE_INODES) {
+		set(r, RESULT_LIMIT, CAUSE_INODES, code, l->inodes, o->exit.inodes_used);
+		hint(r, "the writable layer has no room for more than %" PRIu64 " files; remove some, or raise --inodes",
+		     l->inodes);
+	} else if (r->limits_hit & 1u << CAUSE_PIDS) {
+		set(r, RESULT_LIMIT, CAUSE_PIDS, code, l->pids, l->pids);
+		hint(r, "more than %" PRIu64 " processes and threads wanted; start fewer at once, or raise --pids", l->pids);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static const char *signal_hint(int signo)
+{
+	switch (signo) {
+	case SIGSEGV:
+		return "segmentation fault: a crash in native code, or recursion without end";
+	case SIGABRT:
+		return "aborted: the program ended itself after an internal error";
+	case SIGILL:
+		return "illegal instruction: built for another processor, or a deliberate trap";
+	case SIGFPE:
+		return "arithmetic error in native code, such as an integer division by zero";
+	case SIGBUS:
+		return "bus error: memory-mapped file cut short, or the writable layer is full";
+	case SIGKILL:
+		return "killed by another process of the cell";
+	default:
+		return "ended by a signal";
+	}
+}
+
+void result_judge(const struct outcome *o, const struct cell_spec *spec, struct result *ret)
+{
+	struct result *r = ret;
+	int status = o->exit.status;
+
+	memset(r, 0, sizeof(*r));
+	touched(o, r);
+	if (judge_cell(o, &spec->limits, r))
+		return;
+	if (WIFSIGNALED(status)) {
+		r->signo = WTERMSIG(status);
+		r->exit_code = 128 + r->signo;
+	} else {
+		r->exit_code = WEXITSTATUS(status);
+	}
+	if (r->exit_code == 0 || judge_limits(o, &spec->limits, r))
+		return;
+	if (r->signo) {
+		set(r, RESULT_SIGNAL, CAUSE_SIGNAL, r->exit_code, 0, 0);
+		hint(r, "%s", signal_hint(r->signo));
+	} else {
+		r->status = RESULT_ERROR;
+	}
+}
+
+static void json_cause(struct json *j, const struct result *r)
+{
+	json_key(j, "cause");
+	if (r->cause == CAUSE_NONE) {
+		json_null(j);
+		return;
+	}
+	json_object_begin(j);
+	json_member_str(j, "kind", cause_names[r->cause]);
+	if (r->limit) {
+		json_member_uint(j, "limit", r->limit);
+		json_member_uint(j, "peak", r->peak);
+	}
+	json_member_str(j, "hint", r->hint);
+	json_object_end(j);
+}
+
+void result_json(struct json *j, const struct result *r, const struct outcome *o)
+{
+	json_member_str(j, "status", status_names[r->status]);
+	json_member_int(j, "exit_code", r->exit_code);
+	json_key(j, "signal");
+	if (r->signo)
+		json_str(j, sigabbrev_np(r->signo) ? sigabbrev_np(r->signo) : "RT");
+	else
+		json_null(j);
+	json_cause(j, r);
+	json_key(j, "limits_hit");
+	json_array_begin(j);
+	for (unsigned int c = 1; c < CAUSE_MAX_; c++)
+		if (r->limits_hit & 1u << c)
+			json_str(j, cause_names[c]);
+	json_array_end(j);
+	json_key(j, "usage");
+	json_object_begin(j);
+	json_member_uint(j, "wall_ns", o->wall_ns);
+	json_member_uint(j, "cpu_ns", o->usage.cpu_ns);
+	json_member_uint(j, "memory_peak", o->usage.memory_peak);
+	json_member_uint(j, "pids_peak", o->usage.pids_peak);
+	json_member_uint(j, "disk_used", o->exit.disk_used);
+	json_member_uint(j, "stdout_bytes", o->stdout_bytes);
+	json_member_uint(j, "stderr_bytes", o->stderr_bytes);
+	json_member_uint(j, "throttled_ns", o->usage.throttled_ns);
+	json_object_end(j);
+}

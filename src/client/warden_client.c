@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warden_client.c - Start a warden, and ask it. */
+#include "client/warden_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+
+#define WARDEN_NAME "caisson-warden"
+
+static int find_warden(char *path, size_t size, struct err *e)
+{
+	ssize_t n = readlink("/proc/self/exe", path, size - sizeof(WARDEN_NAME));
+
+	if (n > 0) {
+		path[n] = '\0';
+		char *slash = strrchr(path, '/');
+
+		if (slash) {
+			memcpy(slash + 1, WARDEN_NAME, sizeof(WARDEN_NAME));
+			if (access(path, X_OK) == 0)
+				return 0;
+		}
+	}
+	(void)snprintf(path, size, "%s/%s", CAISSON_LIBEXECDIR, WARDEN_NAME);
+	if (access(path, X_OK) == 0)
+		return 0;
+	return err_say(e, -ENOENT, WARDEN_NAME " is neither beside caisson nor in " CAISSON_LIBEXECDIR
+					       ": install it (make install)");
+}
+
+int warden_start(const char *state, struct warden_client *ret, struct err *e)
+{
+	char path[4096], name[] = WARDEN_NAME, state_arg[4096];
+	char *argv[] = { name, state_arg, NULL };
+	char *envp[] = { NULL };
+	int pair[2];
+	int r = find_warden(path, sizeof(path), e);
+
+	if (r < 0)
+		return r;
+	if ((size_t)snprintf(state_arg, sizeof(state_arg), "%s", state) >= sizeof(state_arg))
+		return err_say(e, -ENAMETOOLONG, "--state: the path is too long");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(e, -errno, "socketpair");
+	_fd_ int ours = pair[0];
+	_fd_ int theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, WARDEN_FD + 1);
+
+	fd_close(pair[1]);
+	if (theirs < 0)
+		return err_set(e, -errno, "socketpair");
+
+	posix_spawn_file_actions_t actions;
+
+	(void)posix_spawn_file_actions_init(&actions);
+	/* A different number, so that the copy loses close-on-exec. */
+	(void)posix_spawn_file_actions_adddup2(&actions, theirs, WARDEN_FD);
+	(void)posix_spawn_file_actions_addclosefrom_np(&actions, WARDEN_FD + 1);
+	r = posix_spawn(&ret->pid, path, &actions, NULL, argv, envp);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	if (r)
+		return err_set(e, -r, "start %s", path);
+	ret->seq = 0;
+	ret->fd = TAKE_FD(ours);
+	return 0;
+}
+
+void warden_stop(struct warden_client *w)
+{
+	if (w->pid <= 0)
+		return;
+	w->fd = fd_close(w->fd);
+	while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	w->pid = 0;
+}
+
+/* One request, its reply, and at most one descriptor with it. */
+static int ask(struct warden_client *w, struct warden_req *req, const int *fds, size_t n_fds,
+	       struct warden_reply *reply, int *ret_fd, struct err *e)
+{
+	size_t got = 1;
+	int fd = -1;
+
+	req->version = WARDEN_VERSION;
+	req->seq = ++w->seq;
+	int r = fd_send(w->fd, req, sizeof(*req), fds, n_fds);
+
+	if (r < 0)
+		return err_set(e, r, "ask the warden");
+	ssize_t n = fd_recv(w->fd, reply, sizeof(*reply), &fd, &got);
+
+	if (n == 0)
+		return err_say(e, -EPIPE, "the warden died; its cells died with it");
+	if (n < 0)
+		return err_set(e, (int)n, "hear from the warden");
+	if (n != (ssize_t)sizeof(*reply) || reply->version != WARDEN_VERSION || reply->seq != req->seq) {
+		fd_close(fd);
+		return err_say(e, -EPROTO, "caisson and caisson-warden are of different versions; reinstall both");
+	}
+	reply->msg[sizeof(reply->msg) - 1] = '\0';
+	if (reply->code < 0) {
+		fd_close(fd);
+		return err_say(e, reply->code, "%s", reply->msg);
+	}
+	if (ret_fd)
+		*ret_fd = fd;
+	else
+		fd_close(fd);
+	return 0;
+}
+
+static int ask_cell(struct warden_client *w, enum warden_op op, uint32_t cell, struct warden_reply *reply,
+		    int *ret_fd, struct err *e)
+{
+	struct warden_req req;
+
+	memset(&req, 0, sizeof(req));
+	req.op = op;
+	req.cell = cell;
+	return ask(w, &req, NULL, 0, reply, ret_fd, e);
+}
+
+int warden_create(struct warden_client *w, const struct cell_spec *spec, const int *fds, size_t n_fds,
+		  uint32_t *ret_cell, int *ret_channel, struct err *e)
+{
+	struct warden_req req;
+	struct warden_reply reply;
+	int channel = -1;
+
+	memset(&req, 0, sizeof(req));
+	req.op = WARDEN_CREATE;
+	req.spec = *spec;
+	int r = ask(w, &req, fds, n_fds, &reply, &channel, e);
+
+	if (r < 0)
+		return r;
+	if (channel < 0)
+		return err_say(e, -EPROTO, "the warden sent no channel");
+	*ret_cell = reply.cell;
+	*ret_channel = channel;
+	return 0;
+}
+
+int warden_usage(struct warden_client *w, uint32_t cell, struct cell_usage *ret, struct err *e)
+{
+	struct warden_reply reply;
+	int r = ask_cell(w, WARDEN_USAGE, cell, &reply, NULL, e);
+
+	if (r == 0)
+		*ret = reply.usage;
+	return r;
+}
+
+int warden_kill(struct warden_client *w, uint32_t cell, struct err *e)
+{
+	struct warden_reply reply;
+
+	return ask_cell(w, WARDEN_KILL, cell, &reply, NULL, e);
+}
+
+int warden_evidence(struct warden_client *w, uint32_t cell, struct err *e)
+{
+	struct warden_reply reply;
+	int fd = -1;
+	int r = ask_cell(w, WARDEN_EVIDENCE, cell, &reply, &fd, e);
+
+	return r < 0 ? r : fd;
+}
+
+int warden_destroy(struct warden_client *w, uint32_t cell, struct cell_usage *ret, struct err *e)
+{
+	struct warden_reply reply = { 0 };
+	int r = ask_cell(w, WARDEN_DESTROY, cell, &reply, NULL, e);
+
+	*ret = reply.usage;
+	return r;
+}

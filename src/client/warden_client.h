@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * warden_client.h - The asking side of the warden socket: plain functions for an unprivileged caller.
+ *
+ * The counterpart of src/warden/warden.c, in the manner of a monitor's wrappers: each function is
+ * one request and waits for its one reply.
+ */
+#ifndef CAISSON_CLIENT_WARDEN_CLIENT_H
+#define CAISSON_CLIENT_WARDEN_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wire/warden.h"
+
+struct err;
+
+struct warden_client {
+	int fd;
+	pid_t pid;
+	uint64_t seq;
+};
+
+/*
+ * warden_start() - Start a warden of our own. @state: the journal's directory.
+ * It is looked for beside our own executable, then in libexecdir.
+ */
+int warden_start(const char *state, struct warden_client *ret, struct err *e);
+
+/* warden_stop() - Hang up (the warden destroys what is left) and wait for it to end. Idempotent. */
+void warden_stop(struct warden_client *w);
+
+/* warden_create() - @fds: image directory if any, then mounts; borrowed. @ret_channel is the caller's. */
+int warden_create(struct warden_client *w, const struct cell_spec *spec, const int *fds, size_t n_fds,
+		  uint32_t *ret_cell, int *ret_channel, struct err *e);
+
+int warden_usage(struct warden_client *w, uint32_t cell, struct cell_usage *ret, struct err *e);
+int warden_kill(struct warden_client *w, uint32_t cell, struct err *e);
+
+/* warden_evidence() - Memfd in the format of wire/evidence.h, or -errno. */
+int warden_evidence(struct warden_client *w, uint32_t cell, struct err *e);
+
+/* warden_destroy() - When this returns 0, nothing of the cell is left. @ret is filled in any case
+ * in which the warden answered. */
+int warden_destroy(struct warden_client *w, uint32_t cell, struct cell_usage *ret, struct err *e);
+
+#endif

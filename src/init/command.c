@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command.c - From a request to a running program.
+ *
+ * The child gives up, in this order: its group list and ids, all capabilities in all five sets,
+ * its limits' upper ends, init's descriptors, init's session. What init itself was sealed with
+ * (no-new-privileges, the system call filter, the Landlock domain) it inherits and can not shed.
+ * Whatever fails is reported through a close-on-exec socket as {stage, errno}; end of file there
+ * means that execve succeeded.
+ */
+#include "init/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cell/caps.h"
+#include "cell/rlimit.h"
+
+/* ---- unpack --------------------------------------------------------------------------------- */
+
+static int map_blob(int fd, uint32_t len, struct command *c)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	/* Sealed, so that what was checked is what is used, and no read can fault. */
+	if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_WRITE)) != (F_SEAL_SHRINK | F_SEAL_WRITE))
+		return EPERM;
+	if (len == 0 || len > INIT_BLOB_MAX || fstat(fd, &st) < 0 || st.st_size != (off_t)len)
+		return EMSGSIZE;
+	c->map = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (c->map == MAP_FAILED) {
+		c->map = NULL;
+		return errno;
+	}
+	c->map_len = len;
+	return ((const char *)c->map)[len - 1] == '\0' ? 0 : EINVAL;
+}
+
+/* The next NUL-terminated string of the blob, or NULL at its end. */
+static char *next_string(struct command *c, size_t *at)
+{
+	char *s = (char *)c->map + *at;
+
+	if (*at >= c->map_len)
+		return NULL;
+	*at += strlen(s) + 1;
+	return s;
+}
+
+static int find_strings(const struct init_exec *x, struct command *c)
+{
+	size_t at = 0, n = (size_t)x->argc + x->envc;
+
+	if (x->argc == 0 || x->argc > INIT_ARGS_MAX || x->envc > INIT_ARGS_MAX)
+		return E2BIG;
+	c->vectors = calloc(n + 2, sizeof(char *));
+	if (!c->vectors)
+		return ENOMEM;
+	c->cwd = next_string(c, &at);
+	c->script_path = next_string(c, &at);
+	c->argv = c->vectors;
+	c->envp = c->vectors + x->argc + 1;
+	for (uint32_t i = 0; i < x->argc; i++)
+		if (!(c->argv[i] = next_string(c, &at)))
+			return EINVAL;
+	for (uint32_t i = 0; i < x->envc; i++)
+		if (!(c->envp[i] = next_string(c, &at)))
+			return EINVAL;
+	return at == c->map_len && c->script_path && c->cwd[0] == '/' ? 0 : EINVAL;
+}
+
+int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, struct command *ret)
+{
+	struct command *c = ret;
+	size_t used = 0;
+	size_t want = 1u + (x->flags & INIT_SCRIPT ? 1u : 0u) + (x->flags & INIT_TTY ? 0u : 3u);
+
+	*c = (struct command){
+		.flags = x->flags,
+		.rows = x->rows,
+		.cols = x->cols,
+		.script_fd = -1,
+		.stdio = { -1, -1, -1 },
+	};
+	if (n_fds != want || x->flags & ~(uint32_t)(INIT_TTY | INIT_STOP | INIT_SCRIPT)) {
+		for (size_t i = 0; i < n_fds; i++)
+			fd_close(fds[i]);
+		return EINVAL;
+	}
+	_fd_ int blob = fds[used++];
+
+	if (x->flags & INIT_SCRIPT)
+		c->script_fd = fds[used++];
+	for (int i = 0; i < 3 && !(x->flags & INIT_TTY); i++)
+		c->stdio[i] = fds[used++];
+
+	int r = map_blob(blob, x->blob_len, c);
+
+	return r ? r : find_strings(x, c);
+}
+
+void command_free(struct command *c)
+{
+	if (c->map)
+		(void)munmap(c->map, c->map_len);
+	free(c->vectors);
+	c->script_fd = fd_close(c->script_fd);
+	for (int i = 0; i < 3; i++)
+		c->stdio[i] = fd_close(c->stdio[i]);
+	c->map = NULL;
+	c->vectors = NULL;
+}
+
+/* ---- the child ------------------------------------------------------------------------------ */
+
+static _Noreturn void fail(int report, enum init_stage stage, int error)
+{
+	struct init_failed f = { .stage = (uint32_t)stage, .error = error };
+
+	(void)fd_send(report, &f, sizeof(f), NULL, 0);
+	_exit(1);
+}
+
+/*
+ * The bounding set first: emptying it needs CAP_SETPCAP, which leaves with the user id. Then the
+ * ids, whose change from the cell's root clears the rest; the last call makes that true for the
+ * unprivileged case too, where there is no id to change.
+ */
+static int shed_privilege(const struct init_config *config)
+{
+	int r = caps_bound(0);
+
+	if (r < 0)
+		return -r;
+	if (config->separate &&
+	    (setgroups(0, NULL) < 0 || setresgid(config->gid, config->gid, config->gid) < 0 ||
+	     setresuid(config->uid, config->uid, config->uid) < 0))
+		return errno;
+	return -caps_keep(0, 0);
+}
+
+/* Written before the program starts, by the program's own user, never through a link. */
+static int write_script(const struct command *c)
+{
+	struct stat st;
+	off_t at = 0;
+
+	_fd_ int out = open(c->script_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+	if (out < 0 || fstat(c->script_fd, &st) < 0)
+		return errno;
+	while (at < st.st_size) {
+		ssize_t n = sendfile(out, c->script_fd, &at, (size_t)(st.st_size - at));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? errno : EIO;
+	}
+	return 0;
+}
+
+/* A pty of the cell's own devpts, opened by its user so that it belongs to it. The master goes up. */
+static int open_tty(const struct command *c, int report)
+{
+	int unlock = 0;
+	struct winsize size = { .ws_row = c->rows, .ws_col = c->cols };
+	struct init_failed none = { 0 };
+
+	_fd_ int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0 ||
+	    ioctl(master, TIOCSWINSZ, &size) < 0)
+		return errno;
+	_fd_ int slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) < 0)
+		return errno;
+	int r = fd_send(report, &none, sizeof(none), &master, 1);
+
+	if (r < 0)
+		return -r;
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(slave, fd) < 0)
+			return errno;
+	return 0;
+}
+
+static int set_stdio(const struct command *c)
+{
+	/* The descriptors came by SCM_RIGHTS, above 2: no dup2 can overwrite one still needed. */
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(c->stdio[fd], fd) < 0)
+			return errno;
+	return 0;
+}
+
+static void reset_signals(void)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &dfl, NULL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* As execvpe(), but never hands a file to a shell. Returns the errno that says most. */
+static int exec_path(char **argv, char **envp)
+{
+	const char *path = "";
+	int best = ENOENT;
+
+	if (strchr(argv[0], '/')) {
+		(void)execve(argv[0], argv, envp);
+		return errno;
+	}
+	for (char **v = envp; *v; v++)
+		if (strncmp(*v, "PATH=", 5) == 0)
+			path = *v + 5;
+	while (*path && argv[0][0]) {
+		char full[4096];
+		size_t n = strcspn(path, ":");
+		int len = snprintf(full, sizeof(full), "%.*s/%s", (int)n, path, argv[0]);
+
+		path += n + (path[n] == ':');
+		if (n == 0 || len < 0 || (size_t)len >= sizeof(full))
+			continue;
+		(void)execve(full, argv, envp);
+		if (errno != ENOENT && errno != ENOTDIR)
+			best = errno;
+	}
+	return best;
+}
+
+static _Noreturn void child(const struct command *c, const struct init_config *config, int report)
+{
+	int r;
+
+	(void)setsid();
+	if ((r = shed_privilege(config)))
+		fail(report, INIT_STAGE_CREDS, r);
+	if ((r = -rlimit_apply(config)))
+		fail(report, INIT_STAGE_LIMITS, r);
+	if (c->flags & INIT_SCRIPT && (r = write_script(c)))
+		fail(report, INIT_STAGE_SCRIPT, r);
+	if (chdir(c->cwd) < 0)
+		fail(report, INIT_STAGE_CWD, errno);
+	if (c->flags & INIT_TTY && (r = open_tty(c, report)))
+		fail(report, INIT_STAGE_TTY, r);
+	if (!(c->flags & INIT_TTY) && (r = set_stdio(c)))
+		fail(report, INIT_STAGE_STDIO, r);
+	if (syscall(SYS_close_range, 3u, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
+		fail(report, INIT_STAGE_STDIO, errno);
+	reset_signals();
+	fail(report, INIT_STAGE_EXEC, exec_path(c->argv, c->envp));
+}
+
+/* ---- the parent ----------------------------------------------------------------------------- */
+
+int command_start(const struct command *c, const struct init_config *config, struct command_start *ret)
+{
+	int pair[2];
+
+	*ret = (struct command_start){ .pid = -1, .master_fd = -1, .failed.stage = INIT_STAGE_FORK };
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		ret->failed.error = errno;
+		return -1;
+	}
+	_fd_ int parent_end = pair[0];
+	_fd_ int child_end = pair[1];
+	pid_t pid = fork();
+
+	if (pid < 0) {
+		ret->failed.error = errno;
+		return -1;
+	}
+	if (pid == 0)
+		child(c, config, child_end);
+	child_end = fd_close(child_end);
+	for (;;) {
+		struct init_failed f;
+		int fd = -1;
+		size_t n_fds = 1;
+		ssize_t n = fd_recv(parent_end, &f, sizeof(f), &fd, &n_fds);
+
+		if (n == (ssize_t)sizeof(f) && n_fds == 1) {
+			ret->master_fd = fd;
+			continue;
+		}
+		if (n == 0)
+			break; /* executed, or died without a word: wait() will tell which */
+		ret->failed = n == (ssize_t)sizeof(f) ? f : (struct init_failed){ INIT_STAGE_FORK, EPROTO };
+		ret->master_fd = fd_close(ret->master_fd);
+		return -1; /* the child is about to exit; init's reaper collects it */
+	}
+	ret->pid = pid;
+	if (c->flags & INIT_STOP)
+		(void)kill(pid, SIGSTOP);
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command.h - Start one command in the cell, with nothing that was not declared.
+ */
+#ifndef CAISSON_INIT_COMMAND_H
+#define CAISSON_INIT_COMMAND_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "wire/init.h"
+
+/* A request, unpacked: pointers go into the mapped blob. */
+struct command {
+	uint32_t flags;
+	uint16_t rows, cols;
+	const char *cwd;
+	const char *script_path;
+	char **argv, **envp;
+	int script_fd;
+	int stdio[3]; /* all -1 with INIT_TTY */
+	void *map;
+	size_t map_len;
+	char **vectors; /* one allocation for argv and envp */
+};
+
+/*
+ * command_unpack() - Check a request and find its strings.
+ * @fds: as they came with the message; ownership moves to the command, also on failure
+ *
+ * Return: 0, or a positive errno for INIT_STAGE_REQUEST. command_free() in either case.
+ */
+int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, struct command *ret);
+
+void command_free(struct command *c);
+
+struct command_start {
+	pid_t pid;
+	int master_fd; /* pty master with INIT_TTY, else -1; owned by the caller */
+	struct init_failed failed;
+};
+
+/* command_start() - Fork and execute. 0, or -1 with ret->failed filled and nothing running. */
+int command_start(const struct command *c, const struct init_config *config, struct command_start *ret);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init.c - caisson-init, pid 1 of a cell.
+ *
+ * Theory of operation. Init starts with its channel as descriptor 3, a root that is already
+ * sealed, and four capabilities that mean something only inside its own user namespace. It first
+ * seals itself (non-dumpable, Landlock scopes, system call filter: inherited by all it starts),
+ * then serves requests one by one, reaps, and reports. It keeps no output and no files: stdio of
+ * commands are the client's own pipes.
+ *
+ * It ends when the channel does: a cell without a client is over, and the kernel kills what is
+ * left in the pid namespace of a pid 1 that ends. Guests can not end it: signals from inside its
+ * pid namespace do not reach a pid 1 that has no handler for them, it is another user, and it is
+ * in no debugger's reach.
+ *
+ * A message that makes no sense ends the cell too. The client is the only one that can send one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "cell/caps.h"
+#include "cell/landlock.h"
+#include "cell/seccomp.h"
+#include "init/command.h"
+#include "wire/init.h"
+#include "wire/warden.h"
+
+#define EXIT_CHANNEL 0   /* the client went away: the ordinary end */
+#define EXIT_PROTOCOL 70 /* somebody broke the protocol */
+#define EXIT_SEAL 71     /* a layer could not be put on */
+
+#define CAPS_SERVING (1ull << 5 /* KILL */ | 1ull << 6 /* SETGID */ | 1ull << 7 /* SETUID */ | 1ull << 8 /* SETPCAP */)
+
+struct running {
+	uint32_t id;
+	pid_t pid; /* 0: free */
+	uint64_t started_ns;
+};
+
+static struct running running[INIT_COMMANDS_MAX];
+static struct init_config config;
+
+static void send_msg(const struct init_msg *m, const int *fds, size_t n_fds)
+{
+	if (fd_send(INIT_FD, m, sizeof(*m), fds, n_fds) < 0)
+		_exit(EXIT_CHANNEL);
+}
+
+static void send_failed(uint32_t id, struct init_failed f)
+{
+	struct init_msg m = { .type = INIT_FAILED, .id = id, .u.failed = f };
+
+	send_msg(&m, NULL, 0);
+}
+
+/* ---- sealing -------------------------------------------------------------------------------- */
+
+static void read_config(void)
+{
+	struct init_msg m;
+	size_t no_fds = 0;
+
+	if (fd_recv(INIT_FD, &m, sizeof(m), NULL, &no_fds) != (ssize_t)sizeof(m) || m.type != INIT_CONFIG)
+		_exit(EXIT_PROTOCOL);
+	config = m.u.config;
+}
+
+static _Noreturn void seal_failed(int error)
+{
+	send_failed(0, (struct init_failed){ .stage = INIT_STAGE_SEAL, .error = error });
+	_exit(EXIT_SEAL);
+}
+
+static uint32_t nested_userns_max(void)
+{
+	char text[32];
+
+	if (fd_read_file(AT_FDCWD, "/proc/sys/user/max_user_namespaces", text, sizeof(text)) < 0)
+		return ~0u;
+	return (uint32_t)strtoul(text, NULL, 10);
+}
+
+/* The order is forced: each step may need a system call that a later one takes away. */
+static void seal(void)
+{
+	struct init_msg m = { .type = INIT_READY };
+
+	/* Not dumpable: /proc/1 belongs to nobody here, no attach, no core. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		seal_failed(errno);
+	int r = caps_keep(CAPS_SERVING, 0);
+
+	if (r < 0)
+		seal_failed(-r);
+	m.u.ready.nested_userns_max = nested_userns_max();
+	m.u.ready.landlock_abi = (uint32_t)landlock_abi();
+	if (!(config.without & CELL_WITHOUT_LANDLOCK)) {
+		r = landlock_scope_self();
+		if (r < 0)
+			seal_failed(-r);
+		m.u.ready.landlock_on = (uint32_t)r;
+	}
+	if (!(config.without & CELL_WITHOUT_SECCOMP)) {
+		r = seccomp_install(NULL);
+		if (r < 0)
+			seal_failed(-r);
+		m.u.ready.seccomp_on = 1;
+	}
+	send_msg(&m, NULL, 0);
+}
+
+/* ---- commands ------------------------------------------------------------------------------- */
+
+static struct running *find(uint32_t id)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(running); i++)
+		if (running[i].pid && running[i].id == id)
+			return &running[i];
+	return NULL;
+}
+
+static struct running *find_free(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(running); i++)
+		if (!running[i].pid)
+			return &running[i];
+	return NULL;
+}
+
+static void serve_exec(const struct init_msg *m, const int *fds, size_t n_fds)
+{
+	struct command c;
+	struct command_start start;
+	struct running *slot = find_free();
+	int r = command_unpack(&m->u.exec, fds, n_fds, &c);
+
+	if (r == 0 && (!slot || find(m->id)))
+		r = slot ? EEXIST : EAGAIN;
+	if (r) {
+		send_failed(m->id, (struct init_failed){ INIT_STAGE_REQUEST, r });
+	} else if (command_start(&c, &config, &start) < 0) {
+		send_failed(m->id, start.failed);
+	} else {
+		struct init_msg started = { .type = INIT_STARTED, .id = m->id, .u.pid = start.pid };
+
+		*slot = (struct running){ .id = m->id, .pid = start.pid, .started_ns = clock_now_ns() };
+		send_msg(&started, &start.master_fd, start.master_fd >= 0 ? 1 : 0);
+		fd_close(start.master_fd);
+	}
+	command_free(&c);
+}
+
+static void serve_signal(const struct init_msg *m)
+{
+	const struct running *c = find(m->id);
+
+	/* Every command leads its own session and group. One that is gone needs no signal. */
+	if (c && m->u.signal.signo > 0 && m->u.signal.signo < NSIG)
+		(void)kill(m->u.signal.group ? -c->pid : c->pid, m->u.signal.signo);
+}
+
+static void serve(void)
+{
+	struct init_msg m;
+	int fds[FD_PASS_MAX];
+	size_t n_fds = ARRAY_SIZE(fds);
+	ssize_t n = fd_recv(INIT_FD, &m, sizeof(m), fds, &n_fds);
+
+	if (n == 0)
+		_exit(EXIT_CHANNEL);
+	if (n != (ssize_t)sizeof(m))
+		_exit(EXIT_PROTOCOL);
+	switch (m.type) {
+	case INIT_EXEC:
+		serve_exec(&m, fds, n_fds);
+		break;
+	case INIT_SIGNAL:
+		serve_signal(&m);
+		break;
+	default:
+		_exit(EXIT_PROTOCOL);
+	}
+}
+
+/* ---- reaping -------------------------------------------------------------------------------- */
+
+static uint64_t ns_of(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_usec * 1000ull;
+}
+
+static void fill_disk(struct init_exited *x)
+{
+	struct statfs fs;
+
+	if (statfs("/workspace", &fs) < 0)
+		return;
+	uint64_t block = (uint64_t)fs.f_bsize;
+
+	x->disk_size = (uint64_t)fs.f_blocks * block;
+	x->disk_used = (uint64_t)(fs.f_blocks - fs.f_bfree) * block;
+	x->inodes_size = (uint64_t)fs.f_files;
+	x->inodes_used = (uint64_t)(fs.f_files - fs.f_ffree);
+}
+
+static void report_exit(struct running *c, int status, const struct rusage *ru)
+{
+	struct init_msg m = { .type = INIT_EXITED, .id = c->id };
+
+	m.u.exited = (struct init_exited){
+		.status = status,
+		.user_ns = ns_of(ru->ru_utime),
+		.system_ns = ns_of(ru->ru_stime),
+		.wall_ns = clock_now_ns() - c->started_ns,
+		.maxrss_bytes = (uint64_t)ru->ru_maxrss * 1024,
+	};
+	fill_disk(&m.u.exited);
+	c->pid = 0;
+	send_msg(&m, NULL, 0);
+}
+
+static void reap(void)
+{
+	int status;
+	struct rusage ru;
+
+	for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &ru)) > 0;)
+		for (size_t i = 0; i < ARRAY_SIZE(running); i++)
+			if (running[i].pid == pid)
+				report_exit(&running[i], status, &ru);
+}
+
+int main(void)
+{
+	sigset_t chld;
+
+	read_config();
+	seal();
+	(void)sigemptyset(&chld);
+	(void)sigaddset(&chld, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &chld, NULL);
+	int sig = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+
+	if (sig < 0)
+		seal_failed(errno);
+	for (;;) {
+		struct signalfd_siginfo info[16];
+		struct pollfd fds[] = { { .fd = INIT_FD, .events = POLLIN }, { .fd = sig, .events = POLLIN } };
+
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+			_exit(EXIT_PROTOCOL);
+		if (fds[1].revents) {
+			(void)!read(sig, info, sizeof(info));
+			reap();
+		}
+		if (fds[0].revents)
+			serve();
+	}
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init.h - The channel between a client and pid 1 of its cell.
+ *
+ * A SEQPACKET socket made by the warden. The warden puts INIT_CONFIG into it before anybody else
+ * has it; after that only the client speaks to init. Messages are one fixed-size struct; strings
+ * travel in a sealed memfd, because an argument list may be larger than a socket buffer. Init
+ * trusts the format no further than it must: it runs beside hostile code and reads every length
+ * against the size of what it got.
+ */
+#ifndef CAISSON_WIRE_INIT_H
+#define CAISSON_WIRE_INIT_H
+
+#include <stdint.h>
+
+#define INIT_FD 3 /* init finds the channel here */
+#define INIT_COMMANDS_MAX 256u
+#define INIT_BLOB_MAX (4u << 20) /* cwd, script name, argv and env together */
+#define INIT_ARGS_MAX 65536u     /* argv plus env entries */
+
+enum init_type {
+	INIT_CONFIG = 1, /* warden -> init, once, first */
+	INIT_EXEC,       /* client -> init; descriptors: blob, [script], stdin, stdout, stderr */
+	INIT_SIGNAL,     /* client -> init: signal one command, or its process group */
+	INIT_READY,      /* init -> client: the cell is sealed, commands are welcome */
+	INIT_STARTED,    /* init -> client: execve succeeded; descriptor: pty master with INIT_TTY */
+	INIT_FAILED,     /* init -> client: could not start; nothing runs */
+	INIT_EXITED,     /* init -> client: wait status and resource use */
+	INIT_TYPE_MAX_,
+};
+
+enum init_exec_flag {
+	INIT_TTY = 1u << 0,    /* run on a new pty of the cell; no stdio descriptors are passed */
+	INIT_STOP = 1u << 1,   /* stop the command right after execve, until INIT_SIGNAL SIGCONT */
+	INIT_SCRIPT = 1u << 2, /* write the script descriptor to the path named in the blob first */
+};
+
+struct init_config {
+	uint32_t uid, gid;   /* who commands run as */
+	uint32_t without;    /* enum cell_without */
+	uint32_t separate;   /* 1 when init has a user of its own, apart from uid */
+	uint64_t files;      /* RLIMIT_NOFILE for commands */
+	uint64_t disk_bytes; /* RLIMIT_FSIZE */
+	uint64_t pids;       /* RLIMIT_NPROC, the second layer under the pids cgroup */
+	uint64_t memory_bytes; /* RLIMIT_AS when there is no cgroup, 0 otherwise */
+};
+
+/* Blob: cwd NUL, script path NUL (empty without INIT_SCRIPT), argv..., env..., each NUL-terminated. */
+struct init_exec {
+	uint32_t flags;
+	uint32_t argc, envc;
+	uint32_t blob_len;
+	uint16_t rows, cols; /* INIT_TTY */
+};
+
+struct init_signal {
+	int32_t signo;
+	uint32_t group; /* 1: the command's whole process group */
+};
+
+/* Where a start failed; the order is the order of the steps. */
+enum init_stage {
+	INIT_STAGE_SEAL,    /* init's own layers; reported with id 0, and the cell is over */
+	INIT_STAGE_REQUEST, /* the message itself: a bug in the client */
+	INIT_STAGE_FORK,
+	INIT_STAGE_TTY,
+	INIT_STAGE_CREDS,
+	INIT_STAGE_LIMITS,
+	INIT_STAGE_SCRIPT,
+	INIT_STAGE_CWD,
+	INIT_STAGE_STDIO,
+	INIT_STAGE_EXEC,
+	INIT_STAGE_MAX_,
+};
+
+struct init_failed {
+	uint32_t stage;
+	int32_t error; /* positive errno */
+};
+
+/* Which layers init put on itself, and so on everything in the cell: the system calls said yes. */
+struct init_ready {
+	uint32_t landlock_abi; /* 0: the kernel has none */
+	uint32_t landlock_on;
+	uint32_t seccomp_on;
+	uint32_t nested_userns_max; /* what the cell's own user namespace still allows: 0 */
+};
+
+struct init_exited {
+	int32_t status; /* as from wait4() */
+	uint32_t pad_;
+	uint64_t user_ns, system_ns;
+	uint64_t wall_ns; /* from execve to exit, init's monotonic clock */
+	uint64_t maxrss_bytes;
+	uint64_t disk_used, disk_size; /* the writable layer at that moment, bytes */
+	uint64_t inodes_used, inodes_size;
+};
+
+struct init_msg {
+	uint32_t type;
+	uint32_t id; /* the client's name for a command, unique among the living */
+	union {
+		struct init_config config;
+		struct init_exec exec;
+		struct init_signal signal;
+		struct init_ready ready;
+		struct init_failed failed;
+		struct init_exited exited;
+		int32_t pid; /* INIT_STARTED: pid inside the cell */
+	} u;
+};
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * warden.h - What may be asked of the warden, the only privileged process.
+ *
+ * One SEQPACKET socket, one fixed-size request per message, one fixed-size reply per request, in
+ * order. No text is parsed: numbers, enumerations, bounded NUL-terminated destination paths, and
+ * descriptors. A path on the host never appears; what the client wants mounted it must have opened
+ * itself, so the warden's privilege can not be used to reach a file that the client can not.
+ *
+ * The format is between binaries of one build (version checked), host byte order.
+ */
+#ifndef CAISSON_WIRE_WARDEN_H
+#define CAISSON_WIRE_WARDEN_H
+
+#include <stdint.h>
+
+#define WARDEN_VERSION 1u
+#define WARDEN_FD 3 /* the warden finds its socket here */
+#define WARDEN_CELLS_MAX 4096u
+
+#define CELL_MOUNTS_MAX 16
+#define CELL_DST_MAX 256
+
+enum warden_op {
+	WARDEN_CREATE = 1, /* spec + descriptors -> cell handle, channel descriptor */
+	WARDEN_USAGE,      /* cell -> usage so far */
+	WARDEN_KILL,       /* cell: SIGKILL to everything in it; returns at once */
+	WARDEN_EVIDENCE,   /* cell -> memfd: what /proc says of every process in it */
+	WARDEN_DESTROY,    /* cell: kill, reap, remove; -> final usage. The handle is gone after it */
+	WARDEN_OP_MAX_,
+};
+
+enum cell_image {
+	CELL_IMAGE_HOST = 1, /* read-only view of the machine's /usr */
+	CELL_IMAGE_DIR,      /* a root directory, passed as the first descriptor */
+};
+
+/* Layers that a caller may give up by explicit choice; everything else is not negotiable. */
+enum cell_without {
+	CELL_WITHOUT_SECCOMP = 1u << 0,
+	CELL_WITHOUT_LANDLOCK = 1u << 1,
+	CELL_WITHOUT_CGROUP = 1u << 2,
+	CELL_WITHOUT_ALL_ = (1u << 3) - 1,
+};
+
+/* Every limit is required to be in its range (cell/spec.c); 0 means "none" only where said. */
+struct cell_limits {
+	uint64_t memory_bytes;
+	uint64_t disk_bytes; /* size of the writable layer */
+	uint64_t inodes;     /* of the writable layer */
+	uint64_t pids;
+	uint64_t files;       /* open files per process */
+	uint64_t cpu_time_ms; /* of the whole cell; 0 = none */
+	uint64_t wall_ms;     /* backstop: the warden ends the cell after this; 0 = none */
+	uint32_t cpu_milli;   /* quota; 1000 = one cpu */
+	uint32_t pad_;
+};
+
+enum cell_mount_flag { CELL_MOUNT_RW = 1u << 0 };
+
+struct cell_mount {
+	char dst[CELL_DST_MAX]; /* absolute in the cell, normalised, NUL-terminated */
+	uint32_t flags;
+};
+
+struct cell_spec {
+	struct cell_limits limits;
+	uint32_t image;   /* enum cell_image */
+	uint32_t without; /* enum cell_without bits */
+	uint32_t n_mounts;
+	uint32_t pad_;
+	struct cell_mount mounts[CELL_MOUNTS_MAX];
+};
+
+struct warden_req {
+	uint32_t version;
+	uint32_t op;
+	uint64_t seq;
+	uint32_t cell; /* handle, for all but WARDEN_CREATE */
+	uint32_t pad_;
+	struct cell_spec spec; /* for WARDEN_CREATE, zero otherwise */
+};
+
+/* Why a cell is over, as the warden saw it. */
+enum cell_end {
+	CELL_RUNNING,
+	CELL_END_CLIENT,   /* asked for by the client (kill, destroy) */
+	CELL_END_MEMORY,   /* out of memory: killed as one */
+	CELL_END_CPU_TIME, /* cpu time limit */
+	CELL_END_WALL,     /* the warden's own deadline */
+	CELL_END_INIT,     /* pid 1 ended by itself or was killed by somebody */
+};
+
+struct cell_usage {
+	uint64_t cpu_ns;
+	uint64_t memory_peak;
+	uint64_t memory_files; /* part of memory that is files in the writable layer and /dev/shm */
+	uint64_t pids_peak;    /* 0 when the kernel does not count it */
+	uint64_t pids_denied;
+	uint64_t oom_kills;
+	uint64_t throttled_ns;
+	uint32_t end;         /* enum cell_end */
+	int32_t init_status;  /* wait status of pid 1, when end is not CELL_RUNNING */
+	uint32_t cgroup_kind; /* enum cgroup_kind: where the numbers come from */
+	uint32_t pad_;
+};
+
+struct warden_reply {
+	uint32_t version;
+	uint32_t op;
+	uint64_t seq;
+	int32_t code; /* 0 or negative errno; then msg says what and how to mend it */
+	uint32_t cell;
+	struct cell_usage usage;
+	char msg[504];
+};
+
+#endif

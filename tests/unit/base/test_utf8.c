@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_utf8.c - UTF-8: every code point, every short byte sequence, and truncation. */
+#include "base/utf8.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static size_t encode(uint32_t c, char out[4])
+{
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+	for (size_t i = n - 1; i > 0; i--, c >>= 6)
+		out[i] = (char)(0x80 | (c & 0x3f));
+	out[0] = (char)((0xf00u >> n & 0xf0) | c);
+	return n;
+}
+
+static void test_every_code_point(void **state)
+{
+	char s[4];
+
+	(void)state;
+	for (uint32_t c = 0; c < 0x200000; c++) {
+		bool good = c <= 0x10ffff && !(c >= 0xd800 && c <= 0xdfff);
+		size_t n = encode(c, s);
+
+		assert_int_equal(utf8_next(s, n), good ? n : 0);
+		if (c % 257 == 0)
+			for (size_t cut = 0; cut < n; cut++)
+				assert_int_equal(utf8_next(s, cut), 0);
+	}
+}
+
+/* Counted against the definition: of all 3-byte strings exactly those that encode are valid. */
+static void test_every_short_sequence(void **state)
+{
+	size_t two = 0, three = 0;
+
+	(void)state;
+	for (uint32_t v = 0; v < 1u << 24; v++) {
+		char s[3] = { (char)(v >> 16), (char)(v >> 8), (char)v };
+
+		if (v < 1u << 16)
+			two += utf8_next(s + 1, 2) == 2;
+		three += utf8_next(s, 3) == 3;
+	}
+	assert_int_equal(two, 0x800 - 0x80);
+	assert_int_equal(three, 0x10000 - 0x800 - 0x800);
+}
+
+static void test_overlong_and_outside(void **state)
+{
+	static const char *const bad[] = {
+		"\xc0\x80",
+		"\xc1\xbf",
+		"\xe0\x80\x80",
+		"\xe0\x9f\xbf",
+		"\xed\xa0\x80",
+		"\xed\xbf\xbf",
+		"\xf0\x80\x80\x80",
+		"\xf0\x8f\xbf\xbf",
+		"\xf4\x90\x80\x80",
+		"\xf5\x80\x80\x80",
+		"\xf8\x88\x80\x80",
+		"\xfe",
+		"\xff",
+		"\x80",
+		"\xbf",
+		"\xc3(",
+		"\xe2\x28\xa1",
+		"\xe2\x82\x28",
+		"\xf0\x9f\x28\x80",
+		"\xf0\x9f\xa6\x28",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(utf8_next(bad[i], strlen(bad[i])), 0);
+		assert_false(utf8_valid(bad[i], strlen(bad[i])));
+	}
+}
+
+/* A bad byte at every offset of texts longer and shorter than a machine word; exact allocations. */
+static void test_valid_finds_the_bad_byte_anywhere(void **state)
+{
+	(void)state;
+	for (size_t len = 0; len < 40; len++) {
+		char *s = malloc(len ? len : 1);
+
+		assert_non_null(s);
+		memset(s, 'a', len);
+		assert_true(utf8_valid(s, len));
+		for (size_t i = 0; i < len; i++) {
+			s[i] = '\x80';
+			assert_false(utf8_valid(s, len));
+			s[i] = '\xc3';
+			assert_false(utf8_valid(s, len));
+			if (i + 1 < len) {
+				s[i + 1] = '\xa9';
+				assert_true(utf8_valid(s, len));
+				s[i + 1] = 'a';
+			}
+			s[i] = 'a';
+		}
+		free(s);
+	}
+	assert_true(utf8_valid("a\0b", 3));
+}
+
+static void test_truncate(void **state)
+{
+	/* 1 + 2 + 3 + 4 bytes, then 1 */
+	static const char s[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\xa6\x80z";
+	static const size_t at[] = { 0, 1, 3, 6, 10, 11, 11, 11 };
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(at) / sizeof(at[0]); n++)
+		assert_int_equal(utf8_truncate(s, sizeof(s) - 1, n), at[n]);
+	assert_int_equal(utf8_truncate(s, sizeof(s) - 1, SIZE_MAX), 11);
+	assert_int_equal(utf8_truncate("", 0, 0), 0);
+	assert_int_equal(utf8_truncate("", 0, 5), 0);
+	assert_int_equal(utf8_truncate("abc", 3, 0), 0);
+
+	/* Each bad byte is one character, also the beginnings of characters that never finish. */
+	assert_int_equal(utf8_truncate("\xff\xff\xff", 3, 2), 2);
+	assert_int_equal(utf8_truncate("\xf0\x9f\xa6", 3, 1), 1);
+	assert_int_equal(utf8_truncate("\xf0\x9f\xa6", 3, 2), 2);
+	assert_int_equal(utf8_truncate("\xe2\x82\xc3\xa9x", 5, 3), 4);
+	assert_int_equal(utf8_truncate("\0\0\0", 3, 2), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_code_point),
+		cmocka_unit_test(test_every_short_sequence),
+		cmocka_unit_test(test_overlong_and_outside),
+		cmocka_unit_test(test_valid_finds_the_bad_byte_anywhere),
+		cmocka_unit_test(test_truncate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""check-docs.py - Check that man page and shell completions know exactly the options there are.
+
+The table in src/cli/options.c is the source of truth; this compares names, so that an option cannot
+be added, renamed or dropped in one place only. It also checks that links between the documents lead
+to a file.
+
+usage: check-docs.py     exit 0: all agree, 1: one line per difference
+"""
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMON = {"--help", "--version"}  # known by every program, not in the table
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
+PLACES = ("docs/man/caisson.1.scd", "dist/completions/caisson.bash", "dist/completions/caisson.zsh")
+
+
+def table_options():
+    text = (ROOT / "src/cli/options.c").read_text(encoding="utf-8")
+    rows = text[text.index("rows[] = {"):]
+    return set(re.findall(r'^\t\{ "(--[a-z-]+)"', rows[:rows.index("\n};")], re.MULTILINE))
+
+
+def differences(place, known, used):
+    missing, strange = known - used, used - known - COMMON
+    if missing:
+        yield f"{place}: does not know {' '.join(sorted(missing))}"
+    if strange:
+        yield f"{place}: names what does not exist: {' '.join(sorted(strange))}"
+
+
+def broken_links():
+    pages = [p for d in (".", "docs", "docs/protocol") for p in (ROOT / d).glob("*.md")]
+    for path in sorted(pages):
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
+            if "://" not in target and not (path.parent / target).exists():
+                yield f"{path.relative_to(ROOT)}: link to '{target}', which does not exist"
+
+
+def main():
+    known = table_options()
+    if len(known) < 10:
+        print("check-docs: the table in src/cli/options.c was not understood")
+        return 1
+    bad = list(broken_links())
+    for place in PLACES:
+        text = (ROOT / place).read_text(encoding="utf-8")
+        bad += differences(place, known, set(OPTION.findall(text)))
+    fish = "dist/completions/caisson.fish"
+    text = (ROOT / fish).read_text(encoding="utf-8")
+    bad += differences(fish, known, {"--" + n for n in re.findall(r"^complete .* -l ([a-z-]+)", text, re.M)})
+    for line in bad:
+        print(line)
+    if not bad:
+        print(f"check-docs: {len(known)} options, clean")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

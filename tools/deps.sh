@@ -1,0 +1,81 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# deps.sh - Install the Debian/Ubuntu packages that a group of make targets needs, and only those
+# that are missing. When nothing is missing it asks dpkg once and ends: no network, no root.
+#
+# usage: tools/deps.sh [--dry-run] GROUP...      groups: build test lint fuzz bench
+set -eu
+
+packages() {
+	case "$1" in
+	build) echo gcc libc6-dev meson ninja-build pkg-config python3 libseccomp-dev scdoc ;;
+	test) echo libcmocka-dev python3-pytest procps util-linux nodejs ;;
+	lint) echo clang-format clang-tidy cppcheck shellcheck codespell pyflakes3 ;;
+	fuzz) echo clang "$(fuzzer_runtime)" ;;
+	bench) echo bubblewrap crun runc podman ;;
+	*)
+		echo "deps.sh: unknown group '$1' (build test lint fuzz bench)" >&2
+		exit 2
+		;;
+	esac
+}
+
+# libFuzzer's library carries the version of the distribution's clang in its package name.
+fuzzer_runtime() {
+	v=$(apt-cache show clang 2>/dev/null | sed -n 's/^Depends:.*clang-\([0-9][0-9]*\).*/\1/p' | head -n 1)
+	echo "libclang-rt-${v:-14}-dev"
+}
+
+dry_run=
+if [ "${1-}" = --dry-run ]; then
+	dry_run=1
+	shift
+fi
+
+wanted=
+for group in "$@"; do
+	names=$(packages "$group")
+	wanted="$wanted $names"
+done
+
+# shellcheck disable=SC2086 # a list of package names, without spaces inside
+have=$(dpkg-query -W -f '${Package}=${db:Status-Status} ' $wanted 2>/dev/null || :)
+missing=
+for p in $wanted; do
+	case " $have $missing " in
+	*" $p=installed "* | *" $p "*) ;;
+	*) missing="${missing:+$missing }$p" ;;
+	esac
+done
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+	echo "deps.sh: this is no Debian or Ubuntu; please install what these packages hold: $missing" >&2
+	exit 0
+fi
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+	if ! command -v sudo >/dev/null; then
+		echo "deps.sh: missing packages, and neither root nor sudo here. Run as root:" >&2
+		echo "    apt-get install $missing" >&2
+		exit 1
+	fi
+	as_root=sudo
+fi
+
+echo "deps.sh: installing: $missing"
+[ -z "$dry_run" ] || exit 0
+export DEBIAN_FRONTEND=noninteractive
+# The lists may be stale or absent (container images ship without): try, refresh, try again.
+install() {
+	# shellcheck disable=SC2086 # a list of package names, without spaces inside
+	$as_root apt-get install -y -q --no-install-recommends -o Dpkg::Use-Pty=0 $missing
+}
+if ! install >/dev/null 2>&1; then
+	echo "deps.sh: refreshing the package lists"
+	if ! $as_root apt-get update -q -o Acquire::Retries=3 >/dev/null; then
+		echo "deps.sh: some lists did not refresh; going on with what there is" >&2
+	fi
+	install
+fi

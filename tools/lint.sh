@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# lint.sh - Every static check of the tree. Runs all of them, then fails if one did.
+#
+# usage: tools/lint.sh [BUILD_DIR]     a configured Meson build, for compile_commands.json
+set -u
+cd "$(dirname "$0")/.." || exit 2
+build=${1:-build}
+jobs=$(nproc)
+failed=()
+
+step() { # NAME COMMAND...
+	local name=$1 start=$SECONDS
+	shift
+	if "$@"; then
+		printf 'lint: %-12s ok    %3d s\n' "$name" $((SECONDS - start))
+	else
+		printf 'lint: %-12s FAIL  %3d s\n' "$name" $((SECONDS - start))
+		failed+=("$name")
+	fi
+}
+
+mapfile -t c_files < <(find src tools tests -name '*.[ch]' | sort)
+mapfile -t py_files < <(find tools tests -name '*.py' -not -path '*/__pycache__/*' | sort)
+mapfile -t sh_files < <({
+	find tools tests dist -name '*.sh' -o -name '*.bash'
+	echo .ci/run
+} | sort)
+
+# The output of clang-format differs between versions; the tree is kept so that 14 to 19 agree.
+format() {
+	local v
+	v=$(clang-format --version | sed -n 's/.*version \([0-9]*\)\..*/\1/p')
+	if [ "${v:-0}" -lt 14 ] || [ "$v" -gt 19 ]; then
+		echo "lint: format not checked: clang-format is version ${v:-unknown}, 14 to 19 wanted"
+		return 0
+	fi
+	clang-format --dry-run -Werror "${c_files[@]}"
+}
+
+# Only files that the build compiles: clang-tidy needs their flags. Flags that clang 14 does not take
+# from a gcc build are switched off again.
+tidy() {
+	local files
+	mapfile -t files < <(/usr/bin/python3 - "$build" <<-'END'
+		import json, os, sys
+		root, build = os.getcwd(), os.path.abspath(sys.argv[1])
+		seen = set()
+		for c in json.load(open(build + "/compile_commands.json")):
+		    f = os.path.relpath(os.path.join(c["directory"], c["file"]), root)
+		    if f.startswith(("src/", "tools/")):
+		        seen.add(f)
+		print("\n".join(sorted(seen)))
+	END
+	)
+	[ "${#files[@]}" -gt 0 ] || return 1
+	printf '%s\0' "${files[@]}" | timeout 600 xargs -0 -n 1 -P "$jobs" clang-tidy -p "$build" --quiet \
+		--extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused-command-line-argument \
+		--extra-arg=-ftrivial-auto-var-init=uninitialized 2> >(grep -v 'warnings\? generated' >&2)
+}
+
+# memleak: like clang-tidy's, it does not know the cleanup attribute.
+cpp_check() {
+	timeout 600 cppcheck --quiet -j "$jobs" --std=c11 --language=c --error-exitcode=1 --inline-suppr \
+		--enable=warning,performance,portability --max-configs=1 -Isrc -D_GNU_SOURCE \
+		--suppress=missingIncludeSystem --suppress=unknownMacro --suppress=memleak --suppress=checkersReport src
+}
+
+spell() {
+	codespell -q 3 --skip './.git,./build*,./tests/fuzz/corpus,./LICENSE,*.pyc' \
+		--ignore-words tools/codespell.words
+}
+
+step layers tools/check-layers.py
+step style tools/check-style.sh
+step docs tools/check-docs.py
+step format format
+step shellcheck shellcheck "${sh_files[@]}"
+step python /usr/bin/python3 -m pyflakes "${py_files[@]}"
+step spelling spell
+step checkers /usr/bin/python3 -m pytest -q -p no:cacheprovider tools/test_tools.py
+step cppcheck cpp_check
+step tidy tidy
+
+if [ "${#failed[@]}" -gt 0 ]; then
+	echo "lint: failed: ${failed[*]}"
+	exit 1
+fi
+echo "lint: clean (${#c_files[@]} C files, ${#py_files[@]} Python files, ${#sh_files[@]} shell files)"

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seccomp-gen.c - Build-time compiler: a policy file in, a C header with the BPF program out.
+ *
+ * usage: seccomp-gen POLICY OUT.h
+ *
+ * The program is for the architecture this tool runs on. Names get their numbers from libseccomp,
+ * or from the policy's own number directives where libseccomp is older than the call. A name that
+ * the architecture does not have is noted on stderr and left out, so its number, if there ever is
+ * one, answers the default. Before anything is written the program is run against the policy
+ * (filter_verify()), so a wrong one fails the build.
+ */
+#include "base/err.h"
+#include "base/fd.h"
+#include "policy/filter.h"
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+	uint32_t scmp; /* libseccomp's token, which is the AUDIT_ARCH_ value */
+	const char *name;
+} arches[] = {
+	{ SCMP_ARCH_X86_64, "x86_64" },
+	{ SCMP_ARCH_AARCH64, "aarch64" },
+};
+
+/* SHA-256 (FIPS 180-4), so that `sha256sum cell.policy` gives the id a receipt shows. */
+static const uint32_t sha_k[64] = {
+	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
+	0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
+	0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
+	0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
+	0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
+	0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
+	0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
+	0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
+	0xc67178f2,
+};
+
+static uint32_t ror(uint32_t x, unsigned n)
+{
+	return x >> n | x << (32 - n);
+}
+
+static void sha_block(uint32_t h[8], const uint8_t b[64])
+{
+	uint32_t w[64], v[8];
+
+	for (int i = 0; i < 16; i++)
+		w[i] = (uint32_t)b[4 * i] << 24 | (uint32_t)b[4 * i + 1] << 16 |
+		       (uint32_t)b[4 * i + 2] << 8 | b[4 * i + 3];
+	for (int i = 16; i < 64; i++)
+		w[i] = w[i - 16] + w[i - 7] +
+		       (ror(w[i - 15], 7) ^ ror(w[i - 15], 18) ^ w[i - 15] >> 3) +
+		       (ror(w[i - 2], 17) ^ ror(w[i - 2], 19) ^ w[i - 2] >> 10);
+	memcpy(v, h, sizeof(v));
+	for (int i = 0; i < 64; i++) {
+		uint32_t t1 = v[7] + (ror(v[4], 6) ^ ror(v[4], 11) ^ ror(v[4], 25)) +
+			      ((v[4] & v[5]) ^ (~v[4] & v[6])) + sha_k[i] + w[i];
+		uint32_t t2 = (ror(v[0], 2) ^ ror(v[0], 13) ^ ror(v[0], 22)) +
+			      ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
+
+		memmove(&v[1], &v[0], 7 * sizeof(v[0]));
+		v[4] += t1;
+		v[0] = t1 + t2;
+	}
+	for (int i = 0; i < 8; i++)
+		h[i] += v[i];
+}
+
+static void sha256_hex(const char *data, size_t len, char ret[65])
+{
+	uint32_t h[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+			  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
+	uint8_t tail[128] = { 0 };
+	size_t rest = len % 64, n = rest < 56 ? 64 : 128;
+
+	for (size_t i = 0; i + 64 <= len; i += 64)
+		sha_block(h, (const uint8_t *)data + i);
+	memcpy(tail, data + len - rest, rest);
+	tail[rest] = 0x80;
+	for (size_t i = 0; i < 8; i++)
+		tail[n - 1 - i] = (uint8_t)((uint64_t)len * 8 >> 8 * i);
+	for (size_t i = 0; i < n; i += 64)
+		sha_block(h, tail + i);
+	for (size_t i = 0; i < 8; i++)
+		(void)snprintf(ret + 8 * i, 9, "%08x", h[i]);
+}
+
+/* The number of a call, or -1. The policy and libseccomp must not contradict each other. */
+static int resolve(const struct policy *p, const char *name, uint32_t scmp, const char *arch,
+		   struct err *e, bool *ret_clash)
+{
+	const struct policy_number *own = policy_find_number(p, name, arch);
+	int nr = seccomp_syscall_resolve_name_arch(scmp, name);
+
+	if (own && nr >= 0 && own->nr != (uint32_t)nr) {
+		*ret_clash = true;
+		return err_say(e, -EINVAL, "line %u: '%s' is number %d for libseccomp; correct it",
+			       own->line, name, nr);
+	}
+	if (nr < 0)
+		nr = own ? (int)own->nr : -1;
+	return nr;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = ((const struct filter_call *)a)->nr, y = ((const struct filter_call *)b)->nr;
+
+	return x < y ? -1 : x > y;
+}
+
+static int resolve_all(const struct policy *p, uint32_t scmp, const char *arch,
+		       struct filter_call calls[POLICY_RULES_MAX], size_t *ret_n, struct err *e)
+{
+	bool clash = false;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < p->n_rules; i++) {
+		int nr = resolve(p, p->rules[i].name, scmp, arch, e, &clash);
+
+		if (clash)
+			return nr;
+		if (nr < 0) {
+			fprintf(stderr, "seccomp-gen: note: %s has no '%s' (line %u)\n", arch,
+				p->rules[i].name, p->rules[i].line);
+			continue;
+		}
+		calls[(*ret_n)++] = (struct filter_call){ (uint32_t)nr, &p->rules[i] };
+	}
+	qsort(calls, *ret_n, sizeof(*calls), by_number);
+	return 0;
+}
+
+static int write_header(const char *path, const struct filter *f, const char *arch, const char *id,
+			struct err *e)
+{
+	FILE *out = fopen(path, "we");
+	bool bad;
+
+	if (!out)
+		return err_set(e, -errno, "open '%s'", path);
+	fprintf(out,
+		"/* Made by tools/seccomp-gen.c from policy/cell.policy; do not edit. */\n"
+		"#ifndef CAISSON_CELL_FILTER_H\n#define CAISSON_CELL_FILTER_H\n\n"
+		"#include <linux/filter.h>\n\n"
+		"#ifndef __%s__\n#error \"this filter was made for %s\"\n#endif\n\n"
+		"#define CELL_FILTER cell_filter_%s\n#define CELL_FILTER_POLICY_ID \"%s\"\n\n"
+		"static const struct sock_filter cell_filter_%s[] = {\n",
+		arch, arch, arch, id, arch);
+	for (size_t i = 0; i < f->len; i++)
+		fprintf(out, "\t{ 0x%02x, %u, %u, 0x%x },\n", f->prog[i].code, f->prog[i].jt,
+			f->prog[i].jf, f->prog[i].k);
+	fprintf(out, "};\n\n#endif\n");
+	bad = ferror(out) != 0;
+	if (fclose(out) != 0 || bad)
+		return err_set(e, -EIO, "write '%s'", path);
+	return 0;
+}
+
+static int generate(const char *in, const char *out, struct err *e)
+{
+	static char text[POLICY_TEXT_MAX + 1];
+	static struct policy p;
+	static struct filter f;
+	static struct filter_call calls[POLICY_RULES_MAX];
+	uint32_t scmp = seccomp_arch_native();
+	const char *arch = NULL;
+	size_t n_calls = 0;
+	char id[65];
+	ssize_t len = fd_read_file(AT_FDCWD, in, text, sizeof(text));
+
+	if (len < 0)
+		return err_set(e, (int)len, "read '%s'", in);
+	if (policy_parse(text, (size_t)len, &p, e) < 0)
+		return err_wrap(e, "%s", in);
+	for (size_t i = 0; i < ARRAY_SIZE(arches); i++)
+		if (arches[i].scmp == scmp)
+			arch = arches[i].name;
+	if (!arch)
+		return err_say(e, -EINVAL, "no filter for this architecture (0x%x) yet", scmp);
+	if (resolve_all(&p, scmp, arch, calls, &n_calls, e) < 0 ||
+	    filter_build(&p, scmp, calls, n_calls, &f, e) < 0 ||
+	    filter_verify(&p, scmp, calls, n_calls, f.prog, f.len, e) < 0)
+		return err_wrap(e, "%s", in);
+	sha256_hex(text, (size_t)len, id);
+	return write_header(out, &f, arch, id, e);
+}
+
+int main(int argc, char **argv)
+{
+	struct err e = { 0 };
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: seccomp-gen POLICY OUT.h\n");
+		return 2;
+	}
+	if (generate(argv[1], argv[2], &e) < 0) {
+		fprintf(stderr, "seccomp-gen: %s\n", e.msg);
+		return 1;
+	}
+	return 0;
+}

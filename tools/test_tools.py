@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_tools.py - The checkers must fail on what they exist to find (run by `make lint`)."""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).resolve().parent
+
+
+def layers(tmp_path, files):
+    for name, text in files.items():
+        path = tmp_path / "src" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return subprocess.run(["/usr/bin/python3", TOOLS / "check-layers.py", tmp_path / "src"],
+                          capture_output=True, text=True, check=False)
+
+
+def test_layers_accepts_what_the_table_allows(tmp_path):
+    r = layers(tmp_path, {"base/err.h": "#include <stdint.h>\n",
+                          "base/err.c": '#include "base/err.h"\n',
+                          "wire/warden.h": "",
+                          "warden/main.c": '#include "base/err.h"\n#include "wire/warden.h"\n',
+                          "cell/seccomp.c": '#include "cell_filter.h"\n'})
+    assert (r.returncode, r.stderr) == (0, "") and "5 files clean" in r.stdout
+
+
+@pytest.mark.parametrize("name,text", [
+    ("base/a.c", '#include "cell/x.h"\n'),          # upwards
+    ("warden/a.c", '#include "client/x.h"\n'),      # sideways into a privileged program
+    ("cli/a.c", '#include "cell/x.h"\n'),           # past the client
+    ("client/a.c", '#  include "cell/x.h"\n'),      # spaces do not hide it
+    ("cell/a.c", '#include "x.h"\n'),               # not written from src/
+    ("cell/a.c", '#include "cell/missing.h"\n'),    # no such file
+    ("cell/a.c", "#include <seccomp.h>\n"),         # a build-time library in the product
+    ("init/a.c", '#include "cell_filter.h"\n'),     # generated for another layer
+    ("extra/a.c", "\n"),                            # a layer nobody decided on
+])
+def test_layers_rejects(tmp_path, name, text):
+    r = layers(tmp_path, {"cell/x.h": "", "client/x.h": "", name: text})
+    assert r.returncode == 1
+    assert f"src/{name}:1:" in r.stdout
+
+
+def style(tmp_path, name, text):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return subprocess.run([TOOLS / "check-style.sh", path], capture_output=True, text=True,
+                          check=False, env={**os.environ, "LC_ALL": "C"})
+
+
+SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+
+
+def test_style_accepts_a_plain_file(tmp_path):
+    r = style(tmp_path, "a.c", SPDX + "/* a.c - Nothing. */\nint x; /* not strcpy_s() */\n")
+    assert r.returncode == 0, r.stdout + r.stderr
+
+
+@pytest.mark.parametrize("text,what", [
+    ("int x;\n", "SPDX"),
+    (SPDX + "void f(void) { strcpy(a, b); }\n", "strcpy"),
+    (SPDX + "void f(void) { x = atoi(s); }\n", "atoi"),
+    (SPDX + "void f(void) { p = alloca(n); }\n", "alloca"),
+    (SPDX + "int x; \n", "trailing"),
+    (SPDX + "// a line\n", "comment"),
+    (SPDX + "int x;\n" * 800, "800"),
+    (SPDX + "int x;", "newline"),
+])
+def test_style_rejects(tmp_path, text, what):
+    r = style(tmp_path, "a.c", text)
+    assert r.returncode == 1
+    assert what in r.stdout
+
+
+def test_deps_names_an_unknown_group():
+    r = subprocess.run([TOOLS / "deps.sh", "nonsense"], capture_output=True, text=True, check=False)
+    assert r.returncode == 2 and "nonsense" in r.stderr
