@@ -15,7 +15,7 @@ PYTEST := /usr/bin/python3 -m pytest -q -p no:cacheprovider
 MESON_TEST := --no-rebuild --print-errorlogs
 SNIPPET := print("hello from a cell:", 6 * 7)
 
-export ASAN_OPTIONS ?= detect_leaks=0:abort_on_error=0:strict_string_checks=1
+export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
 .PHONY: all build run serve test unit integ hostile hostile-quick asan fuzz bench lint fmt install clean help
@@ -44,7 +44,7 @@ build: $(BUILD)/build.ninja
 run:
 	@tools/deps.sh build test
 	@$(MAKE) --no-print-directory build
-	@echo "\$$ caisson run '$(SNIPPET)'"
+	@printf '%s\n' '$$ caisson run '\''$(SNIPPET)'\'
 	@$(BUILD)/caisson run '$(SNIPPET)'
 
 # The daemon (HTTP, MCP) is the next milestone. Until then the command line is the whole product,
@@ -89,7 +89,7 @@ bench:
 	@tools/deps.sh build
 	@$(MAKE) --no-print-directory build
 	@tools/deps.sh bench || echo "bench: going on with the peers that are here"
-	@/usr/bin/python3 tests/bench/bench.py --build $(BUILD) $(BENCH)
+	@/usr/bin/python3 tests/bench/bench.py --build $(BUILD) --readme README.md $(BENCH)
 
 lint: build
 	@tools/lint.sh $(BUILD)

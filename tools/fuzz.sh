@@ -19,10 +19,10 @@ for program in "$build"/tests/fuzz/fuzz_*; do
 	n=$((n + 1))
 	mkdir -p "$build/corpus/$target"
 	printf '\n== %s, %s s ==\n' "$target" "$seconds"
-	"$program" -max_total_time="$seconds" -rss_limit_mb=1024 -timeout=10 -print_final_stats=1 \
+	"$program" -max_total_time="$seconds" -rss_limit_mb=1024 -timeout=10 \
 		-artifact_prefix="tests/fuzz/artifacts/$target-" \
 		"$build/corpus/$target" "tests/fuzz/corpus/$target" 2>&1 |
-		grep -vE '^#[0-9]+.*(NEW|REDUCE|pulse)|^INFO: (Loaded|seed corpus|A corpus|Seed)'
+		grep -vE '^#[0-9]+.*(NEW|REDUCE|pulse|RELOAD)|^INFO:|# Uses: |ecommended dictionary'
 	[ "${PIPESTATUS[0]}" = 0 ] || {
 		echo "fuzz: $target FAILED; the input is in tests/fuzz/artifacts/"
 		status=1

@@ -27,15 +27,16 @@ mapfile -t sh_files < <({
 	echo .ci/run
 } | sort)
 
-# The output of clang-format differs between versions; the tree is kept so that 14 to 19 agree.
+# The output of clang-format differs a little between versions: Debian 12's decides, others are told.
 format() {
 	local v
 	v=$(clang-format --version | sed -n 's/.*version \([0-9]*\)\..*/\1/p')
-	if [ "${v:-0}" -lt 14 ] || [ "$v" -gt 19 ]; then
-		echo "lint: format not checked: clang-format is version ${v:-unknown}, 14 to 19 wanted"
-		return 0
+	if [ "$v" = 14 ]; then
+		clang-format --dry-run -Werror "${c_files[@]}"
+		return
 	fi
-	clang-format --dry-run -Werror "${c_files[@]}"
+	clang-format --dry-run "${c_files[@]}" 2>&1 | grep -c clang-format-violations |
+		sed "s/.*/lint: clang-format $v sees & differences; version 14 decides, so this is no verdict/"
 }
 
 # Only files that the build compiles: clang-tidy needs their flags. Flags that clang 14 does not take

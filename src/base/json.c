@@ -209,6 +209,16 @@ bool json_str(struct json *j, const char *s)
 	return false;
 }
 
+void json_raw(struct json *j, const char *json, size_t len)
+{
+	if (len == 0) {
+		j->err = j->err ? j->err : -EPROTO;
+		return;
+	}
+	if (value_begin(j) == 0)
+		(void)buf_append(j->out, json, len);
+}
+
 void json_base64(struct json *j, const void *data, size_t len)
 {
 	static const char digits[] =

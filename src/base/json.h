@@ -45,6 +45,9 @@ bool json_string(struct json *j, const char *s, size_t len);
 /* json_str() - json_string() of a C string; NULL is written as null. */
 bool json_str(struct json *j, const char *s);
 
+/* json_raw() - Put in a value that another writer has finished. Empty is a misuse. */
+void json_raw(struct json *j, const char *json, size_t len);
+
 /* json_base64() - Write @len bytes as a string in base64 (RFC 4648, padded, one line). */
 void json_base64(struct json *j, const void *data, size_t len);
 

@@ -140,7 +140,8 @@ static int check_limits(const struct cgroup_limits *in, struct cgroup_limits *re
 
 	*ret = *in;
 	ret->memory_bytes -= ret->memory_bytes % page;
-	if ((in->memory_bytes != 0 && ret->memory_bytes == 0) || in->memory_bytes > INT64_MAX - page)
+	if ((in->memory_bytes != 0 && ret->memory_bytes == 0) ||
+	    in->memory_bytes > INT64_MAX - page)
 		return err_say(e, -ERANGE, "memory limit of %llu bytes is out of range",
 			       (unsigned long long)in->memory_bytes);
 	if (in->pids > PIDS_LIMIT_MAX)
@@ -238,7 +239,8 @@ int cgroup_attach(const struct cgroup *c, pid_t pid, bool cloned_into, struct er
 		int r = cgroup_put(c->dirfd[i], "cgroup.procs", "%d", (int)pid);
 
 		if (r < 0)
-			return err_set(e, r, "move process %d into cgroup %s", (int)pid, c->path[i]);
+			return err_set(e, r, "move process %d into cgroup %s", (int)pid,
+				       c->path[i]);
 	}
 	return 0;
 }

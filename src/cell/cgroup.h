@@ -74,12 +74,14 @@ struct cgroup {
 
 struct cgroup_usage {
 	uint64_t cpu_ns;
-	uint64_t memory_bytes, memory_peak; /* peak 0 when the kernel does not keep it (v2 < 5.19) */
-	uint64_t memory_files;    /* shmem/tmpfs part of memory: the writable layer lives there */
-	uint64_t pids, pids_peak; /* peak 0 when the kernel does not count it (v2 < 6.1, v1 < 6.11) */
-	uint64_t oom_kills;       /* processes killed by the out-of-memory killer in this cgroup */
-	uint64_t pids_denied;     /* forks refused by the pids limit */
-	uint64_t throttled_ns;    /* time spent throttled by the cpu quota */
+	uint64_t memory_bytes,
+		memory_peak;   /* peak 0 when the kernel does not keep it (v2 < 5.19) */
+	uint64_t memory_files; /* shmem/tmpfs part of memory: the writable layer lives there */
+	uint64_t pids,
+		pids_peak;     /* peak 0 when the kernel does not count it (v2 < 6.1, v1 < 6.11) */
+	uint64_t oom_kills;    /* processes killed by the out-of-memory killer in this cgroup */
+	uint64_t pids_denied;  /* forks refused by the pids limit */
+	uint64_t throttled_ns; /* time spent throttled by the cpu quota */
 };
 
 /* cgroup_kind_str() - "none", "v2", "v1", "hybrid". */

@@ -41,7 +41,7 @@ struct cgroup_place {
 	bool read_only; /* that mount is */
 	char self[CGROUP_PATH_MAX];  /* our position as the kernel names it; "" when too long */
 	char mount[CGROUP_PATH_MAX]; /* mount point */
-	char pos[CGROUP_PATH_MAX];   /* our position below it: "" for the mount's root, else "/a/b" */
+	char pos[CGROUP_PATH_MAX]; /* our position below it: "" for the mount's root, else "/a/b" */
 };
 
 struct cgroup_map {

@@ -360,7 +360,8 @@ bool cgroup_path_removable(const char *path)
 		last = word;
 		depth++;
 	}
-	if (depth >= 2 && starts(last, CGROUP_FLAT) && cgroup_name_valid(last.p + strlen(CGROUP_FLAT)))
+	if (depth >= 2 && starts(last, CGROUP_FLAT) &&
+	    cgroup_name_valid(last.p + strlen(CGROUP_FLAT)))
 		return true;
 	return depth >= 2 && equal(before, CGROUP_BASE) && cgroup_name_valid(last.p);
 }

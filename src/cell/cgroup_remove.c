@@ -141,8 +141,8 @@ static int kill_loop(int dirfd, uint64_t deadline_ns, struct err *e)
 		if (alive == 0 && n < LISTED)
 			return 0;
 		if (clock_now_ns() >= deadline_ns)
-			return err_say(e, -ETIMEDOUT, "%d processes of a cgroup did not die in time",
-				       alive);
+			return err_say(e, -ETIMEDOUT,
+				       "%d processes of a cgroup did not die in time", alive);
 		wait = pause_grow(wait);
 	}
 }

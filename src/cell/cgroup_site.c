@@ -158,8 +158,8 @@ static int find_v1(const struct cgroup_map *m, struct cgroup_site *s, struct err
 /* What a v2 cgroup would let us do. */
 struct level {
 	unsigned int have; /* controllers it got */
-	bool ready;   /* hands them out already, or will when asked */
-	bool vacate;  /* would, if it had no processes */
+	bool ready;        /* hands them out already, or will when asked */
+	bool vacate;       /* would, if it had no processes */
 	bool writable;
 };
 
@@ -243,23 +243,26 @@ static int refuse_v2(const struct cgroup_place *at, unsigned int have, struct er
 	unsigned int lack = CGROUP_NEED & ~have;
 
 	if (at->read_only)
-		return err_say(e, -EROFS,
-			       "cgroup v2: %s is mounted read-only, so memory, pids and cpu cannot be "
-			       "limited: start the container with a writable cgroup tree (Docker: "
-			       "--privileged or --security-opt writable-cgroups=true), or " FIX_WITHOUT,
-			       at->mount);
+		return err_say(
+			e, -EROFS,
+			"cgroup v2: %s is mounted read-only, so memory, pids and cpu cannot be "
+			"limited: start the container with a writable cgroup tree (Docker: "
+			"--privileged or --security-opt writable-cgroups=true), or " FIX_WITHOUT,
+			at->mount);
 	if (geteuid() == 0)
-		return err_say(e, -EOPNOTSUPP,
-			       "cgroup v2: %s not available at %s%s or above: enable them (parent's "
-			       "cgroup.subtree_control; kernel command line cgroup_enable=memory; "
-			       "systemd Delegate=yes), or " FIX_WITHOUT,
-			       cgroup_mask_str(lack ? lack : CGROUP_NEED, missing, sizeof(missing)),
-			       at->mount, at->pos);
-	return err_say(e, -EACCES,
-		       "cgroup v2: %s not delegated to uid %u at %s%s: start with 'systemd-run --user "
-		       "--scope -p Delegate=yes caisson ...', or run as root, or " FIX_WITHOUT,
-		       cgroup_mask_str(lack ? lack : CGROUP_NEED, missing, sizeof(missing)),
-		       (unsigned int)geteuid(), at->mount, at->pos);
+		return err_say(
+			e, -EOPNOTSUPP,
+			"cgroup v2: %s not available at %s%s or above: enable them (parent's "
+			"cgroup.subtree_control; kernel command line cgroup_enable=memory; "
+			"systemd Delegate=yes), or " FIX_WITHOUT,
+			cgroup_mask_str(lack ? lack : CGROUP_NEED, missing, sizeof(missing)),
+			at->mount, at->pos);
+	return err_say(
+		e, -EACCES,
+		"cgroup v2: %s not delegated to uid %u at %s%s: start with 'systemd-run --user "
+		"--scope -p Delegate=yes caisson ...', or run as root, or " FIX_WITHOUT,
+		cgroup_mask_str(lack ? lack : CGROUP_NEED, missing, sizeof(missing)),
+		(unsigned int)geteuid(), at->mount, at->pos);
 }
 
 static int use_v2(struct cgroup_site *s, const char *dir, bool vacate, struct err *e)
@@ -322,24 +325,28 @@ static int refuse_map(const struct cgroup_map *m, unsigned int missing, struct e
 		const struct cgroup_place *at = &m->at[r];
 
 		if (at->known && !at->mounted && (missing & CGROUP_BIT(r)))
-			return err_say(e, -ENOENT,
-				       "cgroup controller %s is bound to a v1 hierarchy that is not "
-				       "mounted: mount it (mount -t cgroup -o %s cgroup DIR), or "
-				       FIX_WITHOUT, cgroup_role_str(r), cgroup_role_str(r));
+			return err_say(
+				e, -ENOENT,
+				"cgroup controller %s is bound to a v1 hierarchy that is not "
+				"mounted: mount it (mount -t cgroup -o %s cgroup DIR), or " FIX_WITHOUT,
+				cgroup_role_str(r), cgroup_role_str(r));
 		if (at->known && at->mounted && !at->usable)
-			return err_say(e, -ENOENT,
-				       "no mount of the %s cgroup hierarchy shows our own cgroup '%s' "
-				       "(cgroup namespace): mount it again inside of the namespace, or "
-				       FIX_WITHOUT, cgroup_role_str(r), at->self);
+			return err_say(
+				e, -ENOENT,
+				"no mount of the %s cgroup hierarchy shows our own cgroup '%s' "
+				"(cgroup namespace): mount it again inside of the namespace, or " FIX_WITHOUT,
+				cgroup_role_str(r), at->self);
 	}
 	if (m->at[CGROUP_UNIFIED].known && !m->at[CGROUP_UNIFIED].mounted && missing == CGROUP_NEED)
 		return err_say(e, -ENOENT,
 			       "no cgroup filesystem is mounted (%s): mount -t cgroup2 cgroup2 "
-			       "/sys/fs/cgroup, or " FIX_WITHOUT, names);
-	return err_say(e, -EOPNOTSUPP,
-		       "cgroup controllers not available to v1 where others are: %s: enable them in the "
-		       "kernel, or boot with 'systemd.unified_cgroup_hierarchy=1', or " FIX_WITHOUT,
-		       names);
+			       "/sys/fs/cgroup, or " FIX_WITHOUT,
+			       names);
+	return err_say(
+		e, -EOPNOTSUPP,
+		"cgroup controllers not available to v1 where others are: %s: enable them in the "
+		"kernel, or boot with 'systemd.unified_cgroup_hierarchy=1', or " FIX_WITHOUT,
+		names);
 }
 
 int cgroup_site_find(struct cgroup_site *ret, struct err *e)
@@ -386,11 +393,12 @@ static int move_all(int fd, int leaf, struct err *e)
 	while (n > 0 && buf[n - 1] != '\n')
 		n--;
 
-	size_t count = cgroup_text_pids((struct cgroup_text){ buf, (size_t)n }, pids,
-					ARRAY_SIZE(pids));
+	size_t count =
+		cgroup_text_pids((struct cgroup_text){ buf, (size_t)n }, pids, ARRAY_SIZE(pids));
 
 	for (size_t i = 0; i < count; i++) {
-		int r = pids[i] == 0 ? -EBUSY : cgroup_put(leaf, "cgroup.procs", "%d", (int)pids[i]);
+		int r = pids[i] == 0 ? -EBUSY :
+				       cgroup_put(leaf, "cgroup.procs", "%d", (int)pids[i]);
 
 		if (r == -EBUSY && pids[i] == 0)
 			return err_say(e, r, "it holds a process of another pid namespace");

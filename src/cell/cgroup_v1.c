@@ -123,9 +123,9 @@ static int v1_limit(const struct cgroup *c, const struct cgroup_limits *old,
 	if (want->pids != was->pids) {
 		int pids = cgroup_dir(c, CGROUP_PIDS);
 
-		r = want->pids ? cgroup_put(pids, "pids.max", "%llu",
-					    (unsigned long long)want->pids) :
-				 cgroup_put(pids, "pids.max", "max");
+		r = want->pids ?
+			    cgroup_put(pids, "pids.max", "%llu", (unsigned long long)want->pids) :
+			    cgroup_put(pids, "pids.max", "max");
 		if (r < 0)
 			return err_set(e, r, "limit pids to %llu", (unsigned long long)want->pids);
 	}
@@ -181,7 +181,8 @@ static int v1_limits_read(const struct cgroup *c, struct cgroup_limits *ret, str
 		ret->memory_bytes = 0;
 	if (ret->pids == UINT64_MAX)
 		ret->pids = 0;
-	ret->cpu_weight = (uint32_t)((shares * WEIGHT_DEFAULT + SHARES_DEFAULT / 2) / SHARES_DEFAULT);
+	ret->cpu_weight =
+		(uint32_t)((shares * WEIGHT_DEFAULT + SHARES_DEFAULT / 2) / SHARES_DEFAULT);
 	if (cgroup_get_u64(cpu, "cpu.cfs_quota_us", &quota) == 0)
 		ret->cpu_milli = cgroup_quota_milli(quota, period);
 	else if (c->limits.cpu_milli)
@@ -218,8 +219,8 @@ static int v1_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err
 			      &(struct cgroup_key){ "oom_kill", &ret->oom_kills }, 1);
 	(void)cgroup_get_u64(pids, "pids.current", &ret->pids);
 	(void)cgroup_get_u64(pids, "pids.peak", &ret->pids_peak);
-	(void)cgroup_get_keys(pids, "pids.events",
-			      &(struct cgroup_key){ "max", &ret->pids_denied }, 1);
+	(void)cgroup_get_keys(pids, "pids.events", &(struct cgroup_key){ "max", &ret->pids_denied },
+			      1);
 	(void)cgroup_get_keys(cgroup_dir(c, CGROUP_CPU), "cpu.stat",
 			      &(struct cgroup_key){ "throttled_time", &ret->throttled_ns }, 1);
 	if (acct >= 0) {

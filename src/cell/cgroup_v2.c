@@ -42,7 +42,8 @@ static int v2_base(const char *base, struct err *e)
 
 static int put_max(int fd, const char *file, uint64_t v)
 {
-	return v ? cgroup_put(fd, file, "%llu", (unsigned long long)v) : cgroup_put(fd, file, "max");
+	return v ? cgroup_put(fd, file, "%llu", (unsigned long long)v) :
+		   cgroup_put(fd, file, "max");
 }
 
 static int put_memory(const struct cgroup *c, int fd, bool fresh, uint64_t bytes, struct err *e)
@@ -60,7 +61,8 @@ static int put_memory(const struct cgroup *c, int fd, bool fresh, uint64_t bytes
 	if (r < 0)
 		return err_set(e, r, "limit memory to %llu bytes", (unsigned long long)bytes);
 	/* Absent without swap accounting: then there is nothing to give on top. */
-	s = bytes ? cgroup_put(fd, "memory.swap.max", "0") : cgroup_put(fd, "memory.swap.max", "max");
+	s = bytes ? cgroup_put(fd, "memory.swap.max", "0") :
+		    cgroup_put(fd, "memory.swap.max", "max");
 	if (s < 0 && s != -ENOENT)
 		return err_set(e, s, "forbid swap");
 	return 0;
@@ -207,8 +209,8 @@ static int v2_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err
 			      &(struct cgroup_key){ "oom_kill", &ret->oom_kills }, 1);
 	(void)cgroup_get_u64(fd, "pids.current", &ret->pids);
 	(void)cgroup_get_u64(fd, "pids.peak", &ret->pids_peak);
-	(void)cgroup_get_keys(fd, "pids.events",
-			      &(struct cgroup_key){ "max", &ret->pids_denied }, 1);
+	(void)cgroup_get_keys(fd, "pids.events", &(struct cgroup_key){ "max", &ret->pids_denied },
+			      1);
 	return 0;
 }
 

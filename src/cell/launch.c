@@ -4,7 +4,7 @@
  *
  * The child is cloned with all its namespaces at once (the cgroup namespace comes later, when it
  * is in its cgroups: it would otherwise be rooted at ours) and, where there is a unified tree,
- * straight into its cgroup, so that it is never outside it. Parent and child talk over one
+ * straight into its cgroup; v1 cgroups it enters itself (cgroup_enter.h) before anything else. Parent and child talk over one
  * SEQPACKET pair: "go" downwards; upwards a stage_report, or end of file when execve closed it.
  */
 #include "cell/launch.h"
@@ -99,13 +99,10 @@ static int await_exec(int sync, const struct plan *p, struct err *e)
 	return err_say(e, report.error ? -report.error : -EIO, "%s", text);
 }
 
-static int release_child(const struct plan *p, const struct cgroup *cgroup, bool into, pid_t pid,
-			 int sync, struct err *e)
+static int release_child(const struct plan *p, pid_t pid, int sync, struct err *e)
 {
 	int r = idmap_write(&p->ids, pid, e);
 
-	if (r == 0 && cgroup)
-		r = cgroup_attach(cgroup, pid, into, e);
 	if (r == 0) {
 		r = fd_send(sync, "g", 1, NULL, 0);
 		/* A child that died on its own has left its report: that says more than EPIPE. */
@@ -145,19 +142,26 @@ int launch(struct plan *p, const struct cgroup *cgroup, struct launched *ret, st
 		return err_set(e, r, "send init its configuration");
 	p->sync_fd = sync_child;
 	p->channel_fd = channel_init;
+	r = cgroup ? cgroup_enter_open(cgroup, &p->enter, e) : 0;
+	if (r < 0)
+		return r;
 
 	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 
-	if (pid < 0)
-		return explain_clone(errno, e);
+	if (pid < 0) {
+		r = explain_clone(errno, e);
+		cgroup_enter_close(&p->enter);
+		return r;
+	}
 	if (pid == 0) {
 		(void)close(sync_parent);
 		(void)close(channel_client);
 		stage_run(p);
 	}
 	sync_child = fd_close(sync_child);
+	cgroup_enter_close(&p->enter);
 	p->sync_fd = p->channel_fd = -1;
-	r = release_child(p, cgroup, clone_fd >= 0, pid, sync_parent, e);
+	r = release_child(p, pid, sync_parent, e);
 	if (r < 0) {
 		(void)kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

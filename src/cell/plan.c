@@ -16,6 +16,8 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 
+#define PIDS_SLACK 16u
+
 /* The directories that merged systems keep as links into /usr. */
 static int plan_top(struct plan *p, struct err *e)
 {
@@ -163,7 +165,8 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 		.separate = p->ids.ranged,
 		.files = spec->limits.files,
 		.disk_bytes = spec->limits.disk_bytes,
-		.pids = spec->limits.pids,
+		/* Under a pids cgroup a little above it, so that the cgroup refuses first and counts it. */
+		.pids = spec->limits.pids + (spec->without & CELL_WITHOUT_CGROUP ? 0 : PIDS_SLACK),
 		.memory_bytes = spec->without & CELL_WITHOUT_CGROUP ? spec->limits.memory_bytes : 0,
 	};
 

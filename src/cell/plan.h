@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "cell/cgroup_enter.h"
 #include "cell/idmap.h"
 #include "wire/init.h"
 #include "wire/warden.h"
@@ -49,6 +50,7 @@ struct plan {
 	struct plan_mount image; /* fd -1 for the host image */
 	size_t n_mounts;
 	struct plan_mount mounts[CELL_MOUNTS_MAX];
+	struct cgroup_enter enter; /* the v1 cgroups the child moves itself into; set by launch() */
 	int channel_fd; /* init's end */
 	int sync_fd;    /* the child's end; see launch.c */
 };

@@ -2,8 +2,8 @@
 /*
  * stage.c - The child's way from clone to init.
  *
- * Order matters and is this: everything that needs the host's files under the host's ids first;
- * then wait until the parent has written the id maps and moved us into the cgroups; then become
+ * Order matters and is this: into the cgroups, so that everything else is accounted for; what needs
+ * the host's files under the host's ids; then wait until the parent has written the id maps; become
  * the cell's root, leave the old world (cgroup namespace, mounts, pivot), and last give up what is
  * not needed to start commands. The parent-death signal is set again after each change of ids,
  * because the kernel clears it there, and then the parent is checked: no window is left in which
@@ -54,6 +54,17 @@ static void die_with_parent(const struct plan *p)
 		stage_fail(p, STAGE_SYNC, 0);
 	if (poll(&pfd, 1, 0) > 0 && pfd.revents & (POLLHUP | POLLERR))
 		_exit(1);
+}
+
+/* First of all, so that everything after it is on the cell's account. */
+static void enter_cgroups(const struct plan *p)
+{
+	int r = cgroup_enter_self(&p->enter);
+
+	if (r < 0) {
+		errno = -r;
+		stage_fail(p, STAGE_CGROUP, 0);
+	}
 }
 
 static void wait_for_parent(const struct plan *p)
@@ -141,6 +152,7 @@ void stage_run(const struct plan *p)
 	static char *const envp[] = { NULL };
 
 	die_with_parent(p);
+	enter_cgroups(p);
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		stage_fail(p, STAGE_PRIVATE, 0);
 	int init = open_init(p);
@@ -171,6 +183,7 @@ void stage_run(const struct plan *p)
 
 static const char *const stage_text[] = {
 	[STAGE_SYNC] = "follow the warden's life",
+	[STAGE_CGROUP] = "enter the cell's cgroups",
 	[STAGE_PRIVATE] = "make the mount namespace private",
 	[STAGE_INIT] = "open caisson-init",
 	[STAGE_USER] = "become the cell's root user",

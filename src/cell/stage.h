@@ -15,6 +15,7 @@ struct plan;
 
 enum stage_id {
 	STAGE_SYNC,    /* parent went away */
+	STAGE_CGROUP,  /* move into the cgroups */
 	STAGE_PRIVATE, /* own mount propagation */
 	STAGE_INIT,    /* the init binary, read-only */
 	STAGE_USER,    /* become the cell's root */
@@ -46,7 +47,7 @@ struct stage_report {
 };
 
 /* stage_run() - Seal and exec init. Never returns. The parent sends one byte on the sync socket
- * when maps and cgroups are in place; end of file there means success (close on exec). */
+ * when the id maps are in place; end of file there means success (close on exec). */
 _Noreturn void stage_run(const struct plan *p);
 
 /* stage_fail() - Report and end the child. */

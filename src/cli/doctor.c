@@ -1,8 +1,302 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * doctor.c - The verb `doctor`: what this machine gives, what will be enforced, what is missing.
+ *
+ * Looking at sysctls and files explains; it proves nothing. So the last check makes a real cell
+ * and reads the kernel's evidence about it: that check decides the exit code, the others say what
+ * to mend when it fails.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "cell/cgroup.h"
+#include "cell/landlock.h"
+#include "cell/spec.h"
+#include "cli/options.h"
+#include "cli/supervise.h"
 #include "cli/verbs.h"
+
+enum grade { GOOD, WEAK, BAD };
+
+struct check {
+	const char *name;
+	enum grade grade;
+	char found[256];
+	char fix[512]; /* empty when good */
+};
+
+static const char *const grade_names[] = { [GOOD] = "ok", [WEAK] = "weak", [BAD] = "missing" };
+
+static void set(struct check *c, enum grade g, const char *found, const char *fix)
+{
+	c->grade = g;
+	(void)snprintf(c->found, sizeof(c->found), "%s", found);
+	(void)snprintf(c->fix, sizeof(c->fix), "%s", g == GOOD ? "" : fix);
+}
+
+/* ---- the checks ------------------------------------------------------------------------------ */
+
+static void check_kernel(struct check *c)
+{
+	struct utsname u;
+
+	(void)uname(&u);
+	char *end;
+	long major = strtol(u.release, &end, 10);
+	long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+	char found[200];
+
+	(void)snprintf(found, sizeof(found), "Linux %.150s", u.release);
+	/* mount_setattr and overlay in user namespaces. */
+	set(c, major > 5 || (major == 5 && minor >= 12) ? GOOD : BAD, found, "cells need Linux 5.12 or later");
+}
+
+static void check_user(struct check *c)
+{
+	if (geteuid() == 0)
+		set(c, GOOD, "root: every cell has 65536 host ids of its own", "");
+	else
+		set(c, WEAK, "ordinary user: init and agent share your id inside the cell",
+		    "run as root for host ids per cell");
+}
+
+static void read_line(const char *path, char *text, size_t size)
+{
+	ssize_t n = fd_read_file(AT_FDCWD, path, text, size);
+
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+}
+
+static void check_userns(struct check *c)
+{
+	char v[64], found[128];
+
+	read_line("/proc/sys/kernel/unprivileged_userns_clone", v, sizeof(v));
+	if (geteuid() != 0 && strcmp(v, "0") == 0) {
+		set(c, BAD, "kernel.unprivileged_userns_clone=0", "sysctl kernel.unprivileged_userns_clone=1, or run as root");
+		return;
+	}
+	read_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", v, sizeof(v));
+	if (geteuid() != 0 && strcmp(v, "1") == 0) {
+		set(c, BAD, "kernel.apparmor_restrict_unprivileged_userns=1",
+		    "sysctl kernel.apparmor_restrict_unprivileged_userns=0, an AppArmor profile with 'userns,', or run as root");
+		return;
+	}
+	read_line("/proc/sys/user/max_user_namespaces", v, sizeof(v));
+	(void)snprintf(found, sizeof(found), "allowed, at most %s", *v ? v : "?");
+	set(c, strcmp(v, "0") == 0 || !*v ? BAD : GOOD, found, "sysctl user.max_user_namespaces=15000");
+}
+
+static void check_seccomp(struct check *c)
+{
+	uint32_t action = SECCOMP_RET_ERRNO;
+
+	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0)
+		set(c, GOOD, "filters available", "");
+	else
+		set(c, BAD, "no seccomp filters", "a kernel with CONFIG_SECCOMP_FILTER");
+}
+
+static void check_landlock(struct check *c)
+{
+	int abi = landlock_abi();
+	char found[64];
+
+	(void)snprintf(found, sizeof(found), "ABI %d", abi);
+	set(c, abi >= 6 ? GOOD : WEAK, abi ? found : "not there",
+	    "Linux 6.12 with CONFIG_SECURITY_LANDLOCK adds the second layer for signals and abstract sockets");
+}
+
+static void check_cgroup(struct check *c)
+{
+	static const char *const kinds[] = {
+		[CGROUP_NONE] = "none", [CGROUP_V2] = "v2", [CGROUP_V1] = "v1", [CGROUP_HYBRID] = "hybrid (limits on v1)",
+	};
+	struct cgroup_site site;
+	struct err e = { 0 };
+
+	if (cgroup_site_find(&site, &e) < 0)
+		set(c, BAD, "no place for cells", e.msg);
+	else
+		set(c, GOOD, kinds[site.kind], "");
+}
+
+static void check_overlay(struct check *c)
+{
+	char text[8192];
+	ssize_t n = fd_read_file(AT_FDCWD, "/proc/filesystems", text, sizeof(text));
+
+	if (n > 0 && strstr(text, "\toverlay\n"))
+		set(c, GOOD, "overlayfs", "");
+	else
+		set(c, WEAK, "no overlayfs: only the image 'host'", "modprobe overlay, for images dir:PATH");
+}
+
+static void check_languages(struct check *c)
+{
+	static const struct {
+		const char *name, *program;
+	} langs[] = { { "python", "python3" }, { "bash", "bash" }, { "javascript", "node" }, { "r", "Rscript" } };
+	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin" };
+	char found[128] = "", path[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(langs); i++)
+		for (size_t d = 0; d < ARRAY_SIZE(dirs); d++) {
+			(void)snprintf(path, sizeof(path), "%s/%s", dirs[d], langs[i].program);
+			if (access(path, X_OK) == 0) {
+				size_t n = strlen(found);
+
+				(void)snprintf(found + n, sizeof(found) - n, "%s%s", n ? ", " : "", langs[i].name);
+				break;
+			}
+		}
+	set(c, strstr(found, "python") ? GOOD : WEAK, *found ? found : "none in /usr",
+	    "apt-get install python3 (nodejs, r-base-core)");
+}
+
+/* A real cell, looked at from outside while its command stands still. */
+static void check_cell(struct check *c, const struct options *o, struct buf *receipt)
+{
+	static const char *const argv[] = { "sleep", "0.1", NULL };
+	static const char *const envp[] = { "PATH=/usr/local/bin:/usr/bin:/bin", NULL };
+	char state[4096];
+	struct outcome out;
+	struct err e = { 0 };
+	_fd_ int image = -1;
+
+	if (options_state_dir(o, state, sizeof(state), &e) < 0) {
+		set(c, BAD, "no state directory", e.msg);
+		return;
+	}
+	if (o->image_path) {
+		image = open(o->image_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (image < 0) {
+			set(c, BAD, "no image", strerror(errno));
+			return;
+		}
+	}
+	struct job job = {
+		.state = state,
+		.spec = &o->spec,
+		.fds = &image,
+		.n_fds = image >= 0 ? 1 : 0,
+		.exec = { .id = 1, .cwd = "/", .argv = argv, .envp = envp, .script_fd = -1 },
+		.timeout_ms = 10000,
+		.capture = true,
+		.capture_bytes = 4096,
+		.receipt = true,
+	};
+	int r = supervise(&job, &out, &e);
+
+	(void)buf_append(receipt, buf_str(&job.receipt_json), job.receipt_json.len);
+	if (r < 0)
+		set(c, BAD, "could not be sealed", e.msg);
+	else if (!out.exited || out.exit.status != 0)
+		set(c, BAD, "the test command failed", "run: caisson exec -- sleep 0.1");
+	else if (o->spec.without)
+		set(c, WEAK, "sealed, without what was given up", "drop --without");
+	else
+		set(c, GOOD, "sealed; every required layer seen in force from outside", "");
+	job_free(&job);
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
+static void print_text(const struct check *checks, size_t n)
+{
+	static const char *const colour[] = { [GOOD] = "\033[32m", [WEAK] = "\033[33m", [BAD] = "\033[31m" };
+	bool tty = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+
+	for (size_t i = 0; i < n; i++) {
+		const struct check *c = &checks[i];
+
+		(void)printf("%s%-8s%s %-16s %s\n", tty ? colour[c->grade] : "", grade_names[c->grade],
+			     tty ? "\033[0m" : "", c->name, c->found);
+		if (c->fix[0])
+			(void)printf("%-8s %-16s fix: %s\n", "", "", c->fix);
+	}
+}
+
+static int print_json(const struct check *checks, size_t n, const struct buf *receipt, bool healthy)
+{
+	_buf_ struct buf b = BUF_INIT(8u << 20);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "version", CAISSON_VERSION);
+	json_member_bool(&j, "healthy", healthy);
+	json_key(&j, "checks");
+	json_array_begin(&j);
+	for (size_t i = 0; i < n; i++) {
+		json_object_begin(&j);
+		json_member_str(&j, "name", checks[i].name);
+		json_member_str(&j, "status", grade_names[checks[i].grade]);
+		json_member_str(&j, "found", checks[i].found);
+		if (checks[i].fix[0])
+			json_member_str(&j, "fix", checks[i].fix);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	if (receipt->len > 0) {
+		json_key(&j, "receipt");
+		json_raw(&j, buf_str(receipt), receipt->len);
+	}
+	json_object_end(&j);
+	if (json_finish(&j) < 0)
+		return -1;
+	(void)buf_puts(&b, "\n");
+	return b.err ? -1 : fd_write_all(STDOUT_FILENO, buf_str(&b), b.len);
+}
+
 int verb_doctor(int argc, char **argv)
 {
-	(void)argc;
-	(void)argv;
-	return 0;
+	static struct options o;
+	static struct check checks[] = {
+		{ .name = "kernel" },    { .name = "user" },    { .name = "user namespaces" },
+		{ .name = "seccomp" },   { .name = "landlock" }, { .name = "cgroup" },
+		{ .name = "overlay" },   { .name = "languages" }, { .name = "cell" },
+	};
+	static void (*const run[])(struct check *) = {
+		check_kernel, check_user, check_userns, check_seccomp,
+		check_landlock, check_cgroup, check_overlay, check_languages,
+	};
+	_Static_assert(ARRAY_SIZE(run) + 1 == ARRAY_SIZE(checks), "the last check is the cell itself");
+	_buf_ struct buf receipt = BUF_INIT(4u << 20);
+	struct err e = { 0 };
+	int r = options_parse(OPTIONS_DOCTOR, argc, argv, &o, &e);
+
+	if (r == 1) {
+		(void)printf("Usage: caisson doctor [OPTIONS]\n\nExit code: 0 when cells can be sealed here, 1 when not.\n\n");
+		options_help(OPTIONS_DOCTOR, stdout);
+		return 0;
+	}
+	if (r == 0 && o.rest < argc)
+		r = err_say(&e, -EINVAL, "unexpected argument '%s'", argv[o.rest]);
+	if (r < 0)
+		return verb_fail(&e, o.json, EXIT_CAISSON);
+	for (size_t i = 0; i < ARRAY_SIZE(run); i++)
+		run[i](&checks[i]);
+	struct check *cell = &checks[ARRAY_SIZE(run)];
+
+	check_cell(cell, &o, &receipt);
+	if (o.json) {
+		if (print_json(checks, ARRAY_SIZE(checks), &receipt, cell->grade != BAD) < 0)
+			return EXIT_CAISSON;
+	} else {
+		print_text(checks, ARRAY_SIZE(checks));
+	}
+	return cell->grade == BAD ? 1 : 0;
 }

@@ -268,15 +268,13 @@ static int print_json(const struct options *o, const struct job *job, const stru
 
 	cut |= write_capture(&j, "stderr", &job->err, o->capture_chars, out->stderr_bytes);
 	json_member_bool(&j, "truncated", cut);
+	if (o->receipt && job->receipt_json.len > 0) {
+		json_key(&j, "receipt");
+		json_raw(&j, buf_str(&job->receipt_json), job->receipt_json.len);
+	}
 	json_object_end(&j);
 	if (json_finish(&j) < 0)
 		return -1;
-	if (o->receipt && job->receipt_json.len > 0) {
-		b.len--; /* the closing brace: the receipt is a finished document of its own */
-		(void)buf_puts(&b, ",\"receipt\":");
-		(void)buf_append(&b, buf_str(&job->receipt_json), job->receipt_json.len);
-		(void)buf_puts(&b, "}");
-	}
 	(void)buf_puts(&b, "\n");
 	return b.err ? -1 : fd_write_all(STDOUT_FILENO, buf_str(&b), b.len);
 }

@@ -27,6 +27,8 @@ import peers
 ROOT = Path(__file__).resolve().parents[2]
 BUDGET = 1.25  # caisson's median over bubblewrap's, the promise of the README
 PR_SET_CHILD_SUBREAPER = 36
+BEGIN = "<!-- benchmarks: begin (make bench writes this table) -->"
+END = "<!-- benchmarks: end -->"
 
 
 def parse_args():
@@ -38,6 +40,7 @@ def parse_args():
     p.add_argument("--only", default="", help="comma-separated names of candidates")
     p.add_argument("--seed", type=int, default=int(time.time()))
     p.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks.md")
+    p.add_argument("--readme", type=Path, help="also put the table into this document")
     p.add_argument("--check", action="store_true", help=f"fail above {BUDGET} times bubblewrap")
     return p.parse_args()
 
@@ -244,6 +247,13 @@ def report(result):
     return "\n".join(lines) + "\n"
 
 
+def update_readme(path, result):
+    """Put the table between the markers of a document; they must be there."""
+    head, rest = path.read_text(encoding="utf-8").split(BEGIN, 1)
+    tail = rest.split(END, 1)[1]
+    path.write_text("\n".join([head + BEGIN, *table(result), END + tail]), encoding="utf-8")
+
+
 def main():
     args = parse_args()
     args.build = args.build.resolve()
@@ -278,6 +288,8 @@ def run(args, work):
         for c in chosen:
             c.close()
     args.output.write_text(report(result), encoding="utf-8")
+    if args.readme:
+        update_readme(args.readme, result)
     (args.build / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print("\n".join(table(result)))
     for name, why in left_out.items():

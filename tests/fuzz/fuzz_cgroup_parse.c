@@ -69,7 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			(void)memcpy(path, data, size);
 		path[size] = '\0';
 		if (cgroup_path_removable(path))
-			CHECK(path[0] == '/' && strlen(path) < CGROUP_PATH_MAX && !strstr(path, "/../"));
+			CHECK(path[0] == '/' && strlen(path) < CGROUP_PATH_MAX &&
+			      !strstr(path, "/../"));
 	}
 	return 0;
 }

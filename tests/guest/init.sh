@@ -1,7 +1,8 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash
 # init.sh - Pid 1 of the test guest: mount what a normal machine has, run /command, say its status,
-# switch off. run.sh fills in @FRAME@ and @LAYOUT@.
+# switch off. /settings is run.sh's: the words that frame the output, and the cgroup layout.
 b=/bin/busybox
 
 # First in the initramfs, where pivot_root is impossible: move to a root that is a real mount.
@@ -15,6 +16,9 @@ if [ ! -e /moved ]; then
 	exec $b switch_root /new /init
 fi
 
+frame='' layout=''
+# shellcheck disable=SC1091 # exists in the guest only
+. /settings
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin
 $b --install -s /bin
 mount -t proc proc /proc
@@ -43,7 +47,7 @@ v1() { # CONTROLLERS...
 		mount -t cgroup -o "$list" cgroup "/sys/fs/cgroup/$list"
 	done
 }
-case "@LAYOUT@" in
+case "$layout" in
 v2)
 	mount -t cgroup2 cgroup2 /sys/fs/cgroup
 	;;
@@ -60,10 +64,10 @@ hybrid)
 esac
 
 echo
-echo "@FRAME@ begin"
+echo "$frame begin"
 sh -c "$(cat /command)"
 status=$?
 echo
-echo "@FRAME@ end $status"
+echo "$frame end $status"
 sync
 reboot -f

@@ -52,8 +52,7 @@ fetch() {
 	into=$1
 	shift
 	[ ! -e "$into/.complete" ] || return 0
-	command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null ||
-		no_guest "no apt-get to download $* with"
+	command -v apt-get >/dev/null || no_guest "no apt-get to download $* with"
 	rm -rf "$into" "$into.deb"
 	mkdir -p "$into" "$into.deb"
 	(cd "$into.deb" && apt-get download -q "$@" >log 2>&1) ||
@@ -76,6 +75,7 @@ kernel_packages() {
 		esac
 		[ -z "$real" ] || break
 	done
+	# shellcheck disable=SC2086 # one line for the list
 	echo $real
 }
 
@@ -95,7 +95,8 @@ fetch "$cache/busybox" busybox-static
 flock -u 9
 kernel=$(echo "$cache"/kernel/boot/vmlinuz-*)
 [ -f "$kernel" ] || no_guest "the kernel package holds no vmlinuz"
-busybox=$(ls "$cache"/busybox/bin/busybox "$cache"/busybox/usr/bin/busybox 2>/dev/null | head -n 1)
+busybox=$cache/busybox/bin/busybox
+[ -x "$busybox" ] || busybox=$cache/busybox/usr/bin/busybox
 
 # ---- the initramfs ----
 
@@ -144,7 +145,8 @@ for word in "$@"; do
 done
 # The console carries the kernel's lines too: the command's part is framed by a word of this run.
 frame=guest-$$-$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')
-sed -e "s|@FRAME@|$frame|g" -e "s|@LAYOUT@|$layout|g" "$here/init.sh" >"$root/init"
+cp "$here/init.sh" "$root/init"
+printf 'frame=%s layout=%s\n' "$frame" "$layout" >"$root/settings"
 printf '%s\n' "$quoted" >"$root/command"
 chmod 755 "$root/init"
 (cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$work/initrd"

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * syscall_matrix.c - Make every system call, by every entry of an x86-64 kernel, and tell what came.
+ * syscall_matrix.c - Make every system call, by every entry of an x86-64 kernel, and say what came.
  *
  * usage: syscall_matrix          every number by the 64-bit entry, by int 0x80 and with the x32 bit
  *        syscall_matrix FILE     the calls in FILE, one "ABI NR [ARG]..." a line
  *
- * Prints "ABI NR RESULT" for each: an errno, 0 for success, blocked, killed:SIGNAL or exited:STATUS.
+ * Prints "ABI NR RESULT" for each: an errno, 0 for success, blocked, killed:SIGNAL, exited:STATUS.
  * With FILE the arguments are printed as well.
  *
- * Each call is made in a child, with arguments that do no harm where the call is allowed: mostly -1,
- * which is no descriptor, no address, no flag set and no signal, so that a call which reaches the
- * kernel fails there with EBADF, EFAULT or EINVAL. A child that does not come back in time is killed.
- * The few exceptions are in a table: calls that answer ENOSYS to an unknown subcommand, which would
- * look refused; calls whose -1 would be refused by a check; and calls that would leave something.
+ * Each call is made in a child, with arguments that do no harm where the call is allowed: mostly
+ * -1, which is no descriptor, no address, no valid flags and no signal, so that a call which
+ * reaches the kernel fails there with EBADF, EFAULT or EINVAL. A child that does not come back in
+ * time is killed. The few exceptions are in a table: calls that answer ENOSYS to an unknown
+ * subcommand, which would look refused; calls whose -1 would be refused by a check; and calls that
+ * would leave something behind.
  *
  * Children are started one after the other, so two processes and one grandchild exist at most.
  */

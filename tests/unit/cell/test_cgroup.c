@@ -210,9 +210,11 @@ static void test_cgroup_namespace(void **state)
 	assert_at(&m, CGROUP_UNIFIED, "/sys/fs/cgroup", "/b/c");
 
 	/* The inner one does not, and "/.." must never be walked. */
-	assert_int_equal(map(&m, "0::/../b\n", "40 1 0:26 / /cg rw - cgroup2 cgroup rw\n", &missing),
+	assert_int_equal(map(&m, "0::/../b\n", "40 1 0:26 / /cg rw - cgroup2 cgroup rw\n",
+			     &missing),
 			 CGROUP_NONE);
-	assert_int_equal(map(&m, "0::/../../b\n", "40 1 0:26 /.. /cg rw - cgroup2 c rw\n", &missing),
+	assert_int_equal(map(&m, "0::/../../b\n", "40 1 0:26 /.. /cg rw - cgroup2 c rw\n",
+			     &missing),
 			 CGROUP_NONE);
 }
 
@@ -236,7 +238,8 @@ static void test_choice_of_mounts(void **state)
 	assert_int_equal(map(&m, "0::/abc\n", "1 0 0:1 /ab /cg rw - cgroup2 c rw\n", &missing),
 			 CGROUP_NONE);
 	/* A removed cgroup is no place to be. */
-	assert_int_equal(map(&m, "0::/a (deleted)\n", "1 0 0:1 / /cg rw - cgroup2 c rw\n", &missing),
+	assert_int_equal(map(&m, "0::/a (deleted)\n", "1 0 0:1 / /cg rw - cgroup2 c rw\n",
+			     &missing),
 			 CGROUP_NONE);
 }
 
@@ -248,10 +251,11 @@ static void test_missing(void **state)
 
 	(void)state;
 	/* The pids controller is bound to v1 but mounted nowhere. */
-	assert_int_equal(map(&m, "3:pids:/\n2:memory:/\n1:cpu:/\n",
-			     "1 0 0:1 / /m rw - cgroup c rw,memory\n2 0 0:2 / /c rw - cgroup c rw,cpu\n",
-			     &missing),
-			 CGROUP_NONE);
+	assert_int_equal(
+		map(&m, "3:pids:/\n2:memory:/\n1:cpu:/\n",
+		    "1 0 0:1 / /m rw - cgroup c rw,memory\n2 0 0:2 / /c rw - cgroup c rw,cpu\n",
+		    &missing),
+		CGROUP_NONE);
 	assert_int_equal(missing, CGROUP_BIT(CGROUP_PIDS));
 	assert_string_equal(cgroup_mask_str(missing, buf, sizeof(buf)), "pids");
 	assert_string_equal(cgroup_mask_str(CGROUP_NEED, buf, sizeof(buf)), "memory, pids, cpu");
@@ -269,9 +273,15 @@ static void test_missing(void **state)
 
 	/* Lines that are cut or not what they should be are not there. */
 	static const char *const bad[] = {
-		"",    "1 0 0:1 / /cg",          "1 0 0:1 / /cg rw -",     "1 0 0:1 / /cg rw - cgroup2 c",
-		"\n\n", "1 0 0:1 / cg rw - cgroup2 c rw", "1 0 0:1 / /c\\04 rw - cgroup2 c rw",
-		"1 0 0:1 / /c\\000 rw - cgroup2 c rw", "1 0 0:1 / /cg rw - cgroup c rw,xattr",
+		"",
+		"1 0 0:1 / /cg",
+		"1 0 0:1 / /cg rw -",
+		"1 0 0:1 / /cg rw - cgroup2 c",
+		"\n\n",
+		"1 0 0:1 / cg rw - cgroup2 c rw",
+		"1 0 0:1 / /c\\04 rw - cgroup2 c rw",
+		"1 0 0:1 / /c\\000 rw - cgroup2 c rw",
+		"1 0 0:1 / /cg rw - cgroup c rw,xattr",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -341,10 +351,22 @@ static void test_quota(void **state)
 
 static void test_names(void **state)
 {
-	static const char *const good[] = { "a", "0", "cell-0001", "-",
-		"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz01234567890" };
-	static const char *const bad[] = { "", "A", "a/b", "..", ".", "a.b", "a b", "a\n", "caisson.self",
-		"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz012345678901" };
+	static const char *const good[] = {
+		"a", "0", "cell-0001", "-",
+		"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz01234567890"
+	};
+	static const char *const bad[] = {
+		"",
+		"A",
+		"a/b",
+		"..",
+		".",
+		"a.b",
+		"a b",
+		"a\n",
+		"caisson.self",
+		"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz012345678901"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
@@ -356,10 +378,26 @@ static void test_names(void **state)
 static void test_removable(void **state)
 {
 	static const char *const bad[] = {
-		"", "/", "caisson/x", "/x", "/caisson", "/caisson/", "/a/caisson/x/", "/a//caisson/x",
-		"/a/../caisson/x", "/a/./caisson/x", "/a/caisson/..", "/a/caisson/x/y", "/a/caissons/x",
-		"/a/caisson/X", "/a/caisson/caisson.self", "/caisson/../x", "/a/caisson-",
-		"/caisson-x", "/a/caisson-X", "/a/caisson-x/y",
+		"",
+		"/",
+		"caisson/x",
+		"/x",
+		"/caisson",
+		"/caisson/",
+		"/a/caisson/x/",
+		"/a//caisson/x",
+		"/a/../caisson/x",
+		"/a/./caisson/x",
+		"/a/caisson/..",
+		"/a/caisson/x/y",
+		"/a/caissons/x",
+		"/a/caisson/X",
+		"/a/caisson/caisson.self",
+		"/caisson/../x",
+		"/a/caisson-",
+		"/caisson-x",
+		"/a/caisson-X",
+		"/a/caisson-x/y",
 	};
 	char huge[CGROUP_PATH_MAX + 32];
 
@@ -377,7 +415,8 @@ static void test_removable(void **state)
 
 static void test_plan(void **state)
 {
-	struct cgroup_site s = { .kind = CGROUP_V1, .n_dirs = 2,
+	struct cgroup_site s = { .kind = CGROUP_V1,
+				 .n_dirs = 2,
 				 .prefix = { "/cg/memory/a/caisson-", "/cg/cpu/caisson/" },
 				 .dir_of = { 0, 0, 1, -1, -1 } };
 	struct cgroup c;

@@ -7,203 +7,7 @@
  * kind and turns a skip into a failure. Hostile children are bounded by the limits under test and by
  * counts and alarms of their own.
  */
-#include "base/clock.h"
-#include "base/err.h"
-#include "cell/cgroup.h"
-
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <linux/sched.h>
-#include <poll.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#define MIB (UINT64_C(1) << 20)
-#define REMOVE_MS 5000
-
-static struct cgroup_site site;
-static struct err err;
-
-#define assert_done(call)                                                                          \
-	do {                                                                                       \
-		if ((call) < 0)                                                                    \
-			fail_msg("%s: %s", #call, err.msg);                                        \
-	} while (0)
-
-static int setup(void **state)
-{
-	const char *want = getenv("CAISSON_TEST_CGROUP");
-	int r = cgroup_site_find(&site, &err);
-
-	(void)state;
-	if (r == 0)
-		r = cgroup_site_prepare(&site, &err);
-	if (r == 0)
-		printf("# site: %s, %zu directories, first %s\n", cgroup_kind_str(site.kind),
-		       site.n_dirs, site.prefix[0]);
-	else
-		printf("# no site: %s\n", err.msg);
-	if (r < 0)
-		site.kind = CGROUP_NONE;
-	return want && strcmp(want, cgroup_kind_str(site.kind)) != 0 ? -1 : 0;
-}
-
-static void need_site(void)
-{
-	if (site.kind == CGROUP_NONE) {
-		printf("# skipped: %s\n", err.msg);
-		skip();
-	}
-}
-
-static void plan(const struct cgroup_site *s, const char *what, struct cgroup *ret)
-{
-	char name[CGROUP_NAME_MAX];
-
-	(void)snprintf(name, sizeof(name), "t-%s-%d", what, (int)getpid());
-	assert_done(cgroup_plan(s, name, ret, &err));
-}
-
-/* A child of the cgroup that runs fn(arg) once it is in all directories. */
-static pid_t start(const struct cgroup *c, int (*fn)(int), int arg)
-{
-	int gate[2], into = cgroup_clone_fd(c);
-	struct clone_args args = { .exit_signal = SIGCHLD };
-
-	assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
-	if (into >= 0) {
-		args.flags = CLONE_INTO_CGROUP;
-		args.cgroup = (unsigned int)into;
-	}
-	(void)fflush(NULL);
-
-	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		char ch;
-
-		(void)close(gate[1]);
-		(void)alarm(20);
-		_exit(read(gate[0], &ch, 1) == 1 ? fn(arg) : 99);
-	}
-	assert_done(cgroup_attach(c, pid, into >= 0, &err));
-	assert_int_equal(write(gate[1], "x", 1), 1);
-	(void)close(gate[0]);
-	(void)close(gate[1]);
-	return pid;
-}
-
-static int reap(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return status;
-}
-
-static void assert_gone(const struct cgroup *c)
-{
-	for (size_t i = 0; i < c->n_dirs; i++) {
-		assert_int_equal(access(c->path[i], F_OK), -1);
-		assert_int_equal(errno, ENOENT);
-	}
-}
-
-static int idle(int arg)
-{
-	(void)arg;
-	return pause();
-}
-
-static int eat(int mib)
-{
-	char *p = mmap(NULL, (size_t)mib << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
-
-	if (p == MAP_FAILED)
-		return 98;
-	for (size_t i = 0; i < (size_t)mib << 20; i += 4096)
-		((volatile char *)p)[i] = 1;
-	return 0;
-}
-
-static int fork_many(int count)
-{
-	int refused = 0;
-
-	for (int i = 0; i < count; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0) {
-			(void)alarm(20);
-			(void)pause();
-			_exit(0);
-		}
-		refused += pid < 0;
-	}
-	return refused;
-}
-
-static int fork_and_stay(int count)
-{
-	(void)fork_many(count);
-	return pause();
-}
-
-static int burn(int ms)
-{
-	uint64_t end = clock_now_ns() + (uint64_t)ms * CLOCK_NS_PER_MS;
-
-	while (clock_now_ns() < end)
-		;
-	return 0;
-}
-
-static int count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	(void)closedir(d);
-	return n;
-}
-
-/* The kernel's own list of our child's positions names every directory of the cgroup. */
-static void assert_member(const struct cgroup *c, pid_t pid)
-{
-	char path[64], line[1024], tail[CGROUP_NAME_MAX + 16];
-	size_t seen = 0;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-	(void)snprintf(tail, sizeof(tail), "%st-%s\n", c->kind == CGROUP_V2 ? "/caisson/" : "/caisson-",
-		       strstr(c->path[0], "t-life") + 2);
-
-	FILE *f = fopen(path, "re");
-
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		seen += strlen(line) > strlen(tail) &&
-			strcmp(line + strlen(line) - strlen(tail), tail) == 0;
-	(void)fclose(f);
-	assert_int_equal(seen, c->n_dirs);
-}
+#include "cgroup_kit.h"
 
 static void test_life(void **state)
 {
@@ -232,7 +36,9 @@ static void test_life(void **state)
 
 	/* Up, down, away, and back, on the living cgroup. */
 	static const struct cgroup_limits change[] = {
-		{ 128 * MIB, 32, 1500, 0 }, { 32 * MIB, 8, 5, 10000 }, { 0, 0, 0, 1 },
+		{ 128 * MIB, 32, 1500, 0 },
+		{ 32 * MIB, 8, 5, 10000 },
+		{ 0, 0, 0, 1 },
 		{ 48 * MIB, 16, 1000, 100 },
 	};
 
@@ -262,7 +68,7 @@ static void test_life(void **state)
 static void test_limits_refused(void **state)
 {
 	static const struct cgroup_limits bad[] = {
-		{ 1, 0, 0, 0 }, { UINT64_MAX, 0, 0, 0 }, { 0, 5000000, 0, 0 },
+		{ 1, 0, 0, 0 },          { UINT64_MAX, 0, 0, 0 }, { 0, 5000000, 0, 0 },
 		{ 0, 0, UINT32_MAX, 0 }, { 0, 0, 0, 10001 },
 	};
 	struct cgroup c;
@@ -610,12 +416,6 @@ static void test_cost(void **state)
 	printf(" (p95 %llu)\n", (unsigned long long)ns[4][ROUNDS * 95 / 100] / 1000);
 }
 
-static void drop_to(uid_t uid)
-{
-	if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
-		_exit(90);
-}
-
 /* An ordinary user, to whom nothing was given, is told what is missing and what to do. */
 static void test_refusal(void **state)
 {
@@ -638,33 +438,11 @@ static void test_refusal(void **state)
 			_exit(1);
 		printf("# %s\n", err.msg);
 		(void)fflush(NULL);
-		_exit(!(strstr(err.msg, "memory, pids, cpu") && strstr(err.msg, "--without cgroup") &&
-			strstr(err.msg, "run as root") &&
+		_exit(!(strstr(err.msg, "memory, pids, cpu") &&
+			strstr(err.msg, "--without cgroup") && strstr(err.msg, "run as root") &&
 			(site.kind != CGROUP_V2 || strstr(err.msg, "systemd-run --user --scope"))));
 	}
 	assert_int_equal(reap(pid), 0);
-}
-
-static int put_file(const char *dir, const char *file, const char *value)
-{
-	char path[CGROUP_PATH_MAX + 64];
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, file);
-
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool ok = fd >= 0 && write(fd, value, strlen(value)) == (ssize_t)strlen(value);
-
-	(void)close(fd);
-	return ok ? 0 : -1;
-}
-
-/* Beside the cells: at our own place, or an ancestor's. */
-static void beside(const char *prefix, const char *name, char *ret)
-{
-	const char *last = strstr(prefix, "/caisson");
-
-	(void)snprintf(ret, CGROUP_PATH_MAX, "%.*s/%s-%d", (int)(last - prefix), prefix, name,
-		       (int)getpid());
 }
 
 /* v1 refuses a quota above an outer one: the outer one then is the limit, and we say so. */
@@ -693,7 +471,8 @@ static void test_outer_quota(void **state)
 		int bad = put_file(outer, "cgroup.procs", "0") < 0 ||
 			  cgroup_site_find(&s, &err) < 0 ||
 			  strncmp(s.prefix[s.dir_of[CGROUP_CPU]], outer, strlen(outer)) != 0 ||
-			  cgroup_plan(&s, "t-outer", &c, &err) < 0 || cgroup_create(&c, &l, &err) < 0 ||
+			  cgroup_plan(&s, "t-outer", &c, &err) < 0 ||
+			  cgroup_create(&c, &l, &err) < 0 ||
 			  cgroup_limits_read(&c, &now, &err) < 0 || now.cpu_milli != 200 ||
 			  cgroup_set(&c, &small, &err) < 0 ||
 			  cgroup_limits_read(&c, &now, &err) < 0 || now.cpu_milli != 100;
@@ -707,15 +486,13 @@ static void test_outer_quota(void **state)
 	assert_int_equal(rmdir(outer), 0);
 }
 
-static int as_user(const char *given)
+/* From finding to removing, in a cgroup @given that holds us and must be vacated. */
+static int live_in(const char *given)
 {
 	struct cgroup_limits l = { 32 * MIB, 10, 500, 0 };
 	struct cgroup c;
 	uint64_t kills;
 
-	if (put_file(given, "cgroup.procs", "0") < 0)
-		return 1;
-	drop_to(1000);
 	if (cgroup_site_find(&site, &err) < 0 || strcmp(site.vacate, given) != 0)
 		return 2;
 	if (cgroup_site_prepare(&site, &err) < 0 || site.vacate[0] != '\0')
@@ -733,15 +510,56 @@ static int as_user(const char *given)
 	return cgroup_remove(&c, REMOVE_MS, &err) < 0 ? 8 : 0;
 }
 
-/* An ordinary user in a cgroup of their own, as systemd delegates one. */
-static void test_delegated(void **state)
+static int as_user(const char *given)
+{
+	if (put_file(given, "cgroup.procs", "0") < 0)
+		return 1;
+	drop_to(1000);
+	return live_in(given);
+}
+
+/* A container: a cgroup namespace, and the v2 tree mounted from inside of it. */
+static int as_container(const char *given)
+{
+	char dir[] = "/tmp/caisson-test-XXXXXX";
+	struct cgroup_site s;
+
+	if (put_file(given, "cgroup.procs", "0") < 0 || unshare(CLONE_NEWCGROUP | CLONE_NEWNS) < 0)
+		return 1;
+	/* With the outer mounts only, our position in them has no name any more. */
+	if (cgroup_site_find(&s, &err) >= 0 || !strstr(err.msg, "cgroup namespace"))
+		return 1;
+	printf("# %s\n", err.msg);
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || !mkdtemp(dir) ||
+	    mount("cgroup2", dir, "cgroup2", 0, NULL) < 0)
+		return 1;
+
+	int r = live_in(dir);
+
+	(void)umount2(dir, MNT_DETACH);
+	return rmdir(dir) < 0 ? 9 : r;
+}
+
+/* Root in a scope that nobody delegated (a login over ssh): the nearest ancestor, nothing moved. */
+static int as_session(const char *given)
+{
+	struct cgroup_site s;
+
+	if (chown(given, 0, 0) < 0 || put_file(given, "cgroup.procs", "0") < 0)
+		return 1;
+	if (cgroup_site_find(&s, &err) < 0 || s.vacate[0] != '\0')
+		return 2;
+	return strcmp(s.prefix[0], site.prefix[0]) == 0 ? 0 : 3;
+}
+
+/* Run fn in a new cgroup that is user 1000's, and clean up after it. */
+static void in_given(int (*fn)(const char *))
 {
 	static const char *const give[] = { ".", "cgroup.procs", "cgroup.subtree_control",
 					    "cgroup.threads" };
 	char given[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX + 64];
 	struct cgroup c;
 
-	(void)state;
 	need_site();
 	if (geteuid() != 0 || site.kind != CGROUP_V2) {
 		printf("# skipped: needs root and v2\n");
@@ -763,7 +581,7 @@ static void test_delegated(void **state)
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		int r = as_user(given);
+		int r = fn(given);
 
 		if (r)
 			printf("# step %d: %s (vacate '%s')\n", r, err.msg, site.vacate);
@@ -772,8 +590,27 @@ static void test_delegated(void **state)
 	}
 	assert_int_equal(reap(pid), 0);
 	(void)snprintf(path, sizeof(path), "%s/caisson.self", given);
-	assert_int_equal(rmdir(path), 0);
+	assert_true(rmdir(path) == 0 || errno == ENOENT);
 	assert_int_equal(rmdir(given), 0);
+}
+
+/* An ordinary user in a cgroup of their own, as systemd delegates one. */
+static void test_delegated(void **state)
+{
+	(void)state;
+	in_given(as_user);
+}
+
+static void test_session(void **state)
+{
+	(void)state;
+	in_given(as_session);
+}
+
+static void test_container(void **state)
+{
+	(void)state;
+	in_given(as_container);
 }
 
 static void test_nothing_left(void **state)
@@ -785,7 +622,8 @@ static void test_nothing_left(void **state)
 	(void)snprintf(mine, sizeof(mine), "-%d", (int)getpid());
 	for (size_t i = 0; i < site.n_dirs; i++) {
 		(void)snprintf(dir, sizeof(dir), "%.*s",
-			       (int)(strrchr(site.prefix[i], '/') - site.prefix[i]), site.prefix[i]);
+			       (int)(strrchr(site.prefix[i], '/') - site.prefix[i]),
+			       site.prefix[i]);
 
 		DIR *d = opendir(dir);
 
@@ -801,20 +639,14 @@ static void test_nothing_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_life),
-		cmocka_unit_test(test_limits_refused),
-		cmocka_unit_test(test_pids),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_cpu),
-		cmocka_unit_test(test_kill),
-		cmocka_unit_test(test_recovery),
-		cmocka_unit_test(test_deadline),
-		cmocka_unit_test(test_together),
-		cmocka_unit_test(test_refusal),
-		cmocka_unit_test(test_outer_quota),
-		cmocka_unit_test(test_delegated),
-		cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_life),         cmocka_unit_test(test_limits_refused),
+		cmocka_unit_test(test_pids),         cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_files),        cmocka_unit_test(test_cpu),
+		cmocka_unit_test(test_kill),         cmocka_unit_test(test_recovery),
+		cmocka_unit_test(test_deadline),     cmocka_unit_test(test_together),
+		cmocka_unit_test(test_refusal),      cmocka_unit_test(test_outer_quota),
+		cmocka_unit_test(test_delegated),    cmocka_unit_test(test_container),
+		cmocka_unit_test(test_session),      cmocka_unit_test(test_cost),
 		cmocka_unit_test(test_nothing_left),
 	};
 

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""conftest.py - Around every hostile test: guard, snapshot, attack, known-good program, compare."""
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import lib  # noqa: E402
+from guard import GuardError  # noqa: E402
+
+TEST_SECONDS = 180
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "quick: part of `make test`")
+    config.addinivalue_line("markers", "slow: only in `make hostile`")
+    if "s" not in config.option.reportchars:
+        config.option.reportchars += "s"  # no skip without a printed reason
+
+
+def pytest_sessionstart(session):
+    if session.config.option.collectonly:
+        return
+    if not lib.CAISSON.exists():
+        pytest.exit(f"hostile: {lib.CAISSON} is not built: run make", returncode=2)
+    try:
+        lib.session()
+    except GuardError as e:
+        pytest.exit(f"hostile: no outer guard, so nothing hostile is run: {e}", returncode=2)
+    try:
+        prove_guard()
+    except AssertionError as e:
+        lib.SESSION.stop()
+        pytest.exit(f"hostile: the outer guard does not hold: {e}", returncode=2)
+
+
+def prove_guard():
+    """A cell must be inside the guard in every hierarchy; so must a process that we start."""
+    c = lib.start(code="import time; time.sleep(20)")
+    try:
+        guests = c.until_running()
+        for pid in (c.pid, c.warden_pid, c.init_pid, *guests):
+            assert lib.session().guard.holds(pid), \
+                f"process {pid} is in {lib.own_paths(pid)}, not below {lib.session().guard.name}"
+    finally:
+        c.signal(signal.SIGTERM)
+        c.wait(10)
+    inside = lib.control(["/bin/cat", "/proc/self/cgroup"])
+    assert f"/{lib.session().guard.name}/control-" in inside.stdout.decode(), inside
+
+
+def pytest_sessionfinish():
+    if lib.SESSION:
+        lib.SESSION.stop()
+
+
+def pytest_terminal_summary(terminalreporter):
+    if not lib.SESSION or not lib.SESSION.layers:
+        return
+    terminalreporter.section("which layer stopped it")
+    for test, first, second in lib.SESSION.layers:
+        terminalreporter.write_line(f"{test:44} {first}" + (f"; then {second}" if second else ""))
+
+
+@pytest.fixture
+def stopped_by(request):
+    """Say which layer stopped the attack, and which would have if that one had failed."""
+    def say(first, second=""):
+        lib.session().layers.append((request.node.name.removeprefix("test_"), first, second))
+    return say
+
+
+@pytest.fixture(autouse=True)
+def hostile_test(request):
+    """Snapshot, test, known-good program, compare. A test that hangs is interrupted."""
+    def late(*_):
+        raise TimeoutError(f"{request.node.name} took more than {TEST_SECONDS} s")
+
+    assert threading.current_thread() is threading.main_thread()
+    old = signal.signal(signal.SIGALRM, late)
+    signal.alarm(TEST_SECONDS)
+    try:
+        before = lib.snapshot()
+        yield
+        lib.good_after()
+        lib.assert_same(before)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, old)
