@@ -28,7 +28,7 @@ static const struct limit_row {
 	{ "--pids", offsetof(struct cell_limits, pids), 1, 32768, false, 128 },
 	{ "--files", offsetof(struct cell_limits, files), 16, 1048576, false, 1024 },
 	{ "--cpu-time", offsetof(struct cell_limits, cpu_time_ms), 10, DAY_MS, true, 0 },
-	{ "--timeout", offsetof(struct cell_limits, wall_ms), 1, DAY_MS, true, 0 },
+	{ "--timeout", offsetof(struct cell_limits, wall_ms), 1, 2 * DAY_MS, true, 0 },
 };
 
 #define CPU_MILLI_MIN 10u

@@ -114,6 +114,17 @@ static void forbid_nested_userns(const struct plan *p)
 	}
 }
 
+/* When the whole machine runs out of memory, cells go before anything that looks after them. */
+static void prefer_as_victim(const struct plan *p)
+{
+	int r = fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "800");
+
+	if (r < 0 && r != -EROFS && r != -EACCES) {
+		errno = -r;
+		stage_fail(p, STAGE_CGROUP, 1);
+	}
+}
+
 static void loopback_up(const struct plan *p)
 {
 	struct ifreq req = { .ifr_flags = IFF_UP | IFF_RUNNING };
@@ -156,6 +167,8 @@ void stage_run(const struct plan *p)
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		stage_fail(p, STAGE_PRIVATE, 0);
 	int init = open_init(p);
+
+	prefer_as_victim(p);
 
 	wait_for_parent(p);
 	become_cell_root(p);

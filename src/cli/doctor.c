@@ -192,7 +192,7 @@ static void check_cell(struct check *c, const struct options *o, struct buf *rec
 		.spec = &o->spec,
 		.fds = &image,
 		.n_fds = image >= 0 ? 1 : 0,
-		.exec = { .id = 1, .cwd = "/", .argv = argv, .envp = envp, .script_fd = -1 },
+		.exec = { .id = 1, .cwd = "/", .argv = argv, .envp = envp, .script_fd = -1, .uid = CELL_UID, .gid = CELL_GID },
 		.timeout_ms = 10000,
 		.capture = true,
 		.capture_bytes = 4096,

@@ -128,6 +128,26 @@ static int set_env(struct options *o, const char *v, struct err *e)
 	return 0;
 }
 
+/* UID or UID:GID, numbers only: a name would be looked up in a file that the image brings. */
+static int set_user(struct options *o, const char *v, struct err *e)
+{
+	char uid[16];
+	const char *colon = strchr(v, ':');
+	size_t n = colon ? (size_t)(colon - v) : strlen(v);
+	uint64_t u, g;
+
+	if (n >= sizeof(uid))
+		return err_say(e, -EINVAL, "must be UID or UID:GID, numbers from 1 to 65535");
+	memcpy(uid, v, n);
+	uid[n] = '\0';
+	if (num_parse_u64(uid, 1, 65535, &u, NULL) < 0 ||
+	    num_parse_u64(colon ? colon + 1 : uid, 1, 65535, &g, NULL) < 0)
+		return err_say(e, -EINVAL, "must be UID or UID:GID, numbers from 1 to 65535");
+	o->uid = (uint32_t)u;
+	o->gid = (uint32_t)g;
+	return 0;
+}
+
 static int set_image(struct options *o, const char *v, struct err *e)
 {
 	if (strcmp(v, "host") == 0) {
@@ -260,6 +280,7 @@ static const struct option_row {
 	{ "--mount", "-v", "SRC:DST[:rw]", NULL, RUNS, set_mount,
 	  "show a file or directory in the cell, read-only unless :rw; may be repeated" },
 	{ "--workdir", "-w", "DIR", "CAISSON_WORKDIR", RUNS, set_workdir, "working directory in the cell (/workspace)" },
+	{ "--user", "-u", "UID[:GID]", "CAISSON_USER", RUNS, set_user, "who runs it inside the cell (1000:1000)" },
 	{ "--image", NULL, "IMAGE", "CAISSON_IMAGE", CELLS, set_image, "host (default), or dir:PATH for a root directory" },
 	{ "--tty", NULL, NULL, NULL, RUNS, set_tty, "run on a terminal of the cell's own" },
 	{ "--json", NULL, NULL, "CAISSON_JSON", CELLS, set_json, "print one result object instead of streaming" },
@@ -325,6 +346,8 @@ int options_parse(enum options_verb verb, int argc, char **argv, struct options 
 
 	memset(o, 0, sizeof(*o));
 	spec_default(&o->spec);
+	o->uid = CELL_UID;
+	o->gid = CELL_GID;
 	o->timeout_ms = TIMEOUT_DEFAULT_MS;
 	o->capture_chars = CAPTURE_DEFAULT;
 	int r = from_environment(verb, o, e);

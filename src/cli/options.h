@@ -28,6 +28,7 @@ struct options {
 	const char *mount_src[CELL_MOUNTS_MAX];
 	const char *env[OPTIONS_ENV_MAX]; /* "K=V" */
 	size_t n_env;
+	uint32_t uid, gid;
 	uint64_t timeout_ms;
 	uint64_t max_output; /* 0 = none */
 	uint64_t capture_chars;

@@ -24,6 +24,7 @@
 #define CODE_MAX (64u << 20)
 #define ARG_CODE_MAX 100000u /* longer code travels as a file: one argument may be 128 KiB at most */
 #define ARGV_MAX 32768
+#define WALL_BACKSTOP_MS 30000u
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
@@ -297,7 +298,7 @@ static int report(const struct options *o, const struct job *job, const struct o
 	return r.exit_code;
 }
 
-static int run_job(const struct options *o, struct program *p)
+static int run_job(struct options *o, struct program *p)
 {
 	static struct environment env;
 	char state[4096];
@@ -316,6 +317,8 @@ static int run_job(const struct options *o, struct program *p)
 	if (o->spec.without && !o->json)
 		(void)fprintf(stderr, "caisson: warning: weaker by request (--without): see --receipt\n");
 	make_env(o, &env);
+	/* Ours is the deadline that counts; the warden's only matters should we hang. */
+	o->spec.limits.wall_ms = o->timeout_ms + WALL_BACKSTOP_MS;
 	if (o->tty)
 		(void)ioctl(STDIN_FILENO, TIOCGWINSZ, &size);
 	struct job job = {
@@ -332,6 +335,8 @@ static int run_job(const struct options *o, struct program *p)
 			.script_path = p->script_path,
 			.script_fd = p->script_fd,
 			.stdio = { -1, -1, -1 },
+			.uid = o->uid,
+			.gid = o->gid,
 			.rows = size.ws_row,
 			.cols = size.ws_col,
 		},

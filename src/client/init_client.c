@@ -66,6 +66,8 @@ int init_exec(int channel, const struct exec_request *x, struct err *e)
 	m.type = INIT_EXEC;
 	m.id = x->id;
 	m.u.exec.flags = x->flags | (x->script_fd >= 0 ? INIT_SCRIPT : 0u);
+	m.u.exec.uid = x->uid;
+	m.u.exec.gid = x->gid;
 	m.u.exec.rows = x->rows;
 	m.u.exec.cols = x->cols;
 	_fd_ int blob = make_blob(x, &m.u.exec, e);
@@ -155,6 +157,10 @@ int init_explain(const struct init_failed *f, const char *program, const char *c
 	}
 	if (stage == INIT_STAGE_FORK && f->error == EAGAIN) {
 		(void)err_say(e, -EAGAIN, "the cell's pids limit leaves no room for the command");
+		return EXIT_OURS;
+	}
+	if (stage == INIT_STAGE_CREDS && f->error == EPERM) {
+		(void)err_say(e, -EPERM, "--user: without root a cell has only the user 1000:1000");
 		return EXIT_OURS;
 	}
 	(void)err_set(e, -f->error, "could not %s", stage_text[stage]);

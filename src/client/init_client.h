@@ -22,6 +22,7 @@ struct exec_request {
 	const char *script_path; /* in the cell; with script_fd */
 	int script_fd;           /* -1, or a descriptor whose content is written there first; borrowed */
 	int stdio[3];            /* the cell's ends; borrowed; ignored with INIT_TTY */
+	uint32_t uid, gid;       /* not 0 */
 	uint16_t rows, cols;
 };
 

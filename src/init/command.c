@@ -91,6 +91,8 @@ int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, stru
 
 	*c = (struct command){
 		.flags = x->flags,
+		.uid = x->uid,
+		.gid = x->gid,
 		.rows = x->rows,
 		.cols = x->cols,
 		.script_fd = -1,
@@ -140,15 +142,17 @@ static _Noreturn void fail(int report, enum init_stage stage, int error)
  * ids, whose change from the cell's root clears the rest; the last call makes that true for the
  * unprivileged case too, where there is no id to change.
  */
-static int shed_privilege(const struct init_config *config)
+static int shed_privilege(const struct command *c, const struct init_config *config)
 {
 	int r = caps_bound(0);
 
 	if (r < 0)
 		return -r;
+	if (c->uid == 0 || c->gid == 0 || (!config->separate && (c->uid != config->uid || c->gid != config->gid)))
+		return EPERM;
 	if (config->separate &&
-	    (setgroups(0, NULL) < 0 || setresgid(config->gid, config->gid, config->gid) < 0 ||
-	     setresuid(config->uid, config->uid, config->uid) < 0))
+	    (setgroups(0, NULL) < 0 || setresgid(c->gid, c->gid, c->gid) < 0 ||
+	     setresuid(c->uid, c->uid, c->uid) < 0))
 		return errno;
 	return -caps_keep(0, 0);
 }
@@ -253,7 +257,7 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 	int r;
 
 	(void)setsid();
-	if ((r = shed_privilege(config)))
+	if ((r = shed_privilege(c, config)))
 		fail(report, INIT_STAGE_CREDS, r);
 	if ((r = -rlimit_apply(config)))
 		fail(report, INIT_STAGE_LIMITS, r);

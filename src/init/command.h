@@ -14,6 +14,7 @@
 struct command {
 	uint32_t flags;
 	uint16_t rows, cols;
+	uint32_t uid, gid;
 	const char *cwd;
 	const char *script_path;
 	char **argv, **envp;

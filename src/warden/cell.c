@@ -48,6 +48,8 @@ static int make_cgroup(struct cell_host *h, struct cell *c, const struct cell_sp
 		/* Init is a process of the cell too, but not one of the guest's. */
 		.pids = spec->limits.pids + 1,
 		.cpu_milli = spec->limits.cpu_milli,
+		/* When processors are short, cells share them by what they may use: one cpu is 100. */
+		.cpu_weight = spec->limits.cpu_milli < 10 * 10000 ? spec->limits.cpu_milli / 10 : 10000,
 	};
 
 	if (h->site_code < 0)

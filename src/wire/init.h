@@ -36,7 +36,7 @@ enum init_exec_flag {
 };
 
 struct init_config {
-	uint32_t uid, gid;   /* who commands run as */
+	uint32_t uid, gid;   /* the only ones there are, unless separate */
 	uint32_t without;    /* enum cell_without */
 	uint32_t separate;   /* 1 when init has a user of its own, apart from uid */
 	uint64_t files;      /* RLIMIT_NOFILE for commands */
@@ -50,6 +50,7 @@ struct init_exec {
 	uint32_t flags;
 	uint32_t argc, envc;
 	uint32_t blob_len;
+	uint32_t uid, gid; /* who runs it; 0 is init's own and refused */
 	uint16_t rows, cols; /* INIT_TTY */
 };
 

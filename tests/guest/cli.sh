@@ -47,15 +47,20 @@ line="$caisson exec --image dir:/image --json"
 case_ user-refused as_user "$line -- /bin/echo no"
 case_ user-without as_user "$line --without cgroup -- /bin/echo without"
 
-# And one with a cgroup of their own, as systemd-run --user --scope -p Delegate=yes makes one.
+# And one with a cgroup of their own, as systemd-run --user --scope -p Delegate=yes makes one. What
+# stays in it is the leaf for the scope's own processes, which had to make room for cells.
 echo '+memory +pids +cpu' >/sys/fs/cgroup/cgroup.subtree_control
-mkdir /sys/fs/cgroup/scope
-for file in . cgroup.procs cgroup.subtree_control cgroup.threads; do
-	chown user:user "/sys/fs/cgroup/scope/$file"
-done
+scope=/sys/fs/cgroup/scope
 delegated() {
-	sh -c 'echo $$ >/sys/fs/cgroup/scope/cgroup.procs && exec su user -c "$1"' sh \
+	mkdir "$scope"
+	for file in . cgroup.procs cgroup.subtree_control cgroup.threads; do
+		chown user:user "$scope/$file"
+	done
+	sh -c 'echo $$ >"$0/cgroup.procs" && exec su user -c "$1"' "$scope" \
 		"cd /tmp && export XDG_RUNTIME_DIR=/tmp/run-user; $*"
+	status=$?
+	rmdir "$scope/caisson.self" "$scope"
+	return $status
 }
 case_ user-hello delegated "$line -- /bin/echo delegated"
 case_ user-memory delegated "$line --memory 32M -- /bin/dd if=/dev/zero of=/dev/null bs=64M count=1"
