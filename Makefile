@@ -18,7 +18,7 @@ SNIPPET := print("hello from a cell:", 6 * 7)
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit integ hostile hostile-quick asan fuzz bench lint fmt install clean help
+.PHONY: all build run serve test unit integ hostile hostile-quick guest asan fuzz bench lint fmt install clean help
 .DEFAULT_GOAL := build
 all: build
 
@@ -26,8 +26,9 @@ help:
 	@echo 'make            build into $(BUILD)/'
 	@echo 'make run        install what is missing, build, run a first snippet in a cell'
 	@echo 'make test       everything that has to pass: units, fuzz corpora, integration, hostile'
-	@echo '                (quick selection), lint, and units + integration under ASan and UBSan'
+	@echo '                (quick selection), guests, lint, units + integration under ASan and UBSan'
 	@echo 'make hostile    the whole hostile suite'
+	@echo 'make guest      the other cgroup layouts, in small QEMU guests'
 	@echo 'make asan       units and integration on ASan+UBSan binaries ($(ASAN)/)'
 	@echo 'make fuzz       libFuzzer, T=target (default: all) SECS=seconds per target'
 	@echo 'make bench      against plain python3, bubblewrap, crun, runc, podman, docker'
@@ -53,8 +54,8 @@ serve: run
 	@echo "There is no daemon yet: HTTP and MCP are the next milestone. Today: $(BUILD)/caisson run CODE"
 
 test:
-	@tools/deps.sh build test lint
-	@tools/steps.sh build unit integ hostile-quick lint asan
+	@tools/deps.sh build test guest lint
+	@tools/steps.sh build unit integ hostile-quick guest lint asan
 
 unit: build
 	@meson test -C $(BUILD) $(MESON_TEST)
@@ -67,6 +68,10 @@ hostile: build
 
 hostile-quick: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick tests/hostile
+
+# Cgroup layouts that this machine does not have, in small QEMU guests (no KVM needed).
+guest: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/guest
 
 $(ASAN)/build.ninja:
 	meson setup -Db_sanitize=address,undefined $(ASAN)

@@ -3,18 +3,19 @@
 # deps.sh - Install the Debian/Ubuntu packages that a group of make targets needs, and only those
 # that are missing. When nothing is missing it asks dpkg once and ends: no network, no root.
 #
-# usage: tools/deps.sh [--dry-run] GROUP...      groups: build test lint fuzz bench
+# usage: tools/deps.sh [--dry-run] GROUP...      groups: build test guest lint fuzz bench
 set -eu
 
 packages() {
 	case "$1" in
 	build) echo gcc libc6-dev meson ninja-build pkg-config python3 libseccomp-dev scdoc ;;
 	test) echo libcmocka-dev python3-pytest procps util-linux nodejs ;;
+	guest) echo qemu-system-x86 ;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell pyflakes3 ;;
 	fuzz) echo clang "$(fuzzer_runtime)" ;;
 	bench) echo bubblewrap crun runc podman ;;
 	*)
-		echo "deps.sh: unknown group '$1' (build test lint fuzz bench)" >&2
+		echo "deps.sh: unknown group '$1' (build test guest lint fuzz bench)" >&2
 		exit 2
 		;;
 	esac

@@ -144,6 +144,7 @@ def test_bomb(v2):
 def test_doctor(v2):
     code, text = v2[1]["doctor"]
     assert code == 0, text
+    assert re.search(r"cgroup\b.*\bv2\b", text), text
 
 
 def test_nothing_left(v2):

@@ -108,7 +108,7 @@ static const struct {
 	{ "loader", road_loader }, { "root", road_root },   { "shebang", road_shebang },
 };
 
-static int hold(const char *road)
+static _Noreturn void hold(const char *road)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)printf("held %s unshare %d\n", road, unshare(CLONE_NEWUSER) < 0 ? errno : 0);
@@ -120,7 +120,7 @@ static int hold(const char *road)
 int main(int argc, char **argv)
 {
 	if (argc >= 4 && strcmp(argv[1], "hold") == 0)
-		return hold(argv[argc - 1]);
+		hold(argv[argc - 1]);
 	if (argc < 2)
 		return 2;
 	nonce = argv[1];

@@ -536,7 +536,7 @@ static void test_owners_with_cgroups(void **unused)
 	}
 }
 
-#define RACE_ROUNDS 1500
+#define RACE_ROUNDS 500
 
 /* What is ours after record_begin() stays ours, whatever sweeps around us. */
 static void race_maker(void *arg)

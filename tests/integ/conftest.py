@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""conftest.py - The session: enter the place, leave it; and after every test nothing may be left.
+
+The binary is $CAISSON_BIN, or $CAISSON_BUILD/caisson, or build/caisson. More of the slow loops:
+CAISSON_CRASH_LOOPS=1000 (random kills), CAISSON_LEAK_RUNS=10000 (consecutive runs).
+"""
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import integ_lib  # noqa: E402
+from integ_lib import Place  # noqa: E402
+
+
+def pytest_sessionstart(session):
+    if not integ_lib.BIN.exists():
+        pytest.exit("no %s: build first (make), or set CAISSON_BIN" % integ_lib.BIN, 2)
+    session.config.integ_dir = Path(tempfile.mkdtemp(prefix="caisson-integ-"))
+    session.config.integ_dir.chmod(0o755)
+    Place.enter(session.config.integ_dir / "state")
+
+
+def pytest_sessionfinish(session):
+    Place.leave()
+    if hasattr(session.config, "integ_dir"):
+        shutil.rmtree(session.config.integ_dir, ignore_errors=True)
+
+
+def pytest_report_header(config):
+    return "caisson: %s%s%s" % (integ_lib.BIN, " (sanitized)" if integ_lib.SANITIZED else "",
+                                "" if Place.dirs else ", no cgroups of our own")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """A skip is never silent: say what did not run, and why."""
+    for report in terminalreporter.stats.get("skipped", []):
+        terminalreporter.write_line("not run: %s: %s" % (report.nodeid, report.longrepr[2]))
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(request):
+    """Every test is a leak test: processes, cgroups, mounts and records must be gone after it."""
+    yield
+    left = integ_lib.settled()
+    assert not left, "left behind by %s: %s" % (request.node.name, left)
+
+
+@pytest.fixture
+def state(tmp_path):
+    """A state directory of the test's own, not made yet."""
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def started():
+    """A function like integ_lib.start(), whose processes are gone when the test is over."""
+    all_of_them = []
+
+    def begin(*args, **kw):
+        p = integ_lib.start(*args, **kw)
+        all_of_them.append(p)
+        return p
+
+    yield begin
+    for p in all_of_them:
+        integ_lib.end_process(p)
+
+
+@pytest.fixture
+def shared_dir():
+    """A directory that an ordinary user can reach (pytest's own are closed to others)."""
+    d = Path(tempfile.mkdtemp(prefix="caisson-integ-"))
+    d.chmod(0o755)
+    yield d
+    shutil.rmtree(d, ignore_errors=True)
