@@ -6,7 +6,7 @@ _caisson() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verbs='run exec doctor help'
 	local options='--lang --code --memory --cpus --pids --timeout --cpu-time --disk --inodes --files
-		--max-output --capture --env --mount --workdir --image --tty --json --receipt
+		--max-output --capture --env --mount --workdir --user --image --tty --json --receipt
 		--without --state --help'
 	local verb='' i
 
@@ -42,7 +42,7 @@ _caisson() {
 		return
 		;;
 	--memory | --cpus | --pids | --timeout | --cpu-time | --disk | --inodes | --files | --max-output | \
-		--capture | --env | --code)
+		--capture | --env | --code | --user)
 		return
 		;;
 	esac

@@ -31,6 +31,7 @@ complete -c caisson -n "$cell" -l capture -x -d 'characters of each stream in --
 complete -c caisson -n "$cell" -l env -s e -x -d 'set a variable K=V'
 complete -c caisson -n "$cell" -l mount -s v -r -d 'show a host path in the cell, SRC:DST[:ro|rw]'
 complete -c caisson -n "$cell" -l workdir -s w -x -d 'working directory in the cell'
+complete -c caisson -n "$cell" -l user -s u -x -d 'who runs it in the cell, UID[:GID]'
 complete -c caisson -n "$cell" -l image -x -a 'host dir:' -d 'root file system'
 complete -c caisson -n "$cell" -l tty -d 'run on a terminal of the cell'
 complete -c caisson -n "$cell" -l json -d 'print one result object'

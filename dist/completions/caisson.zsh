@@ -26,6 +26,7 @@ _caisson() {
 		'*--env[set a variable]:K=V'
 		'*--mount[show a host path in the cell]:SRC\:DST[\:rw]:_files'
 		'--workdir[working directory in the cell]:directory'
+		'--user[who runs it in the cell]:UID[\:GID]'
 		'--image[root file system]:image:(host dir\:)'
 		'--tty[run on a terminal of the cell]'
 		'--json[print one result object]'

@@ -230,21 +230,6 @@ int cgroup_clone_fd(const struct cgroup *c)
 	return cgroup_dir(c, CGROUP_UNIFIED);
 }
 
-int cgroup_attach(const struct cgroup *c, pid_t pid, bool cloned_into, struct err *e)
-{
-	for (size_t i = 0; i < c->n_dirs; i++) {
-		if (cloned_into && (int8_t)i == c->dir_of[CGROUP_UNIFIED])
-			continue;
-
-		int r = cgroup_put(c->dirfd[i], "cgroup.procs", "%d", (int)pid);
-
-		if (r < 0)
-			return err_set(e, r, "move process %d into cgroup %s", (int)pid,
-				       c->path[i]);
-	}
-	return 0;
-}
-
 int cgroup_set(struct cgroup *c, const struct cgroup_limits *limits, struct err *e)
 {
 	struct cgroup_limits want;

@@ -10,7 +10,7 @@
  *
  * The order of calls: cgroup_site_find(), cgroup_site_prepare(), and then for each cell
  * cgroup_plan(), (journal the paths), cgroup_create(), clone into cgroup_clone_fd(),
- * cgroup_attach(), ..., cgroup_usage(), cgroup_remove().
+ * cgroup_enter_self(), ..., cgroup_usage(), cgroup_remove().
  */
 #ifndef CAISSON_CELL_CGROUP_H
 #define CAISSON_CELL_CGROUP_H
@@ -133,10 +133,6 @@ int cgroup_create(struct cgroup *c, const struct cgroup_limits *limits, struct e
 
 /* cgroup_clone_fd() - Descriptor for CLONE_INTO_CGROUP, or -1 without a unified tree. Borrowed. */
 int cgroup_clone_fd(const struct cgroup *c);
-
-/* cgroup_attach() - Move @pid into every directory that a clone into cgroup_clone_fd() does not
- * cover. @pid: our own child, not yet reaped. @cloned_into: made with CLONE_INTO_CGROUP. */
-int cgroup_attach(const struct cgroup *c, pid_t pid, bool cloned_into, struct err *e);
 
 /* cgroup_set() - Change limits of a live cgroup. -EBUSY: memory cannot be shrunk that far (v1). */
 int cgroup_set(struct cgroup *c, const struct cgroup_limits *limits, struct err *e);

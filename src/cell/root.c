@@ -276,7 +276,8 @@ static int overlay_root(const struct plan *p, int layer)
 	if (merged < 0 || place(merged, layer, "root", true) < 0)
 		stage_fail(p, STAGE_OVERLAY, 6);
 
-	/* What every cell has, whatever the image brings. Existing directories stay as they are. */
+	/* What every cell has, whatever the image brings. A directory of the image keeps its mode;
+	 * the agent's two become the agent's. */
 	static const struct tree_row needed[] = {
 		{ "tmp", 01777, false }, { "workspace", 0755, true }, { "home", 0755, false },
 		{ "home/agent", 0755, true }, { "dev", 0755, false }, { "proc", 0555, false },
@@ -284,15 +285,14 @@ static int overlay_root(const struct plan *p, int layer)
 	};
 	for (uint32_t i = 0; i < ARRAY_SIZE(needed); i++) {
 		const struct tree_row *t = &needed[i];
+		_fd_ int was = beneath(merged, t->path, O_PATH | O_DIRECTORY);
 
-		_fd_ int dir = ensure_dir(merged, t->path);
+		if (was < 0)
+			fd_close(ensure_dir(merged, t->path));
+		_fd_ int dir = beneath(merged, t->path, O_RDONLY | O_DIRECTORY);
 
-		if (dir < 0)
-			stage_fail(p, STAGE_TREE, i);
-		_fd_ int rd = beneath(merged, t->path, O_RDONLY | O_DIRECTORY);
-
-		if (rd < 0 || fchmod(rd, t->mode) < 0 ||
-		    (t->agent && p->ids.ranged && fchown(rd, CELL_UID, CELL_GID) < 0))
+		if (dir < 0 || (was < 0 && fchmod(dir, t->mode) < 0) ||
+		    (t->agent && p->ids.ranged && fchown(dir, CELL_UID, CELL_GID) < 0))
 			stage_fail(p, STAGE_TREE, i);
 	}
 	return TAKE_FD(merged);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cell/cgroup.h"
+#include "cell/cgroup_enter.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -81,10 +82,14 @@ static void plan(const struct cgroup_site *s, const char *what, struct cgroup *r
 /* A child of the cgroup that runs fn(arg) once it is in all directories. */
 static pid_t start(const struct cgroup *c, int (*fn)(int), int arg)
 {
-	int gate[2], into = cgroup_clone_fd(c);
+	int gate[2], inside[2], into = cgroup_clone_fd(c);
+	char ch;
 	struct clone_args args = { .exit_signal = SIGCHLD };
+	struct cgroup_enter enter;
 
+	assert_done(cgroup_enter_open(c, &enter, &err));
 	assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(inside, O_CLOEXEC), 0);
 	if (into >= 0) {
 		args.flags = CLONE_INTO_CGROUP;
 		args.cgroup = (unsigned int)into;
@@ -95,13 +100,16 @@ static pid_t start(const struct cgroup *c, int (*fn)(int), int arg)
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		char ch;
-
 		(void)close(gate[1]);
 		(void)alarm(20);
+		if (cgroup_enter_self(&enter) < 0 || write(inside[1], "i", 1) != 1)
+			_exit(98);
 		_exit(read(gate[0], &ch, 1) == 1 ? fn(arg) : 99);
 	}
-	assert_done(cgroup_attach(c, pid, into >= 0, &err));
+	cgroup_enter_close(&enter);
+	(void)close(inside[1]);
+	assert_int_equal(read(inside[0], &ch, 1), 1);
+	(void)close(inside[0]);
 	assert_int_equal(write(gate[1], "x", 1), 1);
 	(void)close(gate[0]);
 	(void)close(gate[1]);

@@ -380,7 +380,12 @@ static void test_cost(void **state)
 		t[1] = clock_now_ns();
 
 		struct clone_args args = { .exit_signal = SIGCHLD };
+		struct cgroup_enter enter;
 		int into = cgroup_clone_fd(&c);
+
+		t[2] = clock_now_ns();
+		assert_done(cgroup_enter_open(&c, &enter, &err));
+		t[3] = clock_now_ns();
 
 		if (into >= 0) {
 			args.flags = CLONE_INTO_CGROUP;
@@ -390,11 +395,11 @@ static void test_cost(void **state)
 		pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 
 		assert_true(pid >= 0);
-		if (pid == 0)
+		if (pid == 0) {
+			(void)cgroup_enter_self(&enter);
 			_exit(pause());
-		t[2] = clock_now_ns();
-		assert_done(cgroup_attach(&c, pid, into >= 0, &err));
-		t[3] = clock_now_ns();
+		}
+		cgroup_enter_close(&enter);
 		assert_int_equal(kill(pid, SIGKILL), 0);
 		(void)reap(pid);
 		t[4] = clock_now_ns();

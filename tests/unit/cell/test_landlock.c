@@ -144,9 +144,10 @@ static void test_sockets(void **state)
 
 static void sleeper(void *arg)
 {
-	const int *end = arg;
+	const int *gate = arg;
 
-	wait_for_end(*end);
+	fd_close(gate[1]);
+	wait_for_end(gate[0]);
 }
 
 static void signals(void *arg)
@@ -155,7 +156,7 @@ static void signals(void *arg)
 
 	(void)arg;
 	CHILD_CHECK(pipe(gate) == 0);
-	pid_t outside = child_start(sleeper, &gate[0]);
+	pid_t outside = child_start(sleeper, gate);
 
 	CHILD_CHECK(signal_error(outside, 0) == 0); /* control */
 	CHILD_CHECK(signal_error(getppid(), 0) == 0);
@@ -165,7 +166,7 @@ static void signals(void *arg)
 	CHILD_CHECK(signal_error(getppid(), SIGTERM) == EPERM);
 
 	/* What is started later is inside, and so can be ended. */
-	pid_t inside = child_start(sleeper, &gate[0]);
+	pid_t inside = child_start(sleeper, gate);
 
 	CHILD_CHECK(signal_error(getpid(), 0) == 0);
 	CHILD_CHECK(signal_error(inside, 0) == 0);

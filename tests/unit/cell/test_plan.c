@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_plan.c - What a cell will be: the numbers init is told, and mounts that are restricted and
+ * shifted before any cell can see them. A plan that fails holds nothing.
+ */
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/plan.h"
+#include "cell/spec.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../child.h"
+
+#define SLOT 77u
+
+static char top[64];
+static struct plan plan;
+static struct cell_spec spec;
+static struct err err;
+
+static int open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		(void)closedir(d);
+	return n;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+/* top/dir with a file in it, and top/file; readable by all, so that an ordinary user can open them. */
+static int setup(void **state)
+{
+	char path[96];
+
+	(void)state;
+	(void)snprintf(top, sizeof(top), "/tmp/test-plan-XXXXXX");
+	if (!mkdtemp(top) || chmod(top, 0755) < 0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "%s/dir", top);
+	if (mkdir(path, 0755) < 0 || chmod(path, 0755) < 0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "%s/dir/inner", top);
+	fd_close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+	(void)snprintf(path, sizeof(path), "%s/file", top);
+	fd_close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+	spec_default(&spec);
+	memset(&plan, 0xa5, sizeof(plan));
+	err = (struct err){ 0 };
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static int open_path(const char *name)
+{
+	char path[96];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", top, name);
+	return open(path, O_PATH | O_CLOEXEC);
+}
+
+static void want_mount(const char *dst, uint32_t flags)
+{
+	struct cell_mount *m = &spec.mounts[spec.n_mounts++];
+
+	(void)snprintf(m->dst, sizeof(m->dst), "%s", dst);
+	m->flags = flags;
+}
+
+static int make(const int *fds, size_t n_fds)
+{
+	return plan_make(&spec, SLOT, "/usr/libexec/caisson/caisson-init", fds, n_fds, &plan, &err);
+}
+
+static void test_numbers(void **state)
+{
+	int before = open_fds();
+
+	(void)state;
+	spec.limits.files = 77;
+	spec.limits.disk_bytes = 12345678;
+	spec.limits.inodes = 4321;
+	spec.limits.pids = 33;
+	assert_int_equal(make(NULL, 0), 0);
+	assert_ptr_equal(plan.spec, &spec);
+	assert_string_equal(plan.init_path, "/usr/libexec/caisson/caisson-init");
+	assert_string_equal(plan.layer_size, "12345678");
+	assert_string_equal(plan.layer_inodes, "4321");
+	assert_int_equal(plan.ids.ranged, geteuid() == 0);
+	assert_int_equal(plan.ids.base, IDMAP_BASE + SLOT * IDMAP_COUNT);
+	assert_int_equal(plan.config.uid, CELL_UID);
+	assert_int_equal(plan.config.gid, CELL_GID);
+	assert_int_equal(plan.config.separate, geteuid() == 0);
+	assert_int_equal(plan.config.files, 77);
+	assert_int_equal(plan.config.disk_bytes, 12345678);
+	assert_int_equal(plan.config.pids, 33);
+	assert_int_equal(plan.config.without, 0);
+	assert_int_equal(plan.config.memory_bytes, 0); /* the cgroup's business */
+	assert_int_equal(plan.channel_fd, -1);
+	assert_int_equal(plan.sync_fd, -1);
+	assert_int_equal(plan.image.fd, -1);
+	assert_int_equal(plan.n_mounts, 0);
+	plan_free(&plan);
+	plan_free(&plan);
+	assert_int_equal(open_fds(), before);
+}
+
+/* What a cell gives up reaches init, and the memory limit finds its other home. */
+static void test_without(void **state)
+{
+	(void)state;
+	spec.without = CELL_WITHOUT_CGROUP | CELL_WITHOUT_SECCOMP;
+	assert_int_equal(make(NULL, 0), 0);
+	assert_int_equal(plan.config.without, CELL_WITHOUT_CGROUP | CELL_WITHOUT_SECCOMP);
+	assert_int_equal(plan.config.memory_bytes, spec.limits.memory_bytes);
+	plan_free(&plan);
+}
+
+/* /bin, /lib, ... as this machine has them: a link stays the same link. */
+static void test_top(void **state)
+{
+	bool usr_bin = false;
+
+	(void)state;
+	assert_int_equal(make(NULL, 0), 0);
+	assert_in_range(plan.n_top, 1, PLAN_TOP_MAX);
+	for (size_t i = 0; i < plan.n_top; i++) {
+		char path[32], link[64] = "";
+		struct stat st;
+
+		(void)snprintf(path, sizeof(path), "/%s", plan.top[i].name);
+		assert_int_equal(lstat(path, &st), 0);
+		assert_int_equal(S_ISLNK(st.st_mode), plan.top[i].link[0] != '\0');
+		if (S_ISLNK(st.st_mode))
+			assert_true(readlink(path, link, sizeof(link) - 1) > 0);
+		assert_string_equal(plan.top[i].link, link);
+		usr_bin |= strcmp(plan.top[i].name, "bin") == 0;
+	}
+	assert_true(usr_bin);
+	plan_free(&plan);
+	spec.image = CELL_IMAGE_DIR;
+	_fd_ int dir = open_path("dir");
+
+	if (make(&dir, 1) < 0)
+		fail_msg("plan_make: %s", err.msg);
+	assert_int_equal(plan.n_top, 0); /* the image brings its own */
+	plan_free(&plan);
+}
+
+static unsigned long mount_flags(int fd)
+{
+	struct statvfs st;
+
+	assert_int_equal(fstatvfs(fd, &st), 0);
+	return st.f_flag & (ST_RDONLY | ST_NOSUID | ST_NODEV);
+}
+
+static uid_t owner(int dir, const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(dir, name, &st, AT_EMPTY_PATH), 0);
+	assert_int_equal(st.st_uid, st.st_gid);
+	return st.st_uid;
+}
+
+static void test_detached_mounts(void **state)
+{
+	int before = open_fds();
+
+	(void)state;
+	need_root("cloning mounts");
+	int fds[] = { open_path("dir"), open_path("file"), open_path("dir") };
+
+	want_mount("/data", 0);
+	want_mount("/etc/conf", 0);
+	want_mount("/work", CELL_MOUNT_RW);
+	if (make(fds, 3) < 0)
+		fail_msg("plan_make: %s", err.msg);
+	assert_int_equal(plan.n_mounts, 3);
+	assert_string_equal(plan.mounts[0].dst, "data");
+	assert_string_equal(plan.mounts[1].dst, "etc/conf");
+	assert_true(plan.mounts[0].is_dir && !plan.mounts[1].is_dir && plan.mounts[2].is_dir);
+	assert_true(!plan.mounts[0].rw && !plan.mounts[1].rw && plan.mounts[2].rw);
+	for (size_t i = 0; i < 3; i++) {
+		assert_true(plan.mounts[i].fd >= 0);
+		assert_int_equal(fcntl(plan.mounts[i].fd, F_GETFD), FD_CLOEXEC);
+		assert_int_not_equal(plan.mounts[i].fd, fds[i]);
+	}
+	assert_int_equal(mount_flags(plan.mounts[0].fd), ST_RDONLY | ST_NOSUID | ST_NODEV);
+	assert_int_equal(mount_flags(plan.mounts[1].fd), ST_RDONLY | ST_NOSUID | ST_NODEV);
+	assert_int_equal(mount_flags(plan.mounts[2].fd), ST_NOSUID | ST_NODEV);
+	/* The caller's own files are the agent's of this cell, and only here. */
+	uid_t agent = IDMAP_BASE + SLOT * IDMAP_COUNT + CELL_UID;
+
+	assert_int_equal(owner(plan.mounts[0].fd, "inner"), agent);
+	assert_int_equal(owner(plan.mounts[2].fd, "inner"), agent);
+	assert_int_equal(owner(fds[0], "inner"), 0);
+	assert_int_equal(faccessat(plan.mounts[0].fd, "inner", W_OK, 0), -1);
+	assert_int_equal(errno, EROFS);
+	plan_free(&plan);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		assert_true(fcntl(fds[i], F_GETFD) >= 0); /* borrowed: still the caller's */
+		fd_close(fds[i]);
+	}
+	assert_int_equal(open_fds(), before);
+}
+
+static void test_image(void **state)
+{
+	int before = open_fds();
+
+	(void)state;
+	need_root("cloning mounts");
+	_fd_ int dir = open_path("dir");
+	_fd_ int file = open_path("file");
+
+	spec.image = CELL_IMAGE_DIR;
+	want_mount("/data", 0);
+	/* The image comes first, then the mounts. */
+	assert_int_equal(make((const int[]){ dir, file }, 2), 0);
+	assert_true(plan.image.fd >= 0 && plan.image.is_dir && !plan.image.rw);
+	assert_false(plan.mounts[0].is_dir);
+	assert_int_equal(mount_flags(plan.image.fd), ST_RDONLY | ST_NOSUID | ST_NODEV);
+	assert_int_equal(owner(plan.image.fd, "inner"), IDMAP_BASE + SLOT * IDMAP_COUNT);
+	plan_free(&plan);
+
+	assert_int_equal(make((const int[]){ file, dir }, 2), -ENOTDIR);
+	assert_non_null(strstr(err.msg, "--image"));
+	assert_int_equal(plan.image.fd, -1);
+	assert_int_equal(open_fds(), before + 2);
+}
+
+/* One descriptor too many or too few is a broken client, whatever else is in the request. */
+static void test_number_of_descriptors(void **state)
+{
+	int before = open_fds();
+
+	(void)state;
+	_fd_ int dir = open_path("dir");
+	const int fds[] = { dir, dir, dir };
+
+	assert_int_equal(make(fds, 1), -EINVAL);
+	want_mount("/a", 0);
+	assert_int_equal(make(fds, 0), -EINVAL);
+	assert_int_equal(make(fds, 2), -EINVAL);
+	spec.image = CELL_IMAGE_DIR;
+	assert_int_equal(make(fds, 1), -EINVAL);
+	assert_int_equal(make(fds, 3), -EINVAL);
+	assert_non_null(strstr(err.msg, "3 descriptors"));
+	assert_non_null(strstr(err.msg, "needs 2"));
+	assert_int_equal(open_fds(), before + 1);
+}
+
+/* Only what has a place in a file tree: no sockets, pipes, devices or dead numbers. */
+static void test_things_that_cannot_be_mounted(void **state)
+{
+	int before = open_fds();
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	_fd_ int dir = open_path("dir");
+	_fd_ int null = open("/dev/null", O_PATH | O_CLOEXEC);
+	const int bad[] = { ends[0], null, 9999, -1 };
+
+	want_mount("/good", 0);
+	want_mount("/bad", 0);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		const int fds[] = { dir, bad[i] };
+
+		assert_true(make(fds, 2) < 0);
+		assert_non_null(strstr(err.msg, "--mount /bad"));
+		/* The good one before it was let go again. */
+		assert_int_equal(plan.mounts[0].fd, -1);
+		assert_int_equal(open_fds(), before + 4);
+	}
+	fd_close(ends[0]);
+	fd_close(ends[1]);
+}
+
+/* Without privilege the child has to find the object again: path, device and inode are kept. */
+static void remember(void *arg)
+{
+	char want[96];
+	struct stat st;
+
+	(void)arg;
+	child_become_nobody();
+	int before = open_fds();
+	_fd_ int dir = open_path("dir");
+	_fd_ int file = open_path("file");
+
+	want_mount("/data", CELL_MOUNT_RW);
+	want_mount("/conf", 0);
+	CHILD_CHECK(make((const int[]){ dir, file }, 2) == 0);
+	CHILD_CHECK(!plan.ids.ranged && !plan.config.separate);
+	CHILD_CHECK(plan.mounts[0].fd == -1 && plan.mounts[1].fd == -1);
+	(void)snprintf(want, sizeof(want), "%s/dir", top);
+	CHILD_CHECK(strcmp(plan.mounts[0].src, want) == 0);
+	CHILD_CHECK(stat(want, &st) == 0);
+	CHILD_CHECK(plan.mounts[0].dev == st.st_dev && plan.mounts[0].ino == st.st_ino);
+	CHILD_CHECK(plan.mounts[0].rw && plan.mounts[0].is_dir);
+	CHILD_CHECK(!plan.mounts[1].rw && !plan.mounts[1].is_dir);
+	plan_free(&plan);
+	CHILD_CHECK(open_fds() == before + 2);
+}
+
+static void test_remembered_mounts(void **state)
+{
+	(void)state;
+	child_run(remember, NULL);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_numbers),
+		TEST(test_without),
+		TEST(test_top),
+		TEST(test_detached_mounts),
+		TEST(test_image),
+		TEST(test_number_of_descriptors),
+		TEST(test_things_that_cannot_be_mounted),
+		TEST(test_remembered_mounts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
