@@ -451,7 +451,7 @@ def control(argv, *, timeout=5.0, pids=CONTROL_PIDS, memory=CONTROL_MEMORY, uid=
     line = ["unshare", "--pid", "--fork", "--kill-child=SIGKILL", "--ipc", "--mount-proc",
             "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--no-new-privs",
             "--", *argv]
-    scratch = Path(tempfile.mkdtemp(prefix="control-", dir=s.dir))
+    scratch = Path(tempfile.mkdtemp(prefix="control-", dir="/dev/shm"))  # as in a cell: memory
     os.chown(scratch, uid, uid)
     p, timed_out = None, False
     try:
@@ -473,7 +473,7 @@ def control(argv, *, timeout=5.0, pids=CONTROL_PIDS, memory=CONTROL_MEMORY, uid=
         if p:
             p.wait(5)
         group.remove()
-        shutil.rmtree(scratch, ignore_errors=True)
+        subprocess.run(["rm", "-rf", str(scratch)], check=False)  # deeper than Python can follow
 
 
 class VoidTest(AssertionError):

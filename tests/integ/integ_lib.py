@@ -63,7 +63,7 @@ class Result:
     def __repr__(self):
         return "<%s -> %s in %.2f s, out %r, err %r>" % (
             " ".join(str(a)[:60] for a in self.argv[1:]), self.code, self.seconds,
-            self.out[:400], self.err[:800])
+            (self.out or b"")[:400], (self.err or b"")[:800])
 
 
 def clean_env(**extra):
@@ -134,6 +134,14 @@ def name_of(pid):
         return Path("/proc/%d/comm" % pid).read_text().strip()
     except OSError:
         return ""
+
+
+def alive(pid):
+    """Not gone, and not a zombie that waits for a lazy parent."""
+    try:
+        return Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def family(pid):
@@ -207,8 +215,8 @@ class Place:
         cls.own_mounts()
         there = hierarchies()
         v2 = there.get("")
-        if v2 and (v2 / "cgroup.controllers").read_text().split():
-            return  # all on v2: a cgroup with processes can not hand out limits, so none is made
+        if v2 and {"memory", "pids"} & set((v2 / "cgroup.controllers").read_text().split()):
+            return  # limits are on v2: a cgroup with processes can not hand out limits, so none is made
         wanted = {c: d for c, d in there.items()
                   if set(c.split(",")) & {"memory", "pids", "cpu", "cpuacct", ""}}
         try:

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from integ_lib import BIN, ROOT, SLOW, children, family, is_nonblocking, leftovers, run, wait_running, wait_until
+from integ_lib import BIN, ROOT, SLOW, alive, children, family, is_nonblocking, leftovers, run, wait_running, wait_until
 
 CLEAN_ENV = {
     "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "USER": "agent",
@@ -97,7 +97,7 @@ def test_arguments_are_bytes():
 
 def test_options_after_the_program_belong_to_the_program():
     assert run("exec", "echo", "--memory", "5").out == b"--memory 5\n"
-    assert run("exec", "--", "echo", "--help").out == b"--help\n"
+    assert run("exec", "--", "printf", "%s", "--help").out == b"--help"
     assert run("run", "import sys; print(sys.argv[1:])", "--json").out == b"['--json']\n"
 
 
@@ -213,17 +213,22 @@ def test_code_with_quotes_newlines_and_unicode():
 # ---- streams --------------------------------------------------------------------------------------
 
 
-def read_some(f, seconds=10):
-    """What arrives first; fails when nothing does."""
-    ready, _, _ = select.select([f], [], [], seconds * SLOW)
-    assert ready, "nothing arrived within %d s" % seconds
-    return os.read(f.fileno(), 65536)
+def read_line(f, seconds=10):
+    """The next line, while the writer lives; fails when none arrives."""
+    line = b""
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([f], [], [], seconds * SLOW)
+        assert ready, "no line within %d s, only %r" % (seconds, line)
+        byte = os.read(f.fileno(), 1)
+        assert byte, "end of file after %r" % line
+        line += byte
+    return line
 
 
 def test_output_arrives_while_the_program_runs(started):
     p = started("run", "import sys, time\nprint('out')\nprint('err', file=sys.stderr)\ntime.sleep(60)")
-    assert read_some(p.stdout) == b"out\n"
-    assert read_some(p.stderr) == b"err\n"
+    assert read_line(p.stdout) == b"out\n"
+    assert read_line(p.stderr) == b"err\n"
     assert p.poll() is None
 
 
@@ -231,7 +236,7 @@ def test_stdin_arrives_while_it_is_written(started):
     p = started("run", "import sys\nfor line in sys.stdin: print(line.strip()[::-1])", bufsize=0)
     for word in (b"abc", b"def", b"ghi"):
         p.stdin.write(word + b"\n")
-        assert read_some(p.stdout) == word[::-1] + b"\n"
+        assert read_line(p.stdout) == word[::-1] + b"\n"
     p.stdin.close()
     assert p.wait(10 * SLOW) == 0  # end of file arrived, too
 
@@ -297,9 +302,10 @@ def test_reader_that_goes_away_ends_the_program_with_sigpipe():
 
 def test_output_that_can_not_be_written_is_not_lost_in_silence():
     """A full disk behind '>': as with cat(1), the exit code must not say that all is well."""
-    with open("/dev/full", "wb") as full:
-        r = run("run", "print('x' * 100)", stdout=full)
-    assert r.code != 0, r
+    for _ in range(5):
+        with open("/dev/full", "wb") as full:
+            r = run("exec", "echo", "x" * 100, stdout=full)
+        assert r.code != 0, r
 
 
 def test_callers_stdio_stays_blocking(started):
@@ -366,7 +372,7 @@ def test_signal_to_caisson_ends_the_cell(started, name, code):
     assert p.wait(10 * SLOW) == code
     # Everything is gone the moment caisson is: not soon, now.
     assert leftovers() == []
-    assert not os.path.exists("/proc/%d" % warden) and not os.path.exists("/proc/%d" % init)
+    assert not alive(warden) and not alive(init)
 
 
 def test_signal_before_the_cell_is_ready(started):
@@ -401,7 +407,7 @@ def test_killed_warden_is_reported_as_caissons_failure(started):
     os.kill(warden, signal.SIGKILL)
     out, err = p.communicate(timeout=10 * SLOW)
     assert p.returncode == 125 and err.startswith(b"caisson: ") and err.count(b"\n") == 1
-    assert wait_until(lambda: not os.path.exists("/proc/%d" % init)), "the cell outlived its warden"
+    assert wait_until(lambda: not alive(init)), "the cell outlived its warden"
     assert run("exec", "true").code == 0  # the next start sweeps
 
 
@@ -426,7 +432,7 @@ def test_env_option():
 
 @pytest.mark.parametrize("name,value,code,out", [
     ("CAISSON_MEMORY", "77M", "cat /proc/self/cgroup >/dev/null; echo ok", b"ok\n"),
-    ("CAISSON_LANG", "bash", "echo $BASH", b"/bin/bash\n"),
+    ("CAISSON_LANG", "bash", "echo ${BASH##*/}", b"bash\n"),
     ("CAISSON_WORKDIR", "/tmp", "import os; print(os.getcwd())", b"/tmp\n"),
     ("CAISSON_FILES", "33", "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE))", b"(33, 33)\n"),
     ("CAISSON_DISK", "5M", "import os; s = os.statvfs('/'); print(s.f_blocks * s.f_frsize >> 20)", b"5\n"),

@@ -23,11 +23,11 @@ static char block[MIB];
 static unsigned long fill_fallocate(unsigned long limit)
 {
 	int fd = open("big", O_CREAT | O_RDWR, 0600);
-	unsigned long n = 0;
+	unsigned long n = 0, step = 64 * 1024;
 
-	while (n < limit && fallocate(fd, 0, (off_t)(n * MIB), MIB) == 0)
+	while (n < limit * (MIB / step) && fallocate(fd, 0, (off_t)(n * step), (off_t)step) == 0)
 		n++;
-	return n;
+	return n / (MIB / step);
 }
 
 static int write_mib(int fd)

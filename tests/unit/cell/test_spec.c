@@ -77,7 +77,7 @@ static void test_ranges(void **state)
 		{ "--pids", offsetof(struct cell_limits, pids), 1, 32768, false },
 		{ "--files", offsetof(struct cell_limits, files), 16, 1048576, false },
 		{ "--cpu-time", offsetof(struct cell_limits, cpu_time_ms), 10, DAY_MS, true },
-		{ "--timeout", offsetof(struct cell_limits, wall_ms), 1, DAY_MS, true },
+		{ "--timeout", offsetof(struct cell_limits, wall_ms), 1, 2 * DAY_MS, true },
 	};
 
 	(void)state;

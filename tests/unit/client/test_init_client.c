@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_init_client.c - Requests to init, read back with init's own reader: what the client packs is
+ * what init unpacks, and what init would refuse is not sent.
+ */
+#include "base/err.h"
+#include "base/fd.h"
+#include "client/init_client.h"
+#include "init/command.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int channel[2]; /* the client's end, init's end */
+static int fds_before;
+static struct err err;
+
+static const char *const no_env[] = { NULL };
+static const char *const one_arg[] = { "true", NULL };
+
+static int open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		(void)closedir(d);
+	return n;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fds_before = open_fds();
+	err = (struct err){ 0 };
+	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, channel);
+}
+
+/* Whatever a test did, no descriptor is left. */
+static int teardown(void **state)
+{
+	(void)state;
+	channel[0] = fd_close(channel[0]);
+	channel[1] = fd_close(channel[1]);
+	return open_fds() == fds_before ? 0 : -1;
+}
+
+static struct exec_request request(void)
+{
+	return (struct exec_request){
+		.id = 7,
+		.cwd = "/workspace",
+		.argv = one_arg,
+		.envp = no_env,
+		.script_fd = -1,
+		.stdio = { 0, 1, 2 },
+		.uid = 1000,
+		.gid = 1000,
+		.rows = 50,
+		.cols = 132,
+	};
+}
+
+/* Receive as init does, and unpack. */
+static int receive(struct init_msg *m, struct command *c)
+{
+	int fds[FD_PASS_MAX];
+	size_t n_fds = ARRAY_SIZE(fds);
+	ssize_t n = fd_recv(channel[1], m, sizeof(*m), fds, &n_fds);
+
+	assert_int_equal(n, sizeof(*m));
+	assert_int_equal(m->type, INIT_EXEC);
+	return command_unpack(&m->u.exec, fds, n_fds, c);
+}
+
+static void assert_nothing_sent(void)
+{
+	char byte;
+
+	assert_int_equal(recv(channel[1], &byte, 1, 0), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+static bool same_file(int a, int b)
+{
+	struct stat sa, sb;
+
+	return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+static void check_round_trip(const struct exec_request *x)
+{
+	struct init_msg m;
+	struct command c;
+	size_t n;
+
+	if (init_exec(channel[0], x, &err) < 0)
+		fail_msg("init_exec: %s", err.msg);
+	assert_int_equal(receive(&m, &c), 0);
+	assert_int_equal(m.id, x->id);
+	assert_int_equal(c.flags, x->flags | (x->script_fd >= 0 ? INIT_SCRIPT : 0u));
+	assert_int_equal(c.uid, x->uid);
+	assert_int_equal(c.gid, x->gid);
+	assert_int_equal(c.rows, x->rows);
+	assert_int_equal(c.cols, x->cols);
+	assert_string_equal(c.cwd, x->cwd);
+	assert_string_equal(c.script_path, x->script_fd >= 0 ? x->script_path : "");
+	for (n = 0; x->argv[n]; n++)
+		assert_string_equal(c.argv[n], x->argv[n]);
+	assert_null(c.argv[n]);
+	for (n = 0; x->envp[n]; n++)
+		assert_string_equal(c.envp[n], x->envp[n]);
+	assert_null(c.envp[n]);
+	if (x->script_fd >= 0)
+		assert_true(same_file(c.script_fd, x->script_fd));
+	for (int i = 0; i < 3; i++) {
+		if (x->flags & INIT_TTY)
+			assert_int_equal(c.stdio[i], -1);
+		else
+			assert_true(same_file(c.stdio[i], x->stdio[i]));
+	}
+	command_free(&c);
+}
+
+static void test_round_trip(void **state)
+{
+	static const char *const argv[] = { "python3", "-c", "print('\xc3\xa4\n\x01\xff')",
+					    "",        "-",  NULL };
+	static const char *const envp[] = { "A=1", "EMPTY=", "B=x y\nz", NULL };
+	struct exec_request x = request();
+
+	(void)state;
+	check_round_trip(&x);
+	x.argv = argv;
+	x.envp = envp;
+	x.cwd = "/";
+	check_round_trip(&x);
+	x.flags = INIT_STOP;
+	x.uid = 65535;
+	x.gid = 1;
+	check_round_trip(&x);
+}
+
+static void test_script_and_tty(void **state)
+{
+	_fd_ int script = fd_memfd("script", "print(1)\n", 9);
+	_fd_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct exec_request x = request();
+
+	(void)state;
+	x.stdio[0] = x.stdio[1] = x.stdio[2] = null;
+	x.script_path = "/workspace/main.py";
+	check_round_trip(&x); /* no script descriptor: the path stays here */
+	x.script_fd = script;
+	check_round_trip(&x);
+	x.flags = INIT_TTY;
+	check_round_trip(&x);
+	x.script_fd = -1;
+	x.stdio[0] = x.stdio[1] = x.stdio[2] = -1;
+	check_round_trip(&x);
+}
+
+/* The blob may have 4 MiB: all of that arrives, one byte more is refused here. */
+static void test_largest_blob(void **state)
+{
+	/* cwd "/", empty script path, one argument: five bytes beside its letters */
+	size_t most = INIT_BLOB_MAX - 4;
+	char *arg = malloc(most + 1);
+	const char *argv[] = { arg, NULL };
+	struct exec_request x = request();
+
+	(void)state;
+	assert_non_null(arg);
+	memset(arg, 'a', most + 1);
+	x.cwd = "/";
+	x.argv = argv;
+	arg[most - 1] = '\0'; /* exactly INIT_BLOB_MAX */
+	check_round_trip(&x);
+	memcpy(arg + most - 1, "a", 2);
+	assert_int_equal(init_exec(channel[0], &x, &err), -E2BIG);
+	assert_non_null(strstr(err.msg, "4194304"));
+	assert_nothing_sent();
+	free(arg);
+}
+
+static void test_most_strings(void **state)
+{
+	const char **many = calloc(INIT_ARGS_MAX + 2, sizeof(*many));
+	struct exec_request x = request();
+
+	(void)state;
+	assert_non_null(many);
+	for (size_t i = 0; i < INIT_ARGS_MAX; i++)
+		many[i] = "K=V";
+	x.argv = many;
+	check_round_trip(&x);
+	x.argv = one_arg;
+	x.envp = many;
+	check_round_trip(&x);
+	many[INIT_ARGS_MAX] = "one too many";
+	assert_int_equal(init_exec(channel[0], &x, &err), -E2BIG);
+	assert_nothing_sent();
+	x.argv = many;
+	x.envp = no_env;
+	assert_int_equal(init_exec(channel[0], &x, &err), -E2BIG);
+	assert_non_null(strstr(err.msg, "65537"));
+	assert_nothing_sent();
+	free(many);
+}
+
+/* Requests that make no sense reach init, and init says so: it does not trust us. */
+static void test_requests_that_init_refuses(void **state)
+{
+	struct exec_request x = request();
+	struct init_msg m;
+	struct command c;
+
+	(void)state;
+	x.argv = no_env;
+	assert_int_equal(init_exec(channel[0], &x, &err), 0);
+	assert_int_equal(receive(&m, &c), E2BIG);
+	command_free(&c);
+	x = request();
+	x.cwd = "relative";
+	assert_int_equal(init_exec(channel[0], &x, &err), 0);
+	assert_int_equal(receive(&m, &c), EINVAL);
+	command_free(&c);
+}
+
+static void test_channel_that_is_gone(void **state)
+{
+	struct exec_request x = request();
+
+	(void)state;
+	channel[1] = fd_close(channel[1]);
+	assert_int_equal(init_exec(channel[0], &x, &err), -EPIPE); /* and no SIGPIPE */
+	assert_true(err.msg[0]);
+	assert_int_equal(init_signal(channel[0], 1, SIGTERM, 0, &err), -EPIPE);
+	x.stdio[1] = 9999;
+	assert_true(init_exec(channel[0], &x, &err) < 0);
+}
+
+static void test_signal(void **state)
+{
+	struct init_msg m, zero = { 0 };
+
+	(void)state;
+	assert_int_equal(init_signal(channel[0], 3, SIGTERM, 0, &err), 0);
+	assert_int_equal(init_signal(channel[0], 4, SIGKILL, 17, &err), 0);
+	assert_int_equal(recv(channel[1], &m, sizeof(m), 0), sizeof(m));
+	assert_true(m.type == INIT_SIGNAL && m.id == 3 && m.u.signal.signo == SIGTERM);
+	assert_int_equal(m.u.signal.group, 0);
+	assert_int_equal(recv(channel[1], &m, sizeof(m), 0), sizeof(m));
+	assert_true(m.id == 4 && m.u.signal.signo == SIGKILL && m.u.signal.group == 1);
+	/* Nothing of our stack goes along. */
+	assert_memory_equal((char *)&m.u + sizeof(m.u.signal), (char *)&zero.u + sizeof(m.u.signal),
+			    sizeof(m.u) - sizeof(m.u.signal));
+}
+
+/* ---- hearing --------------------------------------------------------------------------------- */
+
+static void test_recv(void **state)
+{
+	struct init_msg sent = { .type = INIT_STARTED, .id = 5, .u.pid = 2 }, m;
+	int fd = 42, zero;
+
+	(void)state;
+	assert_int_equal(init_recv(channel[0], &m, &fd, &err), -EAGAIN);
+	assert_int_equal(fd, -1);
+	assert_int_equal(fd_send(channel[1], &sent, sizeof(sent), NULL, 0), 0);
+	assert_int_equal(init_recv(channel[0], &m, &fd, &err), 1);
+	assert_int_equal(fd, -1);
+	assert_memory_equal(&m, &sent, sizeof(m));
+
+	zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fd_send(channel[1], &sent, sizeof(sent), &zero, 1), 0);
+	assert_int_equal(init_recv(channel[0], &m, &fd, &err), 1);
+	assert_true(same_file(fd, zero));
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	fd_close(fd);
+	fd_close(zero);
+
+	channel[1] = fd_close(channel[1]);
+	assert_int_equal(init_recv(channel[0], &m, &fd, &err), 0);
+	assert_int_equal(fd, -1);
+}
+
+/* What is not one whole message with at most one descriptor is refused, and nothing leaks. */
+static void test_recv_nonsense(void **state)
+{
+	char bytes[sizeof(struct init_msg) + 1] = { 0 };
+	static const size_t lens[] = { 1, sizeof(struct init_msg) - 1,
+				       sizeof(struct init_msg) + 1 };
+	struct init_msg m;
+	int fd, nulls[3], held = open_fds();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(nulls); i++)
+		nulls[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; i < ARRAY_SIZE(lens); i++)
+		for (size_t n = 0; n <= ARRAY_SIZE(nulls); n++) {
+			fd = 42;
+			assert_int_equal(fd_send(channel[1], bytes, lens[i], nulls, n), 0);
+			assert_true(init_recv(channel[0], &m, &fd, &err) < 0);
+			assert_int_equal(fd, -1);
+			assert_true(err.msg[0]);
+		}
+	assert_int_equal(fd_send(channel[1], bytes, sizeof(m), nulls, 2), 0);
+	assert_int_equal(init_recv(channel[0], &m, &fd, &err), -EMSGSIZE);
+	assert_int_equal(fd, -1);
+	for (size_t i = 0; i < ARRAY_SIZE(nulls); i++)
+		fd_close(nulls[i]);
+	assert_int_equal(open_fds(), held);
+}
+
+static void test_explain(void **state)
+{
+	static const struct {
+		enum init_stage stage;
+		int error, code, exit_code;
+		const char *part;
+	} rows[] = {
+		{ INIT_STAGE_EXEC, ENOENT, -ENOENT, 127, "frob: not found in the cell" },
+		{ INIT_STAGE_EXEC, ENOTDIR, -ENOTDIR, 127, "frob: not found" },
+		{ INIT_STAGE_EXEC, EACCES, -EACCES, 126, "frob: found in the cell but" },
+		{ INIT_STAGE_EXEC, ENOEXEC, -ENOEXEC, 126, "can not be executed" },
+		{ INIT_STAGE_EXEC, E2BIG, -E2BIG, 125, "execute frob" },
+		{ INIT_STAGE_CWD, ENOENT, -ENOENT, 125, "--workdir /nowhere" },
+		{ INIT_STAGE_FORK, EAGAIN, -EAGAIN, 125, "pids limit" },
+		{ INIT_STAGE_FORK, ENOMEM, -ENOMEM, 125, "could not fork" },
+		{ INIT_STAGE_SEAL, EPERM, -EPERM, 125, "seal the cell" },
+		{ INIT_STAGE_REQUEST, EINVAL, -EINVAL, 125, "read the request" },
+		{ INIT_STAGE_TTY, ENOSPC, -ENOSPC, 125, "open a terminal" },
+		{ INIT_STAGE_CREDS, EPERM, -EPERM, 125, "--user" },
+		{ INIT_STAGE_CREDS, EINVAL, -EINVAL, 125, "give up privileges" },
+		{ INIT_STAGE_LIMITS, EPERM, -EPERM, 125, "set limits" },
+		{ INIT_STAGE_SCRIPT, EEXIST, -EEXIST, 125, "write the script" },
+		{ INIT_STAGE_STDIO, EBADF, -EBADF, 125, "connect stdio" },
+		{ INIT_STAGE_MAX_, EIO, -EIO, 125, "read the request" },
+		{ (enum init_stage)4711, EIO, -EIO, 125, "read the request" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct init_failed f = { (uint32_t)rows[i].stage, rows[i].error };
+
+		err = (struct err){ 0 };
+		assert_int_equal(init_explain(&f, "frob", "/nowhere", &err), rows[i].exit_code);
+		assert_int_equal(err.code, rows[i].code);
+		assert_non_null(strstr(err.msg, rows[i].part));
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_round_trip),
+		TEST(test_script_and_tty),
+		TEST(test_largest_blob),
+		TEST(test_most_strings),
+		TEST(test_requests_that_init_refuses),
+		TEST(test_channel_that_is_gone),
+		TEST(test_signal),
+		TEST(test_recv),
+		TEST(test_recv_nonsense),
+		TEST(test_explain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_result.c - The verdict table: which facts win over which others, and the words for them.
+ *
+ * Each row of the table is one branch of result_judge(); the pairs after it fix the order in which
+ * the branches are asked, because that order is the policy.
+ */
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "cell/spec.h"
+#include "client/result.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MIB (UINT64_C(1) << 20)
+#define HIT(cause) (1u << (cause))
+
+/* Wait statuses as the kernel encodes them. */
+#define EXITED(code) ((code) << 8)
+#define KILLED(signo) (signo)
+#define DUMPED(signo) ((signo) | 0x80)
+
+/* The limits of every case: each number once, so that none can be taken for another. */
+static const struct cell_spec spec = {
+	.limits = {
+		.memory_bytes = 256 * MIB,
+		.disk_bytes = 100 * MIB,
+		.inodes = 5000,
+		.pids = 64,
+		.files = 1024,
+		.cpu_time_ms = 5000,
+		.cpu_milli = 1000,
+	},
+};
+
+/* A run that went well; the cases change what they are about. */
+static struct outcome calm(void)
+{
+	return (struct outcome){
+		.started = true,
+		.exited = true,
+		.exit = {
+			.status = EXITED(0),
+			.disk_used = 7 * MIB,
+			.disk_size = 100 * MIB,
+			.inodes_used = 30,
+			.inodes_size = 5000,
+		},
+		.usage = { .end = CELL_END_CLIENT, .cpu_ns = 1234000000, .memory_peak = 99 * MIB },
+		.wall_ns = 2500000000,
+		.stdout_bytes = 11,
+		.stderr_bytes = 22,
+		.wall_limit_ms = 10000,
+		.output_limit = 2 * MIB,
+	};
+}
+
+static void exit_1(struct outcome *o)
+{
+	o->exit.status = EXITED(1);
+}
+static void exit_255(struct outcome *o)
+{
+	o->exit.status = EXITED(255);
+}
+static void segv(struct outcome *o)
+{
+	o->exit.status = DUMPED(SIGSEGV);
+}
+static void abrt(struct outcome *o)
+{
+	o->exit.status = KILLED(SIGABRT);
+}
+static void ill(struct outcome *o)
+{
+	o->exit.status = KILLED(SIGILL);
+}
+static void fpe(struct outcome *o)
+{
+	o->exit.status = KILLED(SIGFPE);
+}
+static void bus(struct outcome *o)
+{
+	o->exit.status = KILLED(SIGBUS);
+}
+static void killed(struct outcome *o)
+{
+	o->exit.status = KILLED(SIGKILL);
+}
+static void usr1(struct outcome *o)
+{
+	o->exit.status = KILLED(SIGUSR1);
+}
+static void xfsz(struct outcome *o)
+{
+	o->exit.status = KILLED(SIGXFSZ);
+}
+static void rt(struct outcome *o)
+{
+	o->exit.status = KILLED(40);
+}
+static void gone(struct outcome *o)
+{
+	o->exited = false;
+	memset(&o->exit, 0, sizeof(o->exit));
+}
+static void oom(struct outcome *o)
+{
+	gone(o);
+	o->usage.end = CELL_END_MEMORY;
+}
+static void oom_counted(struct outcome *o)
+{
+	gone(o);
+	o->usage.end = CELL_END_INIT;
+	o->usage.oom_kills = 1;
+}
+static void oom_files(struct outcome *o)
+{
+	oom(o);
+	o->usage.memory_files = 200 * MIB;
+}
+static void oom_child_only(struct outcome *o)
+{
+	o->usage.oom_kills = 2;
+}
+static void cpu_time(struct outcome *o)
+{
+	gone(o);
+	o->usage.end = CELL_END_CPU_TIME;
+	o->usage.cpu_ns = 5004000000;
+}
+static void wall(struct outcome *o)
+{
+	gone(o);
+	o->wall_hit = true;
+	o->wall_ns = 10003000000;
+}
+static void wall_backstop(struct outcome *o)
+{
+	gone(o);
+	o->usage.end = CELL_END_WALL;
+	o->wall_ns = 10003000000;
+}
+static void output(struct outcome *o)
+{
+	gone(o);
+	o->output_hit = true;
+	o->stdout_bytes = 2 * MIB;
+	o->stderr_bytes = 5;
+}
+static void interrupt(struct outcome *o)
+{
+	gone(o);
+	o->interrupted = SIGINT;
+}
+static void hangup(struct outcome *o)
+{
+	gone(o);
+	o->interrupted = SIGHUP;
+}
+static void pids(struct outcome *o)
+{
+	o->usage.pids_denied = 3;
+}
+static void disk(struct outcome *o)
+{
+	o->exit.disk_used = 100 * MIB;
+}
+static void inodes(struct outcome *o)
+{
+	o->exit.inodes_used = 5000;
+}
+
+typedef void change(struct outcome *o);
+
+struct verdict {
+	change *with[4]; /* applied in order */
+	enum result_status status;
+	enum result_cause cause;
+	int exit_code, signo;
+	uint64_t limit, peak;
+	uint32_t hit;
+	const char *hint; /* part of it; "" when there is none */
+};
+
+static const struct verdict verdicts[] = {
+	/* by itself */
+	{ { NULL }, RESULT_OK, CAUSE_NONE, 0, 0, 0, 0, 0, "" },
+	{ { exit_1 }, RESULT_ERROR, CAUSE_NONE, 1, 0, 0, 0, 0, "" },
+	{ { exit_255 }, RESULT_ERROR, CAUSE_NONE, 255, 0, 0, 0, 0, "" },
+	{ { segv }, RESULT_SIGNAL, CAUSE_SIGNAL, 139, SIGSEGV, 0, 0, 0, "recursion" },
+	{ { abrt }, RESULT_SIGNAL, CAUSE_SIGNAL, 134, SIGABRT, 0, 0, 0, "aborted" },
+	{ { ill }, RESULT_SIGNAL, CAUSE_SIGNAL, 132, SIGILL, 0, 0, 0, "illegal instruction" },
+	{ { fpe }, RESULT_SIGNAL, CAUSE_SIGNAL, 136, SIGFPE, 0, 0, 0, "division by zero" },
+	{ { bus }, RESULT_SIGNAL, CAUSE_SIGNAL, 135, SIGBUS, 0, 0, 0, "bus error" },
+	{ { killed }, RESULT_SIGNAL, CAUSE_SIGNAL, 137, SIGKILL, 0, 0, 0, "another process" },
+	{ { usr1 }, RESULT_SIGNAL, CAUSE_SIGNAL, 138, SIGUSR1, 0, 0, 0, "by a signal" },
+	{ { rt }, RESULT_SIGNAL, CAUSE_SIGNAL, 168, 40, 0, 0, 0, "by a signal" },
+
+	/* ended as a whole */
+	{ { oom },
+	  RESULT_LIMIT,
+	  CAUSE_MEMORY,
+	  137,
+	  0,
+	  256 * MIB,
+	  99 * MIB,
+	  HIT(CAUSE_MEMORY),
+	  "out of memory: all of 256 MiB used; work on less" },
+	{ { oom_counted },
+	  RESULT_LIMIT,
+	  CAUSE_MEMORY,
+	  137,
+	  0,
+	  256 * MIB,
+	  99 * MIB,
+	  HIT(CAUSE_MEMORY),
+	  "raise --memory" },
+	{ { oom_files },
+	  RESULT_LIMIT,
+	  CAUSE_MEMORY,
+	  137,
+	  0,
+	  256 * MIB,
+	  99 * MIB,
+	  HIT(CAUSE_MEMORY),
+	  "200 MiB of it by files" },
+	{ { oom_child_only },
+	  RESULT_LIMIT,
+	  CAUSE_MEMORY,
+	  137,
+	  0,
+	  256 * MIB,
+	  99 * MIB,
+	  HIT(CAUSE_MEMORY),
+	  "out of memory" },
+	{ { cpu_time },
+	  RESULT_LIMIT,
+	  CAUSE_CPU,
+	  124,
+	  0,
+	  5000,
+	  5004,
+	  HIT(CAUSE_CPU),
+	  "cpu time limit of 5 s used up" },
+	{ { wall },
+	  RESULT_TIMEOUT,
+	  CAUSE_WALL,
+	  124,
+	  0,
+	  10000,
+	  10003,
+	  HIT(CAUSE_WALL),
+	  "still running after 10 s" },
+	{ { wall_backstop },
+	  RESULT_TIMEOUT,
+	  CAUSE_WALL,
+	  124,
+	  0,
+	  10000,
+	  10003,
+	  HIT(CAUSE_WALL),
+	  "raise --timeout" },
+	{ { output },
+	  RESULT_LIMIT,
+	  CAUSE_OUTPUT,
+	  137,
+	  0,
+	  2 * MIB,
+	  2 * MIB + 5,
+	  HIT(CAUSE_OUTPUT),
+	  "more than 2 MiB of output" },
+	{ { interrupt }, RESULT_SIGNAL, CAUSE_INTERRUPT, 130, SIGINT, 0, 0, 0, "from outside" },
+	{ { hangup }, RESULT_SIGNAL, CAUSE_INTERRUPT, 129, SIGHUP, 0, 0, 0, "from outside" },
+	{ { gone }, RESULT_FAILED, CAUSE_INIT, 125, 0, 0, 0, 0, "without a word from its pid 1" },
+
+	/* a limit that a program ran into and failed of, with its own exit code */
+	{ { disk, exit_1 },
+	  RESULT_LIMIT,
+	  CAUSE_DISK,
+	  1,
+	  0,
+	  100 * MIB,
+	  100 * MIB,
+	  HIT(CAUSE_DISK),
+	  "writable layer of 100 MiB is full" },
+	{ { xfsz },
+	  RESULT_LIMIT,
+	  CAUSE_DISK,
+	  128 + SIGXFSZ,
+	  SIGXFSZ,
+	  100 * MIB,
+	  7 * MIB,
+	  HIT(CAUSE_DISK),
+	  "raise --disk" },
+	{ { disk, bus },
+	  RESULT_LIMIT,
+	  CAUSE_DISK,
+	  135,
+	  SIGBUS,
+	  100 * MIB,
+	  100 * MIB,
+	  HIT(CAUSE_DISK),
+	  "raise --disk" },
+	{ { inodes, exit_1 },
+	  RESULT_LIMIT,
+	  CAUSE_INODES,
+	  1,
+	  0,
+	  5000,
+	  5000,
+	  HIT(CAUSE_INODES),
+	  "no room for more than 5000 files" },
+	{ { pids, exit_1 },
+	  RESULT_LIMIT,
+	  CAUSE_PIDS,
+	  1,
+	  0,
+	  64,
+	  64,
+	  HIT(CAUSE_PIDS),
+	  "more than 64 processes" },
+	{ { pids, killed },
+	  RESULT_LIMIT,
+	  CAUSE_PIDS,
+	  137,
+	  SIGKILL,
+	  64,
+	  64,
+	  HIT(CAUSE_PIDS),
+	  "raise --pids" },
+
+	/* touched without harm: listed, but the cause of nothing */
+	{ { disk }, RESULT_OK, CAUSE_NONE, 0, 0, 0, 0, HIT(CAUSE_DISK), "" },
+	{ { inodes }, RESULT_OK, CAUSE_NONE, 0, 0, 0, 0, HIT(CAUSE_INODES), "" },
+	{ { pids }, RESULT_OK, CAUSE_NONE, 0, 0, 0, 0, HIT(CAUSE_PIDS), "" },
+	{ { pids, disk, inodes },
+	  RESULT_OK,
+	  CAUSE_NONE,
+	  0,
+	  0,
+	  0,
+	  0,
+	  HIT(CAUSE_PIDS) | HIT(CAUSE_DISK) | HIT(CAUSE_INODES),
+	  "" },
+
+	/* who wins: memory, cpu time, wall, output, interrupt, then the program itself */
+	{ { oom, cpu_time, oom_counted, wall },
+	  RESULT_LIMIT,
+	  CAUSE_MEMORY,
+	  137,
+	  0,
+	  256 * MIB,
+	  99 * MIB,
+	  HIT(CAUSE_MEMORY),
+	  "" },
+	{ { wall, output, cpu_time },
+	  RESULT_LIMIT,
+	  CAUSE_CPU,
+	  124,
+	  0,
+	  5000,
+	  5004,
+	  HIT(CAUSE_CPU),
+	  "" },
+	{ { output, interrupt, wall },
+	  RESULT_TIMEOUT,
+	  CAUSE_WALL,
+	  124,
+	  0,
+	  10000,
+	  10003,
+	  HIT(CAUSE_WALL),
+	  "" },
+	{ { interrupt, output },
+	  RESULT_LIMIT,
+	  CAUSE_OUTPUT,
+	  137,
+	  0,
+	  2 * MIB,
+	  2 * MIB + 5,
+	  HIT(CAUSE_OUTPUT),
+	  "" },
+	{ { pids, disk, inodes, exit_1 },
+	  RESULT_LIMIT,
+	  CAUSE_DISK,
+	  1,
+	  0,
+	  100 * MIB,
+	  100 * MIB,
+	  HIT(CAUSE_PIDS) | HIT(CAUSE_DISK) | HIT(CAUSE_INODES),
+	  "" },
+	{ { pids, inodes, exit_1 },
+	  RESULT_LIMIT,
+	  CAUSE_INODES,
+	  1,
+	  0,
+	  5000,
+	  5000,
+	  HIT(CAUSE_PIDS) | HIT(CAUSE_INODES),
+	  "" },
+	/* An echo of the kill in the exit status changes nothing. */
+	{ { wall, pids },
+	  RESULT_TIMEOUT,
+	  CAUSE_WALL,
+	  124,
+	  0,
+	  10000,
+	  10003,
+	  HIT(CAUSE_WALL) | HIT(CAUSE_PIDS),
+	  "" },
+};
+
+static void test_verdicts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
+		const struct verdict *v = &verdicts[i];
+		struct outcome o = calm();
+		struct result r;
+
+		for (size_t k = 0; k < ARRAY_SIZE(v->with) && v->with[k]; k++)
+			v->with[k](&o);
+		memset(&r, 0xa5, sizeof(r));
+		result_judge(&o, &spec, &r);
+		print_message("row %zu: %s %s\n", i, result_status_name(r.status),
+			      result_cause_name(r.cause));
+		assert_int_equal(r.status, v->status);
+		assert_int_equal(r.cause, v->cause);
+		assert_int_equal(r.exit_code, v->exit_code);
+		assert_int_equal(r.signo, v->signo);
+		assert_int_equal(r.limit, v->limit);
+		assert_int_equal(r.peak, v->peak);
+		assert_int_equal(r.limits_hit, v->hit);
+		assert_non_null(strstr(r.hint, v->hint));
+		/* A hint exactly where there is a cause, on one line, not cut off. */
+		assert_int_equal(r.hint[0] != '\0', r.cause != CAUSE_NONE);
+		assert_true(strlen(r.hint) < sizeof(r.hint) - 1);
+		assert_null(strchr(r.hint, '\n'));
+	}
+}
+
+/* When is a layer full? At the last per cent, and never when its size is not known. */
+static void test_nearly_full(void **state)
+{
+	struct result r;
+	struct outcome o = calm();
+
+	(void)state;
+	for (uint64_t used = 0; used <= 1000; used++) {
+		o.exit.disk_size = o.exit.inodes_size = 1000;
+		o.exit.disk_used = o.exit.inodes_used = used;
+		result_judge(&o, &spec, &r);
+		assert_int_equal(r.limits_hit,
+				 used >= 990 ? HIT(CAUSE_DISK) | HIT(CAUSE_INODES) : 0);
+	}
+	o.exit.disk_size = o.exit.inodes_size = 0;
+	result_judge(&o, &spec, &r);
+	assert_int_equal(r.limits_hit, 0);
+	/* Numbers that never came are not looked at. */
+	o = calm();
+	disk(&o);
+	o.exited = false;
+	result_judge(&o, &spec, &r);
+	assert_int_equal(r.limits_hit, 0);
+}
+
+/* The part of files is named from a quarter of the limit on. */
+static void test_memory_of_files(void **state)
+{
+	struct result r;
+	struct outcome o = calm();
+
+	(void)state;
+	oom(&o);
+	o.usage.memory_files = 64 * MIB;
+	result_judge(&o, &spec, &r);
+	assert_null(strstr(r.hint, "files"));
+	o.usage.memory_files = 64 * MIB + 1;
+	result_judge(&o, &spec, &r);
+	assert_non_null(strstr(r.hint, "files"));
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	for (int s = RESULT_OK; s <= RESULT_FAILED; s++)
+		assert_true(result_status_name((enum result_status)s)[0]);
+	for (int c = CAUSE_NONE; c < CAUSE_MAX_; c++)
+		assert_true(result_cause_name((enum result_cause)c)[0]);
+	assert_string_equal(result_status_name(RESULT_TIMEOUT), "timeout");
+	assert_string_equal(result_cause_name(CAUSE_INODES), "inodes");
+}
+
+static const char *to_json(struct buf *b, const struct outcome *o)
+{
+	struct result r;
+	struct json j;
+
+	result_judge(o, &spec, &r);
+	buf_clear(b);
+	json_init(&j, b);
+	json_object_begin(&j);
+	result_json(&j, &r, o);
+	json_object_end(&j);
+	assert_int_equal(json_finish(&j), 0);
+	return buf_str(b);
+}
+
+static void test_json(void **state)
+{
+	_buf_ struct buf b = BUF_INIT(4096);
+	struct outcome o = calm();
+
+	(void)state;
+	o.usage.pids_peak = 3;
+	o.usage.throttled_ns = 17;
+	assert_string_equal(
+		to_json(&b, &o),
+		"{\"status\":\"ok\",\"exit_code\":0,\"signal\":null,\"cause\":null,\"limits_hit\":[],"
+		"\"usage\":{\"wall_ns\":2500000000,\"cpu_ns\":1234000000,\"memory_peak\":103809024,"
+		"\"pids_peak\":3,\"disk_used\":7340032,\"stdout_bytes\":11,\"stderr_bytes\":22,"
+		"\"throttled_ns\":17}}");
+
+	pids(&o);
+	inodes(&o);
+	exit_1(&o);
+	const char *text = to_json(&b, &o);
+
+	assert_non_null(strstr(text,
+			       "{\"status\":\"limit\",\"exit_code\":1,\"signal\":null,"
+			       "\"cause\":{\"kind\":\"inodes\",\"limit\":5000,\"peak\":5000,"
+			       "\"hint\":\"the writable layer has no room for more than 5000"));
+	assert_non_null(strstr(text, "\"limits_hit\":[\"pids\",\"inodes\"]"));
+
+	o = calm();
+	segv(&o);
+	text = to_json(&b, &o);
+	assert_non_null(
+		strstr(text, "\"status\":\"signal\",\"exit_code\":139,\"signal\":\"SEGV\""));
+	/* No numbers where a cause has none. */
+	assert_non_null(strstr(text, "\"cause\":{\"kind\":\"signal\",\"hint\":"));
+
+	o = calm();
+	rt(&o);
+	assert_non_null(strstr(to_json(&b, &o), "\"signal\":\"RT\""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_verdicts),
+		cmocka_unit_test(test_nearly_full),
+		cmocka_unit_test(test_memory_of_files),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_json),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
