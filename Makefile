@@ -36,14 +36,14 @@ help:
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 
 $(BUILD)/build.ninja:
-	@command -v meson >/dev/null || { echo "meson is missing: tools/deps.sh build test" >&2; exit 1; }
+	@command -v meson >/dev/null || { echo "meson is missing: tools/deps.sh build" >&2; exit 1; }
 	meson setup $(BUILD)
 
 build: $(BUILD)/build.ninja
 	@meson compile -C $(BUILD)
 
 run:
-	@tools/deps.sh build test
+	@tools/deps.sh build
 	@$(MAKE) --no-print-directory build
 	@printf '%s\n' '$$ caisson run '\''$(SNIPPET)'\'
 	@$(BUILD)/caisson run '$(SNIPPET)'
@@ -85,7 +85,7 @@ $(FUZZ)/build.ninja:
 	CC=clang meson setup -Dfuzz=true -Db_sanitize=address,undefined $(FUZZ)
 
 fuzz:
-	@tools/deps.sh build test fuzz
+	@tools/deps.sh build fuzz
 	@$(MAKE) --no-print-directory $(FUZZ)/build.ninja
 	@meson compile -C $(FUZZ)
 	@tools/fuzz.sh $(FUZZ) $(SECS) $(T)

@@ -18,6 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from snapshot import OWN_PREFIX
+
 PLACES = ("/root", "/home", "/etc", "/var/tmp", "/tmp", "/run", "/opt", "/srv", "/dev/shm", "/var/lib")
 
 
@@ -34,13 +36,13 @@ class Canary:
     def __enter__(self):
         for place in PLACES:
             if os.path.isdir(place) and os.access(place, os.W_OK):
-                path = f"{place}/canary-{secrets.token_hex(6)}"
+                path = f"{place}/{OWN_PREFIX}canary-{secrets.token_hex(6)}"
                 text = f"{self.nonce}-{secrets.token_hex(8)}\n"
                 Path(path).write_text(text)
                 os.chmod(path, 0o666)  # only isolation, not permission, may keep it
                 self.files[path] = text
         # World-writable sockets: the attacker must be kept off by isolation alone.
-        self.dir = tempfile.mkdtemp(prefix="canary-", dir="/tmp")
+        self.dir = tempfile.mkdtemp(prefix=OWN_PREFIX, dir="/tmp")
         os.chmod(self.dir, 0o777)
         self.proc = subprocess.Popen(
             [sys.executable, __file__, self.dir, self.nonce],

@@ -4,7 +4,8 @@
 Other people may use the machine meanwhile. A process, and through it a namespace, a socket or a
 cgroup, counts as ours when it is inside the guard's cgroups, descends from us, carries our nonce in
 its environment, or has an id of the cells' range without being in somebody else's cell. What the
-kernel does not attribute (mounts, System V ipc, /dev/shm, links) must be equal as a whole.
+kernel does not attribute (System V ipc, /dev/shm, links) must be equal as a whole; mounts are
+judged in the suite's own mount namespace, which is shared so that nothing can hide in a cell's.
 """
 import os
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 from guard import own_paths
 
 NONCE_ENV = "CAISSON_HOSTILE_NONCE"
+OWN_PREFIX = f"caisson-hostile-{os.getpid()}-"  # of every file we make in a place shared by all
 CELL_IDS = range(0x70000000, 0x80000000)
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 
@@ -112,11 +114,12 @@ def _owner(inode):
     return 0
 
 
+def _of_another_suite(name):
+    return name.startswith("caisson-hostile-") and not name.startswith(OWN_PREFIX)
+
+
 def _shm():
-    found = set()
-    for top, dirs, files in os.walk("/dev/shm"):
-        found.update(os.path.join(top, f) for f in files + dirs)
-    return found
+    return {f for f in _entries("/dev/shm") if not _of_another_suite(os.path.basename(f))}
 
 
 def _ipc():
@@ -151,7 +154,9 @@ class Snapshot:
         self.guard = guard
         self.processes = our_processes(guard)
         self.namespaces = namespaces_of(p for p, _ in self.processes)
-        self.mounts = sorted(_read("/proc/mounts").splitlines())
+        # Ours is a namespace of our own; of the machine's, only what can be from here.
+        self.mounts = sorted(_read("/proc/mounts").splitlines() +
+                             [m for m in _read("/proc/1/mounts").splitlines() if OWN_PREFIX in m])
         self.cgroups = guard.children()
         self.cgroup_counts = {w[0]: int(w[2]) for w in (
             line.split() for line in _read("/proc/cgroups").splitlines()[1:])}
@@ -201,7 +206,8 @@ class Snapshot:
         out += [f"free space at {p} fell from {n >> 20} to {after.disk[p] >> 20} MiB"
                 for p, n in self.disk.items() if after.disk[p] < n - DISK_SLACK]
         out += [f"files: left behind: {f}" for f in after.files - self.files
-                if "caisson" in os.path.basename(f) or os.path.basename(f).startswith("core")]
+                if re.match(r"core(\.\d+)?$|caisson$|caisson-(\d+$|init|warden|script|c\d{4})|" + OWN_PREFIX,
+                            os.path.basename(f))]
         return out
 
 

@@ -4,7 +4,6 @@ import os
 import resource
 import secrets
 import shutil
-import stat
 import subprocess
 import time
 from pathlib import Path
@@ -387,10 +386,10 @@ print(sorted(os.listdir('/m')))
             assert r.status == "ok", r
             made = sorted(p.name for p in d.iterdir())
             landed("chmod" in made and "openat2" in made, f"the guest can write there: {made} {r}")
+            # An empty file with such bits loses them with the first byte that a guest writes.
             bits = {p.name: oct(p.stat().st_mode & 0o6000) for p in d.iterdir()
-                    if p.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)}
-            reached = {p.name: host([p, secret], uid=23456).stdout.decode() for p in d.iterdir()
-                       if p.name in bits and p.is_file() and p.stat().st_size}
+                    if p.is_file() and p.stat().st_size and p.stat().st_mode & 0o6000}
+            reached = {name: host([d / name, secret], uid=23456).stdout.decode() for name in bits}
             proof = sorted(k for k, v in reached.items() if n in v)
         finally:
             secret.unlink()
@@ -449,13 +448,10 @@ def test_K42_core_dumps(as_user, stopped_by):
 
 def test_K42_core_limit_of_every_process():
     """The hard core limit is 0 for init and command, whatever the caller's was."""
-    def raise_core():
-        resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-
     landed(resource.getrlimit(resource.RLIMIT_CORE)[1] == resource.RLIM_INFINITY,
            "the caller may have cores")
     with Held(code="import sys; print('ready', flush=True); sys.stdin.read()",
-              popen={"preexec_fn": None}, caller=["prlimit", "--core=unlimited", "--"]) as h:
+              caller=["prlimit", "--core=unlimited", "--"]) as h:
         for pid in (h.pid, h.init, h.warden):
             line = next(x for x in Path(f"/proc/{pid}/limits").read_text().splitlines() if "core" in x)
             assert line.split()[4:6] == ["0", "0"], f"{lib_e.cmdline(pid)}: {line}"

@@ -82,6 +82,7 @@ def test_interrupted_from_outside(started):
     (["run", "--json", "missing.py"], 125, "missing.py"),
     (["run", "--json"], 125, "nothing to run"),
     (["run", "--json", "--mount", "/no/such/path:/data", "print(1)"], 125, "/no/such/path"),
+    (["run", "--tty", "--json", "print(1)"], 125, "--tty"),
     (["doctor", "--json", "--nonsense"], 125, "--nonsense"),
 ])
 def test_failed_object(args, exit_code, word):

@@ -52,7 +52,10 @@ int main(int argc, char **argv)
 	say("request_key", syscall(SYS_request_key, "user", argv[1], NULL, 0));
 	for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
 		(void)snprintf(line, sizeof(line), "add-%s", rings[i].name);
-		say(line, syscall(SYS_add_key, "user", argv[2], "left", 4ul, rings[i].id));
+		long key = say(line, syscall(SYS_add_key, "user", argv[2], "left", 4ul, rings[i].id));
+
+		if (key > 0) /* the control must not leave it behind */
+			(void)syscall(SYS_keyctl, KEYCTL_REVOKE, key);
 	}
 	return 0;
 }

@@ -27,14 +27,14 @@ static void caps(void)
 	struct __user_cap_data_struct all[2] = { { ~0u, ~0u, ~0u }, { 0x1ffu, 0x1ffu, 0x1ffu } }, one[2] = { { 0 } };
 
 	one[0].effective = one[0].permitted = one[0].inheritable = 1u << CAP_SYS_ADMIN;
-	say("capset-all", syscall(SYS_capset, &h, all));
-	say("capset-admin", syscall(SYS_capset, &h, one));
-	say("ambient", prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_ADMIN, 0, 0));
-	say("bounding-drop", prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0));
 	say("securebits", prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0));
 	say("keepcaps", prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0));
 	say("setuid-0", setresuid(0, 0, 0));
 	say("setgroups", syscall(SYS_setgroups, 1ul, &(unsigned int){ 0 }));
+	say("capset-all", syscall(SYS_capset, &h, all));
+	say("capset-admin", syscall(SYS_capset, &h, one));
+	say("ambient", prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_ADMIN, 0, 0));
+	say("bounding-drop", prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0));
 }
 
 /* A filter of our own that allows everything must not undo the first one. */

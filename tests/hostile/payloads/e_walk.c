@@ -2,10 +2,10 @@
 /*
  * e_walk.c - K59, K61, K71: look at every name, link and file below some directories for a text.
  *
- *   e_walk MASKED [-NOREAD]... DIR...
+ *   e_walk MASKED [-NOREAD | =NOWALK]... DIR...
  *
  * MASKED is the text with every byte's lowest bit flipped, so that we do not find ourselves. Below
- * a NOREAD directory names and links are looked at, contents not. Prints "FOUND kind path", and at
+ * a NOREAD directory names and links are looked at, contents not; NOWALK is left out. Prints "FOUND kind path", and at
  * the end how much was seen.
  */
 #include <dirent.h>
@@ -20,8 +20,8 @@
 #define FILE_MAX (4u << 20)
 
 static char needle[256];
-static const char *noread[16];
-static size_t n_noread;
+static const char *noread[16], *nowalk[16];
+static size_t n_noread, n_nowalk;
 static unsigned long names, files, unreadable;
 static char data[FILE_MAX];
 
@@ -30,15 +30,15 @@ static void report(const char *kind, const char *path)
 	(void)printf("FOUND %s %s\n", kind, path);
 }
 
-static bool may_read(const char *path)
+static bool below(const char *path, const char *const *list, size_t n_list)
 {
-	for (size_t i = 0; i < n_noread; i++) {
-		size_t n = strlen(noread[i]);
+	for (size_t i = 0; i < n_list; i++) {
+		size_t n = strlen(list[i]);
 
-		if (strncmp(path, noread[i], n) == 0 && (path[n] == '/' || path[n] == '\0'))
-			return false;
+		if (strncmp(path, list[i], n) == 0 && (path[n] == '/' || path[n] == '\0'))
+			return true;
 	}
-	return true;
+	return false;
 }
 
 static void look_into(int dir, const char *name, const char *path)
@@ -94,14 +94,15 @@ static void walk(int at, const char *name, const char *path, int depth)
 		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode)) {
-			walk(fd, e->d_name, child, depth + 1);
+			if (!below(child, nowalk, n_nowalk))
+				walk(fd, e->d_name, child, depth + 1);
 		} else if (S_ISLNK(st.st_mode)) {
 			ssize_t n = readlinkat(fd, e->d_name, link, sizeof(link) - 1);
 
 			link[n < 0 ? 0 : n] = '\0';
 			if (strstr(link, needle))
 				report("link", child);
-		} else if (S_ISREG(st.st_mode) && may_read(child) && !is_memory(child, e->d_name)) {
+		} else if (S_ISREG(st.st_mode) && !below(child, noread, n_noread) && !is_memory(child, e->d_name)) {
 			look_into(fd, e->d_name, child);
 		}
 	}
@@ -114,11 +115,14 @@ int main(int argc, char **argv)
 		return 2;
 	for (size_t i = 0; argv[1][i]; i++)
 		needle[i] = (char)(argv[1][i] ^ 1);
-	for (int i = 2; i < argc; i++)
+	for (int i = 2; i < argc; i++) {
 		if (argv[i][0] == '-' && n_noread < 16)
 			noread[n_noread++] = argv[i] + 1;
+		if (argv[i][0] == '=' && n_nowalk < 16)
+			nowalk[n_nowalk++] = argv[i] + 1;
+	}
 	for (int i = 2; i < argc; i++)
-		if (argv[i][0] != '-')
+		if (argv[i][0] == '/')
 			walk(AT_FDCWD, argv[i], argv[i], 0);
 	for (char **v = environ; *v; v++)
 		if (strstr(*v, needle))

@@ -14,6 +14,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,20 +179,20 @@ static void test_script_and_tty(void **state)
 /* The blob may have 4 MiB: all of that arrives, one byte more is refused here. */
 static void test_largest_blob(void **state)
 {
-	/* cwd "/", empty script path, one argument: five bytes beside its letters */
+	/* cwd "/", empty script path, one argument: four bytes beside its letters */
 	size_t most = INIT_BLOB_MAX - 4;
-	char *arg = malloc(most + 1);
+	char *arg = malloc(most + 2);
 	const char *argv[] = { arg, NULL };
 	struct exec_request x = request();
 
 	(void)state;
 	assert_non_null(arg);
-	memset(arg, 'a', most + 1);
+	memset(arg, 'a', most + 2);
 	x.cwd = "/";
 	x.argv = argv;
-	arg[most - 1] = '\0'; /* exactly INIT_BLOB_MAX */
+	arg[most] = '\0'; /* exactly INIT_BLOB_MAX */
 	check_round_trip(&x);
-	memcpy(arg + most - 1, "a", 2);
+	memcpy(arg + most, "a", 2);
 	assert_int_equal(init_exec(channel[0], &x, &err), -E2BIG);
 	assert_non_null(strstr(err.msg, "4194304"));
 	assert_nothing_sent();

@@ -21,7 +21,6 @@
 
 #include <cmocka.h>
 
-/* "x" is a script path only with INIT_SCRIPT. */
 #define BLOB "/workspace\0\0python3\0-c\0print(1)\0A=1\0B=\0"
 #define BLOB_LEN (sizeof(BLOB) - 1)
 

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_leaks.py - Many runs leave the machine exactly as it was: descriptors, cgroups, mounts, namespaces, directories."""
+import concurrent.futures
+import os
+from pathlib import Path
+
+import pytest
+
+from integ_lib import SANITIZED, Place, clean_env, hierarchies, leftovers, mounts, needs_program, needs_root, run, settled, wait_until
+
+RUNS = int(os.environ.get("CAISSON_LEAK_RUNS", "200" if SANITIZED else "1000"))
+NAMESPACES = ["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"]
+
+
+def open_files():
+    """File structures that the whole kernel holds; others come and go, hence only the order counts."""
+    return int(Path("/proc/sys/fs/file-nr").read_text().split()[0])
+
+
+def directories():
+    """What could be left on disk: the places where a careless program leaves things."""
+    return {d: set(os.listdir(d)) for d in ("/tmp", "/run", "/dev/shm", "/var/tmp") if os.path.isdir(d)}
+
+
+def cgroup_tree():
+    """Every directory below our own cgroup in every hierarchy."""
+    places = list(Place.dirs.values()) or list(hierarchies().values())
+    return sorted(str(p) for d in places for p in d.rglob("*") if p.is_dir())
+
+
+def ours(names):
+    return {n for n in names if "caisson" in n}
+
+
+def test_consecutive_runs(tmp_path):
+    state = tmp_path / "state"
+    assert run("exec", "--state", state, "--", "true").code == 0  # the state directory itself stays
+    before = (mounts(), cgroup_tree(), sorted(os.listdir("/proc/self/fd")), sorted(state.rglob("*")))
+    dirs, files = directories(), open_files()
+    for i in range(RUNS):
+        r = run("exec", "--state", state, "--", "/bin/true")
+        assert (r.code, r.out, r.err) == (0, b"", b""), "run %d: %r" % (i, r)
+    assert settled(state) == []
+    assert (mounts(), cgroup_tree(), sorted(os.listdir("/proc/self/fd")), sorted(state.rglob("*"))) == before
+    for d, names in directories().items():
+        assert ours(names - dirs[d]) == set(), d
+    # One leaked descriptor per run would be RUNS of them.
+    assert wait_until(lambda: open_files() - files < max(RUNS // 2, 300)), (files, open_files())
+
+
+@needs_root
+@needs_program("unshare", "util-linux")
+def test_namespaces_are_given_back():
+    """The kernel itself counts: below a limit of a few of each kind many runs can only succeed if each run gives
+    all of them back. (The kernel frees network namespaces a little later, hence the margin.)"""
+    limit, runs = 24, 100
+    script = "".join("echo %d > /proc/sys/user/max_%s_namespaces && " % (limit, n) for n in NAMESPACES)
+    script += 'i=0; while [ $i -lt %d ]; do "$0" "$@" || { echo "run $i" >&2; exit 1; }; i=$((i+1)); done' % runs
+    # A user namespace that maps everybody: root in it is root, apart from these limits being its own.
+    inner = 'until [ -s /proc/$$/uid_map ]; do :; done; ' + script
+    outer = ('unshare -U sh -c \'%s\' "$0" "$@" & p=$!; '
+             'until [ "$(readlink /proc/$p/ns/user)" != "$(readlink /proc/self/ns/user)" ]; do :; done; '
+             'echo "0 0 4294967295" > /proc/$p/gid_map; echo "0 0 4294967295" > /proc/$p/uid_map; wait $p') % inner.replace("'", "'\\''")
+    r = run("exec", "--", "true", prefix=["bash", "-c", outer], timeout=120)
+    assert (r.code, r.err) == (0, b""), r
+
+
+def test_fifty_runs_eight_at_a_time():
+    def one(i):
+        return i, run("run", "import os, sys; print(sys.argv[1], os.getpid()); open('/tmp/x', 'w').write(sys.argv[1]);"
+                      "print(open('/tmp/x').read()); sys.exit(int(sys.argv[1]) % 5)", i)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for i, r in pool.map(one, range(50)):
+            assert (r.code, r.err) == (i % 5, b""), r
+            assert r.out.split() == [b"%d" % i, b"2", b"%d" % i], r  # its own pid namespace, its own /tmp
+    assert leftovers() == []
+
+
+@needs_root
+def test_cells_at_the_same_time_have_ids_of_their_own(started):
+    ps = [started("run", "import os, sys; print(open('/proc/self/uid_map').read().split()[1], flush=True); sys.stdin.read()")
+          for _ in range(8)]
+    bases = [int(p.stdout.readline()) for p in ps]
+    assert len(set(bases)) == 8, bases
+    assert all(b >= 0x70000000 and b % 65536 == 0 for b in bases)
+
+
+def test_failures_leak_no_more_than_successes(tmp_path):
+    state = tmp_path / "state"
+    commands = [["exec", "--", "no-such-program"], ["exec", "--workdir", "/nowhere", "--", "true"], ["run", "raise SystemExit(3)"],
+                ["run", "--timeout", "20ms", "import time; time.sleep(9)"], ["run", "--memory", "16M", "x = bytearray(99 << 20)"],
+                ["exec", "--mount", "/tmp:/usr/nowhere", "--", "true"], ["exec", "--image", "dir:/usr/share", "--", "true"],
+                ["exec", "--tty", "--", "true"], ["exec", "--receipt", "--json", "--", "true"]]
+    for verb, *rest in commands * (1 if SANITIZED else 3):
+        run(verb, "--state", state, *rest)
+    assert settled(state) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs /proc")
+def test_a_long_run_grows_nothing(started):
+    """Ten megabytes in small pieces both ways through one cell: caisson stays as small as it was."""
+    p = started("exec", "--", "cat", bufsize=0)
+    def rss():
+        return int([line for line in Path("/proc/%d/status" % p.pid).read_text().splitlines() if line.startswith("VmRSS")][0].split()[1])
+    def pump(n):
+        for _ in range(n):
+            p.stdin.write(b"x" * 8192)
+            left = 8192
+            while left:
+                left -= len(os.read(p.stdout.fileno(), left))
+    pump(100)
+    before, fds = rss(), len(os.listdir("/proc/%d/fd" % p.pid))
+    pump(1200)
+    assert rss() - before < 2048 and len(os.listdir("/proc/%d/fd" % p.pid)) == fds
+    assert clean_env()["CAISSON_STATE"]
