@@ -483,8 +483,12 @@ def control(argv, *, timeout=5.0, pids=CONTROL_PIDS, memory=CONTROL_MEMORY, uid=
                 timed_out = True
                 break
         if not p.wait(0):
-            group.kill()
-            p.wait(5)
+            # Its pid 1, and with it all of it; unshare then reaps, and no zombie is left for others.
+            for child in Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+            if not p.wait(2):
+                group.kill()
+                p.wait(5)
         return Control(p, group, timed_out)
     finally:
         group.kill()
@@ -507,15 +511,13 @@ def landed(condition, what):
 # ---- neighbours ---------------------------------------------------------------------------------
 
 class Neighbour:
-    """Somebody else's cells beside an attack: latency of a small program, before and during."""
+    """Somebody else's cells beside an attack: latency of a small program, before, during and after."""
 
     CODE = "print(1)"
 
-    def __init__(self, base_runs=8):
-        self.base = [self.once() for _ in range(base_runs)]
-        self.during = []
-        self.failures = []
-        self._stop = threading.Event()
+    def __init__(self, runs=10):
+        self.runs = runs
+        self.before = self.sample()
 
     def once(self):
         t = time.monotonic()
@@ -523,33 +525,27 @@ class Neighbour:
         assert r.status == "ok" and r.stdout == b"1\n", f"neighbour failed: {r}"
         return time.monotonic() - t
 
-    def _loop(self):
-        while not self._stop.is_set():
-            try:
-                self.during.append(self.once())
-            except AssertionError as e:
-                self.failures.append(str(e))
+    def sample(self):
+        return [self.once() for _ in range(self.runs)]
 
-    def __enter__(self):
-        self.thread = threading.Thread(target=self._loop)
-        self.thread.start()
-        return self
+    def beside(self, attack, factor=2.0, slack=0.1):
+        """Measure while @attack (Running) goes on, end it, measure again. Its result.
 
-    def __exit__(self, *exc):
-        self._stop.set()
-        self.thread.join()
-
-    def check(self, factor=2.0, slack=0.1):
-        """Works, and its median is at most @factor times the quiet one (and @slack seconds)."""
-        assert not self.failures, f"neighbours failed: {self.failures[:3]}"
-        assert len(self.during) >= 3, "the attack was over too soon to judge neighbours"
-        after = [self.once() for _ in self.base]  # others may have begun to work meanwhile
-        quiet = max(statistics.median(self.base), statistics.median(after))
-        loud = statistics.median(self.during)
+        The median beside it may be @factor times the quiet one, and @slack seconds. Others may begin
+        or stop to work meanwhile, so quiet is the slower of before and after.
+        """
+        during = self.sample()
+        assert attack.popen.poll() is None, f"the attack was over too soon: {attack.result_or_bytes()}"
+        attack.signal(signal.SIGTERM)
+        result = attack.finish()
+        after = self.sample()
+        quiet = max(statistics.median(self.before), statistics.median(after))
+        loud = statistics.median(during)
+        print(f"neighbour's median: quiet {quiet * 1000:.0f} ms, beside the attack {loud * 1000:.0f} ms")
         assert loud <= quiet * factor + slack, \
             f"neighbours suffer: median {quiet * 1000:.0f} ms became {loud * 1000:.0f} ms"
-        assert max(self.during) < 5, f"a neighbour waited {max(self.during):.1f} s"
-        return quiet, loud
+        assert max(during) < 5, f"a neighbour waited {max(during):.1f} s"
+        return result
 
 
 # ---- words about limits -------------------------------------------------------------------------

@@ -170,7 +170,8 @@ def until(condition, deadline=10.0, what="condition"):
 class Held:
     """with Held(...) as h: the command runs and waits on stdin; h.pid, h.init, h.warden, h.caisson.
 
-    Options as for lib.start(). @ready: bytes on stdout that say that it is time to look.
+    Options as for lib.start(). @ready: bytes on stdout that say that it is time to look; with --json,
+    or without any, the time is when the command sleeps.
     as_user: run caisson as an ordinary user. delegate: give that user cgroups of its own.
     """
 
@@ -200,12 +201,11 @@ class Held:
             self.caller += ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--"]
         self.run = RunningAs([*self.caller, *line], json_result, env=env, stdin_open=True, **popen)
         try:
-            if not json_result:
+            if self.ready and not json_result:
                 until(lambda: self.ready in bytes(self.run.out) or self.run.popen.poll() is not None,
                       15, f"{self.ready} on stdout")
             else:
-                until(lambda: self.run.popen.poll() is not None or self._main(), 15, "a command")
-                time.sleep(0.1)
+                until(lambda: self.run.popen.poll() is not None or self._waits(), 15, "a waiting command")
             assert self.run.popen.poll() is None, self.run.result_or_bytes()
             self.caisson = self.run.pid
             self.warden = children(self.caisson)[0]
@@ -221,8 +221,18 @@ class Held:
         c = children(self.run.pid)
         c = children(c[0]) if c else []
         c = children(c[0]) if c else []
-        c = [p for p in c if "caisson-init" not in read(f"/proc/{p}/comm")]
+        with contextlib.suppress(OSError):
+            c = [p for p in c if "caisson-init" not in read(f"/proc/{p}/comm")]
         return min(c) if c else 0
+
+    def _waits(self):
+        """The command is there, under its own name, and sleeps twice in a row."""
+        for _ in range(2):
+            pid = self._main()
+            if not pid or read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[0] != "S":
+                return False
+            time.sleep(0.03)
+        return True
 
     def guests(self):
         return below(self.init)

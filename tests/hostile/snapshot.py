@@ -3,7 +3,7 @@
 
 Other people may use the machine meanwhile. A process, and through it a namespace, a socket or a
 cgroup, counts as ours when it is inside the guard's cgroups, descends from us, carries our nonce in
-its environment, or has an id of the cells' range without being in somebody else's cell. What the
+its environment, or has an id of the cells' range without a warden or a cell's cgroup. What the
 kernel does not attribute (System V ipc, /dev/shm, links) must be equal as a whole; mounts are
 judged in the suite's own mount namespace, which is shared so that nothing can hide in a cell's.
 """
@@ -54,17 +54,17 @@ def is_ours(pid, guard):
     paths = own_paths(pid)
     if any(f"/{guard.name}" in p for p in paths.values()):
         return True
-    if uid_of(pid) in CELL_IDS and not any("caisson" in p for p in paths.values()):
-        return True
     if f"{NONCE_ENV}={os.environ[NONCE_ENV]}" in _read(f"/proc/{pid}/environ").split("\0"):
         return True
-    seen = pid
+    seen, wardens = pid, 0
     while seen > 1:
         if seen == os.getpid():
             return True
         s = stat_of(seen)
+        wardens += bool(s) and s[0] == "caisson-warden"
         seen = s[2] if s else 0
-    return False
+    # A guest that got out of its cgroups, and whose warden is gone; or somebody else's cell.
+    return uid_of(pid) in CELL_IDS and not wardens and not any("caisson" in p for p in paths.values())
 
 
 def our_processes(guard):
@@ -218,4 +218,6 @@ def settle(before, take, deadline=SETTLE):
         left = before.differences(take())
         if not left or time.monotonic() > end:
             return left
+        if os.environ.get("CAISSON_HOSTILE_DEBUG"):
+            print("not settled yet:", left)
         time.sleep(0.05)

@@ -48,6 +48,8 @@ def nothing_left(request):
     """Every test is a leak test: processes, cgroups, mounts and records must be gone after it."""
     yield
     left = integ_lib.settled()
+    if left:
+        Place.purge()
     assert not left, "left behind by %s: %s" % (request.node.name, left)
 
 

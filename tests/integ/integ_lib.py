@@ -241,7 +241,8 @@ class Place:
         cls.mounts = mounts()
 
     @classmethod
-    def leave(cls):
+    def purge(cls):
+        """End what a failed test left, so that it is not blamed on the next one."""
         for pid in cls.processes():
             try:
                 os.kill(pid, signal.SIGKILL)  # it is in our own cgroup: a test started it
@@ -249,10 +250,23 @@ class Place:
                 pass
         wait_until(lambda: not cls.processes())
         for d in cls.dirs.values():
+            for sub in sorted((p for p in d.rglob("*") if p.is_dir()), reverse=True):
+                try:
+                    sub.rmdir()
+                except OSError:
+                    pass
+        for name in records():
+            try:
+                (cls.state / "cells" / name).unlink()
+            except OSError:
+                pass
+
+    @classmethod
+    def leave(cls):
+        cls.purge()
+        for d in cls.dirs.values():
             try:
                 (d.parent / "cgroup.procs").write_text(str(os.getpid()))
-                for sub in sorted((p for p in d.rglob("*") if p.is_dir()), reverse=True):
-                    sub.rmdir()
                 d.rmdir()
             except OSError:
                 pass
@@ -309,6 +323,33 @@ def settled(state=None, seconds=5):
     """What is left after a short while in which the kernel may finish. Empty is good."""
     wait_until(lambda: not leftovers(state), seconds)
     return leftovers(state)
+
+
+# A command in a user namespace of its own in which all ids are what they are outside, with files
+# written first: argv is FILE=TEXT... -- COMMAND...
+IN_USERNS = """
+import ctypes, os, sys
+up, down = os.pipe(), os.pipe()
+pid = os.fork()
+if pid:
+    os.close(up[1])
+    os.read(up[0], 1)
+    for name in ("gid_map", "uid_map"):
+        with open("/proc/%d/%s" % (pid, name), "w") as f:
+            f.write("0 0 4294967295")
+    os.write(down[1], b"x")
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+if ctypes.CDLL(None).unshare(0x10000000):
+    sys.exit("no user namespace")
+os.write(up[1], b"x")
+os.read(down[0], 1)
+cut = sys.argv.index("--")
+for arg in sys.argv[1:cut]:
+    name, _, text = arg.partition("=")
+    with open(name, "w") as f:
+        f.write(text)
+os.execvp(sys.argv[cut + 1], sys.argv[cut + 1:])
+"""
 
 
 # ---- things to put into a cell ---------------------------------------------------------------------

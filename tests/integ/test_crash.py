@@ -21,8 +21,8 @@ import time
 
 import pytest
 
-from integ_lib import (SANITIZED, SLOW, Place, copy_tree, end_process, family, leftovers, needs_program, needs_root, records,
-                       run, settled, start, wait_running, wait_until)
+from integ_lib import (SANITIZED, SLOW, Place, copy_tree, end_process, family, leftovers, name_of, needs_program, needs_root,
+                       records, run, settled, start, wait_running, wait_until)
 
 pytestmark = needs_root
 
@@ -42,6 +42,8 @@ CHILD = {"mount", "setresuid", "setresgid", "setgroups", "unshare", "fsopen", "f
 
 
 def next_start_leaves_nothing(state, what):
+    # The kernel lets go of a dying warden's lock a moment after its client has heard of the death.
+    wait_until(lambda: not any(name_of(p) in ("caisson", "caisson-warden", "strace") for p in Place.processes()))
     r = run("exec", "--state", state, "--", "true")
     assert (r.code, r.err) == (0, b""), "after %s: %r" % (what, r)
     left = settled(state)
@@ -76,7 +78,7 @@ class Traced:
 
     def go(self, options):
         self.options.write_text(options)
-        return run(*self.argv, binary=self.binary)
+        return run(*self.argv, binary=self.binary, timeout=10)
 
     def points(self, wanted):
         """[(system call, n)]: every call of interest that an undisturbed run makes."""
@@ -95,7 +97,11 @@ class Traced:
         return [(name, i) for name in sorted(most) for i in range(1, most[name] + 1)]
 
     def kill_at(self, name, n):
-        return self.go("-o /dev/null -e trace=%s -e inject=%s:signal=KILL:when=%d" % (name, name, n))
+        try:
+            return self.go("-o /dev/null -e trace=%s -e inject=%s:signal=KILL:when=%d" % (name, name, n))
+        except subprocess.TimeoutExpired:
+            raise AssertionError("caisson hangs after kill -9 of %s at %s #%d; there are: %s" % (
+                self.target, name, n, leftovers(self.state))) from None
 
 
 @needs_program("strace")

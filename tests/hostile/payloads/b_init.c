@@ -60,7 +60,7 @@ static void try_files(int pid)
 static void try_memory(int pid)
 {
 	char byte = 0;
-	struct iovec mine = { &byte, 1 }, theirs = { (void *)main, 1 };
+	struct iovec mine = { &byte, 1 }, theirs = { (void *)say, 1 };
 
 	say("vm-read", process_vm_readv(pid, &mine, 1, &theirs, 1, 0) < 0 && errno != EFAULT);
 	say("vm-write", process_vm_writev(pid, &mine, 1, &theirs, 1, 0) < 0 && errno != EFAULT);
