@@ -8,6 +8,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+int caps_permitted(uint64_t *ret)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return -errno;
+	*ret = (uint64_t)data[1].permitted << 32 | data[0].permitted;
+	return 0;
+}
+
 int caps_bound(uint64_t mask)
 {
 	for (int cap = 0; cap < 64; cap++) {

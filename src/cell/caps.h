@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* caps_permitted() - The permitted set of this thread. 0 or -errno. */
+int caps_permitted(uint64_t *ret);
+
 /* caps_bound() - Reduce the bounding set to @mask; needs CAP_SETPCAP. 0 or -errno. */
 int caps_bound(uint64_t mask);
 

@@ -127,6 +127,7 @@ static void put_threads(struct collector *c, pid_t pid, bool is_init, int dir)
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!d) {
+		put_lost(c, pid, is_init, "task", errno);
 		fd_close(fd);
 		return;
 	}
@@ -138,13 +139,19 @@ static void put_threads(struct collector *c, pid_t pid, bool is_init, int dir)
 		(void)snprintf(path, sizeof(path), "%s/status", ent->d_name);
 		put_file(c, EVIDENCE_STATUS, pid, is_init, dirfd(d), path);
 		(void)snprintf(path, sizeof(path), "%s/children", ent->d_name);
-		if (fd_read_file(dirfd(d), path, c->text, sizeof(c->text)) <= 0)
-			continue;
-		for (char *p = c->text, *end; c->n_pids < PIDS_MAX; p = end) {
+		ssize_t n = fd_read_file(dirfd(d), path, c->text, sizeof(c->text));
+
+		if (n < 0)
+			put_lost(c, pid, is_init, path, (int)-n);
+		for (char *p = c->text, *end; n > 0; p = end) {
 			long child = strtol(p, &end, 10);
 
 			if (end == p)
 				break;
+			if (c->n_pids == PIDS_MAX) {
+				put_lost(c, pid, is_init, "more processes", E2BIG);
+				break;
+			}
 			c->pids[c->n_pids++] = (pid_t)child;
 		}
 	}

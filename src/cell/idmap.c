@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,12 +62,17 @@ int idmap_userns(uint32_t from, uint32_t to, uint32_t count, struct err *e)
 {
 	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
 	char map[64], path[64];
+	pid_t parent = getpid();
 	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 
 	if (pid < 0)
 		return err_set(e, -errno, "clone a user namespace for an id-mapped mount");
 	if (pid == 0) {
-		/* Only has to exist until the parent has opened its namespace. */
+		/* Only has to exist until the parent has opened its namespace, and not longer than it.
+		 * It must not hold the parent's locks on journal records either. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ||
+		    syscall(SYS_close_range, 0u, ~0u, 0u) < 0)
+			_exit(1);
 		for (;;)
 			(void)pause();
 	}

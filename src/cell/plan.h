@@ -30,7 +30,7 @@ struct plan_top {
 };
 
 struct plan_mount {
-	int fd;    /* privileged: a detached, prepared mount. Otherwise: the client's descriptor */
+	int fd;    /* privileged: a detached, prepared mount; otherwise -1 */
 	dev_t dev; /* unprivileged: what must be found again at src */
 	ino_t ino;
 	bool is_dir;

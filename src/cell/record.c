@@ -144,7 +144,7 @@ void record_keep(struct record *r)
 	r->fd = fd_close(r->fd);
 }
 
-static void quarantine(int dirfd, const char *name)
+static int quarantine(int dirfd, const char *name)
 {
 	(void)mkdirat(dirfd, "../quarantine", 0700);
 	_fd_ int q = openat(dirfd, "../quarantine", O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -152,9 +152,8 @@ static void quarantine(int dirfd, const char *name)
 	struct timespec now;
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	(void)snprintf(to, sizeof(to), "%.16s.%lld", name, (long long)now.tv_sec);
-	if (q >= 0)
-		(void)renameat(dirfd, name, q, to);
+	(void)snprintf(to, sizeof(to), "%.16s.%lld.%09ld", name, (long long)now.tv_sec, now.tv_nsec);
+	return q < 0 ? -errno : renameat2(dirfd, name, q, to, RENAME_NOREPLACE);
 }
 
 /* Read a committed record. 1 good, 0 never committed, -EBADMSG damaged. */
@@ -188,8 +187,10 @@ static void sweep_one(int dirfd, const char *name, int fd, struct sweep_result *
 	int r = read_body(fd, &b);
 
 	if (r == -EBADMSG) {
-		quarantine(dirfd, name);
-		res->quarantined++;
+		if (quarantine(dirfd, name) < 0)
+			res->failed++;
+		else
+			res->quarantined++;
 		return;
 	}
 	if (r < 0) {

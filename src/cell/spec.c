@@ -108,6 +108,8 @@ int spec_check(const struct cell_spec *s, struct err *e)
 		return err_say(e, -EINVAL, "--cpus: must be between 0.01 and 1024");
 	if (s->image != CELL_IMAGE_HOST && s->image != CELL_IMAGE_DIR)
 		return err_say(e, -EINVAL, "--image: unknown kind of image");
+	if (s->without & CELL_WITHOUT_CGROUP && s->limits.cpu_time_ms)
+		return err_say(e, -EINVAL, "--cpu-time: can not be kept with --without cgroup");
 	if (s->without & ~(uint32_t)CELL_WITHOUT_ALL_)
 		return err_say(e, -EINVAL, "--without: unknown layer");
 	return check_mounts(s, e);

@@ -31,6 +31,22 @@ static int help(FILE *out)
 	return out == stdout ? 0 : EXIT_CAISSON;
 }
 
+/* One line, whatever is in it: a message may quote what somebody typed or named a file. */
+static void print_line(const char *msg)
+{
+	char line[4 * sizeof(((struct err *)0)->msg) + 1];
+	size_t n = 0;
+
+	for (const unsigned char *p = (const unsigned char *)msg; *p && n + 5 < sizeof(line); p++) {
+		if (*p < 0x20 || *p == 0x7f)
+			n += (size_t)snprintf(line + n, sizeof(line) - n, "\\x%02x", *p);
+		else
+			line[n++] = (char)*p;
+	}
+	line[n] = '\0';
+	(void)fprintf(stderr, "caisson: %s\n", line);
+}
+
 int verb_fail(const struct err *e, int json, int exit_code)
 {
 	if (json) {
@@ -50,7 +66,7 @@ int verb_fail(const struct err *e, int json, int exit_code)
 		if (json_finish(&j) == 0)
 			(void)printf("%s\n", buf_str(&b));
 	} else {
-		(void)fprintf(stderr, "caisson: %s\n", e->msg);
+		print_line(e->msg);
 	}
 	return exit_code;
 }

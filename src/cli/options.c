@@ -34,6 +34,7 @@ static int set_cpus(struct options *o, const char *v, struct err *e)
 	uint64_t milli;
 	int r = num_parse_cpus_milli(v, &milli, e);
 
+	o->cpus_given = true;
 	if (r == 0)
 		o->spec.limits.cpu_milli = milli > UINT32_MAX ? UINT32_MAX : (uint32_t)milli;
 	return r;
@@ -366,6 +367,8 @@ int options_parse(enum options_verb verb, int argc, char **argv, struct options 
 	o->rest = at;
 	if (r == 0)
 		r = spec_check(&o->spec, e);
+	if (r == 0 && o->cpus_given && o->spec.without & CELL_WITHOUT_CGROUP)
+		r = err_say(e, -EINVAL, "--cpus: can not be kept with --without cgroup");
 	if (r == 0 && o->tty && o->json)
 		r = err_say(e, -EINVAL, "--tty and --json do not go together: a terminal has no separate streams");
 	return r < 0 ? -EINVAL : 0;

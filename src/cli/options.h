@@ -33,6 +33,7 @@ struct options {
 	uint64_t max_output; /* 0 = none */
 	uint64_t capture_chars;
 	bool json, receipt, tty;
+	bool cpus_given; /* asked for, not the default */
 	int rest; /* index of the first argument that is not an option */
 	char *owned[CELL_MOUNTS_MAX]; /* copies that mount_src points into */
 };

@@ -286,8 +286,12 @@ static int report(const struct options *o, const struct job *job, const struct o
 
 	result_judge(out, &o->spec, &r);
 	if (o->json) {
-		if (print_json(o, job, &r, out) < 0)
-			return EXIT_CAISSON;
+		if (print_json(o, job, &r, out) < 0) {
+			struct err e;
+
+			(void)err_say(&e, -EIO, "the result could not be written (too large, or stdout is closed)");
+			return verb_fail(&e, false, EXIT_CAISSON);
+		}
 		return r.exit_code;
 	}
 	/* The program's own failures speak for themselves; ours need a line. */

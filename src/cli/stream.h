@@ -25,7 +25,7 @@ struct stream {
 	char *pending;     /* STREAM_CHUNK bytes, made at first use */
 };
 
-/* stream_open() - @from is owned from now on, and made non-blocking; @to is borrowed unless own_to. */
+/* stream_open() - @from is owned from now on; @to is borrowed unless own_to. */
 void stream_open(struct stream *s, int from, int to, bool own_to, struct buf *keep);
 
 void stream_close(struct stream *s);

@@ -110,7 +110,8 @@ int init_recv(int channel, struct init_msg *ret, int *ret_fd, struct err *e)
 	if (n == 0 || n == -ECONNRESET)
 		return 0;
 	if (n != (ssize_t)sizeof(*ret)) {
-		fd_close(fd);
+		if (n > 0) /* fd_recv() has closed it otherwise */
+			fd_close(fd);
 		return err_set(e, n < 0 ? (int)n : -EPROTO, "hear from the cell");
 	}
 	*ret_fd = fd;

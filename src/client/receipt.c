@@ -41,7 +41,8 @@ struct posture {
 	uint64_t filters_min;
 	uint64_t nnp_min;
 	uint64_t ns[N_NS];
-	bool ns_known, ns_differ; /* differ: two processes of the cell do not share them */
+	bool ns_known;
+	bool ns_differ; /* two processes of the cell do not share them, or one's make no sense */
 };
 
 struct view {
@@ -148,8 +149,10 @@ static void add_ns(struct posture *p, struct view text)
 {
 	uint64_t ns[N_NS];
 
-	if (!parse_ns(text, ns))
+	if (!parse_ns(text, ns)) {
+		p->ns_differ = true;
 		return;
+	}
 	if (p->ns_known && memcmp(ns, p->ns, sizeof(ns)) != 0)
 		p->ns_differ = true;
 	memcpy(p->ns, ns, sizeof(ns));
@@ -178,7 +181,10 @@ static void add_item(struct sum *s, const struct evidence_item *item, struct vie
 				  line_value(text, "cpu_milli ", 10, &s->cpu_milli);
 		break;
 	case EVIDENCE_LOST:
-		s->lost++;
+		/* Without privilege the kernel does not show the descriptors of a pid 1 that can not
+		 * be traced. Anything else that is unknown is not vouched for. */
+		if (!(item->is_init && text.len > 3 && memcmp(text.data, "fd:", 3) == 0))
+			s->lost++;
 		break;
 	default:
 		break;
@@ -203,11 +209,14 @@ static void judge(struct sum *s, const struct cell_spec *spec, const struct init
 
 	for (size_t i = 0; i < N_NS; i++) {
 		bool own = known && s->init.ns[i] != s->host_ns[i];
-		bool shared = !s->commands.ns_known ||
-			      (!s->commands.ns_differ && s->commands.ns[i] == s->init.ns[i]);
+		bool shared = s->commands.threads == 0 ||
+			      (s->commands.ns_known && !s->commands.ns_differ &&
+			       s->commands.ns[i] == s->init.ns[i]);
 
 		require(s, own && shared, ns_layers[i]);
 	}
+	require(s, s->lost == 0 && s->init.threads > 0, "complete evidence");
+
 	bool zero = true, init_caps = true;
 
 	for (size_t i = 0; i < N_CAPS; i++) {

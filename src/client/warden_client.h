@@ -2,7 +2,7 @@
 /*
  * warden_client.h - The asking side of the warden socket: plain functions for an unprivileged caller.
  *
- * The counterpart of src/warden/warden.c, in the manner of a monitor's wrappers: each function is
+ * The counterpart of src/warden/dispatch.c, in the manner of a monitor's wrappers: each function is
  * one request and waits for its one reply.
  */
 #ifndef CAISSON_CLIENT_WARDEN_CLIENT_H

@@ -44,6 +44,8 @@
 	 1ull << CAP_KILL | 1ull << CAP_SYS_PTRACE | 1ull << CAP_DAC_READ_SEARCH |                 \
 	 1ull << CAP_DAC_OVERRIDE)
 
+#define SLEEP_MAX_MS 3600000u
+
 /* ---- the loop ------------------------------------------------------------------------------- */
 
 /* Deadlines of all cells; how long epoll may sleep. */
@@ -63,7 +65,11 @@ static int check_cells(struct warden *w)
 	}
 	if (!next)
 		return -1;
-	return next <= now ? 0 : (int)((next - now) / 1000000 + 1);
+	if (next <= now)
+		return 0;
+	uint64_t ms = (next - now) / CLOCK_NS_PER_MS + 1;
+
+	return ms > SLEEP_MAX_MS ? (int)SLEEP_MAX_MS : (int)ms;
 }
 
 static void loop(struct warden *w)
@@ -123,8 +129,17 @@ static int harden(struct err *e)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_set(e, -errno, "set no-new-privileges");
 	if (geteuid() == 0) {
-		int r = caps_keep(WARDEN_CAPS, 0);
+		uint64_t have = 0;
+		int r = caps_permitted(&have);
 
+		if (r == 0 && (have & WARDEN_CAPS) != WARDEN_CAPS)
+			return err_say(e, -EPERM,
+				       "root lacks capabilities that cells need (has %llx of %llx: a container?): "
+				       "start it with --privileged, or run as an ordinary user",
+				       (unsigned long long)(have & WARDEN_CAPS),
+				       (unsigned long long)WARDEN_CAPS);
+		if (r == 0)
+			r = caps_keep(WARDEN_CAPS, 0);
 		if (r < 0)
 			return err_set(e, r, "drop capabilities");
 	}

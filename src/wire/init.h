@@ -16,7 +16,7 @@
 #define INIT_FD 3 /* init finds the channel here */
 #define INIT_COMMANDS_MAX 256u
 #define INIT_BLOB_MAX (4u << 20) /* cwd, script name, argv and env together */
-#define INIT_ARGS_MAX 65536u     /* argv plus env entries */
+#define INIT_ARGS_MAX 65536u     /* entries of argv, and of env */
 
 enum init_type {
 	INIT_CONFIG = 1, /* warden -> init, once, first */
