@@ -650,7 +650,11 @@ def test_receipt_of_a_short_program():
     """A program that ends at once is vouched for like any other: never a receipt over nothing."""
     bad = []
     for _ in range(12):
-        receipt = cell(argv=["/usr/bin/true"], receipt=True)["receipt"]
+        r = cell(argv=["/usr/bin/true"], receipt=True)
+        if r.status != "ok":
+            bad.append(f"refused: {r['error']['message']}")
+            continue
+        receipt = r["receipt"]
         seen = (receipt["commands"]["threads"], receipt["commands"]["seccomp"], len(receipt["descriptors"]),
                 len(receipt["rlimits"]))
         if seen != (1, "filter", 3, 17):
@@ -666,7 +670,7 @@ def strip_devices(lines):
 @pytest.mark.parametrize("layer", ["seccomp", "landlock", "cgroup"])
 def test_a_weaker_level_is_visible(layer):
     """--without: named in the receipt, warned about on stderr, and really and only that layer is off."""
-    r = cell(argv=["/usr/bin/true"], receipt=True, without=layer)
+    r = cell(argv=["/usr/bin/sleep", "0.3"], receipt=True, without=layer)
     receipt = r["receipt"]
     assert r.status == "ok" and receipt["weakened"] == [layer] and receipt["enforced"] is True, receipt
     assert receipt["commands"]["seccomp"] == ("none" if layer == "seccomp" else "filter")

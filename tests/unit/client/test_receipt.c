@@ -466,6 +466,21 @@ static void test_main_process(void **state)
 	assert_non_null(strstr(buf_str(&out), "\"unreadable\":[\"fd: Permission denied\"]"));
 }
 
+/* What could not be read is not vouched for; only pid 1's descriptors may stay hidden. */
+static void test_lost(void **state)
+{
+	(void)state;
+	fill(PARTS, NULL);
+	add_text(EVIDENCE_LOST, INIT, 1, "fd: Permission denied");
+	assert_enforced();
+	fill(PARTS, NULL);
+	add_text(EVIDENCE_LOST, COMMAND, 0, "7/status: Permission denied");
+	expect_missing("complete evidence");
+	fill(PARTS, NULL);
+	add_text(EVIDENCE_NS, COMMAND + 1, 0, "not a list of namespaces");
+	expect_missing("user namespace");
+}
+
 /* ---- damage ---------------------------------------------------------------------------------- */
 
 /* A cut in the middle of a frame is damage; between two frames it only takes evidence away. */
@@ -572,6 +587,7 @@ int main(void)
 		TEST(test_cgroup),       TEST(test_nothing),
 		TEST(test_lookalikes),   TEST(test_any_bytes),
 		TEST(test_lines),        TEST(test_main_process),
+		TEST(test_lost),
 		TEST(test_every_prefix), TEST(test_lengths),
 		TEST(test_no_room),      TEST(test_from_descriptor),
 	};
