@@ -46,6 +46,13 @@ static int put_memory(int fd, const uint64_t *old, uint64_t want)
 		r = put_bytes(fd, plain, want);
 	if (r == 0 && !swap_first)
 		s = put_bytes(fd, swap, want);
+	if (r == 0) {
+		/* Buffers of TCP are a count of their own here; UDP's are in no count of v1 at all. */
+		int t = put_bytes(fd, "memory.kmem.tcp.limit_in_bytes", want);
+
+		if (t < 0 && t != -ENOENT && t != -EOPNOTSUPP)
+			return t;
+	}
 	if (r == 0 && (s == -ENOENT || s == -EOPNOTSUPP)) {
 		/* Swap is not accounted: at least this cgroup's own reclaim must not use it. */
 		(void)cgroup_put(fd, "memory.swappiness", "0");

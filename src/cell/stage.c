@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -114,6 +115,13 @@ static void forbid_nested_userns(const struct plan *p)
 	}
 }
 
+/* Keys are reached through the session keyring, which is inherited from whoever started us. */
+static void leave_keyring(const struct plan *p)
+{
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+		stage_fail(p, STAGE_KEYRING, 0);
+}
+
 /* When the whole machine runs out of memory, cells go before anything that looks after them. */
 static void prefer_as_victim(const struct plan *p)
 {
@@ -176,6 +184,7 @@ void stage_run(const struct plan *p)
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		stage_fail(p, STAGE_CGROUPNS, 0);
 	forbid_nested_userns(p);
+	leave_keyring(p);
 	root_build(p);
 	loopback_up(p);
 	if (sethostname(CELL_HOSTNAME, sizeof(CELL_HOSTNAME) - 1) < 0)
@@ -202,6 +211,7 @@ static const char *const stage_text[] = {
 	[STAGE_USER] = "become the cell's root user",
 	[STAGE_CGROUPNS] = "make a cgroup namespace",
 	[STAGE_USERNS_LIMIT] = "forbid nested user namespaces",
+	[STAGE_KEYRING] = "leave the caller's keyring",
 	[STAGE_LAYER] = "make the writable layer (tmpfs)",
 	[STAGE_OVERLAY] = "make the overlay root",
 	[STAGE_TREE] = "make the directories of the root",

@@ -21,6 +21,7 @@ enum stage_id {
 	STAGE_USER,    /* become the cell's root */
 	STAGE_CGROUPNS,
 	STAGE_USERNS_LIMIT,
+	STAGE_KEYRING,
 	STAGE_LAYER,
 	STAGE_OVERLAY,
 	STAGE_TREE,

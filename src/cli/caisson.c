@@ -93,16 +93,18 @@ int main(int argc, char **argv)
 	}
 	const char *name = argv[1];
 	char help_arg[] = "--help";
-	char *help_argv[] = { argv[1], help_arg, NULL };
+	char *help_argv[] = { argv[2], help_arg, NULL };
+	char **verb_argv = argv + 1;
+	int verb_argc = argc - 1;
 
 	if (strcmp(name, "help") == 0) {
-		name = help_argv[0] = argv[2];
-		argc = 3;
-		argv = help_argv - 1;
+		name = argv[2];
+		verb_argv = help_argv;
+		verb_argc = 2;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i].name, name) == 0)
-			return verbs[i].run(argc - 1, argv + 1);
+			return verbs[i].run(verb_argc, verb_argv);
 	struct err e;
 
 	(void)err_say(&e, -2, "unknown verb '%s'; 'caisson --help' lists them", name);

@@ -67,7 +67,12 @@ static void take(struct stream *s)
 {
 	if (!s->pending && !(s->pending = malloc(STREAM_CHUNK)))
 		return;
-	ssize_t n = read(s->from, s->pending, STREAM_CHUNK);
+	size_t want = STREAM_CHUNK;
+
+	/* One byte more than is allowed tells "exactly enough" from "too much". */
+	if (s->budget && *s->budget < want)
+		want = (size_t)*s->budget + 1;
+	ssize_t n = read(s->from, s->pending, want);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -77,6 +82,13 @@ static void take(struct stream *s)
 		return;
 	}
 	s->bytes += (uint64_t)n;
+	if (s->budget && (uint64_t)n > *s->budget) {
+		s->over = true;
+		n = (ssize_t)*s->budget;
+		s->from = fd_close(s->from);
+	}
+	if (s->budget)
+		*s->budget -= (uint64_t)n;
 	if (s->keep)
 		(void)buf_append_some(s->keep, s->pending, (size_t)n);
 	s->off = 0;

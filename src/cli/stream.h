@@ -21,6 +21,8 @@ struct stream {
 	bool to_is_file;   /* a regular file takes any amount at once */
 	uint64_t bytes;    /* read so far */
 	struct buf *keep;  /* captured beginning, or NULL */
+	uint64_t *budget;  /* bytes that may still come, shared between streams; NULL: any */
+	bool over;         /* more came than the budget allowed; what was too much is dropped */
 	size_t off, len;   /* pending[off..len) waits for `to` */
 	char *pending;     /* STREAM_CHUNK bytes, made at first use */
 };

@@ -39,6 +39,7 @@ struct loop {
 	int signals;
 	struct stream in, out, err;
 	uint64_t started_ns, deadline_ns;
+	uint64_t budget; /* output that may still come */
 	bool over;
 	unsigned int n_signals;
 	bool raw; /* our terminal is in raw mode; saved holds how it was */
@@ -71,6 +72,7 @@ static int open_pipes(struct loop *l, int theirs[3], struct err *e)
 		stream_close(&l->in); /* we were started without stdin: the command has an empty one */
 	stream_open(&l->out, out[0], j->capture ? -1 : STDOUT_FILENO, false, j->capture ? &j->out : NULL);
 	stream_open(&l->err, err[0], j->capture ? -1 : STDERR_FILENO, false, j->capture ? &j->err : NULL);
+	l->out.budget = l->err.budget = j->max_output ? &l->budget : NULL;
 	return 0;
 }
 
@@ -80,6 +82,7 @@ static void attach_tty(struct loop *l, int master)
 
 	(void)set_nonblock(master);
 	stream_open(&l->out, master, STDOUT_FILENO, false, NULL);
+	l->out.budget = l->job->max_output ? &l->budget : NULL;
 	stream_open(&l->in, fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), copy, true, NULL);
 	if (isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &l->saved) == 0) {
 		struct termios raw = l->saved;
@@ -184,13 +187,11 @@ static void on_signal(struct loop *l)
 
 static void check_limits(struct loop *l)
 {
-	struct job *j = l->job;
-
 	l->o->stdout_bytes = l->out.bytes;
 	l->o->stderr_bytes = l->err.bytes;
 	if (l->over)
 		return;
-	if (j->max_output && l->out.bytes + l->err.bytes > j->max_output)
+	if (l->out.over || l->err.over)
 		l->o->output_hit = l->over = true;
 	else if (l->deadline_ns && clock_now_ns() >= l->deadline_ns)
 		l->o->wall_hit = l->over = true;
@@ -281,7 +282,7 @@ static int end(struct loop *l, struct err *e)
 
 int supervise(struct job *j, struct outcome *ret, struct err *e)
 {
-	struct loop l = { .job = j, .o = ret, .channel = -1, .signals = -1 };
+	struct loop l = { .job = j, .o = ret, .channel = -1, .signals = -1, .budget = j->max_output };
 	struct err end_error = { 0 };
 	int r;
 

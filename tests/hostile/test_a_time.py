@@ -30,11 +30,14 @@ def cpu_seconds(pids):
     return total
 
 
-@pytest.mark.parametrize("cpus", [pytest.param(0.2, marks=slow), pytest.param(0.5, marks=quick)])
+@pytest.mark.parametrize("cpus", [pytest.param(0.2, marks=quick), pytest.param(0.5, marks=slow)])
 def test_K8_quota(cpus, stopped_by):
     """Four busy threads get what the quota says, by the host's own clocks."""
-    c = control([payload("a_time"), "spin", "4"], timeout=1.0)
-    landed(c.timed_out and c.cpu_ns > 0.6e9, c)
+    for _ in range(5):  # a machine that others keep busy may not have that much to give at once
+        c = control([payload("a_time"), "spin", "4"], timeout=0.6)
+        if c.cpu_ns / 1e9 > 1.3 * cpus * c.seconds:
+            break
+    landed(c.timed_out and c.cpu_ns / 1e9 > 1.3 * cpus * c.seconds, c)
 
     run = start(["spin", "4"], payload="a_time", cpus=cpus, timeout="1.6s")
     guests = run.until_running()
@@ -55,7 +58,7 @@ def test_K8_quota(cpus, stopped_by):
 @quick
 def test_K8_spin_neighbours(stopped_by):
     """A cell that spins on every processor it can get leaves the others theirs."""
-    landed(control([payload("a_time"), "spin", "4"], timeout=0.7).cpu_ns > 0.3e9, "spin")
+    landed(control([payload("a_time"), "spin", "4"], timeout=0.5).cpu_ns > 0.1e9, "spin")
     n = Neighbour()
     run = start(["spin", "8"], payload="a_time", timeout=30)
     run.until_running()
@@ -67,7 +70,7 @@ def test_K8_spin_neighbours(stopped_by):
 @pytest.mark.parametrize("threads", [pytest.param(1, marks=slow), pytest.param(4, marks=quick)])
 def test_K8_cpu_time(threads, stopped_by):
     """--cpu-time counts all threads of all processes and ends the cell when it is used up."""
-    landed(control([payload("a_time"), "spin", "4"], timeout=1.0).cpu_ns > 0.5e9, "spin")
+    landed(control([payload("a_time"), "spin", "4"], timeout=0.7).cpu_ns > 0.2e9, "spin")
     r = cell(["spin", str(threads)], payload="a_time", cpu_time="400ms", cpus=2, timeout=10)
     hint = check_limit(r, "limit", "cpu", 124, limit=400, peak=(400, 400 + 1000 * SLACK))
     assert "--cpu-time" in hint, r

@@ -123,6 +123,34 @@ def test_K18_flood_to_a_slow_reader(stopped_by):
 
 
 @quick
+def test_K18_both_streams_into_one_full_pipe(stopped_by):
+    """2>&1 into a pipe that nobody reads: room for one of the two writers must not hold up the clock."""
+    code = ("import os, time\ntime.sleep(0.5)\n"
+            "os.write(1, b'o' * 65536); os.write(2, b'e' * 65536)\ntime.sleep(60)")
+    c = control(["/usr/bin/python3", "-c", code], timeout=1)
+    landed(c.timed_out and c.out_bytes == 65536, c)
+    out, theirs = os.pipe()
+    os.write(theirs, b"x")     # an odd number of free pages, so the last one is wanted twice
+    p = subprocess.Popen([CAISSON, "run", "--timeout", "1200ms", "--code", code], stdin=subprocess.DEVNULL,
+                         stdout=theirs, stderr=theirs, env=host_env())
+    os.close(theirs)
+    try:
+        time.sleep(0.3)
+        p.send_signal(signal.SIGSTOP)      # both streams are full when it looks again
+        time.sleep(0.4)
+        p.send_signal(signal.SIGCONT)
+        time.sleep(0.8)
+        no_guests_left(1.0)
+    finally:
+        while os.read(out, 65536):
+            pass
+        os.close(out)
+        code = p.wait(10)
+    assert code == 124, code
+    stopped_by("wall clock")
+
+
+@quick
 def test_K18_reader_goes_away(stopped_by):
     """caisson | head: the program gets SIGPIPE as it would without us, nothing is left."""
     c = control(["/bin/bash", "-c", "yes | head -c 10 >/dev/null; echo ${PIPESTATUS[0]}"])
@@ -134,6 +162,22 @@ def test_K18_reader_goes_away(stopped_by):
     assert p.stdout == b"10\n" and p.returncode == 141, p
     assert time.monotonic() - t < 3
     stopped_by("SIGPIPE in the cell")
+
+
+@quick
+@pytest.mark.parametrize("json_result", [True, False])
+def test_K18_nowhere_to_write(json_result, stopped_by):
+    """The caller's disk is full: not a silent success."""
+    landed(control(["/bin/sh", "-c", "echo x > /dev/full"]).exit != 0, "/dev/full")
+    line = [CAISSON, "run", *(["--json"] if json_result else []), "--lang", "bash", "echo 1; sleep 0.2; echo 2"]
+    with open("/dev/full", "wb") as full:
+        p = subprocess.run(line, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, env=host_env(),
+                           timeout=20, check=False)
+    assert p.returncode != 0, p
+    if json_result:
+        assert p.returncode == 125 and p.stderr.startswith(b"caisson: ") and p.stderr.count(b"\n") == 1, \
+            f"exit code 125 promises one line that says why: {p}"
+    stopped_by("nothing to stop")
 
 
 @quick
@@ -344,7 +388,6 @@ def test_K23_forged_protocol(json_result, stopped_by):
 @quick
 def test_K23_only_three_descriptors(stopped_by):
     """As the host sees it: the guest's descriptor table has 0, 1, 2 and nothing else."""
-    code = "import os, time; os.pipe(); time.sleep(20)"
     c = control(["/bin/bash", "-c", "exec 7</dev/null; ls /proc/self/fd"])
     landed(b"7\n" in c.stdout, c)
     inherited = os.open("/etc/passwd", os.O_RDONLY)
@@ -363,7 +406,6 @@ def test_K23_only_three_descriptors(stopped_by):
         run.finish()
     finally:
         os.close(inherited)
-    del code
     stopped_by("close_range before execve")
 
 
@@ -384,20 +426,12 @@ def test_K25_init_is_out_of_reach(without, stopped_by):
            all(lines[k] == "OK" for k in ("kill", "mem-write", "vm-read", "seize", "getfd", "prlimit")), c)
 
     image = (CAISSON.parent / "caisson-init").read_bytes()
-    run = start(["1"], payload="b_init", without=without, timeout=10)
-    run.until_running()
-    init, born = run.init_pid, (stat_of(run.init_pid) or (0, 0, 0, 0))[3]
-    alive = True
-    while not run.wait(0.005) and run.guests():
-        s = stat_of(init)
-        alive = alive and bool(s) and s[3] == born
-    r = run.finish()
+    r = cell(["1"], payload="b_init", without=without, timeout=10)
     got = dict(x.split() for x in r.text.splitlines())
     open_doors = {k: v for k, v in got.items() if v not in REFUSED and k not in HARMLESS}
     assert not open_doors, f"pid 1 can be reached: {open_doors}"
     assert r.exit == 7 and r.status == "error", f"the run was disturbed: {r}"
     assert (CAISSON.parent / "caisson-init").read_bytes() == image, "WRITE: caisson-init was changed"
-    del alive
     stopped_by("init: other user, non-dumpable, pid 1", second="seccomp")
 
 
@@ -536,6 +570,36 @@ def test_K28_stdin_nobody_reads(code, stopped_by):
     r = run.finish()
     assert r.exit == 4 and r.seconds < 5, r
     stopped_by("back-pressure")
+
+
+@slow
+def test_K28_stdin_shared_with_another_reader(stopped_by):
+    """Somebody else takes the byte between poll() and read(): caisson must not wait for the next one."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed; it is what makes the race certain")
+    code = "import time; time.sleep(60)"
+    landed(control(["/usr/bin/python3", "-c", code], timeout=0.5).timed_out, code)
+    theirs, ours = os.pipe()
+    line = ["strace", "-o", "/dev/null", "-e", "trace=poll", "-e", "inject=poll:delay_exit=300000",
+            CAISSON, "run", "--timeout", "2s", "--code", code]
+    p = subprocess.Popen(line, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=host_env())
+    try:
+        time.sleep(1.2)
+        os.write(ours, b"x")
+        time.sleep(0.1)
+        os.set_blocking(theirs, False)
+        assert os.read(theirs, 1) == b"x", "caisson was faster"
+        os.set_blocking(theirs, True)
+        try:
+            code = p.wait(6)
+        except subprocess.TimeoutExpired:
+            code = None
+    finally:
+        os.close(ours)      # end of file frees whoever still reads
+        os.close(theirs)
+        p.wait(10)
+    assert code == 124, "the wall clock does not hold while caisson waits in read()"
+    stopped_by("wall clock")
 
 
 @quick

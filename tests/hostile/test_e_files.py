@@ -17,7 +17,7 @@ import pytest
 
 import lib_e
 from lib import CAISSON, Canary, cell, host_env, landed, payload, session, start
-from lib_e import (USER, Held, binary_hashes, host, masked, nonce, read, said, scratch, succeeded,
+from lib_e import (USER, Held, binary_hashes, host, masked, nonce, read, scratch, succeeded,
                    user_cell)
 
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])

@@ -18,6 +18,7 @@ import warnings
 import pytest
 
 import lib_e
+from guard import mounts as hierarchies
 from lib import CAISSON, cell, host_env, landed
 from lib_e import USER, Held, children, read, scratch, user_cell
 
@@ -100,6 +101,12 @@ USER_WARDEN = {"CapPrm": ZERO, "CapEff": ZERO, "CapBnd": "=caller"}
 NO_CGROUP = {"cgroups": {"*": "=caller"}}
 NO_CGROUP_LIMITS = {"processes": ("128", "128"), "address space": (str(512 << 20),) * 2}
 
+if "memory" not in hierarchies():  # a pure v2 machine: one tree, and one file to hear about memory
+    for declared in (COMMAND, INIT):
+        declared["cgroups"] = {"unified": "cell", "*": "=caller"}
+    WARDEN["fds"] = [x for x in WARDEN["fds"] if not x.startswith("cgroup") and x != "eventfd"] + \
+        ["cgroup v2", "cgroup v2/memory.events"]
+
 RO, RW, NODEV, NOEXEC = "ro", "rw", "nodev", "noexec"
 MOUNTS = [  # (place, type, path in that filesystem, flags besides nosuid and relatime)
     ("/", "tmpfs", "/", {RW, NODEV}),
@@ -121,6 +128,7 @@ STATUS_NUMBERS = re.compile(r"Vm.*|Rss.*|Hugetlb.*|Huge.*|FDSize|.*_ctxt_switche
 # ---- what is found --------------------------------------------------------------------------------
 
 IOPRIO_GET = 252
+V1 = "memory" in hierarchies()
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -140,9 +148,11 @@ def fd_name(pid, fd, streams):
         return "journal"
     if re.search(r"/cells/\d{4}$", link):
         return "record"
-    m = re.match(r"/sys/fs/cgroup/(\w+)/.*caisson-c\d+-[0-9a-f]+$", link)
-    if m:
+    m = re.match(r"/sys/fs/cgroup/(?:(\w+)/)?.*caisson[-/]c\d+-[0-9a-f]+(/memory.events)?$", link)
+    if m and V1:
         return f"cgroup {m[1]}"
+    if m:
+        return f"cgroup v2{m[2] or ''}"
     return f"{link} {mode}"
 
 
@@ -187,9 +197,14 @@ def posture(pid, caller, streams=(), tid=None):
         p["fds"] = {fd: fd_name(pid, fd, streams) for fd in os.listdir(f"/proc/{pid}/fd")}
     groups = lib_e.own_paths(pid)
     mine = caller["cgroups"]
-    p["cgroups"] = {c: "cell" if re.fullmatch(re.escape(mine[c].rstrip("/")) + r"/(caisson-c|caisson/c)\d+-[0-9a-f]{16}", g)
-                    else "=caller" if g == mine[c] else g for c, g in groups.items()}
+    p["cgroups"] = {c: "cell" if is_cell(g, mine[c]) else "=caller" if g == mine[c] else g for c, g in groups.items()}
     return p
+
+
+def is_cell(path, callers):
+    """A cell's own cgroup, at the caller's (v1), or beside the leaf in which the caller lives (v2)."""
+    m = re.fullmatch(r"(.*)/(?:caisson-c|caisson/c)\d+-[0-9a-f]{16}", path)
+    return bool(m) and m[1] in (callers.rstrip("/"), os.path.dirname(callers).rstrip("/"))
 
 
 def limits(at):
@@ -453,7 +468,7 @@ def test_posture_whatever_the_caller_is(mode):
     directory that is gone, poisoned environment: the cell is the same."""
     with scratch(0o777) as d:
         options = how(mode)
-        with Held(argv=["/usr/bin/cat"], ready=b"", caller=["/usr/bin/python3", "-c", STRANGE, d], timeout=5,
+        with Held(argv=["/usr/bin/cat"], ready=b"", caller=["/usr/bin/python3", "-c", STRANGE, d], timeout=3,
                   **options) as h:
             st = lib_e.status(h.caisson)
             landed(st["Umask"].strip() == "0000" and len(os.listdir(f"/proc/{h.caisson}/fd")) > 14 and

@@ -79,7 +79,7 @@ def test_missing_value(state, option):
 @pytest.mark.parametrize("args", [
     ["run", "--bo\ngus", "1"], ["run", "--lang", "x\ny", "1"], ["run", "--image", "a\nb", "1"],
     ["run", "--image", "dir:/no\nwhere", "1"], ["run", "--without", "a\nb", "1"], ["a\nb"],
-    ["run", "--mount", "/no\nsuch:/d", "1"], ["run", "--mount", "/tmp:d\nd", "1"], ["run", "--memory", "1\n2", "1"],
+    ["run", "--mount", "/no\nsuch:/d", "1"], ["run", "--mount", "/tmp:x\ny", "1"], ["run", "--memory", "1\n2", "1"],
     ["run", "--state", "/no\nwhere/state", "1"], ["run", "--workdir", "/a\nb", "1"], ["doctor", "a\nb"],
     ["run", "--bo\x1b[31mgus", "1"], ["run", "--lang", "\x1b]0;title\x07", "1"],
 ])

@@ -202,8 +202,8 @@ def test_writes_do_not_touch_the_image(image):
     before = snapshot(image)
     r = in_image(image, "/bin/sh", "-c",
                  "echo changed > /etc/motd && cat /etc/motd && echo x > /workspace/f && echo x > /tmp/f && echo x > /home/agent/f &&"
-                 "echo y > /open/new && echo changed > /open/keep && mkdir /open/d && cat /open/keep && ls /open")
-    assert (r.code, r.out) == (0, b"changed\nchanged\nd\nkeep\nnew\n"), r
+                 "echo y > /open/new && echo changed > /open/keep && mkdir /open/dir && cat /open/keep && ls /open")
+    assert (r.code, r.out) == (0, b"changed\nchanged\ndir\nkeep\nnew\n"), r
     assert snapshot(image) == before
     assert in_image(image, "/bin/cat", "/etc/motd", "/open/keep").out == b"original\nkept\n"
 

@@ -2,11 +2,11 @@
 /*
  * flock_sigkill.c - A lock goes with its owner, however the owner dies.
  *
- * The journal takes "can I lock the record?" for "is its warden dead?" (src/cell/record.c). That is
- * right only if flock() is dropped when its owner is killed with SIGKILL, at the latest when the
- * death can be waited for, and if it can not be taken while the owner lives. A copy of the descriptor
- * in another process keeps the lock: that is why no process that may outlive the warden may inherit
- * the record's descriptor. Both are shown.
+ * The journal takes "can I lock the record?" for "is its warden dead?" (src/cell/record.c). That
+ * is right only if flock() is dropped when its owner is killed with SIGKILL, at the latest when
+ * the death can be waited for, and if it can not be taken while the owner lives. A copy of the
+ * descriptor in another process keeps the lock: that is why no process that may outlive the
+ * warden may inherit the record's descriptor. Both are shown.
  */
 #include "probe.h"
 
@@ -26,12 +26,12 @@ static pid_t owner(const char *path, int keep_copy, int ready)
 		pid_t heir = fork();
 
 		if (heir == 0) {
-			(void)write(ready, "x", 1);
+			(void)!write(ready, "x", 1);
 			(void)sleep(1);
 			_exit(0);
 		}
 	} else {
-		(void)write(ready, "x", 1);
+		(void)!write(ready, "x", 1);
 	}
 	for (;;)
 		(void)pause();
@@ -56,10 +56,12 @@ int main(void)
 		(void)flock(fd, LOCK_UN);
 		if (while_alive == 0 || (after == 0) == (keep == 1)) {
 			(void)unlink(path);
-			probe_end(PROBE_FAILS, "copy kept %d: locked while alive %d, after death %d", keep,
+			probe_end(PROBE_FAILS,
+				  "copy kept %d: locked while alive %d, after death %d", keep,
 				  while_alive, after);
 		}
 	}
 	(void)unlink(path);
-	probe_end(PROBE_HOLDS, "a lock ends with SIGKILL of its owner, unless a copy of the descriptor lives");
+	probe_end(PROBE_HOLDS,
+		  "a lock ends with SIGKILL of its owner, unless a copy of the descriptor lives");
 }

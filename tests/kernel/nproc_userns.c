@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nproc_userns.c - RLIMIT_NPROC counts the processes of a user namespace, not of the whole machine.
+ * nproc_userns.c - RLIMIT_NPROC counts the processes of a user namespace, not of the whole
+ * machine.
  *
- * Without root the cell's agent is the caller's own user, who may have hundreds of processes outside.
- * RLIMIT_NPROC is the second layer under the pids cgroup, and the only one with '--without cgroup'
- * (src/cell/rlimit.c). It is of use only because since Linux 5.14 the kernel counts per user
- * namespace: processes outside must not eat the cell's allowance, and those inside must be held to it.
+ * Without root the cell's agent is the caller's own user, who may have hundreds of processes
+ * outside. RLIMIT_NPROC is the second layer under the pids cgroup, and the only one with
+ * '--without cgroup' (src/cell/rlimit.c). It is of use only because since Linux 5.14 the kernel
+ * counts per user namespace: processes outside must not eat the cell's allowance, and those
+ * inside must be held to it.
  */
 #include "probe.h"
 
 #include <grp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #define OUTSIDE 30
 #define LIMIT 10
+
+static _Noreturn void idle(void)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	for (;;)
+		(void)pause();
+}
 
 static int fork_until_refused(void)
 {
@@ -25,8 +35,7 @@ static int fork_until_refused(void)
 		if (pid < 0)
 			break;
 		if (pid == 0)
-			for (;;)
-				(void)pause();
+			idle();
 		n++;
 	}
 	return n;
@@ -40,15 +49,15 @@ int main(void)
 	/* Root is not counted: be somebody. */
 	if (geteuid() == 0)
 		probe_must(setgroups(0, NULL) == 0 && setresgid(54321, 54321, 54321) == 0 &&
-				   setresuid(54321, 54321, 54321) == 0,
+				   setresuid(54321, 54321, 54321) == 0 &&
+				   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0,
 			   "become an ordinary user");
 	probe_must(pipe(go) == 0 && pipe(up) == 0, "pipe");
 	for (int i = 0; i < OUTSIDE; i++) {
 		outside[i] = fork();
 		probe_must(outside[i] >= 0, "fork outside");
 		if (outside[i] == 0)
-			for (;;)
-				(void)pause();
+			idle();
 	}
 	pid_t init = probe_clone(CLONE_NEWUSER | CLONE_NEWPID);
 
@@ -73,13 +82,13 @@ int main(void)
 				_exit(PROBE_CANNOT);
 			char n = (char)fork_until_refused();
 
-			(void)write(up[1], &n, 1);
+			(void)!write(up[1], &n, 1);
 			_exit(0);
 		}
 		_exit(probe_exit_code(agent)); /* takes all of them with it */
 	}
 	probe_must(probe_map(init, 1000, geteuid()) == 0, "map an id");
-	(void)write(go[1], "x", 1);
+	(void)!write(go[1], "x", 1);
 	int code = probe_exit_code(init);
 	char n = -1;
 

@@ -2,10 +2,11 @@
 /*
  * pid1_immune.c - A pid 1 can not be killed or stopped from inside its namespace.
  *
- * Without root a cell's init runs under the same user as the code it starts, so permissions do not
- * keep the two apart. What does: the kernel drops signals for a pid 1 that has no handler, SIGKILL
- * and SIGSTOP included, when they come from inside of its namespace, and delivers SIGKILL from
- * outside (src/init/init.c, src/warden/cell.c). The child here sends every signal to its pid 1.
+ * Without root a cell's init runs under the same user as the code it starts, so permissions do
+ * not keep the two apart. What does: the kernel drops signals for a pid 1 that has no handler,
+ * SIGKILL and SIGSTOP included, when they come from inside of its namespace, and delivers
+ * SIGKILL from outside (src/init/init.c, src/warden/cell.c). The child here sends every signal
+ * to its pid 1.
  */
 #include "probe.h"
 
@@ -27,7 +28,7 @@ int main(void)
 			_exit(0);
 		}
 		(void)waitpid(guest, NULL, 0);
-		(void)write(done[1], "x", 1);
+		(void)!write(done[1], "x", 1);
 		for (;;)
 			(void)pause();
 	}

@@ -2,11 +2,11 @@
 /*
  * pidns_death.c - Who has reaped pid 1 knows that nothing of its namespace runs any more.
  *
- * The warden ends a cell by killing its pid 1 and takes the successful wait for it as the proof that
- * every other process of the cell is dead (src/warden/cell.c): output pipes have an end, cgroups
- * are empty, and no file of the caller is written any more. Here pid 1 has a crowd of children and
- * grandchildren, stopped ones and ones that ignore all signals, each with a copy of a pipe. At the
- * moment in which wait() returns, the pipe must be at its end.
+ * The warden ends a cell by killing its pid 1 and takes the successful wait for it as the proof
+ * that every other process of the cell is dead (src/warden/cell.c): output pipes have an end,
+ * cgroups are empty, and no file of the caller is written any more. Here pid 1 has a crowd of
+ * children and grandchildren, stopped ones and ones that ignore all signals, each with a copy of
+ * a pipe. At the moment in which wait() returns, the pipe must be at its end.
  */
 #include "probe.h"
 
@@ -41,7 +41,7 @@ int main(void)
 			for (int i = 0; i < CROWD; i++)
 				if (fork() == 0)
 					resist(i);
-			(void)write(ready[1], "x", 1);
+			(void)!write(ready[1], "x", 1);
 			for (;;)
 				(void)pause();
 		}
@@ -53,7 +53,8 @@ int main(void)
 		struct pollfd p = { .fd = life[0], .events = POLLIN };
 
 		if (poll(&p, 1, 0) != 1 || !(p.revents & POLLHUP))
-			probe_end(PROBE_FAILS, "round %d: pid 1 was reaped while others lived", round);
+			probe_end(PROBE_FAILS, "round %d: pid 1 was reaped while others lived",
+				  round);
 		(void)close(life[0]);
 		(void)close(ready[0]);
 		(void)close(ready[1]);

@@ -2,9 +2,10 @@
 /*
  * probe.h - What the kernel probes share.
  *
- * A probe is a small program that shows one behaviour of the kernel which the code relies on. It says
- * in one line what it saw and ends with PROBE_HOLDS, PROBE_FAILS, or PROBE_CANNOT when this machine
- * does not let it look. When a cell misbehaves on a new kernel, these are the first thing to run.
+ * A probe is a small program that shows one behaviour of the kernel which the code relies on. It
+ * says in one line what it saw and ends with PROBE_HOLDS, PROBE_FAILS, or PROBE_CANNOT when this
+ * machine does not let it look. When a cell misbehaves on a new kernel, these are the first
+ * thing to run.
  */
 #ifndef CAISSON_TESTS_KERNEL_PROBE_H
 #define CAISSON_TESTS_KERNEL_PROBE_H
@@ -27,7 +28,7 @@
 enum { PROBE_HOLDS = 0, PROBE_FAILS = 1, PROBE_CANNOT = 77 };
 
 __attribute__((format(printf, 2, 3))) static inline _Noreturn void probe_end(int verdict,
-									      const char *fmt, ...)
+									     const char *fmt, ...)
 {
 	va_list ap;
 

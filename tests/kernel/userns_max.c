@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * userns_max.c - /proc/sys/user/max_user_namespaces is the reader's own, and can be set to 0 below.
+ * userns_max.c - /proc/sys/user/max_user_namespaces is the reader's own, and can be set to 0
+ * below.
  *
  * The cell's first process writes 0 there before it starts init (src/cell/stage.c): whatever the
  * system call filter misses, no user namespace can be made in the cell. That works only if the
  * file shows the user namespace of who opens it, if root of that namespace may write it, if the
- * limit then binds all that is below, root of the namespace included, and if the namespaces above do not feel it.
+ * limit then binds all that is below, root of the namespace included, and if the namespaces
+ * above do not feel it.
  */
 #include "probe.h"
 
@@ -45,13 +47,14 @@ int main(void)
 		_exit(PROBE_HOLDS);
 	}
 	probe_must(probe_map(pid, 0, geteuid()) == 0, "map an id");
-	(void)write(go[1], "x", 1);
+	(void)!write(go[1], "x", 1);
 	int code = probe_exit_code(pid);
 
 	if (code == PROBE_CANNOT)
 		probe_end(PROBE_CANNOT, "the file can not be written here (a read-only /proc?)");
 	if (code != PROBE_HOLDS)
-		probe_end(PROBE_FAILS, "step %d: 10 not writable, 11 not ours, 12 not enforced", code);
+		probe_end(PROBE_FAILS, "step %d: 10 not writable, 11 not ours, 12 not enforced",
+			  code);
 	if (limit_now() != before)
 		probe_end(PROBE_FAILS, "the limit of the namespace above changed, too");
 	pid_t again = probe_clone(CLONE_NEWUSER);

@@ -19,7 +19,8 @@
 
 static void daemonise(int i, int ready)
 {
-	static const char *const names[] = { "caisson-warden", "caisson-init", "caisson", "kthreadd", "(sd-pam)" };
+	static const char *const names[] = { "caisson-warden", "caisson-init", "caisson",
+					     "kthreadd", "(sd-pam)" };
 
 	(void)setsid();
 	if (fork() != 0)

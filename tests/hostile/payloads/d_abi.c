@@ -16,14 +16,18 @@ static long int80(long nr, long a, long b, long c)
 {
 	long r;
 
-	__asm__ volatile("int $0x80" : "=a"(r) : "a"(nr), "b"(a), "c"(b), "d"(c) : "memory", "r8", "r9", "r10", "r11");
+	__asm__ volatile("int $0x80"
+			 : "=a"(r)
+			 : "a"(nr), "b"(a), "c"(b), "d"(c)
+			 : "memory", "r8", "r9", "r10", "r11");
 	return r;
 }
 
 /* The i386 entry takes pointers of 32 bits. */
 static char *low_copy(const char *text)
 {
-	char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT,
+		       -1, 0);
 
 	if (p != MAP_FAILED)
 		(void)snprintf(p, 4096, "%s", text);
@@ -37,10 +41,10 @@ static void uring_open(const char *path)
 
 	if (ring < 0)
 		return;
-	char *sq = mmap(NULL, p.sq_off.array + p.sq_entries * sizeof(unsigned), PROT_READ | PROT_WRITE,
-			MAP_SHARED, ring, IORING_OFF_SQ_RING);
-	struct io_uring_sqe *sqe = mmap(NULL, p.sq_entries * sizeof(*sqe), PROT_READ | PROT_WRITE, MAP_SHARED,
-					ring, IORING_OFF_SQES);
+	char *sq = mmap(NULL, p.sq_off.array + p.sq_entries * sizeof(unsigned),
+			PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+	struct io_uring_sqe *sqe = mmap(NULL, p.sq_entries * sizeof(*sqe), PROT_READ | PROT_WRITE,
+					MAP_SHARED, ring, IORING_OFF_SQES);
 
 	if (sq == MAP_FAILED || (void *)sqe == MAP_FAILED)
 		return;
@@ -52,7 +56,8 @@ static void uring_open(const char *path)
 	sqe->len = 0644;
 	((unsigned *)(void *)(sq + p.sq_off.array))[0] = 0;
 	__atomic_store_n((unsigned *)(void *)(sq + p.sq_off.tail), 1, __ATOMIC_RELEASE);
-	say("io_uring_enter", syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0ul));
+	say("io_uring_enter",
+	    syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0ul));
 }
 
 int main(int argc, char **argv)

@@ -38,7 +38,8 @@ int main(int argc, char **argv)
 	/* No segments: forget a kernel that was never loaded. */
 	say("kexec_load", syscall(SYS_kexec_load, 0ul, 0ul, NULL, 0ul));
 	say("kexec_file_load", syscall(SYS_kexec_file_load, -1, -1, 0ul, "", 0ul));
-	say("reboot", syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_CAD_OFF, NULL));
+	say("reboot", syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2,
+			      LINUX_REBOOT_CMD_CAD_OFF, NULL));
 	/* No swap header: EINVAL from who may. */
 	say("swapon", swapon(file, 0));
 	say("swapoff", swapoff(file));

@@ -15,8 +15,10 @@ static const struct {
 	const char *name;
 	long id;
 } rings[] = {
-	{ "thread", KEY_SPEC_THREAD_KEYRING }, { "process", KEY_SPEC_PROCESS_KEYRING },
-	{ "session", KEY_SPEC_SESSION_KEYRING }, { "user", KEY_SPEC_USER_KEYRING },
+	{ "thread", KEY_SPEC_THREAD_KEYRING },
+	{ "process", KEY_SPEC_PROCESS_KEYRING },
+	{ "session", KEY_SPEC_SESSION_KEYRING },
+	{ "user", KEY_SPEC_USER_KEYRING },
 	{ "user-session", KEY_SPEC_USER_SESSION_KEYRING },
 };
 
@@ -24,7 +26,8 @@ static int wrap(char **argv)
 {
 	if (say("join", syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL)) < 0)
 		return 3;
-	long key = syscall(SYS_add_key, "user", argv[2], argv[3], strlen(argv[3]), KEY_SPEC_SESSION_KEYRING);
+	long key = syscall(SYS_add_key, "user", argv[2], argv[3], strlen(argv[3]),
+			   KEY_SPEC_SESSION_KEYRING);
 
 	if (say("add", key) < 0)
 		return 4;
@@ -43,7 +46,8 @@ int main(int argc, char **argv)
 		return 2;
 	for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
 		(void)snprintf(line, sizeof(line), "search-%s", rings[i].name);
-		long key = say(line, syscall(SYS_keyctl, KEYCTL_SEARCH, rings[i].id, "user", argv[1], 0));
+		long key = say(line,
+			       syscall(SYS_keyctl, KEYCTL_SEARCH, rings[i].id, "user", argv[1], 0));
 		long n = key < 0 ? 0 : syscall(SYS_keyctl, KEYCTL_READ, key, text, sizeof(text));
 
 		if (n > 0)
@@ -52,7 +56,8 @@ int main(int argc, char **argv)
 	say("request_key", syscall(SYS_request_key, "user", argv[1], NULL, 0));
 	for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++) {
 		(void)snprintf(line, sizeof(line), "add-%s", rings[i].name);
-		long key = say(line, syscall(SYS_add_key, "user", argv[2], "left", 4ul, rings[i].id));
+		long key =
+			say(line, syscall(SYS_add_key, "user", argv[2], "left", 4ul, rings[i].id));
 
 		if (key > 0) /* the control must not leave it behind */
 			(void)syscall(SYS_keyctl, KEYCTL_REVOKE, key);

@@ -5,8 +5,8 @@
  *   d_mount DIR TARGET   DIR: a directory we may write. TARGET: a read-only mount
  *
  * Nothing here acts on a superblock, only on mounts: the control runs in a mount namespace of its
- * own, and superblocks are shared with everybody. The last lines say what an attempt changed: whether a file could be made below TARGET, and
- * whether our own view of the mounts is another one.
+ * own, and superblocks are shared with everybody. The last lines say what an attempt changed:
+ * whether a file could be made below TARGET, and whether our own view of the mounts is another one.
  */
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -36,7 +36,8 @@ static void classic(void)
 
 static void modern(void)
 {
-	struct mount_attr rw = { .attr_clr = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV };
+	struct mount_attr rw = { .attr_clr = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+					     MOUNT_ATTR_NODEV };
 	int fs = (int)say("fsopen", syscall(SYS_fsopen, "tmpfs", 0));
 
 	say("fsconfig", syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0));
@@ -46,9 +47,11 @@ static void modern(void)
 	say("fspick", syscall(SYS_fspick, AT_FDCWD, dir, 0));
 	int tree = (int)say("open_tree", syscall(SYS_open_tree, AT_FDCWD, target, OPEN_TREE_CLONE));
 
-	say("mount_setattr-tree", syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &rw, sizeof(rw)));
+	say("mount_setattr-tree",
+	    syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &rw, sizeof(rw)));
 	say("mount_setattr", syscall(SYS_mount_setattr, AT_FDCWD, target, 0, &rw, sizeof(rw)));
-	say("move_mount-tree", syscall(SYS_move_mount, tree, "", AT_FDCWD, dir, MOVE_MOUNT_F_EMPTY_PATH));
+	say("move_mount-tree",
+	    syscall(SYS_move_mount, tree, "", AT_FDCWD, dir, MOVE_MOUNT_F_EMPTY_PATH));
 }
 
 static void namespaces(void)
@@ -57,9 +60,9 @@ static void namespaces(void)
 		const char *name;
 		int flag;
 	} kinds[] = {
-		{ "mnt", CLONE_NEWNS },	 { "pid", CLONE_NEWPID }, { "net", CLONE_NEWNET },
-		{ "ipc", CLONE_NEWIPC }, { "uts", CLONE_NEWUTS }, { "cgroup", CLONE_NEWCGROUP },
-		{ "time", 0x80 },	 { "user", CLONE_NEWUSER },
+		{ "mnt", CLONE_NEWNS },  { "pid", CLONE_NEWPID },   { "net", CLONE_NEWNET },
+		{ "ipc", CLONE_NEWIPC }, { "uts", CLONE_NEWUTS },   { "cgroup", CLONE_NEWCGROUP },
+		{ "time", 0x80 },        { "user", CLONE_NEWUSER },
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

@@ -26,7 +26,8 @@
 
 static int victim(const char *secret)
 {
-	char *p = mmap(PLACE, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	char *p = mmap(PLACE, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+		       -1, 0);
 	int pair[2];
 
 	if (p == MAP_FAILED || pipe(pair) < 0 || dup2(pair[0], 3) < 0)
@@ -73,10 +74,12 @@ static void memory(int pid)
 /* Everything in /proc/PID that leads somewhere or tells something. */
 static void proc(int pid)
 {
-	static const char *const names[] = { "environ", "auxv", "maps", "smaps", "pagemap", "stack", "syscall",
-					     "personality", "io", "exe", "root", "cwd", "fd", "map_files",
-					     "fdinfo", "ns/mnt", "ns/user", "mountstats", "timers",
-					     "fd/0", "fd/3", "task" };
+	static const char *const names[] = { "environ", "auxv",       "maps",    "smaps",
+					     "pagemap", "stack",      "syscall", "personality",
+					     "io",      "exe",        "root",    "cwd",
+					     "fd",      "map_files",  "fdinfo",  "ns/mnt",
+					     "ns/user", "mountstats", "timers",  "fd/0",
+					     "fd/3",    "task" };
 	char path[96], text[96], data[64];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -29,7 +29,7 @@ static void type_in(const char *name, unsigned long request, const char *text)
 int main(int argc, char **argv)
 {
 	const char *text = argc > 1 ? argv[1] : "x";
-	char paste = 3; /* TIOCL_PASTESEL */
+	char paste = 3;         /* TIOCL_PASTESEL */
 	int discipline = 3, fd; /* N_PPP: would load a module */
 
 	(void)printf("tty0 %d\n", isatty(0));

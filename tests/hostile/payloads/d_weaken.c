@@ -24,7 +24,8 @@
 static void caps(void)
 {
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct all[2] = { { ~0u, ~0u, ~0u }, { 0x1ffu, 0x1ffu, 0x1ffu } }, one[2] = { { 0 } };
+	struct __user_cap_data_struct all[2] = { { ~0u, ~0u, ~0u }, { 0x1ffu, 0x1ffu, 0x1ffu } },
+				      one[2] = { { 0 } };
 
 	one[0].effective = one[0].permitted = one[0].inheritable = 1u << CAP_SYS_ADMIN;
 	say("securebits", prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0));
@@ -45,7 +46,8 @@ static void filters(void)
 
 	say("nnp-off", prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0));
 	say("seccomp-mode-0", prctl(PR_SET_SECCOMP, 0, 0, 0, 0));
-	say("seccomp-listener", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog));
+	say("seccomp-listener",
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog));
 	say("seccomp-allow-all", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog));
 	say("prctl-allow-all", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0));
 	say("unshare-after", unshare(CLONE_NEWUSER));
@@ -68,9 +70,11 @@ static void limits(void)
 static void others(void)
 {
 	struct landlock_ruleset_attr attr = { .handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE };
-	int fd = (int)say("landlock-create", syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0));
+	int fd = (int)say("landlock-create",
+			  syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0));
 
-	say("set-mm-exe", prctl(PR_SET_MM, PR_SET_MM_EXE_FILE, open("/usr/bin/env", O_RDONLY), 0, 0));
+	say("set-mm-exe",
+	    prctl(PR_SET_MM, PR_SET_MM_EXE_FILE, open("/usr/bin/env", O_RDONLY), 0, 0));
 	say("memfd_secret", syscall(447, 0u));
 	say("lsm_set_self_attr", syscall(460, 0u, NULL, 0ul, 0u));
 	say("landlock-restrict", syscall(SYS_landlock_restrict_self, fd, 0));

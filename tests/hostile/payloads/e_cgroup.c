@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * e_cgroup.c - K63: find, mount and use a cgroup filesystem, v1 and v2, to leave the own cgroup, lift
- * its limits, or have the kernel run a program on the host (release_agent).
+ * e_cgroup.c - K63: find, mount and use a cgroup filesystem, v1 and v2, to leave the own cgroup, to
+ * lift its limits, or to have the kernel run a program on the host (release_agent).
  *
  *   e_cgroup DIR
  *
@@ -17,13 +17,17 @@
 
 #include "e_say.h"
 
-static const char *const controllers[] = { "memory", "pids", "cpu", "devices", "rdma", "freezer", "none,name=x" };
+static const char *const controllers[] = { "memory", "pids",    "cpu",        "devices",
+					   "rdma",   "freezer", "none,name=x" };
 
 static void look(const char *dir)
 {
-	static const char *const names[] = { "cgroup.procs", "tasks", "release_agent", "notify_on_release",
-					     "devices.allow", "memory.limit_in_bytes", "memory.max", "pids.max",
-					     "cpu.cfs_quota_us", "cgroup.subtree_control", "cgroup.kill" };
+	static const char *const names[] = { "cgroup.procs",     "tasks",
+					     "release_agent",    "notify_on_release",
+					     "devices.allow",    "memory.limit_in_bytes",
+					     "memory.max",       "pids.max",
+					     "cpu.cfs_quota_us", "cgroup.subtree_control",
+					     "cgroup.kill" };
 	char path[700];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -64,8 +68,12 @@ static void try_mounts(const char *dir, const char *round)
 
 int main(int argc, char **argv)
 {
-	static const char *const places[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids",
-					      "/sys/fs/cgroup/devices", "/sys/fs/cgroup/unified", "/cgroup",
+	static const char *const places[] = { "/sys/fs/cgroup",
+					      "/sys/fs/cgroup/memory",
+					      "/sys/fs/cgroup/pids",
+					      "/sys/fs/cgroup/devices",
+					      "/sys/fs/cgroup/unified",
+					      "/cgroup",
 					      "/proc/1/root/sys/fs/cgroup/memory" };
 	char dir[600];
 

@@ -23,7 +23,8 @@ static void attempt(int dir, const char *name, const char *path, mode_t mode)
 	if (writing) {
 		fd = openat(dir, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
 		if (fd < 0)
-			fd = openat(dir, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+			fd = openat(dir, name,
+				    O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
 		if (fd >= 0)
 			(void)printf("OPEN %s%s\n", S_ISCHR(mode) ? "device " : "", path);
 	} else {

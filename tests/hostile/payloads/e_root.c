@@ -47,8 +47,10 @@ int main(int argc, char **argv)
 	for (int fd = 0; fd < 256; fd++)
 		if (fchdir(fd) == 0)
 			up("inherited");
-	static const char *const links[] = { "/proc/1/root", "/proc/1/cwd", "/proc/self/root", "/proc/self/cwd",
-					     "/proc/thread-self/root", "/proc/2/root", "/dev/fd", "/proc/self/fd/3" };
+	static const char *const links[] = {
+		"/proc/1/root",           "/proc/1/cwd",  "/proc/self/root", "/proc/self/cwd",
+		"/proc/thread-self/root", "/proc/2/root", "/dev/fd",         "/proc/self/fd/3"
+	};
 
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
 		if (chdir(links[i]) == 0)

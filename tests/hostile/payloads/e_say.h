@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* e_say.h - One line per attempt: "name result errno". The judge reads the world, not these lines. */
+/* e_say.h - One line per attempt: "name result errno NAME". Judges read the world, not these lines. */
 #ifndef HOSTILE_E_SAY_H
 #define HOSTILE_E_SAY_H
 

@@ -5,8 +5,8 @@
  *   e_walk MASKED [-NOREAD | =NOWALK]... DIR...
  *
  * MASKED is the text with every byte's lowest bit flipped, so that we do not find ourselves. Below
- * a NOREAD directory names and links are looked at, contents not; NOWALK is left out. Prints "FOUND kind path", and at
- * the end how much was seen.
+ * a NOREAD directory names and links are looked at, contents not; NOWALK is left out. Prints
+ * "FOUND kind path", and at the end how much was seen.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -50,7 +50,8 @@ static void look_into(int dir, const char *name, const char *path)
 		unreadable++;
 		return;
 	}
-	for (ssize_t n; have < sizeof(data) && (n = read(fd, data + have, sizeof(data) - have)) > 0;)
+	for (ssize_t n;
+	     have < sizeof(data) && (n = read(fd, data + have, sizeof(data) - have)) > 0;)
 		have += (size_t)n;
 	if (memmem(data, have, needle, strlen(needle)))
 		report("content", path);
@@ -61,7 +62,8 @@ static void look_into(int dir, const char *name, const char *path)
 /* /proc has our own memory and the raw forms of it; the rest of it is text. */
 static bool is_memory(const char *path, const char *name)
 {
-	static const char *const skip[] = { "mem", "pagemap", "clear_refs", "kcore", "kmsg", "kpagecount",
+	static const char *const skip[] = { "mem",        "pagemap",     "clear_refs",
+					    "kcore",      "kmsg",        "kpagecount",
 					    "kpageflags", "kpagecgroup", "trace_pipe" };
 
 	if (strncmp(path, "/proc/", 6) != 0)
@@ -88,7 +90,8 @@ static void walk(int at, const char *name, const char *path, int depth)
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		names++;
-		(void)snprintf(child, sizeof(child), "%s/%s", strcmp(path, "/") ? path : "", e->d_name);
+		(void)snprintf(child, sizeof(child), "%s/%s", strcmp(path, "/") ? path : "",
+			       e->d_name);
 		if (strstr(e->d_name, needle))
 			report("name", child);
 		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -102,7 +105,8 @@ static void walk(int at, const char *name, const char *path, int depth)
 			link[n < 0 ? 0 : n] = '\0';
 			if (strstr(link, needle))
 				report("link", child);
-		} else if (S_ISREG(st.st_mode) && !below(child, noread, n_noread) && !is_memory(child, e->d_name)) {
+		} else if (S_ISREG(st.st_mode) && !below(child, noread, n_noread) &&
+			   !is_memory(child, e->d_name)) {
 			look_into(fd, e->d_name, child);
 		}
 	}

@@ -296,6 +296,37 @@ static void test_cell_policy_numbers_are_right(void **state)
 	}
 }
 
+/* Calls with the same checks may stand in for each other: no argument tells them apart. */
+static bool same_checks(const struct policy_rule *a, const struct policy_rule *b)
+{
+	size_t i = 0, j = 0;
+
+	if (!a || !b || a->action != POLICY_CHECK || b->action != POLICY_CHECK)
+		return false;
+	for (;; i++, j++) {
+		while (i < pol.n_checks && &pol.rules[pol.checks[i].rule] != a)
+			i++;
+		while (j < pol.n_checks && &pol.rules[pol.checks[j].rule] != b)
+			j++;
+		if (i == pol.n_checks || j == pol.n_checks)
+			return i == j;
+
+		struct policy_check x = pol.checks[i], y = pol.checks[j];
+
+		if (x.arg != y.arg || x.mask != y.mask || x.negate != y.negate || x.err != y.err || x.count != y.count ||
+		    memcmp(&pol.values[x.first], &pol.values[y.first], x.count * sizeof(pol.values[0])) != 0)
+			return false;
+	}
+}
+
+static const struct policy_rule *rule_of(size_t n, uint32_t nr)
+{
+	for (size_t i = 0; i < n; i++)
+		if (calls[i].nr == nr)
+			return calls[i].rule;
+	return NULL;
+}
+
 static void test_cell_filter_means_the_policy(void **state)
 {
 	size_t n = resolve_cell_policy(), wrong = 0;
@@ -315,7 +346,8 @@ static void test_cell_filter_means_the_policy(void **state)
 			continue;
 		flt.prog[i].k ^= 1;
 		if (filter_verify(&pol, AUDIT_ARCH_X86_64, calls, n, flt.prog, flt.len, &err) ==
-		    0) {
+		    0 && !(saved.code == (BPF_JMP | BPF_JGE | BPF_K) &&
+			   same_checks(rule_of(n, saved.k), rule_of(n, saved.k ^ 1)))) {
 			print_error("a change of instruction %zu goes unseen\n", i);
 			wrong++;
 		}
@@ -331,7 +363,7 @@ static void test_cell_policy_decisions(void **state)
 		"setresuid", "setresgid", "setgroups",
 		"capset",    "execve",    "execveat",
 		"wait4",     "waitid",    "kill",
-		"statfs",    "openat2",   "pidfd_send_signal",
+		"statfs",    "openat",    "pidfd_send_signal",
 		"dup3",      "prlimit64", "close_range",
 		"poll",      "ppoll",     "landlock_restrict_self",
 	};
@@ -358,6 +390,11 @@ static void test_cell_policy_decisions(void **state)
 	assert_int_equal(decide("personality", 0xffffffff, 0, 0, 0), 0);
 	assert_int_equal(decide("prctl", 38, 1, 0, 0), 0);
 	assert_int_equal(decide("prctl", 35, 0, 0, 0), EINVAL);
+	assert_int_equal(decide("chmod", 0, 0755, 0, 0), 0);
+	assert_int_equal(decide("chmod", 0, 04755, 0, 0), EPERM);
+	assert_int_equal(decide("openat", 0, 0, 0, 02755), EPERM);
+	assert_int_equal(decide("openat2", 0, 0, 0, 0), ENOSYS);
+	assert_int_equal(decide("prlimit64", 1, 0, 0, 0), EPERM);
 	assert_int_equal(decide("seccomp", 1, 0, 0, 0), 0);
 	assert_int_equal(decide("seccomp", 1, 8, 0, 0), EINVAL);
 }
