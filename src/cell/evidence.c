@@ -79,9 +79,10 @@ static void put_file(struct collector *c, enum evidence_kind kind, pid_t pid, bo
 		put(c, kind, pid, is_init, (size_t)n);
 }
 
-static void put_namespaces(struct collector *c, enum evidence_kind kind, pid_t pid, bool is_init, int dir)
+static void put_namespaces(struct collector *c, enum evidence_kind kind, pid_t pid, bool is_init,
+			   int dir)
 {
-	static const char *const names[] = { "ns/user", "ns/pid", "ns/mnt", "ns/net",
+	static const char *const names[] = { "ns/user", "ns/pid", "ns/mnt",   "ns/net",
 					     "ns/ipc",  "ns/uts", "ns/cgroup" };
 	size_t len = 0;
 
@@ -112,7 +113,8 @@ static void put_descriptors(struct collector *c, pid_t pid, bool is_init, int di
 		if (ent->d_name[0] == '.')
 			continue;
 		int n = snprintf(c->text, sizeof(c->text), "%s ", ent->d_name);
-		ssize_t k = readlinkat(dirfd(d), ent->d_name, c->text + n, sizeof(c->text) - (size_t)n);
+		ssize_t k =
+			readlinkat(dirfd(d), ent->d_name, c->text + n, sizeof(c->text) - (size_t)n);
 
 		if (k > 0)
 			put(c, EVIDENCE_FD, pid, is_init, (size_t)n + (size_t)k);
@@ -188,7 +190,8 @@ static void put_cgroup(struct collector *c, const struct cgroup *cgroup)
 		return;
 	}
 	int n = snprintf(c->text, sizeof(c->text), "memory %llu\npids %llu\ncpu_milli %u\n",
-			 (unsigned long long)l.memory_bytes, (unsigned long long)l.pids, l.cpu_milli);
+			 (unsigned long long)l.memory_bytes, (unsigned long long)l.pids,
+			 l.cpu_milli);
 
 	put(c, EVIDENCE_CGROUP, 0, false, (size_t)n);
 }

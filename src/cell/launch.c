@@ -39,34 +39,41 @@ static bool sysctl_is(const char *path, char value)
 {
 	char text[32];
 
-	return fd_read_file(AT_FDCWD, path, text, sizeof(text)) > 0 && text[0] == value && text[1] == '\n';
+	return fd_read_file(AT_FDCWD, path, text, sizeof(text)) > 0 && text[0] == value &&
+	       text[1] == '\n';
 }
 
 /* clone said no: find out who forbids it, because the fix depends on it. */
 static int explain_clone(int error, struct err *e)
 {
 	if (sysctl_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
-		return err_say(e, -error, "this system forbids user namespaces: "
-					  "sysctl kernel.unprivileged_userns_clone=1, or run as root");
+		return err_say(e, -error,
+			       "this system forbids user namespaces: "
+			       "sysctl kernel.unprivileged_userns_clone=1, or run as root");
 	if (sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1') &&
 	    (error == EPERM || error == EACCES))
-		return err_say(e, -error,
-			       "AppArmor forbids user namespaces: sysctl "
-			       "kernel.apparmor_restrict_unprivileged_userns=0, or install an AppArmor "
-			       "profile with 'userns,' for caisson-warden, or run as root");
+		return err_say(
+			e, -error,
+			"AppArmor forbids user namespaces: sysctl "
+			"kernel.apparmor_restrict_unprivileged_userns=0, or install an AppArmor "
+			"profile with 'userns,' for caisson-warden, or run as root");
 	if (sysctl_is("/proc/sys/user/max_user_namespaces", '0'))
-		return err_say(e, -error, "user namespaces are off: sysctl user.max_user_namespaces=15000");
-	if (error == ENOSPC || error == EUSERS)
-		return err_say(e, -error, "no more namespaces allowed: raise sysctl user.max_*_namespaces "
-					  "(or namespaces are nested too deep)");
-	if (error == EPERM)
 		return err_say(e, -error,
-			       "the kernel refuses namespaces (EPERM): inside a container allow "
-			       "clone with CLONE_NEWUSER (docker: --security-opt seccomp=unconfined), "
-			       "or run in a chroot-free environment");
+			       "user namespaces are off: sysctl user.max_user_namespaces=15000");
+	if (error == ENOSPC || error == EUSERS)
+		return err_say(e, -error,
+			       "no more namespaces allowed: raise sysctl user.max_*_namespaces "
+			       "(or namespaces are nested too deep)");
+	if (error == EPERM)
+		return err_say(
+			e, -error,
+			"the kernel refuses namespaces (EPERM): inside a container allow "
+			"clone with CLONE_NEWUSER (docker: --security-opt seccomp=unconfined), "
+			"or run in a chroot-free environment");
 	if (error == EINVAL)
-		return err_say(e, -error, "this kernel lacks a namespace type that cells need "
-					  "(CONFIG_USER_NS, PID_NS, NET_NS, IPC_NS, UTS_NS)");
+		return err_say(e, -error,
+			       "this kernel lacks a namespace type that cells need "
+			       "(CONFIG_USER_NS, PID_NS, NET_NS, IPC_NS, UTS_NS)");
 	return err_set(e, -error, "clone");
 }
 
@@ -89,7 +96,8 @@ static int await_exec(int sync, const struct plan *p, struct err *e)
 	if (n == 0)
 		return 0;
 	if (n == -EAGAIN)
-		return err_say(e, -ETIMEDOUT, "the cell was not ready after %d s", LAUNCH_DEADLINE_S);
+		return err_say(e, -ETIMEDOUT, "the cell was not ready after %d s",
+			       LAUNCH_DEADLINE_S);
 	if (n != (ssize_t)sizeof(report))
 		return err_set(e, n < 0 ? (int)n : -EPROTO, "hear from the cell");
 
@@ -169,6 +177,8 @@ int launch(struct plan *p, const struct cgroup *cgroup, struct launched *ret, st
 		fd_close(pidfd);
 		return r;
 	}
-	*ret = (struct launched){ .pid = pid, .pidfd = pidfd, .channel_fd = TAKE_FD(channel_client) };
+	*ret = (struct launched){ .pid = pid,
+				  .pidfd = pidfd,
+				  .channel_fd = TAKE_FD(channel_client) };
 	return 0;
 }

@@ -56,20 +56,24 @@ static int mount_detach(struct plan_mount *m, int fd, int userns, struct err *e)
 		.propagation = MS_PRIVATE,
 	};
 
-	_fd_ int tree = open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	_fd_ int tree = open_tree(
+		fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
 	if (tree < 0)
 		return err_set(e, -errno, "clone the mount");
 	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
 		return err_set(e, -errno, "restrict the mount");
 
-	struct mount_attr shift = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned int)userns };
+	struct mount_attr shift = { .attr_set = MOUNT_ATTR_IDMAP,
+				    .userns_fd = (unsigned int)userns };
 
-	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &shift, sizeof(shift)) < 0 && m->rw)
-		return err_say(e, -errno,
-			       "its filesystem can not be id-mapped (%s), so the cell's user could not "
-			       "write there; mount it ro, or copy the files",
-			       strerror(errno));
+	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &shift, sizeof(shift)) < 0 &&
+	    m->rw)
+		return err_say(
+			e, -errno,
+			"its filesystem can not be id-mapped (%s), so the cell's user could not "
+			"write there; mount it ro, or copy the files",
+			strerror(errno));
 	m->fd = TAKE_FD(tree);
 	return 0;
 }
@@ -110,7 +114,8 @@ static int plan_mounts(struct plan *p, const int *fds, size_t n_fds, struct err 
 	int r;
 
 	if (n_fds != want)
-		return err_say(e, -EINVAL, "%zu descriptors came with a request that needs %zu", n_fds, want);
+		return err_say(e, -EINVAL, "%zu descriptors came with a request that needs %zu",
+			       n_fds, want);
 	if (s->image == CELL_IMAGE_DIR) {
 		_fd_ int image_ns = -1;
 

@@ -51,8 +51,8 @@ struct plan {
 	size_t n_mounts;
 	struct plan_mount mounts[CELL_MOUNTS_MAX];
 	struct cgroup_enter enter; /* the v1 cgroups the child moves itself into; set by launch() */
-	int channel_fd; /* init's end */
-	int sync_fd;    /* the child's end; see launch.c */
+	int channel_fd;            /* init's end */
+	int sync_fd;               /* the child's end; see launch.c */
 };
 
 /*

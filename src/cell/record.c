@@ -58,8 +58,10 @@ int record_dir(const char *state, struct err *e)
 
 	/* In /tmp somebody else may have made it first, to read or to feed us records. */
 	if (fstat(top, &st) < 0 || st.st_uid != geteuid() || st.st_mode & 022)
-		return err_say(e, -EPERM, "state directory %s must belong to uid %u and be writable by nobody else",
-			       state, (unsigned)geteuid());
+		return err_say(
+			e, -EPERM,
+			"state directory %s must belong to uid %u and be writable by nobody else",
+			state, (unsigned)geteuid());
 	if (mkdirat(top, "cells", 0700) < 0 && errno != EEXIST)
 		return err_set(e, -errno, "make %s/cells", state);
 	int fd = openat(top, "cells", O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -147,12 +149,14 @@ void record_keep(struct record *r)
 static int quarantine(int dirfd, const char *name)
 {
 	(void)mkdirat(dirfd, "../quarantine", 0700);
-	_fd_ int q = openat(dirfd, "../quarantine", O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_fd_ int q =
+		openat(dirfd, "../quarantine", O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	char to[64];
 	struct timespec now;
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	(void)snprintf(to, sizeof(to), "%.16s.%lld.%09ld", name, (long long)now.tv_sec, now.tv_nsec);
+	(void)snprintf(to, sizeof(to), "%.16s.%lld.%09ld", name, (long long)now.tv_sec,
+		       now.tv_nsec);
 	return q < 0 ? -errno : renameat2(dirfd, name, q, to, RENAME_NOREPLACE);
 }
 
@@ -222,7 +226,8 @@ int record_sweep(int dirfd, struct sweep_result *ret, struct err *e)
 		if (d->d_name[0] == '.')
 			continue;
 		struct stat st;
-		_fd_ int fd = openat(dirfd, d->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		_fd_ int fd =
+			openat(dirfd, d->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 			continue; /* gone meanwhile, or its owner lives */

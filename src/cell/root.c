@@ -126,7 +126,8 @@ static int make_fs(const char *type, const struct option *options, uint64_t attr
 
 static int put_file(int root, const char *path, const char *text)
 {
-	_fd_ int fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	_fd_ int fd =
+		openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 
 	return fd < 0 ? -1 : fd_write_all(fd, text, strlen(text));
 }
@@ -138,10 +139,10 @@ static const struct tree_row {
 	mode_t mode;
 	bool agent; /* belongs to the agent instead of root */
 } tree_rows[] = {
-	{ "usr", 0755, false },     { "etc", 0755, false },        { "etc/ssl", 0755, false },
-	{ "dev", 0755, false },     { "proc", 0555, false },       { "sys", 0555, false },
-	{ "tmp", 01777, false },    { "var", 0755, false },        { "var/tmp", 01777, false },
-	{ "run", 0755, false },     { "home", 0755, false },       { "home/agent", 0755, true },
+	{ "usr", 0755, false },      { "etc", 0755, false },  { "etc/ssl", 0755, false },
+	{ "dev", 0755, false },      { "proc", 0555, false }, { "sys", 0555, false },
+	{ "tmp", 01777, false },     { "var", 0755, false },  { "var/tmp", 01777, false },
+	{ "run", 0755, false },      { "home", 0755, false }, { "home/agent", 0755, true },
 	{ "workspace", 0755, true },
 };
 
@@ -257,8 +258,9 @@ static int overlay_root(const struct plan *p, int layer)
 	/* Paths are relative to the layer. Redirects and copied metadata stay off: an upper that
 	 * outlives its cell could otherwise lead a later mount astray. */
 	static const struct option options[] = {
-		{ "lowerdir", "lower" },      { "upperdir", "upper" }, { "workdir", "work" },
-		{ "redirect_dir", "nofollow" }, { "index", "off" },      { "metacopy", "off" },
+		{ "lowerdir", "lower" }, { "upperdir", "upper" },
+		{ "workdir", "work" },   { "redirect_dir", "nofollow" },
+		{ "index", "off" },      { "metacopy", "off" },
 		{ NULL, NULL },
 	};
 	_fd_ int fs = fsopen("overlay", FSOPEN_CLOEXEC);
@@ -279,8 +281,8 @@ static int overlay_root(const struct plan *p, int layer)
 	/* What every cell has, whatever the image brings. A directory of the image keeps its mode;
 	 * the agent's two become the agent's. */
 	static const struct tree_row needed[] = {
-		{ "tmp", 01777, false }, { "workspace", 0755, true }, { "home", 0755, false },
-		{ "home/agent", 0755, true }, { "dev", 0755, false }, { "proc", 0555, false },
+		{ "tmp", 01777, false },      { "workspace", 0755, true }, { "home", 0755, false },
+		{ "home/agent", 0755, true }, { "dev", 0755, false },      { "proc", 0555, false },
 		{ "sys", 0555, false },
 	};
 	for (uint32_t i = 0; i < ARRAY_SIZE(needed); i++) {
@@ -306,7 +308,7 @@ static void build_dev(const struct plan *p, int root)
 	static const struct {
 		const char *target, *name;
 	} links[] = {
-		{ "pts/ptmx", "ptmx" },        { "/proc/self/fd", "fd" },
+		{ "pts/ptmx", "ptmx" },          { "/proc/self/fd", "fd" },
 		{ "/proc/self/fd/0", "stdin" },  { "/proc/self/fd/1", "stdout" },
 		{ "/proc/self/fd/2", "stderr" },
 	};
@@ -352,7 +354,9 @@ static void build_dev(const struct plan *p, int root)
 			stage_fail(p, STAGE_DEV, 103);
 	}
 
-	struct option options[] = { { "mode", "0620" }, { "ptmxmode", "0666" }, { NULL, NULL }, { NULL, NULL } };
+	struct option options[] = {
+		{ "mode", "0620" }, { "ptmxmode", "0666" }, { NULL, NULL }, { NULL, NULL }
+	};
 
 	if (p->ids.ranged)
 		options[2] = (struct option){ "gid", "5" };
@@ -367,14 +371,29 @@ static const struct mask_row {
 	const char *path;
 	bool is_dir;
 } mask_rows[] = {
-	{ "proc/kcore", false },       { "proc/keys", false },     { "proc/key-users", false },
-	{ "proc/kallsyms", false },    { "proc/kmsg", false },     { "proc/sysrq-trigger", false },
-	{ "proc/timer_list", false },  { "proc/sched_debug", false }, { "proc/latency_stats", false },
-	{ "proc/interrupts", false },  { "proc/iomem", false },    { "proc/ioports", false },
-	{ "proc/modules", false },     { "proc/config.gz", false }, { "proc/swaps", false },
-	{ "proc/acpi", true },         { "proc/asound", true },    { "proc/bus", true },
-	{ "proc/driver", true },       { "proc/fs", true },        { "proc/irq", true },
-	{ "proc/scsi", true },         { "proc/tty", true },
+	{ "proc/kcore", false },
+	{ "proc/keys", false },
+	{ "proc/key-users", false },
+	{ "proc/kallsyms", false },
+	{ "proc/kmsg", false },
+	{ "proc/sysrq-trigger", false },
+	{ "proc/timer_list", false },
+	{ "proc/sched_debug", false },
+	{ "proc/latency_stats", false },
+	{ "proc/interrupts", false },
+	{ "proc/iomem", false },
+	{ "proc/ioports", false },
+	{ "proc/modules", false },
+	{ "proc/config.gz", false },
+	{ "proc/swaps", false },
+	{ "proc/acpi", true },
+	{ "proc/asound", true },
+	{ "proc/bus", true },
+	{ "proc/driver", true },
+	{ "proc/fs", true },
+	{ "proc/irq", true },
+	{ "proc/scsi", true },
+	{ "proc/tty", true },
 };
 
 static void build_proc(const struct plan *p, int root, int proc)
@@ -391,8 +410,11 @@ static void build_proc(const struct plan *p, int root, int proc)
 		_fd_ int cover = open_tree(root, m->is_dir ? "sys" : "dev/null",
 					   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
-		if (target < 0 || cover < 0 || restrict_mount(cover, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) < 0 ||
-		    move_mount(cover, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		if (target < 0 || cover < 0 ||
+		    restrict_mount(cover,
+				   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) < 0 ||
+		    move_mount(cover, "", target, "",
+			       MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 			stage_fail(p, STAGE_MASK, i);
 	}
 }
@@ -421,15 +443,14 @@ void root_build(const struct plan *p)
 
 	(void)umask(0);
 	/* A new proc is only given to who still sees a whole one, so before anything is covered. */
-	_fd_ int proc = make_fs("proc", no_options,
-				ATTR_SAFE | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
+	_fd_ int proc =
+		make_fs("proc", no_options, ATTR_SAFE | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
 
 	if (proc < 0)
 		stage_fail(p, STAGE_PROC, 0);
 	_fd_ int layer = make_fs("tmpfs", layer_options, ATTR_SAFE);
 
-	if (layer < 0 ||
-	    move_mount(layer, "", AT_FDCWD, ATTACH_POINT, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+	if (layer < 0 || move_mount(layer, "", AT_FDCWD, ATTACH_POINT, MOVE_MOUNT_F_EMPTY_PATH) < 0)
 		stage_fail(p, STAGE_LAYER, 0);
 
 	_fd_ int root = -1;

@@ -22,7 +22,8 @@ static const struct limit_row {
 	uint64_t initial;
 } limit_rows[] = {
 	/* Below 16 MiB not even the interpreter's loader fits: refuse instead of a puzzling kill. */
-	{ "--memory", offsetof(struct cell_limits, memory_bytes), 16 * MIB, 1024 * GIB, false, 512 * MIB },
+	{ "--memory", offsetof(struct cell_limits, memory_bytes), 16 * MIB, 1024 * GIB, false,
+	  512 * MIB },
 	{ "--disk", offsetof(struct cell_limits, disk_bytes), 1 * MIB, 1024 * GIB, false, 1 * GIB },
 	{ "--inodes", offsetof(struct cell_limits, inodes), 256, 1ull << 32, false, 262144 },
 	{ "--pids", offsetof(struct cell_limits, pids), 1, 32768, false, 128 },
@@ -71,10 +72,11 @@ static int check_mounts(const struct cell_spec *s, struct err *e)
 		return err_say(e, -EINVAL, "--mount: at most %d mounts", CELL_MOUNTS_MAX);
 	for (uint32_t i = 0; i < s->n_mounts; i++) {
 		if (!spec_path_normal(s->mounts[i].dst, CELL_DST_MAX))
-			return err_say(e, -EINVAL,
-				       "--mount: the place in the cell must be an absolute path without '.', "
-				       "'..' or a trailing slash, shorter than %d bytes",
-				       CELL_DST_MAX);
+			return err_say(
+				e, -EINVAL,
+				"--mount: the place in the cell must be an absolute path without '.', "
+				"'..' or a trailing slash, shorter than %d bytes",
+				CELL_DST_MAX);
 		/* These are built by us; a mount there would replace a mask or a device. */
 		static const char *const ours[] = { "/proc", "/dev", "/sys" };
 
@@ -83,7 +85,8 @@ static int check_mounts(const struct cell_spec *s, struct err *e)
 
 			if (strncmp(s->mounts[i].dst, ours[k], n) == 0 &&
 			    (s->mounts[i].dst[n] == '\0' || s->mounts[i].dst[n] == '/'))
-				return err_say(e, -EINVAL, "--mount: nothing may be mounted in %s", ours[k]);
+				return err_say(e, -EINVAL, "--mount: nothing may be mounted in %s",
+					       ours[k]);
 		}
 		if (s->mounts[i].flags & ~(uint32_t)CELL_MOUNT_RW)
 			return err_say(e, -EINVAL, "--mount: unknown flags");
@@ -101,7 +104,8 @@ int spec_check(const struct cell_spec *s, struct err *e)
 		if (v == 0 && row->zero_is_none)
 			continue;
 		if (v < row->min || v > row->max)
-			return err_say(e, -EINVAL, "%s: %" PRIu64 " is outside %" PRIu64 "..%" PRIu64,
+			return err_say(e, -EINVAL,
+				       "%s: %" PRIu64 " is outside %" PRIu64 "..%" PRIu64,
 				       row->option, v, row->min, row->max);
 	}
 	if (s->limits.cpu_milli < CPU_MILLI_MIN || s->limits.cpu_milli > CPU_MILLI_MAX)

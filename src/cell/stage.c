@@ -36,8 +36,7 @@
 
 /* To start commands as another user with nothing: SETUID, SETGID; SETPCAP empties their bounding
  * set; KILL signals them. All of it only inside the cell's own user namespace. */
-#define INIT_CAPS                                                                                  \
-	(1ull << CAP_SETUID | 1ull << CAP_SETGID | 1ull << CAP_SETPCAP | 1ull << CAP_KILL)
+#define INIT_CAPS (1ull << CAP_SETUID | 1ull << CAP_SETGID | 1ull << CAP_SETPCAP | 1ull << CAP_KILL)
 
 void stage_fail(const struct plan *p, enum stage_id stage, uint32_t item)
 {
@@ -79,7 +78,8 @@ static void wait_for_parent(const struct plan *p)
 /* The cell's pid 1 runs from a read-only copy of the mount: /proc/1/exe leads to nothing writable. */
 static int open_init(const struct plan *p)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+					       MOUNT_ATTR_NODEV,
 				   .propagation = MS_PRIVATE };
 	int fd = open_tree(AT_FDCWD, p->init_path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 

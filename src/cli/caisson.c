@@ -15,9 +15,12 @@ static const struct verb {
 	int (*run)(int argc, char **argv);
 	const char *usage, *help;
 } verbs[] = {
-	{ "run", verb_run, "caisson run [OPTIONS] CODE|FILE|- [ARGS...]", "run code in a fresh cell" },
-	{ "exec", verb_exec, "caisson exec [OPTIONS] -- PROGRAM [ARGS...]", "run any program in a fresh cell" },
-	{ "doctor", verb_doctor, "caisson doctor [--json]", "say what this machine enforces, and what is missing" },
+	{ "run", verb_run, "caisson run [OPTIONS] CODE|FILE|- [ARGS...]",
+	  "run code in a fresh cell" },
+	{ "exec", verb_exec, "caisson exec [OPTIONS] -- PROGRAM [ARGS...]",
+	  "run any program in a fresh cell" },
+	{ "doctor", verb_doctor, "caisson doctor [--json]",
+	  "say what this machine enforces, and what is missing" },
 };
 
 static int help(FILE *out)
@@ -26,8 +29,10 @@ static int help(FILE *out)
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		(void)fprintf(out, "  %-48s %s\n", verbs[i].usage, verbs[i].help);
 	(void)fprintf(out, "  %-48s %s\n", "caisson VERB --help", "the options of a verb");
-	(void)fprintf(out, "\nExit code: the program's own; 128+n after signal n; 124 time limit; 137 memory or output\n"
-			   "limit; 125 caisson itself failed; 126 not executable; 127 not found.\n");
+	(void)fprintf(
+		out,
+		"\nExit code: the program's own; 128+n after signal n; 124 time limit; 137 memory or output\n"
+		"limit; 125 caisson itself failed; 126 not executable; 127 not found.\n");
 	return out == stdout ? 0 : EXIT_CAISSON;
 }
 
@@ -59,7 +64,8 @@ int verb_fail(const struct err *e, int json, int exit_code)
 		json_member_int(&j, "exit_code", exit_code);
 		json_key(&j, "error");
 		json_object_begin(&j);
-		json_member_str(&j, "code", strerrorname_np(-e->code) ? strerrorname_np(-e->code) : "EIO");
+		json_member_str(&j, "code",
+				strerrorname_np(-e->code) ? strerrorname_np(-e->code) : "EIO");
 		json_member_str(&j, "message", e->msg);
 		json_object_end(&j);
 		json_object_end(&j);

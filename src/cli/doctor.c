@@ -59,7 +59,8 @@ static void check_kernel(struct check *c)
 
 	(void)snprintf(found, sizeof(found), "Linux %.150s", u.release);
 	/* mount_setattr and overlay in user namespaces. */
-	set(c, major > 5 || (major == 5 && minor >= 12) ? GOOD : BAD, found, "cells need Linux 5.12 or later");
+	set(c, major > 5 || (major == 5 && minor >= 12) ? GOOD : BAD, found,
+	    "cells need Linux 5.12 or later");
 }
 
 static void check_user(struct check *c)
@@ -85,7 +86,8 @@ static void check_userns(struct check *c)
 
 	read_line("/proc/sys/kernel/unprivileged_userns_clone", v, sizeof(v));
 	if (geteuid() != 0 && strcmp(v, "0") == 0) {
-		set(c, BAD, "kernel.unprivileged_userns_clone=0", "sysctl kernel.unprivileged_userns_clone=1, or run as root");
+		set(c, BAD, "kernel.unprivileged_userns_clone=0",
+		    "sysctl kernel.unprivileged_userns_clone=1, or run as root");
 		return;
 	}
 	read_line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", v, sizeof(v));
@@ -96,7 +98,8 @@ static void check_userns(struct check *c)
 	}
 	read_line("/proc/sys/user/max_user_namespaces", v, sizeof(v));
 	(void)snprintf(found, sizeof(found), "allowed, at most %s", *v ? v : "?");
-	set(c, strcmp(v, "0") == 0 || !*v ? BAD : GOOD, found, "sysctl user.max_user_namespaces=15000");
+	set(c, strcmp(v, "0") == 0 || !*v ? BAD : GOOD, found,
+	    "sysctl user.max_user_namespaces=15000");
 }
 
 static void check_seccomp(struct check *c)
@@ -122,7 +125,10 @@ static void check_landlock(struct check *c)
 static void check_cgroup(struct check *c)
 {
 	static const char *const kinds[] = {
-		[CGROUP_NONE] = "none", [CGROUP_V2] = "v2", [CGROUP_V1] = "v1", [CGROUP_HYBRID] = "hybrid (limits on v1)",
+		[CGROUP_NONE] = "none",
+		[CGROUP_V2] = "v2",
+		[CGROUP_V1] = "v1",
+		[CGROUP_HYBRID] = "hybrid (limits on v1)",
 	};
 	struct cgroup_site site;
 	struct err e = { 0 };
@@ -141,14 +147,18 @@ static void check_overlay(struct check *c)
 	if (n > 0 && strstr(text, "\toverlay\n"))
 		set(c, GOOD, "overlayfs", "");
 	else
-		set(c, WEAK, "no overlayfs: only the image 'host'", "modprobe overlay, for images dir:PATH");
+		set(c, WEAK, "no overlayfs: only the image 'host'",
+		    "modprobe overlay, for images dir:PATH");
 }
 
 static void check_languages(struct check *c)
 {
 	static const struct {
 		const char *name, *program;
-	} langs[] = { { "python", "python3" }, { "bash", "bash" }, { "javascript", "node" }, { "r", "Rscript" } };
+	} langs[] = { { "python", "python3" },
+		      { "bash", "bash" },
+		      { "javascript", "node" },
+		      { "r", "Rscript" } };
 	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin" };
 	char found[128] = "", path[64];
 
@@ -158,7 +168,8 @@ static void check_languages(struct check *c)
 			if (access(path, X_OK) == 0) {
 				size_t n = strlen(found);
 
-				(void)snprintf(found + n, sizeof(found) - n, "%s%s", n ? ", " : "", langs[i].name);
+				(void)snprintf(found + n, sizeof(found) - n, "%s%s", n ? ", " : "",
+					       langs[i].name);
 				break;
 			}
 		}
@@ -192,7 +203,13 @@ static void check_cell(struct check *c, const struct options *o, struct buf *rec
 		.spec = &o->spec,
 		.fds = &image,
 		.n_fds = image >= 0 ? 1 : 0,
-		.exec = { .id = 1, .cwd = "/", .argv = argv, .envp = envp, .script_fd = -1, .uid = CELL_UID, .gid = CELL_GID },
+		.exec = { .id = 1,
+			  .cwd = "/",
+			  .argv = argv,
+			  .envp = envp,
+			  .script_fd = -1,
+			  .uid = CELL_UID,
+			  .gid = CELL_GID },
 		.timeout_ms = 10000,
 		.capture = true,
 		.capture_bytes = 4096,
@@ -216,14 +233,16 @@ static void check_cell(struct check *c, const struct options *o, struct buf *rec
 
 static void print_text(const struct check *checks, size_t n)
 {
-	static const char *const colour[] = { [GOOD] = "\033[32m", [WEAK] = "\033[33m", [BAD] = "\033[31m" };
+	static const char *const colour[] = {
+		[GOOD] = "\033[32m", [WEAK] = "\033[33m", [BAD] = "\033[31m"
+	};
 	bool tty = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 
 	for (size_t i = 0; i < n; i++) {
 		const struct check *c = &checks[i];
 
-		(void)printf("%s%-8s%s %-16s %s\n", tty ? colour[c->grade] : "", grade_names[c->grade],
-			     tty ? "\033[0m" : "", c->name, c->found);
+		(void)printf("%s%-8s%s %-16s %s\n", tty ? colour[c->grade] : "",
+			     grade_names[c->grade], tty ? "\033[0m" : "", c->name, c->found);
 		if (c->fix[0])
 			(void)printf("%-8s %-16s fix: %s\n", "", "", c->fix);
 	}
@@ -265,21 +284,23 @@ int verb_doctor(int argc, char **argv)
 {
 	static struct options o;
 	static struct check checks[] = {
-		{ .name = "kernel" },    { .name = "user" },    { .name = "user namespaces" },
-		{ .name = "seccomp" },   { .name = "landlock" }, { .name = "cgroup" },
-		{ .name = "overlay" },   { .name = "languages" }, { .name = "cell" },
+		{ .name = "kernel" },  { .name = "user" },      { .name = "user namespaces" },
+		{ .name = "seccomp" }, { .name = "landlock" },  { .name = "cgroup" },
+		{ .name = "overlay" }, { .name = "languages" }, { .name = "cell" },
 	};
 	static void (*const run[])(struct check *) = {
-		check_kernel, check_user, check_userns, check_seccomp,
+		check_kernel,   check_user,   check_userns,  check_seccomp,
 		check_landlock, check_cgroup, check_overlay, check_languages,
 	};
-	_Static_assert(ARRAY_SIZE(run) + 1 == ARRAY_SIZE(checks), "the last check is the cell itself");
+	_Static_assert(ARRAY_SIZE(run) + 1 == ARRAY_SIZE(checks),
+		       "the last check is the cell itself");
 	_buf_ struct buf receipt = BUF_INIT(4u << 20);
 	struct err e = { 0 };
 	int r = options_parse(OPTIONS_DOCTOR, argc, argv, &o, &e);
 
 	if (r == 1) {
-		(void)printf("Usage: caisson doctor [OPTIONS]\n\nExit code: 0 when cells can be sealed here, 1 when not.\n\n");
+		(void)printf(
+			"Usage: caisson doctor [OPTIONS]\n\nExit code: 0 when cells can be sealed here, 1 when not.\n\n");
 		options_help(OPTIONS_DOCTOR, stdout);
 		return 0;
 	}

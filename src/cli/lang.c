@@ -19,8 +19,8 @@ static const struct lang langs[] = {
 static const struct {
 	const char *alias, *name;
 } aliases[] = {
-	{ "py", "python" }, { "python3", "python" }, { "sh", "bash" },
-	{ "shell", "bash" }, { "js", "javascript" }, { "node", "javascript" }, { "R", "r" },
+	{ "py", "python" },     { "python3", "python" },  { "sh", "bash" }, { "shell", "bash" },
+	{ "js", "javascript" }, { "node", "javascript" }, { "R", "r" },
 };
 
 const struct lang *lang_find(const char *name, struct err *e)
@@ -33,7 +33,8 @@ const struct lang *lang_find(const char *name, struct err *e)
 	for (size_t i = 0; i < ARRAY_SIZE(langs); i++)
 		if (strcmp(langs[i].name, want) == 0)
 			return &langs[i];
-	(void)err_say(e, -EINVAL, "--lang: '%s' is unknown; there are: python, bash, javascript, r", name);
+	(void)err_say(e, -EINVAL, "--lang: '%s' is unknown; there are: python, bash, javascript, r",
+		      name);
 	return NULL;
 }
 

@@ -104,7 +104,9 @@ static int set_code(struct options *o, const char *v, struct err *e)
 static int set_workdir(struct options *o, const char *v, struct err *e)
 {
 	if (strcmp(v, "/") != 0 && !spec_path_normal(v, CELL_DST_MAX))
-		return err_say(e, -EINVAL, "must be an absolute path in the cell, without '.', '..' or a trailing slash");
+		return err_say(
+			e, -EINVAL,
+			"must be an absolute path in the cell, without '.', '..' or a trailing slash");
 	o->workdir = v;
 	return 0;
 }
@@ -188,11 +190,15 @@ static int set_mount(struct options *o, const char *v, struct err *e)
 	char *colon = strrchr(src, ':');
 
 	if (!colon || colon == src || !colon[1])
-		return err_say(e, -EINVAL, "must be SOURCE:PLACE or SOURCE:PLACE:rw, as in ./data:/data");
+		return err_say(e, -EINVAL,
+			       "must be SOURCE:PLACE or SOURCE:PLACE:rw, as in ./data:/data");
 	*colon = '\0';
 	if (!spec_path_normal(colon + 1, CELL_DST_MAX))
-		return err_say(e, -EINVAL, "'%s': the place in the cell must be an absolute path without '.', '..' "
-					   "or a trailing slash", colon + 1);
+		return err_say(
+			e, -EINVAL,
+			"'%s': the place in the cell must be an absolute path without '.', '..' "
+			"or a trailing slash",
+			colon + 1);
 	memcpy(m->dst, colon + 1, strlen(colon + 1) + 1);
 	o->mount_src[n] = src;
 	return 0;
@@ -216,8 +222,10 @@ static int set_without(struct options *o, const char *v, struct err *e)
 		       (strlen(layers[i].name) != n || strncmp(layers[i].name, v, n) != 0))
 			i++;
 		if (i == ARRAY_SIZE(layers))
-			return err_say(e, -EINVAL, "'%.*s' is no layer that can be given up; there are: seccomp, landlock, cgroup",
-				       (int)n, v);
+			return err_say(
+				e, -EINVAL,
+				"'%.*s' is no layer that can be given up; there are: seccomp, landlock, cgroup",
+				(int)n, v);
 		o->spec.without |= layers[i].bit;
 		v += n + (v[n] == ',');
 	}
@@ -264,27 +272,38 @@ static const struct option_row {
 	{ "--lang", "-l", "LANG", "CAISSON_LANG", OPTIONS_RUN, set_lang,
 	  "python (default), bash, javascript or r; a file's suffix decides otherwise" },
 	{ "--code", "-c", "CODE", NULL, OPTIONS_RUN, set_code, "run CODE, whatever it looks like" },
-	{ "--memory", "-m", "SIZE", "CAISSON_MEMORY", CELLS, set_memory, "memory of the whole cell (512M)" },
-	{ "--cpus", NULL, "N", "CAISSON_CPUS", CELLS, set_cpus, "share of processors, as in 0.5 (1)" },
+	{ "--memory", "-m", "SIZE", "CAISSON_MEMORY", CELLS, set_memory,
+	  "memory of the whole cell (512M)" },
+	{ "--cpus", NULL, "N", "CAISSON_CPUS", CELLS, set_cpus,
+	  "share of processors, as in 0.5 (1)" },
 	{ "--pids", NULL, "N", "CAISSON_PIDS", CELLS, set_pids, "processes and threads (128)" },
-	{ "--timeout", "-t", "TIME", "CAISSON_TIMEOUT", RUNS, set_timeout, "wall time, as in 10, 500ms, 2m (30s)" },
-	{ "--cpu-time", NULL, "TIME", "CAISSON_CPU_TIME", RUNS, set_cpu_time, "cpu time of the whole cell (none)" },
+	{ "--timeout", "-t", "TIME", "CAISSON_TIMEOUT", RUNS, set_timeout,
+	  "wall time, as in 10, 500ms, 2m (30s)" },
+	{ "--cpu-time", NULL, "TIME", "CAISSON_CPU_TIME", RUNS, set_cpu_time,
+	  "cpu time of the whole cell (none)" },
 	{ "--disk", NULL, "SIZE", "CAISSON_DISK", CELLS, set_disk,
 	  "size of the writable layer, which lives in memory (1G)" },
-	{ "--inodes", NULL, "N", "CAISSON_INODES", CELLS, set_inodes, "files in the writable layer (262144)" },
-	{ "--files", NULL, "N", "CAISSON_FILES", CELLS, set_files, "open files per process (1024)" },
+	{ "--inodes", NULL, "N", "CAISSON_INODES", CELLS, set_inodes,
+	  "files in the writable layer (262144)" },
+	{ "--files", NULL, "N", "CAISSON_FILES", CELLS, set_files,
+	  "open files per process (1024)" },
 	{ "--max-output", NULL, "SIZE", "CAISSON_MAX_OUTPUT", RUNS, set_max_output,
 	  "end the program after that much output (none)" },
 	{ "--capture", NULL, "CHARS", "CAISSON_CAPTURE", RUNS, set_capture,
 	  "with --json: characters kept of each stream (10000)" },
-	{ "--env", "-e", "NAME=VALUE", NULL, RUNS, set_env, "set a variable in the cell; may be repeated" },
+	{ "--env", "-e", "NAME=VALUE", NULL, RUNS, set_env,
+	  "set a variable in the cell; may be repeated" },
 	{ "--mount", "-v", "SRC:DST[:rw]", NULL, RUNS, set_mount,
 	  "show a file or directory in the cell, read-only unless :rw; may be repeated" },
-	{ "--workdir", "-w", "DIR", "CAISSON_WORKDIR", RUNS, set_workdir, "working directory in the cell (/workspace)" },
-	{ "--user", "-u", "UID[:GID]", "CAISSON_USER", RUNS, set_user, "who runs it inside the cell (1000:1000)" },
-	{ "--image", NULL, "IMAGE", "CAISSON_IMAGE", CELLS, set_image, "host (default), or dir:PATH for a root directory" },
+	{ "--workdir", "-w", "DIR", "CAISSON_WORKDIR", RUNS, set_workdir,
+	  "working directory in the cell (/workspace)" },
+	{ "--user", "-u", "UID[:GID]", "CAISSON_USER", RUNS, set_user,
+	  "who runs it inside the cell (1000:1000)" },
+	{ "--image", NULL, "IMAGE", "CAISSON_IMAGE", CELLS, set_image,
+	  "host (default), or dir:PATH for a root directory" },
 	{ "--tty", NULL, NULL, NULL, RUNS, set_tty, "run on a terminal of the cell's own" },
-	{ "--json", NULL, NULL, "CAISSON_JSON", CELLS, set_json, "print one result object instead of streaming" },
+	{ "--json", NULL, NULL, "CAISSON_JSON", CELLS, set_json,
+	  "print one result object instead of streaming" },
 	{ "--receipt", NULL, NULL, "CAISSON_RECEIPT", RUNS, set_receipt,
 	  "show which layers are in force, read from the running cell" },
 	{ "--without", NULL, "LAYER", "CAISSON_WITHOUT", CELLS, set_without,
@@ -312,15 +331,17 @@ static const struct option_row *find_row(enum options_verb verb, const char *arg
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const char *name = rows[i].name, *alias = rows[i].alias;
 
-		if (rows[i].verbs & verb && ((strlen(name) == len && strncmp(name, arg, len) == 0) ||
-					     (alias && strlen(alias) == len && strncmp(alias, arg, len) == 0)))
+		if (rows[i].verbs & verb &&
+		    ((strlen(name) == len && strncmp(name, arg, len) == 0) ||
+		     (alias && strlen(alias) == len && strncmp(alias, arg, len) == 0)))
 			return &rows[i];
 	}
 	return NULL;
 }
 
 /* One option at argv[*at]; moves *at past it. */
-static int parse_one(enum options_verb verb, int argc, char **argv, int *at, struct options *o, struct err *e)
+static int parse_one(enum options_verb verb, int argc, char **argv, int *at, struct options *o,
+		     struct err *e)
 {
 	const char *arg = argv[*at], *eq = strncmp(arg, "--", 2) == 0 ? strchr(arg, '=') : NULL;
 	size_t len = eq ? (size_t)(eq - arg) : strlen(arg);
@@ -328,10 +349,12 @@ static int parse_one(enum options_verb verb, int argc, char **argv, int *at, str
 	const char *value = "";
 
 	if (!row)
-		return err_say(e, -EINVAL, "unknown option '%.*s'; 'caisson %s --help' lists them", (int)len, arg, argv[0]);
+		return err_say(e, -EINVAL, "unknown option '%.*s'; 'caisson %s --help' lists them",
+			       (int)len, arg, argv[0]);
 	if (row->value) {
 		if (!eq && *at + 1 >= argc)
-			return err_say(e, -EINVAL, "%s needs a value: %s %s", row->name, row->name, row->value);
+			return err_say(e, -EINVAL, "%s needs a value: %s %s", row->name, row->name,
+				       row->value);
 		value = eq ? eq + 1 : argv[++*at];
 	} else if (eq) {
 		return err_say(e, -EINVAL, "%s takes no value", row->name);
@@ -370,7 +393,9 @@ int options_parse(enum options_verb verb, int argc, char **argv, struct options 
 	if (r == 0 && o->cpus_given && o->spec.without & CELL_WITHOUT_CGROUP)
 		r = err_say(e, -EINVAL, "--cpus: can not be kept with --without cgroup");
 	if (r == 0 && o->tty && o->json)
-		r = err_say(e, -EINVAL, "--tty and --json do not go together: a terminal has no separate streams");
+		r = err_say(
+			e, -EINVAL,
+			"--tty and --json do not go together: a terminal has no separate streams");
 	return r < 0 ? -EINVAL : 0;
 }
 
@@ -388,8 +413,8 @@ void options_help(enum options_verb verb, FILE *out)
 		if (!(rows[i].verbs & verb))
 			continue;
 		(void)snprintf(left, sizeof(left), "%s%s%s%s%s", rows[i].alias ? rows[i].alias : "",
-			       rows[i].alias ? ", " : "    ", rows[i].name, rows[i].value ? " " : "",
-			       rows[i].value ? rows[i].value : "");
+			       rows[i].alias ? ", " : "    ", rows[i].name,
+			       rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");
 		(void)fprintf(out, "  %-26s %s\n", left, rows[i].help);
 	}
 }
@@ -407,5 +432,7 @@ int options_state_dir(const struct options *o, char *path, size_t size, struct e
 		n = snprintf(path, size, "%s/caisson", runtime);
 	else
 		n = snprintf(path, size, "/tmp/caisson-%u", (unsigned)geteuid());
-	return n < 0 || (size_t)n >= size ? err_say(e, -ENAMETOOLONG, "--state: the path is too long") : 0;
+	return n < 0 || (size_t)n >= size ?
+		       err_say(e, -ENAMETOOLONG, "--state: the path is too long") :
+		       0;
 }

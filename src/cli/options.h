@@ -20,10 +20,10 @@ struct err;
 
 struct options {
 	struct cell_spec spec;
-	const char *lang;    /* NULL: by suffix, else python */
-	const char *workdir; /* NULL: /workspace */
-	const char *state;   /* NULL: the default place */
-	const char *code;    /* -c */
+	const char *lang;       /* NULL: by suffix, else python */
+	const char *workdir;    /* NULL: /workspace */
+	const char *state;      /* NULL: the default place */
+	const char *code;       /* -c */
 	const char *image_path; /* for dir: images */
 	const char *mount_src[CELL_MOUNTS_MAX];
 	const char *env[OPTIONS_ENV_MAX]; /* "K=V" */
@@ -33,8 +33,8 @@ struct options {
 	uint64_t max_output; /* 0 = none */
 	uint64_t capture_chars;
 	bool json, receipt, tty;
-	bool cpus_given; /* asked for, not the default */
-	int rest; /* index of the first argument that is not an option */
+	bool cpus_given;              /* asked for, not the default */
+	int rest;                     /* index of the first argument that is not an option */
 	char *owned[CELL_MOUNTS_MAX]; /* copies that mount_src points into */
 };
 
@@ -45,7 +45,8 @@ enum options_verb { OPTIONS_RUN = 1u << 0, OPTIONS_EXEC = 1u << 1, OPTIONS_DOCTO
  * @argv: argv[0] is the verb. Options end at the first other argument, or at "--".
  * Return: 0, 1 when help was asked for, or -EINVAL with one line that names the option and the fix.
  */
-int options_parse(enum options_verb verb, int argc, char **argv, struct options *ret, struct err *e);
+int options_parse(enum options_verb verb, int argc, char **argv, struct options *ret,
+		  struct err *e);
 
 void options_free(struct options *o);
 

@@ -22,7 +22,8 @@
 #include "cli/verbs.h"
 
 #define CODE_MAX (64u << 20)
-#define ARG_CODE_MAX 100000u /* longer code travels as a file: one argument may be 128 KiB at most */
+#define ARG_CODE_MAX                                                                               \
+	100000u /* longer code travels as a file: one argument may be 128 KiB at most */
 #define ARGV_MAX 32768
 #define WALL_BACKSTOP_MS 30000u
 
@@ -78,7 +79,8 @@ static int slurp(int fd, const char *name, struct err *e)
 	return r < 0 ? err_set(e, r, "keep %s", name) : r;
 }
 
-static int use_script(struct program *p, const struct lang *lang, int fd, const char *name, struct err *e)
+static int use_script(struct program *p, const struct lang *lang, int fd, const char *name,
+		      struct err *e)
 {
 	if ((size_t)snprintf(p->script_path, sizeof(p->script_path), CELL_WORKDIR "/%s", name) >=
 	    sizeof(p->script_path))
@@ -147,7 +149,8 @@ static int use_source(struct program *p, const struct options *o, const char *so
 		return use_script(p, lang, fd, slash ? slash + 1 : source, e);
 	}
 	if (looks_like_path(source))
-		return err_say(e, -ENOENT, "%s: no such file (for code of that look use -c)", source);
+		return err_say(e, -ENOENT, "%s: no such file (for code of that look use -c)",
+			       source);
 	return use_code(p, lang, source, e);
 }
 
@@ -181,8 +184,12 @@ static void env_set(struct environment *env, const char *kv)
 static void make_env(const struct options *o, struct environment *env)
 {
 	static const char *const base[] = {
-		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" CELL_HOME, "USER=" CELL_USER,
-		"LOGNAME=" CELL_USER, "SHELL=/bin/bash", "LANG=C.UTF-8",
+		"PATH=/usr/local/bin:/usr/bin:/bin",
+		"HOME=" CELL_HOME,
+		"USER=" CELL_USER,
+		"LOGNAME=" CELL_USER,
+		"SHELL=/bin/bash",
+		"LANG=C.UTF-8",
 	};
 
 	env->n = 0;
@@ -191,7 +198,8 @@ static void make_env(const struct options *o, struct environment *env)
 	if (o->tty) {
 		const char *term = getenv("TERM");
 
-		(void)snprintf(env->term, sizeof(env->term), "TERM=%s", term && *term ? term : "xterm");
+		(void)snprintf(env->term, sizeof(env->term), "TERM=%s",
+			       term && *term ? term : "xterm");
 		env_set(env, env->term);
 	}
 	for (size_t i = 0; i < o->n_env; i++)
@@ -232,9 +240,11 @@ static int open_sources(const struct options *o, struct opened *s, struct err *e
 		/* O_PATH asks for no permission at all; the files of a directory we may not enter are
 		 * not ours to give away. */
 		if (fstat(fd, &st) < 0 ||
-		    faccessat(fd, "", S_ISDIR(st.st_mode) ? R_OK | X_OK : R_OK, AT_EMPTY_PATH | AT_EACCESS) < 0)
+		    faccessat(fd, "", S_ISDIR(st.st_mode) ? R_OK | X_OK : R_OK,
+			      AT_EMPTY_PATH | AT_EACCESS) < 0)
 			return err_set(e, -errno, "--mount %s", o->mount_src[i]);
-		if (o->spec.mounts[i].flags & CELL_MOUNT_RW && faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) < 0)
+		if (o->spec.mounts[i].flags & CELL_MOUNT_RW &&
+		    faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) < 0)
 			return err_set(e, -errno, "--mount %s: not writable", o->mount_src[i]);
 	}
 	return 0;
@@ -242,7 +252,8 @@ static int open_sources(const struct options *o, struct opened *s, struct err *e
 
 /* ---- results ---------------------------------------------------------------------------------- */
 
-static bool write_capture(struct json *j, const char *key, const struct buf *b, uint64_t chars, uint64_t bytes)
+static bool write_capture(struct json *j, const char *key, const struct buf *b, uint64_t chars,
+			  uint64_t bytes)
 {
 	char base64_key[32];
 	size_t n = utf8_truncate(buf_str(b), b->len, chars);
@@ -289,7 +300,9 @@ static int report(const struct options *o, const struct job *job, const struct o
 		if (print_json(o, job, &r, out) < 0) {
 			struct err e;
 
-			(void)err_say(&e, -EIO, "the result could not be written (too large, or stdout is closed)");
+			(void)err_say(
+				&e, -EIO,
+				"the result could not be written (too large, or stdout is closed)");
 			return verb_fail(&e, false, EXIT_CAISSON);
 		}
 		return r.exit_code;
@@ -319,7 +332,8 @@ static int run_job(struct options *o, struct program *p)
 		return verb_fail(&e, o->json, EXIT_CAISSON);
 	}
 	if (o->spec.without && !o->json)
-		(void)fprintf(stderr, "caisson: warning: weaker by request (--without): see --receipt\n");
+		(void)fprintf(stderr,
+			      "caisson: warning: weaker by request (--without): see --receipt\n");
 	make_env(o, &env);
 	/* Ours is the deadline that counts; the warden's only matters should we hang. */
 	o->spec.limits.wall_ms = o->timeout_ms + WALL_BACKSTOP_MS;
@@ -367,14 +381,16 @@ static int run_verb(enum options_verb verb, int argc, char **argv)
 	int r = options_parse(verb, argc, argv, &o, &e);
 
 	if (r == 1) {
-		(void)printf(verb == OPTIONS_RUN ? "Usage: caisson run [OPTIONS] CODE|FILE|- [ARGS...]\n\n"
-						 : "Usage: caisson exec [OPTIONS] -- PROGRAM [ARGS...]\n\n");
+		(void)printf(verb == OPTIONS_RUN ?
+				     "Usage: caisson run [OPTIONS] CODE|FILE|- [ARGS...]\n\n" :
+				     "Usage: caisson exec [OPTIONS] -- PROGRAM [ARGS...]\n\n");
 		options_help(verb, stdout);
 		return 0;
 	}
 	if (r == 0 && o.rest >= argc && !o.code)
-		r = err_say(&e, -EINVAL, verb == OPTIONS_RUN ? "nothing to run: caisson run 'print(6*7)'"
-							     : "nothing to run: caisson exec -- /usr/bin/env");
+		r = err_say(&e, -EINVAL,
+			    verb == OPTIONS_RUN ? "nothing to run: caisson run 'print(6*7)'" :
+						  "nothing to run: caisson exec -- /usr/bin/env");
 	int at = o.rest;
 
 	if (r == 0 && verb == OPTIONS_RUN)

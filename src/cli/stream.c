@@ -98,7 +98,8 @@ static void take(struct stream *s)
 static void give(struct stream *s)
 {
 	size_t want = s->len - s->off;
-	ssize_t n = write(s->to, s->pending + s->off, s->to_is_file || want < PIPE_BUF ? want : PIPE_BUF);
+	ssize_t n = write(s->to, s->pending + s->off,
+			  s->to_is_file || want < PIPE_BUF ? want : PIPE_BUF);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;

@@ -16,15 +16,15 @@
 struct pollfd;
 
 struct stream {
-	int from, to;      /* -1: closed. to is -1 for a stream that is only captured */
-	bool own_to;       /* close `to` at end of file (a pipe into the cell) */
-	bool to_is_file;   /* a regular file takes any amount at once */
-	uint64_t bytes;    /* read so far */
-	struct buf *keep;  /* captured beginning, or NULL */
-	uint64_t *budget;  /* bytes that may still come, shared between streams; NULL: any */
-	bool over;         /* more came than the budget allowed; what was too much is dropped */
-	size_t off, len;   /* pending[off..len) waits for `to` */
-	char *pending;     /* STREAM_CHUNK bytes, made at first use */
+	int from, to;     /* -1: closed. to is -1 for a stream that is only captured */
+	bool own_to;      /* close `to` at end of file (a pipe into the cell) */
+	bool to_is_file;  /* a regular file takes any amount at once */
+	uint64_t bytes;   /* read so far */
+	struct buf *keep; /* captured beginning, or NULL */
+	uint64_t *budget; /* bytes that may still come, shared between streams; NULL: any */
+	bool over;        /* more came than the budget allowed; what was too much is dropped */
+	size_t off, len;  /* pending[off..len) waits for `to` */
+	char *pending;    /* STREAM_CHUNK bytes, made at first use */
 };
 
 /* stream_open() - @from is owned from now on; @to is borrowed unless own_to. */

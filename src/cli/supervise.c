@@ -69,9 +69,12 @@ static int open_pipes(struct loop *l, int theirs[3], struct err *e)
 	theirs[2] = err[1];
 	stream_open(&l->in, fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), in[1], true, NULL);
 	if (l->in.from < 0)
-		stream_close(&l->in); /* we were started without stdin: the command has an empty one */
-	stream_open(&l->out, out[0], j->capture ? -1 : STDOUT_FILENO, false, j->capture ? &j->out : NULL);
-	stream_open(&l->err, err[0], j->capture ? -1 : STDERR_FILENO, false, j->capture ? &j->err : NULL);
+		stream_close(
+			&l->in); /* we were started without stdin: the command has an empty one */
+	stream_open(&l->out, out[0], j->capture ? -1 : STDOUT_FILENO, false,
+		    j->capture ? &j->out : NULL);
+	stream_open(&l->err, err[0], j->capture ? -1 : STDERR_FILENO, false,
+		    j->capture ? &j->err : NULL);
 	l->out.budget = l->err.budget = j->max_output ? &l->budget : NULL;
 	return 0;
 }
@@ -96,7 +99,8 @@ static void window_changed(struct loop *l)
 {
 	struct winsize size;
 
-	if (l->job->exec.flags & INIT_TTY && l->out.from >= 0 && ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
+	if (l->job->exec.flags & INIT_TTY && l->out.from >= 0 &&
+	    ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
 		(void)ioctl(l->out.from, TIOCSWINSZ, &size);
 }
 
@@ -282,7 +286,9 @@ static int end(struct loop *l, struct err *e)
 
 int supervise(struct job *j, struct outcome *ret, struct err *e)
 {
-	struct loop l = { .job = j, .o = ret, .channel = -1, .signals = -1, .budget = j->max_output };
+	struct loop l = {
+		.job = j, .o = ret, .channel = -1, .signals = -1, .budget = j->max_output
+	};
 	struct err end_error = { 0 };
 	int r;
 
@@ -308,7 +314,8 @@ int supervise(struct job *j, struct outcome *ret, struct err *e)
 	/* Whoever reads our output may be slow for ever: another signal ends the patience. */
 	while (r == 0 && (stream_active(&l.out) || stream_active(&l.err)) && l.n_signals == before)
 		r = turn(&l, e);
-	if (ret->usage.cgroup_kind == 0) { /* no cgroup: the main program's own numbers are all there is */
+	if (ret->usage.cgroup_kind ==
+	    0) { /* no cgroup: the main program's own numbers are all there is */
 		ret->usage.cpu_ns = ret->exit.user_ns + ret->exit.system_ns;
 		ret->usage.memory_peak = ret->exit.maxrss_bytes;
 	}

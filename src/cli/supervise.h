@@ -17,21 +17,21 @@
 struct err;
 
 struct job {
-	const char *state;           /* the journal's directory */
+	const char *state; /* the journal's directory */
 	const struct cell_spec *spec;
 	const int *fds; /* image, mounts */
 	size_t n_fds;
 	struct exec_request exec; /* stdio is filled in here */
 	uint64_t timeout_ms;
-	uint64_t max_output;      /* 0 = none */
-	bool capture;             /* keep the streams instead of passing them through */
-	size_t capture_bytes;     /* of each */
+	uint64_t max_output;  /* 0 = none */
+	bool capture;         /* keep the streams instead of passing them through */
+	size_t capture_bytes; /* of each */
 	bool receipt;
 	/* filled: */
 	struct buf out, err;     /* with capture */
 	struct buf receipt_json; /* with receipt */
 	struct init_ready ready;
-	int start_code;           /* when the command could not be started: the shell's exit code for it */
+	int start_code; /* when the command could not be started: the shell's exit code for it */
 };
 
 void job_free(struct job *j);

@@ -38,8 +38,10 @@ static int make_blob(const struct exec_request *x, struct init_exec *m, struct e
 		     strings_len(x->envp, &m->envc);
 
 	if (len > INIT_BLOB_MAX || m->argc > INIT_ARGS_MAX || m->envc > INIT_ARGS_MAX)
-		return err_say(e, -E2BIG, "arguments and environment are %zu bytes in %u pieces; at most %u and %u",
-			       len, m->argc + m->envc, INIT_BLOB_MAX, INIT_ARGS_MAX);
+		return err_say(
+			e, -E2BIG,
+			"arguments and environment are %zu bytes in %u pieces; at most %u and %u",
+			len, m->argc + m->envc, INIT_BLOB_MAX, INIT_ARGS_MAX);
 	_mem_ char *blob = malloc(len);
 
 	if (!blob)
@@ -149,7 +151,8 @@ int init_explain(const struct init_failed *f, const char *program, const char *c
 		return EXIT_OURS;
 	}
 	if (stage == INIT_STAGE_EXEC) {
-		(void)err_set(e, -f->error, "%s: found in the cell but can not be executed", program);
+		(void)err_set(e, -f->error, "%s: found in the cell but can not be executed",
+			      program);
 		return EXIT_NOT_EXECUTABLE;
 	}
 	if (stage == INIT_STAGE_CWD) {

@@ -100,7 +100,8 @@ static bool line_value(struct view text, const char *key, int base, uint64_t *re
 
 			while (from < len && (line[from] == '\t' || line[from] == ' '))
 				from++;
-			while (from < len && k < sizeof(digits) - 1 && line[from] != '\t' && line[from] != ' ')
+			while (from < len && k < sizeof(digits) - 1 && line[from] != '\t' &&
+			       line[from] != ' ')
 				digits[k++] = line[from++];
 			digits[k] = '\0';
 			*ret = strtoull(digits, NULL, base);
@@ -202,7 +203,7 @@ static void require(struct sum *s, bool in_force, const char *layer)
 static void judge(struct sum *s, const struct cell_spec *spec, const struct init_ready *ready)
 {
 	static const char *const ns_layers[] = {
-		"user namespace", "pid namespace", "mount namespace", "network namespace",
+		"user namespace", "pid namespace", "mount namespace",  "network namespace",
 		"ipc namespace",  "uts namespace", "cgroup namespace",
 	};
 	bool known = s->host_ns_known && s->init.ns_known;
@@ -227,14 +228,16 @@ static void judge(struct sum *s, const struct cell_spec *spec, const struct init
 	require(s, s->init.nnp_min == 1 && (s->commands.threads == 0 || s->commands.nnp_min == 1),
 		"no-new-privileges");
 	if (!(spec->without & CELL_WITHOUT_SECCOMP))
-		require(s, ready->seccomp_on && s->init.seccomp_min == 2 &&
-				   (s->commands.threads == 0 || s->commands.seccomp_min == 2),
+		require(s,
+			ready->seccomp_on && s->init.seccomp_min == 2 &&
+				(s->commands.threads == 0 || s->commands.seccomp_min == 2),
 			"seccomp");
 	/* Landlock is a second layer: required where the kernel has it. */
 	if (!(spec->without & CELL_WITHOUT_LANDLOCK) && ready->landlock_abi >= 6)
 		require(s, ready->landlock_on, "landlock");
 	if (!(spec->without & CELL_WITHOUT_CGROUP)) {
-		require(s, s->cgroup_known && s->memory > 0 && s->memory <= spec->limits.memory_bytes,
+		require(s,
+			s->cgroup_known && s->memory > 0 && s->memory <= spec->limits.memory_bytes,
 			"memory limit");
 		require(s, s->cgroup_known && s->pids == spec->limits.pids + 1, "pids limit");
 		require(s, s->cgroup_known && s->cpu_milli == spec->limits.cpu_milli, "cpu limit");
@@ -253,7 +256,8 @@ static void hex(struct json *j, const char *key, uint64_t v)
 
 static void write_posture(struct json *j, const char *key, const struct posture *p)
 {
-	static const char *const names[] = { "inheritable", "permitted", "effective", "bounding", "ambient" };
+	static const char *const names[] = { "inheritable", "permitted", "effective", "bounding",
+					     "ambient" };
 
 	json_key(j, key);
 	json_object_begin(j);
@@ -264,7 +268,10 @@ static void write_posture(struct json *j, const char *key, const struct posture 
 		hex(j, names[i], p->caps[i]);
 	json_object_end(j);
 	json_member_bool(j, "no_new_privs", p->threads > 0 && p->nnp_min == 1);
-	json_member_str(j, "seccomp", p->seccomp_min == 2 ? "filter" : p->seccomp_min == 1 ? "strict" : "none");
+	json_member_str(j, "seccomp",
+			p->seccomp_min == 2 ? "filter" :
+			p->seccomp_min == 1 ? "strict" :
+					      "none");
 	json_member_uint(j, "seccomp_filters", p->filters_min);
 	json_object_end(j);
 }
@@ -284,7 +291,8 @@ static void write_namespaces(struct json *j, const struct sum *s)
 }
 
 /* One array over all items of a kind; every text is written line by line. */
-static void write_lines(struct json *j, const char *key, struct view all, uint32_t kind, uint32_t pid)
+static void write_lines(struct json *j, const char *key, struct view all, uint32_t kind,
+			uint32_t pid)
 {
 	struct evidence_item item;
 	struct view text;
@@ -295,7 +303,9 @@ static void write_lines(struct json *j, const char *key, struct view all, uint32
 		if (item.kind != kind || (pid && item.pid != pid))
 			continue;
 		for (size_t from = 0; from < text.len;) {
-			const char *nl = kind == EVIDENCE_FD ? NULL : memchr(text.data + from, '\n', text.len - from);
+			const char *nl = kind == EVIDENCE_FD ?
+						 NULL :
+						 memchr(text.data + from, '\n', text.len - from);
 			size_t len = nl ? (size_t)(nl - text.data) - from : text.len - from;
 
 			(void)json_string(j, text.data + from, len);
@@ -318,8 +328,8 @@ static void write_weakened(struct json *j, const struct cell_spec *spec)
 	json_array_end(j);
 }
 
-static void write_receipt(struct json *j, const struct sum *s, struct view all, const struct cell_spec *spec,
-			  const struct init_ready *ready)
+static void write_receipt(struct json *j, const struct sum *s, struct view all,
+			  const struct cell_spec *spec, const struct init_ready *ready)
 {
 	json_object_begin(j);
 	json_member_bool(j, "enforced", s->n_missing == 0);

@@ -29,9 +29,9 @@ static const char *const status_names[] = {
 	[RESULT_TIMEOUT] = "timeout", [RESULT_LIMIT] = "limit", [RESULT_FAILED] = "failed",
 };
 static const char *const cause_names[] = {
-	[CAUSE_NONE] = "none",     [CAUSE_MEMORY] = "memory", [CAUSE_PIDS] = "pids",
-	[CAUSE_DISK] = "disk",     [CAUSE_INODES] = "inodes", [CAUSE_CPU] = "cpu",
-	[CAUSE_WALL] = "wall",     [CAUSE_OUTPUT] = "output", [CAUSE_SIGNAL] = "signal",
+	[CAUSE_NONE] = "none",           [CAUSE_MEMORY] = "memory", [CAUSE_PIDS] = "pids",
+	[CAUSE_DISK] = "disk",           [CAUSE_INODES] = "inodes", [CAUSE_CPU] = "cpu",
+	[CAUSE_WALL] = "wall",           [CAUSE_OUTPUT] = "output", [CAUSE_SIGNAL] = "signal",
 	[CAUSE_INTERRUPT] = "interrupt", [CAUSE_INIT] = "init",
 };
 _Static_assert(ARRAY_SIZE(cause_names) == CAUSE_MAX_, "cause_names[] vs enum result_cause");
@@ -56,8 +56,8 @@ static void hint(struct result *r, const char *fmt, ...)
 	va_end(ap);
 }
 
-static void set(struct result *r, enum result_status s, enum result_cause c, int exit_code, uint64_t limit,
-		uint64_t peak)
+static void set(struct result *r, enum result_status s, enum result_cause c, int exit_code,
+		uint64_t limit, uint64_t peak)
 {
 	r->status = s;
 	r->cause = c;
@@ -92,25 +92,33 @@ static bool judge_cell(const struct outcome *o, const struct cell_limits *l, str
 	if (o->usage.oom_kills > 0 || o->usage.end == CELL_END_MEMORY) {
 		uint64_t files = o->usage.memory_files;
 
-		set(r, RESULT_LIMIT, CAUSE_MEMORY, EXIT_KILLED, l->memory_bytes, o->usage.memory_peak);
+		set(r, RESULT_LIMIT, CAUSE_MEMORY, EXIT_KILLED, l->memory_bytes,
+		    o->usage.memory_peak);
 		(void)num_format_size(l->memory_bytes, limit, sizeof(limit));
 		if (files > l->memory_bytes / 4)
-			hint(r, "out of memory: all of %s used, %s of it by files in the cell (they live in memory); "
-				"write less, or raise --memory",
+			hint(r,
+			     "out of memory: all of %s used, %s of it by files in the cell (they live in memory); "
+			     "write less, or raise --memory",
 			     limit, num_format_size(files, part, sizeof(part)));
 		else
-			hint(r, "out of memory: all of %s used; work on less data at a time, or raise --memory", limit);
+			hint(r,
+			     "out of memory: all of %s used; work on less data at a time, or raise --memory",
+			     limit);
 	} else if (o->usage.end == CELL_END_CPU_TIME) {
-		set(r, RESULT_LIMIT, CAUSE_CPU, EXIT_TIME, l->cpu_time_ms, o->usage.cpu_ns / 1000000);
+		set(r, RESULT_LIMIT, CAUSE_CPU, EXIT_TIME, l->cpu_time_ms,
+		    o->usage.cpu_ns / 1000000);
 		hint(r, "cpu time limit of %s used up; do less work, or raise --cpu-time",
 		     num_format_ms(l->cpu_time_ms, limit, sizeof(limit)));
 	} else if (o->wall_hit || o->usage.end == CELL_END_WALL) {
-		set(r, RESULT_TIMEOUT, CAUSE_WALL, EXIT_TIME, o->wall_limit_ms, o->wall_ns / 1000000);
+		set(r, RESULT_TIMEOUT, CAUSE_WALL, EXIT_TIME, o->wall_limit_ms,
+		    o->wall_ns / 1000000);
 		hint(r, "still running after %s; do less per run, or raise --timeout",
 		     num_format_ms(o->wall_limit_ms, limit, sizeof(limit)));
 	} else if (o->output_hit) {
-		set(r, RESULT_LIMIT, CAUSE_OUTPUT, EXIT_KILLED, o->output_limit, o->stdout_bytes + o->stderr_bytes);
-		hint(r, "more than %s of output; print less, write to a file, or raise --max-output",
+		set(r, RESULT_LIMIT, CAUSE_OUTPUT, EXIT_KILLED, o->output_limit,
+		    o->stdout_bytes + o->stderr_bytes);
+		hint(r,
+		     "more than %s of output; print less, write to a file, or raise --max-output",
 		     num_format_size(o->output_limit, limit, sizeof(limit)));
 	} else if (o->interrupted) {
 		set(r, RESULT_SIGNAL, CAUSE_INTERRUPT, 128 + o->interrupted, 0, 0);
@@ -137,11 +145,16 @@ static bool judge_limits(const struct outcome *o, const struct cell_limits *l, s
 		     num_format_size(l->disk_bytes, limit, sizeof(limit)));
 	} else if (r->limits_hit & 1u << CAUSE_INODES) {
 		set(r, RESULT_LIMIT, CAUSE_INODES, code, l->inodes, o->exit.inodes_used);
-		hint(r, "the writable layer has no room for more than %" PRIu64 " files; remove some, or raise --inodes",
+		hint(r,
+		     "the writable layer has no room for more than %" PRIu64
+		     " files; remove some, or raise --inodes",
 		     l->inodes);
 	} else if (r->limits_hit & 1u << CAUSE_PIDS) {
 		set(r, RESULT_LIMIT, CAUSE_PIDS, code, l->pids, l->pids);
-		hint(r, "more than %" PRIu64 " processes and threads wanted; start fewer at once, or raise --pids", l->pids);
+		hint(r,
+		     "more than %" PRIu64
+		     " processes and threads wanted; start fewer at once, or raise --pids",
+		     l->pids);
 	} else {
 		return false;
 	}

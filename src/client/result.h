@@ -16,18 +16,25 @@ struct json;
 /* The facts, collected while it ran. */
 struct outcome {
 	bool started;
-	bool exited;               /* exit is filled */
-	struct init_exited exit;   /* from wait4 in the cell */
-	struct cell_usage usage;   /* from the cell's cgroup */
-	bool wall_hit;             /* we ended it at the deadline */
-	bool output_hit;           /* we ended it for its output */
-	int interrupted;           /* signal that made us end it, 0 none */
+	bool exited;             /* exit is filled */
+	struct init_exited exit; /* from wait4 in the cell */
+	struct cell_usage usage; /* from the cell's cgroup */
+	bool wall_hit;           /* we ended it at the deadline */
+	bool output_hit;         /* we ended it for its output */
+	int interrupted;         /* signal that made us end it, 0 none */
 	uint64_t wall_ns;
 	uint64_t stdout_bytes, stderr_bytes;
 	uint64_t wall_limit_ms, output_limit;
 };
 
-enum result_status { RESULT_OK, RESULT_ERROR, RESULT_SIGNAL, RESULT_TIMEOUT, RESULT_LIMIT, RESULT_FAILED };
+enum result_status {
+	RESULT_OK,
+	RESULT_ERROR,
+	RESULT_SIGNAL,
+	RESULT_TIMEOUT,
+	RESULT_LIMIT,
+	RESULT_FAILED
+};
 
 enum result_cause {
 	CAUSE_NONE,
@@ -47,11 +54,11 @@ enum result_cause {
 struct result {
 	enum result_status status;
 	enum result_cause cause;
-	int exit_code; /* as a shell would give it */
-	int signo;     /* that ended the program, 0 none */
+	int exit_code;        /* as a shell would give it */
+	int signo;            /* that ended the program, 0 none */
 	uint64_t limit, peak; /* of the cause, in its unit; 0 when there is none */
-	uint32_t limits_hit;  /* 1u << enum result_cause: limits that were touched, also by an ok run */
-	char hint[256];       /* one line that a person or a model can act on; empty when ok */
+	uint32_t limits_hit; /* 1u << enum result_cause: limits that were touched, also by an ok run */
+	char hint[256];      /* one line that a person or a model can act on; empty when ok */
 };
 
 /* result_judge() - Pure. @spec: the limits that were set. */

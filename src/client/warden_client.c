@@ -34,8 +34,9 @@ static int find_warden(char *path, size_t size, struct err *e)
 	(void)snprintf(path, size, "%s/%s", CAISSON_LIBEXECDIR, WARDEN_NAME);
 	if (access(path, X_OK) == 0)
 		return 0;
-	return err_say(e, -ENOENT, WARDEN_NAME " is neither beside caisson nor in " CAISSON_LIBEXECDIR
-					       ": install it (make install)");
+	return err_say(e, -ENOENT,
+		       WARDEN_NAME " is neither beside caisson nor in " CAISSON_LIBEXECDIR
+				   ": install it (make install)");
 }
 
 int warden_start(const char *state, struct warden_client *ret, struct err *e)
@@ -103,9 +104,12 @@ static int ask(struct warden_client *w, struct warden_req *req, const int *fds, 
 		return err_say(e, -EPIPE, "the warden died; its cells died with it");
 	if (n < 0)
 		return err_set(e, (int)n, "hear from the warden");
-	if (n != (ssize_t)sizeof(*reply) || reply->version != WARDEN_VERSION || reply->seq != req->seq) {
+	if (n != (ssize_t)sizeof(*reply) || reply->version != WARDEN_VERSION ||
+	    reply->seq != req->seq) {
 		fd_close(fd);
-		return err_say(e, -EPROTO, "caisson and caisson-warden are of different versions; reinstall both");
+		return err_say(
+			e, -EPROTO,
+			"caisson and caisson-warden are of different versions; reinstall both");
 	}
 	reply->msg[sizeof(reply->msg) - 1] = '\0';
 	if (reply->code < 0) {
@@ -119,8 +123,8 @@ static int ask(struct warden_client *w, struct warden_req *req, const int *fds, 
 	return 0;
 }
 
-static int ask_cell(struct warden_client *w, enum warden_op op, uint32_t cell, struct warden_reply *reply,
-		    int *ret_fd, struct err *e)
+static int ask_cell(struct warden_client *w, enum warden_op op, uint32_t cell,
+		    struct warden_reply *reply, int *ret_fd, struct err *e)
 {
 	struct warden_req req;
 
@@ -130,8 +134,8 @@ static int ask_cell(struct warden_client *w, enum warden_op op, uint32_t cell, s
 	return ask(w, &req, NULL, 0, reply, ret_fd, e);
 }
 
-int warden_create(struct warden_client *w, const struct cell_spec *spec, const int *fds, size_t n_fds,
-		  uint32_t *ret_cell, int *ret_channel, struct err *e)
+int warden_create(struct warden_client *w, const struct cell_spec *spec, const int *fds,
+		  size_t n_fds, uint32_t *ret_cell, int *ret_channel, struct err *e)
 {
 	struct warden_req req;
 	struct warden_reply reply;

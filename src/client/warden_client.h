@@ -32,8 +32,8 @@ int warden_start(const char *state, struct warden_client *ret, struct err *e);
 void warden_stop(struct warden_client *w);
 
 /* warden_create() - @fds: image directory if any, then mounts; borrowed. @ret_channel is the caller's. */
-int warden_create(struct warden_client *w, const struct cell_spec *spec, const int *fds, size_t n_fds,
-		  uint32_t *ret_cell, int *ret_channel, struct err *e);
+int warden_create(struct warden_client *w, const struct cell_spec *spec, const int *fds,
+		  size_t n_fds, uint32_t *ret_cell, int *ret_channel, struct err *e);
 
 int warden_usage(struct warden_client *w, uint32_t cell, struct cell_usage *ret, struct err *e);
 int warden_kill(struct warden_client *w, uint32_t cell, struct err *e);

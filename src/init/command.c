@@ -148,11 +148,11 @@ static int shed_privilege(const struct command *c, const struct init_config *con
 
 	if (r < 0)
 		return -r;
-	if (c->uid == 0 || c->gid == 0 || (!config->separate && (c->uid != config->uid || c->gid != config->gid)))
+	if (c->uid == 0 || c->gid == 0 ||
+	    (!config->separate && (c->uid != config->uid || c->gid != config->gid)))
 		return EPERM;
-	if (config->separate &&
-	    (setgroups(0, NULL) < 0 || setresgid(c->gid, c->gid, c->gid) < 0 ||
-	     setresuid(c->uid, c->uid, c->uid) < 0))
+	if (config->separate && (setgroups(0, NULL) < 0 || setresgid(c->gid, c->gid, c->gid) < 0 ||
+				 setresuid(c->uid, c->uid, c->uid) < 0))
 		return errno;
 	return -caps_keep(0, 0);
 }
@@ -163,7 +163,8 @@ static int write_script(const struct command *c)
 	struct stat st;
 	off_t at = 0;
 
-	_fd_ int out = open(c->script_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	_fd_ int out =
+		open(c->script_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 
 	if (out < 0 || fstat(c->script_fd, &st) < 0)
 		return errno;
@@ -277,11 +278,14 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 
 /* ---- the parent ----------------------------------------------------------------------------- */
 
-int command_start(const struct command *c, const struct init_config *config, struct command_start *ret)
+int command_start(const struct command *c, const struct init_config *config,
+		  struct command_start *ret)
 {
 	int pair[2];
 
-	*ret = (struct command_start){ .pid = -1, .master_fd = -1, .failed.stage = INIT_STAGE_FORK };
+	*ret = (struct command_start){ .pid = -1,
+				       .master_fd = -1,
+				       .failed.stage = INIT_STAGE_FORK };
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
 		ret->failed.error = errno;
 		return -1;
@@ -309,7 +313,9 @@ int command_start(const struct command *c, const struct init_config *config, str
 		}
 		if (n == 0)
 			break; /* executed, or died without a word: wait() will tell which */
-		ret->failed = n == (ssize_t)sizeof(f) ? f : (struct init_failed){ INIT_STAGE_FORK, EPROTO };
+		ret->failed = n == (ssize_t)sizeof(f) ?
+				      f :
+				      (struct init_failed){ INIT_STAGE_FORK, EPROTO };
 		ret->master_fd = fd_close(ret->master_fd);
 		return -1; /* the child is about to exit; init's reaper collects it */
 	}

@@ -42,6 +42,7 @@ struct command_start {
 };
 
 /* command_start() - Fork and execute. 0, or -1 with ret->failed filled and nothing running. */
-int command_start(const struct command *c, const struct init_config *config, struct command_start *ret);
+int command_start(const struct command *c, const struct init_config *config,
+		  struct command_start *ret);
 
 #endif

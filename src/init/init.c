@@ -41,7 +41,9 @@
 #define EXIT_PROTOCOL 70 /* somebody broke the protocol */
 #define EXIT_SEAL 71     /* a layer could not be put on */
 
-#define CAPS_SERVING (1ull << 5 /* KILL */ | 1ull << 6 /* SETGID */ | 1ull << 7 /* SETUID */ | 1ull << 8 /* SETPCAP */)
+#define CAPS_SERVING                                                                               \
+	(1ull << 5 /* KILL */ | 1ull << 6 /* SETGID */ | 1ull << 7 /* SETUID */ |                  \
+	 1ull << 8 /* SETPCAP */)
 
 struct running {
 	uint32_t id;
@@ -72,7 +74,8 @@ static void read_config(void)
 	struct init_msg m;
 	size_t no_fds = 0;
 
-	if (fd_recv(INIT_FD, &m, sizeof(m), NULL, &no_fds) != (ssize_t)sizeof(m) || m.type != INIT_CONFIG)
+	if (fd_recv(INIT_FD, &m, sizeof(m), NULL, &no_fds) != (ssize_t)sizeof(m) ||
+	    m.type != INIT_CONFIG)
 		_exit(EXIT_PROTOCOL);
 	config = m.u.config;
 }
@@ -155,7 +158,9 @@ static void serve_exec(const struct init_msg *m, const int *fds, size_t n_fds)
 	} else {
 		struct init_msg started = { .type = INIT_STARTED, .id = m->id, .u.pid = start.pid };
 
-		*slot = (struct running){ .id = m->id, .pid = start.pid, .started_ns = clock_now_ns() };
+		*slot = (struct running){ .id = m->id,
+					  .pid = start.pid,
+					  .started_ns = clock_now_ns() };
 		send_msg(&started, &start.master_fd, start.master_fd >= 0 ? 1 : 0);
 		fd_close(start.master_fd);
 	}
@@ -257,7 +262,8 @@ int main(void)
 		seal_failed(errno);
 	for (;;) {
 		struct signalfd_siginfo info[16];
-		struct pollfd fds[] = { { .fd = INIT_FD, .events = POLLIN }, { .fd = sig, .events = POLLIN } };
+		struct pollfd fds[] = { { .fd = INIT_FD, .events = POLLIN },
+					{ .fd = sig, .events = POLLIN } };
 
 		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
 			_exit(EXIT_PROTOCOL);

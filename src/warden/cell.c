@@ -40,7 +40,8 @@ static void cgroup_name(uint32_t slot, char name[CGROUP_NAME_MAX])
 	(void)snprintf(name, CGROUP_NAME_MAX, "c%04u-%016llx", slot, (unsigned long long)r);
 }
 
-static int make_cgroup(struct cell_host *h, struct cell *c, const struct cell_spec *spec, struct err *e)
+static int make_cgroup(struct cell_host *h, struct cell *c, const struct cell_spec *spec,
+		       struct err *e)
 {
 	char name[CGROUP_NAME_MAX];
 	struct cgroup_limits limits = {
@@ -49,7 +50,8 @@ static int make_cgroup(struct cell_host *h, struct cell *c, const struct cell_sp
 		.pids = spec->limits.pids + 1,
 		.cpu_milli = spec->limits.cpu_milli,
 		/* When processors are short, cells share them by what they may use: one cpu is 100. */
-		.cpu_weight = spec->limits.cpu_milli < 10 * 10000 ? spec->limits.cpu_milli / 10 : 10000,
+		.cpu_weight = spec->limits.cpu_milli < 10 * 10000 ? spec->limits.cpu_milli / 10 :
+								    10000,
 	};
 
 	if (h->site_code < 0)
@@ -218,8 +220,10 @@ static int reap_bounded(struct cell *c, struct err *e)
 		if (n > 0)
 			cell_reaped(c);
 		else if (n == 0)
-			return err_say(e, -EBUSY, "the cell did not die within %d s; its remains stay journalled",
-				       REAP_DEADLINE_MS / 1000);
+			return err_say(
+				e, -EBUSY,
+				"the cell did not die within %d s; its remains stay journalled",
+				REAP_DEADLINE_MS / 1000);
 		else if (errno != EINTR)
 			return err_set(e, -errno, "wait for the cell");
 	}

@@ -20,7 +20,7 @@ struct err;
 
 /* What all cells of one warden have in common. */
 struct cell_host {
-	int records;     /* the journal directory */
+	int records; /* the journal directory */
 	char init_path[4096];
 	struct cgroup_site site;
 	int site_code; /* 0, or why there is no site: reported when a cell needs one */

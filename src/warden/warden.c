@@ -133,11 +133,12 @@ static int harden(struct err *e)
 		int r = caps_permitted(&have);
 
 		if (r == 0 && (have & WARDEN_CAPS) != WARDEN_CAPS)
-			return err_say(e, -EPERM,
-				       "root lacks capabilities that cells need (has %llx of %llx: a container?): "
-				       "start it with --privileged, or run as an ordinary user",
-				       (unsigned long long)(have & WARDEN_CAPS),
-				       (unsigned long long)WARDEN_CAPS);
+			return err_say(
+				e, -EPERM,
+				"root lacks capabilities that cells need (has %llx of %llx: a container?): "
+				"start it with --privileged, or run as an ordinary user",
+				(unsigned long long)(have & WARDEN_CAPS),
+				(unsigned long long)WARDEN_CAPS);
 		if (r == 0)
 			r = caps_keep(WARDEN_CAPS, 0);
 		if (r < 0)
@@ -168,7 +169,8 @@ static int start(struct warden *w, const char *state, struct err *e)
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (w->epoll < 0 || epoll_ctl(w->epoll, EPOLL_CTL_ADD, WARDEN_FD, &client) < 0)
 		return err_set(e, -errno, "watch the client");
-	return fcntl(WARDEN_FD, F_SETFD, FD_CLOEXEC) < 0 ? err_set(e, -errno, "fd %d", WARDEN_FD) : 0;
+	return fcntl(WARDEN_FD, F_SETFD, FD_CLOEXEC) < 0 ? err_set(e, -errno, "fd %d", WARDEN_FD) :
+							   0;
 }
 
 /* The client learns why there is no warden from the answer to its first request. */
@@ -194,7 +196,9 @@ int main(int argc, char **argv)
 	struct err e = { 0 };
 
 	if (argc != 2) {
-		(void)fprintf(stderr, "caisson-warden is started by caisson; usage: caisson-warden STATE-DIR 3<>SOCKET\n");
+		(void)fprintf(
+			stderr,
+			"caisson-warden is started by caisson; usage: caisson-warden STATE-DIR 3<>SOCKET\n");
 		return 125;
 	}
 	if (start(&w, argv[1], &e) < 0)

@@ -23,9 +23,9 @@ enum init_type {
 	INIT_EXEC,       /* client -> init; descriptors: blob, [script], stdin, stdout, stderr */
 	INIT_SIGNAL,     /* client -> init: signal one command, or its process group */
 	INIT_READY,      /* init -> client: the cell is sealed, commands are welcome */
-	INIT_STARTED,    /* init -> client: execve succeeded; descriptor: pty master with INIT_TTY */
-	INIT_FAILED,     /* init -> client: could not start; nothing runs */
-	INIT_EXITED,     /* init -> client: wait status and resource use */
+	INIT_STARTED, /* init -> client: execve succeeded; descriptor: pty master with INIT_TTY */
+	INIT_FAILED,  /* init -> client: could not start; nothing runs */
+	INIT_EXITED,  /* init -> client: wait status and resource use */
 	INIT_TYPE_MAX_,
 };
 
@@ -36,12 +36,12 @@ enum init_exec_flag {
 };
 
 struct init_config {
-	uint32_t uid, gid;   /* the only ones there are, unless separate */
-	uint32_t without;    /* enum cell_without */
-	uint32_t separate;   /* 1 when init has a user of its own, apart from uid */
-	uint64_t files;      /* RLIMIT_NOFILE for commands */
-	uint64_t disk_bytes; /* RLIMIT_FSIZE */
-	uint64_t pids;       /* RLIMIT_NPROC, the second layer under the pids cgroup */
+	uint32_t uid, gid;     /* the only ones there are, unless separate */
+	uint32_t without;      /* enum cell_without */
+	uint32_t separate;     /* 1 when init has a user of its own, apart from uid */
+	uint64_t files;        /* RLIMIT_NOFILE for commands */
+	uint64_t disk_bytes;   /* RLIMIT_FSIZE */
+	uint64_t pids;         /* RLIMIT_NPROC, the second layer under the pids cgroup */
 	uint64_t memory_bytes; /* RLIMIT_AS when there is no cgroup, 0 otherwise */
 };
 
@@ -50,7 +50,7 @@ struct init_exec {
 	uint32_t flags;
 	uint32_t argc, envc;
 	uint32_t blob_len;
-	uint32_t uid, gid; /* who runs it; 0 is init's own and refused */
+	uint32_t uid, gid;   /* who runs it; 0 is init's own and refused */
 	uint16_t rows, cols; /* INIT_TTY */
 };
 

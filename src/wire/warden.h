@@ -26,7 +26,7 @@ enum warden_op {
 	WARDEN_USAGE,      /* cell -> usage so far */
 	WARDEN_KILL,       /* cell: SIGKILL to everything in it; returns at once */
 	WARDEN_EVIDENCE,   /* cell -> memfd: what /proc says of every process in it */
-	WARDEN_DESTROY,    /* cell: kill, reap, remove; -> final usage. The handle is gone after it */
+	WARDEN_DESTROY, /* cell: kill, reap, remove; -> final usage. The handle is gone after it */
 	WARDEN_OP_MAX_,
 };
 

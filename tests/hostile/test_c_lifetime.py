@@ -146,38 +146,43 @@ def test_K34_daemons_after_the_timeout(as_user, stopped_by):
     stopped_by("pid namespace ends with pid 1", "cgroup kill")
 
 
-def one_fork_storm(n_forkers, as_user=False):
-    n = nonce()
-    run = user_cell if as_user else cell
-    r = run([str(n_forkers), n], payload="c_forkers", pids=n_forkers + 20, timeout="500ms",
-            memory="512M")
-    assert r.status == "timeout", r
-    landed(as_user or r.usage["pids_peak"] >= 100, f"there was a storm: {r}")
-    gone(n, 1.0)
-    return r.seconds
+def fork_storms(times, as_user=lambda i: False):
+    """So many cells ended in a storm of 500 forkers; the longest end in seconds."""
+    worst = strong = 0
+    for i in range(times):
+        n, user = nonce(), as_user(i)
+        run = user_cell if user else cell
+        r = run(["500", n], payload="c_forkers", pids=520, timeout="500ms", memory="512M", **({} if user else {"cpus": 2}))
+        assert r.status == "timeout", r
+        gone(n, 1.0)
+        worst = max(worst, r.seconds - 0.5)
+        strong += user or r.usage["pids_peak"] >= 100  # a loaded machine may be too slow for a storm
+    landed(strong >= times * 2 // 3, f"{strong} storms of {times}")
+    return worst
 
 
 @pytest.mark.quick
 def test_K35_fork_faster_than_kill(stopped_by):
     """Hundreds of chains that fork and end: the kill wins, in less than 2 s."""
     n = nonce()
-    s = start(["500", n], payload="c_forkers", pids=520, timeout="1", memory="512M")
+    s = start(["500", n], payload="c_forkers", pids=520, timeout="2", memory="512M", cpus=2)
     until(lambda: s.cgroup("pids") or s.cgroup("unified"), 5, "a cgroup")
     at = (s.cgroup("pids") or s.cgroup("unified")) / "pids.current"
     until(lambda: int(at.read_text()) > 400, 5, "400 forkers at once")
-    first = processes_with(n)
-    landed(len(first | processes_with(n)) > len(first), "they change their pids")
+    first = s.guests()
+    time.sleep(0.1)
+    landed(s.guests() - first, "they change their pids")
     assert s.finish().status == "timeout"
     gone(n, 1.0)
-    worst = max(one_fork_storm(500) for _ in range(3))
-    assert worst < 2.5, f"the end of a fork storm took {worst - 0.5:.2f} s"
+    worst = fork_storms(3)
+    assert worst < 2, f"the end of a fork storm took {worst:.2f} s"
     stopped_by("pid namespace ends with pid 1", "cgroup kill")
 
 
 @pytest.mark.slow
 def test_K35_fork_faster_than_kill_100_times():
-    worst = max(one_fork_storm(500, as_user=i % 4 == 3) for i in range(100))
-    assert worst < 2.5, f"the end of a fork storm took {worst - 0.5:.2f} s"
+    worst = fork_storms(100, lambda i: i % 4 == 3)
+    assert worst < 2, f"the end of a fork storm took {worst:.2f} s"
 
 
 # ---- K38: unusual ways to start a program ---------------------------------------------------------
@@ -329,7 +334,9 @@ def test_K40_guest_makes_its_own_and_uses_the_images(stopped_by):
     landed(have, "there are set-id programs in /usr")
     # A set-id program, stopped by its own input, is looked at from outside while it runs.
     code = "import os, subprocess, sys, shutil\n" \
-           "shutil.copy('/usr/bin/cat', '/tmp/cat'); os.chmod('/tmp/cat', 0o6755)\n" \
+           "shutil.copy('/usr/bin/cat', '/tmp/cat')\n" \
+           "try: os.chmod('/tmp/cat', 0o6755)\n" \
+           "except PermissionError: pass\n" \
            "p = [subprocess.Popen(['/tmp/cat'], stdin=subprocess.PIPE)]\n" \
            f"p += [subprocess.Popen([x], stdin=subprocess.PIPE) for x in {have[:2]!r}]\n" \
            "print('ready', flush=True); sys.stdin.read()\n"
@@ -386,7 +393,7 @@ print(sorted(os.listdir('/m')))
             r = run(code=code, mount=[f"{d}:/m:rw", f"{session().payloads}:/payload"])
             assert r.status == "ok", r
             made = sorted(p.name for p in d.iterdir())
-            landed("chmod" in made and "openat2" in made, f"the guest can write there: {made} {r}")
+            landed({"chmod", "fchmod", "fchmodat", "fchmodat2"} <= set(made), f"the guest can write there: {made} {r}")
             # An empty file with such bits loses them with the first byte that a guest writes.
             bits = {p.name: oct(p.stat().st_mode & 0o6000) for p in d.iterdir()
                     if p.is_file() and p.stat().st_size and p.stat().st_mode & 0o6000}
@@ -396,7 +403,8 @@ print(sorted(os.listdir('/m')))
             secret.unlink()
     assert not proof, f"ESCAPE: another user of the host became uid {owner} by {proof}"
     assert not bits, f"set-id files on the host: {bits}"
-    stopped_by("seccomp (mode bits)")
+    # In a cell without the filter such a file comes to be, as everywhere: there is one layer for this.
+    stopped_by("seccomp: no set-id bits")
 
 
 @pytest.mark.quick

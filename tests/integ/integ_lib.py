@@ -359,6 +359,7 @@ def copy_programs(root, *programs):
     """A root directory that holds programs of this machine, with the libraries they need."""
     for sub in ("bin", "etc", "tmp"):
         (root / sub).mkdir(parents=True, exist_ok=True)
+    (root / "tmp").chmod(0o1777)
     todo = [(shutil.which(p), root / "bin" / p) for p in programs]
     # A sanitized init is not static: its libraries have to be there, too.
     todo.append((str(BIN.parent / "caisson-init"), None))

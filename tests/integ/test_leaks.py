@@ -2,9 +2,12 @@
 """test_leaks.py - Many runs leave the machine exactly as it was: descriptors, cgroups, mounts, namespaces, directories."""
 import concurrent.futures
 import os
+import shlex
+import subprocess
 from pathlib import Path
 
-from integ_lib import IN_USERNS, SANITIZED, Place, hierarchies, leftovers, mounts, needs_root, run, settled, wait_until
+from integ_lib import (BIN, IN_USERNS, SANITIZED, Place, clean_env, hierarchies, leftovers, mounts, needs_program, needs_root, run,
+                       settled, wait_until)
 
 RUNS = int(os.environ.get("CAISSON_LEAK_RUNS", "200" if SANITIZED else "1000"))
 NAMESPACES = ["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"]
@@ -15,35 +18,40 @@ def open_files():
     return int(Path("/proc/sys/fs/file-nr").read_text().split()[0])
 
 
-def directories():
-    """What could be left on disk: the places where a careless program leaves things."""
-    return {d: set(os.listdir(d)) for d in ("/tmp", "/run", "/dev/shm", "/var/tmp") if os.path.isdir(d)}
-
-
 def cgroup_tree():
     """Every directory below our own cgroup in every hierarchy."""
     places = list(Place.dirs.values()) or list(hierarchies().values())
     return sorted(str(p) for d in places for p in d.rglob("*") if p.is_dir())
 
 
-def ours(names):
-    return {n for n in names if "caisson" in n}
-
-
 def test_consecutive_runs(tmp_path):
     state = tmp_path / "state"
     assert run("exec", "--state", state, "--", "true").code == 0  # the state directory itself stays
     before = (mounts(), cgroup_tree(), sorted(os.listdir("/proc/self/fd")), sorted(state.rglob("*")))
-    dirs, files = directories(), open_files()
+    files = open_files()
     for i in range(RUNS):
         r = run("exec", "--state", state, "--", "/bin/true")
         assert (r.code, r.out, r.err) == (0, b"", b""), "run %d: %r" % (i, r)
     assert settled(state) == []
     assert (mounts(), cgroup_tree(), sorted(os.listdir("/proc/self/fd")), sorted(state.rglob("*"))) == before
-    for d, names in directories().items():
-        assert ours(names - dirs[d]) == set(), d
     # One leaked descriptor per run would be RUNS of them.
     assert wait_until(lambda: open_files() - files < max(RUNS // 2, 300)), (files, open_files())
+
+
+@needs_root
+@needs_program("unshare", "util-linux")
+def test_directories():
+    """With every place empty where programs leave things: afterwards there is the state directory, empty."""
+    places = ["/run", "/var/tmp", "/dev/shm", "/var/lib", "/home", "/root", "/tmp"]
+    empty = "".join("mount -t tmpfs none %s && " % p for p in places)
+    # The programs may lie in one of those places, hence the second way to them.
+    script = 'mount --bind %s /mnt && %sfor i in 1 2 3; do /mnt/caisson "$@"; done >/dev/null 2>&1; find %s -mindepth 1'
+    script %= (shlex.quote(str(BIN.parent)), empty, " ".join(places))
+    for args in (["exec", "--", "true"], ["run", "--json", "print(1)"], ["exec", "--timeout", "50ms", "--", "sleep", "9"],
+                 ["exec", "--tty", "--", "no-such-program"]):
+        p = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *args], env=clean_env(CAISSON_STATE=None),
+                           capture_output=True, text=True, timeout=60)
+        assert (p.stdout.split(), p.stderr) == (["/run/caisson", "/run/caisson/cells"], ""), args
 
 
 @needs_root

@@ -581,15 +581,23 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
-		TEST(test_good),         TEST(test_namespaces),
-		TEST(test_capabilities), TEST(test_no_new_privileges),
-		TEST(test_seccomp),      TEST(test_landlock),
-		TEST(test_cgroup),       TEST(test_nothing),
-		TEST(test_lookalikes),   TEST(test_any_bytes),
-		TEST(test_lines),        TEST(test_main_process),
+		TEST(test_good),
+		TEST(test_namespaces),
+		TEST(test_capabilities),
+		TEST(test_no_new_privileges),
+		TEST(test_seccomp),
+		TEST(test_landlock),
+		TEST(test_cgroup),
+		TEST(test_nothing),
+		TEST(test_lookalikes),
+		TEST(test_any_bytes),
+		TEST(test_lines),
+		TEST(test_main_process),
 		TEST(test_lost),
-		TEST(test_every_prefix), TEST(test_lengths),
-		TEST(test_no_room),      TEST(test_from_descriptor),
+		TEST(test_every_prefix),
+		TEST(test_lengths),
+		TEST(test_no_room),
+		TEST(test_from_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, end);

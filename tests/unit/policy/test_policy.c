@@ -313,8 +313,10 @@ static bool same_checks(const struct policy_rule *a, const struct policy_rule *b
 
 		struct policy_check x = pol.checks[i], y = pol.checks[j];
 
-		if (x.arg != y.arg || x.mask != y.mask || x.negate != y.negate || x.err != y.err || x.count != y.count ||
-		    memcmp(&pol.values[x.first], &pol.values[y.first], x.count * sizeof(pol.values[0])) != 0)
+		if (x.arg != y.arg || x.mask != y.mask || x.negate != y.negate || x.err != y.err ||
+		    x.count != y.count ||
+		    memcmp(&pol.values[x.first], &pol.values[y.first],
+			   x.count * sizeof(pol.values[0])) != 0)
 			return false;
 	}
 }
@@ -346,8 +348,9 @@ static void test_cell_filter_means_the_policy(void **state)
 			continue;
 		flt.prog[i].k ^= 1;
 		if (filter_verify(&pol, AUDIT_ARCH_X86_64, calls, n, flt.prog, flt.len, &err) ==
-		    0 && !(saved.code == (BPF_JMP | BPF_JGE | BPF_K) &&
-			   same_checks(rule_of(n, saved.k), rule_of(n, saved.k ^ 1)))) {
+			    0 &&
+		    !(saved.code == (BPF_JMP | BPF_JGE | BPF_K) &&
+		      same_checks(rule_of(n, saved.k), rule_of(n, saved.k ^ 1)))) {
 			print_error("a change of instruction %zu goes unseen\n", i);
 			wrong++;
 		}
