@@ -551,7 +551,7 @@ def test_posture_on_a_terminal(tty):
     from test_d_kernel import on_a_terminal
     code = "import os, sys\nst = open('/proc/self/stat').read().rsplit(')', 1)[1].split()\n" \
            "print('tty_nr', st[4], 'sid', st[3], [os.readlink(f'/proc/self/fd/{i}') for i in range(3)])\n" \
-           "import time; print('hold', flush=True); time.sleep(1.0)"
+           "import time; print('hold', flush=True); time.sleep(0.5)"
     seen = {}
 
     def look():
