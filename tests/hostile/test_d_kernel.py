@@ -21,6 +21,9 @@ from lib import cell, command, host_env, landed, payload
 from lib_e import USER, Held, host, nonce, said, scratch, status, succeeded, user_cell
 
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])
+# The same without the filter, to see the second layer alone, is for the whole suite.
+LAYERS = pytest.mark.parametrize("layer", [pytest.param(None, marks=pytest.mark.quick, id="all-layers"),
+                                           pytest.param("seccomp", id="without-seccomp")])
 
 
 def weaker(layer, as_user):
@@ -61,9 +64,8 @@ def test_K43_K44_files_made_through_other_doors(as_user, stopped_by):
 
 # ---- K45: other processes -------------------------------------------------------------------------
 
-@pytest.mark.quick
 @BOTH
-@pytest.mark.parametrize("layer", [None, "seccomp"])
+@LAYERS
 def test_K45_K61_pid_1_can_not_be_looked_into(as_user, layer, stopped_by):
     """ptrace, process_vm_readv, /proc/1/*, pidfd_getfd: nothing of init, also without the filter."""
     secret = nonce()
@@ -113,9 +115,8 @@ os.kill(pid, signal.SIGKILL)
 
 # ---- K46: keys ------------------------------------------------------------------------------------
 
-@pytest.mark.quick
 @BOTH
-@pytest.mark.parametrize("layer", [None, "seccomp"])
+@LAYERS
 def test_K46_keys_of_the_caller(as_user, layer, stopped_by):
     """A key in the caller's session keyring, which every child inherits and possesses."""
     name, secret, left = "caisson-" + nonce(), nonce(), "left-" + nonce()
@@ -149,9 +150,8 @@ def test_K46_proc_keys_is_masked(stopped_by):
 
 # ---- K47: the administrator's calls ---------------------------------------------------------------
 
-@pytest.mark.quick
 @BOTH
-@pytest.mark.parametrize("layer", [None, "seccomp"])
+@LAYERS
 def test_K47_administrators_calls(as_user, layer, stopped_by):
     """modules, kexec, reboot, swap, acct, syslog, ports, segments: refused twice."""
     before = {f: lib_e.read(f) for f in ("/proc/sys/kernel/ctrl-alt-del", "/proc/swaps", "/proc/modules",
@@ -180,9 +180,8 @@ def test_K47_administrators_calls(as_user, layer, stopped_by):
 
 # ---- K48, K65: mounts -----------------------------------------------------------------------------
 
-@pytest.mark.quick
 @BOTH
-@pytest.mark.parametrize("layer", [None, "seccomp"])
+@LAYERS
 def test_K48_K65_mounts(as_user, layer, stopped_by):
     """Every mount interface: no change of the cell's mounts, none of the host's, no namespace."""
     owner = USER if as_user else 0
@@ -217,9 +216,8 @@ def test_K48_K65_mounts(as_user, layer, stopped_by):
 
 # ---- K49: file handles ----------------------------------------------------------------------------
 
-@pytest.mark.quick
 @BOTH
-@pytest.mark.parametrize("layer", [None, "seccomp"])
+@LAYERS
 def test_K49_shocker(as_user, layer, stopped_by):
     """The real handle of a canary beside /usr on the same filesystem, opened from the cell's /usr."""
     n = nonce()

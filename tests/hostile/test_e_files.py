@@ -21,6 +21,9 @@ from lib_e import (USER, Held, binary_hashes, host, masked, nonce, read, scratch
                    user_cell)
 
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])
+# The same without the filter, to see the second layer alone, is for the whole suite.
+LAYERS = pytest.mark.parametrize("layer", [pytest.param(None, marks=pytest.mark.quick, id="all-layers"),
+                                           pytest.param("seccomp", id="without-seccomp")])
 
 
 def runner(as_user):
@@ -119,9 +122,8 @@ def test_K59_the_root_is_what_is_documented():
 
 # ---- K60, K61, K62: /proc -------------------------------------------------------------------------
 
-@pytest.mark.quick
 @BOTH
-@pytest.mark.parametrize("layer", [None, "seccomp"])
+@LAYERS
 def test_K60_nothing_in_proc_and_sys_can_be_written(as_user, layer, stopped_by):
     """Every file of /proc and /sys, opened for writing: only the masks, which are /dev/null."""
     c = host([payload("e_open"), "w", "/proc/sys/kernel", "/proc/self", "/proc/sysrq-trigger"],
@@ -284,8 +286,7 @@ def test_K62_which_host_paths_mountinfo_shows(as_user):
 
 # ---- K63: cgroups ---------------------------------------------------------------------------------
 
-@pytest.mark.quick
-@pytest.mark.parametrize("layer", [None, "seccomp"])
+@LAYERS
 @pytest.mark.parametrize("mode", ["root", "user", "delegated"])
 def test_K63_cgroup_filesystems(mode, layer, stopped_by):
     """No cgroupfs to see, none to mount (v1, v2, in a user namespace): membership and limits stay."""
@@ -356,9 +357,8 @@ for name, kind, dev in (('mem', stat.S_IFCHR, (1, 1)), ('kmsg', stat.S_IFCHR, (1
 """
 
 
-@pytest.mark.quick
 @BOTH
-@pytest.mark.parametrize("layer", [None, "seccomp"])
+@LAYERS
 def test_K64_device_nodes_can_not_be_made(as_user, layer, stopped_by):
     """mknod of devices, in the layer and on a writable mount: none; nodes that exist do not open."""
     st = os.stat("/").st_dev
@@ -408,9 +408,8 @@ def test_K65_no_mount_propagates(stopped_by):
     stopped_by("private mount propagation")
 
 
-@pytest.mark.quick
 @BOTH
-@pytest.mark.parametrize("layer", [None, "seccomp"])
+@LAYERS
 def test_K66_out_of_the_root(as_user, layer, stopped_by):
     """.., kept descriptors, chroot in chroot, /proc links: no way up to a canary beside /usr."""
     n = nonce()

@@ -475,14 +475,14 @@ def test_posture_whatever_the_caller_is(mode):
                    "deleted" in os.readlink(f"/proc/{h.caisson}/cwd"), "the caller is strange")
             base = caller_of(h)
             out = differences({**COMMAND, **(USER_CHANGES if mode != "root" else {}), **(NO_CGROUP if mode == "user" else {}),
-                               "io priority": "=caller",
                                **({"limits": {**COMMAND["limits"], **NO_CGROUP_LIMITS}} if mode == "user" else {})},
                               posture(h.pid, base), posture(h.caisson, base), "command")
             init = without_32_33(posture(h.init, base))
-            want = {**INIT, **(USER_CHANGES if mode != "root" else {}), **(NO_CGROUP if mode == "user" else {}),
-                    "io priority": "=caller"}
+            want = {**INIT, **(USER_CHANGES if mode != "root" else {}), **(NO_CGROUP if mode == "user" else {})}
+            # Best effort of the disks' time is no privilege: the caller's or none.
+            out = [x for x in out if "io priority: '16384'" not in x]
             # Its own signals are nobody's business: it has no handlers, and pid 1 gets none without.
-            for k in ("SigIgn", "SigBlk"):
+            for k in ("SigIgn", "SigBlk", "io priority"):
                 want.pop(k), init.pop(k)
             out += differences(want, init, posture(h.caisson, base), "init")
             warden = posture(h.warden, base)
@@ -530,18 +530,18 @@ def test_posture_under_a_real_time_caller():
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("closed", ["0", "1", "2", "012"])
-def test_posture_without_standard_streams(closed):
+def test_posture_without_standard_streams():
     """Started without some of 0, 1, 2: none of our own descriptors takes their place."""
-    shell = " ".join(f"{c}{'<' if c == '0' else '>'}&-" for c in closed)
-    with Held(argv=["/usr/bin/sleep", "20"], ready=b"", caller=["/bin/sh", "-c", f'exec "$@" {shell}', "sh"]) as h:
-        p = posture(h.pid, caller_of(h))
-        assert p["fds"] == {"0": "pipe r", "1": "pipe w", "2": "pipe w"}
-        w = posture(h.warden, caller_of(h))
-        assert sum(x == "socket" for x in w["fds"].values()) == 1, w["fds"]
-        for c in closed:
-            assert w["fds"][c].startswith("/dev/null"), w["fds"]
-        h.run.signal(15)
+    for closed in ("0", "1", "2", "012"):
+        shell = " ".join(f"{c}{'<' if c == '0' else '>'}&-" for c in closed)
+        with Held(argv=["/usr/bin/sleep", "20"], ready=b"", caller=["/bin/sh", "-c", f'exec "$@" {shell}', "sh"]) as h:
+            p = posture(h.pid, caller_of(h))
+            assert p["fds"] == {"0": "pipe r", "1": "pipe w", "2": "pipe w"}
+            w = posture(h.warden, caller_of(h))
+            assert sum(x == "socket" for x in w["fds"].values()) == 1, w["fds"]
+            for c in closed:
+                assert w["fds"][c].startswith("/dev/null"), w["fds"]
+            h.run.signal(15)
 
 
 @pytest.mark.quick
