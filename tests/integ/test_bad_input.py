@@ -369,7 +369,7 @@ def test_init_that_is_no_program(tmp_path):
 def test_init_that_ends_at_once(tmp_path):
     caisson = copy_tree(tmp_path / "tree", without=["caisson-init"])
     shutil.copy(shutil.which("true"), tmp_path / "tree" / "caisson-init")
-    refused(run("exec", "--", "true", binary=caisson), "pid 1")
+    refused(run("exec", "--", "true", binary=caisson), "cell")
 
 
 def test_warden_that_ends_at_once(tmp_path):

@@ -108,7 +108,7 @@ class Traced:
 
 def some(points):
     """All of them; a sanitized build is slower and loads libraries, there a selection is enough."""
-    return points[::len(points) // 30 + 1] if SANITIZED else points
+    return points[::len(points) // 12 + 1] if SANITIZED else points
 
 
 @needs_program("strace")
