@@ -129,6 +129,12 @@ static void escape(struct buf *out, unsigned char c)
 	}
 }
 
+/* U+0080 to U+009F: control characters too, and some terminals obey them. */
+static bool is_c1(const char *s, size_t len)
+{
+	return len >= 2 && (unsigned char)s[0] == 0xc2 && ((unsigned char)s[1] & 0xe0) == 0x80;
+}
+
 /* The length of what can be copied as it is: valid characters that need no escape. */
 static size_t plain_run(const char *s, size_t len)
 {
@@ -137,7 +143,7 @@ static size_t plain_run(const char *s, size_t len)
 	while (i < len) {
 		unsigned char c = (unsigned char)s[i];
 
-		if (c < 0x20 || c == '"' || c == '\\')
+		if (c < 0x20 || c == 0x7f || c == '"' || c == '\\' || is_c1(s + i, len - i))
 			break;
 		if (c < 0x80) {
 			i++;
@@ -167,6 +173,9 @@ static bool write_quoted(struct buf *out, const char *s, size_t len)
 			break;
 		if ((unsigned char)s[i] < 0x80) {
 			escape(out, (unsigned char)s[i]);
+		} else if (is_c1(s + i, len - i)) {
+			escape(out, (unsigned char)s[i + 1]);
+			i++;
 		} else {
 			(void)buf_append(out, "\xef\xbf\xbd", 3); /* U+FFFD */
 			replaced = true;

@@ -99,6 +99,23 @@ static void put_namespaces(struct collector *c, enum evidence_kind kind, pid_t p
 	put(c, kind, pid, is_init, len);
 }
 
+/* A descriptor that execve will close is said to be one. Returns the new length of the text. */
+static size_t mark_cloexec(struct collector *c, int dir, const char *number, size_t len)
+{
+	char path[300], info[1024];
+
+	(void)snprintf(path, sizeof(path), "fdinfo/%s", number);
+	if (fd_read_file(dir, path, info, sizeof(info)) <= 0)
+		return len;
+	const char *flags = strstr(info, "flags:");
+
+	if (!flags || !(strtoul(flags + 6, NULL, 8) & O_CLOEXEC) ||
+	    len + sizeof(EVIDENCE_CLOEXEC) > sizeof(c->text))
+		return len;
+	memcpy(c->text + len, EVIDENCE_CLOEXEC, sizeof(EVIDENCE_CLOEXEC) - 1);
+	return len + sizeof(EVIDENCE_CLOEXEC) - 1;
+}
+
 static void put_descriptors(struct collector *c, pid_t pid, bool is_init, int dir)
 {
 	int fd = openat(dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -117,7 +134,8 @@ static void put_descriptors(struct collector *c, pid_t pid, bool is_init, int di
 			readlinkat(dirfd(d), ent->d_name, c->text + n, sizeof(c->text) - (size_t)n);
 
 		if (k > 0)
-			put(c, EVIDENCE_FD, pid, is_init, (size_t)n + (size_t)k);
+			put(c, EVIDENCE_FD, pid, is_init,
+			    mark_cloexec(c, dir, ent->d_name, (size_t)n + (size_t)k));
 	}
 	(void)closedir(d);
 }

@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -54,6 +55,19 @@ static void die_with_parent(const struct plan *p)
 		stage_fail(p, STAGE_SYNC, 0);
 	if (poll(&pfd, 1, 0) > 0 && pfd.revents & (POLLHUP | POLLERR))
 		_exit(1);
+}
+
+/*
+ * What a process inherits beside its descriptors: a real-time class (which a cgroup may refuse), an
+ * io class, and a personality, which would weaken the layout of memory.
+ */
+static void shed_habits(const struct plan *p)
+{
+	static const struct sched_param none;
+
+	if (sched_setscheduler(0, SCHED_OTHER, &none) < 0 ||
+	    syscall(SYS_ioprio_set, 1 /* IOPRIO_WHO_PROCESS */, 0, 0) < 0 || personality(0) < 0)
+		stage_fail(p, STAGE_CGROUP, 2);
 }
 
 /* First of all, so that everything after it is on the cell's account. */
@@ -171,6 +185,7 @@ void stage_run(const struct plan *p)
 	static char *const envp[] = { NULL };
 
 	die_with_parent(p);
+	shed_habits(p);
 	enter_cgroups(p);
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		stage_fail(p, STAGE_PRIVATE, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* caisson.c - The command: a table of verbs, and the help that comes from it. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,6 +89,7 @@ static void open_stdio(void)
 int main(int argc, char **argv)
 {
 	open_stdio();
+	(void)signal(SIGCHLD, SIG_DFL); /* ignored, it would leave nothing to wait for */
 	if (argc < 2)
 		return help(stderr);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||

@@ -25,7 +25,7 @@
 #define ARG_CODE_MAX                                                                               \
 	100000u /* longer code travels as a file: one argument may be 128 KiB at most */
 #define ARGV_MAX 32768
-#define WALL_BACKSTOP_MS 30000u
+#define WALL_BACKSTOP_MS 5000u
 
 /* ---- the program ----------------------------------------------------------------------------- */
 

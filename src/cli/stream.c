@@ -2,10 +2,11 @@
 /*
  * stream.c - Copy between a cell's pipe and our own stdio.
  *
- * Our own stdio is shared with whoever started us, so it is never made non-blocking. Instead at
- * most PIPE_BUF bytes are written after poll() has said that there is room: that much a pipe or
- * terminal takes without blocking. One chunk is in flight at a time; while it waits nothing more
- * is read, so a slow reader outside slows the program inside, and memory stays bounded.
+ * Nothing here may block: the deadline of the run hangs on the loop that calls us, and poll() only
+ * says what was true a moment ago (another reader of our stdin, or stderr into the same pipe as
+ * stdout, may be faster). So every descriptor is one that does not wait; see stream_stdio(). One
+ * chunk is in flight at a time; while it waits nothing more is read, so a slow reader outside slows
+ * the program inside, and memory stays bounded.
  *
  * A reader that went away (EPIPE) closes the cell's pipe too: the program gets what it would have
  * got without us.
@@ -16,18 +17,46 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 
-void stream_open(struct stream *s, int from, int to, bool own_to, struct buf *keep)
+static mode_t type_of(int fd)
 {
 	struct stat st;
 
+	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_mode & S_IFMT : 0;
+}
+
+int stream_stdio(int fd, int flags)
+{
+	mode_t type = type_of(fd);
+
+	if (type == S_IFIFO || type == S_IFCHR) {
+		char path[32];
+
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		int again = open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+
+		if (again >= 0)
+			return again;
+		/* No reader any more, or not ours to open: the plain copy says so when used. */
+	}
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	return copy < 0 ? -errno : copy;
+}
+
+void stream_open(struct stream *s, int from, int to, bool own_to, struct buf *keep)
+{
 	*s = (struct stream){ .from = from, .to = to, .own_to = own_to, .keep = keep };
-	s->to_is_file = to >= 0 && fstat(to, &st) == 0 && S_ISREG(st.st_mode);
+	s->to_is_file = type_of(to) == S_IFREG;
+	s->to_is_socket = type_of(to) == S_IFSOCK;
+	s->from_is_socket = type_of(from) == S_IFSOCK;
 }
 
 static void end_to(struct stream *s)
@@ -72,7 +101,8 @@ static void take(struct stream *s)
 	/* One byte more than is allowed tells "exactly enough" from "too much". */
 	if (s->budget && *s->budget < want)
 		want = (size_t)*s->budget + 1;
-	ssize_t n = read(s->from, s->pending, want);
+	ssize_t n = s->from_is_socket ? recv(s->from, s->pending, want, MSG_DONTWAIT) :
+					read(s->from, s->pending, want);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -98,8 +128,12 @@ static void take(struct stream *s)
 static void give(struct stream *s)
 {
 	size_t want = s->len - s->off;
-	ssize_t n = write(s->to, s->pending + s->off,
-			  s->to_is_file || want < PIPE_BUF ? want : PIPE_BUF);
+	const char *at = s->pending + s->off;
+
+	if (!s->to_is_file && want > PIPE_BUF)
+		want = PIPE_BUF;
+	ssize_t n = s->to_is_socket ? send(s->to, at, want, MSG_DONTWAIT | MSG_NOSIGNAL) :
+				      write(s->to, at, want);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;

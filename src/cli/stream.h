@@ -19,6 +19,7 @@ struct stream {
 	int from, to;     /* -1: closed. to is -1 for a stream that is only captured */
 	bool own_to;      /* close `to` at end of file (a pipe into the cell) */
 	bool to_is_file;  /* a regular file takes any amount at once */
+	bool from_is_socket, to_is_socket;
 	uint64_t bytes;   /* read so far */
 	struct buf *keep; /* captured beginning, or NULL */
 	uint64_t *budget; /* bytes that may still come, shared between streams; NULL: any */
@@ -26,6 +27,16 @@ struct stream {
 	size_t off, len;  /* pending[off..len) waits for `to` */
 	char *pending;    /* STREAM_CHUNK bytes, made at first use */
 };
+
+/*
+ * stream_stdio() - A descriptor for what is behind @fd that never blocks us, and blocks nobody else.
+ * @flags: O_RDONLY or O_WRONLY
+ *
+ * Our stdio is shared with whoever started us, so it must not be made non-blocking. Pipes and
+ * terminals are opened once more instead, sockets are asked not to wait each time, files never
+ * do. Return: a descriptor of our own, or -errno.
+ */
+int stream_stdio(int fd, int flags);
 
 /* stream_open() - @from is owned from now on; @to is borrowed unless own_to. */
 void stream_open(struct stream *s, int from, int to, bool own_to, struct buf *keep);

@@ -67,13 +67,12 @@ static int open_pipes(struct loop *l, int theirs[3], struct err *e)
 	theirs[0] = in[0];
 	theirs[1] = out[1];
 	theirs[2] = err[1];
-	stream_open(&l->in, fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), in[1], true, NULL);
+	stream_open(&l->in, stream_stdio(STDIN_FILENO, O_RDONLY), in[1], true, NULL);
 	if (l->in.from < 0)
-		stream_close(
-			&l->in); /* we were started without stdin: the command has an empty one */
-	stream_open(&l->out, out[0], j->capture ? -1 : STDOUT_FILENO, false,
+		stream_close(&l->in); /* we were started without stdin: the command has an empty one */
+	stream_open(&l->out, out[0], j->capture ? -1 : stream_stdio(STDOUT_FILENO, O_WRONLY), true,
 		    j->capture ? &j->out : NULL);
-	stream_open(&l->err, err[0], j->capture ? -1 : STDERR_FILENO, false,
+	stream_open(&l->err, err[0], j->capture ? -1 : stream_stdio(STDERR_FILENO, O_WRONLY), true,
 		    j->capture ? &j->err : NULL);
 	l->out.budget = l->err.budget = j->max_output ? &l->budget : NULL;
 	return 0;
@@ -84,9 +83,9 @@ static void attach_tty(struct loop *l, int master)
 	int copy = fcntl(master, F_DUPFD_CLOEXEC, 3);
 
 	(void)set_nonblock(master);
-	stream_open(&l->out, master, STDOUT_FILENO, false, NULL);
+	stream_open(&l->out, master, stream_stdio(STDOUT_FILENO, O_WRONLY), true, NULL);
 	l->out.budget = l->job->max_output ? &l->budget : NULL;
-	stream_open(&l->in, fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), copy, true, NULL);
+	stream_open(&l->in, stream_stdio(STDIN_FILENO, O_RDONLY), copy, true, NULL);
 	if (isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &l->saved) == 0) {
 		struct termios raw = l->saved;
 
@@ -121,20 +120,15 @@ static int on_started(struct loop *l, int fd, struct err *e)
 {
 	struct job *j = l->job;
 
+	if (l->o->started) { /* it would move the deadline */
+		fd_close(fd);
+		return err_say(e, -EPROTO, "the cell's pid 1 broke the protocol");
+	}
 	l->o->started = true;
 	if (j->exec.flags & INIT_TTY && fd >= 0)
 		attach_tty(l, fd);
 	else
 		fd_close(fd);
-	if (j->receipt) {
-		int r = take_receipt(l, e);
-
-		if (r < 0)
-			return r;
-		r = init_signal(l->channel, j->exec.id, SIGCONT, 0, e);
-		if (r < 0)
-			return r;
-	}
 	l->started_ns = clock_now_ns();
 	l->deadline_ns = l->started_ns + j->timeout_ms * CLOCK_NS_PER_MS;
 	return 0;
@@ -157,6 +151,9 @@ static int on_channel(struct loop *l, struct err *e)
 	case INIT_READY:
 		j->ready = m.u.ready;
 		break;
+	case INIT_HELD:
+		r = take_receipt(l, e);
+		return r < 0 ? r : init_go(l->channel, j->exec.id, e);
 	case INIT_STARTED:
 		return on_started(l, fd, e);
 	case INIT_FAILED:
@@ -241,6 +238,7 @@ static int begin(struct loop *l, struct err *e)
 {
 	struct job *j = l->job;
 	int theirs[3] = { -1, -1, -1 };
+	struct warden_cell cell;
 	sigset_t set;
 	int r;
 
@@ -255,15 +253,21 @@ static int begin(struct loop *l, struct err *e)
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (l->signals < 0)
 		return err_set(e, -errno, "watch signals");
-	r = warden_create(&l->warden, j->spec, j->fds, j->n_fds, &l->cell, &l->channel, e);
+	r = warden_create(&l->warden, j->spec, j->fds, j->n_fds, &cell, e);
 	if (r < 0)
 		return r;
+	l->cell = cell.handle;
+	l->channel = cell.channel;
 	if (!(j->exec.flags & INIT_TTY)) {
 		r = open_pipes(l, theirs, e);
 		memcpy(j->exec.stdio, theirs, sizeof(theirs));
+		/* A program may open its own streams by name (/dev/stderr): they are its user's. */
+		for (int i = 0; cell.host_base && i < 3 && r == 0; i++)
+			if (fchown(theirs[i], cell.host_base + j->exec.uid, cell.host_base + j->exec.gid) < 0)
+				r = err_set(e, -errno, "give the pipes to the cell's user");
 	}
 	if (j->receipt)
-		j->exec.flags |= INIT_STOP;
+		j->exec.flags |= INIT_HOLD;
 	if (r == 0)
 		r = init_exec(l->channel, &j->exec, e);
 	for (int i = 0; i < 3; i++)

@@ -86,6 +86,18 @@ int init_exec(int channel, const struct exec_request *x, struct err *e)
 	return r < 0 ? err_set(e, r, "ask the cell to start a command") : 0;
 }
 
+int init_go(int channel, uint32_t id, struct err *e)
+{
+	struct init_msg m;
+
+	memset(&m, 0, sizeof(m));
+	m.type = INIT_GO;
+	m.id = id;
+	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
+
+	return r < 0 ? err_set(e, r, "let the command go") : 0;
+}
+
 int init_signal(int channel, uint32_t id, int signo, int group, struct err *e)
 {
 	struct init_msg m;

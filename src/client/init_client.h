@@ -29,6 +29,9 @@ struct exec_request {
 /* init_exec() - Ask for a command. The answer comes as INIT_STARTED or INIT_FAILED. */
 int init_exec(int channel, const struct exec_request *x, struct err *e);
 
+/* init_go() - Let a command that was asked for with INIT_HOLD, and is held, execute. */
+int init_go(int channel, uint32_t id, struct err *e);
+
 int init_signal(int channel, uint32_t id, int signo, int group, struct err *e);
 
 /*

@@ -216,7 +216,7 @@ static void judge(struct sum *s, const struct cell_spec *spec, const struct init
 
 		require(s, own && shared, ns_layers[i]);
 	}
-	require(s, s->lost == 0 && s->init.threads > 0, "complete evidence");
+	require(s, s->lost == 0 && s->init.threads > 0 && s->commands.threads > 0, "complete evidence");
 
 	bool zero = true, init_caps = true;
 
@@ -291,8 +291,15 @@ static void write_namespaces(struct json *j, const struct sum *s)
 }
 
 /* One array over all items of a kind; every text is written line by line. */
-static void write_lines(struct json *j, const char *key, struct view all, uint32_t kind,
-			uint32_t pid)
+static bool ends_with(struct view text, const char *end)
+{
+	size_t n = strlen(end);
+
+	return text.len >= n && memcmp(text.data + text.len - n, end, n) == 0;
+}
+
+static void write_lines(struct json *j, const char *key, const struct sum *s, struct view all,
+			uint32_t kind, bool of_main)
 {
 	struct evidence_item item;
 	struct view text;
@@ -300,7 +307,10 @@ static void write_lines(struct json *j, const char *key, struct view all, uint32
 	json_key(j, key);
 	json_array_begin(j);
 	for (size_t at = 0; next_item(all, &at, &item, &text) == 1;) {
-		if (item.kind != kind || (pid && item.pid != pid))
+		if (item.kind != kind || (of_main && item.pid != s->main_pid))
+			continue;
+		/* A command is looked at right before execve, which closes these. */
+		if (kind == EVIDENCE_FD && ends_with(text, EVIDENCE_CLOEXEC))
 			continue;
 		for (size_t from = 0; from < text.len;) {
 			const char *nl = kind == EVIDENCE_FD ?
@@ -359,10 +369,10 @@ static void write_receipt(struct json *j, const struct sum *s, struct view all,
 	} else {
 		json_null(j);
 	}
-	write_lines(j, "rlimits", all, EVIDENCE_LIMITS, s->main_pid);
-	write_lines(j, "descriptors", all, EVIDENCE_FD, s->main_pid);
-	write_lines(j, "mounts", all, EVIDENCE_MOUNTINFO, 0);
-	write_lines(j, "unreadable", all, EVIDENCE_LOST, 0);
+	write_lines(j, "rlimits", s, all, EVIDENCE_LIMITS, true);
+	write_lines(j, "descriptors", s, all, EVIDENCE_FD, true);
+	write_lines(j, "mounts", s, all, EVIDENCE_MOUNTINFO, false);
+	write_lines(j, "unreadable", s, all, EVIDENCE_LOST, false);
 	json_object_end(j);
 }
 

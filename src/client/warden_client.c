@@ -135,7 +135,7 @@ static int ask_cell(struct warden_client *w, enum warden_op op, uint32_t cell,
 }
 
 int warden_create(struct warden_client *w, const struct cell_spec *spec, const int *fds,
-		  size_t n_fds, uint32_t *ret_cell, int *ret_channel, struct err *e)
+		  size_t n_fds, struct warden_cell *ret, struct err *e)
 {
 	struct warden_req req;
 	struct warden_reply reply;
@@ -150,8 +150,11 @@ int warden_create(struct warden_client *w, const struct cell_spec *spec, const i
 		return r;
 	if (channel < 0)
 		return err_say(e, -EPROTO, "the warden sent no channel");
-	*ret_cell = reply.cell;
-	*ret_channel = channel;
+	*ret = (struct warden_cell){
+		.handle = reply.cell,
+		.channel = channel,
+		.host_base = reply.host_base,
+	};
 	return 0;
 }
 

@@ -16,6 +16,12 @@
 
 struct err;
 
+struct warden_cell {
+	uint32_t handle;
+	int channel;        /* to its init; the caller's */
+	uint32_t host_base; /* host id of the cell's id 0; 0 when there is none */
+};
+
 struct warden_client {
 	int fd;
 	pid_t pid;
@@ -31,9 +37,9 @@ int warden_start(const char *state, struct warden_client *ret, struct err *e);
 /* warden_stop() - Hang up (the warden destroys what is left) and wait for it to end. Idempotent. */
 void warden_stop(struct warden_client *w);
 
-/* warden_create() - @fds: image directory if any, then mounts; borrowed. @ret_channel is the caller's. */
+/* warden_create() - @fds: image directory if any, then mounts; borrowed. */
 int warden_create(struct warden_client *w, const struct cell_spec *spec, const int *fds,
-		  size_t n_fds, uint32_t *ret_cell, int *ret_channel, struct err *e);
+		  size_t n_fds, struct warden_cell *ret, struct err *e);
 
 int warden_usage(struct warden_client *w, uint32_t cell, struct cell_usage *ret, struct err *e);
 int warden_kill(struct warden_client *w, uint32_t cell, struct err *e);

@@ -98,7 +98,7 @@ int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, stru
 		.script_fd = -1,
 		.stdio = { -1, -1, -1 },
 	};
-	if (n_fds != want || x->flags & ~(uint32_t)(INIT_TTY | INIT_STOP | INIT_SCRIPT)) {
+	if (n_fds != want || x->flags & ~(uint32_t)(INIT_TTY | INIT_HOLD | INIT_SCRIPT)) {
 		for (size_t i = 0; i < n_fds; i++)
 			fd_close(fds[i]);
 		return EINVAL;
@@ -214,15 +214,32 @@ static int set_stdio(const struct command *c)
 	return 0;
 }
 
+/* By the system call itself: the library hides two signals that whoever started us may ignore. */
 static void reset_signals(void)
 {
-	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	const struct {
+		void *handler;
+		unsigned long flags;
+		void *restorer;
+		uint64_t mask;
+	} dfl = { 0 };
 	sigset_t none;
 
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &dfl, NULL);
+	for (int sig = 1; sig <= 64; sig++)
+		(void)syscall(SYS_rt_sigaction, sig, &dfl, NULL, sizeof(dfl.mask));
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Say that only execve is left, and wait to be let go. */
+static void hold(int report)
+{
+	struct init_failed none = { 0 };
+	char go;
+
+	if (fd_send(report, &none, sizeof(none), NULL, 0) < 0 ||
+	    fd_recv(report, &go, 1, NULL, NULL) != 1)
+		_exit(1);
 }
 
 /* As execvpe(), but never hands a file to a shell. Returns the errno that says most. */
@@ -273,13 +290,15 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 	if (syscall(SYS_close_range, 3u, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
 		fail(report, INIT_STAGE_STDIO, errno);
 	reset_signals();
+	if (c->flags & INIT_HOLD)
+		hold(report);
 	fail(report, INIT_STAGE_EXEC, exec_path(c->argv, c->envp));
 }
 
 /* ---- the parent ----------------------------------------------------------------------------- */
 
 int command_start(const struct command *c, const struct init_config *config,
-		  struct command_start *ret)
+		  void (*held)(uint32_t id, pid_t pid), uint32_t id, struct command_start *ret)
 {
 	int pair[2];
 
@@ -311,6 +330,11 @@ int command_start(const struct command *c, const struct init_config *config,
 			ret->master_fd = fd;
 			continue;
 		}
+		if (n == (ssize_t)sizeof(f) && f.error == 0) {
+			held(id, pid);
+			(void)fd_send(parent_end, "g", 1, NULL, 0);
+			continue;
+		}
 		if (n == 0)
 			break; /* executed, or died without a word: wait() will tell which */
 		ret->failed = n == (ssize_t)sizeof(f) ?
@@ -320,7 +344,5 @@ int command_start(const struct command *c, const struct init_config *config,
 		return -1; /* the child is about to exit; init's reaper collects it */
 	}
 	ret->pid = pid;
-	if (c->flags & INIT_STOP)
-		(void)kill(pid, SIGSTOP);
 	return 0;
 }

@@ -41,8 +41,11 @@ struct command_start {
 	struct init_failed failed;
 };
 
-/* command_start() - Fork and execute. 0, or -1 with ret->failed filled and nothing running. */
+/*
+ * command_start() - Fork and execute. 0, or -1 with ret->failed filled and nothing running.
+ * @held: with INIT_HOLD, called when the child stands before execve; it goes on when this returns
+ */
 int command_start(const struct command *c, const struct init_config *config,
-		  struct command_start *ret);
+		  void (*held)(uint32_t id, pid_t pid), uint32_t id, struct command_start *ret);
 
 #endif

@@ -142,6 +142,22 @@ static struct running *find_free(void)
 	return NULL;
 }
 
+/* The command stands before execve: say so, and let nothing else happen until it was looked at. */
+static void wait_go(uint32_t id, pid_t pid)
+{
+	struct init_msg held = { .type = INIT_HELD, .id = id, .u.pid = pid };
+	struct init_msg m;
+	size_t no_fds = 0;
+
+	send_msg(&held, NULL, 0);
+	ssize_t n = fd_recv(INIT_FD, &m, sizeof(m), NULL, &no_fds);
+
+	if (n == 0)
+		_exit(EXIT_CHANNEL);
+	if (n != (ssize_t)sizeof(m) || m.type != INIT_GO || m.id != id)
+		_exit(EXIT_PROTOCOL);
+}
+
 static void serve_exec(const struct init_msg *m, const int *fds, size_t n_fds)
 {
 	struct command c;
@@ -153,7 +169,7 @@ static void serve_exec(const struct init_msg *m, const int *fds, size_t n_fds)
 		r = slot ? EEXIST : EAGAIN;
 	if (r) {
 		send_failed(m->id, (struct init_failed){ INIT_STAGE_REQUEST, r });
-	} else if (command_start(&c, &config, &start) < 0) {
+	} else if (command_start(&c, &config, wait_go, m->id, &start) < 0) {
 		send_failed(m->id, start.failed);
 	} else {
 		struct init_msg started = { .type = INIT_STARTED, .id = m->id, .u.pid = start.pid };
@@ -251,6 +267,8 @@ int main(void)
 {
 	sigset_t chld;
 
+	/* Ignored by whoever started us all, it would leave us nobody to wait for. */
+	(void)signal(SIGCHLD, SIG_DFL);
 	read_config();
 	seal();
 	(void)sigemptyset(&chld);

@@ -149,8 +149,12 @@ void cell_reaped(struct cell *c)
 
 void cell_memory_event(struct cell *c)
 {
+	struct cgroup_usage u = { 0 };
 	uint64_t kills = 0;
 
+	(void)cgroup_usage(&c->cgroup, &u, NULL);
+	if (u.memory_files > c->memory_files)
+		c->memory_files = u.memory_files;
 	(void)cgroup_oom_kills(&c->cgroup, &kills, NULL);
 	/* v1 speaks up only when the killer starts, a moment before it counts. v2 also wakes us for
 	 * lesser events, but there the kernel kills the group itself. */
@@ -198,7 +202,7 @@ void cell_usage(const struct cell *c, struct cell_usage *ret)
 	*ret = (struct cell_usage){
 		.cpu_ns = u.cpu_ns,
 		.memory_peak = u.memory_peak,
-		.memory_files = u.memory_files,
+		.memory_files = u.memory_files > c->memory_files ? u.memory_files : c->memory_files,
 		.pids_peak = u.pids_peak,
 		.pids_denied = u.pids_denied,
 		.oom_kills = u.oom_kills,

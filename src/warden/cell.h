@@ -38,6 +38,7 @@ struct cell {
 	uint64_t created_ns;
 	uint64_t check_ns; /* when to look at cpu time next; 0 = never */
 	enum cell_end end;
+	uint64_t memory_files; /* as it was when memory ran out: the files die with the cell */
 	int init_status;
 };
 

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/evidence.h"
+#include "cell/idmap.h"
 #include "cell/spec.h"
 
 #define HANDLE_BITS 12
@@ -89,7 +90,11 @@ static int do_create(struct warden *w, struct request *q, struct err *e)
 		return r;
 	}
 	c->handle = ++w->generation << HANDLE_BITS | index;
+	struct idmap ids;
+
+	idmap_choose(c->record.slot, &ids);
 	q->reply->cell = c->handle;
+	q->reply->host_base = ids.ranged ? ids.base : 0;
 	w->cells[index] = c;
 	c = NULL;
 	return 0;

@@ -122,6 +122,7 @@ static int harden(struct err *e)
 
 	(void)setrlimit(RLIMIT_CORE, &core);
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGCHLD, SIG_DFL);
 	/* Ctrl-C goes to the whole foreground group; ending cells is the client's decision. */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGQUIT, SIG_IGN);

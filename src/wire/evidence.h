@@ -14,13 +14,15 @@
 #define EVIDENCE_MAX (8u << 20)
 #define EVIDENCE_ITEM_MAX 65536u
 
+#define EVIDENCE_CLOEXEC " (close-on-exec)"
+
 enum evidence_kind {
 	EVIDENCE_HOST_NS =
 		1,       /* namespaces of the warden itself, to compare with: "name:[inode]\n"... */
 	EVIDENCE_NS,     /* namespaces of a process */
 	EVIDENCE_STATUS, /* /proc/P/task/T/status, once per thread */
 	EVIDENCE_LIMITS, /* /proc/P/limits */
-	EVIDENCE_FD,     /* one descriptor: "number target" */
+	EVIDENCE_FD,     /* one descriptor: "number target", then perhaps EVIDENCE_CLOEXEC */
 	EVIDENCE_MOUNTINFO, /* once, of init */
 	EVIDENCE_CGROUP,    /* limits as the kernel holds them: "name value\n"... */
 	EVIDENCE_LOST,      /* something could not be read; text says what */

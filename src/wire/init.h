@@ -21,8 +21,10 @@
 enum init_type {
 	INIT_CONFIG = 1, /* warden -> init, once, first */
 	INIT_EXEC,       /* client -> init; descriptors: blob, [script], stdin, stdout, stderr */
+	INIT_GO,         /* client -> init: let the command that is held execute */
 	INIT_SIGNAL,     /* client -> init: signal one command, or its process group */
 	INIT_READY,      /* init -> client: the cell is sealed, commands are welcome */
+	INIT_HELD,       /* init -> client: only execve is left (INIT_HOLD); waits for INIT_GO */
 	INIT_STARTED, /* init -> client: execve succeeded; descriptor: pty master with INIT_TTY */
 	INIT_FAILED,  /* init -> client: could not start; nothing runs */
 	INIT_EXITED,  /* init -> client: wait status and resource use */
@@ -31,7 +33,7 @@ enum init_type {
 
 enum init_exec_flag {
 	INIT_TTY = 1u << 0,    /* run on a new pty of the cell; no stdio descriptors are passed */
-	INIT_STOP = 1u << 1,   /* stop the command right after execve, until INIT_SIGNAL SIGCONT */
+	INIT_HOLD = 1u << 1,   /* stand still right before execve, to be looked at */
 	INIT_SCRIPT = 1u << 2, /* write the script descriptor to the path named in the blob first */
 };
 
@@ -107,7 +109,7 @@ struct init_msg {
 		struct init_ready ready;
 		struct init_failed failed;
 		struct init_exited exited;
-		int32_t pid; /* INIT_STARTED: pid inside the cell */
+		int32_t pid; /* INIT_HELD, INIT_STARTED: pid inside the cell */
 	} u;
 };
 

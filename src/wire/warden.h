@@ -111,6 +111,8 @@ struct warden_reply {
 	uint64_t seq;
 	int32_t code; /* 0 or negative errno; then msg says what and how to mend it */
 	uint32_t cell;
+	uint32_t host_base; /* WARDEN_CREATE: host id of the cell's id 0; 0 without a range */
+	uint32_t pad_;
 	struct cell_usage usage;
 	char msg[504];
 };

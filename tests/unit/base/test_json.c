@@ -76,7 +76,7 @@ static void test_strings(void **state)
 	check_string(NULL, 0, "\"\"", false);
 	check_string("a\"b\\c/", 6, "\"a\\\"b\\\\c/\"", false);
 	check_string("\b\f\n\r\t", 5, "\"\\b\\f\\n\\r\\t\"", false);
-	check_string("\0\1\x1f\x7f", 4, "\"\\u0000\\u0001\\u001f\x7f\"", false);
+	check_string("\0\1\x1f\x7f", 4, "\"\\u0000\\u0001\\u001f\\u007f\"", false);
 	check_string("\xe2\x80\xa8", 3, "\"\xe2\x80\xa8\"", false); /* U+2028 */
 	check_string("\xef\xbf\xbd", 3, "\"\xef\xbf\xbd\"", false); /* U+FFFD itself */
 	check_string("\xf0\x9f\xa6\x80", 4, "\"\xf0\x9f\xa6\x80\"", false);

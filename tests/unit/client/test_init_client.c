@@ -151,7 +151,7 @@ static void test_round_trip(void **state)
 	x.envp = envp;
 	x.cwd = "/";
 	check_round_trip(&x);
-	x.flags = INIT_STOP;
+	x.flags = INIT_HOLD;
 	x.uid = 65535;
 	x.gid = 1;
 	check_round_trip(&x);

@@ -176,7 +176,7 @@ static void test_unknown_flags(void **state)
 
 		x.flags = 1u << bit;
 		assert_int_equal(unpack(&x, BLOB, BLOB_LEN), EINVAL);
-		x.flags |= INIT_STOP;
+		x.flags |= INIT_HOLD;
 		assert_int_equal(unpack(&x, BLOB, BLOB_LEN), EINVAL);
 	}
 }
