@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,10 +19,32 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 
+/* Are the ids that cells would get ours to give? Not in the small namespace of a container. */
+static bool range_mapped(void)
+{
+	char text[4096];
+
+	if (fd_read_file(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text)) <= 0)
+		return false;
+	for (char *p = text, *end; *p; p = *end ? end + 1 : end) {
+		unsigned long long first = strtoull(p, &p, 10);
+
+		(void)strtoull(p, &p, 10);
+		unsigned long long count = strtoull(p, &p, 10);
+
+		end = p + strcspn(p, "\n");
+		if (first <= IDMAP_BASE &&
+		    first + count >=
+			    IDMAP_BASE + (unsigned long long)WARDEN_CELLS_MAX * IDMAP_COUNT)
+			return true;
+	}
+	return false;
+}
+
 void idmap_choose(uint32_t slot, struct idmap *ret)
 {
 	*ret = (struct idmap){
-		.ranged = geteuid() == 0,
+		.ranged = geteuid() == 0 && range_mapped(),
 		.base = IDMAP_BASE + slot * IDMAP_COUNT,
 		.caller_uid = geteuid(),
 		.caller_gid = getegid(),

@@ -71,11 +71,20 @@ static int ensure_dir(int root, const char *path)
 
 static int ensure_file(int root, const char *path)
 {
-	_fd_ int made = beneath(root, path, O_CREAT | O_EXCL | O_WRONLY);
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char parent[CELL_DST_MAX] = "";
+
+	if (slash)
+		memcpy(parent, path, (size_t)(slash - path));
+	_fd_ int dir = ensure_dir(root, parent);
+
+	if (dir < 0)
+		return -1;
+	_fd_ int made = beneath(dir, name, O_CREAT | O_EXCL | O_WRONLY);
 
 	if (made < 0 && errno != EEXIST && errno != EROFS)
 		return -1;
-	return beneath(root, path, O_PATH);
+	return beneath(dir, name, O_PATH);
 }
 
 /* Move a detached mount onto @path below @root; the target is made when it is missing. */

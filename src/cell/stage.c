@@ -253,7 +253,7 @@ static const char *stage_hint(const struct stage_report *r)
 		       "(docker: --security-opt systempaths=unconfined)";
 	if (r->stage == STAGE_OVERLAY && (r->error == ENODEV || r->error == EPERM))
 		return "; this kernel does not give overlayfs to user namespaces (needs Linux 5.11 and the overlay module)";
-	if (r->stage == STAGE_MOUNT && r->error == ENOTDIR)
+	if (r->stage == STAGE_MOUNT && (r->error == ENOTDIR || r->error == EINVAL))
 		return "; a file can only be mounted on a file, a directory on a directory";
 	if (r->stage == STAGE_MOUNT && r->error == ELOOP)
 		return "; the place in the cell leads through a symbolic link";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* caisson.c - The command: a table of verbs, and the help that comes from it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -68,6 +69,9 @@ int verb_fail(const struct err *e, int json, int exit_code)
 		json_member_str(&j, "code",
 				strerrorname_np(-e->code) ? strerrorname_np(-e->code) : "EIO");
 		json_member_str(&j, "message", e->msg);
+		json_member_str(&j, "hint",
+				e->code == -EINVAL ? "caisson VERB --help lists the options" :
+						     "caisson doctor says what is missing here");
 		json_object_end(&j);
 		json_object_end(&j);
 		if (json_finish(&j) == 0)

@@ -396,6 +396,9 @@ int options_parse(enum options_verb verb, int argc, char **argv, struct options 
 		r = err_say(
 			e, -EINVAL,
 			"--tty and --json do not go together: a terminal has no separate streams");
+	/* Who asked for JSON gets the failure as JSON, wherever the word stands. */
+	for (int i = at; r < 0 && i < argc && strcmp(argv[i], "--") != 0; i++)
+		o->json |= strcmp(argv[i], "--json") == 0;
 	return r < 0 ? -EINVAL : 0;
 }
 

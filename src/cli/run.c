@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,7 @@ struct program {
 	const char *argv[ARGV_MAX];
 	size_t argc;
 	int script_fd; /* -1, or a memfd with what is written to script_path */
-	char script_path[512];
+	char script_path[PATH_MAX + CELL_DST_MAX];
 };
 
 static int push(struct program *p, const char *arg, struct err *e)
@@ -79,11 +80,37 @@ static int slurp(int fd, const char *name, struct err *e)
 	return r < 0 ? err_set(e, r, "keep %s", name) : r;
 }
 
-static int use_script(struct program *p, const struct lang *lang, int fd, const char *name,
-		      struct err *e)
+/* A script in a directory that is mounted is already there: its path in the cell. */
+static bool is_mounted(const struct options *o, const char *file, char *path, size_t size)
 {
-	if ((size_t)snprintf(p->script_path, sizeof(p->script_path), CELL_WORKDIR "/%s", name) >=
-	    sizeof(p->script_path))
+	char real[PATH_MAX], src[PATH_MAX];
+
+	if (!realpath(file, real))
+		return false;
+	for (uint32_t i = 0; i < o->spec.n_mounts; i++) {
+		size_t n = realpath(o->mount_src[i], src) ? strlen(src) : 0;
+
+		if (n > 0 && strncmp(real, src, n) == 0 && (real[n] == '/' || real[n] == '\0') &&
+		    (size_t)snprintf(path, size, "%s%s", o->spec.mounts[i].dst, real + n) < size)
+			return true;
+	}
+	return false;
+}
+
+/* Where a copy of a script goes: never into a directory of the host. */
+static const char *script_dir(const struct options *o)
+{
+	for (uint32_t i = 0; i < o->spec.n_mounts; i++)
+		if (strcmp(o->spec.mounts[i].dst, CELL_WORKDIR) == 0)
+			return "/tmp";
+	return CELL_WORKDIR;
+}
+
+static int use_script(struct program *p, const struct options *o, const struct lang *lang, int fd,
+		      const char *name, struct err *e)
+{
+	if ((size_t)snprintf(p->script_path, sizeof(p->script_path), "%s/%s", script_dir(o),
+			     name) >= sizeof(p->script_path))
 		return err_say(e, -ENAMETOOLONG, "%s: the name is too long", name);
 	p->script_fd = slurp(fd, name, e);
 	if (p->script_fd < 0)
@@ -93,7 +120,8 @@ static int use_script(struct program *p, const struct lang *lang, int fd, const 
 	return r < 0 ? r : push(p, p->script_path, e);
 }
 
-static int use_code(struct program *p, const struct lang *lang, const char *code, struct err *e)
+static int use_code(struct program *p, const struct options *o, const struct lang *lang,
+		    const char *code, struct err *e)
 {
 	size_t len = strlen(code);
 
@@ -105,7 +133,7 @@ static int use_code(struct program *p, const struct lang *lang, const char *code
 		if (fd < 0)
 			return err_set(e, fd, "keep the code");
 		(void)snprintf(name, sizeof(name), "main%s", lang->suffix);
-		return use_script(p, lang, fd, name, e);
+		return use_script(p, o, lang, fd, name, e);
 	}
 	int r = push_all(p, lang->inline_prefix, e);
 
@@ -130,28 +158,36 @@ static int use_source(struct program *p, const struct options *o, const char *so
 	if (!lang)
 		return e->code;
 	if (o->code)
-		return use_code(p, lang, o->code, e);
+		return use_code(p, o, lang, o->code, e);
 	if (strcmp(source, "-") == 0) {
 		char name[32];
 
 		(void)snprintf(name, sizeof(name), "stdin%s", lang->suffix);
-		return use_script(p, lang, STDIN_FILENO, name, e);
+		return use_script(p, o, lang, STDIN_FILENO, name, e);
 	}
-	if (strlen(source) < 4096 && stat(source, &st) == 0 && !S_ISDIR(st.st_mode)) {
+	if (strlen(source) < 4096 && stat(source, &st) == 0) {
 		const char *slash = strrchr(source, '/');
 
+		if (S_ISDIR(st.st_mode))
+			return err_say(e, -EISDIR,
+				       "%s is a directory (for code of that look use -c)", source);
 		_fd_ int fd = open(source, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
 		if (fd < 0)
 			return err_set(e, -errno, "open %s", source);
 		if (!o->lang && lang_of_file(source))
 			lang = lang_of_file(source);
-		return use_script(p, lang, fd, slash ? slash + 1 : source, e);
+		if (is_mounted(o, source, p->script_path, sizeof(p->script_path))) {
+			int r = push_all(p, lang->file_prefix, e);
+
+			return r < 0 ? r : push(p, p->script_path, e);
+		}
+		return use_script(p, o, lang, fd, slash ? slash + 1 : source, e);
 	}
 	if (looks_like_path(source))
 		return err_say(e, -ENOENT, "%s: no such file (for code of that look use -c)",
 			       source);
-	return use_code(p, lang, source, e);
+	return use_code(p, o, lang, source, e);
 }
 
 /* ---- the environment -------------------------------------------------------------------------- */
@@ -332,8 +368,10 @@ static int run_job(struct options *o, struct program *p)
 		return verb_fail(&e, o->json, EXIT_CAISSON);
 	}
 	if (o->spec.without && !o->json)
-		(void)fprintf(stderr,
-			      "caisson: warning: weaker by request (--without): see --receipt\n");
+		(void)fprintf(stderr, "caisson: warning: weaker by request, without:%s%s%s\n",
+			      o->spec.without & CELL_WITHOUT_SECCOMP ? " seccomp" : "",
+			      o->spec.without & CELL_WITHOUT_LANDLOCK ? " landlock" : "",
+			      o->spec.without & CELL_WITHOUT_CGROUP ? " cgroup" : "");
 	make_env(o, &env);
 	/* Ours is the deadline that counts; the warden's only matters should we hang. */
 	o->spec.limits.wall_ms = o->timeout_ms + WALL_BACKSTOP_MS;

@@ -138,6 +138,7 @@ static void give(struct stream *s)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0) {
+		s->error = errno;
 		s->off = s->len = 0;
 		s->from = fd_close(s->from);
 		end_to(s);

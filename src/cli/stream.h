@@ -16,13 +16,14 @@
 struct pollfd;
 
 struct stream {
-	int from, to;     /* -1: closed. to is -1 for a stream that is only captured */
-	bool own_to;      /* close `to` at end of file (a pipe into the cell) */
-	bool to_is_file;  /* a regular file takes any amount at once */
+	int from, to;    /* -1: closed. to is -1 for a stream that is only captured */
+	bool own_to;     /* close `to` at end of file (a pipe into the cell) */
+	bool to_is_file; /* a regular file takes any amount at once */
 	bool from_is_socket, to_is_socket;
 	uint64_t bytes;   /* read so far */
 	struct buf *keep; /* captured beginning, or NULL */
 	uint64_t *budget; /* bytes that may still come, shared between streams; NULL: any */
+	int error;        /* why `to` took no more, as errno; 0 none */
 	bool over;        /* more came than the budget allowed; what was too much is dropped */
 	size_t off, len;  /* pending[off..len) waits for `to` */
 	char *pending;    /* STREAM_CHUNK bytes, made at first use */

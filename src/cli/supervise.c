@@ -69,7 +69,8 @@ static int open_pipes(struct loop *l, int theirs[3], struct err *e)
 	theirs[2] = err[1];
 	stream_open(&l->in, stream_stdio(STDIN_FILENO, O_RDONLY), in[1], true, NULL);
 	if (l->in.from < 0)
-		stream_close(&l->in); /* we were started without stdin: the command has an empty one */
+		stream_close(
+			&l->in); /* we were started without stdin: the command has an empty one */
 	stream_open(&l->out, out[0], j->capture ? -1 : stream_stdio(STDOUT_FILENO, O_WRONLY), true,
 		    j->capture ? &j->out : NULL);
 	stream_open(&l->err, err[0], j->capture ? -1 : stream_stdio(STDERR_FILENO, O_WRONLY), true,
@@ -263,7 +264,8 @@ static int begin(struct loop *l, struct err *e)
 		memcpy(j->exec.stdio, theirs, sizeof(theirs));
 		/* A program may open its own streams by name (/dev/stderr): they are its user's. */
 		for (int i = 0; cell.host_base && i < 3 && r == 0; i++)
-			if (fchown(theirs[i], cell.host_base + j->exec.uid, cell.host_base + j->exec.gid) < 0)
+			if (fchown(theirs[i], cell.host_base + j->exec.uid,
+				   cell.host_base + j->exec.gid) < 0)
 				r = err_set(e, -errno, "give the pipes to the cell's user");
 	}
 	if (j->receipt)
@@ -323,6 +325,11 @@ int supervise(struct job *j, struct outcome *ret, struct err *e)
 		ret->usage.cpu_ns = ret->exit.user_ns + ret->exit.system_ns;
 		ret->usage.memory_peak = ret->exit.maxrss_bytes;
 	}
+	/* A reader that left is the program's business (it got SIGPIPE); lost output is ours. */
+	int lost = l.out.error && l.out.error != EPIPE ? l.out.error : l.err.error;
+
+	if (r == 0 && lost && lost != EPIPE)
+		r = err_set(e, -lost, "pass the program's output on");
 	stream_close(&l.out);
 	stream_close(&l.err);
 	if (l.raw)

@@ -216,7 +216,8 @@ static void judge(struct sum *s, const struct cell_spec *spec, const struct init
 
 		require(s, own && shared, ns_layers[i]);
 	}
-	require(s, s->lost == 0 && s->init.threads > 0 && s->commands.threads > 0, "complete evidence");
+	require(s, s->lost == 0 && s->init.threads > 0 && s->commands.threads > 0,
+		"complete evidence");
 
 	bool zero = true, init_caps = true;
 

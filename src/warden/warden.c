@@ -26,6 +26,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/caps.h"
+#include "cell/idmap.h"
 #include "warden/cell.h"
 #include "warden/dispatch.h"
 #include "wire/warden.h"
@@ -130,18 +131,22 @@ static int harden(struct err *e)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_set(e, -errno, "set no-new-privileges");
 	if (geteuid() == 0) {
-		uint64_t have = 0;
+		struct idmap ids;
+		uint64_t have = 0, want = WARDEN_CAPS;
 		int r = caps_permitted(&have);
 
-		if (r == 0 && (have & WARDEN_CAPS) != WARDEN_CAPS)
+		/* Root of a small namespace can only map itself, and for its id 0 needs this too. */
+		idmap_choose(0, &ids);
+		if (!ids.ranged)
+			want |= 1ull << CAP_SETFCAP;
+		if (r == 0 && (have & want) != want)
 			return err_say(
 				e, -EPERM,
-				"root lacks capabilities that cells need (has %llx of %llx: a container?): "
-				"start it with --privileged, or run as an ordinary user",
-				(unsigned long long)(have & WARDEN_CAPS),
-				(unsigned long long)WARDEN_CAPS);
+				"root lacks capabilities that cells need (has %llx of %llx: a "
+				"container?): start it with --privileged, or run as an ordinary user",
+				(unsigned long long)(have & want), (unsigned long long)want);
 		if (r == 0)
-			r = caps_keep(WARDEN_CAPS, 0);
+			r = caps_keep(want, 0);
 		if (r < 0)
 			return err_set(e, r, "drop capabilities");
 	}
