@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -28,6 +29,8 @@
 #include "base/fd.h"
 #include "cell/caps.h"
 #include "cell/rlimit.h"
+
+#define HELD_FD 3
 
 /* ---- unpack --------------------------------------------------------------------------------- */
 
@@ -231,15 +234,23 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Say that only execve is left, and wait to be let go. */
-static void hold(int report)
+/*
+ * Say that only execve is left, and wait to be let go. Whoever looks may be an ordinary user, to whom
+ * the kernel shows the descriptors of a dumpable process only: so be one, as after execve, when
+ * nothing of init's is left to be found. Returns the report socket, which is all that remains.
+ */
+static int hold(int report)
 {
 	struct init_failed none = { 0 };
 	char go;
 
-	if (fd_send(report, &none, sizeof(none), NULL, 0) < 0 ||
-	    fd_recv(report, &go, 1, NULL, NULL) != 1)
+	if (dup3(report, HELD_FD, O_CLOEXEC) < 0 ||
+	    syscall(SYS_close_range, HELD_FD + 1u, ~0u, 0u) < 0 ||
+	    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ||
+	    fd_send(HELD_FD, &none, sizeof(none), NULL, 0) < 0 ||
+	    fd_recv(HELD_FD, &go, 1, NULL, NULL) != 1)
 		_exit(1);
+	return HELD_FD;
 }
 
 /* As execvpe(), but never hands a file to a shell. Returns the errno that says most. */
@@ -291,7 +302,7 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 		fail(report, INIT_STAGE_STDIO, errno);
 	reset_signals();
 	if (c->flags & INIT_HOLD)
-		hold(report);
+		report = hold(report);
 	fail(report, INIT_STAGE_EXEC, exec_path(c->argv, c->envp));
 }
 
