@@ -90,7 +90,7 @@ CAISSON_ITSELF = {
     "SigIgn": "0000000000001000",            # PIPE
     "exe": str(CAISSON),
     # Its own streams, the one it reads from once more, the warden, the cell's channel, signals, the command's pipes.
-    "fds": ["caller 0", "caller 1", "caller 2", "caller 0", "socket", "socket", "signalfd", "pipe w", "pipe r", "pipe r"],
+    "fds": ["caller 0", "caller 1", "caller 2", "caller 0", "caller 1", "caller 2", "socket", "socket", "signalfd", "pipe w", "pipe r", "pipe r"],
     "environ": "=caller",
     "limits": {k: "=caller" for k in COMMAND["limits"]},
 }
@@ -284,7 +284,8 @@ def check_mounts(pid):
 
 
 def without_32_33(p):
-    """posix_spawn of the C library ignores its two internal signals: harmless in our own processes."""
+    """posix_spawn of the C library (ours, or make's for us) ignores its two internal signals: harmless
+    in our own processes. A command has to have none of it."""
     p["SigIgn"] = f"{int(p['SigIgn'], 16) & ~(3 << 31):016x}"
     return p
 
@@ -293,7 +294,7 @@ def whole(h, as_user=False, cgroup=True, command_changes=None, caller_changes=No
     """All differences of a held cell: command and its threads, init, warden, caisson."""
     caller = {**caller_of(h), **(caller_changes or {})}
     streams = [os.readlink(f"/proc/{h.caisson}/fd/{i}") for i in range(3)]
-    base = posture(h.caisson, caller, streams)
+    base = without_32_33(posture(h.caisson, caller, streams))
     user = USER_CHANGES if as_user else {}
     none = {} if cgroup else NO_CGROUP
     want = {**COMMAND, **user, **none, **(command_changes or {})}
@@ -373,7 +374,9 @@ def program_outside(argv):
     try:
         time.sleep(0.3)
         st = lib_e.status(p.pid)
-        return {k: st[k].strip() for k in ("SigIgn", "SigCgt", "SigBlk")}
+        own = {k: st[k].strip() for k in ("SigIgn", "SigCgt", "SigBlk")}
+        own["SigIgn"] = f"{int(own['SigIgn'], 16) & ~(3 << 31):016x}"  # 32 and 33 are our starter's
+        return own
     finally:
         p.kill()
         p.communicate()
