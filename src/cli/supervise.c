@@ -153,6 +153,8 @@ static int on_channel(struct loop *l, struct err *e)
 		j->ready = m.u.ready;
 		break;
 	case INIT_HELD:
+		if (!j->receipt || j->receipt_json.len > 0)
+			return err_say(e, -EPROTO, "the cell's pid 1 broke the protocol");
 		r = take_receipt(l, e);
 		return r < 0 ? r : init_go(l->channel, j->exec.id, e);
 	case INIT_STARTED:

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../../src/wire/init.h"
+
 #define CHANNEL 3
 #define SIZE 104 /* larger than sizeof(struct init_msg), cut below */
 
@@ -21,7 +23,14 @@ struct msg {
 	uint64_t rest[(SIZE - 8) / 8];
 };
 
-enum { CONFIG = 1, EXEC, SIGNAL, READY, STARTED, FAILED, EXITED };
+/* The real numbers, so that a change of the protocol can not turn an attack into noise. */
+enum {
+	CONFIG = INIT_CONFIG,
+	READY = INIT_READY,
+	STARTED = INIT_STARTED,
+	FAILED = INIT_FAILED,
+	EXITED = INIT_EXITED
+};
 
 static size_t size = SIZE; /* of a real message, learnt from the first one */
 
