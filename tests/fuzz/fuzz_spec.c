@@ -86,7 +86,8 @@ static bool mount_good(const struct cell_mount *m)
 static bool spec_good(const struct cell_spec *s)
 {
 	bool good = limits_good(&s->limits) && between(s->image, CELL_IMAGE_HOST, CELL_IMAGE_DIR) &&
-		    s->without <= CELL_WITHOUT_ALL_ && s->n_mounts <= CELL_MOUNTS_MAX;
+		    s->without <= CELL_WITHOUT_ALL_ && s->n_mounts <= CELL_MOUNTS_MAX &&
+		    !(s->without & CELL_WITHOUT_CGROUP && s->limits.cpu_time_ms);
 
 	for (uint32_t i = 0; good && i < s->n_mounts; i++)
 		good = mount_good(&s->mounts[i]);
