@@ -100,6 +100,15 @@ def read(path):
     return Path(path).read_text(errors="surrogateescape")
 
 
+def root_of(path):
+    """What mountinfo shows as the root of a bind of @path: not @path itself where / is a subvolume or a bind."""
+    of = {line.split()[4]: line.split()[3] for line in read("/proc/self/mountinfo").splitlines()}
+    at = path
+    while at not in of:
+        at = os.path.dirname(at)
+    return os.path.normpath(of[at] + "/" + os.path.relpath(path, at))
+
+
 def processes_with(text):
     """Host pids with @text in their arguments, but for the caisson that carries it to the cell."""
     found = set()

@@ -267,7 +267,7 @@ def expected_mounts(dev_type):
 
     for p in MOUNTS_OF_HOST + [p for p in MOUNTS_IF_UNMERGED if not os.path.islink(p)]:
         if os.path.exists(p):
-            want.append((p, host_type(p), p, {RO, NODEV}))
+            want.append((p, host_type(p), lib_e.root_of(p), {RO, NODEV}))
             want += [(m, t, None, {RO, NODEV}) for m, t in of.items() if m.startswith(p + "/")]
     want += [(f"/proc/{n}", dev_type, "/null", {RO, NOEXEC}) for n in MASKED_FILES if os.path.exists(f"/proc/{n}")]
     want += [(f"/proc/{n}", "tmpfs", "/sys", {RO, NODEV, NOEXEC}) for n in MASKED_DIRS if os.path.isdir(f"/proc/{n}")]
