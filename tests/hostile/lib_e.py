@@ -106,7 +106,7 @@ def root_of(path):
     at = path
     while at not in of:
         at = os.path.dirname(at)
-    return os.path.normpath(of[at] + "/" + os.path.relpath(path, at))
+    return os.path.normpath(os.path.join(of[at], os.path.relpath(path, at)))
 
 
 def processes_with(text):
