@@ -256,7 +256,8 @@ def host_paths(text):
     for line in text.splitlines():
         left, right = line.split(" - ")
         w, kind = left.split(), right.split()[0]
-        if kind not in ("proc", "tmpfs", "devpts", "overlay"):
+        # The cell's own tmpfs aside; a --mount may come from a tmpfs of the host.
+        if kind not in ("proc", "tmpfs", "devpts", "overlay") or w[4] == "/data":
             out[w[4]] = w[3]
     return out
 
