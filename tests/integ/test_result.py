@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from integ_lib import SLOW, needs_root, run, run_json, wait_running
+from integ_lib import SLOW, children, name_of, needs_root, run, run_json, wait_running, wait_until
 
 FIELDS = {"status", "exit_code", "signal", "stdout", "stderr", "truncated", "cause", "limits_hit", "usage"}
 USAGE = {"cpu_ns", "memory_peak", "wall_ns", "stdout_bytes", "stderr_bytes", "pids_peak"}
@@ -63,8 +63,10 @@ def test_signal_status(name):
 
 
 def test_interrupted_from_outside(started):
-    p = started("exec", "--json", "--", "sh", "-c", "echo early; sleep 60")
-    wait_running(p)
+    p = started("exec", "--json", "--", "sh", "-c", "echo early; exec sleep 60")
+    _, init = wait_running(p)
+    # A command that runs has not yet spoken: the shell has, once it has become sleep.
+    assert wait_until(lambda: [name_of(c) for c in children(init)] == ["sleep"])
     p.send_signal(signal.SIGINT)
     out, err = p.communicate(timeout=10 * SLOW)
     d = json.loads(out)
