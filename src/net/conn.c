@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conn.c - The life of a connection. See conn.h for the contract, conn_io.c for its bytes.
+ *
+ * Theory of operation: the states are in conn_int.h. A TLS connection is shown to the owner only
+ * when its handshake is complete, so an owner never meets one that cannot carry bytes yet, and a
+ * stranger who speaks no TLS is no concern of the layers above.
+ *
+ * The end has one door, conn_end(): it takes the descriptor out of the loop and closes it, stops
+ * the timers, and leaves on_close to the end of the round. Whoever is in the middle of something
+ * with the connection (a read loop, the owner's own callback) looks at the state after each call it
+ * made; the memory is still there.
+ *
+ * Finishing: a close() with unread input makes TCP send a reset, and a reset makes the peer's
+ * kernel throw away what it has not read yet, which may be our last response. So after the queue is
+ * written we say our end (close_notify, shutdown) and read on, into nothing, until the peer has
+ * said its own. That is bounded: by the linger deadline while there is something to be written, by
+ * DRAIN_NS and DISCARD_MAX after.
+ */
+#include "net/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "net/conn_int.h"
+#include "net/tls.h"
+
+#define HANDSHAKE_NS (10 * CLOCK_NS_PER_S)
+#define DRAIN_NS (2 * CLOCK_NS_PER_S)
+
+static void on_end(struct deferred *d)
+{
+	conn_gone(d->arg);
+}
+
+static void on_deadline(struct timer *t)
+{
+	struct conn *c = t->arg;
+
+	if (c->ops && c->ops->on_deadline)
+		c->ops->on_deadline(c);
+}
+
+static void on_guard(struct timer *t)
+{
+	struct conn *c = t->arg;
+
+	/* In DRAIN all was said, and the peer had its time to hear it. */
+	conn_end(c, c->state == CONN_DRAIN ? 0 : -ETIMEDOUT);
+}
+
+struct conn *conn_new(struct loop *l, int fd, struct tls_server *tls,
+		      const struct listener_config *config, const struct peer *peer)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c || (tls && tls_new(tls, &c->tls) < 0)) {
+		fd_close(fd);
+		free(c);
+		return NULL;
+	}
+	c->loop = l;
+	c->config = config;
+	c->peer = *peer;
+	c->state = tls ? CONN_HANDSHAKE : CONN_OPEN;
+	c->watch = (struct watch){ .fd = fd, .fn = conn_event, .arg = c };
+	c->deadline = (struct timer){ .fn = on_deadline, .arg = c };
+	c->guard = (struct timer){ .fn = on_guard, .arg = c };
+	c->end = (struct deferred){ .fn = on_end, .arg = c };
+	c->pump = (struct deferred){ .fn = conn_pump, .arg = c };
+	buf_init(&c->out, SIZE_MAX / 2); /* bounded by config->queue_max, see conn_io.c */
+	return c;
+}
+
+void conn_start(struct conn *c)
+{
+	c->watch.events = EPOLLIN | EPOLLRDHUP;
+	int r = loop_add(c->loop, &c->watch, NULL);
+
+	if (r < 0) {
+		conn_end(c, r);
+		return;
+	}
+	if (c->state == CONN_HANDSHAKE)
+		timer_set(c->loop, &c->guard, clock_now_ns() + HANDSHAKE_NS);
+	else
+		conn_ready(c);
+}
+
+void conn_ready(struct conn *c)
+{
+	timer_cancel(&c->guard);
+	c->state = CONN_OPEN;
+	if (!c->config->on_accept(c, c->config->arg)) {
+		c->ops = NULL; /* who does not want it is not told of its end */
+		conn_end(c, -ECONNREFUSED);
+	}
+}
+
+void conn_end(struct conn *c, int why)
+{
+	if (c->state == CONN_CLOSED)
+		return;
+	c->state = CONN_CLOSED;
+	c->why = why;
+	timer_cancel(&c->deadline);
+	timer_cancel(&c->guard);
+	loop_undefer(c->loop, &c->pump);
+	loop_del(&c->watch);
+	c->watch.fd = fd_close(c->watch.fd);
+	loop_defer(c->loop, &c->end);
+}
+
+void conn_gone(struct conn *c)
+{
+	if (c->ops && c->ops->on_close)
+		c->ops->on_close(c, c->why);
+	listener_forget(c);
+	tls_free(c->tls);
+	buf_free(&c->out);
+	free(c);
+}
+
+void conn_flushed(struct conn *c)
+{
+	uint64_t until = clock_now_ns() + DRAIN_NS;
+
+	if (shutdown(c->watch.fd, SHUT_WR) < 0) {
+		conn_end(c, -errno);
+		return;
+	}
+	if (c->fin) {
+		conn_end(c, 0);
+		return;
+	}
+	c->state = CONN_DRAIN;
+	if (until < c->guard.at_ns)
+		timer_set(c->loop, &c->guard, until);
+}
+
+/* For the owner */
+
+void conn_set_ops(struct conn *c, const struct conn_ops *ops, void *user)
+{
+	c->ops = ops;
+	c->user = user;
+}
+
+void *conn_user(const struct conn *c)
+{
+	return c->user;
+}
+
+const struct peer *conn_peer(const struct conn *c)
+{
+	return &c->peer;
+}
+
+struct loop *conn_loop(const struct conn *c)
+{
+	return c->loop;
+}
+
+bool conn_is_tls(const struct conn *c)
+{
+	return c->tls;
+}
+
+size_t conn_queued(const struct conn *c)
+{
+	return c->out.len - c->out_head;
+}
+
+bool conn_congested(const struct conn *c)
+{
+	return c->congested;
+}
+
+void conn_pause(struct conn *c, bool pause)
+{
+	if (c->paused == pause || c->state != CONN_OPEN)
+		return;
+	c->paused = pause;
+	c->end_ahead = false;
+	/* The loop will not tell of bytes that have left the socket already. */
+	if (!pause && c->tls)
+		loop_defer(c->loop, &c->pump);
+	conn_rearm(c);
+}
+
+void conn_deadline(struct conn *c, uint64_t at_ns)
+{
+	if (c->state != CONN_OPEN || at_ns == 0)
+		timer_cancel(&c->deadline);
+	else
+		timer_set(c->loop, &c->deadline, at_ns);
+}
+
+void conn_finish(struct conn *c)
+{
+	if (c->state != CONN_OPEN)
+		return;
+	c->state = CONN_FLUSH;
+	timer_cancel(&c->deadline);
+	loop_undefer(c->loop, &c->pump);
+	timer_set(c->loop, &c->guard, clock_now_ns() + c->config->linger_ns);
+	if (c->tls) {
+		tls_shutdown(c->tls);
+		if (conn_send_tls(c) < 0)
+			return;
+	}
+	if (conn_queued(c) == 0)
+		conn_flushed(c);
+	conn_rearm(c);
+}
+
+void conn_close(struct conn *c, int why)
+{
+	/* Orderly, and nothing in the way: let the peer tell it from a cut. */
+	if (c->tls && c->state == CONN_OPEN && why == 0 && conn_queued(c) == 0) {
+		tls_shutdown(c->tls);
+		(void)conn_send_tls(c);
+	}
+	conn_end(c, why);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conn.h - One accepted stream connection: bytes in, bytes out, plain or TLS, with an end.
+ *
+ * Output is queued and never blocks; the queue has a high-water mark at which producers should stop
+ * (conn_congested()) and a hard maximum at which the connection is ended, so a client that does not
+ * read costs a bounded amount of memory. Input is handed up as it comes; whoever is not ready for
+ * more pauses the connection, and TCP does the rest.
+ *
+ * Life: made by a listener; the owner sets ops in the listener's on_accept, which for TLS comes
+ * after the handshake. It ends by conn_close() (at once), conn_finish() (after the queue is
+ * written; bounded by a linger deadline), or by the peer. In every case on_close is called exactly
+ * once, from the loop and never from inside a conn_* call of the owner, and the struct is freed
+ * after it. No other callback comes from inside a conn_* call either. Between its end and on_close
+ * a connection may still be called, and does nothing.
+ */
+#ifndef CAISSON_NET_CONN_H
+#define CAISSON_NET_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct err;
+struct loop;
+struct conn;
+struct tls_server; /* tls.h */
+
+struct peer {
+	char text[64]; /* "127.0.0.1:5123", "[::1]:99", "unix" */
+	char host[48]; /* the address alone, for counting: "127.0.0.1", "unix" */
+	bool is_unix;
+	bool is_loopback; /* 127/8 or ::1 */
+	uid_t uid;        /* unix: SO_PEERCRED; else -1 */
+	pid_t pid;        /* the same */
+};
+
+/*
+ * Each may be NULL (on_eof: then the end is answered with conn_finish()). Each may close or finish
+ * its own and any other connection.
+ */
+struct conn_ops {
+	/* @len bytes arrived. All of them are the owner's now (it copies what it keeps). */
+	void (*on_data)(struct conn *c, const char *data, size_t len);
+	/* The queue fell below the low-water mark after it was above the high one. */
+	void (*on_drain)(struct conn *c);
+	/*
+	 * The peer sent its end of stream (half-close); writing is still possible. Comes once,
+	 * after the last on_data: while paused, at once when nothing is unread before it, else
+	 * after the pause. With TLS it is the peer's close_notify; an end without one is
+	 * -ECONNRESET.
+	 */
+	void (*on_eof)(struct conn *c);
+	/* The deadline set by conn_deadline() passed. It has to be set again to come again. */
+	void (*on_deadline)(struct conn *c);
+	/*
+	 * Over. The last call. @why: 0 orderly, or a negative errno: what conn_close() was given,
+	 * -EPIPE and -ECONNRESET the peer is gone, -ENOBUFS see conn_write(), -ETIMEDOUT see
+	 * conn_finish(), -EPROTO broken TLS, -ESHUTDOWN listener_free(), or what the system said.
+	 */
+	void (*on_close)(struct conn *c, int why);
+};
+
+struct listener_config {
+	size_t max_conns;      /* over it: accepted, closed at once, and counted */
+	size_t max_conns_host; /* per peer.host; 0 = none; unix is exempt */
+	size_t queue_high, queue_low, queue_max;
+	uint64_t linger_ns; /* conn_finish(): how long the rest may take */
+	/* Set ops and user (conn_set_ops). False: it is closed, and nobody is told. */
+	bool (*on_accept)(struct conn *c, void *arg);
+	void *arg;
+};
+
+struct listener;
+
+/*
+ * listener_tcp() - Bind and listen. @addr: numeric "127.0.0.1:8001", "[::]:8001" (IPv4 too),
+ * ":8001" is an error that says to name an address. SO_REUSEADDR; TCP_NODELAY on accepted sockets.
+ * Return: descriptor or -errno with a message that names the address and the fix.
+ */
+int listener_tcp(const char *addr, struct err *e);
+
+/*
+ * listener_unix() - A stale socket file that nobody listens on is replaced; a live one is
+ * -EADDRINUSE, anything else in its place -EEXIST. @mode: e.g. 0660, whatever the umask is; for the
+ * start of a program, since the umask is the whole process's for a moment.
+ */
+int listener_unix(const char *path, unsigned int mode, struct err *e);
+
+/*
+ * addr_is_loopback() - Whether @addr ("host:port") binds only loopback; -EINVAL: no numeric
+ * address.
+ */
+int addr_is_loopback(const char *addr, struct err *e);
+
+/*
+ * listener_start() - Serve a listening descriptor (owned from now on, also after a failure).
+ * @tls: NULL: plain; outlives the listener. @config is copied.
+ */
+int listener_start(struct loop *l, int fd, struct tls_server *tls,
+		   const struct listener_config *config, struct listener **ret, struct err *e);
+/* listener_stop() - Accept no more; connections live on. Idempotent, from anywhere. */
+void listener_stop(struct listener *ls);
+size_t listener_count(const struct listener *ls);     /* connections now, handshakes too */
+uint64_t listener_refused(const struct listener *ls); /* by the caps, so far */
+/*
+ * listener_free() - Ends what is left, calling on_close. Not from inside a callback of a
+ * connection.
+ */
+void listener_free(struct listener *ls);
+
+void conn_set_ops(struct conn *c, const struct conn_ops *ops, void *user); /* ops are borrowed */
+void *conn_user(const struct conn *c);
+const struct peer *conn_peer(const struct conn *c);
+struct loop *conn_loop(const struct conn *c);
+bool conn_is_tls(const struct conn *c);
+
+/*
+ * conn_write() - Queue, after trying to send at once. Over the hard maximum: the connection ends,
+ * -ENOBUFS. After conn_finish(): -EPIPE. After its end: the reason, or -EPIPE.
+ */
+int conn_write(struct conn *c, const void *data, size_t len);
+size_t conn_queued(const struct conn *c);
+bool conn_congested(const struct conn *c); /* was above high water; on_drain will follow */
+
+/*
+ * conn_pause() - Stop, resume reading. Even paused, a reset, hang-up or end of stream is noticed.
+ */
+void conn_pause(struct conn *c, bool pause);
+void conn_deadline(struct conn *c, uint64_t at_ns); /* 0 = none; forgotten by conn_finish() */
+
+/*
+ * conn_finish() - Nothing more will be written, and what arrives is thrown away: write the rest of
+ * the queue (not done after linger_ns: -ETIMEDOUT), say the end, and give the peer two seconds to
+ * say its own, so that no reset overtakes the last bytes. Then on_close.
+ */
+void conn_finish(struct conn *c);
+void conn_close(struct conn *c, int why); /* at once; what is queued is lost */
+
+#endif

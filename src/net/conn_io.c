@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * conn_io.c - The bytes of a connection. See conn.h for the contract, conn.c for its life.
+ *
+ * Output: what the kernel takes at once never touches the queue. The rest waits in one buffer that
+ * is sent from out_head on; the sent part is moved out of the way only when it is the larger part,
+ * so every byte is moved at most once on average. Invariant: no more than config->queue_max bytes
+ * wait, and the buffer's content is at most twice that. An empty queue holds no memory.
+ *
+ * Input: at most READ_BUDGET bytes per round, so that one fast sender does not starve the others;
+ * epoll is level-triggered and brings us back. While paused nothing is read, and EPOLLRDHUP alone
+ * is asked for: it tells of the peer's end. That end is handed up at once when nothing is unread
+ * before it, which is what a client that has vanished looks like. Otherwise it keeps its place
+ * behind the unread bytes, and the kernel is told to say no more of it until the owner goes on
+ * reading.
+ *
+ * A hang-up (both directions are gone) and an error cannot be masked, so they must end it: an error
+ * at once, a hang-up as soon as nothing more is going to be read.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "net/conn_int.h"
+#include "net/tls.h"
+
+#define READ_SIZE 16384
+#define READ_BUDGET (4 * READ_SIZE)
+#define DISCARD_MAX (UINT64_C(64) << 20)
+
+/* Whether bytes are taken from the socket in this state, to be handed up or thrown away. */
+static bool is_reading(const struct conn *c)
+{
+	switch (c->state) {
+	case CONN_HANDSHAKE:
+		return true;
+	case CONN_OPEN:
+		return !c->paused && !c->eof;
+	case CONN_FLUSH:
+	case CONN_DRAIN:
+		return !c->fin;
+	case CONN_CLOSED:
+		break;
+	}
+	return false;
+}
+
+void conn_rearm(struct conn *c)
+{
+	uint32_t events = 0;
+
+	if (c->state == CONN_CLOSED)
+		return;
+	if (is_reading(c))
+		events = EPOLLIN | EPOLLRDHUP;
+	else if (c->state == CONN_OPEN && !c->eof && !c->end_ahead)
+		events = EPOLLRDHUP;
+	if (conn_queued(c) > 0)
+		events |= EPOLLOUT;
+	loop_mod(&c->watch, events);
+}
+
+/* Output */
+
+/* Bytes that the kernel took, 0 when it is full; an error ends the connection. */
+static ssize_t send_now(struct conn *c, const char *data, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = send(c->watch.fd, data, len, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		return n;
+	if (errno == EAGAIN)
+		return 0;
+	int r = -errno;
+
+	conn_end(c, r);
+	return r;
+}
+
+static int enqueue(struct conn *c, const char *data, size_t len)
+{
+	size_t queued = conn_queued(c);
+
+	/* Once it finishes nobody adds to it but a goodbye of some bytes. */
+	if (c->state <= CONN_OPEN &&
+	    (len > c->config->queue_max || queued > c->config->queue_max - len)) {
+		conn_end(c, -ENOBUFS);
+		return -ENOBUFS;
+	}
+	if (c->out_head >= queued) {
+		buf_consume(&c->out, c->out_head);
+		c->out_head = 0;
+	}
+	if (buf_append(&c->out, data, len) < 0) {
+		conn_end(c, -ENOMEM);
+		return -ENOMEM;
+	}
+	if (conn_queued(c) > c->config->queue_high)
+		c->congested = true;
+	conn_rearm(c);
+	return 0;
+}
+
+static int send_or_queue(struct conn *c, const char *data, size_t len)
+{
+	if (conn_queued(c) == 0) {
+		ssize_t n = send_now(c, data, len);
+
+		if (n < 0)
+			return (int)n;
+		data += n;
+		len -= (size_t)n;
+	}
+	return len > 0 ? enqueue(c, data, len) : 0;
+}
+
+int conn_send_tls(struct conn *c)
+{
+	const char *data;
+	size_t len = tls_output(c->tls, &data);
+
+	if (len == 0)
+		return 0;
+	int r = send_or_queue(c, data, len);
+
+	tls_sent(c->tls);
+	return r;
+}
+
+int conn_write(struct conn *c, const void *data, size_t len)
+{
+	const char *p = data;
+
+	if (c->state != CONN_OPEN)
+		return c->state == CONN_CLOSED && c->why < 0 ? c->why : -EPIPE;
+	if (len == 0)
+		return 0;
+	if (!c->tls)
+		return send_or_queue(c, p, len);
+	/* Record by record: what is encrypted and not yet sent stays bounded by the queue. */
+	while (len > 0) {
+		size_t n = len < TLS_RECORD_MAX ? len : TLS_RECORD_MAX;
+		int r = tls_write(c->tls, p, n);
+
+		if (r == 0)
+			r = conn_send_tls(c);
+		if (r < 0) {
+			conn_end(c, r);
+			return r;
+		}
+		p += n;
+		len -= n;
+	}
+	return 0;
+}
+
+static void flush(struct conn *c)
+{
+	while (conn_queued(c) > 0) {
+		ssize_t n = send_now(c, c->out.data + c->out_head, conn_queued(c));
+
+		if (n < 0)
+			return;
+		if (n == 0)
+			break;
+		c->out_head += (size_t)n;
+	}
+	if (conn_queued(c) == 0) {
+		buf_free(&c->out);
+		c->out_head = 0;
+		if (c->state == CONN_FLUSH) {
+			conn_flushed(c);
+			return;
+		}
+	}
+	if (c->congested && conn_queued(c) <= c->config->queue_low) {
+		c->congested = false;
+		if (c->state == CONN_OPEN && c->ops && c->ops->on_drain)
+			c->ops->on_drain(c);
+	}
+}
+
+/* Input */
+
+/* Bytes, 0 at the end of the stream, -EAGAIN; any other error ended the connection. */
+static ssize_t receive(struct conn *c, char *data, size_t size, int flags)
+{
+	ssize_t n;
+
+	do
+		n = recv(c->watch.fd, data, size, flags);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		return n;
+	int r = -errno;
+
+	if (r != -EAGAIN)
+		conn_end(c, c->state == CONN_DRAIN ? 0 : r);
+	return r;
+}
+
+static void hand_up_eof(struct conn *c)
+{
+	c->eof = true;
+	if (c->ops && c->ops->on_eof)
+		c->ops->on_eof(c);
+	else
+		conn_finish(c); /* or nobody ever would */
+}
+
+static void hand_up(struct conn *c, const char *data, size_t len)
+{
+	if (c->ops && c->ops->on_data)
+		c->ops->on_data(c, data, len);
+}
+
+/* The socket's end. Under TLS it is a cut: the peer did not say that it was done. */
+static void socket_ended(struct conn *c)
+{
+	c->fin = true;
+	if (c->tls)
+		conn_end(c, -ECONNRESET);
+	else
+		hand_up_eof(c);
+}
+
+/* Not TLS, or broken TLS: tell the peer which, as far as the socket takes it now. */
+static void tls_broken(struct conn *c)
+{
+	(void)conn_send_tls(c);
+	conn_end(c, -EPROTO);
+}
+
+static void hand_up_decrypted(struct conn *c)
+{
+	char data[TLS_RECORD_MAX];
+
+	while (c->state == CONN_OPEN && is_reading(c)) {
+		ssize_t n = tls_read(c->tls, data, sizeof(data));
+
+		if (n == -EAGAIN)
+			break;
+		if (n < 0)
+			tls_broken(c);
+		else if (n == 0)
+			hand_up_eof(c);
+		else
+			hand_up(c, data, (size_t)n);
+	}
+	if (c->state == CONN_OPEN)
+		(void)conn_send_tls(c); /* the answer to a key update */
+}
+
+static void take_ciphertext(struct conn *c, const char *data, size_t len)
+{
+	int r = tls_feed(c->tls, data, len);
+
+	if (r < 0) {
+		conn_end(c, r);
+		return;
+	}
+	if (c->state == CONN_HANDSHAKE) {
+		r = tls_handshake(c->tls);
+		if (r == -EPROTO) {
+			tls_broken(c);
+			return;
+		}
+		if (conn_send_tls(c) < 0 || r == -EAGAIN)
+			return;
+		conn_ready(c);
+	}
+	hand_up_decrypted(c);
+}
+
+void conn_pump(struct deferred *d)
+{
+	struct conn *c = d->arg;
+
+	hand_up_decrypted(c);
+	conn_rearm(c);
+}
+
+static void read_some(struct conn *c)
+{
+	char data[READ_SIZE];
+
+	for (size_t got = 0; got < READ_BUDGET && c->state <= CONN_OPEN && is_reading(c);) {
+		ssize_t n = receive(c, data, sizeof(data), 0);
+
+		if (n < 0)
+			return;
+		if (n == 0) {
+			socket_ended(c);
+			return;
+		}
+		if (c->tls)
+			take_ciphertext(c, data, (size_t)n);
+		else
+			hand_up(c, data, (size_t)n);
+		/* Less than asked for was all there was; if not, epoll comes back with it. */
+		if ((size_t)n < sizeof(data))
+			return;
+		got += (size_t)n;
+	}
+}
+
+static void discard_some(struct conn *c)
+{
+	char data[READ_SIZE];
+
+	for (size_t got = 0; got < READ_BUDGET && !c->fin;) {
+		ssize_t n = receive(c, data, sizeof(data), 0);
+
+		if (n < 0)
+			return;
+		got += (size_t)n;
+		c->discarded += (size_t)n;
+		if (n == 0 || c->discarded > DISCARD_MAX)
+			c->fin = true;
+	}
+	if (c->fin && c->state == CONN_DRAIN)
+		conn_end(c, 0);
+}
+
+/*
+ * Paused, and the peer has said its end. Is it the next thing in the stream? With TLS that takes a
+ * look behind the encryption, since the goodbye itself is a record: bytes are taken from the
+ * socket only as long as they are no data.
+ */
+static void look_for_end(struct conn *c)
+{
+	char data[READ_SIZE];
+
+	for (;;) {
+		ssize_t n = c->tls ? tls_peek(c->tls) : receive(c, data, 1, MSG_PEEK);
+
+		if (n > 0) {
+			c->end_ahead = true;
+			return;
+		}
+		if (n == 0) {
+			c->fin = !c->tls;
+			hand_up_eof(c);
+			return;
+		}
+		if (!c->tls)
+			return;
+		if (n != -EAGAIN) {
+			tls_broken(c);
+			return;
+		}
+		n = receive(c, data, sizeof(data), 0);
+		if (n == 0)
+			socket_ended(c);
+		if (n <= 0)
+			return;
+		if (tls_feed(c->tls, data, (size_t)n) < 0) {
+			conn_end(c, -ENOMEM);
+			return;
+		}
+	}
+}
+
+static int socket_error(const struct conn *c)
+{
+	int code = 0;
+	socklen_t len = sizeof(code);
+
+	(void)getsockopt(c->watch.fd, SOL_SOCKET, SO_ERROR, &code, &len);
+	return code > 0 ? -code : -ECONNRESET;
+}
+
+void conn_event(struct watch *w, uint32_t events)
+{
+	struct conn *c = w->arg;
+
+	if (events & EPOLLERR) {
+		conn_end(c, c->state == CONN_DRAIN ? 0 : socket_error(c));
+		return;
+	}
+	if (events & EPOLLOUT)
+		flush(c);
+	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP)) {
+		if (c->state == CONN_FLUSH || c->state == CONN_DRAIN)
+			discard_some(c);
+		else if (is_reading(c))
+			read_some(c);
+		else if (events & EPOLLRDHUP && c->state == CONN_OPEN && !c->eof)
+			look_for_end(c);
+	}
+	/* Nobody is there to read what we write, and nothing is left to be read. */
+	if (events & EPOLLHUP && !is_reading(c))
+		conn_end(c, c->state == CONN_DRAIN ? 0 : -EPIPE);
+	conn_rearm(c);
+}

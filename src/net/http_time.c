@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * http_time.c - What happens on a connection when nothing happens: deadlines, and who is read from.
+ *
+ * Theory of operation: a connection has one deadline, and its state says which one it is:
+ *
+ *   IDLE      the next request may take so long; or, with output queued, as HANDLING
+ *   HEAD      from the first byte of a head to its last
+ *   BODY      the whole body, and from five seconds on its rate. The time at which what has come
+ *             would be too little is computed, and looked at again when it is there: bytes that
+ *             arrive move no timer
+ *   HANDLING  none; but while output is queued some of it has to be sent from time to time
+ *
+ * http_settle() is called whenever the state machine has come to rest.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "net/exchange.h"
+
+/* An idle connection keeps no more than this of a buffer. */
+#define IDLE_BUFFER_MAX 4096
+/* How long a body may take to get up to its minimum rate. */
+#define RATE_GRACE_NS (5 * CLOCK_NS_PER_S)
+
+static uint64_t now_ns(const struct http_conn *h)
+{
+	return conn_loop(h->conn)->now_ns;
+}
+
+void http_deadline(struct http_conn *h, uint64_t at_ns)
+{
+	if (at_ns == h->deadline_ns)
+		return;
+	h->deadline_ns = at_ns;
+	conn_deadline(h->conn, at_ns);
+}
+
+void http_pause(struct http_conn *h, bool pause)
+{
+	if (h->paused == pause)
+		return;
+	h->paused = pause;
+	conn_pause(h->conn, pause);
+}
+
+/* How long the body may still take: its whole time, and as long as its rate is kept. */
+static uint64_t body_deadline(const struct http_conn *h)
+{
+	const struct http_exchange *x = h->x;
+	uint64_t rate = h->config->body_min_rate, whole = x->body_ns + h->config->body_ns;
+
+	if (rate == 0)
+		return whole;
+
+	uint64_t allowed =
+		x->body.len / rate * CLOCK_NS_PER_S + x->body.len % rate * CLOCK_NS_PER_S / rate;
+	uint64_t slow = x->body_ns + (allowed > RATE_GRACE_NS ? allowed : RATE_GRACE_NS);
+
+	return slow < whole ? slow : whole;
+}
+
+void http_watch_write(struct http_conn *h)
+{
+	size_t queued = conn_queued(h->conn);
+
+	if (queued == 0 || h->state == HTTP_STATE_CLOSING || h->state == HTTP_STATE_BODY)
+		return;
+	if (h->deadline_ns == 0) {
+		h->flushed = h->handed - (int64_t)queued;
+		http_deadline(h, now_ns(h) + h->config->write_ns);
+	}
+}
+
+/* The state is what it is until something happens: set what is to happen when nothing does. */
+void http_settle(struct http_conn *h)
+{
+	bool waiting = http_input_len(h) > 0;
+
+	switch (h->state) {
+	case HTTP_STATE_IDLE:
+		if (h->eof && !waiting) {
+			http_finish(h);
+			return;
+		}
+		http_pause(h, waiting);
+		if (waiting) {
+			http_deadline(h, 0);
+			http_watch_write(h);
+			return;
+		}
+		if (h->in.cap > IDLE_BUFFER_MAX)
+			buf_free(&h->in);
+		if (h->out.cap > IDLE_BUFFER_MAX)
+			buf_free(&h->out);
+		if (h->draining) {
+			http_finish(h);
+			return;
+		}
+		h->begun_ns = now_ns(h);
+		h->flushed = h->handed - (int64_t)conn_queued(h->conn);
+		http_deadline(h, h->begun_ns + h->config->idle_ns);
+		return;
+	case HTTP_STATE_HEAD:
+		http_pause(h, false);
+		http_deadline(h, h->begun_ns + h->config->head_ns);
+		return;
+	case HTTP_STATE_BODY:
+		http_pause(h, false);
+		/* It only moves away while bytes arrive: on_deadline() looks again. */
+		if (h->deadline_ns == 0)
+			http_deadline(h, body_deadline(h));
+		return;
+	case HTTP_STATE_HANDLING:
+	case HTTP_STATE_CLOSING:
+		return;
+	case HTTP_STATE_UPGRADED:
+		free(h);
+		return;
+	}
+}
+
+/* Something is queued, and time has passed. False: nothing of it was sent in that time. */
+static bool made_progress(struct http_conn *h)
+{
+	int64_t flushed = h->handed - (int64_t)conn_queued(h->conn);
+	bool progress = flushed > h->flushed;
+
+	h->flushed = flushed;
+	return progress;
+}
+
+void http_on_deadline(struct conn *c)
+{
+	struct http_conn *h = conn_user(c);
+	uint64_t next;
+
+	h->deadline_ns = 0;
+	switch (h->state) {
+	case HTTP_STATE_HEAD:
+		http_fail(h, 408, "the head of the request took too long");
+		break;
+	case HTTP_STATE_BODY:
+		next = body_deadline(h);
+		if (next > now_ns(h))
+			http_deadline(h, next);
+		else
+			http_fail(h, 408, "the body of the request took too long");
+		break;
+	case HTTP_STATE_IDLE:
+	case HTTP_STATE_HANDLING:
+		if (conn_queued(c) > 0 && made_progress(h))
+			http_deadline(h, now_ns(h) + h->config->write_ns);
+		else if (conn_queued(c) > 0)
+			http_drop(h, -ETIMEDOUT);
+		else if (h->state == HTTP_STATE_IDLE && http_input_len(h) == 0)
+			http_drop(h, 0);
+		break;
+	case HTTP_STATE_CLOSING:
+	case HTTP_STATE_UPGRADED:
+		break;
+	}
+}

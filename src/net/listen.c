@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * listen.c - Where connections come from. See conn.h for the contract.
+ *
+ * Theory of operation: a listening descriptor is watched; each round takes at most ACCEPT_BUDGET
+ * connections from it, so that a flood of new ones does not starve those that are here. Over a cap
+ * a connection is accepted and closed: left in the backlog it would wait without being told.
+ *
+ * When accepting fails for want of something of ours (descriptors, memory), the connection stays in
+ * the backlog and the descriptor stays readable: going on would spin. The watch is silenced for
+ * BACK_OFF_NS and a timer wakes it again.
+ *
+ * Connections are counted per host in a small hash table; an entry lives as long as a connection of
+ * its host does, so the table is bounded by max_conns.
+ *
+ * A listener owns its connections: they point to its copy of the config, and listener_free() ends
+ * those that are left.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "net/addr.h"
+#include "net/conn.h"
+#include "net/conn_int.h"
+#include "net/loop.h"
+
+#define ACCEPT_BUDGET 64
+#define BACK_OFF_NS (100 * CLOCK_NS_PER_MS)
+#define HOST_BUCKETS 256
+
+struct host_count {
+	struct host_count *next;
+	size_t count;
+	char host[sizeof(((struct peer *)0)->host)];
+};
+
+struct listener {
+	struct loop *loop;
+	struct listener_config config;
+	struct tls_server *tls;
+	struct watch watch;
+	struct timer back_off;
+	struct conn *conns;
+	size_t count;
+	uint64_t refused;
+	struct host_count *hosts[HOST_BUCKETS];
+};
+
+/* Hosts */
+
+static struct host_count **host_find(struct listener *ls, const char *host)
+{
+	uint32_t hash = 2166136261u; /* FNV-1a */
+
+	for (const char *p = host; *p; p++)
+		hash = (hash ^ (uint8_t)*p) * 16777619u;
+	struct host_count **at = &ls->hosts[hash % HOST_BUCKETS];
+
+	while (*at && strcmp((*at)->host, host) != 0)
+		at = &(*at)->next;
+	return at;
+}
+
+static int host_add(struct listener *ls, const struct peer *peer)
+{
+	if (peer->is_unix)
+		return 0;
+	struct host_count **at = host_find(ls, peer->host);
+
+	if (!*at) {
+		struct host_count *h = calloc(1, sizeof(*h));
+
+		if (!h)
+			return -ENOMEM;
+		memcpy(h->host, peer->host, sizeof(h->host));
+		*at = h;
+	}
+	if (ls->config.max_conns_host && (*at)->count >= ls->config.max_conns_host)
+		return -EUSERS;
+	(*at)->count++;
+	return 0;
+}
+
+static void host_drop(struct listener *ls, const struct peer *peer)
+{
+	if (peer->is_unix)
+		return;
+	struct host_count **at = host_find(ls, peer->host), *h = *at;
+
+	if (h && --h->count == 0) {
+		*at = h->next;
+		free(h);
+	}
+}
+
+/* Accepting */
+
+/* A peer whose machine or cable is gone says nothing; the kernel asks, and ends the connection. */
+static void set_tcp_options(int fd)
+{
+	const struct {
+		int level, name, value;
+	} options[] = {
+		{ IPPROTO_TCP, TCP_NODELAY, 1 },   { SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, 60 }, { IPPROTO_TCP, TCP_KEEPINTVL, 15 },
+		{ IPPROTO_TCP, TCP_KEEPCNT, 4 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		(void)setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+				 sizeof(options[i].value));
+}
+
+static void describe(int fd, const struct sockaddr_storage *from, struct peer *ret)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	*ret = (struct peer){ .uid = (uid_t)-1, .pid = -1 };
+	if (from->ss_family != AF_UNIX) {
+		addr_peer(from, ret);
+		return;
+	}
+	ret->is_unix = true;
+	memcpy(ret->text, "unix", sizeof("unix"));
+	memcpy(ret->host, "unix", sizeof("unix"));
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0) {
+		ret->uid = cred.uid;
+		ret->pid = cred.pid;
+	}
+}
+
+/* Takes the descriptor. */
+static void welcome(struct listener *ls, int fd, const struct sockaddr_storage *from)
+{
+	struct peer peer;
+
+	describe(fd, from, &peer);
+	if (ls->count >= ls->config.max_conns || host_add(ls, &peer) < 0) {
+		ls->refused++;
+		fd_close(fd);
+		return;
+	}
+	if (!peer.is_unix)
+		set_tcp_options(fd);
+	struct conn *c = conn_new(ls->loop, fd, ls->tls, &ls->config, &peer);
+
+	if (!c) {
+		host_drop(ls, &peer);
+		ls->refused++;
+		return;
+	}
+	c->listener = ls;
+	c->next = ls->conns;
+	c->link = &ls->conns;
+	if (c->next)
+		c->next->link = &c->next;
+	ls->conns = c;
+	ls->count++;
+	conn_start(c);
+}
+
+void listener_forget(struct conn *c)
+{
+	struct listener *ls = c->listener;
+
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+	ls->count--;
+	host_drop(ls, &c->peer);
+}
+
+/* Errors of the one connection that was first in the backlog; the next may be fine. */
+static bool is_passing(int code)
+{
+	static const int codes[] = { ECONNABORTED, EINTR,     EPROTO,     ENETDOWN,
+				     ENOPROTOOPT,  EHOSTDOWN, ENONET,     EHOSTUNREACH,
+				     EOPNOTSUPP,   EPERM,     ENETUNREACH };
+
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		if (codes[i] == code)
+			return true;
+	return false;
+}
+
+static void on_back_off(struct timer *t)
+{
+	struct listener *ls = t->arg;
+
+	loop_mod(&ls->watch, EPOLLIN);
+}
+
+static void on_acceptable(struct watch *w, uint32_t events)
+{
+	struct listener *ls = w->arg;
+
+	(void)events;
+	for (int i = 0; i < ACCEPT_BUDGET && w->loop; i++) {
+		struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
+		socklen_t len = sizeof(from);
+		int fd = accept4(w->fd, (struct sockaddr *)&from, &len,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			welcome(ls, fd, &from);
+			continue;
+		}
+		if (errno == EAGAIN)
+			return;
+		if (is_passing(errno))
+			continue;
+		loop_mod(w, 0);
+		timer_set(ls->loop, &ls->back_off, clock_now_ns() + BACK_OFF_NS);
+		return;
+	}
+}
+
+int listener_start(struct loop *l, int fd, struct tls_server *tls,
+		   const struct listener_config *config, struct listener **ret, struct err *e)
+{
+	_fd_ int owned = fd;
+	struct listener *ls = calloc(1, sizeof(*ls));
+
+	if (!ls)
+		return err_set(e, -ENOMEM, "start a listener");
+	*ls = (struct listener){ .loop = l, .config = *config, .tls = tls };
+	ls->watch = (struct watch){ .fd = fd, .events = EPOLLIN, .fn = on_acceptable, .arg = ls };
+	ls->back_off = (struct timer){ .fn = on_back_off, .arg = ls };
+	int r = loop_add(l, &ls->watch, e);
+
+	if (r < 0) {
+		free(ls);
+		return r;
+	}
+	(void)TAKE_FD(owned);
+	*ret = ls;
+	return 0;
+}
+
+void listener_stop(struct listener *ls)
+{
+	timer_cancel(&ls->back_off);
+	loop_del(&ls->watch);
+	ls->watch.fd = fd_close(ls->watch.fd);
+}
+
+size_t listener_count(const struct listener *ls)
+{
+	return ls->count;
+}
+
+uint64_t listener_refused(const struct listener *ls)
+{
+	return ls->refused;
+}
+
+void listener_free(struct listener *ls)
+{
+	struct conn *c;
+
+	if (!ls)
+		return;
+	listener_stop(ls);
+	while ((c = ls->conns)) {
+		conn_end(c, -ESHUTDOWN);
+		loop_undefer(ls->loop, &c->end);
+		conn_gone(c);
+	}
+	free(ls);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * prescan.h - The raw bytes of a request head, judged before the parser sees them.
+ *
+ * Two parsers that read one head differently are how requests are smuggled. This one accepts a
+ * subset of HTTP/1.x on which all of them agree, and names what it refuses; only then does llhttp
+ * parse, and its idea of where the body ends has to be the same as the one found here.
+ *
+ * Refused, 400 unless noted: bare CR, bare LF, NUL and other control bytes (but tab in a value), a
+ * line that begins with space or tab, space before the colon, an empty or non-token name, no Host
+ * or more than one (HTTP/1.1), more than one Content-Length (even equal), Content-Length beside
+ * Transfer-Encoding, one that is not 1*DIGIT or does not fit int64, Transfer-Encoding in HTTP/1.0
+ * or other than `chunked` (501 when it is one unknown coding), more than PRESCAN_HEADERS_MAX
+ * headers (431), a head over its maximum (431), a target over its maximum (414), a version other
+ * than 1.0 and 1.1 (505). One empty line before the request line is skipped, as RFC 9112 asks.
+ *
+ * Pure, incremental and bounded: any split of the same bytes gives the same verdict at the same
+ * byte.
+ */
+#ifndef CAISSON_NET_PRESCAN_H
+#define CAISSON_NET_PRESCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PRESCAN_HEADERS_MAX 100
+#define PRESCAN_METHOD_MAX 24
+
+enum prescan_result {
+	PRESCAN_MORE, /* all bytes are taken, and the head is not over */
+	PRESCAN_DONE, /* the head ends after head_len bytes */
+	PRESCAN_BAD,  /* status and message say why */
+};
+
+struct prescan {
+	/* What PRESCAN_BAD means. The message is static. */
+	int status;
+	const char *message;
+
+	/* What PRESCAN_DONE found. */
+	size_t head_len; /* bytes taken so far; with the empty line at the end */
+	size_t skipped;  /* of these, an empty line before the request line: 0 or 2 */
+	size_t target_len;
+	unsigned int n_headers;
+	unsigned int minor; /* HTTP/1.minor */
+	bool has_length, chunked;
+	int64_t length; /* Content-Length */
+
+	/* The machine; see prescan.c. */
+	size_t head_max, target_max;
+	unsigned int state, kind, value, at, hosts;
+	char word[20]; /* the version, or the beginning of a name in lower case */
+};
+
+void prescan_init(struct prescan *p, size_t head_max, size_t target_max);
+
+/*
+ * prescan_feed() - Take more bytes.
+ * @ret_used: how many were taken: all of them with PRESCAN_MORE, up to the end of the head with
+ *            PRESCAN_DONE. After DONE or BAD no more are taken and the result stays.
+ */
+enum prescan_result prescan_feed(struct prescan *p, const char *data, size_t len, size_t *ret_used);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * response.c - Answers: whole ones and streams.
+ *
+ * Theory of operation: a head is put together in a scratch buffer of the connection, a small body
+ * behind it, and both are one write. A body that is larger than a piece is copied once and goes out
+ * piece by piece while the queue is below its high-water mark, so that a reply of any size fits
+ * under the queue's hard maximum; to the handler it is finished at once. A stream is the handler's
+ * to pace: it is told when to stop (http_stream_congested) and when to go on (on_drain).
+ *
+ * Whether the connection is kept is decided when the head is written, because the head says it.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/fd.h"
+#include "net/exchange.h"
+
+/* A body up to this goes out with its head; a larger one in pieces of this. */
+#define PIECE (64 * 1024)
+/* Up to this the copy that puts a chunk into one write is cheaper than three writes. */
+#define CHUNK_COPY_MAX (16 * 1024)
+
+static const struct {
+	int status;
+	const char *text;
+} reasons[] = {
+	{ 101, "Switching Protocols" },
+	{ 200, "OK" },
+	{ 201, "Created" },
+	{ 202, "Accepted" },
+	{ 204, "No Content" },
+	{ 206, "Partial Content" },
+	{ 301, "Moved Permanently" },
+	{ 302, "Found" },
+	{ 303, "See Other" },
+	{ 304, "Not Modified" },
+	{ 307, "Temporary Redirect" },
+	{ 308, "Permanent Redirect" },
+	{ 400, "Bad Request" },
+	{ 401, "Unauthorized" },
+	{ 403, "Forbidden" },
+	{ 404, "Not Found" },
+	{ 405, "Method Not Allowed" },
+	{ 406, "Not Acceptable" },
+	{ 408, "Request Timeout" },
+	{ 409, "Conflict" },
+	{ 410, "Gone" },
+	{ 411, "Length Required" },
+	{ 412, "Precondition Failed" },
+	{ 413, "Content Too Large" },
+	{ 414, "URI Too Long" },
+	{ 415, "Unsupported Media Type" },
+	{ 416, "Range Not Satisfiable" },
+	{ 417, "Expectation Failed" },
+	{ 421, "Misdirected Request" },
+	{ 422, "Unprocessable Content" },
+	{ 423, "Locked" },
+	{ 426, "Upgrade Required" },
+	{ 428, "Precondition Required" },
+	{ 429, "Too Many Requests" },
+	{ 431, "Request Header Fields Too Large" },
+	{ 500, "Internal Server Error" },
+	{ 501, "Not Implemented" },
+	{ 502, "Bad Gateway" },
+	{ 503, "Service Unavailable" },
+	{ 504, "Gateway Timeout" },
+	{ 505, "HTTP Version Not Supported" },
+	{ 507, "Insufficient Storage" },
+};
+
+static const char *reason_of(int status)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		if (reasons[i].status == status)
+			return reasons[i].text;
+	return ""; /* a reason phrase may be empty */
+}
+
+/* The value of Date, made once a second. */
+static const char *date_now(void)
+{
+	static const char *const days[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
+	static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
+					      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
+	static time_t made;
+	static char text[64];
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (now != made && gmtime_r(&now, &tm)) {
+		made = now;
+		(void)snprintf(text, sizeof(text), "%s, %02d %s %04d %02d:%02d:%02d GMT",
+			       days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900,
+			       tm.tm_hour, tm.tm_min, tm.tm_sec);
+	}
+	return text;
+}
+
+int response_write(struct http_exchange *x, const void *data, size_t len)
+{
+	struct http_conn *h = x->h;
+	int r = conn_write(h->conn, data, len);
+
+	if (r < 0)
+		return r;
+	h->handed += (int64_t)len;
+	x->bytes_out += len;
+	http_watch_write(h);
+	return 0;
+}
+
+/* Status line and all headers that do not depend on the length. False: nobody is there to
+ * answer. */
+static bool begin(struct http_exchange *x, int status, const char *content_type)
+{
+	struct http_conn *h = x->h;
+	struct buf *out = &h->out;
+
+	assert(status >= 200 && status <= 999);
+	if (x->gone || x->status != 0 || h->x != x)
+		return false;
+	h->state = HTTP_STATE_HANDLING; /* of a body that is not complete no more is read */
+	x->status = status;
+	x->bodiless = x->is_head || status == 204 || status == 304;
+	x->keep = x->req.keep_alive && x->body_done && !x->failed && !h->draining;
+	buf_clear(out);
+	(void)buf_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, reason_of(status),
+			 date_now());
+	if (content_type)
+		(void)buf_printf(out, "Content-Type: %s\r\n", content_type);
+	(void)buf_append(out, x->extra.data, x->extra.len);
+	return true;
+}
+
+static void put_connection(struct http_exchange *x)
+{
+	struct buf *out = &x->h->out;
+
+	/* Who asks for an upgrade names it, and says that Upgrade is for this hop only. */
+	if (x->status == 426)
+		(void)buf_puts(out, x->keep ? "Connection: upgrade\r\n" :
+					      "Connection: upgrade, close\r\n");
+	else if (!x->keep)
+		(void)buf_puts(out, "Connection: close\r\n");
+	else if (x->req.http10)
+		(void)buf_puts(out, "Connection: keep-alive\r\n");
+	(void)buf_puts(out, "\r\n");
+}
+
+/* Write the scratch buffer. */
+static int write_out(struct http_exchange *x)
+{
+	struct buf *out = &x->h->out;
+	int r = out->err;
+
+	if (r < 0)
+		conn_close(x->h->conn, r); /* a part would be worse than nothing */
+	else
+		r = response_write(x, out->data, out->len);
+	buf_clear(out);
+	return r;
+}
+
+/*
+ * The connection has ended under our hands (its queue was full, or memory was): conn.h ends it, and
+ * says so later. What was to be answered is over for the handler all the same.
+ */
+static void give_up(struct http_exchange *x, int why)
+{
+	struct http_conn *h = x->h;
+
+	x->keep = false;
+	h->state = HTTP_STATE_CLOSING;
+	conn_close(h->conn, why);
+	exchange_finish(x);
+}
+
+void http_add_header(struct http_exchange *x, const char *name, const char *value)
+{
+	assert(*name && !strpbrk(name, " \t\r\n:"));
+	for (const char *c = value; *c; c++)
+		assert((unsigned char)*c >= ' ' ? *c != 0x7f : *c == '\t');
+	assert(strcasecmp(name, "content-length") != 0);
+	assert(strcasecmp(name, "transfer-encoding") != 0 && strcasecmp(name, "connection") != 0);
+	(void)buf_printf(&x->extra, "%s: %s\r\n", name, value);
+	assert(!x->extra.err || x->extra.err == -ENOMEM);
+}
+
+void http_reply(struct http_exchange *x, int status, const char *content_type, const void *body,
+		size_t len)
+{
+	struct buf *out = &x->h->out;
+
+	if (!begin(x, status, content_type))
+		return;
+	x->on_gone = NULL; /* for the handler it is over, whatever becomes of the bytes */
+	if (status != 204 && status != 304)
+		(void)buf_printf(out, "Content-Length: %zu\r\n", len);
+	put_connection(x);
+	if (x->bodiless)
+		len = 0;
+	if (len <= PIECE)
+		(void)buf_append(out, body, len);
+
+	int r = write_out(x);
+
+	if (r == 0 && len > PIECE) {
+		x->rest = malloc(len);
+		if (x->rest) {
+			memcpy(x->rest, body, len);
+			x->rest_len = len;
+			response_more(x);
+			return;
+		}
+		r = -ENOMEM;
+	}
+	if (r < 0)
+		give_up(x, r);
+	else
+		exchange_finish(x);
+}
+
+void response_more(struct http_exchange *x)
+{
+	while (x->rest_at < x->rest_len) {
+		size_t left = x->rest_len - x->rest_at, n = left < PIECE ? left : PIECE;
+
+		if (conn_congested(x->h->conn))
+			return; /* on_drain goes on */
+
+		int r = response_write(x, x->rest + x->rest_at, n);
+
+		if (r < 0) {
+			give_up(x, r);
+			return;
+		}
+		x->rest_at += n;
+	}
+	exchange_finish(x);
+}
+
+void http_stream(struct http_exchange *x, int status, const char *content_type)
+{
+	if (!begin(x, status, content_type))
+		return;
+	x->streaming = true;
+	if (x->req.http10)
+		x->keep = false; /* the end of the connection is the end of the body */
+	else if (status != 204 && status != 304)
+		x->chunked_out = true;
+	if (x->chunked_out)
+		(void)buf_puts(&x->h->out, "Transfer-Encoding: chunked\r\n");
+	put_connection(x);
+	if (write_out(x) < 0)
+		conn_close(x->h->conn, -ENOBUFS); /* on_gone follows */
+}
+
+int http_stream_write(struct http_exchange *x, const void *data, size_t len)
+{
+	struct buf *out = &x->h->out;
+	char head[32];
+
+	if (x->gone)
+		return -EPIPE;
+	assert(x->streaming);
+	if (len == 0 || x->bodiless)
+		return 0; /* a chunk of no bytes would be the last one */
+	if (!x->chunked_out)
+		return response_write(x, data, len);
+
+	int n = snprintf(head, sizeof(head), "%zx\r\n", len);
+
+	if (len <= CHUNK_COPY_MAX) {
+		(void)buf_append(out, head, (size_t)n);
+		(void)buf_append(out, data, len);
+		(void)buf_puts(out, "\r\n");
+		return write_out(x);
+	}
+
+	int r = response_write(x, head, (size_t)n);
+
+	if (r == 0)
+		r = response_write(x, data, len);
+	return r < 0 ? r : response_write(x, "\r\n", 2);
+}
+
+bool http_stream_congested(const struct http_exchange *x)
+{
+	return !x->gone && conn_congested(x->h->conn);
+}
+
+void http_stream_on_drain(struct http_exchange *x, void (*fn)(struct http_exchange *x))
+{
+	x->on_drain = fn;
+}
+
+void http_stream_end(struct http_exchange *x)
+{
+	if (x->gone)
+		return;
+	assert(x->streaming);
+	if (x->chunked_out && !x->bodiless && response_write(x, "0\r\n\r\n", 5) < 0)
+		give_up(x, -ENOBUFS);
+	else
+		exchange_finish(x);
+}
+
+void http_stream_abort(struct http_exchange *x)
+{
+	if (x->gone)
+		return;
+	assert(x->streaming);
+	x->keep = false;
+	/* What was written may still be read; but where the end of the connection means the end of
+	 * the body, an orderly one would say that it is whole. */
+	if (!x->chunked_out)
+		give_up(x, -ECONNABORTED);
+	else
+		exchange_finish(x);
+}

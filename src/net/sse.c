@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sse.c - Server-Sent Events on a stream.
+ *
+ * One event is one write. A line ends at LF, CR or CRLF, as the reader's side will see it, so
+ * whatever the data is it cannot end the event or begin another field.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "net/http.h"
+
+/* Fields and line ends beside the data; far more than anybody sends. */
+#define SSE_MAX (64 * 1024 * 1024)
+
+static bool one_line(const char *s)
+{
+	return !s || !strpbrk(s, "\r\n");
+}
+
+/* Every line of @s behind @prefix; of no bytes at all there is one, empty line. */
+static void put_lines(struct buf *out, const char *prefix, const char *s, size_t len)
+{
+	const char *end = s + len;
+
+	for (;;) {
+		const char *p = s;
+
+		while (p < end && *p != '\n' && *p != '\r')
+			p++;
+		(void)buf_puts(out, prefix);
+		(void)buf_append(out, s, (size_t)(p - s));
+		(void)buf_puts(out, "\n");
+		if (p == end)
+			return;
+		s = p + (*p == '\r' && p + 1 < end && p[1] == '\n' ? 2 : 1);
+	}
+}
+
+static int emit(struct http_exchange *x, struct buf *out)
+{
+	(void)buf_puts(out, "\n");
+	return out->err ? out->err : http_stream_write(x, out->data, out->len);
+}
+
+int sse_event(struct http_exchange *x, const char *id, const char *event, const char *data,
+	      size_t len)
+{
+	_buf_ struct buf out = BUF_INIT(SSE_MAX);
+
+	if (!one_line(id) || !one_line(event))
+		return -EINVAL;
+	if (id)
+		(void)buf_printf(&out, "id: %s\n", id);
+	if (event)
+		(void)buf_printf(&out, "event: %s\n", event);
+	put_lines(&out, "data: ", data, len);
+	return emit(x, &out);
+}
+
+int sse_comment(struct http_exchange *x, const char *text)
+{
+	_buf_ struct buf out = BUF_INIT(SSE_MAX);
+
+	put_lines(&out, ": ", text, strlen(text));
+	return emit(x, &out);
+}

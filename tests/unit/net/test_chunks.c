@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_chunks.c - The framing of chunked bodies, in one piece and byte by byte. */
+#include "net/chunks.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fd.h"
+
+#define BODY_MAX 100
+
+static const struct row {
+	const char *text;
+	int status; /* 0: complete; -1: more is needed */
+	const char *message;
+	size_t total;
+} rows[] = {
+	{ "0\r\n\r\n", 0, "", 0 },
+	{ "5\r\nhello\r\n0\r\n\r\n", 0, "", 5 },
+	{ "a\r\n0123456789\r\nA\r\n0123456789\r\n0\r\n\r\n", 0, "", 20 },
+	{ "0005\r\nhello\r\n000\r\n\r\n", 0, "", 5 },
+	{ "1\r\n\r\r\n1\r\n\n\r\n0\r\n\r\n", 0, "", 2 },
+	{ "5;x\r\nhello\r\n0;last\r\n\r\n", 0, "", 5 },
+	{ "5;x=y\r\nhello\r\n0\r\n\r\n", 0, "", 5 },
+	{ "5;a;b=\"c d;\t\";e\r\nhello\r\n0\r\n\r\n", 0, "", 5 },
+	{ "", -1, "", 0 },
+	{ "5", -1, "", 0 },
+	{ "5\r\nhel", -1, "", 5 },
+	{ "0\r\n", -1, "", 0 },
+
+	{ "\r\n", 400, "hexadecimal", 0 },
+	{ " 5\r\nhello\r\n", 400, "hexadecimal", 0 },
+	{ "5 \r\nhello\r\n", 400, "hexadecimal", 0 },
+	{ "5\t\r\nhello\r\n", 400, "hexadecimal", 0 },
+	{ "0x5\r\nhello\r\n", 400, "hexadecimal", 0 },
+	{ "-5\r\n", 400, "hexadecimal", 0 },
+	{ "+5\r\n", 400, "hexadecimal", 0 },
+	{ "5_0\r\n", 400, "hexadecimal", 0 },
+	{ "g\r\n", 400, "hexadecimal", 0 },
+	{ ";x\r\n", 400, "hexadecimal", 0 },
+	{ "5\nhello\r\n", 400, "hexadecimal", 0 },
+	{ "5\r\rhello", 400, "CRLF", 0 },
+	{ "5;x\nhello\r\n", 400, "extension", 0 },
+	{ "5;x\r\rhello", 400, "CRLF", 0 },
+	{ "5;\r\nhello\r\n", 400, "extension", 0 },
+	{ "5; x\r\nhello\r\n", 400, "extension", 0 },
+	{ "5;x=\r\nhello\r\n", 400, "extension", 0 },
+	{ "5;x=y z\r\nhello\r\n", 400, "extension", 0 },
+	{ "5;x=y;z\r\nhello\r\n", 400, "extension", 0 },
+	{ "5;x=\"y\r\n\"\r\nhello\r\n", 400, "extension", 0 },
+	{ "5;x=\"\\\"\"\r\nhello\r\n", 400, "extension", 0 },
+	{ "5;x\x7f\r\n", 400, "extension", 0 },
+	{ "5\r\nhelloo\r\n", 400, "longer", 5 },
+	{ "5\r\nhello\n0\r\n\r\n", 400, "longer", 5 },
+	{ "5\r\nhello\r0\r\n\r\n", 400, "CRLF", 5 },
+	{ "5\r\nhell\r\n0\r\n\r\n", 400, "longer", 5 },
+	{ "0\r\nX: y\r\n\r\n", 400, "trailers", 0 },
+	{ "0\r\n\rX", 400, "CRLF", 0 },
+	{ "0\r\n\n", 400, "trailers", 0 },
+	{ "65\r\n", 413, "too large", 0 },
+	{ "ffffffffffffffff\r\n", 413, "too large", 0 },
+	{ "10000000000000005\r\n", 413, "too large", 0 },
+	{ "60\r\n", -1, "", 96 },
+};
+
+static void check(const struct row *row, size_t step)
+{
+	size_t len = strlen(row->text), used;
+	enum chunks_result r = CHUNKS_MORE;
+	struct chunks c;
+
+	chunks_init(&c, BODY_MAX);
+	for (size_t at = 0; at < len && r == CHUNKS_MORE; at += step)
+		r = chunks_feed(&c, row->text + at, len - at < step ? len - at : step, &used);
+	if (r != (row->status == 0 ? CHUNKS_DONE :
+		  row->status < 0  ? CHUNKS_MORE :
+				     CHUNKS_BAD) ||
+	    c.status != (row->status > 0 ? row->status : 0))
+		fail_msg("row %zu, step %zu: result %d, status %d (%s)", (size_t)(row - rows), step,
+			 r, c.status, c.message ? c.message : "");
+	if (row->status > 0)
+		assert_non_null(strstr(c.message, row->message));
+	assert_int_equal(c.total, row->total);
+	if (r != CHUNKS_MORE) {
+		assert_int_equal(chunks_feed(&c, "5\r\n", 3, &used), r);
+		assert_int_equal(used, 0);
+	}
+}
+
+static void test_table(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		for (size_t step = 1; step <= strlen(rows[i].text) + 1; step++)
+			check(&rows[i], step);
+}
+
+/* The bytes of the next request are not the body's. */
+static void test_where_it_ends(void **state)
+{
+	static const char text[] = "3\r\nabc\r\n0\r\n\r\nGET / HTTP/1.1\r\n";
+	struct chunks c;
+	size_t used;
+
+	(void)state;
+	chunks_init(&c, BODY_MAX);
+	assert_int_equal(chunks_feed(&c, text, sizeof(text) - 1, &used), CHUNKS_DONE);
+	assert_int_equal(used, strstr(text, "GET") - text);
+}
+
+static void test_long_lines(void **state)
+{
+	char text[1000];
+	struct chunks c;
+	size_t used;
+
+	(void)state;
+	for (int name = 250; name <= 260; name++) {
+		int n = snprintf(text, sizeof(text), "1;%0*d\r\n", name, 0);
+
+		/* The line: a digit, a semicolon, the name and the CR. */
+		chunks_init(&c, BODY_MAX);
+		assert_int_equal(chunks_feed(&c, text, (size_t)n, &used),
+				 name + 3 <= CHUNK_LINE_MAX ? CHUNKS_MORE : CHUNKS_BAD);
+	}
+	/* As many zeros as anybody likes are not a number either. */
+	memset(text, '0', sizeof(text));
+	chunks_init(&c, BODY_MAX);
+	assert_int_equal(chunks_feed(&c, text, sizeof(text), &used), CHUNKS_BAD);
+	assert_int_equal(c.status, 400);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_where_it_ends),
+		cmocka_unit_test(test_long_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
