@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""control - The channel: two pipes, one line of JSON per message.
+
+Theory of operation. The descriptors are moved to high numbers and closed on exec, so that subprocesses neither inherit
+nor find them. Writing: one lock, one whole line at a time, under a shield (interrupts.py), blocking. Reading: whoever
+needs something reads; everything read is sorted into the place where its owner looks:
+
+    execute          executes, a queue for the idle kernel
+    ack              a counter. Displays are numbered, and number n waits for n acks; so an interrupted wait leaves
+                     nothing behind that the next display could take for its own
+    input_response   by id                    rpc_response   the future of the id
+
+Nobody holds a lock while it waits for the descriptor. With several threads the one that loses the race finds its
+answer already sorted, at most _TICK_MS later; whoever happens to read an `execute` wakes the idle loop.
+
+The other end is the host. When it closes the pipe the kernel ends, at once and without ceremony. A process that user
+code forks has no channel: there the descriptors are closed, nothing is sent, and every question is answered with EOF.
+"""
+import asyncio
+import collections
+import fcntl
+import os
+import select
+import threading
+
+from . import interrupts, wire
+
+_HIGH_FD = 200
+_TICK_MS = 20
+
+# Bound here, so that user code which replaces them (a mock that was never undone) does not replace them for the kernel.
+_close, _exit, _getpid, _read, _write = os.close, os._exit, os.getpid, os.read, os.write
+
+channel = None  # the Channel of this process, once kernel.main() has opened it
+
+
+def _move_up(fd):
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
+    except OSError:  # RLIMIT_NOFILE is lower
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 5)
+    _close(fd)
+    return high
+
+
+class Channel:
+    def __init__(self, control_in, control_out):
+        self.pid = _getpid()
+        self.executes = collections.deque()
+        self.wake = None  # called by whoever reads an `execute`
+        self.in_fd = _move_up(control_in)
+        self._out_fd = _move_up(control_out)
+        self._write_lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        self._buffer = bytearray()
+        self._displays = 0
+        self._acks = 0
+        self._requests = 0
+        self._questions = set()
+        self._answers = {}
+        self._rpcs = {}
+
+    def close(self):
+        for fd in (self.in_fd, self._out_fd):
+            try:
+                _close(fd)
+            except OSError:
+                pass
+
+    @property
+    def mine(self):
+        """False in a process that user code forked."""
+        return _getpid() == self.pid
+
+    # Writing.
+
+    def send(self, *messages):
+        self.send_lines(b"".join(map(wire.encode, messages)))
+
+    def send_lines(self, lines):
+        if not self.mine:
+            return
+        with interrupts.shield, self._write_lock:
+            view = memoryview(lines)
+            try:
+                while view:
+                    view = view[_write(self._out_fd, view):]
+            except OSError:
+                _exit(0)
+
+    # Reading.
+
+    def _readable(self, timeout_ms):
+        poll = select.poll()  # not to be shared by threads
+        poll.register(self.in_fd, select.POLLIN)
+        return poll.poll(timeout_ms)
+
+    def pump(self):
+        """Reads once if there is something, and sorts it. Does not block."""
+        with interrupts.shield, self._read_lock:
+            if not self._readable(0):
+                return
+            try:
+                data = _read(self.in_fd, 1 << 16)
+            except OSError:
+                data = b""
+            if not data:
+                if self.mine:
+                    _exit(0)
+                return
+            buffer = self._buffer
+            buffer += data
+            if b"\n" not in data:
+                if len(buffer) > wire.LINE_MAX_BYTES:
+                    _exit(1)  # the contract is broken; there is no way to find the next message
+                return
+            *lines, rest = bytes(buffer).split(b"\n")
+            self._buffer = bytearray(rest)
+            for line in lines:
+                message = wire.decode(line)
+                if message is not None:
+                    self._sort(message)
+
+    def _sort(self, message):
+        kind = message.get("type")
+        if kind == "execute":
+            self.executes.append(message)
+            if self.wake is not None:
+                self.wake()
+        elif kind == "ack":
+            self._acks = min(self._acks + 1, self._displays)  # one that nobody waits for is no credit
+        elif kind == "input_response":
+            if str(message.get("id")) in self._questions:
+                self._answers[str(message["id"])] = message
+        elif kind == "rpc_response":
+            future = self._rpcs.pop(str(message.get("id")), None)
+            if future is not None:
+                future.get_loop().call_soon_threadsafe(_resolve, future, message)
+
+    def wait_for(self, arrived):
+        """Reads until arrived() is true. This is where KeyboardInterrupt may come, between two reads."""
+        while not arrived():
+            self._readable(_TICK_MS if threading.active_count() > 1 else None)
+            self.pump()
+
+    # Conversations.
+
+    def display(self, data, metadata=None, display_id=None, update=False):
+        """Shows a MIME bundle; returns when the host has it, so that nothing printed later can overtake it."""
+        if not self.mine:
+            return
+        line = wire.bounded({"type": "display", "data": data, "metadata": metadata or {}, "display_id": display_id,
+                             "update": bool(update)})
+        with interrupts.shield:
+            self._displays += 1
+            number = self._displays
+            self.send_lines(line)
+        self.wait_for(lambda: self._acks >= number)
+
+    def clear_output(self, wait=False):
+        self.send({"type": "clear_output", "wait": bool(wait)})
+
+    def ask(self, prompt, password=False):
+        """The host's answer to an input_request; in a forked process, EOF."""
+        if not self.mine:
+            return {"eof": True}
+        with interrupts.shield:
+            self._requests += 1
+            number = self._requests
+            key = str(number)
+            self._questions.add(key)
+            self.send({"type": "input_request", "id": number, "prompt": wire.cut(prompt, 65536), "password": password})
+        try:
+            self.wait_for(lambda: key in self._answers)
+            return self._answers[key]
+        finally:  # an answer that comes after an interrupt is nobody's
+            self._questions.discard(key)
+            self._answers.pop(key, None)
+
+    async def rpc(self, payload):
+        """Asks the host; returns the payload of its answer, or raises RuntimeError with its reason."""
+        if not self.mine:
+            raise RuntimeError("a forked process has no channel to the host")
+        future = asyncio.get_running_loop().create_future()
+        key = os.urandom(16).hex()
+        self._rpcs[key] = future
+        try:
+            self.send({"type": "rpc_request", "id": key, "payload": payload})
+            message = await future
+        finally:
+            self._rpcs.pop(key, None)
+        if message.get("success"):
+            return message.get("payload")
+        raise RuntimeError(str(message.get("error") or "the host refused the call"))
+
+
+def _resolve(future, message):
+    if not future.done():
+        future.set_result(message)
+
+
+def open_channel(control_in, control_out):
+    global channel
+    channel = Channel(control_in, control_out)
+    return channel
+
+
+def _forked():
+    if channel is not None:
+        channel.close()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""execution - One execution, from its code to its `execution_done`.
+
+Theory of operation. The namespace is the dictionary of a real module, `__main__`, in sys.modules: classes pickle, and
+`if __name__ == "__main__"` holds. Everything that is user code (running it, the repr of its result, the figures it left,
+the text of its exception) runs inside interrupts.call(), and no exception leaves run(): not SystemExit, not
+KeyboardInterrupt, nothing. The outcome is sent in one piece when all text is out.
+
+    returned                     ok, 0          sys.exit(n)             ok when n is 0 or None, else error; n
+    KeyboardInterrupt            interrupted, 130      any other exception     error, 1
+
+A process that the code forked comes out of the same call. It is not the kernel: it ends there, as a script would.
+"""
+import asyncio
+import contextvars
+import os
+import sys
+import types
+
+from . import interrupts, source, stdin_, streams, traceback_, wire
+
+try:
+    from . import display
+except ImportError:
+    display = None
+
+_OK, _ERROR, _INTERRUPTED = "ok", "error", "interrupted"
+_RECURSION_MIN = 300  # what the kernel itself needs, and some room
+_TASKS_TAKE_CONTEXT = sys.version_info >= (3, 11)
+
+
+def new_namespace():
+    """The dictionary of a fresh `__main__`."""
+    module = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = __import__("builtins")
+    sys.modules["__main__"] = module
+    return module.__dict__
+
+
+def _bundle(value):
+    if display is not None:
+        return display.bundle(value)
+    return {"text/plain": wire.cut(repr(value))}, {}
+
+
+class Executor:
+    def __init__(self, channel, loop):
+        self._channel = channel
+        self._loop = loop
+        self._namespace = new_namespace()
+        self._context = contextvars.copy_context()
+        self._last = None
+
+    # User code. These run inside interrupts.call().
+
+    def _run(self, code, name):
+        cell = source.compile_cell(code, name)
+        if cell.is_async:
+            value = self._run_async(cell)
+        else:
+            value = self._context.run(self._run_sync, cell)
+        return value if cell.has_value else None
+
+    def _run_sync(self, cell):
+        value = None
+        for code in cell.codes:
+            value = eval(code, self._namespace)
+        return value
+
+    def _run_async(self, cell):
+        context = self._context if _TASKS_TAKE_CONTEXT else None
+        value, exc = self._loop.run(self._awaited(cell), context)
+        if exc is not None:
+            raise exc
+        return value
+
+    async def _awaited(self, cell):
+        """Never raises: what leaves a task as SystemExit or KeyboardInterrupt would break the loop."""
+        value = None
+        try:
+            for code in cell.codes:
+                value = eval(code, self._namespace)
+                if code.co_flags & source.CO_COROUTINE:
+                    value = await value
+        except BaseException as exc:
+            if self._loop.interrupted and isinstance(exc, asyncio.CancelledError):
+                exc = KeyboardInterrupt().with_traceback(exc.__traceback__)
+            return None, exc
+        return value, None
+
+    def _result(self, value):
+        data, metadata = _bundle(value)
+        namespace = self._namespace
+        if namespace.get("_") is self._last:  # a variable of the user's own with this name stays
+            namespace["_"] = self._last = value
+        return wire.bounded({"type": "result", "data": data, "metadata": metadata}) if data else b""
+
+    # The kernel's side.
+
+    def _attempt(self, function, *args):
+        """(value, None) or (None, exception) of user code. The only place where a fork of it comes out."""
+        try:
+            value, exc = interrupts.call(function, *args), None
+        except BaseException as caught:
+            value, exc = None, caught
+        if sys.getrecursionlimit() < _RECURSION_MIN:
+            sys.setrecursionlimit(_RECURSION_MIN)
+        if not self._channel.mine:
+            _leave_fork(exc)
+        return value, exc
+
+    def run(self, message):
+        """Runs it and answers. Whatever happens, there is one execution_done."""
+        interrupts.begin()
+        try:
+            self._loop.reset()
+            streams.restore()
+            stdin_.restore()
+            lines, status, exit_code = self._outcome(
+                str(message.get("code") or ""), str(message.get("name") or "<sandbox>"))
+        except BaseException as exc:  # the kernel itself failed: memory, most likely
+            lines, status, exit_code = _kernel_failure(exc), _ERROR, 1
+        self._channel.send_lines(lines + wire.encode(
+            {"type": "execution_done", "id": message.get("id"), "status": status, "exit_code": exit_code}))
+        interrupts.end()
+
+    def _outcome(self, code, name):
+        lines = b""
+        value, exc = self._attempt(self._run, code, name)
+        self._loop.settle()
+        if exc is None and value is not None:
+            lines, exc = self._attempt(self._result, value)
+            value = None
+        if display is not None:
+            _, late = self._attempt(display.flush_figures)
+            exc = exc or late
+        status, exit_code = _OK, 0
+        if exc is not None:
+            lines, status, exit_code = self._failure(exc)
+        self._attempt(streams.flush)
+        return lines, status, exit_code
+
+    def _failure(self, exc):
+        """(lines, status, exit code) of an execution that an exception ended."""
+        if isinstance(exc, SystemExit):
+            exit_code, failed = self._attempt(_exit_code, exc)
+            if exit_code == 0:
+                return b"", _OK, 0
+            exit_code = 1 if failed else exit_code
+            return _error("SystemExit", str(exit_code), []), _ERROR, exit_code
+        described, failed = self._attempt(traceback_.describe, exc)
+        line = _error(*(described if failed is None else traceback_.bare(exc)))
+        if isinstance(exc, KeyboardInterrupt):
+            return line, _INTERRUPTED, 130
+        return line, _ERROR, 1
+
+
+def _error(name, value, lines):
+    return wire.encode({"type": "error", "name": name, "value": value, "traceback": lines})
+
+
+def _kernel_failure(exc):
+    name = type(exc).__name__
+    return _error(name, "in the kernel itself", [name])
+
+
+def _exit_code(exc):
+    """What the process would have ended with; like Python, says on stderr what is no number."""
+    code = exc.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return int(code) & 0xff
+    print(code, file=sys.stderr)
+    return 1
+
+
+def _leave_fork(exc):
+    """Ends a process that user code forked, as Python ends a script."""
+    code = 0
+    try:
+        if isinstance(exc, SystemExit):
+            code = _exit_code(exc)
+        elif exc is not None:
+            code = 1
+            print("\n".join(traceback_.describe(exc)[2]), file=sys.stderr)
+        streams.flush()
+    finally:
+        os._exit(code)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kernel - Start, say so, wait for work, work; for ever.
+
+prepare() does what is the same for every kernel and costs time: imports, the objects that a fork may share, and a
+rehearsal. A fork pays for every page it touches first, so what it would write is written here, and all of it is moved out of
+the garbage collector's sight. The warm process calls it once. main() does the rest and is cheap after it; it makes what a
+fork must not share: the channel, the namespace, and later the loop.
+
+The kernel ends when the host closes the channel, or when user code ends the process itself. Nothing else ends it: what
+is raised between executions (by a background task, by a signal handler of the user's) is dropped, and a loop that no
+longer works is replaced.
+"""
+import faulthandler
+import gc
+import importlib
+import os
+import signal
+import sys
+
+from . import aio, control, execution, interrupts, magics, memory, reseed, source, standins, stdin_, streams
+
+_REHEARSAL = ("1 + 1", "print(end='')", "def f(): return 1 / 0\nf()", "def (")
+
+_prepared = False
+
+
+def _import(name):
+    """None, or why the module could not be imported."""
+    try:
+        importlib.import_module(name)
+    except BaseException as exc:  # a preloaded module may even call sys.exit()
+        return "%s: %s" % (type(exc).__name__, exc)
+    return None
+
+
+def _rehearse():
+    """Some executions whose answers nobody reads; then everything they set is put back."""
+    main = sys.modules.get("__main__")
+    handler = signal.getsignal(signal.SIGINT)
+    to_kernel, from_kernel = os.pipe(), os.pipe()
+    channel = control.open_channel(to_kernel[0], from_kernel[1])
+    try:
+        executor = execution.Executor(channel, aio.Loop(channel))
+        for number, code in enumerate(_REHEARSAL):
+            executor.run({"id": "", "code": code, "name": "<rehearsal-%d>" % number})
+    finally:
+        control.channel = None
+        channel.close()
+        os.close(to_kernel[1])
+        os.close(from_kernel[0])
+        aio.disown()
+        source.forget()
+        signal.signal(signal.SIGINT, signal.SIG_DFL if handler is None else handler)
+        if main is not None:
+            sys.modules["__main__"] = main
+
+
+def prepare(preload=()):
+    """Imports everything that kernels need and the modules of `preload`. Returns [(module, error text)] of those that
+    failed. Leaves no descriptor open and starts no thread, so the process may fork."""
+    global _prepared
+    failed = []
+    reseed.warm_pid = os.getpid()
+    memory.keep()
+    standins.install()  # before the modules it looks after are loaded
+    for name in preload:
+        error = _import(name)
+        if error is not None:
+            failed.append((name, error))
+    if not _prepared:
+        _prepared = True
+        magics.load()
+        streams.unbuffer_c()
+        aio.install()
+        _rehearse()
+    gc.collect()
+    gc.freeze()
+    return failed
+
+
+def _settle():
+    """The interpreter as user code expects to find it."""
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path[:] = [""] + [p for p in sys.path if p not in ("", here)] + [here]
+    sys.argv[:] = [""]
+    interrupts.install()
+    streams.restore()
+    stdin_.restore()
+    try:
+        faulthandler.enable(file=2)
+    except (OSError, ValueError):
+        pass
+
+
+def _send_display(message, ack):
+    """display.py's way to the host."""
+    channel = control.channel
+    if not ack:
+        channel.send(message)
+        return
+    channel.display(message["data"], message["metadata"], message["display_id"], message["update"])
+
+
+def main(control_in=3, control_out=4):
+    """Runs a kernel on two descriptors. Never returns."""
+    if not _prepared:
+        prepare()
+    channel = control.open_channel(control_in, control_out)
+    _settle()
+    if execution.display is not None:
+        execution.display.sender = _send_display
+    loop = aio.Loop(channel)
+    executor = execution.Executor(channel, loop)
+    channel.send({"type": "ready", "language": "python", "version": "%d.%d.%d" % sys.version_info[:3],
+                  "pid": channel.pid})
+    while True:
+        try:
+            _serve(channel, loop, executor)
+        except BaseException:
+            if not channel.mine:
+                os._exit(1)
+
+
+def _serve(channel, loop, executor):
+    try:
+        loop.wait()
+    except BaseException:
+        if not channel.executes:
+            loop.mend()
+    while channel.executes:
+        executor.run(channel.executes.popleft())

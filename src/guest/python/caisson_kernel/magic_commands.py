@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""magic_commands.py - The magics that do something themselves: directories, files, the environment, scripts, help.
+
+Theory of operation. A magic is a function of the scope it is called from and its text, in which `{x}` and `$x`
+were already replaced. What it returns is the value of the expression, so `here = %pwd` and `%pwd` at the
+end of a cell do what they say.
+
+What only makes sense for a terminal or for IPython's own machinery (%matplotlib inline, %load_ext autoreload,
+%config) is accepted and does nothing, because code that was written for notebooks begins with it. Everything
+else that is unknown raises UsageError with the list of what there is. Nothing is half done in silence.
+
+%pip install goes to magics.packages_install, which the kernel provides; other verbs of pip run in the shell. %run
+gives a script a `__main__` of its own and then copies its names into the user's, also when it failed, so that what
+it had computed can be looked at.
+"""
+import inspect
+import os
+import shlex
+import subprocess
+import sys
+import types
+
+from . import display, magics, shell
+from .magics import CELL, LINE, UsageError, cell_magic, line_magic
+
+HIDDEN = {"In", "Out", "exit", "quit", "get_ipython", "display"}  # in the namespace, but not the user's
+SHOWN = {"html": "text/html", "HTML": "text/html", "markdown": "text/markdown", "latex": "text/latex",
+         "svg": "image/svg+xml", "SVG": "image/svg+xml", "javascript": "application/javascript",
+         "js": "application/javascript"}
+_previous = {}  # the directory before the last %cd
+
+
+def _words(args, usage):
+    try:
+        return shlex.split(args)
+    except ValueError as exc:
+        raise UsageError("%s: %s" % (usage, exc))
+
+
+# Directories, environment, shell
+
+
+@line_magic("cd")
+def cd(scope, args):
+    """%cd [-q] [DIR | -]: change the directory; without DIR, go home."""
+    words = _words(args, "%cd")
+    quiet, words = "-q" in words, [w for w in words if w != "-q"]
+    target = " ".join(words) or "~"
+    if target == "-":
+        if "cwd" not in _previous:
+            raise UsageError("%cd -: there is no previous directory")
+        target = _previous["cwd"]
+    here = os.getcwd()
+    os.chdir(os.path.expanduser(target))
+    _previous["cwd"] = here
+    if not quiet:
+        print(os.getcwd())
+
+
+@line_magic("pwd")
+def pwd(scope, args):
+    """%pwd: the current directory."""
+    return os.getcwd()
+
+
+@line_magic("env", "set_env")
+def env(scope, args):
+    """%env [NAME | NAME=VALUE | NAME VALUE]: all variables of the environment, one, or set one."""
+    if not args:
+        return dict(os.environ)
+    name, mark, value = args.partition("=")
+    if not mark or " " in name.strip():
+        name, mark, value = args.partition(" ")
+    name, value = name.strip(), value.strip()
+    if not mark:
+        if name not in os.environ:
+            raise UsageError("%%env: %s is not set" % name)
+        return os.environ[name]
+    os.environ[name] = value
+    print("env: %s=%s" % (name, value))
+    return None
+
+
+def _alias(name, command):
+    def run(scope, args):
+        scope.system("%s %s" % (command, args))
+    run.__doc__ = "%%%s [ARGUMENTS]: `%s` in the shell" % (name, command)
+    line_magic(name)(run)
+
+
+for _name in ("ls", "cat", "cp", "mv", "rm", "mkdir", "rmdir", "ll"):
+    _alias(_name, {"ll": "ls -l"}.get(_name, _name))
+
+
+@line_magic("sx", "system")
+def sx(scope, args):
+    """%sx COMMAND: run it in the shell; the lines of its output are the result."""
+    return scope.getoutput(args)
+
+
+@line_magic("pip")
+def pip(scope, args):
+    """%pip install PACKAGES, or any other verb of pip."""
+    if args.split()[:1] == ["install"]:
+        return scope.system("pip " + args)
+    return scope.system("%s -m pip %s" % (shlex.quote(sys.executable or "python3"), args))
+
+
+# Scripts and files
+
+
+def _script(program, name):
+    def run(scope, args, body):
+        words, out, err, raises = _words(args, "%%" + name), None, None, True
+        while words and words[0].startswith("-"):
+            flag, _, value = words.pop(0).partition("=")
+            if flag in ("--out", "--err") and (value or words):
+                value = value or words.pop(0)
+                out, err = (value, err) if flag == "--out" else (out, value)
+            elif flag == "--no-raise-error":
+                raises = False
+            elif flag != "-s":
+                raise UsageError("%%%%%s has no option %s" % (name, flag))
+        pipe = subprocess.PIPE
+        status, *texts = shell.script(shell.interpreter(program), body, words, pipe if out else None,
+                                      pipe if err else None)
+        for target, text in zip((out, err), texts):
+            if target:
+                scope.globals[target] = text.decode("utf-8", "replace")
+        scope.globals["_exit_code"] = status
+        if status and raises:
+            raise subprocess.CalledProcessError(status, name)
+    run.__doc__ = "%%%%%s [--out NAME] [--err NAME] [--no-raise-error] [-s ARGUMENTS]: run the cell with %s" % (
+        name, program)
+    cell_magic(name)(run)
+
+
+_script("bash", "bash")
+_script("sh", "sh")
+
+
+@cell_magic("writefile", "file")
+def writefile(scope, args, body):
+    """%%writefile [-a] FILE: write the cell to a file, or append it."""
+    words = _words(args, "%%writefile")
+    append, words = any(w in ("-a", "--append") for w in words), [w for w in words if w not in ("-a", "--append")]
+    if len(words) != 1:
+        raise UsageError(writefile.__doc__)
+    path = os.path.expanduser(words[0])
+    print("%s %s" % ("Appending to" if append else "Overwriting" if os.path.exists(path) else "Writing", path))
+    with open(path, "a" if append else "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(body if body.endswith("\n") else body + "\n")
+
+
+def _show(name, mime):
+    def run(scope, args, body):
+        display.publish({mime: body, "text/plain": body})
+    run.__doc__ = "%%%%%s: show the cell as %s" % (name, mime)
+    cell_magic(name)(run)
+
+
+for _name in SHOWN:
+    _show(_name, SHOWN[_name])
+
+
+@line_magic("run")
+def run_file(scope, args):
+    """%run [-i] FILE [ARGUMENTS]: run a Python file; its names are yours afterwards. -i: it sees yours, too."""
+    words = _words(args, "%run")
+    share = words[:1] == ["-i"]
+    words = words[1:] if share else words
+    if not words:
+        raise UsageError(run_file.__doc__)
+    path = os.path.expanduser(words[0])
+    path = path + ".py" if not os.path.exists(path) and os.path.exists(path + ".py") else path
+    with open(path, "rb") as file:
+        source = file.read()
+    module = types.ModuleType("__main__")
+    if share:
+        vars(module).update(scope.globals)
+    vars(module).update(__name__="__main__", __file__=path, __builtins__=__builtins__)
+    saved = sys.argv, list(sys.path), sys.modules.get("__main__")
+    sys.argv, sys.modules["__main__"] = [path] + words[1:], module
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        exec(compile(_plain(source, path), path, "exec", 0, True), vars(module))
+    except SystemExit as exc:
+        if exc.code not in (None, 0):
+            raise
+    finally:
+        sys.argv, sys.path[:], sys.modules["__main__"] = saved
+        scope.globals.update((k, v) for k, v in vars(module).items() if not k.startswith("__"))
+
+
+def _plain(source, path):
+    """Source that Python compiles; files that end in .ipy may hold magics."""
+    return magics.transform(source.decode("utf-8")) if path.endswith(".ipy") else source
+
+
+# The namespace, and help
+
+
+def _names(scope):
+    return sorted(n for n in scope.globals if not n.startswith("_") and n not in HIDDEN)
+
+
+@line_magic("who", "who_ls")
+def who(scope, args):
+    """%who [TYPES]: the names you have defined."""
+    wanted = args.split()
+    names = [n for n in _names(scope) if not wanted or type(scope.globals[n]).__name__ in wanted]
+    print("  ".join(names) if names else "No names are defined.")
+
+
+@line_magic("whos")
+def whos(scope, args):
+    """%whos: the names you have defined, their types and values."""
+    rows = [(n, type(scope.globals[n]).__name__, display.brief(scope.globals[n], 60)) for n in _names(scope)]
+    for row in [("Name", "Type", "Value")] + rows:
+        print("%-16s %-16s %s" % row)
+
+
+@line_magic("reset")
+def reset(scope, args):
+    """%reset -f: forget all names you have defined."""
+    if "-f" not in args.split():
+        raise UsageError("%reset asks for nothing here; say %reset -f")
+    for name in [n for n in scope.globals if not n.startswith("__") and n not in HIDDEN]:
+        del scope.globals[name]
+
+
+@line_magic("lsmagic")
+def lsmagic(scope, args):
+    """%lsmagic: the magics there are."""
+    print("%s\n%s" % ("  ".join("%" + n for n in sorted(LINE)), "  ".join("%%" + n for n in sorted(CELL))))
+
+
+@line_magic("matplotlib", "pylab", "config", "load_ext", "reload_ext", "unload_ext", "autoreload", "xmode", "colors",
+            "precision", "pprint", "automagic", verbatim=True)
+def ignored(scope, args):
+    """Accepted for code that was written for notebooks; does nothing here."""
+
+
+def describe(scope, name, detail):
+    """`name?` and `name??`: print what there is to know about an object or a magic."""
+    bare = name.lstrip("%")
+    try:
+        obj = (CELL if name.startswith("%%") else LINE)[bare] if name != bare else eval(name, scope.names())
+    except Exception:
+        print("Object `%s` not found." % name)
+        return
+    about = ["Type: %s" % type(obj).__name__]
+    try:
+        about.insert(0, "Signature: %s%s" % (bare, inspect.signature(obj)))
+    except (TypeError, ValueError):
+        about.append("Value: %s" % display.brief(obj, 200))
+    about.append("Docstring:\n%s" % (inspect.getdoc(obj) or "<none>"))
+    if detail:
+        try:
+            about.append("Source:\n%s" % inspect.getsource(obj))
+        except (TypeError, OSError):
+            pass
+    print("\n".join(about))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""source - From the text of an execution to code objects, and back to its lines.
+
+Plain Python is compiled as it is. Only what does not compile is shown to magics.transform(), which knows `!cmd`,
+`%pip` and the like, and is compiled again; so no valid program ever changes its meaning. Top-level `await` is allowed.
+When the last statement is an expression it becomes a code object of its own, whose value is the result of the execution,
+unless a `;` follows it. `from __future__` imports hold for later executions, as at a prompt.
+
+Every execution has a pseudo file name. Its text stays in linecache, where traceback, warnings, inspect.getsource() and
+pdb look for it, and in a store of our own, from which what user code throws out of linecache is put back.
+"""
+import __future__
+import ast
+import collections
+import linecache
+
+try:
+    from . import magics
+except ImportError:
+    magics = None
+
+CO_COROUTINE = 0x80
+_STORE_MAX_CHARS = 32 << 20
+_FUTURE_MASK = 0
+for _name in __future__.all_feature_names:
+    _FUTURE_MASK |= getattr(__future__, _name).compiler_flag
+
+_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_futures = 0
+_store = collections.OrderedDict()  # name -> linecache's entry
+_stored_chars = 0
+
+
+class Cell:
+    """What there is to run, in order; the value of the last one is the result if `has_value`."""
+    __slots__ = ("codes", "has_value", "is_async")
+
+    def __init__(self, codes, has_value):
+        self.codes = codes
+        self.has_value = has_value
+        self.is_async = any(code.co_flags & CO_COROUTINE for code in codes)
+
+
+def _lines(text):
+    """The lines as the compiler counts them (str.splitlines() knows more line ends), each with its newline."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return [line + "\n" for line in lines]
+
+
+def remember(name, text):
+    """Makes the lines of `name` known. The oldest texts are forgotten when there are very many."""
+    global _stored_chars
+    old = _store.pop(name, None)
+    if old is not None:
+        _stored_chars -= old[0]
+    entry = (len(text), None, _lines(text), name)
+    _store[name] = linecache.cache[name] = entry
+    _stored_chars += len(text)
+    while _stored_chars > _STORE_MAX_CHARS and len(_store) > 1:
+        forgotten, entry = _store.popitem(last=False)
+        _stored_chars -= entry[0]
+        linecache.cache.pop(forgotten, None)
+
+
+def recall():
+    """Before lines are shown: puts back what user code threw out of linecache."""
+    for name, entry in _store.items():
+        if linecache.cache.get(name) is not entry:
+            linecache.cache[name] = entry
+
+
+def line(name, number):
+    """A line of an execution, or None."""
+    entry = _store.get(name)
+    if entry is None or number is None or not 0 < number <= len(entry[2]):
+        return None
+    return entry[2][number - 1]
+
+
+def forget():
+    """As if nothing had ever been compiled."""
+    global _futures, _stored_chars
+    for name in _store:
+        linecache.cache.pop(name, None)
+    _store.clear()
+    _futures = _stored_chars = 0
+
+
+def _silenced(text, last):
+    """Whether a `;` follows the last expression. Columns of the syntax tree count bytes of UTF-8."""
+    if ";" not in text:
+        return False
+    rest = _lines(text)[last.end_lineno - 1].encode("utf-8")[last.end_col_offset:]
+    return rest.lstrip().startswith(b";")
+
+
+def _compile(text, name):
+    global _futures
+    flags = _AWAIT | _futures
+    tree = compile(text, name, "exec", flags | ast.PyCF_ONLY_AST, True)
+    body = tree.body
+    codes = []
+    last = body[-1] if body and isinstance(body[-1], ast.Expr) else None
+    if last is not None:
+        body.pop()
+    if body:
+        codes.append(compile(tree, name, "exec", flags, True))
+        flags |= codes[0].co_flags & _FUTURE_MASK
+    if last is not None:
+        codes.append(compile(ast.Expression(last.value), name, "eval", flags, True))
+    _futures = flags & _FUTURE_MASK
+    return Cell(codes, last is not None and not _silenced(text, last))
+
+
+def compile_cell(text, name):
+    """The Cell of a text; raises what compile() raises (SyntaxError, ValueError, RecursionError, ...)."""
+    remember(name, text)
+    try:
+        return _compile(text, name)
+    except SyntaxError:
+        changed = text if magics is None else magics.transform(text)
+        if changed == text:
+            raise
+    # The user's own lines are shown as long as they are at the same places.
+    if changed.count("\n") != text.count("\n"):
+        remember(name, changed)
+    return _compile(changed, name)

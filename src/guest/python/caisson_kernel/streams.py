@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""streams - sys.stdout and sys.stderr: straight to descriptors 1 and 2, nothing held back.
+
+Each write is on its descriptor when it returns, so what Python, a subprocess and a C extension print comes out in the order it
+was printed. The text layer is the ordinary TextIOWrapper (so `.buffer`, `.fileno()`, `.reconfigure()` are there), in
+UTF-8 whatever the locale says; what UTF-8 cannot say is written as an escape. Below it is a raw file of our own, because
+io.FileIO may write less than it was given (a signal, O_NONBLOCK) and the text layer would drop the rest.
+
+User code may replace, close, detach or reconfigure the streams. restore() before the next execution puts things right;
+as long as they are intact the same objects stay, since logging handlers and the like hold on to them.
+
+The C library's stdout is made unbuffered, for extensions that printf().
+"""
+import errno
+import io
+import os
+import select
+import sys
+
+_write = os.write  # user code may replace the one in os
+
+
+class Descriptor(io.RawIOBase):
+    """A raw writer that writes everything it is given and never closes its descriptor."""
+
+    def __init__(self, fd, name):
+        self._fd = fd
+        self.name = name
+        self.mode = "wb"
+
+    def fileno(self):
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        return self._fd
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        if self.closed:
+            raise ValueError("I/O operation on closed file")
+        view = memoryview(data).cast("B")
+        size = len(view)
+        while view:
+            try:
+                view = view[_write(self._fd, view):]
+            except BlockingIOError as error:
+                if error.errno != errno.EAGAIN:
+                    raise
+                select.select((), (self._fd,), ())
+        return size
+
+
+def _open(fd, name):
+    stream = io.TextIOWrapper(Descriptor(fd, name), encoding="utf-8", errors="backslashreplace", write_through=True)
+    stream.mode = "w"
+    return stream
+
+
+_ours = {}
+
+
+def _intact(stream):
+    try:
+        if stream.closed:
+            return False
+        if not stream.write_through or stream.encoding != "utf-8" or stream.errors != "backslashreplace":
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", write_through=True)
+        return True
+    except ValueError:  # detached
+        return False
+
+
+def restore():
+    """Before an execution: the streams are ours and they work."""
+    for fd, name in ((1, "stdout"), (2, "stderr")):
+        stream = _ours.get(name)
+        if stream is None or not _intact(stream):
+            stream = _ours[name] = _open(fd, "<%s>" % name)
+        setattr(sys, name, stream)
+        setattr(sys, "__%s__" % name, stream)
+
+
+def flush():
+    """After an execution, before a display: whatever stands in sys.stdout and sys.stderr has no text left. Never raises
+    an Exception: a stream that cannot be flushed is its owner's affair."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not _ours.get("stdout") and stream is not _ours.get("stderr"):
+            try:
+                stream.flush()
+            except Exception:
+                pass
+
+
+def unbuffer_c():
+    """setvbuf(stdout, NULL, _IONBF, 0), where there is ctypes."""
+    try:
+        import ctypes
+        libc = ctypes.CDLL(None)
+        libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, 2, 0)
+    except Exception:
+        pass
