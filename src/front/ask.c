@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ask.c - What a request for an execution says. */
+#include "front/ask.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/reply.h"
+
+static const char *string_of(const json_t *body, const char *key)
+{
+	return json_string_value(json_object_get(body, key));
+}
+
+const char *ask_session(const json_t *body)
+{
+	return string_of(body, "session_id");
+}
+
+static void refuse(struct refusal *r, int status, const char *code, const char *field,
+		   const char *hint)
+{
+	*r = (struct refusal){ .status = status, .code = code, .field = field, .hint = hint };
+}
+
+static const struct language *language_of(struct front *f, const json_t *body, struct refusal *ret)
+{
+	const char *name = string_of(body, "language");
+	const struct language *l = language_find(name ? name : "python");
+	char there[128] = "";
+	size_t at = 0;
+
+	if (l && f->has_language[l->id])
+		return l;
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (f->has_language[i])
+			at += (size_t)snprintf(there + at, sizeof(there) - at, "%s%s",
+					       at ? ", " : "", languages[i].name);
+	refuse(ret, 422, l ? "language_unavailable" : "unknown_language", "language", NULL);
+	if (l)
+		(void)snprintf(ret->message, sizeof(ret->message),
+			       "this image has no %s (%s was not found); there are: %s", l->name,
+			       l->program, there);
+	else
+		(void)snprintf(ret->message, sizeof(ret->message),
+			       "this language is unknown; there are: %s", there);
+	return NULL;
+}
+
+static bool set_stdin(struct execution *x, const json_t *body)
+{
+	const json_t *text = json_object_get(body, "stdin");
+
+	if (!json_is_string(text))
+		return true;
+	x->has_stdin = true;
+	x->stdin_text = strndup(json_string_value(text), json_string_length(text));
+	return x->stdin_text != NULL;
+}
+
+struct execution *ask_execution(struct front *f, const json_t *body, const struct sink *sink,
+				void *user, struct refusal *ret)
+{
+	const json_t *code = json_object_get(body, "code");
+	json_int_t timeout = json_integer_value(json_object_get(body, "timeout"));
+	const struct language *l = language_of(f, body, ret);
+
+	if (!l)
+		return NULL;
+	if (f->draining) {
+		refuse(ret, 503, "draining", NULL, NULL);
+		ret->retry_after_s = 5;
+		(void)snprintf(ret->message, sizeof(ret->message), "the daemon is shutting down");
+		return NULL;
+	}
+	struct execution *x = execution_new(
+		f, l, json_string_value(code), json_string_length(code),
+		timeout > 0 ? (uint64_t)timeout * 1000 : f->config.timeout_ms, sink, user);
+
+	if (x && set_stdin(x, body))
+		return x;
+	if (x)
+		execution_free(x);
+	refuse(ret, 503, "out_of_memory", NULL, NULL);
+	ret->retry_after_s = 1;
+	(void)snprintf(ret->message, sizeof(ret->message), "the daemon is out of memory");
+	return NULL;
+}
+
+void ask_error_json(const struct refusal *r, struct buf *out)
+{
+	reply_error_json(out, r->code, r->message, r->field, r->hint);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config_value.c - Parse one value of one setting.
+ *
+ * Each kind is a row of a table: a function that takes the text and the place. Lists share one
+ * function that splits at commas and hands each part to a check, which may rewrite it (a package
+ * name becomes canonical). The parts live in blocks that struct config chains up and owns.
+ */
+#include "front/config_value.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/num.h"
+#include "front/origin.h"
+#include "net/conn.h"
+
+struct owned {
+	struct owned *next;
+	char text[];
+};
+
+char *config_value_own(struct config *c, const char *s, size_t len)
+{
+	struct owned *o = malloc(sizeof(*o) + len + 1);
+
+	if (!o)
+		return NULL;
+	memcpy(o->text, s, len);
+	o->text[len] = '\0';
+	o->next = c->owned;
+	c->owned = o;
+	return o->text;
+}
+
+void config_free(struct config *c)
+{
+	while (c->owned) {
+		struct owned *o = c->owned;
+
+		c->owned = o->next;
+		free(o);
+	}
+}
+
+bool config_value_stderr_is_log(void)
+{
+	return isatty(STDERR_FILENO) == 0;
+}
+
+static bool is_alpha(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* ---- single texts ---------------------------------------------------------------------------- */
+
+static int check_address(const char *v, struct err *e)
+{
+	return strcmp(v, "none") == 0 || addr_is_loopback(v, e) >= 0 ? 0 : -EINVAL;
+}
+
+static int check_dir(const char *v, struct err *e)
+{
+	return v[0] == '/' ? 0 : err_say(e, -EINVAL, "must be an absolute path");
+}
+
+static int check_socket(const char *v, struct err *e)
+{
+	struct sockaddr_un address;
+
+	if (strcmp(v, "none") == 0)
+		return 0;
+	if (v[0] != '/')
+		return err_say(e, -EINVAL, "must be an absolute path, or none");
+	if (strlen(v) >= sizeof(address.sun_path))
+		return err_say(e, -EINVAL, "a socket's path has at most %zu bytes",
+			       sizeof(address.sun_path) - 1);
+	return 0;
+}
+
+static int check_file(const char *v, struct err *e)
+{
+	return v[0] ? 0 : err_say(e, -EINVAL, "must name a file");
+}
+
+static int check_image(const char *v, struct err *e)
+{
+	if (strcmp(v, "host") == 0 || (strncmp(v, "dir:", 4) == 0 && v[4]))
+		return 0;
+	return err_say(e, -EINVAL, "'%.64s' does not exist; there are: host, dir:PATH", v);
+}
+
+static int set_text(struct config *c, const struct config_row *row, const char *v, struct err *e)
+{
+	static int (*const checks[])(const char *v, struct err *e) = {
+		[CONFIG_ADDRESS] = check_address, [CONFIG_SOCKET] = check_socket,
+		[CONFIG_DIR] = check_dir,         [CONFIG_FILE] = check_file,
+		[CONFIG_IMAGE] = check_image,
+	};
+	int r = checks[row->kind](v, e);
+
+	if (r == 0)
+		*(const char **)((char *)c + row->offset) = v;
+	return r;
+}
+
+/* ---- lists ------------------------------------------------------------------------------------ */
+
+/* A module of Python as `import` takes it: identifiers in ASCII, with dots between them. */
+static int check_module(char *s, struct err *e)
+{
+	char before = '.';
+
+	for (const char *p = s; *p; before = *p++) {
+		bool letter = is_alpha(*p) || *p == '_';
+
+		if (!letter && (before == '.' || (!is_digit(*p) && *p != '.')))
+			return err_say(e, -EINVAL, "'%.64s' is no name of a python module", s);
+	}
+	return before == '.' ? err_say(e, -EINVAL, "'%.64s' ends with a dot", s) : 0;
+}
+
+static int check_host(char *s, struct err *e)
+{
+	struct origin o;
+
+	if (origin_parse_host(s, &o) && o.port == 0)
+		return 0;
+	return err_say(e, -EINVAL,
+		       "'%.64s' is no host: a name or address without a port, as in box.example or "
+		       "[fd00::1]",
+		       s);
+}
+
+static int check_origin(char *s, struct err *e)
+{
+	struct origin o;
+
+	if (origin_parse(s, &o))
+		return 0;
+	return err_say(e, -EINVAL,
+		       "'%.64s' is no origin: scheme, host and port only, as in "
+		       "https://app.example or http://localhost:3000",
+		       s);
+}
+
+/* PEP 503: lower case, each run of '-', '_' and '.' is one '-'. Done in place. */
+static int check_package(char *s, struct err *e)
+{
+	size_t n = 0, len = strlen(s);
+	bool good = true, between = false;
+
+	for (size_t i = 0; i < len && good; i++) {
+		bool mark = s[i] == '-' || s[i] == '_' || s[i] == '.';
+
+		good = mark ? n > 0 && i + 1 < len : is_alpha(s[i]) || is_digit(s[i]);
+		if (good && !(mark && between))
+			s[n++] = mark ? '-' : (char)(s[i] | (is_alpha(s[i]) ? 0x20 : 0));
+		between = mark;
+	}
+	if (!good)
+		return err_say(e, -EINVAL, "'%.64s' is no name of a package", s);
+	s[n] = '\0';
+	return 0;
+}
+
+static int set_list(struct config *c, const struct config_row *row, const char *v, bool append,
+		    struct err *e)
+{
+	static int (*const checks[])(char *s, struct err *e) = {
+		[CONFIG_MODULES] = check_module,
+		[CONFIG_HOSTS] = check_host,
+		[CONFIG_ORIGINS] = check_origin,
+		[CONFIG_PACKAGES] = check_package,
+	};
+	const char **list = (const char **)((char *)c + row->offset);
+	size_t n = 0;
+
+	while (append && list[n])
+		n++;
+	list[n] = NULL;
+	if (row->kind == CONFIG_PACKAGES && strcmp(v, "none") == 0)
+		return 0;
+	while (*v) {
+		size_t len = strcspn(v, ","), skip = len + (v[len] == ',');
+
+		while (len > 0 && *v == ' ')
+			v++, len--, skip--;
+		while (len > 0 && v[len - 1] == ' ')
+			len--;
+		char *part = len ? config_value_own(c, v, len) : NULL;
+
+		if (len && !part)
+			return err_set(e, -ENOMEM, "remember it");
+		if (part && n + 1 >= row->max)
+			return err_say(e, -EINVAL, "at most %" PRIu64 " of them", row->max - 1);
+		if (part && checks[row->kind](part, e) < 0)
+			return -EINVAL;
+		if (part)
+			list[n++] = part;
+		list[n] = NULL;
+		v += skip;
+	}
+	return 0;
+}
+
+/* ---- numbers and words ------------------------------------------------------------------------- */
+
+static int out_of_range(const struct config_row *row, struct err *e)
+{
+	char min[NUM_FORMAT_MAX], max[NUM_FORMAT_MAX];
+	bool time = row->kind == CONFIG_TIME;
+
+	return err_say(e, -EINVAL, "must be between %s and %s",
+		       time ? num_format_ms(row->min, min, sizeof(min)) :
+			      num_format_size(row->min, min, sizeof(min)),
+		       time ? num_format_ms(row->max, max, sizeof(max)) :
+			      num_format_size(row->max, max, sizeof(max)));
+}
+
+static int set_number(struct config *c, const struct config_row *row, const char *v, struct err *e)
+{
+	uint64_t n = 0;
+	int r = row->kind == CONFIG_COUNT ? num_parse_u64(v, row->min, row->max, &n, e) :
+		row->kind == CONFIG_SIZE  ? num_parse_size(v, &n, e) :
+					    num_parse_duration_ms(v, &n, e);
+
+	if (r < 0)
+		return -EINVAL;
+	if (n < row->min || n > row->max)
+		return out_of_range(row, e);
+	memcpy((char *)c + row->offset, &n, sizeof(n));
+	return 0;
+}
+
+static int set_cpus(struct config *c, const char *v, const struct config_row *row, struct err *e)
+{
+	uint64_t n;
+
+	if (num_parse_cpus_milli(v, &n, e) < 0)
+		return -EINVAL;
+	if (n < row->min || n > row->max)
+		return err_say(e, -EINVAL, "must be between %" PRIu64 ".%03" PRIu64 " and %" PRIu64,
+			       row->min / 1000, row->min % 1000, row->max / 1000);
+	c->cpu_milli = (uint32_t)n;
+	return 0;
+}
+
+static int set_level(struct config *c, const char *v, struct err *e)
+{
+	static const struct {
+		const char *name;
+		enum log_level level;
+	} names[] = {
+		{ "debug", LOG_LEVEL_DEBUG },     { "info", LOG_LEVEL_INFO },
+		{ "warning", LOG_LEVEL_WARNING }, { "warn", LOG_LEVEL_WARNING },
+		{ "error", LOG_LEVEL_ERROR },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcasecmp(v, names[i].name) == 0) {
+			c->log_level = names[i].level;
+			return 0;
+		}
+	return err_say(e, -EINVAL, "'%.64s' is no level; there are: debug, info, warning, error",
+		       v);
+}
+
+static int set_format(struct config *c, const char *v, struct err *e)
+{
+	bool json = strcmp(v, "json") == 0;
+
+	if (!json && strcmp(v, "text") != 0)
+		return err_say(e, -EINVAL, "'%.64s' is no format; there are: text, json", v);
+	c->log_json = json;
+	return 0;
+}
+
+int config_value_set(struct config *c, const struct config_row *row, const char *v, bool append,
+		     struct err *e)
+{
+	switch (row->kind) {
+	case CONFIG_ADDRESS:
+	case CONFIG_SOCKET:
+	case CONFIG_DIR:
+	case CONFIG_FILE:
+	case CONFIG_IMAGE:
+		return set_text(c, row, v, e);
+	case CONFIG_MODULES:
+	case CONFIG_HOSTS:
+	case CONFIG_ORIGINS:
+	case CONFIG_PACKAGES:
+		return set_list(c, row, v, append, e);
+	case CONFIG_COUNT:
+	case CONFIG_SIZE:
+	case CONFIG_TIME:
+		return set_number(c, row, v, e);
+	case CONFIG_CPUS:
+		return set_cpus(c, v, row, e);
+	case CONFIG_LEVEL:
+		return set_level(c, v, e);
+	case CONFIG_FORMAT:
+		return set_format(c, v, e);
+	case CONFIG_KIND_MAX_:
+		break;
+	}
+	return err_say(e, -EINVAL, "not a setting");
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * execution.h - One piece of code on its way through a kernel, and what became of it.
+ *
+ * Life: execution_new() -> queued in a sandbox -> running -> (interrupted -> killed) -> judged -> done. The
+ * sandbox calls the functions in the middle; whoever asked hears of it through a sink, whose done is
+ * called exactly once, unless it was cancelled before.
+ */
+#ifndef CAISSON_FRONT_EXECUTION_H
+#define CAISSON_FRONT_EXECUTION_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "client/result.h"
+#include "front/capture.h"
+#include "front/kernel.h"
+#include "front/language.h"
+#include "net/loop.h"
+
+struct execution;
+struct front;
+struct json;
+struct sandbox;
+struct seat;
+
+/* An execution that was not run: an answer of its own kind. */
+struct refusal {
+	int status; /* HTTP */
+	const char *code;
+	const char *field, *hint;
+	unsigned int retry_after_s;
+	char message[320];
+};
+
+struct sink {
+	/* Live: a JSON object about what happened; NULL when nobody listens. */
+	void (*event)(struct execution *x, const char *type, const struct buf *json);
+	/* Live listeners only: a question of the code. @id is for execution_answer(). */
+	bool can_answer;
+	bool (*congested)(struct execution *x);
+	void (*done)(struct execution *x); /* x->refusal.status set: it was not run. Frees x after */
+};
+
+enum execution_phase { X_QUEUED, X_RUNNING, X_INTERRUPTED, X_KILLED, X_JUDGING, X_DONE };
+
+struct execution {
+	struct front *f;
+	struct sandbox *sandbox;
+	struct execution *next; /* in the sandbox's queue */
+	const struct sink *sink;
+	void *user; /* the sink's */
+	const struct language *language;
+	char *code;
+	size_t code_len;
+	char *stdin_text; /* answers to input(), line by line; NULL: none */
+	size_t stdin_at;
+	bool has_stdin;
+	uint64_t timeout_ms;
+	char id[33];
+	enum execution_phase phase;
+	bool cancelled; /* nobody wants the result any more */
+	bool wall_hit;
+	int interrupted;    /* a signal that a client asked for */
+	struct timer timer; /* deadline, then grace */
+	uint64_t queued_ns, started_ns, ended_ns;
+	struct capture out, err;
+	struct buf displays, result, error; /* JSON: array items, a bundle, an object */
+	size_t n_displays, displays_dropped;
+	bool kernel_ended, room_gone, said_done;
+	const char *broke; /* the kernel broke the protocol: how */
+	int exit_status; /* as from wait: real when kernel_ended, otherwise what the kernel says */
+	struct outcome outcome;
+	struct result verdict;
+	const char *state; /* kept, reset, discarded */
+	uint32_t epoch;
+	struct refusal refusal;
+};
+
+struct execution *execution_new(struct front *f, const struct language *l, const char *code,
+				size_t len, uint64_t timeout_ms, const struct sink *sink,
+				void *user);
+void execution_free(struct execution *x);
+
+/* execution_judge() - It is over, one way or another: ask for the numbers, then conclude. */
+void execution_judge(struct execution *x);
+
+#define EXECUTION_DISPLAYS_BYTES (32u << 20)
+
+/* execution_send() - The code to the kernel (execution_kernel.c). */
+void execution_send(struct execution *x, struct seat *s);
+
+/* For the sandbox. */
+void execution_run(struct execution *x, struct seat *s);
+void execution_message(struct execution *x, struct seat *s, const char *type, json_t *m);
+/* execution_stray() - A message that belongs to none: a background task's. It must not wait for ever. */
+void execution_stray(struct seat *s, const char *type, json_t *m);
+void execution_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len);
+void execution_kernel_ended(struct execution *x, struct seat *s, int status);
+void execution_room_gone(struct execution *x, const struct cell_usage *u);
+void execution_usage(struct execution *x, const struct cell_usage *u);
+void execution_disk(struct execution *x, const struct init_disk *d);
+/* execution_refuse() - It will not run; done follows. */
+void execution_refuse(struct execution *x, int status, const char *code, const char *hint,
+		      unsigned int retry_after_s, const char *fmt, ...)
+	__attribute__((format(printf, 6, 7)));
+
+/* For whoever asked. */
+void execution_interrupt(struct execution *x);
+/* execution_cancel() - The client is gone: done is not called any more; the code is interrupted. */
+void execution_cancel(struct execution *x);
+void execution_answer(struct execution *x, int64_t id, const char *value, const char *error);
+void execution_resume(struct execution *x); /* the listener is ready for more */
+
+/* execution_json() - The result object. */
+void execution_json(const struct execution *x, struct json *j);
+
+#endif

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * execution_kernel.c - An execution's conversation with its kernel: code in, messages and text out.
+ *
+ * Text comes over descriptors 1 and 2 and is read up to a message before the message is looked at, so
+ * what was printed before a picture is before it. Whatever is in a message is the code's own business
+ * and is passed on as JSON that was parsed and written again; what there is too much of is counted.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/room.h"
+#include "front/sandbox.h"
+
+#define DISPLAYS_MAX 64u
+#define MESSAGE_BYTES (20u << 20)
+
+static void send_object(struct seat *s, struct json *j, struct buf *b)
+{
+	if (json_finish(j) == 0)
+		(void)kernel_send(&s->kernel, b, NULL);
+}
+
+void execution_send(struct execution *x, struct seat *s)
+{
+	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
+	struct json j;
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "<execution-%" PRIu64 ">", x->sandbox->executions);
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "type", "execute");
+	json_member_str(&j, "id", x->id);
+	json_member_str(&j, "name", name);
+	json_key(&j, "code");
+	(void)json_strn(&j, x->code, x->code_len);
+	json_object_end(&j);
+	send_object(s, &j, &b);
+}
+
+static void emit(struct execution *x, const char *type, const struct buf *b)
+{
+	if (x->sink->event && !x->cancelled)
+		x->sink->event(x, type, b);
+}
+
+void execution_resume(struct execution *x)
+{
+	struct room *r = x->sandbox ? x->sandbox->room : NULL;
+
+	if (r && r->seats[x->language->id].attached)
+		kernel_pause(&r->seats[x->language->id].kernel, false);
+}
+
+void execution_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len)
+{
+	struct capture *c = stream == STREAM_STDOUT ? &x->out : &x->err;
+
+	capture_add(c, data, len);
+	if (!x->sink->event || x->cancelled)
+		return;
+	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "data");
+	capture_text(c, data, len, false, &j);
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		emit(x, stream == STREAM_STDOUT ? "stdout" : "stderr", &b);
+	struct room *r = x->sandbox->room;
+
+	if (r && x->phase == X_RUNNING && x->sink->congested && x->sink->congested(x))
+		kernel_pause(&r->seats[x->language->id].kernel, true);
+}
+
+static void dump_into(struct buf *b, const json_t *v)
+{
+	char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+
+	if (text)
+		(void)buf_puts(b, text);
+	free(text);
+}
+
+static void send_ack(struct seat *s)
+{
+	_buf_ struct buf b = BUF_INIT(64);
+
+	(void)buf_puts(&b, "{\"type\":\"ack\"}");
+	(void)kernel_send(&s->kernel, &b, NULL);
+}
+
+static void on_display(struct execution *x, struct seat *s, const json_t *m)
+{
+	static const char *const keys[] = { "data", "metadata", "display_id", "update" };
+	_buf_ struct buf item = BUF_INIT(KERNEL_LINE_MAX + 4096);
+	json_t *kept = json_object();
+
+	kernel_drain(&s->kernel);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		json_t *v = json_object_get(m, keys[i]);
+
+		if (v && !json_is_null(v))
+			(void)json_object_set(kept, keys[i], v);
+	}
+	dump_into(&item, kept);
+	json_decref(kept);
+	if (item.err || x->n_displays >= DISPLAYS_MAX ||
+	    x->displays.len + item.len + 1 > EXECUTION_DISPLAYS_BYTES) {
+		x->displays_dropped++;
+	} else {
+		if (x->n_displays++)
+			(void)buf_puts(&x->displays, ",");
+		(void)buf_append(&x->displays, buf_str(&item), item.len);
+		emit(x, "display", &item);
+	}
+	send_ack(s);
+}
+
+/* Also as text: whoever reads only stderr sees what a terminal would have shown. */
+static void on_error(struct execution *x, struct seat *s, const json_t *m)
+{
+	json_t *kept = json_pack("{s:O?, s:O?, s:O?}", "name", json_object_get(m, "name"), "value",
+				 json_object_get(m, "value"), "traceback",
+				 json_object_get(m, "traceback"));
+	const json_t *lines = json_object_get(m, "traceback");
+	size_t i;
+	json_t *line;
+
+	if (!kept || x->error.len > 0) {
+		json_decref(kept);
+		return;
+	}
+	kernel_drain(&s->kernel);
+	dump_into(&x->error, kept);
+	json_decref(kept);
+	if (x->error.err) { /* larger than anybody reads */
+		buf_clear(&x->error);
+		(void)buf_puts(&x->error,
+			       "{\"name\":\"Error\",\"value\":\"too large\",\"traceback\":[]}");
+	}
+	json_array_foreach(lines, i, line)
+	{
+		if (!json_is_string(line))
+			continue;
+		execution_output(x, STREAM_STDERR, json_string_value(line),
+				 json_string_length(line));
+		if (json_string_length(line) == 0 ||
+		    json_string_value(line)[json_string_length(line) - 1] != '\n')
+			execution_output(x, STREAM_STDERR, "\n", 1);
+	}
+	emit(x, "error", &x->error);
+}
+
+/* The next line of the text that came with the request. */
+static bool next_line(struct execution *x, const char **line, size_t *len)
+{
+	const char *at = x->stdin_text + x->stdin_at;
+	const char *nl = strchr(at, '\n');
+
+	if (!*at)
+		return false;
+	*line = at;
+	*len = nl ? (size_t)(nl - at) : strlen(at);
+	x->stdin_at += *len + (nl ? 1 : 0);
+	return true;
+}
+
+static void answer_input(struct seat *s, int64_t id, const char *value, size_t len,
+			 const char *error, bool eof)
+{
+	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "type", "input_response");
+	json_member_int(&j, "id", id);
+	if (value) {
+		json_key(&j, "value");
+		(void)json_strn(&j, value, len);
+	}
+	if (error)
+		json_member_str(&j, "error", error);
+	if (eof)
+		json_member_bool(&j, "eof", true);
+	json_object_end(&j);
+	send_object(s, &j, &b);
+}
+
+static void on_input(struct execution *x, struct seat *s, const json_t *m)
+{
+	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
+	int64_t id = json_integer_value(json_object_get(m, "id"));
+	const char *line;
+	size_t len;
+
+	kernel_drain(&s->kernel);
+	if (x->has_stdin) {
+		bool more = next_line(x, &line, &len);
+
+		answer_input(s, id, more ? line : NULL, more ? len : 0, NULL, !more);
+	} else if (x->sink->can_answer && !x->cancelled) {
+		dump_into(&b, m);
+		emit(x, "input_request", &b);
+	} else {
+		answer_input(s, id, NULL, 0,
+			     "input() has nobody to ask here: pass the text as \"stdin\" with the "
+			     "request, or use the WebSocket",
+			     false);
+	}
+}
+
+void execution_answer(struct execution *x, int64_t id, const char *value, const char *error)
+{
+	struct room *r = x->sandbox ? x->sandbox->room : NULL;
+
+	if (r && x->phase == X_RUNNING && r->seats[x->language->id].attached)
+		answer_input(&r->seats[x->language->id], id, value, value ? strlen(value) : 0,
+			     error, false);
+}
+
+static void on_rpc(struct seat *s, const json_t *m)
+{
+	_buf_ struct buf b = BUF_INIT(4096);
+	json_t *r = json_pack("{s:s, s:O?, s:b, s:s}", "type", "rpc_response", "id",
+			      json_object_get(m, "id"), "success", 0, "error",
+			      "no tools are configured for this sandbox");
+
+	dump_into(&b, r);
+	json_decref(r);
+	if (!b.err)
+		(void)kernel_send(&s->kernel, &b, NULL);
+}
+
+static void on_execution_done(struct execution *x, struct seat *s, const json_t *m)
+{
+	const char *id = json_string_value(json_object_get(m, "id"));
+	json_int_t code = json_integer_value(json_object_get(m, "exit_code"));
+
+	/* An id is random and lives for one execution: a wrong one is forged, or from another time. */
+	if (!id || strcmp(id, x->id) != 0) {
+		s->why = "the kernel answered for an execution that is not running";
+		room_kill_all(x->sandbox->room);
+		return;
+	}
+	kernel_drain(&s->kernel);
+	x->said_done = true;
+	x->exit_status = (int)(code & 0xff) << 8;
+	if (code != 0 && (code & 0xff) == 0)
+		x->exit_status = 1 << 8;
+	execution_judge(x);
+}
+
+void execution_stray(struct seat *s, const char *type, json_t *m)
+{
+	if (strcmp(type, "display") == 0)
+		send_ack(s);
+	else if (strcmp(type, "input_request") == 0)
+		answer_input(s, json_integer_value(json_object_get(m, "id")), NULL, 0,
+			     "nobody can be asked after the end of an execution", false);
+	else if (strcmp(type, "rpc_request") == 0)
+		on_rpc(s, m);
+}
+
+void execution_message(struct execution *x, struct seat *s, const char *type, json_t *m)
+{
+	if (x->phase == X_JUDGING || x->phase == X_DONE) {
+		execution_stray(s, type, m);
+		return;
+	}
+	if (strcmp(type, "execution_done") == 0) {
+		on_execution_done(x, s, m);
+	} else if (strcmp(type, "display") == 0) {
+		on_display(x, s, m);
+	} else if (strcmp(type, "result") == 0 && x->result.len == 0) {
+		dump_into(&x->result, json_object_get(m, "data"));
+		if (x->result.err) {
+			buf_clear(&x->result);
+			(void)buf_puts(&x->result, "{\"text/plain\":\"<too large>\"}");
+		}
+		emit(x, "result", &x->result);
+	} else if (strcmp(type, "error") == 0) {
+		on_error(x, s, m);
+	} else if (strcmp(type, "input_request") == 0) {
+		on_input(x, s, m);
+	} else if (strcmp(type, "rpc_request") == 0) {
+		on_rpc(s, m);
+	} else if (strcmp(type, "clear_output") == 0) {
+		_buf_ struct buf b = BUF_INIT(64);
+
+		(void)buf_puts(&b, "{}");
+		emit(x, "clear_output", &b);
+	}
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * front.h - The daemon's one object: what it was asked for, and what it holds.
+ */
+#ifndef CAISSON_FRONT_FRONT_H
+#define CAISSON_FRONT_FRONT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/auth.h"
+#include "front/config.h"
+#include "front/jail.h"
+#include "front/language.h"
+#include "front/link.h"
+#include "front/nursery.h"
+#include "front/pool.h"
+#include "net/conn.h"
+#include "net/http.h"
+#include "net/loop.h"
+#include "wire/warden.h"
+
+struct execution;
+struct sandbox;
+
+#define FRONT_QUEUE_MAX 512u /* executions that wait for a sandbox */
+
+struct front {
+	struct config config;
+	struct loop loop;
+	struct link link;
+	struct auth *auth;
+	struct drivers drivers;
+	struct cell_spec spec; /* of every sandbox */
+	int image_fd;          /* -1 for host */
+	struct nursery nursery;
+	struct pool pool;
+	bool has_language[LANG_MAX_]; /* what the image has, as tried at the start */
+	struct sandbox *sandboxes;    /* named and anonymous, all that live */
+	size_t n_sandboxes, n_rooms, n_busy, n_queued;
+	struct http_config http;
+	struct listener *listeners[2];
+	struct watch signals;
+	struct timer drain_timer;
+	uint64_t drain_until_ns;
+	bool draining, failed;
+	struct jail_report jail;
+	uint64_t started_ns;
+};
+
+#endif

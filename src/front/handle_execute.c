@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handle_execute.c - POST /execute: one answer at the end, or Server-Sent Events on the way.
+ *
+ * The exchange and the execution know each other until one of them is over: a client that goes
+ * away cancels the execution, a finished execution answers the exchange.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/ask.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/handlers.h"
+#include "front/metrics.h"
+#include "front/reply.h"
+#include "front/request.h"
+#include "front/sandbox.h"
+#include "front/serve.h"
+#include "net/http.h"
+
+#define ANSWER_MAX (128u << 20)
+
+static void refuse(struct http_exchange *x, const struct refusal *r)
+{
+	if (r->retry_after_s)
+		reply_retry(x, r->status, r->retry_after_s, r->code, r->hint, "%s", r->message);
+	else
+		reply_error(x, r->status, r->code, r->field, r->hint, "%s", r->message);
+}
+
+static void write_result(const struct execution *e, struct buf *b)
+{
+	struct json j;
+
+	json_init(&j, b);
+	execution_json(e, &j);
+	if (json_finish(&j) < 0) {
+		buf_clear(b);
+		reply_error_json(b, "result_too_large", "the result could not be written", NULL,
+				 NULL);
+	}
+}
+
+static void let_go(struct execution *e)
+{
+	struct visit *v = visit_of(e->user);
+
+	v->work = NULL;
+	v->gone = NULL;
+}
+
+/* ---- one answer --------------------------------------------------------------------------------- */
+
+static void answer(struct execution *e)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct http_exchange *x = e->user;
+
+	let_go(e);
+	if (e->refusal.status) {
+		refuse(x, &e->refusal);
+		return;
+	}
+	write_result(e, &b);
+	reply_json(x, 200, &b);
+}
+
+static const struct sink answer_sink = { .done = answer };
+
+/* ---- events -------------------------------------------------------------------------------------- */
+
+static void stream_event(struct execution *e, const char *type, const struct buf *json)
+{
+	(void)sse_event(e->user, NULL, type, buf_str(json), json->len);
+}
+
+static bool stream_congested(struct execution *e)
+{
+	return http_stream_congested(e->user);
+}
+
+static void stream_drained(struct http_exchange *x)
+{
+	struct visit *v = visit_of(x);
+
+	if (v && v->work)
+		execution_resume(v->work);
+}
+
+/* The last event is the result object, or the error that stands for it. */
+static void stream_done(struct execution *e)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct http_exchange *x = e->user;
+
+	let_go(e);
+	if (e->refusal.status) {
+		metric_error(e->refusal.code);
+		ask_error_json(&e->refusal, &b);
+	} else {
+		write_result(e, &b);
+	}
+	(void)sse_event(x, NULL, e->refusal.status ? "refused" : "done", buf_str(&b), b.len);
+	http_stream_end(x);
+}
+
+static const struct sink stream_sink = { .event = stream_event,
+					 .congested = stream_congested,
+					 .done = stream_done };
+
+/* ---- the route ------------------------------------------------------------------------------------ */
+
+static void on_gone(struct visit *v)
+{
+	struct execution *e = v->work;
+
+	v->work = NULL;
+	if (e)
+		execution_cancel(e);
+}
+
+static bool wants_stream(const struct http_exchange *x, const json_t *body)
+{
+	const char *accept = http_header(x, "accept");
+
+	return json_is_true(json_object_get(body, "stream")) ||
+	       (accept && strstr(accept, "text/event-stream"));
+}
+
+void handle_execute(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct visit *v = visit_of(x);
+	json_t *body = request_json(x, v->route);
+	struct refusal r = { 0 };
+	char session[SANDBOX_NAME_MAX + 1] = "";
+
+	(void)p;
+	if (!body)
+		return;
+	bool stream = wants_stream(x, body);
+	struct execution *e = ask_execution(f, body, stream ? &stream_sink : &answer_sink, x, &r);
+
+	if (ask_session(body))
+		(void)snprintf(session, sizeof(session), "%s", ask_session(body));
+	json_decref(body);
+	if (!e) {
+		refuse(x, &r);
+		return;
+	}
+	v->work = e;
+	v->gone = on_gone;
+	if (stream) {
+		reply_headers(x);
+		http_stream(x, 200, "text/event-stream; charset=utf-8");
+		http_stream_on_drain(x, stream_drained);
+	}
+	sandbox_submit(f, v->owner, session[0] ? session : NULL, e);
+}

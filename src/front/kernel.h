@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel.h - The host's end of one kernel: two pipes of JSON lines, two of output.
+ *
+ * What comes out of a kernel is data of its own sandbox: it may be forged, deep, endless or broken.
+ * Lines are bounded and parsed strictly; what does not make sense ends the kernel, never us. What
+ * ended the process is not heard here but from the cell (its pid 1, or the warden).
+ */
+#ifndef CAISSON_FRONT_KERNEL_H
+#define CAISSON_FRONT_KERNEL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "front/language.h"
+#include "net/loop.h"
+
+#define KERNEL_LINE_MAX (16u << 20)
+#define KERNEL_DEPTH_MAX 64u
+
+struct err;
+struct kernel;
+
+enum kernel_stream { STREAM_STDOUT, STREAM_STDERR };
+
+struct kernel_ops {
+	/* A message: an object with a string "type". Borrowed. */
+	void (*message)(struct kernel *k, const char *type, json_t *m);
+	void (*output)(struct kernel *k, enum kernel_stream s, const char *data, size_t len);
+	/* It broke the protocol (@why, static text), or closed its channel (@closed): it may only be
+	 * dead. Once. */
+	void (*broken)(struct kernel *k, const char *why, bool closed);
+};
+
+struct kernel {
+	struct loop *loop;
+	const struct kernel_ops *ops;
+	void *owner;
+	const struct language *language;
+	struct watch in, out, streams[2]; /* host's ends: in is written */
+	struct buf line, pending;
+	size_t scanned; /* of line, without a newline */
+	bool paused, over;
+};
+
+/* Host's ends in the order in which kernels hand them over. */
+enum { KERNEL_FD_IN, KERNEL_FD_OUT, KERNEL_FD_STDOUT, KERNEL_FD_STDERR, KERNEL_FDS };
+
+/* kernel_attach() - @fds are the kernel's from now on, also on failure. */
+int kernel_attach(struct kernel *k, struct loop *loop, const struct language *language,
+		  const struct kernel_ops *ops, void *owner, const int fds[KERNEL_FDS],
+		  struct err *e);
+void kernel_detach(struct kernel *k); /* close everything; idempotent */
+
+/* kernel_send() - One message, a whole JSON object without its newline. Queued when the pipe is full. */
+int kernel_send(struct kernel *k, const struct buf *json, struct err *e);
+
+/* kernel_drain() - Read what is in the output pipes now (bounded), before something that follows it. */
+void kernel_drain(struct kernel *k);
+
+/* kernel_pause() - Stop reading its output: whoever it goes to is not ready for more. */
+void kernel_pause(struct kernel *k, bool pause);
+
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pool.c - Keep as many rooms ready as are likely to be wanted before new ones can be made. */
+#include "front/pool.h"
+
+#include <stdio.h>
+#include <sys/sysinfo.h>
+
+#include "base/clock.h"
+#include "front/front.h"
+#include "front/log.h"
+#include "front/metrics.h"
+#include "front/room.h"
+
+#define TICK_NS (250 * CLOCK_NS_PER_MS)
+#define LATER_NS (10 * CLOCK_NS_PER_MS)
+#define BACK_OFF_NS (500 * CLOCK_NS_PER_MS)
+#define MAKING_MAX 6u /* at once: more only wait for each other */
+#define TARGET_MAX 64u
+#define PLAIN_TARGET 1u
+#define MEMORY_LOW (256ull << 20)
+
+static const struct room_ops pool_ops;
+
+static struct pool_shelf *shelf_of(struct pool *p, const struct room *r)
+{
+	/* room_hold() has not happened: the holder is the shelf it was made for. */
+	return r->holder == &p->shelves[POOL_PYTHON] ? &p->shelves[POOL_PYTHON] :
+						       &p->shelves[POOL_PLAIN];
+}
+
+static bool memory_low(void)
+{
+	struct sysinfo s;
+
+	return sysinfo(&s) == 0 && (uint64_t)(s.freeram + s.bufferram) * s.mem_unit < MEMORY_LOW;
+}
+
+size_t pool_target(const struct pool *p)
+{
+	size_t recent = p->taken > p->taken_before ? p->taken : p->taken_before;
+	size_t target = p->f->config.pool > recent ? p->f->config.pool : recent;
+
+	return target > TARGET_MAX && target > p->f->config.pool ? TARGET_MAX : target;
+}
+
+static void gauges(const struct pool *p)
+{
+	metric_set(G_POOL_KERNELS, p->shelves[POOL_PYTHON].n_ready);
+	metric_set(G_POOL_CELLS, p->shelves[POOL_PLAIN].n_ready);
+	metric_set(G_CELLS, p->f->n_rooms);
+}
+
+static void make(struct pool *p, enum pool_kind kind)
+{
+	struct pool_shelf *s = &p->shelves[kind];
+	struct room *r = room_make(p->f, kind == POOL_PYTHON, &pool_ops, s);
+
+	if (r)
+		s->n_making++;
+}
+
+static void on_refill(struct deferred *d)
+{
+	struct pool *p = d->arg;
+	struct pool_shelf *py = &p->shelves[POOL_PYTHON], *plain = &p->shelves[POOL_PLAIN];
+	size_t room_max = (size_t)p->f->config.max_sandboxes + TARGET_MAX;
+	bool low = memory_low();
+	size_t target = low ? 0 : pool_target(p);
+
+	/* Until the first zygote is there or known not to come, kernels would all start cold. */
+	if (p->stopped || p->back_off.loop || !p->f->nursery.settled)
+		return;
+	while (py->n_making + plain->n_making < MAKING_MAX && p->f->n_rooms < room_max) {
+		if (py->n_ready + py->n_making < py->n_wanted + target)
+			make(p, POOL_PYTHON);
+		else if (plain->n_ready + plain->n_making <
+			 plain->n_wanted + (low ? 0 : PLAIN_TARGET))
+			make(p, POOL_PLAIN);
+		else
+			break;
+	}
+	gauges(p);
+}
+
+void pool_poke(struct pool *p)
+{
+	if (!p->stopped)
+		loop_defer(&p->f->loop, &p->refill);
+}
+
+static void on_later(struct timer *t)
+{
+	pool_poke(t->arg);
+}
+
+/*
+ * A room was taken, and what runs in it now wants the processors that making another one would use.
+ * While enough are left the next one waits a little: most executions are over by then.
+ */
+static void poke_later(struct pool *p)
+{
+	const struct pool_shelf *s = &p->shelves[POOL_PYTHON];
+
+	if (s->wants || s->n_ready * 2 < pool_target(p))
+		pool_poke(p);
+	else if (!p->later.loop && !p->stopped)
+		timer_set(&p->f->loop, &p->later, p->f->loop.now_ns + LATER_NS);
+}
+
+/* ---- rooms in the making ------------------------------------------------------------------------ */
+
+static void give(struct pool *p, struct pool_shelf *s)
+{
+	while (s->wants && s->rooms) {
+		struct want *w = s->wants;
+		struct room *r = s->rooms;
+
+		s->wants = w->next;
+		if (!s->wants)
+			s->wants_tail = &s->wants;
+		s->n_wanted--;
+		w->queued = false;
+		s->rooms = r->next;
+		r->next = NULL;
+		s->n_ready--;
+		if (s == &p->shelves[POOL_PYTHON])
+			p->taken++;
+		w->got(w, r);
+	}
+	poke_later(p);
+	gauges(p);
+}
+
+static void on_ready(struct room *r)
+{
+	struct pool *p = &r->f->pool;
+	struct pool_shelf *s = shelf_of(p, r);
+
+	s->n_making--;
+	p->problem[0] = '\0';
+	r->next = s->rooms;
+	s->rooms = r;
+	s->n_ready++;
+	give(p, s);
+}
+
+static void on_back_off(struct timer *t)
+{
+	pool_poke(t->arg);
+}
+
+/* One that could not be made costs one of those who wait; the others get the next try. */
+static void on_failed(struct room *r, const char *message)
+{
+	struct pool *p = &r->f->pool;
+	struct pool_shelf *s = shelf_of(p, r);
+	struct want *w = s->wants;
+
+	s->n_making--;
+	(void)snprintf(p->problem, sizeof(p->problem), "%s", message);
+	log_event(LOG_LEVEL_ERROR, "cell_failed", F_STR("why", p->problem));
+	room_end(r);
+	timer_set(&p->f->loop, &p->back_off, p->f->loop.now_ns + BACK_OFF_NS);
+	if (w) {
+		pool_unwant(p, w);
+		w->failed(w, p->problem);
+	}
+}
+
+/* A room that waits and dies (somebody killed it): it is replaced. */
+static void remove_ready(struct room *r)
+{
+	struct pool *p = &r->f->pool;
+	struct pool_shelf *s = shelf_of(p, r);
+
+	for (struct room **at = &s->rooms; *at; at = &(*at)->next)
+		if (*at == r) {
+			*at = r->next;
+			s->n_ready--;
+			break;
+		}
+	room_end(r);
+	pool_poke(p);
+}
+
+static void on_kernel_ended(struct room *r, struct seat *seat, int status)
+{
+	(void)seat;
+	(void)status;
+	remove_ready(r);
+}
+
+static void on_gone(struct room *r, const struct cell_usage *u)
+{
+	(void)u;
+	remove_ready(r);
+}
+
+static void no_kernel(struct room *r, struct seat *s)
+{
+	(void)r;
+	(void)s;
+}
+
+static void no_kernel_failed(struct room *r, struct seat *s, bool missing, const char *message)
+{
+	(void)r;
+	(void)s;
+	(void)missing;
+	(void)message;
+}
+
+static void no_message(struct room *r, struct seat *s, const char *type, json_t *m)
+{
+	(void)r;
+	(void)s;
+	(void)type;
+	(void)m;
+}
+
+static void no_output(struct room *r, struct seat *s, enum kernel_stream stream, const char *data,
+		      size_t len)
+{
+	(void)r;
+	(void)s;
+	(void)stream;
+	(void)data;
+	(void)len;
+}
+
+static const struct room_ops pool_ops = {
+	.ready = on_ready,
+	.failed = on_failed,
+	.kernel_ready = no_kernel,
+	.kernel_failed = no_kernel_failed,
+	.message = no_message,
+	.output = no_output,
+	.kernel_ended = on_kernel_ended,
+	.gone = on_gone,
+};
+
+/* ---- wants --------------------------------------------------------------------------------------- */
+
+void pool_want(struct pool *p, struct want *w)
+{
+	struct pool_shelf *s = &p->shelves[w->python ? POOL_PYTHON : POOL_PLAIN];
+
+	metric_add(s->rooms ? M_POOL_HITS : M_POOL_MISSES, 1);
+	w->next = NULL;
+	w->queued = true;
+	*s->wants_tail = w;
+	s->wants_tail = &w->next;
+	s->n_wanted++;
+	give(p, s);
+}
+
+void pool_unwant(struct pool *p, struct want *w)
+{
+	struct pool_shelf *s = &p->shelves[w->python ? POOL_PYTHON : POOL_PLAIN];
+
+	if (!w->queued)
+		return;
+	for (struct want **at = &s->wants; *at; at = &(*at)->next)
+		if (*at == w) {
+			*at = w->next;
+			if (!*at)
+				s->wants_tail = at;
+			s->n_wanted--;
+			break;
+		}
+	w->queued = false;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static void on_tick(struct timer *t)
+{
+	struct pool *p = t->arg;
+
+	p->taken_before = p->taken;
+	p->taken = 0;
+	/* More than is likely to be wanted: let them go, one per tick. */
+	struct pool_shelf *s = &p->shelves[POOL_PYTHON];
+
+	if (s->n_ready > pool_target(p) * 2 && s->rooms)
+		remove_ready(s->rooms);
+	pool_poke(p);
+	timer_set(&p->f->loop, t, p->f->loop.now_ns + TICK_NS);
+}
+
+void pool_start(struct pool *p, struct front *f)
+{
+	p->f = f;
+	for (size_t i = 0; i < POOL_KINDS; i++)
+		p->shelves[i].wants_tail = &p->shelves[i].wants;
+	p->refill.fn = on_refill;
+	p->refill.arg = p;
+	p->tick.fn = on_tick;
+	p->tick.arg = p;
+	p->later.fn = on_later;
+	p->later.arg = p;
+	p->back_off.fn = on_back_off;
+	p->back_off.arg = p;
+	timer_set(&f->loop, &p->tick, f->loop.now_ns + TICK_NS);
+	pool_poke(p);
+}
+
+void pool_stop(struct pool *p)
+{
+	p->stopped = true;
+	timer_cancel(&p->tick);
+	timer_cancel(&p->back_off);
+	timer_cancel(&p->later);
+	for (size_t i = 0; i < POOL_KINDS; i++)
+		while (p->shelves[i].rooms) {
+			struct room *r = p->shelves[i].rooms;
+
+			p->shelves[i].rooms = r->next;
+			p->shelves[i].n_ready--;
+			room_end(r);
+		}
+}

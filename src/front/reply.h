@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reply.h - Answers in the one shape: JSON results, and {"error":{"code","message","field"?,"hint"?}}.
+ *
+ * Every answer has X-Content-Type-Options: nosniff, Cache-Control: no-store and X-Request-Id. Every
+ * error that is answered here is counted by its code (metric_error()).
+ */
+#ifndef CAISSON_FRONT_REPLY_H
+#define CAISSON_FRONT_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct auth_verdict;
+struct buf;
+struct http_exchange;
+struct schema_error;
+
+/* reply_headers() - The headers above; for answers that are not made here, as streams. */
+void reply_headers(struct http_exchange *x);
+
+void reply_json(struct http_exchange *x, int status, const struct buf *json);
+
+/* reply_empty() - Without content, as 204. */
+void reply_empty(struct http_exchange *x, int status);
+
+/* reply_error() - @field and @hint may be NULL. The message is escaped; @code is our own word. */
+void reply_error(struct http_exchange *x, int status, const char *code, const char *field,
+		 const char *hint, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+/* reply_retry() - As reply_error(), with Retry-After. */
+void reply_retry(struct http_exchange *x, int status, unsigned int seconds, const char *code,
+		 const char *hint, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
+/* reply_verdict() - A refusal of auth_check(), with WWW-Authenticate or Retry-After. */
+void reply_verdict(struct http_exchange *x, const struct auth_verdict *v);
+
+/* reply_schema() - A refusal of schema_parse(). */
+void reply_schema(struct http_exchange *x, const struct schema_error *e);
+
+/* reply_protocol() - For http_config.on_error: a status of the HTTP layer in the one shape. */
+void reply_protocol(struct http_exchange *x, int status, const char *message);
+
+/* reply_error_json() - The object alone, for streams and WebSockets. Appends to @out. */
+void reply_error_json(struct buf *out, const char *code, const char *message, const char *field,
+		      const char *hint);
+
+#define REPLY_ID_MAX 65
+
+/*
+ * reply_request_id() - The name of this request: its X-Request-Id when that is 1 to 64 characters of
+ * A-Za-z0-9._-, else 16 hexadecimal digits. The same exchange always gives the same one, so the log
+ * line can name what the client was told.
+ */
+void reply_request_id(const struct http_exchange *x, char out[REPLY_ID_MAX]);
+
+/* reply_id_valid() - Whether a client's own id is kept. Pure. */
+bool reply_id_valid(const char *s);
+
+#endif

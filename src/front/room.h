@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * room.h - A cell and the kernels in it, as the front holds them.
+ *
+ * Life: room_make() -> making -> ready -> room_end(). A room whose cell is over by itself (out of
+ * memory, pid 1 killed) says gone, once, with how. It belongs to the pool until it is taken, then to one
+ * sandbox, and is never given to another. Memory is freed at the end of a round of the loop, so a
+ * callback may end the room that calls it.
+ */
+#ifndef CAISSON_FRONT_ROOM_H
+#define CAISSON_FRONT_ROOM_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/kernel.h"
+#include "front/language.h"
+#include "front/link.h"
+#include "wire/init.h"
+#include "wire/warden.h"
+
+struct err;
+struct front;
+struct room;
+
+enum seat_state { SEAT_EMPTY, SEAT_STARTING, SEAT_IDLE, SEAT_BUSY };
+
+/* One language's place in a room. */
+struct seat {
+	struct room *room;
+	const struct language *language;
+	enum seat_state state;
+	bool attached; /* kernel is valid */
+	struct kernel kernel;
+	struct watch hello; /* forked: until its pipes have come */
+	struct watch pidfd; /* forked: readable when it has ended */
+	int pid;            /* as it says itself, for signals; 0 unknown */
+	uint32_t command;   /* cold: init's name for it; 0 = forked */
+	uint64_t started_ns;
+	const char *why;     /* it broke the protocol and was killed for it: how */
+	struct timer closed; /* it closed its channel: time to be found dead */
+	struct timer warm;   /* forked: time until its hello; then it is started cold */
+};
+
+struct room_ops {
+	void (*ready)(struct room *r); /* made; with python when that was asked for */
+	void (*failed)(struct room *r, const char *message); /* could not be made; end it */
+	void (*kernel_ready)(struct room *r, struct seat *s);
+	/* It could not be started: @missing when the image has no such interpreter. */
+	void (*kernel_failed)(struct room *r, struct seat *s, bool missing, const char *message);
+	void (*message)(struct room *r, struct seat *s, const char *type, json_t *m);
+	void (*output)(struct room *r, struct seat *s, enum kernel_stream stream, const char *data,
+		       size_t len);
+	/* The process is over; all of its output has been handed up. @status as from wait. */
+	void (*kernel_ended)(struct room *r, struct seat *s, int status);
+	void (*usage)(struct room *r, const struct cell_usage *u); /* answer to room_usage() */
+	void (*disk)(struct room *r, const struct init_disk *d);   /* answer to room_disk() */
+	void (*gone)(struct room *r, const struct cell_usage *u);
+};
+
+struct room {
+	struct front *f;
+	const struct room_ops *ops;
+	void *holder;
+	struct room *prev, *next; /* in a list of the holder's */
+	uint32_t cell;   /* warden's handle, 0 while it is being made or after it is gone */
+	uint32_t zygote; /* whose kernels may enter */
+	bool want_python, sealed, ending, lost;
+	struct watch channel;
+	struct init_ready layers;
+	struct seat seats[LANG_MAX_];
+	uint32_t commands; /* names given to init so far */
+	struct link_call create_call, kernel_call, usage_call, gone_call, end_call;
+	struct timer start_timer;
+	struct deferred reaper;
+	uint64_t asked_ns;
+	int probe_status;
+};
+
+struct room *room_make(struct front *f, bool with_python, const struct room_ops *ops, void *holder);
+void room_hold(struct room *r, const struct room_ops *ops, void *holder);
+
+/* room_start() - A kernel for @l; kernel_ready or kernel_failed follows, later. */
+void room_start(struct room *r, const struct language *l);
+
+/* Signals to a kernel and what it started; to everything in the cell. */
+void room_interrupt(struct room *r, struct seat *s);
+void room_kill_all(struct room *r);
+
+void room_usage(struct room *r); /* at most one under way; ops->usage follows */
+void room_disk(struct room *r);
+
+/* room_end() - Destroy the cell. Nothing is called back after this. */
+void room_end(struct room *r);
+
+#endif

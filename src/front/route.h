@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * route.h - The one table of what this daemon answers: dispatch, Allow headers and OpenAPI come
+ * from it.
+ *
+ * A path may have parameters: "/sessions/{session_id}". HEAD is answered wherever GET is, OPTIONS
+ * everywhere (Allow, no CORS headers). An unknown path is 404 `not_found`, a known path with another
+ * method 405 `method_not_allowed` with Allow. Query parameters that a route does not declare are 400
+ * `unknown_parameter` (request.h).
+ */
+#ifndef CAISSON_FRONT_ROUTE_H
+#define CAISSON_FRONT_ROUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct http_exchange;
+struct front;
+
+#define ROUTE_PARAMS_MAX 4
+
+enum field_kind { FIELD_STRING, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOOLEAN, FIELD_STRING_MAP };
+
+/* One member of a JSON request body (schema.h checks it) or one query or path parameter. */
+struct field {
+	const char *name;
+	enum field_kind kind;
+	bool required;
+	bool nul; /* a string that may hold U+0000 */
+	/* Numbers: the value. Strings: characters. Maps: members. Both 0: unbounded. */
+	double min, max;
+	const char *pattern;                      /* for OpenAPI; `check` enforces it */
+	bool (*check)(const char *s, size_t len); /* of a string, or NULL; needs `pattern` */
+	const char *const *values;         /* NULL-terminated list of allowed strings, or NULL */
+	const char *description, *example; /* example is JSON text */
+	const char *fallback;              /* default as JSON text, or NULL */
+};
+
+struct route_params {
+	const char *value[ROUTE_PARAMS_MAX]; /* of {name} parts, in order; decoded; point into text */
+	size_t n;
+	char text[256];
+};
+
+/* A response that a route documents. Rows with the same status are forms of one answer. */
+struct response_doc {
+	int status;
+	const char *description;
+	const char *schema;       /* name of a component schema, or NULL */
+	const char *content_type; /* default application/json; needs no schema */
+};
+
+struct route {
+	const char *method, *path;
+	const char *id; /* operationId */
+	const char *summary, *description, *tag;
+	/* The lists end with name NULL. body NULL: no body is accepted. */
+	const struct field *body, *query, *params;
+	const struct response_doc *responses; /* ends with status 0; the common errors are added */
+	bool open;                            /* needs no token */
+	bool hidden;                          /* not in OpenAPI */
+	void (*handler)(struct front *f, struct http_exchange *x, const struct route_params *p);
+};
+
+extern const struct route routes[];
+extern const size_t n_routes;
+
+/* route_setup() - Put the configured times into the table, before the first request. */
+void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms);
+
+/*
+ * route_find() - @path: decoded, or "*".
+ * Return: the route, or NULL with *status 404, or 405: then @allow gets the value of the Allow header
+ * appended. OPTIONS is no method of any route: with 405 it is a question that @allow answers.
+ */
+const struct route *route_find(const char *method, const char *path, struct route_params *params,
+			       int *status, struct buf *allow);
+
+/* route_session_name() - Whether this may be the name of a session. Pure. */
+bool route_session_name(const char *s, size_t len);
+#define ROUTE_SESSION_MAX 64
+
+/* openapi_write() - OpenAPI 3.1 as JSON, from the table. */
+void openapi_write(struct buf *out);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * token.h - The tokens that callers prove themselves with, of which only hashes are kept.
+ *
+ * The file has one token per line, `name:token` or `token` alone (its owner is then "token-1",
+ * "token-2"... by position); blank lines and lines that start with '#' are skipped. Several tokens
+ * may have one name: that is how one is replaced without an interruption. A token has 32 to 512
+ * characters of those that an Authorization header can carry (letters, digits, -._~+/ and =).
+ */
+#ifndef CAISSON_FRONT_TOKEN_H
+#define CAISSON_FRONT_TOKEN_H
+
+#include <stddef.h>
+
+struct err;
+
+#define OWNER_MAX 64
+#define TOKEN_MIN 32
+#define TOKEN_MAX 512
+#define TOKEN_HASH 32 /* SHA-256 */
+#define TOKENS_MAX 1024
+
+struct token {
+	unsigned char hash[TOKEN_HASH];
+	char owner[OWNER_MAX];
+};
+
+struct token_set {
+	struct token *list;
+	size_t n;
+};
+
+/*
+ * token_parse() - Tokens from the text of a file. Pure; the caller wipes @text.
+ * Return: 0, or a negative errno with a message that names the line and never its content. On
+ * failure @ret is empty.
+ */
+int token_parse(const char *text, size_t len, struct token_set *ret, struct err *e);
+
+/*
+ * token_load() - token_parse() of a file that nobody but its owner (us, or root) can read. The text
+ * is wiped from memory. A file without any token is an error.
+ */
+int token_load(const char *path, struct token_set *ret, struct err *e);
+
+/*
+ * token_owner() - Whose token this is: every stored hash is compared, in time that depends on their
+ * number only. Return: the owner's name, owned by @s, or NULL.
+ */
+const char *token_owner(const struct token_set *s, const char *token, size_t len);
+
+void token_free(struct token_set *s);
+
+#endif

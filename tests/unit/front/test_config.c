@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_config.c - Settings of the daemon: by default, by variable, by flag; who wins; and one line that
+ * names the culprit for everything that is wrong.
+ */
+#include "base/err.h"
+#include "base/fd.h"
+#include "front/config.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MIB (UINT64_C(1) << 20)
+#define WORDS_MAX 128
+
+static struct config c;
+static struct err err;
+
+static int teardown(void **state)
+{
+	(void)state;
+	config_free(&c);
+	return 0;
+}
+
+static int parse_lists(const char *const *args, const char *const *vars)
+{
+	static char *argv[WORDS_MAX], *env[WORDS_MAX];
+	int argc = 0;
+	size_t n = 0;
+
+	config_free(&c);
+	for (; args[argc]; argc++)
+		argv[argc] = (char *)(uintptr_t)args[argc];
+	argv[argc] = NULL;
+	for (; vars[n]; n++)
+		env[n] = (char *)(uintptr_t)vars[n];
+	env[n] = NULL;
+	err = (struct err){ 0 };
+	return config_parse(argc, argv, env, &c, &err);
+}
+
+#define LIST(...) ((const char *const[]){ __VA_ARGS__ })
+#define parse(...) parse_lists(LIST("serve", __VA_ARGS__, NULL), LIST(NULL))
+#define parse_env(...) parse_lists(LIST("serve", NULL), LIST(__VA_ARGS__, NULL))
+
+#define assert_accepted(call)                                                                      \
+	do {                                                                                       \
+		if ((call) != 0)                                                                   \
+			fail_msg("%s: %s", #call, err.msg);                                        \
+	} while (0)
+
+/* Refused with one line that begins with @word. */
+#define assert_refused(call, word)                                                                 \
+	do {                                                                                       \
+		assert_int_equal(call, -EINVAL);                                                   \
+		if (strncmp(err.msg, word, strlen(word)) != 0)                                     \
+			fail_msg("%s: '%s' does not begin with %s", #call, err.msg, word);         \
+		assert_null(strchr(err.msg, '\n'));                                                \
+	} while (0)
+
+static void test_defaults(void **state)
+{
+	(void)state;
+	assert_accepted(
+		parse_lists(LIST("serve", NULL), LIST("XDG_RUNTIME_DIR=/run/user/7", NULL)));
+	assert_string_equal(c.listen, "127.0.0.1:8001");
+	assert_string_equal(c.state, geteuid() == 0 ? "/run/caisson" : "/run/user/7/caisson");
+	assert_string_equal(strrchr(c.socket, '/'), "/caisson.sock");
+	assert_memory_equal(c.socket, c.state, strlen(c.state));
+	assert_null(c.token_file);
+	assert_null(c.tls_cert);
+	assert_null(c.tls_key);
+	assert_string_equal(c.image, "host");
+	assert_null(c.preload[0]);
+	assert_null(c.allow_hosts[0]);
+	assert_null(c.allow_origins[0]);
+	assert_string_equal(c.blocked_packages[0], "os");
+	assert_string_equal(c.blocked_packages[6], "threading");
+	assert_null(c.blocked_packages[7]);
+	assert_int_equal(c.pool, 4);
+	assert_int_equal(c.max_sandboxes, 1000);
+	assert_int_equal(c.idle_ms, 300000);
+	assert_int_equal(c.timeout_ms, 30000);
+	assert_int_equal(c.max_timeout_ms, 120000);
+	assert_int_equal(c.memory_bytes, 512 * MIB);
+	assert_int_equal(c.cpu_milli, 1000);
+	assert_int_equal(c.pids, 128);
+	assert_int_equal(c.disk_bytes, 1024 * MIB);
+	assert_int_equal(c.max_output, 10000);
+	assert_int_equal(c.max_body, 8 * MIB);
+	assert_int_equal(c.drain_ms, 30000);
+	assert_int_equal(c.log_level, LOG_LEVEL_INFO);
+	assert_int_equal(c.log_json, !isatty(STDERR_FILENO));
+	assert_false(c.help || c.version);
+}
+
+static void test_flags(void **state)
+{
+	(void)state;
+	assert_accepted(parse("--listen", "[::1]:9000", "--socket=/tmp/s", "--state", "/tmp/x",
+			      "--token-file", "tokens", "--tls-cert", "c.pem", "--tls-key=k.pem",
+			      "--image", "dir:/srv/root", "--preload", "numpy,os.path,_a1",
+			      "--pool", "0", "--max-sandboxes", "4000", "--idle-timeout", "10m",
+			      "--timeout", "500ms", "--max-timeout", "1h", "--memory", "64M",
+			      "--cpus", "0.5", "--pids", "32", "--disk", "16M", "--max-output", "5",
+			      "--max-body", "1K", "--drain-timeout", "0", "--log-level", "WARN",
+			      "--log-format", "json"));
+	assert_string_equal(c.listen, "[::1]:9000");
+	assert_string_equal(c.socket, "/tmp/s");
+	assert_string_equal(c.state, "/tmp/x");
+	assert_string_equal(c.token_file, "tokens");
+	assert_string_equal(c.tls_cert, "c.pem");
+	assert_string_equal(c.tls_key, "k.pem");
+	assert_string_equal(c.image, "dir:/srv/root");
+	assert_string_equal(c.preload[1], "os.path");
+	assert_string_equal(c.preload[2], "_a1");
+	assert_null(c.preload[3]);
+	assert_int_equal(c.pool, 0);
+	assert_int_equal(c.max_sandboxes, 4000);
+	assert_int_equal(c.idle_ms, 600000);
+	assert_int_equal(c.timeout_ms, 500);
+	assert_int_equal(c.max_timeout_ms, 3600000);
+	assert_int_equal(c.memory_bytes, 64 * MIB);
+	assert_int_equal(c.cpu_milli, 500);
+	assert_int_equal(c.pids, 32);
+	assert_int_equal(c.disk_bytes, 16 * MIB);
+	assert_int_equal(c.max_output, 5);
+	assert_int_equal(c.max_body, 1024);
+	assert_int_equal(c.drain_ms, 0);
+	assert_int_equal(c.log_level, LOG_LEVEL_WARNING);
+	assert_true(c.log_json);
+	assert_accepted(parse("--log-format", "text"));
+	assert_false(c.log_json);
+}
+
+/* Every flag of the usage text has the twin that it is said to have. */
+static void try_twin(const char *line, void *arg)
+{
+	static const struct {
+		const char *flag, *value;
+	} samples[] = {
+		{ "--listen", "127.0.0.1:1" },
+		{ "--tls-cert", NULL },
+		{ "--tls-key", NULL },
+		{ "--image", "host" },
+		{ "--log-format", "text" },
+		{ "--log-level", "debug" },
+		{ "--cpus", "1" },
+		{ "--memory", "32M" },
+		{ "--disk", "2M" },
+		{ "--max-body", "2K" },
+		{ "--pool", "1" },
+		{ "--pids", "9" },
+		{ "--max-sandboxes", "5" },
+		{ "--max-output", "7" },
+		{ "--timeout", "2" },
+		{ "--max-timeout", "60" },
+		{ "--idle-timeout", "9" },
+		{ "--drain-timeout", "1" },
+		{ "--allow-origin", "http://a" },
+	};
+	char flag[64], name[80], var[256];
+	const char *value = "/x";
+	size_t *n = arg;
+
+	if (sscanf(line, " --%60s", flag + 2) != 1)
+		return;
+	flag[0] = flag[1] = '-';
+	++*n;
+	if (strcmp(flag, "--preload") == 0 || strcmp(flag, "--allow-host") == 0 ||
+	    strcmp(flag, "--blocked-packages") == 0)
+		value = "x";
+	for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+		if (strcmp(samples[i].flag, flag) == 0)
+			value = samples[i].value;
+	if (!value)
+		return;
+	(void)snprintf(name, sizeof(name), "CAISSON_%s", flag + 2);
+	for (char *s = name; *s; s++)
+		*s = (char)(*s == '-' ? '_' : *s >= 'a' && *s <= 'z' ? *s - 32 : *s);
+	(void)snprintf(var, sizeof(var), "%s=%s", name, value);
+	assert_accepted(parse(flag, value));
+	struct config by_flag = c;
+
+	c.owned = NULL;
+	assert_accepted(parse_env(var));
+	/* All that is no pointer must be the same; lists are compared by their first. */
+	assert_memory_equal(&c.pool, &by_flag.pool,
+			    offsetof(struct config, owned) - offsetof(struct config, pool));
+	assert_int_equal(!c.preload[0], !by_flag.preload[0]);
+	assert_int_equal(!c.allow_hosts[0], !by_flag.allow_hosts[0]);
+	assert_int_equal(!c.allow_origins[0], !by_flag.allow_origins[0]);
+	assert_string_equal(c.blocked_packages[0], by_flag.blocked_packages[0]);
+	assert_string_equal(c.listen, by_flag.listen);
+	assert_string_equal(c.socket, by_flag.socket);
+	assert_string_equal(c.state, by_flag.state);
+	config_free(&by_flag);
+	/* And a bad one is named. */
+	(void)snprintf(var, sizeof(var), "%s=,\x01", name);
+	if (strstr("--token-file", flag) == NULL)
+		assert_refused(parse_env(var), name);
+}
+
+static void test_twins(void **state)
+{
+	size_t n = 0;
+
+	(void)state;
+	config_usage(try_twin, &n);
+	assert_int_equal(n, 25);
+}
+
+static void test_order(void **state)
+{
+	(void)state;
+	/* Flags over CAISSON_ over the older names over defaults. */
+	assert_accepted(parse_env("MAX_MEMORY_MB=100", "MAX_EXECUTION_TIME=60", "LOG_LEVEL=Debug",
+				  "BLOCKED_PACKAGES=Foo_Bar, b..c"));
+	assert_int_equal(c.memory_bytes, 100 * MIB);
+	assert_int_equal(c.max_timeout_ms, 60000);
+	assert_int_equal(c.log_level, LOG_LEVEL_DEBUG);
+	assert_string_equal(c.blocked_packages[0], "foo-bar");
+	assert_string_equal(c.blocked_packages[1], "b-c");
+	assert_null(c.blocked_packages[2]);
+	assert_accepted(parse_env("CAISSON_MEMORY=50M", "MAX_MEMORY_MB=100"));
+	assert_int_equal(c.memory_bytes, 50 * MIB);
+	assert_accepted(parse_lists(LIST("serve", "--memory", "40M", "--allow-host", "b",
+					 "--allow-host", "c,d", NULL),
+				    LIST("CAISSON_MEMORY=50M", "CAISSON_ALLOW_HOST=a", NULL)));
+	assert_int_equal(c.memory_bytes, 40 * MIB);
+	assert_string_equal(c.allow_hosts[0], "b");
+	assert_string_equal(c.allow_hosts[2], "d");
+	assert_null(c.allow_hosts[3]);
+	/* Empty is not set; a longer name is another variable. */
+	assert_accepted(parse_env("CAISSON_MEMORY=", "MAX_MEMORY_MB=", "MAX_MEMORY_MBX=1",
+				  "BLOCKED_PACKAGES="));
+	assert_int_equal(c.memory_bytes, 512 * MIB);
+	assert_string_equal(c.blocked_packages[0], "os");
+	assert_accepted(parse_env("BLOCKED_PACKAGES=none"));
+	assert_null(c.blocked_packages[0]);
+}
+
+/* Defaults give way to what was said; two things that were said must agree. */
+static void test_agreement(void **state)
+{
+	(void)state;
+	assert_accepted(parse_env("MAX_EXECUTION_TIME=10"));
+	assert_int_equal(c.timeout_ms, 10000);
+	assert_refused(parse("--timeout", "20", "--max-timeout", "10"), "--timeout");
+	assert_accepted(parse("--max-sandboxes", "2"));
+	assert_int_equal(c.pool, 2);
+	assert_refused(parse("--max-sandboxes", "2", "--pool", "3"), "--pool");
+	assert_refused(parse("--tls-cert", "c"), "--tls-cert");
+	assert_refused(parse("--tls-key", "k"), "--tls-key");
+	assert_refused(parse("--listen", "none", "--socket", "none"), "--listen");
+	assert_refused(parse("--listen", "none", "--tls-cert", "c", "--tls-key", "k"),
+		       "--tls-cert");
+	assert_accepted(parse("--listen", "none"));
+	assert_accepted(parse("--socket", "none"));
+	assert_string_equal(c.socket, "none");
+}
+
+static void test_refusals(void **state)
+{
+	static const struct {
+		const char *flag, *values[8];
+	} rows[] = {
+		{ "--listen",
+		  { "", "8001", ":8001", "localhost:8001", "127.0.0.1", "127.0.0.1:99999",
+		    "::1:80" } },
+		{ "--socket",
+		  { "", "rel",
+		    "/0123456789012345678901234567890123456789012345678901234567890123456789"
+		    "0123456789012345678901234567890123456789" } },
+		{ "--state", { "", "rel" } },
+		{ "--token-file", { "" } },
+		{ "--image", { "", "dir:", "python:3.11", "HOST" } },
+		{ "--preload", { "1a", "a-b", "a..b", ".a", "a.", "a b", "import os" } },
+		{ "--allow-host", { "a:80", "http://a", "a/b", "*", "[::1", "..", "a_b c" } },
+		{ "--allow-origin",
+		  { "null", "*", "localhost", "http://a/", "http://", "://a", "http://u@a" } },
+		{ "--pool", { "", "-1", "1001", "1.5", "x" } },
+		{ "--max-sandboxes", { "0", "4001" } },
+		{ "--idle-timeout", { "0", "999ms", "8d", "169h" } },
+		{ "--timeout", { "0", "25h", "-1", "1e3" } },
+		{ "--max-timeout", { "0", "999ms", "25h" } },
+		{ "--memory", { "0", "15M", "2048G", "x" } },
+		{ "--cpus", { "0", "0.009", "1025", "x" } },
+		{ "--pids", { "0", "32769" } },
+		{ "--disk", { "0", "2048G" } },
+		{ "--max-output", { "0", "67108865", "10K" } },
+		{ "--max-body", { "0", "1023", "2G" } },
+		{ "--blocked-packages", { "a b", "-a", "a-", "é" } },
+		{ "--drain-timeout", { "61m", "x" } },
+		{ "--log-level", { "", "trace", "2" } },
+		{ "--log-format", { "", "xml", "JSON" } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(rows[i].values) && rows[i].values[k]; k++)
+			assert_refused(parse(rows[i].flag, rows[i].values[k]), rows[i].flag);
+	assert_refused(parse_env("MAX_MEMORY_MB=512M"), "MAX_MEMORY_MB");
+	assert_refused(parse_env("MAX_MEMORY_MB=1"), "MAX_MEMORY_MB");
+	assert_refused(parse_env("MAX_MEMORY_MB=99999999999999999999"), "MAX_MEMORY_MB");
+	assert_refused(parse_env("MAX_EXECUTION_TIME=soon"), "MAX_EXECUTION_TIME");
+	assert_refused(parse_env("LOG_LEVEL=loud"), "LOG_LEVEL");
+	assert_refused(parse_env("CAISSON_POOL=many"), "CAISSON_POOL");
+	assert_refused(parse("--nonsense"), "unknown option '--nonsense'");
+	assert_refused(parse("--pool"), "--pool needs a value");
+	assert_refused(parse("-x"), "unknown option");
+	assert_refused(parse("8001"), "'8001'");
+	assert_refused(parse(""), "''");
+}
+
+static void test_too_many(void **state)
+{
+	char list[1024] = "";
+
+	(void)state;
+	for (int i = 0; i < CONFIG_LIST_MAX - 1; i++)
+		(void)snprintf(list + strlen(list), sizeof(list) - strlen(list), "m%d,", i);
+	assert_accepted(parse("--preload", list));
+	assert_string_equal(c.preload[CONFIG_LIST_MAX - 2], "m30");
+	assert_null(c.preload[CONFIG_LIST_MAX - 1]);
+	assert_refused(parse("--preload", list, "--preload", "one"), "--preload");
+}
+
+static void test_help(void **state)
+{
+	(void)state;
+	assert_accepted(parse_lists(LIST("serve", "--pool", "many", "--help", NULL),
+				    LIST("CAISSON_MEMORY=x", NULL)));
+	assert_true(c.help);
+	assert_accepted(parse("-h"));
+	assert_true(c.help);
+	assert_accepted(parse("--version"));
+	assert_true(c.version);
+}
+
+static void measure(const char *line, void *arg)
+{
+	size_t *longest = arg;
+
+	*longest = strlen(line) > *longest ? strlen(line) : *longest;
+}
+
+static void test_usage(void **state)
+{
+	size_t longest = 0;
+
+	(void)state;
+	config_usage(measure, &longest);
+	assert_in_range(longest, 60, 120);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_defaults, teardown),
+		cmocka_unit_test_teardown(test_flags, teardown),
+		cmocka_unit_test_teardown(test_twins, teardown),
+		cmocka_unit_test_teardown(test_order, teardown),
+		cmocka_unit_test_teardown(test_agreement, teardown),
+		cmocka_unit_test_teardown(test_refusals, teardown),
+		cmocka_unit_test_teardown(test_too_many, teardown),
+		cmocka_unit_test_teardown(test_help, teardown),
+		cmocka_unit_test_teardown(test_usage, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

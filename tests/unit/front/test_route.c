@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_route.c - The table of routes is sound, and the search in it finds what it should. */
+#include "base/buf.h"
+#include "base/fd.h"
+#include "front/request.h"
+#include "front/route.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "handlers_kit.h"
+
+#include <cmocka.h>
+
+static struct route_params params;
+static struct buf allow = BUF_INIT(256);
+static int status;
+
+static const struct route *find(const char *method, const char *path)
+{
+	memset(&params, 0xa5, sizeof(params));
+	buf_clear(&allow);
+	status = -1;
+	return route_find(method, path, &params, &status, &allow);
+}
+
+static void test_table(void **state)
+{
+	(void)state;
+	assert_in_range(n_routes, 12, 60);
+	for (size_t i = 0; i < n_routes; i++) {
+		const struct route *r = &routes[i];
+
+		assert_true(r->path[0] == '/');
+		assert_non_null(r->id);
+		assert_non_null(r->summary);
+		assert_non_null(r->description);
+		assert_non_null(r->tag);
+		assert_non_null(r->handler);
+		assert_non_null(r->responses);
+		/* Each is found by its own path: no row hides another. */
+		assert_ptr_equal(find(r->method, r->path), r);
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(routes[k].id, r->id);
+		/* As many parameters as the path has, by name. */
+		size_t n = 0;
+
+		for (const char *s = strchr(r->path, '{'); s; s = strchr(s + 1, '{'), n++) {
+			assert_non_null(r->params);
+			assert_non_null(r->params[n].name);
+			assert_memory_equal(r->params[n].name, s + 1, strcspn(s + 1, "}"));
+			assert_true(r->params[n].required);
+		}
+		assert_true(n <= ROUTE_PARAMS_MAX);
+		assert_true(n == 0 ? !r->params : !r->params[n].name);
+		for (const struct field *f = r->body; f && f->name; f++) {
+			assert_true(!f->check == !f->pattern);
+			assert_true(f->required ? !f->fallback : true);
+		}
+	}
+}
+
+static void test_contract(void **state)
+{
+	static const struct {
+		const char *method, *path;
+		bool open;
+	} rows[] = {
+		{ "POST", "/execute", false },
+		{ "GET", "/execute/ws", false },
+		{ "POST", "/pip_install", false },
+		{ "GET", "/health", true },
+		{ "GET", "/metrics", false },
+		{ "GET", "/docs", true },
+		{ "GET", "/docs/docs.js", true },
+		{ "GET", "/openapi.json", true },
+		{ "GET", "/", true },
+		{ "GET", "/sessions", false },
+		{ "DELETE", "/sessions/a.b-c_1", false },
+		{ "POST", "/sessions/x/interrupt", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct route *r = find(rows[i].method, rows[i].path);
+
+		if (!r)
+			fail_msg("%s %s: %d", rows[i].method, rows[i].path, status);
+		assert_int_equal(r->open, rows[i].open);
+		assert_int_equal(allow.len, 0);
+	}
+}
+
+static void test_params(void **state)
+{
+	char path[400] = "/sessions/";
+
+	(void)state;
+	assert_string_equal(find("POST", "/sessions/s\xc3\xa4 1/interrupt")->id,
+			    "interrupt_session");
+	assert_int_equal(params.n, 1);
+	assert_string_equal(params.value[0], "s\xc3\xa4 1");
+	assert_string_equal(find("DELETE", "/sessions/interrupt")->id, "end_session");
+	assert_string_equal(params.value[0], "interrupt");
+	assert_string_equal(find("POST", "/execute")->id, "execute");
+	assert_int_equal(params.n, 0);
+	/* Longer than any name can be: not found, and nothing is cut. */
+	memset(path + strlen(path), 'x', 255);
+	assert_non_null(find("DELETE", path));
+	assert_int_equal(strlen(params.value[0]), 255);
+	path[strlen(path)] = 'x';
+	assert_null(find("DELETE", path));
+	assert_int_equal(status, 404);
+}
+
+static void test_not_found(void **state)
+{
+	static const char *const paths[] = { "",
+					     "/x",
+					     "/execute/",
+					     "/Execute",
+					     "//execute",
+					     "/sessions/",
+					     "/sessions//interrupt",
+					     "/sessions/a/b",
+					     "/sessions/a/interrupt/",
+					     "/docs/",
+					     "/docs/a/b",
+					     "/{asset}",
+					     "/health?",
+					     "execute" };
+	static const char *const methods[] = { "GET", "POST", "DELETE", "OPTIONS", "BREW", "get" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(methods); k++) {
+			assert_null(find(methods[k], paths[i]));
+			assert_int_equal(status, 404);
+			assert_int_equal(allow.len, 0);
+		}
+}
+
+static void test_methods(void **state)
+{
+	(void)state;
+	assert_null(find("GET", "/execute"));
+	assert_int_equal(status, 405);
+	assert_string_equal(buf_str(&allow), "POST, OPTIONS");
+	assert_null(find("post", "/execute"));
+	assert_int_equal(status, 405);
+	assert_null(find("HEAD", "/execute"));
+	assert_int_equal(status, 405);
+	assert_null(find("POST", "/health"));
+	assert_int_equal(status, 405);
+	assert_string_equal(buf_str(&allow), "GET, HEAD, OPTIONS");
+	assert_string_equal(find("HEAD", "/health")->id, "health");
+	/* OPTIONS is no method of a route: the caller answers it with Allow. */
+	assert_null(find("OPTIONS", "/sessions/x"));
+	assert_int_equal(status, 405);
+	assert_string_equal(buf_str(&allow), "DELETE, OPTIONS");
+	assert_null(find("OPTIONS", "*"));
+	assert_int_equal(status, 405);
+	assert_string_equal(buf_str(&allow), "POST, GET, HEAD, DELETE, OPTIONS");
+}
+
+static void test_session_names(void **state)
+{
+	static const char *const good[] = {
+		"a",
+		"A",
+		"0",
+		"a.b",
+		"a-b_c",
+		"a..",
+		"0123456789012345678901234567890123456789012345678901234567890123"
+	};
+	static const char *const bad[] = {
+		"",
+		".a",
+		"-a",
+		"_a",
+		"a b",
+		"a/b",
+		"\xc3\xa4",
+		"a\n",
+		"01234567890123456789012345678901234567890123456789012345678901234"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		assert_true(route_session_name(good[i], strlen(good[i])));
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_false(route_session_name(bad[i], strlen(bad[i])));
+	assert_false(route_session_name("a\0b", 3));
+}
+
+static const struct field *timeout_field(void)
+{
+	const struct field *f = find("POST", "/execute")->body;
+
+	while (strcmp(f->name, "timeout") != 0)
+		f++;
+	return f;
+}
+
+static void test_setup(void **state)
+{
+	(void)state;
+	route_setup(30000, 120000);
+	assert_true(timeout_field()->max == 120);
+	assert_string_equal(timeout_field()->fallback, "30");
+	route_setup(1500, 1999);
+	assert_true(timeout_field()->max == 1);
+	assert_null(timeout_field()->fallback);
+	route_setup(30000, 120000);
+}
+
+static void test_requests(void **state)
+{
+	static const struct field query[] = { { .name = "after" }, { .name = "limit" }, { 0 } };
+	const struct route with = { .query = query }, without = { 0 };
+	char name[64];
+
+	(void)state;
+	assert_false(request_query_unknown(&with, "after=1&limit=2&after", name, sizeof(name)));
+	assert_true(request_query_unknown(&with, "after=1&limits=2", name, sizeof(name)));
+	assert_string_equal(name, "limits");
+	assert_false(request_query_unknown(&without, "", name, sizeof(name)));
+	assert_true(request_query_unknown(&without, "x", name, sizeof(name)));
+
+	assert_true(request_type_ok(NULL, true));
+	assert_true(request_type_ok("application/json", true));
+	assert_true(request_type_ok("Application/JSON; charset=utf-8", true));
+	assert_true(request_type_ok("application/x-www-form-urlencoded", false));
+	assert_false(request_type_ok("application/x-www-form-urlencoded", true));
+	assert_false(request_type_ok("text/plain", false));
+	assert_false(request_type_ok("text/plain; application/json", false));
+	assert_false(request_type_ok("application/jsonp", false));
+	assert_false(request_type_ok("multipart/form-data", false));
+	assert_false(request_type_ok("", false));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),   cmocka_unit_test(test_contract),
+		cmocka_unit_test(test_params),  cmocka_unit_test(test_not_found),
+		cmocka_unit_test(test_methods), cmocka_unit_test(test_session_names),
+		cmocka_unit_test(test_setup),   cmocka_unit_test(test_requests),
+	};
+	int r = cmocka_run_group_tests(tests, NULL, NULL);
+
+	buf_free(&allow);
+	return r;
+}
