@@ -13,20 +13,23 @@ T ?=
 # Debian's own interpreter and pytest, not one that a PATH may put before it.
 PYTEST := /usr/bin/python3 -m pytest -q -p no:cacheprovider
 MESON_TEST := --no-rebuild --print-errorlogs
+SERVE ?=
 SNIPPET := print("hello from a cell:", 6 * 7)
 
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit integ hostile hostile-quick guest asan fuzz bench lint fmt install clean help
+.PHONY: all build run serve test unit integ kernels serve-test hostile hostile-quick guest asan fuzz bench lint fmt install clean help
 .DEFAULT_GOAL := build
 all: build
 
 help:
 	@echo 'make            build into $(BUILD)/'
+	@echo 'make serve      install what is missing, build, start the daemon on 127.0.0.1:8001'
 	@echo 'make run        install what is missing, build, run a first snippet in a cell'
-	@echo 'make test       everything that has to pass: units, fuzz corpora, integration, hostile'
-	@echo '                (quick selection), guests, lint, units + integration under ASan and UBSan'
+	@echo 'make test       everything that has to pass: units, fuzz corpora, integration, kernels, the'
+	@echo '                daemon, hostile (quick selection), guests, lint; units, integration and the'
+	@echo '                daemon again under ASan and UBSan'
 	@echo 'make hostile    the whole hostile suite'
 	@echo 'make guest      the other cgroup layouts, in small QEMU guests'
 	@echo 'make asan       units and integration on ASan+UBSan binaries ($(ASAN)/)'
@@ -48,20 +51,28 @@ run:
 	@printf '%s\n' '$$ caisson run '\''$(SNIPPET)'\'
 	@$(BUILD)/caisson run '$(SNIPPET)'
 
-# The daemon (HTTP, MCP) is the next milestone. Until then the command line is the whole product,
-# and this target shows it rather than fail.
-serve: run
-	@echo "There is no daemon yet: HTTP and MCP are the next milestone. Today: $(BUILD)/caisson run CODE"
+# The daemon, in the foreground; Ctrl-C ends it. SERVE has further options: make serve SERVE='--preload numpy'
+serve:
+	@tools/deps.sh build
+	@$(MAKE) --no-print-directory build
+	@exec $(BUILD)/caisson serve $(SERVE)
 
 test:
 	@tools/deps.sh build test guest lint
-	@tools/steps.sh build unit integ hostile-quick guest lint asan
+	@tools/steps.sh build unit integ kernels serve-test hostile-quick guest lint asan
 
 unit: build
 	@meson test -C $(BUILD) $(MESON_TEST)
 
 integ: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/integ
+
+# The kernels' drivers by themselves, and the daemon with everything behind it.
+kernels: build
+	@$(PYTEST) tests/guest_kernels
+
+serve-test: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve
 
 hostile: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile
@@ -80,6 +91,7 @@ asan: $(ASAN)/build.ninja
 	@meson compile -C $(ASAN)
 	@meson test -C $(ASAN) $(MESON_TEST)
 	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/integ
+	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) -m 'not slow' tests/serve
 
 $(FUZZ)/build.ninja:
 	CC=clang meson setup -Dfuzz=true -Db_sanitize=address,undefined $(FUZZ)
@@ -95,6 +107,7 @@ bench:
 	@$(MAKE) --no-print-directory build
 	@tools/deps.sh bench || echo "bench: going on with the peers that are here"
 	@/usr/bin/python3 tests/bench/bench.py --build $(BUILD) --readme README.md $(BENCH)
+	@/usr/bin/python3 tests/bench/serve.py --build $(BUILD) --readme README.md $(SERVE_BENCH)
 
 lint: build
 	@tools/lint.sh $(BUILD)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """check-docs.py - Check that man page and shell completions know exactly the options there are.
 
-The table in src/cli/options.c is the source of truth; this compares names, so that an option cannot
+The tables in src/cli/options.c and src/front/config.c are the source of truth; this compares names, so that an option cannot
 be added, renamed or dropped in one place only. It also checks that links between the documents lead
 to a file.
 
@@ -18,8 +18,8 @@ OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
 PLACES = ("docs/man/caisson.1.scd", "dist/completions/caisson.bash", "dist/completions/caisson.zsh")
 
 
-def table_options():
-    text = (ROOT / "src/cli/options.c").read_text(encoding="utf-8")
+def table_options(source):
+    text = (ROOT / source).read_text(encoding="utf-8")
     rows = text[text.index("rows[] = {"):]
     return set(re.findall(r'^\t\{ "(--[a-z-]+)"', rows[:rows.index("\n};")], re.MULTILINE))
 
@@ -41,21 +41,24 @@ def broken_links():
 
 
 def main():
-    known = table_options()
-    if len(known) < 10:
-        print("check-docs: the table in src/cli/options.c was not understood")
+    known = table_options("src/cli/options.c")
+    served = table_options("src/front/config.c")
+    if len(known) < 10 or len(served) < 10:
+        print("check-docs: a table of options was not understood")
         return 1
     bad = list(broken_links())
     for place in PLACES:
         text = (ROOT / place).read_text(encoding="utf-8")
         bad += differences(place, known, set(OPTION.findall(text)))
+    page = "docs/man/caisson-serve.1.scd"
+    bad += differences(page, served, set(OPTION.findall((ROOT / page).read_text(encoding="utf-8"))))
     fish = "dist/completions/caisson.fish"
     text = (ROOT / fish).read_text(encoding="utf-8")
     bad += differences(fish, known, {"--" + n for n in re.findall(r"^complete .* -l ([a-z-]+)", text, re.M)})
     for line in bad:
         print(line)
     if not bad:
-        print(f"check-docs: {len(known)} options, clean")
+        print(f"check-docs: {len(known)} and {len(served)} options, clean")
     return 1 if bad else 0
 
 

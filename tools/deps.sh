@@ -8,12 +8,13 @@ set -eu
 
 packages() {
 	case "$1" in
-	build) echo gcc libc6-dev meson ninja-build pkg-config python3 libseccomp-dev libcmocka-dev scdoc ;;
+	build) echo gcc libc6-dev meson ninja-build pkg-config python3 libseccomp-dev libcmocka-dev scdoc \
+		libjansson-dev libwslay-dev libssl-dev node-llhttp ;;
 	test) echo python3-pytest procps util-linux strace nodejs r-base-core ;;
 	guest) echo qemu-system-x86 ;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell pyflakes3 ;;
 	fuzz) echo clang "$(fuzzer_runtime)" ;;
-	bench) echo bubblewrap crun runc podman ;;
+	bench) echo bubblewrap crun runc podman docker.io python3-ipykernel python3-numpy wrk ;;
 	*)
 		echo "deps.sh: unknown group '$1' (build test guest lint fuzz bench)" >&2
 		exit 2

@@ -63,7 +63,7 @@ tidy() {
 # memleak: like clang-tidy's, it does not know the cleanup attribute.
 cpp_check() {
 	timeout 600 cppcheck --quiet -j "$jobs" --std=c11 --language=c --error-exitcode=1 --inline-suppr \
-		--enable=warning,performance,portability --max-configs=1 -Isrc -D_GNU_SOURCE \
+		--enable=warning,performance,portability --max-configs=1 -Isrc -D_GNU_SOURCE "-D__$(uname -m)__" \
 		--suppress=missingIncludeSystem --suppress=unknownMacro --suppress=memleak --suppress=checkersReport src
 }
 

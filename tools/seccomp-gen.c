@@ -2,7 +2,12 @@
 /*
  * seccomp-gen.c - Build-time compiler: a policy file in, a C header with the BPF program out.
  *
- * usage: seccomp-gen POLICY OUT.h
+ * usage: seccomp-gen POLICY NAME OUT.h [CALL...]
+ *
+ * NAME says whose filter it is: "cell" makes the array CELL_FILTER and CELL_FILTER_POLICY_ID,
+ * "front" makes FRONT_FILTER and so on. The array is static, so each header belongs to one source
+ * file. Each CALL is allowed although the policy refuses it: for a process on its way into a cell, that
+ * puts the rest on itself later.
  *
  * The program is for the architecture this tool runs on. Names get their numbers from libseccomp,
  * or from the policy's own number directives where libseccomp is older than the call. A name that
@@ -24,6 +29,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define NAME_MAX_LEN 31
 
 static const struct {
 	uint32_t scmp; /* libseccomp's token, which is the AUDIT_ARCH_ value */
@@ -143,22 +150,46 @@ static int resolve_all(const struct policy *p, uint32_t scmp, const char *arch,
 	return 0;
 }
 
-static int write_header(const char *path, const struct filter *f, const char *arch, const char *id,
-			struct err *e)
+/* The name of a filter is part of C names in both cases: letters only. */
+static int to_upper(const char *name, char ret[NAME_MAX_LEN + 1], struct err *e)
 {
-	FILE *out = fopen(path, "we");
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < len && len <= NAME_MAX_LEN; i++) {
+		if (name[i] < 'a' || name[i] > 'z')
+			len = 0;
+		else
+			ret[i] = (char)(name[i] - 'a' + 'A');
+	}
+	if (len == 0 || len > NAME_MAX_LEN)
+		return err_say(e, -EINVAL, "'%s' names no filter; use 1 to %d letters a-z", name,
+			       NAME_MAX_LEN);
+	ret[len] = '\0';
+	return 0;
+}
+
+static int write_header(const char *path, const struct filter *f, const char *name,
+			const char *arch, const char *id, struct err *e)
+{
+	char upper[NAME_MAX_LEN + 1];
+	FILE *out;
 	bool bad;
 
+	if (to_upper(name, upper, e) < 0)
+		return e->code;
+	out = fopen(path, "we");
 	if (!out)
 		return err_set(e, -errno, "open '%s'", path);
 	fprintf(out,
-		"/* Made by tools/seccomp-gen.c from policy/cell.policy; do not edit. */\n"
-		"#ifndef CAISSON_CELL_FILTER_H\n#define CAISSON_CELL_FILTER_H\n\n"
-		"#include <linux/filter.h>\n\n"
+		"/* Made by tools/seccomp-gen.c from policy/%s.policy; do not edit. */\n"
+		"#ifndef CAISSON_%s_FILTER_H\n#define CAISSON_%s_FILTER_H\n\n"
+		"#include <linux/filter.h>\n\n",
+		name, upper, upper);
+	fprintf(out,
 		"#ifndef __%s__\n#error \"this filter was made for %s\"\n#endif\n\n"
-		"#define CELL_FILTER cell_filter_%s\n#define CELL_FILTER_POLICY_ID \"%s\"\n\n"
-		"static const struct sock_filter cell_filter_%s[] = {\n",
-		arch, arch, arch, id, arch);
+		"#define %s_FILTER %s_filter_%s\n#define %s_FILTER_POLICY_ID \"%s\"\n\n"
+		"static const struct sock_filter %s_filter_%s[] = {\n",
+		arch, arch, upper, name, arch, upper, id, name, arch);
 	for (size_t i = 0; i < f->len; i++)
 		fprintf(out, "\t{ 0x%02x, %u, %u, 0x%x },\n", f->prog[i].code, f->prog[i].jt,
 			f->prog[i].jf, f->prog[i].k);
@@ -169,7 +200,20 @@ static int write_header(const char *path, const struct filter *f, const char *ar
 	return 0;
 }
 
-static int generate(const char *in, const char *out, struct err *e)
+static int allow_also(struct policy *p, char **calls, struct err *e)
+{
+	for (; *calls; calls++) {
+		struct policy_rule *r = (struct policy_rule *)policy_find(p, *calls);
+
+		if (!r || r->action != POLICY_DENY)
+			return err_say(e, -EINVAL, "'%s' is not a call that the policy refuses",
+				       *calls);
+		r->action = POLICY_ALLOW;
+	}
+	return 0;
+}
+
+static int generate(const char *in, const char *name, const char *out, char **also, struct err *e)
 {
 	static char text[POLICY_TEXT_MAX + 1];
 	static struct policy p;
@@ -183,7 +227,7 @@ static int generate(const char *in, const char *out, struct err *e)
 
 	if (len < 0)
 		return err_set(e, (int)len, "read '%s'", in);
-	if (policy_parse(text, (size_t)len, &p, e) < 0)
+	if (policy_parse(text, (size_t)len, &p, e) < 0 || allow_also(&p, also, e) < 0)
 		return err_wrap(e, "%s", in);
 	for (size_t i = 0; i < ARRAY_SIZE(arches); i++)
 		if (arches[i].scmp == scmp)
@@ -195,18 +239,18 @@ static int generate(const char *in, const char *out, struct err *e)
 	    filter_verify(&p, scmp, calls, n_calls, f.prog, f.len, e) < 0)
 		return err_wrap(e, "%s", in);
 	sha256_hex(text, (size_t)len, id);
-	return write_header(out, &f, arch, id, e);
+	return write_header(out, &f, name, arch, id, e);
 }
 
 int main(int argc, char **argv)
 {
 	struct err e = { 0 };
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: seccomp-gen POLICY OUT.h\n");
+	if (argc < 4) {
+		fprintf(stderr, "usage: seccomp-gen POLICY NAME OUT.h [CALL...]\n");
 		return 2;
 	}
-	if (generate(argv[1], argv[2], &e) < 0) {
+	if (generate(argv[1], argv[2], argv[3], argv + 4, &e) < 0) {
 		fprintf(stderr, "seccomp-gen: %s\n", e.msg);
 		return 1;
 	}

@@ -49,6 +49,9 @@ int fd_write_all(int fd, const void *data, size_t len);
 /* fd_memfd() - A sealed read-only memfd with this content, offset 0. Descriptor or -errno. */
 int fd_memfd(const char *name, const void *data, size_t len);
 
+/* fd_many() - As many descriptors as may be had: the soft limit becomes the hard one. */
+void fd_many(void);
+
 #define FD_PASS_MAX 24
 
 /*

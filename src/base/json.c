@@ -203,7 +203,7 @@ void json_key(struct json *j, const char *key)
 	(void)buf_append(j->out, ":", 1);
 }
 
-bool json_string(struct json *j, const char *s, size_t len)
+bool json_strn(struct json *j, const char *s, size_t len)
 {
 	if (value_begin(j) < 0)
 		return false;
@@ -213,8 +213,8 @@ bool json_string(struct json *j, const char *s, size_t len)
 bool json_str(struct json *j, const char *s)
 {
 	if (s)
-		return json_string(j, s, strlen(s));
-	json_null(j);
+		return json_strn(j, s, strlen(s));
+	json_none(j);
 	return false;
 }
 
@@ -274,7 +274,7 @@ void json_bool(struct json *j, bool v)
 		(void)buf_puts(j->out, v ? "true" : "false");
 }
 
-void json_null(struct json *j)
+void json_none(struct json *j)
 {
 	if (value_begin(j) == 0)
 		(void)buf_puts(j->out, "null");
@@ -287,7 +287,7 @@ void json_double(struct json *j, double v, unsigned int digits)
 	bool pointed = false;
 
 	if (!isfinite(v)) {
-		json_null(j);
+		json_none(j);
 		return;
 	}
 	if (value_begin(j) < 0)
@@ -332,5 +332,5 @@ void json_member_bool(struct json *j, const char *key, bool v)
 void json_member_null(struct json *j, const char *key)
 {
 	json_key(j, key);
-	json_null(j);
+	json_none(j);
 }

@@ -37,12 +37,12 @@ void json_array_end(struct json *j);
 void json_key(struct json *j, const char *key);
 
 /*
- * json_string() - Write @len bytes as a string; each byte that is not valid UTF-8 becomes U+FFFD.
+ * json_strn() - Write @len bytes as a string; each byte that is not valid UTF-8 becomes U+FFFD.
  * Return: true when a byte was replaced, that is when the string is not the bytes that went in.
  */
-bool json_string(struct json *j, const char *s, size_t len);
+bool json_strn(struct json *j, const char *s, size_t len);
 
-/* json_str() - json_string() of a C string; NULL is written as null. */
+/* json_str() - json_strn() of a C string; NULL is written as null. */
 bool json_str(struct json *j, const char *s);
 
 /* json_raw() - Put in a value that another writer has finished. Empty is a misuse. */
@@ -54,7 +54,7 @@ void json_base64(struct json *j, const void *data, size_t len);
 void json_int(struct json *j, int64_t v);
 void json_uint(struct json *j, uint64_t v);
 void json_bool(struct json *j, bool v);
-void json_null(struct json *j);
+void json_none(struct json *j);
 
 /* json_double() - @v with @digits (0 to 9) after the point; null when @v is not finite. */
 void json_double(struct json *j, double v, unsigned int digits);

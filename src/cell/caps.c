@@ -34,14 +34,12 @@ int caps_bound(uint64_t mask)
 	return 0;
 }
 
-int caps_keep(uint64_t mask, int ambient)
+/* All but the bounding set. */
+static int set_caps(uint64_t mask, int ambient)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { { 0 } };
-	int r = caps_bound(mask);
 
-	if (r < 0)
-		return r;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return -errno;
 	for (int i = 0; i < 2; i++) {
@@ -55,4 +53,16 @@ int caps_keep(uint64_t mask, int ambient)
 		    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
 			return -errno;
 	return 0;
+}
+
+int caps_keep(uint64_t mask, int ambient)
+{
+	int r = caps_bound(mask);
+
+	return r < 0 ? r : set_caps(mask, ambient);
+}
+
+int caps_drop(void)
+{
+	return set_caps(0, 0);
 }

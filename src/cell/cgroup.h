@@ -38,7 +38,7 @@ enum cgroup_role {
 	CGROUP_MEMORY,
 	CGROUP_PIDS,
 	CGROUP_CPU,
-	CGROUP_CPUACCT, /* v1 only, and only where no v2 tree counts processor time for us */
+	CGROUP_CPUACCT, /* v1 only */
 	CGROUP_UNIFIED,
 	CGROUP_ROLES_,
 };

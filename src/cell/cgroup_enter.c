@@ -28,6 +28,20 @@ int cgroup_enter_open(const struct cgroup *c, struct cgroup_enter *ret, struct e
 	return 0;
 }
 
+int cgroup_join_open(const struct cgroup *c, struct cgroup_enter *ret, struct err *e)
+{
+	int r = cgroup_enter_open(c, ret, e);
+
+	if (r < 0 || c->kind != CGROUP_V2)
+		return r;
+	ret->fd[0] =
+		openat(c->dirfd[c->dir_of[CGROUP_UNIFIED]], "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	if (ret->fd[0] < 0)
+		return err_set(e, -errno, "open cgroup.procs of the cell");
+	ret->n = 1;
+	return 0;
+}
+
 int cgroup_enter_self(const struct cgroup_enter *c)
 {
 	for (size_t i = 0; i < c->n; i++)

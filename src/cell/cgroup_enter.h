@@ -25,6 +25,13 @@ struct cgroup_enter {
 /* cgroup_enter_open() - In the parent: the descriptors to write to; none on pure v2. */
 int cgroup_enter_open(const struct cgroup *c, struct cgroup_enter *ret, struct err *e);
 
+/*
+ * cgroup_join_open() - The same for a process that is not cloned by us: also the unified tree, where
+ * it is the only one. There is no way around the lock then. Beside v1 the unified tree has no limit
+ * of ours in it, and is left out.
+ */
+int cgroup_join_open(const struct cgroup *c, struct cgroup_enter *ret, struct err *e);
+
 /* cgroup_enter_self() - In the child, still one thread: move in. System calls only. 0 or -errno. */
 int cgroup_enter_self(const struct cgroup_enter *c);
 

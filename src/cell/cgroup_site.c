@@ -146,13 +146,11 @@ static int find_v1(const struct cgroup_map *m, struct cgroup_site *s, struct err
 		s->kind = CGROUP_HYBRID;
 		if (site_add(s, CGROUP_UNIFIED, dir, "/" CGROUP_FLAT, e) < 0)
 			return -ENAMETOOLONG;
-		/* Even a bare v2 tree counts processor time: one directory less to make. */
-		if (cgroup_join(dir, dir, "/cpu.stat") && access(dir, F_OK) == 0)
-			return 0;
 	}
+	/* Even a bare v2 tree counts processor time, but a zygote's kernels are not in it. */
 	if (check_flat(&m->at[CGROUP_CPUACCT], dir, false) == 0)
 		return site_add(s, CGROUP_CPUACCT, dir, "/" CGROUP_FLAT, e);
-	return 0; /* without it cpu time is simply not known from cgroups */
+	return 0; /* without it a v2 tree counts, or cpu time is not known from cgroups */
 }
 
 /* What a v2 cgroup would let us do. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* landlock.c - Scope-only Landlock domain. The structs are spelled out: old headers lack `scoped`. */
+/*
+ * landlock.c - Landlock domains without rules: scopes only, or nothing at all. Structs and bits are
+ * spelled out: old headers lack the newer ones.
+ */
 #include "cell/landlock.h"
 
 #include <errno.h>
@@ -20,6 +23,19 @@ struct ruleset_attr {
 	uint64_t scoped;
 };
 
+/* What each version of the interface added. A right that is handled and has no rule is denied. */
+static const struct {
+	int abi;
+	struct ruleset_attr attr;
+} rights[] = {
+	{ 1, { .handled_access_fs = (1ull << 13) - 1 } }, /* execute, read, write, make, remove */
+	{ 2, { .handled_access_fs = 1ull << 13 } },       /* REFER: link and rename elsewhere */
+	{ 3, { .handled_access_fs = 1ull << 14 } },       /* TRUNCATE */
+	{ 4, { .handled_access_net = 1ull << 0 | 1ull << 1 } }, /* BIND_TCP, CONNECT_TCP */
+	{ 5, { .handled_access_fs = 1ull << 15 } },             /* IOCTL_DEV */
+	{ ABI_WITH_SCOPES, { .scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL } },
+};
+
 int landlock_abi(void)
 {
 	long v = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_RULESET_VERSION);
@@ -27,18 +43,42 @@ int landlock_abi(void)
 	return v < 0 ? 0 : (int)v;
 }
 
-int landlock_scope_self(void)
+/* A kernel that does not know the last members of the struct accepts them as long as they are 0. */
+static int restrict_self(const struct ruleset_attr *attr)
 {
-	static const struct ruleset_attr attr = {
-		.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL,
+	_fd_ int fd = (int)syscall(SYS_landlock_create_ruleset, attr, sizeof(*attr), 0);
+
+	if (fd < 0 || syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int landlock_scope_self(bool signals)
+{
+	const struct ruleset_attr attr = {
+		.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | (signals ? SCOPE_SIGNAL : 0),
 	};
 
 	if (landlock_abi() < ABI_WITH_SCOPES)
 		return 0;
 
-	_fd_ int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	int r = restrict_self(&attr);
 
-	if (fd < 0 || syscall(SYS_landlock_restrict_self, fd, 0) < 0)
-		return -errno;
-	return 1;
+	return r < 0 ? r : 1;
+}
+
+int landlock_deny_all(void)
+{
+	struct ruleset_attr attr = { 0 };
+	int abi = landlock_abi(), r;
+
+	if (abi == 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(rights) && rights[i].abi <= abi; i++) {
+		attr.handled_access_fs |= rights[i].attr.handled_access_fs;
+		attr.handled_access_net |= rights[i].attr.handled_access_net;
+		attr.scoped |= rights[i].attr.scoped;
+	}
+	r = restrict_self(&attr);
+	return r < 0 ? r : abi;
 }

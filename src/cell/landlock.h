@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * landlock.h - The second layer under the namespaces: scopes.
+ * landlock.h - The second layer, under the namespaces of a cell or under the front's own user.
  *
- * Only scopes (abstract unix sockets, signals) are used. File rules would bind a process to the
- * mounts it was restricted on, and the mount namespace already is the file boundary.
+ * In a cell only scopes (abstract unix sockets, signals) are used. File rules would bind a process
+ * to the mounts it was restricted on, and the mount namespace already is the file boundary. The
+ * front shares the host's mounts but opens nothing once it serves, so it gives up everything at
+ * once.
  */
 #ifndef CAISSON_CELL_LANDLOCK_H
 #define CAISSON_CELL_LANDLOCK_H
+
+#include <stdbool.h>
 
 /* landlock_abi() - The kernel's Landlock version, 0 when it has none. */
 int landlock_abi(void);
 
 /*
  * landlock_scope_self() - Put this thread and all it will start in a domain of its own.
+ * @signals: processes outside the domain can not be signalled either, besides not being reached by
+ *           abstract sockets
  * Return: 1 when enforced, 0 when the kernel is too old for scopes (ABI < 6), or -errno.
  */
-int landlock_scope_self(void);
+int landlock_scope_self(bool signals);
+
+/*
+ * landlock_deny_all() - From here on this thread, and all it will start, open, make, rename and
+ * remove no file, bind and connect no TCP socket (ABI 4), and have both scopes (ABI 6).
+ *
+ * Descriptors that are open stay usable, memfds too; metadata of paths can still be read. Needs
+ * no-new-privileges.
+ * Return: the ABI whose rights are denied, 0 when the kernel has no Landlock, or -errno.
+ */
+int landlock_deny_all(void);
 
 #endif

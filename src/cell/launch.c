@@ -4,8 +4,9 @@
  *
  * The child is cloned with all its namespaces at once (the cgroup namespace comes later, when it
  * is in its cgroups: it would otherwise be rooted at ours) and, where there is a unified tree,
- * straight into its cgroup; v1 cgroups it enters itself (cgroup_enter.h) before anything else. Parent and child talk over one
- * SEQPACKET pair: "go" downwards; upwards a stage_report, or end of file when execve closed it.
+ * straight into its cgroup; v1 cgroups it enters itself (cgroup_enter.h) before anything else. Parent
+ * and child talk over one SEQPACKET pair: "go" downwards; upwards a stage_report, or end of file when
+ * execve closed it. The parent does not wait for that: it has other cells to look after.
  */
 #include "cell/launch.h"
 
@@ -15,10 +16,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +28,7 @@
 #include "base/fd.h"
 #include "cell/cgroup.h"
 #include "cell/idmap.h"
+#include "cell/nursery.h"
 #include "cell/plan.h"
 #include "cell/stage.h"
 #include "wire/init.h"
@@ -33,7 +36,7 @@
 #define CELL_NAMESPACES                                                                            \
 	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 
-#define LAUNCH_DEADLINE_S 20
+#define ZYGOTE_NAMESPACES (CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 
 static bool sysctl_is(const char *path, char value)
 {
@@ -84,20 +87,14 @@ static int socket_pair(int fds[2], struct err *e)
 	return 0;
 }
 
-/* Wait for the child's word: end of file (good), a report (bad), or nothing in time (bad). */
-static int await_exec(int sync, const struct plan *p, struct err *e)
+/* The child's word: end of file (good), or a report (bad). */
+static int read_report(int sync, const struct plan *p, struct err *e)
 {
 	struct stage_report report;
-	struct timeval deadline = { .tv_sec = LAUNCH_DEADLINE_S };
-
-	(void)setsockopt(sync, SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof(deadline));
 	ssize_t n = fd_recv(sync, &report, sizeof(report), NULL, NULL);
 
 	if (n == 0)
 		return 0;
-	if (n == -EAGAIN)
-		return err_say(e, -ETIMEDOUT, "the cell was not ready after %d s",
-			       LAUNCH_DEADLINE_S);
 	if (n != (ssize_t)sizeof(report))
 		return err_set(e, n < 0 ? (int)n : -EPROTO, "hear from the cell");
 
@@ -107,24 +104,64 @@ static int await_exec(int sync, const struct plan *p, struct err *e)
 	return err_say(e, report.error ? -report.error : -EIO, "%s", text);
 }
 
+/* A zygote has no id maps to wait for, and so nothing to be told. */
 static int release_child(const struct plan *p, pid_t pid, int sync, struct err *e)
 {
-	int r = idmap_write(&p->ids, pid, e);
+	int r = p->zygote ? 0 : idmap_write(&p->ids, pid, e);
 
-	if (r == 0) {
-		r = fd_send(sync, "g", 1, NULL, 0);
-		/* A child that died on its own has left its report: that says more than EPIPE. */
-		r = r == -EPIPE ? 0 : r;
-	}
-	return r < 0 ? r : await_exec(sync, p, e);
+	if (r < 0 || p->zygote)
+		return r;
+	r = fd_send(sync, "g", 1, NULL, 0);
+	/* A child that died on its own has left its report: that says more than EPIPE. */
+	return r == -EPIPE ? 0 : r;
 }
 
-int launch(struct plan *p, const struct cgroup *cgroup, struct launched *ret, struct err *e)
+/*
+ * A user namespace belongs to the effective user who makes it. For a cell that a zygote's kernels
+ * enter that is the zygote's user; the file system's user stays ours, or the child could not read
+ * what only we may read. The capabilities stay too (SECBIT_NO_SETUID_FIXUP, set by the warden), and
+ * the child's are those of its own user namespace anyhow.
+ */
+static pid_t clone_as(uid_t owner, struct clone_args *args)
 {
-	int sync[2], channel[2], pidfd = -1;
+	if (owner && setresuid((uid_t)-1, owner, (uid_t)-1) < 0)
+		return -1;
+	if (owner)
+		(void)setfsuid(0);
+	pid_t pid = (pid_t)syscall(SYS_clone3, args, sizeof(*args));
+	int saved = errno;
+
+	if (pid != 0 && owner && setresuid((uid_t)-1, 0, (uid_t)-1) < 0)
+		abort();
+	errno = saved;
+	return pid;
+}
+
+static _Noreturn void run_child(const struct plan *p)
+{
+	if (p->zygote)
+		nursery_run(p);
+	stage_run(p);
+}
+
+static uint64_t namespaces(const struct plan *p)
+{
+	if (!p->zygote)
+		return CELL_NAMESPACES;
+	return p->owner ? ZYGOTE_NAMESPACES : 0;
+}
+
+int launch_begin(struct plan *p, const struct cgroup *cgroup, struct launched *ret, struct err *e)
+{
+	int sync[2], channel[2], status[2] = { -1, -1 }, pidfd = -1;
 	int clone_fd = cgroup ? cgroup_clone_fd(cgroup) : -1;
+
+	/* Where v1 has the limits, a zygote's kernels do not leave its unified cgroup (cgroup_enter.h):
+	 * so it must not have one of its own, with which they would end. */
+	if (p->zygote && cgroup && cgroup->kind != CGROUP_V2)
+		clone_fd = -1;
 	struct clone_args args = {
-		.flags = CELL_NAMESPACES | CLONE_PIDFD | (clone_fd >= 0 ? CLONE_INTO_CGROUP : 0),
+		.flags = namespaces(p) | CLONE_PIDFD | (clone_fd >= 0 ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 		.cgroup = clone_fd >= 0 ? (unsigned int)clone_fd : 0,
@@ -143,18 +180,24 @@ int launch(struct plan *p, const struct cgroup *cgroup, struct launched *ret, st
 	_fd_ int channel_client = channel[0];
 	_fd_ int channel_init = channel[1];
 
+	r = p->zygote ? socket_pair(status, e) : 0;
+	if (r < 0)
+		return r;
+	_fd_ int status_client = status[0];
+	_fd_ int status_child = status[1];
 	struct init_msg config = { .type = INIT_CONFIG, .u.config = p->config };
 
-	r = fd_send(channel_client, &config, sizeof(config), NULL, 0);
+	r = p->zygote ? 0 : fd_send(channel_client, &config, sizeof(config), NULL, 0);
 	if (r < 0)
 		return err_set(e, r, "send init its configuration");
 	p->sync_fd = sync_child;
 	p->channel_fd = channel_init;
+	p->status_fd = status_child;
 	r = cgroup ? cgroup_enter_open(cgroup, &p->enter, e) : 0;
 	if (r < 0)
 		return r;
 
-	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	pid_t pid = clone_as(p->zygote ? 0 : p->owner, &args);
 
 	if (pid < 0) {
 		r = explain_clone(errno, e);
@@ -164,21 +207,41 @@ int launch(struct plan *p, const struct cgroup *cgroup, struct launched *ret, st
 	if (pid == 0) {
 		(void)close(sync_parent);
 		(void)close(channel_client);
-		stage_run(p);
+		if (status_client >= 0)
+			(void)close(status_client);
+		run_child(p);
 	}
-	sync_child = fd_close(sync_child);
 	cgroup_enter_close(&p->enter);
-	p->sync_fd = p->channel_fd = -1;
-	r = release_child(p, pid, sync_parent, e);
-	if (r < 0) {
-		(void)kill(pid, SIGKILL);
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		fd_close(pidfd);
-		return r;
-	}
+	p->sync_fd = p->channel_fd = p->status_fd = -1;
 	*ret = (struct launched){ .pid = pid,
 				  .pidfd = pidfd,
+				  .sync_fd = TAKE_FD(sync_parent),
+				  .status_fd = TAKE_FD(status_client),
 				  .channel_fd = TAKE_FD(channel_client) };
-	return 0;
+	r = release_child(p, pid, ret->sync_fd, e);
+	if (r < 0)
+		launch_abort(ret);
+	return r;
+}
+
+void launch_abort(struct launched *l)
+{
+	(void)kill(l->pid, SIGKILL);
+	while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	l->pid = 0;
+	l->pidfd = fd_close(l->pidfd);
+	l->sync_fd = fd_close(l->sync_fd);
+	l->status_fd = fd_close(l->status_fd);
+	l->channel_fd = fd_close(l->channel_fd);
+}
+
+int launch_end(const struct plan *p, struct launched *l, struct err *e)
+{
+	int r = read_report(l->sync_fd, p, e);
+
+	l->sync_fd = fd_close(l->sync_fd);
+	if (r < 0)
+		launch_abort(l);
+	return r;
 }

@@ -51,8 +51,13 @@ struct plan {
 	size_t n_mounts;
 	struct plan_mount mounts[CELL_MOUNTS_MAX];
 	struct cgroup_enter enter; /* the v1 cgroups the child moves itself into; set by launch() */
-	int channel_fd;            /* init's end */
+	int channel_fd;            /* init's end; a zygote's end of its warden socket */
 	int sync_fd;               /* the child's end; see launch.c */
+	uid_t owner;   /* who owns the cell's user namespace: a zygote's user; 0 = the warden */
+	bool zygote;   /* what is made is a zygote: see nursery.h */
+	int status_fd; /* a zygote's end of its status socket */
+	char guest_path[PATH_MAX]; /* zygote: the directory of kernel.pyz and enter.so, as it sees it */
+	char guest_script[PATH_MAX + 16]; /* zygote: kernel.pyz in it */
 };
 
 /*

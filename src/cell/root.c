@@ -171,7 +171,8 @@ static const struct etc_row {
 /*
  * Of the real /etc only what indexes or configures /usr and says nothing about the machine's
  * people, services or secrets: without these the dynamic loader misses libraries outside the
- * default directories, and awk, R or BLAS (Debian alternatives) are dangling links.
+ * default directories, awk, R or BLAS (Debian alternatives) are dangling links, and matplotlib and
+ * whatever draws text do not start.
  */
 static const struct usr_row {
 	const char *host, *path;
@@ -182,6 +183,8 @@ static const struct usr_row {
 	{ "/etc/alternatives", "etc/alternatives", true, true },
 	{ "/etc/ssl/certs", "etc/ssl/certs", true, true },
 	{ "/etc/R", "etc/R", true, true },
+	{ "/etc/fonts", "etc/fonts", true, true },
+	{ "/etc/matplotlibrc", "etc/matplotlibrc", false, true },
 };
 
 static void host_tree_rows(const struct plan *p, int root)
@@ -191,7 +194,9 @@ static void host_tree_rows(const struct plan *p, int root)
 
 		if (mkdirat(root, t->path, t->mode) < 0 || fchmodat(root, t->path, t->mode, 0) < 0)
 			stage_fail(p, STAGE_TREE, i);
-		if (t->agent && p->ids.ranged && fchownat(root, t->path, CELL_UID, CELL_GID, 0) < 0)
+		/* A zygote builds its root outside of any user namespace: nothing there is the agent's. */
+		if (t->agent && p->ids.ranged && !p->zygote &&
+		    fchownat(root, t->path, CELL_UID, CELL_GID, 0) < 0)
 			stage_fail(p, STAGE_TREE, i);
 	}
 	for (uint32_t i = 0; i < ARRAY_SIZE(etc_rows); i++)
@@ -296,6 +301,10 @@ static int overlay_root(const struct plan *p, int layer)
 	};
 	for (uint32_t i = 0; i < ARRAY_SIZE(needed); i++) {
 		const struct tree_row *t = &needed[i];
+
+		/* A zygote has no agent, and no right to copy up what belongs to the image's users. */
+		if (p->zygote && t->agent)
+			continue;
 		_fd_ int was = beneath(merged, t->path, O_PATH | O_DIRECTORY);
 
 		if (was < 0)
@@ -303,7 +312,8 @@ static int overlay_root(const struct plan *p, int layer)
 		_fd_ int dir = beneath(merged, t->path, O_RDONLY | O_DIRECTORY);
 
 		if (dir < 0 || (was < 0 && fchmod(dir, t->mode) < 0) ||
-		    (t->agent && p->ids.ranged && fchown(dir, CELL_UID, CELL_GID) < 0))
+		    (t->agent && p->ids.ranged && !p->zygote &&
+		     fchown(dir, CELL_UID, CELL_GID) < 0))
 			stage_fail(p, STAGE_TREE, i);
 	}
 	return TAKE_FD(merged);
@@ -448,12 +458,14 @@ void root_build(const struct plan *p)
 						{ "nr_inodes", p->layer_inodes },
 						{ "mode", "0755" },
 						{ NULL, NULL } };
-	static const struct option no_options[] = { { NULL, NULL } };
+	/* A zygote is in the host's pid namespace; of that it shall see its own processes only. */
+	const struct option proc_options[] = { { p->zygote ? "hidepid" : NULL, "invisible" },
+					       { NULL, NULL } };
 
 	(void)umask(0);
 	/* A new proc is only given to who still sees a whole one, so before anything is covered. */
 	_fd_ int proc =
-		make_fs("proc", no_options, ATTR_SAFE | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
+		make_fs("proc", proc_options, ATTR_SAFE | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
 
 	if (proc < 0)
 		stage_fail(p, STAGE_PROC, 0);

@@ -3,7 +3,8 @@
  * seccomp.c - The filter of policy/cell.policy, put on the calling process.
  *
  * The program is compiled when caisson is built, so nothing is parsed, allocated or resolved here,
- * and no cell can start under a filter other than the one the tests judged.
+ * and no cell can start under a filter other than the one the tests judged. The front has a filter
+ * of its own (policy/front.policy) and shares only the way in which it is put on.
  */
 #include "cell/seccomp.h"
 
@@ -13,20 +14,28 @@
 
 #include <errno.h>
 #include <linux/seccomp.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* Flags 0: the caller has one thread, and wants neither a log line nor speculation left on. */
-int seccomp_install(struct err *e)
+int seccomp_install_program(const struct sock_filter *filter, size_t len, struct err *e)
 {
 	const struct sock_fprog prog = {
-		.len = (unsigned short)ARRAY_SIZE(CELL_FILTER),
-		.filter = (struct sock_filter *)CELL_FILTER, /* the kernel only reads it */
+		.len = (unsigned short)len,
+		.filter = (struct sock_filter *)(uintptr_t)filter, /* the kernel only reads it */
 	};
 
+	if (len > BPF_MAXINSNS)
+		return err_set(e, -E2BIG, "a seccomp filter of %zu instructions", len);
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
 		return err_set(e, -errno, "install the seccomp filter (no-new-privileges set?)");
 	return 0;
+}
+
+int seccomp_install(struct err *e)
+{
+	return seccomp_install_program(CELL_FILTER, ARRAY_SIZE(CELL_FILTER), e);
 }
 
 size_t seccomp_filter_len(void)

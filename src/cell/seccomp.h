@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 struct err;
+struct sock_filter;
 
 /*
  * seccomp_install() - Filter every further call of this process and of all it will start.
@@ -17,6 +18,9 @@ struct err;
  * Return: 0 or -errno.
  */
 int seccomp_install(struct err *e);
+
+/* seccomp_install_program() - The same with another compiled filter; filters add up. */
+int seccomp_install_program(const struct sock_filter *filter, size_t len, struct err *e);
 
 /* seccomp_filter_len() - Instructions in the filter. */
 size_t seccomp_filter_len(void);

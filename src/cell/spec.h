@@ -22,6 +22,7 @@ struct err;
 #define CELL_HOME "/home/agent"
 #define CELL_WORKDIR "/workspace"
 #define CELL_HOSTNAME "caisson"
+#define CELL_PATH "/usr/local/bin:/usr/bin:/bin"
 
 /* spec_default() - A spec with the documented default limits, image host, no mounts. */
 void spec_default(struct cell_spec *s);

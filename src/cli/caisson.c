@@ -21,6 +21,8 @@ static const struct verb {
 	  "run code in a fresh cell" },
 	{ "exec", verb_exec, "caisson exec [OPTIONS] -- PROGRAM [ARGS...]",
 	  "run any program in a fresh cell" },
+	{ "serve", verb_serve, "caisson serve [OPTIONS]",
+	  "HTTP daemon with warm, stateful interpreters" },
 	{ "doctor", verb_doctor, "caisson doctor [--json]",
 	  "say what this machine enforces, and what is missing" },
 };

@@ -220,12 +220,8 @@ static void env_set(struct environment *env, const char *kv)
 static void make_env(const struct options *o, struct environment *env)
 {
 	static const char *const base[] = {
-		"PATH=/usr/local/bin:/usr/bin:/bin",
-		"HOME=" CELL_HOME,
-		"USER=" CELL_USER,
-		"LOGNAME=" CELL_USER,
-		"SHELL=/bin/bash",
-		"LANG=C.UTF-8",
+		"PATH=" CELL_PATH,    "HOME=" CELL_HOME, "USER=" CELL_USER,
+		"LOGNAME=" CELL_USER, "SHELL=/bin/bash", "LANG=C.UTF-8",
 	};
 
 	env->n = 0;
@@ -295,7 +291,7 @@ static bool write_capture(struct json *j, const char *key, const struct buf *b, 
 	size_t n = utf8_truncate(buf_str(b), b->len, chars);
 
 	json_key(j, key);
-	if (json_string(j, buf_str(b), n)) {
+	if (json_strn(j, buf_str(b), n)) {
 		(void)snprintf(base64_key, sizeof(base64_key), "%s_base64", key);
 		json_key(j, base64_key);
 		json_base64(j, buf_str(b), n);

@@ -139,11 +139,16 @@ static int on_channel(struct loop *l, struct err *e)
 {
 	struct job *j = l->job;
 	struct init_msg m;
-	int fd = -1;
-	int r = init_recv(l->channel, &m, &fd, e);
+	int fds[INIT_FDS_MAX], fd = -1;
+	size_t n_fds;
+	int r = init_recv(l->channel, &m, fds, &n_fds, e);
 
 	if (r < 0)
 		return r;
+	for (size_t i = 1; i < n_fds; i++)
+		fd_close(fds[i]);
+	if (n_fds > 0)
+		fd = fds[0];
 	if (r == 0) {
 		l->over = true; /* how it died is in the warden's last word */
 		return 0;

@@ -11,6 +11,7 @@
 int verb_run(int argc, char **argv);
 int verb_exec(int argc, char **argv);
 int verb_doctor(int argc, char **argv);
+int verb_serve(int argc, char **argv);
 
 /* verb_fail() - The edge: say it once, as a line or as a JSON object. Returns @exit_code. */
 int verb_fail(const struct err *e, int json, int exit_code);

@@ -79,7 +79,7 @@ int init_exec(int channel, const struct exec_request *x, struct err *e)
 	fds[n++] = blob;
 	if (x->script_fd >= 0)
 		fds[n++] = x->script_fd;
-	for (int i = 0; i < 3 && !(x->flags & INIT_TTY); i++)
+	for (int i = 0; i < 3 && !(x->flags & (INIT_TTY | INIT_CONTROL)); i++)
 		fds[n++] = x->stdio[i];
 	int r = fd_send(channel, &m, sizeof(m), fds, n);
 
@@ -98,7 +98,8 @@ int init_go(int channel, uint32_t id, struct err *e)
 	return r < 0 ? err_set(e, r, "let the command go") : 0;
 }
 
-int init_signal(int channel, uint32_t id, int signo, int group, struct err *e)
+int init_signal(int channel, uint32_t id, enum init_target target, int pid, int signo,
+		struct err *e)
 {
 	struct init_msg m;
 
@@ -106,30 +107,42 @@ int init_signal(int channel, uint32_t id, int signo, int group, struct err *e)
 	m.type = INIT_SIGNAL;
 	m.id = id;
 	m.u.signal.signo = signo;
-	m.u.signal.group = group ? 1 : 0;
+	m.u.signal.target = target;
+	m.u.signal.pid = pid;
 	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
 
 	return r < 0 ? err_set(e, r, "ask the cell to signal a command") : 0;
 }
 
-int init_recv(int channel, struct init_msg *ret, int *ret_fd, struct err *e)
+int init_disk(int channel, uint32_t id, struct err *e)
 {
-	size_t n_fds = 1;
-	int fd = -1;
-	ssize_t n = fd_recv(channel, ret, sizeof(*ret), &fd, &n_fds);
+	struct init_msg m;
 
-	*ret_fd = -1;
+	memset(&m, 0, sizeof(m));
+	m.type = INIT_DISK;
+	m.id = id;
+	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
+
+	return r < 0 ? err_set(e, r, "ask the cell about its disk") : 0;
+}
+
+int init_recv(int channel, struct init_msg *ret, int ret_fds[INIT_FDS_MAX], size_t *ret_n,
+	      struct err *e)
+{
+	ssize_t n;
+
+	*ret_n = INIT_FDS_MAX;
+	n = fd_recv(channel, ret, sizeof(*ret), ret_fds, ret_n);
+	if (n == (ssize_t)sizeof(*ret))
+		return 1;
+	for (size_t i = 0; n > 0 && i < *ret_n; i++) /* fd_recv() has closed them otherwise */
+		fd_close(ret_fds[i]);
+	*ret_n = 0;
 	if (n == -EAGAIN)
 		return -EAGAIN;
 	if (n == 0 || n == -ECONNRESET)
 		return 0;
-	if (n != (ssize_t)sizeof(*ret)) {
-		if (n > 0) /* fd_recv() has closed it otherwise */
-			fd_close(fd);
-		return err_set(e, n < 0 ? (int)n : -EPROTO, "hear from the cell");
-	}
-	*ret_fd = fd;
-	return 1;
+	return err_set(e, n < 0 ? (int)n : -EPROTO, "hear from the cell");
 }
 
 #define EXIT_OURS 125

@@ -32,14 +32,20 @@ int init_exec(int channel, const struct exec_request *x, struct err *e);
 /* init_go() - Let a command that was asked for with INIT_HOLD, and is held, execute. */
 int init_go(int channel, uint32_t id, struct err *e);
 
-int init_signal(int channel, uint32_t id, int signo, int group, struct err *e);
+/* init_signal() - @id for a command, @pid for INIT_TARGET_PID_GROUP. */
+int init_signal(int channel, uint32_t id, enum init_target target, int pid, int signo,
+		struct err *e);
+
+/* init_disk() - Ask how full the writable layer is. The answer comes as INIT_DISK with @id. */
+int init_disk(int channel, uint32_t id, struct err *e);
 
 /*
  * init_recv() - The next message.
- * @ret_fd: a descriptor that came with it, or -1
+ * @ret_fds: descriptors that came with it, @ret_n of them; the caller's
  * Return: 1, 0 when the cell is gone, -EAGAIN on a non-blocking channel, or another -errno.
  */
-int init_recv(int channel, struct init_msg *ret, int *ret_fd, struct err *e);
+int init_recv(int channel, struct init_msg *ret, int ret_fds[INIT_FDS_MAX], size_t *ret_n,
+	      struct err *e);
 
 /* init_explain() - What a failed start means, for a person, and the exit code a shell would give. */
 int init_explain(const struct init_failed *f, const char *program, const char *cwd, struct err *e);

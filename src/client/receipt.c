@@ -319,7 +319,7 @@ static void write_lines(struct json *j, const char *key, const struct sum *s, st
 						 memchr(text.data + from, '\n', text.len - from);
 			size_t len = nl ? (size_t)(nl - text.data) - from : text.len - from;
 
-			(void)json_string(j, text.data + from, len);
+			(void)json_strn(j, text.data + from, len);
 			from += len + 1;
 		}
 	}
@@ -368,7 +368,7 @@ static void write_receipt(struct json *j, const struct sum *s, struct view all,
 		json_member_uint(j, "cpu_milli", s->cpu_milli);
 		json_object_end(j);
 	} else {
-		json_null(j);
+		json_none(j);
 	}
 	write_lines(j, "rlimits", s, all, EVIDENCE_LIMITS, true);
 	write_lines(j, "descriptors", s, all, EVIDENCE_FD, true);

@@ -32,7 +32,7 @@ static const char *const cause_names[] = {
 	[CAUSE_NONE] = "none",           [CAUSE_MEMORY] = "memory", [CAUSE_PIDS] = "pids",
 	[CAUSE_DISK] = "disk",           [CAUSE_INODES] = "inodes", [CAUSE_CPU] = "cpu",
 	[CAUSE_WALL] = "wall",           [CAUSE_OUTPUT] = "output", [CAUSE_SIGNAL] = "signal",
-	[CAUSE_INTERRUPT] = "interrupt", [CAUSE_INIT] = "init",
+	[CAUSE_INTERRUPT] = "interrupt", [CAUSE_INIT] = "init",     [CAUSE_PROTOCOL] = "protocol",
 };
 _Static_assert(ARRAY_SIZE(cause_names) == CAUSE_MAX_, "cause_names[] vs enum result_cause");
 
@@ -78,9 +78,9 @@ static void touched(const struct outcome *o, struct result *r)
 {
 	if (o->usage.pids_denied > 0)
 		r->limits_hit |= 1u << CAUSE_PIDS;
-	if (o->exited && nearly_full(o->exit.disk_used, o->exit.disk_size))
+	if (o->exited && nearly_full(o->exit.disk.used, o->exit.disk.size))
 		r->limits_hit |= 1u << CAUSE_DISK;
-	if (o->exited && nearly_full(o->exit.inodes_used, o->exit.inodes_size))
+	if (o->exited && nearly_full(o->exit.disk.inodes_used, o->exit.disk.inodes_size))
 		r->limits_hit |= 1u << CAUSE_INODES;
 }
 
@@ -140,11 +140,11 @@ static bool judge_limits(const struct outcome *o, const struct cell_limits *l, s
 	int code = r->exit_code;
 
 	if (r->limits_hit & 1u << CAUSE_DISK || r->signo == SIGXFSZ) {
-		set(r, RESULT_LIMIT, CAUSE_DISK, code, l->disk_bytes, o->exit.disk_used);
+		set(r, RESULT_LIMIT, CAUSE_DISK, code, l->disk_bytes, o->exit.disk.used);
 		hint(r, "the writable layer of %s is full; remove files, or raise --disk",
 		     num_format_size(l->disk_bytes, limit, sizeof(limit)));
 	} else if (r->limits_hit & 1u << CAUSE_INODES) {
-		set(r, RESULT_LIMIT, CAUSE_INODES, code, l->inodes, o->exit.inodes_used);
+		set(r, RESULT_LIMIT, CAUSE_INODES, code, l->inodes, o->exit.disk.inodes_used);
 		hint(r,
 		     "the writable layer has no room for more than %" PRIu64
 		     " files; remove some, or raise --inodes",
@@ -210,7 +210,7 @@ static void json_cause(struct json *j, const struct result *r)
 {
 	json_key(j, "cause");
 	if (r->cause == CAUSE_NONE) {
-		json_null(j);
+		json_none(j);
 		return;
 	}
 	json_object_begin(j);
@@ -231,7 +231,7 @@ void result_json(struct json *j, const struct result *r, const struct outcome *o
 	if (r->signo)
 		json_str(j, sigabbrev_np(r->signo) ? sigabbrev_np(r->signo) : "RT");
 	else
-		json_null(j);
+		json_none(j);
 	json_cause(j, r);
 	json_key(j, "limits_hit");
 	json_array_begin(j);
@@ -245,7 +245,7 @@ void result_json(struct json *j, const struct result *r, const struct outcome *o
 	json_member_uint(j, "cpu_ns", o->usage.cpu_ns);
 	json_member_uint(j, "memory_peak", o->usage.memory_peak);
 	json_member_uint(j, "pids_peak", o->usage.pids_peak);
-	json_member_uint(j, "disk_used", o->exit.disk_used);
+	json_member_uint(j, "disk_used", o->exit.disk.used);
 	json_member_uint(j, "stdout_bytes", o->stdout_bytes);
 	json_member_uint(j, "stderr_bytes", o->stderr_bytes);
 	json_member_uint(j, "throttled_ns", o->usage.throttled_ns);

@@ -48,6 +48,7 @@ enum result_cause {
 	CAUSE_SIGNAL,
 	CAUSE_INTERRUPT,
 	CAUSE_INIT,
+	CAUSE_PROTOCOL, /* a kernel that broke off, or spoke nonsense on its channel */
 	CAUSE_MAX_,
 };
 

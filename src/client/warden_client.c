@@ -14,30 +14,9 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "client/program.h"
 
 #define WARDEN_NAME "caisson-warden"
-
-static int find_warden(char *path, size_t size, struct err *e)
-{
-	ssize_t n = readlink("/proc/self/exe", path, size - sizeof(WARDEN_NAME));
-
-	if (n > 0) {
-		path[n] = '\0';
-		char *slash = strrchr(path, '/');
-
-		if (slash) {
-			memcpy(slash + 1, WARDEN_NAME, sizeof(WARDEN_NAME));
-			if (access(path, X_OK) == 0)
-				return 0;
-		}
-	}
-	(void)snprintf(path, size, "%s/%s", CAISSON_LIBEXECDIR, WARDEN_NAME);
-	if (access(path, X_OK) == 0)
-		return 0;
-	return err_say(e, -ENOENT,
-		       WARDEN_NAME " is neither beside caisson nor in " CAISSON_LIBEXECDIR
-				   ": install it (make install)");
-}
 
 int warden_start(const char *state, struct warden_client *ret, struct err *e)
 {
@@ -45,7 +24,7 @@ int warden_start(const char *state, struct warden_client *ret, struct err *e)
 	char *argv[] = { name, state_arg, NULL };
 	char *envp[] = { NULL };
 	int pair[2];
-	int r = find_warden(path, sizeof(path), e);
+	int r = program_find(WARDEN_NAME, path, sizeof(path), e);
 
 	if (r < 0)
 		return r;

@@ -77,6 +77,13 @@ struct execution *ask_execution(struct front *f, const json_t *body, const struc
 		(void)snprintf(ret->message, sizeof(ret->message), "the daemon is shutting down");
 		return NULL;
 	}
+	if (l->id != LANG_PYTHON && json_object_get(body, "stdin")) {
+		refuse(ret, 422, "unsupported_field", "stdin",
+		       "put the text into the code, or use the WebSocket where the language can ask");
+		(void)snprintf(ret->message, sizeof(ret->message),
+			       "only python reads lines that come with the request");
+		return NULL;
+	}
 	struct execution *x = execution_new(
 		f, l, json_string_value(code), json_string_length(code),
 		timeout > 0 ? (uint64_t)timeout * 1000 : f->config.timeout_ms, sink, user);

@@ -28,7 +28,8 @@
 #include "front/sandbox.h"
 
 #define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
-#define KILL_NS (5 * CLOCK_NS_PER_S)  /* from the kill to giving the cell up */
+#define AGAIN_NS (20 * CLOCK_NS_PER_MS)
+#define KILL_NS (5 * CLOCK_NS_PER_S) /* from the kill to giving the cell up */
 #define RESULT_BYTES (16u << 20)
 #define ERROR_BYTES (1u << 20)
 
@@ -145,7 +146,7 @@ static void conclude(struct execution *x)
 	o->stdout_bytes = x->out.bytes;
 	o->stderr_bytes = x->err.bytes;
 	/* A cell that is gone for none of the reasons the warden knows ended without a word. */
-	if (x->room_gone && o->usage.end == CELL_END_INIT)
+	if (x->room_gone && (o->usage.end == CELL_END_INIT || o->usage.end == CELL_RUNNING))
 		o->exited = false;
 	result_judge(o, &x->f->spec, &x->verdict);
 	if (x->broke && !x->wall_hit && !x->interrupted && x->verdict.cause != CAUSE_MEMORY) {
@@ -155,6 +156,7 @@ static void conclude(struct execution *x)
 		(void)snprintf(x->verdict.hint, sizeof(x->verdict.hint),
 			       "%s; the interpreter was ended", x->broke);
 	}
+	execution_flush(x);
 	bool lost = x->kernel_ended || x->room_gone;
 
 	x->state = !x->sandbox->name[0] ? "discarded" : lost ? "reset" : "kept";
@@ -183,10 +185,30 @@ static void subtract(struct cell_usage *u, const struct cell_usage *before)
 	u->oom_kills -= u->oom_kills >= before->oom_kills ? before->oom_kills : 0;
 }
 
+static void ask_again(struct timer *t)
+{
+	struct execution *x = t->arg;
+
+	if (x->sandbox->room)
+		room_usage(x->sandbox->room);
+	else
+		conclude(x);
+}
+
 void execution_usage(struct execution *x, const struct cell_usage *u)
 {
 	if (x->phase != X_JUDGING)
 		return;
+	/* A kernel that was killed may have been killed with its cell, which takes a moment to be seen. */
+	if (x->kernel_ended && x->exit_status == SIGKILL && u->end == CELL_RUNNING &&
+	    !x->wall_hit && !x->asked_again) {
+		x->asked_again = true;
+		x->timer.fn = ask_again;
+		timer_set(&x->f->loop, &x->timer, x->f->loop.now_ns + AGAIN_NS);
+		return;
+	}
+	if (u->end == CELL_END_INIT)
+		x->room_gone = true;
 	x->outcome.usage = *u;
 	subtract(&x->outcome.usage, &x->sandbox->before);
 	x->sandbox->before = *u;

@@ -69,7 +69,7 @@ struct execution {
 	struct capture out, err;
 	struct buf displays, result, error; /* JSON: array items, a bundle, an object */
 	size_t n_displays, displays_dropped;
-	bool kernel_ended, room_gone, said_done;
+	bool kernel_ended, room_gone, said_done, asked_again;
 	const char *broke; /* the kernel broke the protocol: how */
 	int exit_status; /* as from wait: real when kernel_ended, otherwise what the kernel says */
 	struct outcome outcome;
@@ -88,6 +88,9 @@ void execution_free(struct execution *x);
 void execution_judge(struct execution *x);
 
 #define EXECUTION_DISPLAYS_BYTES (32u << 20)
+
+/* execution_flush() - Give listeners the beginning of a character that never was finished. */
+void execution_flush(struct execution *x);
 
 /* execution_send() - The code to the kernel (execution_kernel.c). */
 void execution_send(struct execution *x, struct seat *s);

@@ -59,6 +59,29 @@ void execution_resume(struct execution *x)
 		kernel_pause(&r->seats[x->language->id].kernel, false);
 }
 
+static void emit_text(struct execution *x, enum kernel_stream stream, const char *data, size_t len,
+		      bool end)
+{
+	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "data");
+	capture_text(stream == STREAM_STDOUT ? &x->out : &x->err, data, len, end, &j);
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		emit(x, stream == STREAM_STDOUT ? "stdout" : "stderr", &b);
+}
+
+void execution_flush(struct execution *x)
+{
+	if (x->out.n_tail > 0)
+		emit_text(x, STREAM_STDOUT, "", 0, true);
+	if (x->err.n_tail > 0)
+		emit_text(x, STREAM_STDERR, "", 0, true);
+}
+
 void execution_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len)
 {
 	struct capture *c = stream == STREAM_STDOUT ? &x->out : &x->err;
@@ -66,16 +89,7 @@ void execution_output(struct execution *x, enum kernel_stream stream, const char
 	capture_add(c, data, len);
 	if (!x->sink->event || x->cancelled)
 		return;
-	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
-	struct json j;
-
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_key(&j, "data");
-	capture_text(c, data, len, false, &j);
-	json_object_end(&j);
-	if (json_finish(&j) == 0)
-		emit(x, stream == STREAM_STDOUT ? "stdout" : "stderr", &b);
+	emit_text(x, stream, data, len, false);
 	struct room *r = x->sandbox->room;
 
 	if (r && x->phase == X_RUNNING && x->sink->congested && x->sink->congested(x))

@@ -19,7 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -99,6 +101,10 @@ static int bind_all(const struct front *f, struct sockets *s, struct err *e)
 {
 	const struct config *c = &f->config;
 
+	/* The warden makes it too, in its own time. */
+	if (mkdir(c->state, 0700) < 0 && errno != EEXIST)
+		return err_set(e, -errno, "--state: make %s", c->state);
+
 	s->tcp = s->local = -1;
 	s->tls = NULL;
 	if (c->tls_cert) {
@@ -142,7 +148,8 @@ static void stop_if_quiet(struct timer *t)
 	struct front *f = t->arg;
 	bool late = clock_now_ns() >= f->drain_until_ns;
 
-	if (f->n_queued == 0 || late) {
+	/* An answer is only given when it has left us. */
+	if ((f->n_queued == 0 && http_live(&f->http) == 0) || late) {
 		if (f->n_queued > 0)
 			log_event(LOG_LEVEL_WARNING, "drain_timeout", F_UINT("left", f->n_queued));
 		loop_stop(&f->loop);
@@ -197,10 +204,19 @@ static bool on_accept(struct conn *c, void *arg)
 	return true;
 }
 
+/* As many connections as leave room for what sandboxes need. */
+static size_t conns_max(void)
+{
+	struct rlimit l = { .rlim_cur = 1024 };
+
+	(void)getrlimit(RLIMIT_NOFILE, &l);
+	return l.rlim_cur / 4 < CONNS_MAX ? (size_t)l.rlim_cur / 4 : CONNS_MAX;
+}
+
 static int listen_all(struct front *f, const struct sockets *s, struct err *e)
 {
 	struct listener_config config = {
-		.max_conns = CONNS_MAX,
+		.max_conns = conns_max(),
 		.max_conns_host = 0,
 		.queue_high = QUEUE_HIGH,
 		.queue_low = QUEUE_LOW,
@@ -245,6 +261,19 @@ static void on_nursery(struct nursery *n)
 	pool_poke(&n->f->pool);
 }
 
+/* A daemon that can serve nobody does not start: make one cell as all others will be made, and end it. */
+static int probe(const struct front *f, struct warden_client *w, struct err *e)
+{
+	struct warden_cell cell;
+	struct cell_usage ignored;
+	int r = warden_create(w, &f->spec, &f->image_fd, f->image_fd >= 0 ? 1 : 0, &cell, e);
+
+	if (r < 0)
+		return r;
+	fd_close(cell.channel);
+	return warden_destroy(w, cell.handle, &ignored, e);
+}
+
 static int start(struct front *f, struct warden_client *w, struct err *e)
 {
 	struct sockets s;
@@ -266,6 +295,8 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 		r = open_image(f, e);
 	if (r == 0)
 		r = warden_start(f->config.state, w, e);
+	if (r == 0)
+		r = probe(f, w, e);
 	if (r == 0)
 		r = bind_all(f, &s, e);
 	if (r == 0)
@@ -326,8 +357,10 @@ int main(int argc, char **argv, char **env)
 	}
 	while (f.sandboxes)
 		sandbox_end(f.sandboxes, "the daemon ends");
-	link_free(&f.link);
-	w.fd = -1;
+	if (f.link.loop) { /* the socket is the link's, once there is one */
+		link_free(&f.link);
+		w.fd = -1;
+	}
 	warden_stop(&w);
 	if (r < 0)
 		return fail(&e);

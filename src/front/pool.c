@@ -109,12 +109,19 @@ static void poke_later(struct pool *p)
 
 /* ---- rooms in the making ------------------------------------------------------------------------ */
 
+static void remove_ready(struct room *r);
+
 static void give(struct pool *p, struct pool_shelf *s)
 {
 	while (s->wants && s->rooms) {
 		struct want *w = s->wants;
 		struct room *r = s->rooms;
 
+		/* What died a moment ago has not told yet. */
+		if (!room_alive(r)) {
+			remove_ready(r);
+			continue;
+		}
 		s->wants = w->next;
 		if (!s->wants)
 			s->wants_tail = &s->wants;
@@ -173,12 +180,19 @@ static void remove_ready(struct room *r)
 	struct pool *p = &r->f->pool;
 	struct pool_shelf *s = shelf_of(p, r);
 
-	for (struct room **at = &s->rooms; *at; at = &(*at)->next)
+	bool ready = false;
+
+	for (struct room **at = &s->rooms; *at && !ready; at = &(*at)->next)
 		if (*at == r) {
 			*at = r->next;
 			s->n_ready--;
+			ready = true;
 			break;
 		}
+	if (!ready) { /* it died while its kernel was on the way */
+		on_failed(r, "the cell ended while it was being made");
+		return;
+	}
 	room_end(r);
 	pool_poke(p);
 }

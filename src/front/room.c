@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,9 @@
 #include "front/log.h"
 #include "front/metrics.h"
 #include "front/seat.h"
+
+#define GONE_TRIES 400u
+#define GONE_AGAIN_NS (5 * CLOCK_NS_PER_MS)
 
 /* ---- the end ----------------------------------------------------------------------------------- */
 
@@ -45,6 +49,7 @@ void room_end(struct room *r)
 	loop_del(&r->channel);
 	r->channel.fd = fd_close(r->channel.fd);
 	timer_cancel(&r->start_timer);
+	timer_cancel(&r->gone_timer);
 	link_forget(l, &r->create_call);
 	link_forget(l, &r->kernel_call);
 	link_forget(l, &r->usage_call);
@@ -60,6 +65,17 @@ void room_end(struct room *r)
 	loop_defer(&r->f->loop, &r->reaper);
 }
 
+static void ask_how(struct timer *t)
+{
+	struct room *r = t->arg;
+
+	if (link_ask_cell(&r->f->link, &r->gone_call, WARDEN_USAGE, r->cell, 0, NULL) < 0) {
+		struct warden_reply none = { .code = -EPIPE };
+
+		r->gone_call.fn(&r->gone_call, &none, NULL, 0);
+	}
+}
+
 static void on_gone_usage(struct link_call *c, const struct warden_reply *reply, int *fds, size_t n)
 {
 	static const struct cell_usage unknown = { .end = CELL_END_INIT };
@@ -67,6 +83,13 @@ static void on_gone_usage(struct link_call *c, const struct warden_reply *reply,
 
 	(void)fds;
 	(void)n;
+	/* We have seen the end of its channel before the warden has seen the end of its pid 1. */
+	if (reply->code == 0 && reply->usage.end == CELL_RUNNING && r->gone_tries++ < GONE_TRIES) {
+		r->gone_timer.fn = ask_how;
+		r->gone_timer.arg = r;
+		timer_set(&r->f->loop, &r->gone_timer, r->f->loop.now_ns + GONE_AGAIN_NS);
+		return;
+	}
 	r->ops->gone(r, reply->code == 0 ? &reply->usage : &unknown);
 }
 
@@ -82,13 +105,11 @@ static void lost(struct room *r)
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		if (r->seats[i].attached)
 			kernel_drain(&r->seats[i].kernel);
-	if (!r->sealed) {
+	r->gone_timer.arg = r;
+	if (!r->sealed)
 		r->ops->failed(r, "the cell ended while it was being sealed");
-	} else if (link_ask_cell(&r->f->link, &r->gone_call, WARDEN_USAGE, r->cell, 0, NULL) < 0) {
-		struct warden_reply none = { .code = -EPIPE };
-
-		on_gone_usage(&r->gone_call, &none, NULL, 0);
-	}
+	else
+		ask_how(&r->gone_timer);
 }
 
 /* ---- pid 1 -------------------------------------------------------------------------------------- */
@@ -168,11 +189,35 @@ static void on_channel(struct watch *w, uint32_t events)
 /* ---- the beginning ------------------------------------------------------------------------------- */
 
 static void on_created(struct link_call *c, const struct warden_reply *reply, int *fds,
+		       size_t n_fds);
+
+static int ask_for_cell(struct room *r)
+{
+	static struct warden_req q;
+	struct front *f = r->f;
+
+	memset(&q, 0, sizeof(q));
+	q.op = WARDEN_CREATE;
+	q.spec = f->spec;
+	q.zygote = r->zygote;
+	r->create_call.fn = on_created;
+	r->create_call.arg = r;
+	return link_ask(&f->link, &r->create_call, &q, &f->image_fd, f->image_fd >= 0 ? 1 : 0,
+			NULL);
+}
+
+static void on_created(struct link_call *c, const struct warden_reply *reply, int *fds,
 		       size_t n_fds)
 {
 	struct room *r = c->arg;
 	struct err e = { 0 };
 
+	/* The zygote died since we asked: the cell does without, and its kernel starts cold. */
+	if (reply->code == -ENOENT && r->zygote) {
+		r->zygote = 0;
+		if (ask_for_cell(r) == 0)
+			return;
+	}
 	if (reply->code < 0 || n_fds != 1) {
 		metric_add(M_CELLS_FAILED, 1);
 		r->ops->failed(r, reply->code < 0 ? reply->msg : "the warden sent no channel");
@@ -198,7 +243,6 @@ static void on_late(struct timer *t)
 
 struct room *room_make(struct front *f, bool with_python, const struct room_ops *ops, void *holder)
 {
-	static struct warden_req q;
 	struct room *r = calloc(1, sizeof(*r));
 
 	if (!r)
@@ -209,14 +253,7 @@ struct room *room_make(struct front *f, bool with_python, const struct room_ops 
 		seat_init(&r->seats[i], r, &languages[i]);
 	r->zygote = f->nursery.zygote;
 	r->asked_ns = clock_now_ns();
-	memset(&q, 0, sizeof(q));
-	q.op = WARDEN_CREATE;
-	q.spec = f->spec;
-	q.zygote = r->zygote;
-	r->create_call.fn = on_created;
-	r->create_call.arg = r;
-	if (link_ask(&f->link, &r->create_call, &q, &f->image_fd, f->image_fd >= 0 ? 1 : 0, NULL) <
-	    0) {
+	if (ask_for_cell(r) < 0) {
 		free(r);
 		return NULL;
 	}
@@ -225,6 +262,16 @@ struct room *room_make(struct front *f, bool with_python, const struct room_ops 
 	r->start_timer.arg = r;
 	timer_set(&f->loop, &r->start_timer, f->loop.now_ns + START_NS);
 	return r;
+}
+
+bool room_alive(const struct room *r)
+{
+	const struct seat *s = &r->seats[LANG_PYTHON];
+	struct pollfd p[] = { { .fd = r->channel.fd, .events = POLLIN },
+			      { .fd = s->pidfd.fd, .events = POLLIN } };
+
+	/* Nothing is to be heard from a cell in which nothing runs yet. */
+	return !r->lost && !r->ending && poll(p, ARRAY_SIZE(p), 0) == 0;
 }
 
 void room_hold(struct room *r, const struct room_ops *ops, void *holder)

@@ -75,10 +75,14 @@ struct room {
 	struct timer start_timer;
 	struct deferred reaper;
 	uint64_t asked_ns;
-	int probe_status;
+	unsigned int gone_tries;
+	struct timer gone_timer;
 };
 
 struct room *room_make(struct front *f, bool with_python, const struct room_ops *ops, void *holder);
+/* room_alive() - Whether neither its cell nor its kernels have ended, also if nobody has noticed yet. */
+bool room_alive(const struct room *r);
+
 void room_hold(struct room *r, const struct room_ops *ops, void *holder);
 
 /* room_start() - A kernel for @l; kernel_ready or kernel_failed follows, later. */

@@ -65,7 +65,8 @@ static struct field execute_body[] = {
 	  .fallback = "\"python\"" },
 	{ .name = "stdin",
 	  .kind = FIELD_STRING,
-	  .description = "Lines that answer input(). Without it input() is an error that says so.",
+	  .description =
+		  "For python: lines that answer input(). Without it input() is an error that says so.",
 	  .example = "\"first line\\nsecond line\\n\"" },
 	{ .name = "stream",
 	  .kind = FIELD_BOOLEAN,

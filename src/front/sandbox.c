@@ -125,8 +125,13 @@ static void on_gone(struct room *r, const struct cell_usage *u)
 	struct sandbox *s = r->holder;
 	struct execution *x = running(s);
 
+	/* Kernels that ended a moment before it have been counted. */
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (r->seats[i].state != SEAT_EMPTY) {
+			s->epoch++;
+			break;
+		}
 	s->room = NULL;
-	s->epoch++;
 	memset(&s->before, 0, sizeof(s->before));
 	if (x)
 		execution_room_gone(x, u);
@@ -246,6 +251,7 @@ static void step(struct sandbox *s)
 	s->executions++;
 	s->f->n_busy++;
 	metric_set(G_SANDBOXES_BUSY, s->f->n_busy);
+	metric_set(G_EXECUTIONS, s->f->n_busy);
 	execution_run(x, seat);
 }
 
@@ -255,6 +261,7 @@ void sandbox_executed(struct sandbox *s, struct execution *x)
 		s->running = false;
 		s->f->n_busy--;
 		metric_set(G_SANDBOXES_BUSY, s->f->n_busy);
+		metric_set(G_EXECUTIONS, s->f->n_busy);
 		if (s->room && s->room->seats[x->language->id].state == SEAT_BUSY)
 			s->room->seats[x->language->id].state = SEAT_IDLE;
 	}

@@ -31,6 +31,7 @@
 #include "cell/rlimit.h"
 
 #define HELD_FD 3
+#define CONTROL_ABOVE 16
 
 /* ---- unpack --------------------------------------------------------------------------------- */
 
@@ -90,7 +91,8 @@ int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, stru
 {
 	struct command *c = ret;
 	size_t used = 0;
-	size_t want = 1u + (x->flags & INIT_SCRIPT ? 1u : 0u) + (x->flags & INIT_TTY ? 0u : 3u);
+	uint32_t own_stdio = x->flags & (INIT_TTY | INIT_CONTROL);
+	size_t want = 1u + (x->flags & INIT_SCRIPT ? 1u : 0u) + (own_stdio ? 0u : 3u);
 
 	*c = (struct command){
 		.flags = x->flags,
@@ -101,7 +103,9 @@ int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, stru
 		.script_fd = -1,
 		.stdio = { -1, -1, -1 },
 	};
-	if (n_fds != want || x->flags & ~(uint32_t)(INIT_TTY | INIT_HOLD | INIT_SCRIPT)) {
+	/* A held command has nothing but stdio and its report: no room for a control channel. */
+	if (n_fds != want || (x->flags & INIT_CONTROL && x->flags & (INIT_TTY | INIT_HOLD)) ||
+	    x->flags & ~(uint32_t)(INIT_TTY | INIT_HOLD | INIT_SCRIPT | INIT_CONTROL)) {
 		for (size_t i = 0; i < n_fds; i++)
 			fd_close(fds[i]);
 		return EINVAL;
@@ -110,7 +114,7 @@ int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, stru
 
 	if (x->flags & INIT_SCRIPT)
 		c->script_fd = fds[used++];
-	for (int i = 0; i < 3 && !(x->flags & INIT_TTY); i++)
+	for (int i = 0; i < 3 && !own_stdio; i++)
 		c->stdio[i] = fds[used++];
 
 	int r = map_blob(blob, x->blob_len, c);
@@ -208,8 +212,43 @@ static int open_tty(const struct command *c, int report)
 	return 0;
 }
 
+/*
+ * Descriptors of a kernel. The pipes are made by the cell's user, so that they are its own to open
+ * by name; all of them are above 4 until they are copied down.
+ */
+static int open_control(int report)
+{
+	struct init_failed none = { 0 };
+	int pipes[4][2]; /* control in, control out, stdout, stderr */
+	int host[ARRAY_SIZE(pipes)];
+	static const int number[ARRAY_SIZE(pipes)] = { 3, 4, 1, 2 };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || dup2(null, 0) < 0)
+		return errno;
+	for (size_t i = 0; i < ARRAY_SIZE(pipes); i++) {
+		if (pipe2(pipes[i], O_CLOEXEC) < 0)
+			return errno;
+		for (int end = 0; end < 2; end++)
+			if ((pipes[i][end] = fcntl(pipes[i][end], F_DUPFD_CLOEXEC, CONTROL_ABOVE)) <
+			    0)
+				return errno;
+		host[i] = pipes[i][i == 0 ? 1 : 0];
+	}
+	int r = fd_send(report, &none, sizeof(none), host, ARRAY_SIZE(host));
+
+	if (r < 0)
+		return -r;
+	for (size_t i = 0; i < ARRAY_SIZE(pipes); i++)
+		if (dup2(pipes[i][i == 0 ? 0 : 1], number[i]) < 0)
+			return errno;
+	return 0;
+}
+
 static int set_stdio(const struct command *c)
 {
+	if (c->flags & INIT_CONTROL)
+		return 0; /* open_control() has done it */
 	/* The descriptors came by SCM_RIGHTS, above 2: no dup2 can overwrite one still needed. */
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(c->stdio[fd], fd) < 0)
@@ -288,17 +327,30 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 	(void)setsid();
 	if ((r = shed_privilege(c, config)))
 		fail(report, INIT_STAGE_CREDS, r);
-	if ((r = -rlimit_apply(config)))
-		fail(report, INIT_STAGE_LIMITS, r);
 	if (c->flags & INIT_SCRIPT && (r = write_script(c)))
 		fail(report, INIT_STAGE_SCRIPT, r);
+	/* After the script, whose descriptor may have a number that the kernel needs; before the limits,
+	 * because for a moment there are descriptors above a low one. */
+	if (c->flags & INIT_CONTROL) {
+		/* Its number may be one that the kernel needs. */
+		int high = fcntl(report, F_DUPFD_CLOEXEC, CONTROL_ABOVE);
+
+		if (high < 0)
+			fail(report, INIT_STAGE_STDIO, errno);
+		report = high;
+		if ((r = open_control(report)))
+			fail(report, INIT_STAGE_STDIO, r);
+	}
+	if ((r = -rlimit_apply(config)))
+		fail(report, INIT_STAGE_LIMITS, r);
 	if (chdir(c->cwd) < 0)
 		fail(report, INIT_STAGE_CWD, errno);
 	if (c->flags & INIT_TTY && (r = open_tty(c, report)))
 		fail(report, INIT_STAGE_TTY, r);
 	if (!(c->flags & INIT_TTY) && (r = set_stdio(c)))
 		fail(report, INIT_STAGE_STDIO, r);
-	if (syscall(SYS_close_range, 3u, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
+	if (syscall(SYS_close_range, c->flags & INIT_CONTROL ? 5u : 3u, ~0u,
+		    1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
 		fail(report, INIT_STAGE_STDIO, errno);
 	reset_signals();
 	if (c->flags & INIT_HOLD)
@@ -313,9 +365,7 @@ int command_start(const struct command *c, const struct init_config *config,
 {
 	int pair[2];
 
-	*ret = (struct command_start){ .pid = -1,
-				       .master_fd = -1,
-				       .failed.stage = INIT_STAGE_FORK };
+	*ret = (struct command_start){ .pid = -1, .failed.stage = INIT_STAGE_FORK };
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
 		ret->failed.error = errno;
 		return -1;
@@ -333,12 +383,13 @@ int command_start(const struct command *c, const struct init_config *config,
 	child_end = fd_close(child_end);
 	for (;;) {
 		struct init_failed f;
-		int fd = -1;
-		size_t n_fds = 1;
-		ssize_t n = fd_recv(parent_end, &f, sizeof(f), &fd, &n_fds);
+		int fds[INIT_FDS_MAX];
+		size_t n_fds = ARRAY_SIZE(fds);
+		ssize_t n = fd_recv(parent_end, &f, sizeof(f), fds, &n_fds);
 
-		if (n == (ssize_t)sizeof(f) && n_fds == 1) {
-			ret->master_fd = fd;
+		if (n == (ssize_t)sizeof(f) && n_fds > 0) {
+			memcpy(ret->fds, fds, sizeof(fds));
+			ret->n_fds = n_fds;
 			continue;
 		}
 		if (n == (ssize_t)sizeof(f) && f.error == 0) {
@@ -351,7 +402,9 @@ int command_start(const struct command *c, const struct init_config *config,
 		ret->failed = n == (ssize_t)sizeof(f) ?
 				      f :
 				      (struct init_failed){ INIT_STAGE_FORK, EPROTO };
-		ret->master_fd = fd_close(ret->master_fd);
+		for (size_t i = 0; i < ret->n_fds; i++)
+			fd_close(ret->fds[i]);
+		ret->n_fds = 0;
 		return -1; /* the child is about to exit; init's reaper collects it */
 	}
 	ret->pid = pid;

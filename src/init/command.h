@@ -19,7 +19,7 @@ struct command {
 	const char *script_path;
 	char **argv, **envp;
 	int script_fd;
-	int stdio[3]; /* all -1 with INIT_TTY */
+	int stdio[3]; /* all -1 with INIT_TTY and INIT_CONTROL */
 	void *map;
 	size_t map_len;
 	char **vectors; /* one allocation for argv and envp */
@@ -37,7 +37,8 @@ void command_free(struct command *c);
 
 struct command_start {
 	pid_t pid;
-	int master_fd; /* pty master with INIT_TTY, else -1; owned by the caller */
+	int fds[INIT_FDS_MAX]; /* for the client; owned by the caller */
+	size_t n_fds;
 	struct init_failed failed;
 };
 

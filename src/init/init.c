@@ -110,7 +110,7 @@ static void seal(void)
 	m.u.ready.nested_userns_max = nested_userns_max();
 	m.u.ready.landlock_abi = (uint32_t)landlock_abi();
 	if (!(config.without & CELL_WITHOUT_LANDLOCK)) {
-		r = landlock_scope_self();
+		r = landlock_scope_self(!config.kernels);
 		if (r < 0)
 			seal_failed(-r);
 		m.u.ready.landlock_on = (uint32_t)r;
@@ -177,19 +177,59 @@ static void serve_exec(const struct init_msg *m, const int *fds, size_t n_fds)
 		*slot = (struct running){ .id = m->id,
 					  .pid = start.pid,
 					  .started_ns = clock_now_ns() };
-		send_msg(&started, &start.master_fd, start.master_fd >= 0 ? 1 : 0);
-		fd_close(start.master_fd);
+		send_msg(&started, start.fds, start.n_fds);
+		for (size_t i = 0; i < start.n_fds; i++)
+			fd_close(start.fds[i]);
 	}
 	command_free(&c);
 }
 
+/* Whoever is gone needs no signal. Nothing outside this pid namespace can be named. */
 static void serve_signal(const struct init_msg *m)
 {
+	const struct init_signal *s = &m->u.signal;
 	const struct running *c = find(m->id);
 
-	/* Every command leads its own session and group. One that is gone needs no signal. */
-	if (c && m->u.signal.signo > 0 && m->u.signal.signo < NSIG)
-		(void)kill(m->u.signal.group ? -c->pid : c->pid, m->u.signal.signo);
+	if (s->signo <= 0 || s->signo >= NSIG)
+		return;
+	switch (s->target) {
+	case INIT_TARGET_COMMAND:
+	case INIT_TARGET_GROUP: /* every command leads its own session and group */
+		if (c)
+			(void)kill(s->target == INIT_TARGET_GROUP ? -c->pid : c->pid, s->signo);
+		break;
+	case INIT_TARGET_PID_GROUP:
+		if (s->pid > 1)
+			(void)kill(-s->pid, s->signo);
+		break;
+	case INIT_TARGET_ALL:
+		(void)kill(-1, s->signo);
+		break;
+	default:
+		_exit(EXIT_PROTOCOL);
+	}
+}
+
+static void fill_disk(struct init_disk *d)
+{
+	struct statfs fs;
+
+	if (statfs("/workspace", &fs) < 0)
+		return;
+	uint64_t block = (uint64_t)fs.f_bsize;
+
+	d->size = (uint64_t)fs.f_blocks * block;
+	d->used = (uint64_t)(fs.f_blocks - fs.f_bfree) * block;
+	d->inodes_size = (uint64_t)fs.f_files;
+	d->inodes_used = (uint64_t)(fs.f_files - fs.f_ffree);
+}
+
+static void serve_disk(uint32_t id)
+{
+	struct init_msg m = { .type = INIT_DISK, .id = id };
+
+	fill_disk(&m.u.disk);
+	send_msg(&m, NULL, 0);
 }
 
 static void serve(void)
@@ -210,6 +250,9 @@ static void serve(void)
 	case INIT_SIGNAL:
 		serve_signal(&m);
 		break;
+	case INIT_DISK:
+		serve_disk(m.id);
+		break;
 	default:
 		_exit(EXIT_PROTOCOL);
 	}
@@ -220,20 +263,6 @@ static void serve(void)
 static uint64_t ns_of(struct timeval t)
 {
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_usec * 1000ull;
-}
-
-static void fill_disk(struct init_exited *x)
-{
-	struct statfs fs;
-
-	if (statfs("/workspace", &fs) < 0)
-		return;
-	uint64_t block = (uint64_t)fs.f_bsize;
-
-	x->disk_size = (uint64_t)fs.f_blocks * block;
-	x->disk_used = (uint64_t)(fs.f_blocks - fs.f_bfree) * block;
-	x->inodes_size = (uint64_t)fs.f_files;
-	x->inodes_used = (uint64_t)(fs.f_files - fs.f_ffree);
 }
 
 static void report_exit(struct running *c, int status, const struct rusage *ru)
@@ -247,7 +276,7 @@ static void report_exit(struct running *c, int status, const struct rusage *ru)
 		.wall_ns = clock_now_ns() - c->started_ns,
 		.maxrss_bytes = (uint64_t)ru->ru_maxrss * 1024,
 	};
-	fill_disk(&m.u.exited);
+	fill_disk(&m.u.exited.disk);
 	c->pid = 0;
 	send_msg(&m, NULL, 0);
 }

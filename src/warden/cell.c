@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -27,8 +28,8 @@
 #include "cell/plan.h"
 #include "cell/spec.h"
 
-#define REAP_DEADLINE_MS 10000
 #define REMOVE_DEADLINE_MS 5000u
+#define REAP_STEP_MS 5
 #define CPU_CHECK_MIN_NS 5000000ull
 
 /* Unique for ever, so a stale record can never name the cgroup of a living cell. */
@@ -40,18 +41,17 @@ static void cgroup_name(uint32_t slot, char name[CGROUP_NAME_MAX])
 	(void)snprintf(name, CGROUP_NAME_MAX, "c%04u-%016llx", slot, (unsigned long long)r);
 }
 
-static int make_cgroup(struct cell_host *h, struct cell *c, const struct cell_spec *spec,
-		       struct err *e)
+int cell_cgroup(struct cell_host *h, struct record *record, const struct cell_limits *limits,
+		struct cgroup *ret, struct err *e)
 {
 	char name[CGROUP_NAME_MAX];
-	struct cgroup_limits limits = {
-		.memory_bytes = spec->limits.memory_bytes,
+	struct cgroup_limits l = {
+		.memory_bytes = limits->memory_bytes,
 		/* Init is a process of the cell too, but not one of the guest's. */
-		.pids = spec->limits.pids + 1,
-		.cpu_milli = spec->limits.cpu_milli,
+		.pids = limits->pids + 1,
+		.cpu_milli = limits->cpu_milli,
 		/* When processors are short, cells share them by what they may use: one cpu is 100. */
-		.cpu_weight = spec->limits.cpu_milli < 10 * 10000 ? spec->limits.cpu_milli / 10 :
-								    10000,
+		.cpu_weight = limits->cpu_milli < 10 * 10000 ? limits->cpu_milli / 10 : 10000,
 	};
 
 	if (h->site_code < 0)
@@ -60,62 +60,75 @@ static int make_cgroup(struct cell_host *h, struct cell *c, const struct cell_sp
 
 	if (r < 0)
 		return r;
-	cgroup_name(c->record.slot, name);
-	r = cgroup_plan(&h->site, name, &c->cgroup, e);
+	cgroup_name(record->slot, name);
+	r = cgroup_plan(&h->site, name, ret, e);
 	if (r == 0)
-		r = record_commit(&c->record, &c->cgroup, e);
+		r = record_commit(record, ret, e);
+	return r < 0 ? r : cgroup_create(ret, &l, e);
+}
+
+static int populate(struct cell_host *h, uid_t owner, const int *fds, size_t n_fds, struct cell *c,
+		    struct err *e)
+{
+	int r = plan_make(&c->spec, c->record.slot, h->init_path, fds, n_fds, c->plan, e);
+
+	if (r < 0)
+		return r;
+	c->plan->owner = owner;
+	c->plan->config.kernels = c->zygote != 0;
+	c->config = c->plan->config;
+	if (!(c->spec.without & CELL_WITHOUT_CGROUP)) {
+		r = cell_cgroup(h, &c->record, &c->spec.limits, &c->cgroup, e);
+		c->has_cgroup = r == 0;
+	}
 	if (r == 0)
-		r = cgroup_create(&c->cgroup, &limits, e);
-	c->has_cgroup = r == 0;
+		r = launch_begin(c->plan, c->has_cgroup ? &c->cgroup : NULL, &c->l, e);
+	if (r < 0) {
+		plan_free(c->plan);
+		if (c->has_cgroup)
+			(void)cgroup_remove(&c->cgroup, REMOVE_DEADLINE_MS, NULL);
+	}
 	return r;
 }
 
-static int populate(struct cell_host *h, const struct cell_spec *spec, const int *fds, size_t n_fds,
-		    struct cell *c, int *ret_channel, struct err *e)
+int cell_begin(struct cell_host *h, const struct cell_spec *spec, uid_t owner, const int *fds,
+	       size_t n_fds, struct cell *ret, struct err *e)
 {
-	_mem_ struct plan *plan = calloc(1, sizeof(*plan));
-	struct launched l;
-	int r;
+	struct cell *c = ret;
+	int r = record_begin(h->records, &c->record, e);
 
-	if (!plan)
-		return err_set(e, -ENOMEM, "plan a cell");
-	r = plan_make(spec, c->record.slot, h->init_path, fds, n_fds, plan, e);
+	c->hello_fd = c->kernel_pidfd = -1;
+	c->l = (struct launched){ .pidfd = -1, .channel_fd = -1, .sync_fd = -1, .status_fd = -1 };
+	c->spec = *spec;
 	if (r < 0)
 		return r;
-	if (!(spec->without & CELL_WITHOUT_CGROUP))
-		r = make_cgroup(h, c, spec, e);
-	if (r == 0)
-		r = launch(plan, c->has_cgroup ? &c->cgroup : NULL, &l, e);
-	plan_free(plan);
+	c->plan = calloc(1, sizeof(*c->plan));
+	r = c->plan ? populate(h, owner, fds, n_fds, c, e) : err_set(e, -ENOMEM, "plan a cell");
 	if (r < 0) {
-		if (c->has_cgroup)
-			(void)cgroup_remove(&c->cgroup, REMOVE_DEADLINE_MS, NULL);
+		free(c->plan);
+		record_end(&c->record);
 		return r;
 	}
-	c->pid = l.pid;
-	c->pidfd = l.pidfd;
-	*ret_channel = l.channel_fd;
+	c->created_ns = clock_now_ns();
+	c->check_ns = c->created_ns + LAUNCH_DEADLINE_NS;
 	return 0;
 }
 
-int cell_create(struct cell_host *h, const struct cell_spec *spec, const int *fds, size_t n_fds,
-		struct cell *ret, int *ret_channel, struct err *e)
+int cell_made(struct cell *c, struct err *e)
 {
-	int r;
+	(void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->l.sync_fd, NULL);
+	int r = launch_end(c->plan, &c->l, e);
 
-	memset(ret, 0, sizeof(*ret));
-	ret->pidfd = -1;
-	ret->limits = spec->limits;
-	r = record_begin(h->records, &ret->record, e);
-	if (r < 0)
-		return r;
-	r = populate(h, spec, fds, n_fds, ret, ret_channel, e);
+	plan_free(c->plan);
+	free(c->plan);
+	c->plan = NULL;
 	if (r < 0) {
-		record_end(&ret->record);
+		if (c->has_cgroup)
+			(void)cgroup_remove(&c->cgroup, REMOVE_DEADLINE_MS, NULL);
+		record_end(&c->record);
 		return r;
 	}
-	ret->created_ns = clock_now_ns();
-	ret->check_ns = cell_check(ret, ret->created_ns);
+	c->check_ns = cell_check(c, clock_now_ns());
 	return 0;
 }
 
@@ -123,19 +136,19 @@ void cell_kill(struct cell *c, enum cell_end why)
 {
 	if (c->end == CELL_RUNNING)
 		c->end = why;
-	if (c->pid > 0)
-		(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+	if (c->l.pid > 0)
+		(void)syscall(SYS_pidfd_send_signal, c->l.pidfd, SIGKILL, NULL, 0);
 }
 
 void cell_reaped(struct cell *c)
 {
 	int status = 0;
 
-	if (c->pid <= 0)
+	if (c->l.pid <= 0)
 		return;
-	while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+	while (waitpid(c->l.pid, &status, 0) < 0 && errno == EINTR)
 		;
-	c->pid = 0;
+	c->l.pid = 0;
 	c->init_status = status;
 	if (c->end == CELL_RUNNING) {
 		struct cgroup_usage u = { 0 };
@@ -145,6 +158,29 @@ void cell_reaped(struct cell *c)
 			(void)cgroup_usage(&c->cgroup, &u, NULL);
 		c->end = u.oom_kills > 0 ? CELL_END_MEMORY : CELL_END_INIT;
 	}
+}
+
+int cell_unwatch(int epoll, int fd)
+{
+	if (fd >= 0)
+		(void)epoll_ctl(epoll, EPOLL_CTL_DEL, fd, NULL);
+	return fd_close(fd);
+}
+
+int cell_kernel_reaped(struct cell *c)
+{
+	int status = 0;
+	pid_t pid;
+
+	while ((pid = waitpid(c->kernel_pid, &status, WNOHANG)) < 0 && errno == EINTR)
+		;
+	if (pid <= 0)
+		return pid == 0 ? -EAGAIN : -errno;
+	c->kernel = KERNEL_ENDED;
+	c->kernel_status = status;
+	c->kernel_pid = 0;
+	c->kernel_pidfd = cell_unwatch(c->epoll, c->kernel_pidfd);
+	return 0;
 }
 
 void cell_memory_event(struct cell *c)
@@ -168,16 +204,16 @@ uint64_t cell_check(struct cell *c, uint64_t now_ns)
 
 	if (c->end != CELL_RUNNING)
 		return 0;
-	if (c->limits.wall_ms) {
-		next = c->created_ns + c->limits.wall_ms * 1000000ull;
+	if (c->spec.limits.wall_ms) {
+		next = c->created_ns + c->spec.limits.wall_ms * 1000000ull;
 		if (now_ns >= next) {
 			cell_kill(c, CELL_END_WALL);
 			return 0;
 		}
 	}
-	if (c->limits.cpu_time_ms && c->has_cgroup) {
+	if (c->spec.limits.cpu_time_ms && c->has_cgroup) {
 		struct cgroup_usage u = { 0 };
-		uint64_t limit = c->limits.cpu_time_ms * 1000000ull;
+		uint64_t limit = c->spec.limits.cpu_time_ms * 1000000ull;
 
 		(void)cgroup_usage(&c->cgroup, &u, NULL);
 		if (u.cpu_ns >= limit) {
@@ -185,7 +221,7 @@ uint64_t cell_check(struct cell *c, uint64_t now_ns)
 			return 0;
 		}
 		/* Even at its full quota it can not reach the limit before then. */
-		uint64_t wait = (limit - u.cpu_ns) / c->limits.cpu_milli * 1000;
+		uint64_t wait = (limit - u.cpu_ns) / c->spec.limits.cpu_milli * 1000;
 		uint64_t at = now_ns + (wait < CPU_CHECK_MIN_NS ? CPU_CHECK_MIN_NS : wait);
 
 		next = next && next < at ? next : at;
@@ -210,42 +246,76 @@ void cell_usage(const struct cell *c, struct cell_usage *ret)
 		.end = c->end,
 		.init_status = c->init_status,
 		.cgroup_kind = c->has_cgroup ? c->cgroup.kind : CGROUP_NONE,
+		.kernel = c->kernel,
+		.kernel_status = c->kernel_status,
 	};
 }
 
-/* Wait for the death of pid 1, but not for ever: a process stuck in the kernel must not hold us. */
-static int reap_bounded(struct cell *c, struct err *e)
+static void let_go(struct cell *c)
 {
-	struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
-
-	while (c->pid > 0) {
-		int n = poll(&p, 1, REAP_DEADLINE_MS);
-
-		if (n > 0)
-			cell_reaped(c);
-		else if (n == 0)
-			return err_say(
-				e, -EBUSY,
-				"the cell did not die within %d s; its remains stay journalled",
-				REAP_DEADLINE_MS / 1000);
-		else if (errno != EINTR)
-			return err_set(e, -errno, "wait for the cell");
-	}
-	return 0;
+	c->l.pidfd = cell_unwatch(c->epoll, c->l.pidfd);
+	c->l.channel_fd = fd_close(c->l.channel_fd);
+	c->kernel_pidfd = cell_unwatch(c->epoll, c->kernel_pidfd);
+	c->hello_fd = fd_close(c->hello_fd);
 }
 
-int cell_destroy(struct cell *c, struct cell_usage *ret, struct err *e)
+int cell_remove(struct cell *c, struct cell_usage *ret, struct err *e)
 {
-	cell_kill(c, CELL_END_CLIENT);
-	int r = reap_bounded(c, e);
+	int r = 0;
 
+	if (c->kernel == KERNEL_RUNS)
+		(void)cell_kernel_reaped(c);
 	cell_usage(c, ret);
-	if (r == 0 && c->has_cgroup)
+	if (c->has_cgroup) {
+		c->cgroup.oom_fd = cell_unwatch(c->epoll, c->cgroup.oom_fd);
 		r = cgroup_remove(&c->cgroup, REMOVE_DEADLINE_MS, e);
+	}
 	if (r == 0)
 		record_end(&c->record);
 	else
 		record_keep(&c->record);
-	c->pidfd = fd_close(c->pidfd);
+	let_go(c);
 	return r;
+}
+
+void cell_abandon(struct cell *c)
+{
+	record_keep(&c->record);
+	if (c->has_cgroup) {
+		c->cgroup.oom_fd = cell_unwatch(c->epoll, c->cgroup.oom_fd);
+		cgroup_close(&c->cgroup);
+	}
+	let_go(c);
+}
+
+/* A process stuck in the kernel must not hold us for ever. */
+int cell_destroy(struct cell *c, struct cell_usage *ret, struct err *e)
+{
+	struct pollfd p = { .fd = c->l.pidfd, .events = POLLIN };
+	int waited_ms = 0;
+
+	if (c->plan) {
+		if (c->l.pid > 0)
+			launch_abort(&c->l);
+		plan_free(c->plan);
+		free(c->plan);
+		c->plan = NULL;
+	}
+	cell_kill(c, CELL_END_CLIENT);
+	while (c->l.pid > 0) {
+		int n = poll(&p, 1, REAP_STEP_MS);
+
+		/* Pid 1 does not end before its kernel, a child of ours, is collected. */
+		if (c->kernel == KERNEL_RUNS)
+			(void)cell_kernel_reaped(c);
+		if (n > 0) {
+			cell_reaped(c);
+		} else if ((n < 0 && errno != EINTR) ||
+			   (waited_ms += REAP_STEP_MS) > CELL_REAP_MS) {
+			cell_usage(c, ret);
+			cell_abandon(c);
+			return err_say(e, -EBUSY, CELL_STUCK);
+		}
+	}
+	return cell_remove(c, ret, e);
 }

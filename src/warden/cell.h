@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cell.h - One live cell as the warden holds it.
+ * cell.h - One cell as the warden holds it.
  *
- * Life: cell_create() -> running -> (ended, by itself or by cell_kill()) -> cell_destroy(). An
- * ended cell stays until it is destroyed, so that its client can always learn how it ended.
+ * Life: cell_begin() -> making -> cell_made() -> running -> (ended, by itself or by cell_kill()) ->
+ * cell_reaped() -> cell_remove(). None of these waits; what has to be waited for is a descriptor that the
+ * loop watches: sync while it is being made, pidfd until pid 1 is dead. An ended cell stays until
+ * it is destroyed, so that its client can always learn how it ended.
  */
 #ifndef CAISSON_WARDEN_CELL_H
 #define CAISSON_WARDEN_CELL_H
@@ -13,10 +15,16 @@
 #include <sys/types.h>
 
 #include "cell/cgroup.h"
+#include "cell/launch.h"
 #include "cell/record.h"
+#include "wire/init.h"
 #include "wire/warden.h"
 
 struct err;
+struct plan;
+
+#define CELL_REAP_MS 10000
+#define CELL_STUCK "the cell did not die within 10 s; its remains stay journalled"
 
 /* What all cells of one warden have in common. */
 struct cell_host {
@@ -28,29 +36,61 @@ struct cell_host {
 };
 
 struct cell {
-	uint32_t handle;
-	pid_t pid;
-	int pidfd;
+	uint32_t handle; /* 0 while it is being made, and once its end was asked for */
+	uint32_t index;  /* in the warden's table */
+	uint32_t serial; /* unlike the index never used twice: tells old events from new */
+	int epoll;       /* where its descriptors are watched */
+	struct launched l;
+	struct plan *plan; /* while it is being made */
+	struct cell_spec spec;
+	struct init_config config; /* what init was told: a zygote's kernel is told the same */
 	struct record record;
 	bool has_cgroup;
 	struct cgroup cgroup;
-	struct cell_limits limits;
 	uint64_t created_ns;
-	uint64_t check_ns; /* when to look at cpu time next; 0 = never */
+	uint64_t check_ns; /* when to look at its limits and deadlines next; 0 = never */
+	uint64_t reap_ns;  /* once its end was asked for: when it is given up */
 	enum cell_end end;
 	uint64_t memory_files; /* as it was when memory ran out: the files die with the cell */
 	int init_status;
+	uint32_t zygote; /* whose kernels may enter, 0 = nobody's */
+	/* The kernel that a zygote forked into it. */
+	enum kernel_state kernel;
+	pid_t kernel_pid;
+	int kernel_pidfd;
+	int kernel_status;
+	unsigned int kernel_tries; /* it is dead, but was not ours to collect */
+	/* Requests that are answered when something has happened; 0 = none. */
+	uint64_t create_seq, destroy_seq, kernel_seq;
+	int hello_fd; /* the client's end, until the zygote has forked */
 };
 
-/* cell_create() - Journal, cgroup, clone. @ret_channel: the client's end, owned by the caller. */
-int cell_create(struct cell_host *h, const struct cell_spec *spec, const int *fds, size_t n_fds,
-		struct cell *ret, int *ret_channel, struct err *e);
+/*
+ * cell_begin() - Journal, cgroup, clone; c->l.sync_fd tells when it is over.
+ * @owner: the zygote's user, 0 = none
+ */
+int cell_begin(struct cell_host *h, const struct cell_spec *spec, uid_t owner, const int *fds,
+	       size_t n_fds, struct cell *ret, struct err *e);
+
+/* cell_made() - Sync is readable. On failure nothing of the cell is left. */
+int cell_made(struct cell *c, struct err *e);
 
 /* cell_kill() - Ask the kernel to kill all of it, and remember why. Idempotent, does not wait. */
 void cell_kill(struct cell *c, enum cell_end why);
 
 /* cell_reaped() - Pid 1 is gone (its pidfd is readable): collect it. */
 void cell_reaped(struct cell *c);
+
+/*
+ * cell_unwatch() - Close a descriptor that epoll watches.
+ *
+ * Closing alone is not enough: epoll watches the open file, and that lives on in whoever has a copy
+ * (a child before its exec, the client), so the event of a closed descriptor would come for ever.
+ */
+int cell_unwatch(int epoll, int fd);
+
+/* cell_kernel_reaped() - The same for the kernel. -ECHILD: not ours yet, look again later. */
+int cell_kernel_reaped(struct cell *c);
 
 /* cell_memory_event() - The out-of-memory descriptor fired: the whole cell dies as one. */
 void cell_memory_event(struct cell *c);
@@ -61,9 +101,22 @@ uint64_t cell_check(struct cell *c, uint64_t now_ns);
 void cell_usage(const struct cell *c, struct cell_usage *ret);
 
 /*
- * cell_destroy() - Kill, reap, read the last numbers, remove. After success nothing of the cell
- * exists. On failure the journal record stays, and the next start tries again.
+ * cell_remove() - Pid 1 is reaped: read the last numbers, remove the cgroup and the record. After
+ * success nothing of the cell exists. On failure the journal record stays, and the next start tries again.
  */
+int cell_remove(struct cell *c, struct cell_usage *ret, struct err *e);
+
+/*
+ * cell_abandon() - It does not die: its record stays, for the next start to try again; everything
+ * that we hold of it is let go.
+ */
+void cell_abandon(struct cell *c);
+
+/* cell_destroy() - Kill, wait (bounded), cell_remove(): for the warden's own end. */
 int cell_destroy(struct cell *c, struct cell_usage *ret, struct err *e);
+
+/* cell_cgroup() - A journalled cgroup with these limits, for @record's slot. */
+int cell_cgroup(struct cell_host *h, struct record *record, const struct cell_limits *limits,
+		struct cgroup *ret, struct err *e);
 
 #endif

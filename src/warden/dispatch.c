@@ -5,6 +5,9 @@
  *
  * Everything in a request is checked again here, whatever the client has checked: it may have been
  * taken over by whoever it talks to. Above each handler stands why it is safe even then.
+ *
+ * A handler answers at once, or returns LATER: then the cell or zygote remembers the number of the
+ * request, and events.c answers it.
  */
 #include "warden/dispatch.h"
 
@@ -14,25 +17,48 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/evidence.h"
-#include "cell/idmap.h"
 #include "cell/spec.h"
+#include "warden/events.h"
 
+#define LATER 1
 #define HANDLE_BITS 12
 _Static_assert(WARDEN_CELLS_MAX == 1u << HANDLE_BITS, "a handle is an index and a generation");
+_Static_assert(WARDEN_ZYGOTES_MAX <= WARDEN_CELLS_MAX, "zygotes have handles of the same form");
 
-uint64_t source_ref(enum source s, uint32_t index)
+uint64_t source_ref(enum source s, uint32_t index, uint32_t serial)
 {
-	return (uint64_t)s << 32 | index;
+	return (uint64_t)s << 60 | (uint64_t)index << 32 | serial;
 }
 
-static struct cell *cell_of(struct warden *w, uint32_t handle)
+enum source source_of(uint64_t ref)
+{
+	return (enum source)(ref >> 60);
+}
+
+struct cell *cell_of(struct warden *w, uint32_t handle)
 {
 	struct cell *c = w->cells[handle % WARDEN_CELLS_MAX];
 
-	return c && c->handle == handle ? c : NULL;
+	return handle && c && c->handle == handle ? c : NULL;
+}
+
+static struct zygote *zygote_of(struct warden *w, uint32_t handle)
+{
+	uint32_t index = handle % WARDEN_CELLS_MAX;
+	struct zygote *z = index < WARDEN_ZYGOTES_MAX ? w->zygotes[index] : NULL;
+
+	return handle && z && z->handle == handle ? z : NULL;
+}
+
+uint32_t new_handle(struct warden *w, uint32_t index)
+{
+	if ((++w->generation << HANDLE_BITS) == 0)
+		w->generation = 1;
+	return w->generation << HANDLE_BITS | index;
 }
 
 /* ---- handlers ------------------------------------------------------------------------------- */
@@ -46,32 +72,30 @@ struct request {
 	int reply_fd; /* goes out with the reply, then closed */
 };
 
-static int watch(struct warden *w, struct cell *c, uint32_t index, struct err *e)
+static int watch(struct warden *w, int fd, enum source s, uint32_t index, uint32_t serial,
+		 struct err *e)
 {
-	struct epoll_event init = { .events = EPOLLIN, .data.u64 = source_ref(SOURCE_INIT, index) };
-	struct epoll_event memory = { .events = EPOLLIN | EPOLLPRI | EPOLLET,
-				      .data.u64 = source_ref(SOURCE_MEMORY, index) };
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = source_ref(s, index, serial) };
 
-	if (epoll_ctl(w->epoll, EPOLL_CTL_ADD, c->pidfd, &init) < 0)
-		return err_set(e, -errno, "watch the cell");
-	if (c->has_cgroup && c->cgroup.oom_fd >= 0 &&
-	    epoll_ctl(w->epoll, EPOLL_CTL_ADD, c->cgroup.oom_fd, &memory) < 0)
-		return err_set(e, -errno, "watch the cell's memory");
-	return 0;
+	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? err_set(e, -errno, "watch") : 0;
 }
 
 /*
  * Safe: the spec is range-checked; destination paths are resolved only inside the new root and
- * without links; host objects are those the client could open; ids and names are our own choice.
+ * without links; host objects are those the client could open; ids and names are our own choice. A
+ * zygote that may enter is the client's own.
  */
 static int do_create(struct warden *w, struct request *q, struct err *e)
 {
+	const struct zygote *z = zygote_of(w, q->req->zygote);
 	struct cell_usage ignored;
 	uint32_t index = 0;
 	int r = spec_check(&q->req->spec, e);
 
 	if (r < 0)
 		return r;
+	if (q->req->zygote && (!z || z->plan))
+		return err_say(e, -ENOENT, "no such zygote");
 	while (index < WARDEN_CELLS_MAX && w->cells[index])
 		index++;
 	if (index == WARDEN_CELLS_MAX)
@@ -80,24 +104,23 @@ static int do_create(struct warden *w, struct request *q, struct err *e)
 
 	if (!c)
 		return err_set(e, -ENOMEM, "make a cell");
-	r = cell_create(&w->host, &q->req->spec, q->fds, q->n_fds, c, &q->reply_fd, e);
+	c->index = index;
+	c->serial = ++w->serial;
+	c->epoll = w->epoll;
+	c->zygote = q->req->zygote;
+	c->create_seq = q->req->seq;
+	r = cell_begin(&w->host, &q->req->spec, z ? z->uid : 0, q->fds, q->n_fds, c, e);
 	if (r < 0)
 		return r;
-	r = watch(w, c, index, e);
+	r = watch(w, c->l.sync_fd, SOURCE_MADE, index, c->serial, e);
 	if (r < 0) {
 		(void)cell_destroy(c, &ignored, NULL);
-		q->reply_fd = fd_close(q->reply_fd);
 		return r;
 	}
-	c->handle = ++w->generation << HANDLE_BITS | index;
-	struct idmap ids;
-
-	idmap_choose(c->record.slot, &ids);
-	q->reply->cell = c->handle;
-	q->reply->host_base = ids.ranged ? ids.base : 0;
+	check_before(w, c->check_ns);
 	w->cells[index] = c;
 	c = NULL;
-	return 0;
+	return LATER;
 }
 
 /* Safe: reads numbers of the client's own cell. */
@@ -105,6 +128,8 @@ static int do_usage(struct warden *w, struct request *q, struct err *e)
 {
 	(void)w;
 	(void)e;
+	if (q->cell->kernel == KERNEL_RUNS)
+		(void)cell_kernel_reaped(q->cell);
 	cell_usage(q->cell, &q->reply->usage);
 	return 0;
 }
@@ -122,9 +147,9 @@ static int do_kill(struct warden *w, struct request *q, struct err *e)
 static int do_evidence(struct warden *w, struct request *q, struct err *e)
 {
 	(void)w;
-	if (q->cell->pid <= 0)
+	if (q->cell->l.pid <= 0)
 		return err_say(e, -ESRCH, "the cell is over");
-	int fd = evidence_collect(q->cell->pid, q->cell->has_cgroup ? &q->cell->cgroup : NULL, e);
+	int fd = evidence_collect(q->cell->l.pid, q->cell->has_cgroup ? &q->cell->cgroup : NULL, e);
 
 	if (fd < 0)
 		return fd;
@@ -132,14 +157,96 @@ static int do_evidence(struct warden *w, struct request *q, struct err *e)
 	return 0;
 }
 
-/* Safe: ends the client's own cell. The handle is free afterwards, also when remains stay. */
+/* Safe: ends the client's own cell. The handle is free at once, also when remains stay. */
 static int do_destroy(struct warden *w, struct request *q, struct err *e)
 {
-	int r = cell_destroy(q->cell, &q->reply->usage, e);
+	struct cell *c = q->cell;
+	int r;
 
-	w->cells[q->cell->handle % WARDEN_CELLS_MAX] = NULL;
-	free(q->cell);
+	cell_kill(c, CELL_END_CLIENT);
+	if (c->l.pid > 0) {
+		c->handle = 0;
+		c->destroy_seq = q->req->seq;
+		destroy_deadline(w, c);
+		return LATER;
+	}
+	r = cell_remove(c, &q->reply->usage, e);
+	w->cells[c->index] = NULL;
+	free(c);
 	return r;
+}
+
+/*
+ * Safe: it is an interpreter of an image that the client could open, with a user of its own and no
+ * capability; what it is told to run lies beside ourselves.
+ */
+static int do_zygote(struct warden *w, struct request *q, struct err *e)
+{
+	uint32_t index = 0;
+	int r = spec_check(&q->req->spec, e);
+
+	if (r == 0 && q->req->spec.n_mounts > 0)
+		r = err_say(e, -EINVAL, "a zygote has no mounts");
+	if (r < 0)
+		return r;
+	while (index < WARDEN_ZYGOTES_MAX && w->zygotes[index])
+		index++;
+	if (index == WARDEN_ZYGOTES_MAX)
+		return err_say(e, -EAGAIN, "%u zygotes exist already", WARDEN_ZYGOTES_MAX);
+	_mem_ struct zygote *z = calloc(1, sizeof(*z));
+
+	if (!z)
+		return err_set(e, -ENOMEM, "make a zygote");
+	z->index = index;
+	z->serial = ++w->serial;
+	z->epoll = w->epoll;
+	z->create_seq = q->req->seq;
+	r = zygote_begin(&w->host, &q->req->spec, q->fds, q->n_fds, z, e);
+	if (r < 0)
+		return r;
+	r = watch(w, z->l.sync_fd, SOURCE_ZYGOTE_MADE, index, z->serial, e);
+	if (r < 0) {
+		zygote_end(z);
+		return r;
+	}
+	z->deadline_ns = clock_now_ns() + LAUNCH_DEADLINE_NS;
+	check_before(w, z->deadline_ns);
+	w->zygotes[index] = z;
+	z = NULL;
+	return LATER;
+}
+
+/* Safe: only into a cell that was made for this zygote, one at a time, both the client's own. */
+static int do_kernel(struct warden *w, struct request *q, struct err *e)
+{
+	struct zygote *z = zygote_of(w, q->req->zygote);
+	struct cell *c = q->cell;
+
+	if (!z || z->plan || c->zygote != z->handle)
+		return err_say(e, -ENOENT, "the cell has no such zygote");
+	if (c->l.pid <= 0)
+		return err_say(e, -ESRCH, "the cell is over");
+	if (c->kernel == KERNEL_RUNS)
+		(void)cell_kernel_reaped(c);
+	if (c->kernel_seq || c->kernel == KERNEL_RUNS)
+		return err_say(e, -EBUSY, "the cell has a kernel");
+	int r = zygote_fork(z, c, e);
+
+	if (r < 0)
+		return r;
+	c->kernel_seq = q->req->seq;
+	return LATER;
+}
+
+/* Safe: ends the client's own zygote. */
+static int do_retire(struct warden *w, struct request *q, struct err *e)
+{
+	struct zygote *z = zygote_of(w, q->req->zygote);
+
+	if (!z || z->plan)
+		return err_say(e, -ENOENT, "no such zygote");
+	zygote_gone(w, z);
+	return 0;
 }
 
 static const struct permit {
@@ -152,6 +259,9 @@ static const struct permit {
 	[WARDEN_KILL] = { true, 0, do_kill },
 	[WARDEN_EVIDENCE] = { true, 0, do_evidence },
 	[WARDEN_DESTROY] = { true, 0, do_destroy },
+	[WARDEN_ZYGOTE] = { false, 1, do_zygote },
+	[WARDEN_KERNEL] = { true, 0, do_kernel },
+	[WARDEN_RETIRE] = { false, 0, do_retire },
 };
 
 static int dispatch(struct warden *w, struct request *q, struct err *e)
@@ -164,6 +274,8 @@ static int dispatch(struct warden *w, struct request *q, struct err *e)
 			"caisson and caisson-warden are of different versions; reinstall both");
 	if (req->op >= WARDEN_OP_MAX_ || !permits[req->op].handler)
 		return err_say(e, -ENOSYS, "unknown request %u", req->op);
+	if (req->seq == 0)
+		return err_say(e, -EINVAL, "a request has a number");
 	if (q->n_fds > permits[req->op].max_fds)
 		return err_say(e, -EINVAL, "too many descriptors with request %u", req->op);
 	if (permits[req->op].needs_cell) {
@@ -176,14 +288,14 @@ static int dispatch(struct warden *w, struct request *q, struct err *e)
 
 /* ---- one request ---------------------------------------------------------------------------- */
 
-bool dispatch_serve(struct warden *w, int sock)
+bool dispatch_serve(struct warden *w)
 {
 	static struct warden_req req;
 	static struct warden_reply reply;
 	int fds[FD_PASS_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
 	struct err e = { 0 };
-	ssize_t n = fd_recv(sock, &req, sizeof(req), fds, &n_fds);
+	ssize_t n = fd_recv(w->sock, &req, sizeof(req), fds, &n_fds);
 
 	if (n != (ssize_t)sizeof(req)) {
 		for (size_t i = 0; n > 0 && i < n_fds; i++)
@@ -194,17 +306,15 @@ bool dispatch_serve(struct warden *w, int sock)
 	struct request q = {
 		.req = &req, .fds = fds, .n_fds = n_fds, .reply = &reply, .reply_fd = -1
 	};
+	int r = dispatch(w, &q, &e);
 
-	reply.version = WARDEN_VERSION;
-	reply.op = req.op;
-	reply.seq = req.seq;
-	reply.code = dispatch(w, &q, &e);
-	if (reply.code < 0)
-		(void)snprintf(reply.msg, sizeof(reply.msg), "%s", e.msg);
 	for (size_t i = 0; i < n_fds; i++)
 		fd_close(fds[i]);
-	int r = fd_send(sock, &reply, sizeof(reply), &q.reply_fd, q.reply_fd >= 0 ? 1 : 0);
+	if (r == LATER)
+		return true;
+	bool sent = answer(w, (enum warden_op)req.op, req.seq, r, &e, &reply, &q.reply_fd,
+			   q.reply_fd >= 0 ? 1 : 0);
 
 	fd_close(q.reply_fd);
-	return r == 0;
+	return sent;
 }

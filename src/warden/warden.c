@@ -3,9 +3,9 @@
  * warden.c - caisson-warden: the only process with privileges. Makes and ends cells for one client.
  *
  * Theory of operation. One socket (descriptor 3) to one client, an epoll loop over that socket and
- * over each cell's pid 1 and out-of-memory descriptor. What the client may ask for, and what it gets,
- * is in dispatch.c: it can make cells out of files it can open itself, and end its own cells. Nothing
- * else is on offer, also not to whoever may have taken the client over.
+ * over what each cell and zygote has to tell. Nothing is waited for: what takes time is an event later
+ * (events.c). What the client may ask for, and what it gets, is in dispatch.c: it can make cells out
+ * of files it can open itself, have warm interpreters fork kernels into them, and end them. Nothing else is on offer, also not to whoever may have taken the client over.
  *
  * When the client goes away every cell is destroyed. When the warden is killed, its cells die with
  * it (parent-death signal) and the next warden sweeps what the journal says was left.
@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/securebits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/caps.h"
@@ -45,54 +45,19 @@
 	 1ull << CAP_KILL | 1ull << CAP_SYS_PTRACE | 1ull << CAP_DAC_READ_SEARCH |                 \
 	 1ull << CAP_DAC_OVERRIDE)
 
-#define SLEEP_MAX_MS 3600000u
-
 /* ---- the loop ------------------------------------------------------------------------------- */
-
-/* Deadlines of all cells; how long epoll may sleep. */
-static int check_cells(struct warden *w)
-{
-	uint64_t now = clock_now_ns(), next = 0;
-
-	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
-		struct cell *c = w->cells[i];
-
-		if (!c || !c->check_ns)
-			continue;
-		if (now >= c->check_ns)
-			c->check_ns = cell_check(c, now);
-		if (c->check_ns && (!next || c->check_ns < next))
-			next = c->check_ns;
-	}
-	if (!next)
-		return -1;
-	if (next <= now)
-		return 0;
-	uint64_t ms = (next - now) / CLOCK_NS_PER_MS + 1;
-
-	return ms > SLEEP_MAX_MS ? (int)SLEEP_MAX_MS : (int)ms;
-}
 
 static void loop(struct warden *w)
 {
 	for (;;) {
-		struct epoll_event ev[16];
-		int n = epoll_wait(w->epoll, ev, ARRAY_SIZE(ev), check_cells(w));
+		struct epoll_event ev[64];
+		int n = epoll_wait(w->epoll, ev, ARRAY_SIZE(ev), dispatch_check(w));
 
-		for (int i = 0; i < n; i++) {
-			enum source source = (enum source)(ev[i].data.u64 >> 32);
-			struct cell *c = w->cells[(uint32_t)ev[i].data.u64 % WARDEN_CELLS_MAX];
-
-			if (source == SOURCE_INIT && c) {
-				/* The descriptor stays readable for ever after: once is enough. */
-				(void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, c->pidfd, NULL);
-				cell_reaped(c);
-			} else if (source == SOURCE_MEMORY && c) {
-				cell_memory_event(c);
-			}
-		}
+		/* What happened by itself first: a request may ask about it. */
 		for (int i = 0; i < n; i++)
-			if (ev[i].data.u64 >> 32 == SOURCE_CLIENT && !dispatch_serve(w, WARDEN_FD))
+			dispatch_event(w, ev[i].data.u64);
+		for (int i = 0; i < n; i++)
+			if (source_of(ev[i].data.u64) == SOURCE_CLIENT && !dispatch_serve(w))
 				return;
 	}
 }
@@ -122,6 +87,7 @@ static int harden(struct err *e)
 	struct rlimit core = { 0, 0 };
 
 	(void)setrlimit(RLIMIT_CORE, &core);
+	fd_many(); /* a dozen per cell */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGCHLD, SIG_DFL);
 	/* Ctrl-C goes to the whole foreground group; ending cells is the client's decision. */
@@ -130,6 +96,9 @@ static int harden(struct err *e)
 	(void)signal(SIGHUP, SIG_IGN);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_set(e, -errno, "set no-new-privileges");
+	/* Kernels are forked by a child of a zygote; when that ends they become ours, to wait for. */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return err_set(e, -errno, "become a subreaper");
 	if (geteuid() == 0) {
 		struct idmap ids;
 		uint64_t have = 0, want = WARDEN_CAPS;
@@ -149,6 +118,10 @@ static int harden(struct err *e)
 			r = caps_keep(want, 0);
 		if (r < 0)
 			return err_set(e, r, "drop capabilities");
+		/* Capabilities are what caps_keep() left, whichever user we are for a moment
+		 * (launch.c, clone_as). */
+		if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0)
+			return err_set(e, -errno, "set securebits");
 	}
 	return 0;
 }
@@ -156,7 +129,8 @@ static int harden(struct err *e)
 static int start(struct warden *w, const char *state, struct err *e)
 {
 	struct sweep_result swept;
-	struct epoll_event client = { .events = EPOLLIN, .data.u64 = source_ref(SOURCE_CLIENT, 0) };
+	struct epoll_event client = { .events = EPOLLIN,
+				      .data.u64 = source_ref(SOURCE_CLIENT, 0, 0) };
 	struct err site_error = { 0 };
 	int r = harden(e);
 
@@ -164,6 +138,7 @@ static int start(struct warden *w, const char *state, struct err *e)
 		r = find_init(w->host.init_path, sizeof(w->host.init_path), e);
 	if (r < 0)
 		return r;
+	w->sock = WARDEN_FD;
 	w->host.records = record_dir(state, e);
 	if (w->host.records < 0)
 		return w->host.records;
@@ -210,13 +185,6 @@ int main(int argc, char **argv)
 	if (start(&w, argv[1], &e) < 0)
 		return refuse(&e);
 	loop(&w);
-	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
-		struct cell_usage ignored;
-
-		if (w.cells[i]) {
-			(void)cell_destroy(w.cells[i], &ignored, NULL);
-			free(w.cells[i]);
-		}
-	}
+	dispatch_end(&w);
 	return 0;
 }

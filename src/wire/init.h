@@ -17,6 +17,7 @@
 #define INIT_COMMANDS_MAX 256u
 #define INIT_BLOB_MAX (4u << 20) /* cwd, script name, argv and env together */
 #define INIT_ARGS_MAX 65536u     /* entries of argv, and of env */
+#define INIT_FDS_MAX 4u          /* descriptors with INIT_STARTED */
 
 enum init_type {
 	INIT_CONFIG = 1, /* warden -> init, once, first */
@@ -25,9 +26,12 @@ enum init_type {
 	INIT_SIGNAL,     /* client -> init: signal one command, or its process group */
 	INIT_READY,      /* init -> client: the cell is sealed, commands are welcome */
 	INIT_HELD,       /* init -> client: only execve is left (INIT_HOLD); waits for INIT_GO */
-	INIT_STARTED, /* init -> client: execve succeeded; descriptor: pty master with INIT_TTY */
-	INIT_FAILED,  /* init -> client: could not start; nothing runs */
-	INIT_EXITED,  /* init -> client: wait status and resource use */
+	/* init -> client: execve succeeded. Descriptors: the pty master with INIT_TTY; with INIT_CONTROL
+	 * the other ends of control in, control out, stdout, stderr. */
+	INIT_STARTED,
+	INIT_FAILED, /* init -> client: could not start; nothing runs */
+	INIT_EXITED, /* init -> client: wait status and resource use */
+	INIT_DISK, /* client -> init: how full is the writable layer? and the answer, same type and id */
 	INIT_TYPE_MAX_,
 };
 
@@ -35,6 +39,9 @@ enum init_exec_flag {
 	INIT_TTY = 1u << 0,    /* run on a new pty of the cell; no stdio descriptors are passed */
 	INIT_HOLD = 1u << 1,   /* stand still right before execve, to be looked at */
 	INIT_SCRIPT = 1u << 2, /* write the script descriptor to the path named in the blob first */
+	/* A kernel (docs/protocol/kernel.md): stdin is empty, and init makes pipes of the cell's user
+	 * for 1, 2 and the control channel on 3 and 4. No stdio descriptors are passed. */
+	INIT_CONTROL = 1u << 3,
 };
 
 struct init_config {
@@ -45,6 +52,10 @@ struct init_config {
 	uint64_t disk_bytes;   /* RLIMIT_FSIZE */
 	uint64_t pids;         /* RLIMIT_NPROC, the second layer under the pids cgroup */
 	uint64_t memory_bytes; /* RLIMIT_AS when there is no cgroup, 0 otherwise */
+	/* 1: a zygote's kernels live here too. They can not be in init's Landlock domain, so signals
+	 * between them and what init starts must not be scoped to it. */
+	uint32_t kernels;
+	uint32_t pad_;
 };
 
 /* Blob: cwd NUL, script path NUL (empty without INIT_SCRIPT), argv..., env..., each NUL-terminated. */
@@ -56,9 +67,17 @@ struct init_exec {
 	uint16_t rows, cols; /* INIT_TTY */
 };
 
+enum init_target {
+	INIT_TARGET_COMMAND = 0, /* the command with the message's id */
+	INIT_TARGET_GROUP,       /* its whole process group */
+	INIT_TARGET_PID_GROUP,   /* the process group of a pid of the cell: a zygote's kernel */
+	INIT_TARGET_ALL,         /* everything in the cell but init */
+};
+
 struct init_signal {
 	int32_t signo;
-	uint32_t group; /* 1: the command's whole process group */
+	uint32_t target; /* enum init_target */
+	int32_t pid;     /* INIT_TARGET_PID_GROUP: above 1 */
 };
 
 /* Where a start failed; the order is the order of the steps. */
@@ -89,14 +108,19 @@ struct init_ready {
 	uint32_t nested_userns_max; /* what the cell's own user namespace still allows: 0 */
 };
 
+/* The writable layer. */
+struct init_disk {
+	uint64_t used, size; /* bytes */
+	uint64_t inodes_used, inodes_size;
+};
+
 struct init_exited {
 	int32_t status; /* as from wait4() */
 	uint32_t pad_;
 	uint64_t user_ns, system_ns;
 	uint64_t wall_ns; /* from execve to exit, init's monotonic clock */
 	uint64_t maxrss_bytes;
-	uint64_t disk_used, disk_size; /* the writable layer at that moment, bytes */
-	uint64_t inodes_used, inodes_size;
+	struct init_disk disk; /* at that moment */
 };
 
 struct init_msg {
@@ -109,6 +133,7 @@ struct init_msg {
 		struct init_ready ready;
 		struct init_failed failed;
 		struct init_exited exited;
+		struct init_disk disk;
 		int32_t pid; /* INIT_HELD, INIT_STARTED: pid inside the cell */
 	} u;
 };

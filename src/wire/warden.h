@@ -2,8 +2,9 @@
 /*
  * warden.h - What may be asked of the warden, the only privileged process.
  *
- * One SEQPACKET socket, one fixed-size request per message, one fixed-size reply per request, in
- * order. No text is parsed: numbers, enumerations, bounded NUL-terminated destination paths, and
+ * One SEQPACKET socket, one fixed-size request per message, one fixed-size reply per request. Replies
+ * carry the request's number and come when the work is done, not in the order of the requests:
+ * while one cell is being made the warden serves others. No text is parsed: numbers, enumerations, bounded NUL-terminated destination paths, and
  * descriptors. A path on the host never appears; what the client wants mounted it must have opened
  * itself, so the warden's privilege can not be used to reach a file that the client can not.
  *
@@ -14,9 +15,11 @@
 
 #include <stdint.h>
 
-#define WARDEN_VERSION 1u
+#define WARDEN_VERSION 2u
 #define WARDEN_FD 3 /* the warden finds its socket here */
 #define WARDEN_CELLS_MAX 4096u
+#define WARDEN_ZYGOTES_MAX 16u
+#define WARDEN_REPLY_FDS_MAX 2u
 
 #define CELL_MOUNTS_MAX 16
 #define CELL_DST_MAX 256
@@ -27,6 +30,9 @@ enum warden_op {
 	WARDEN_KILL,       /* cell: SIGKILL to everything in it; returns at once */
 	WARDEN_EVIDENCE,   /* cell -> memfd: what /proc says of every process in it */
 	WARDEN_DESTROY, /* cell: kill, reap, remove; -> final usage. The handle is gone after it */
+	WARDEN_ZYGOTE,  /* spec + descriptors -> zygote handle, status socket (wire/zygote.h) */
+	WARDEN_KERNEL,  /* cell + its zygote -> hello socket, pidfd of the kernel */
+	WARDEN_RETIRE,  /* zygote: end it. Kernels that it forked live on */
 	WARDEN_OP_MAX_,
 };
 
@@ -76,9 +82,10 @@ struct warden_req {
 	uint32_t version;
 	uint32_t op;
 	uint64_t seq;
-	uint32_t cell; /* handle, for all but WARDEN_CREATE */
-	uint32_t pad_;
-	struct cell_spec spec; /* for WARDEN_CREATE, zero otherwise */
+	uint32_t cell; /* handle, for all but WARDEN_CREATE, WARDEN_ZYGOTE and WARDEN_RETIRE */
+	/* Handle. WARDEN_CREATE: whose kernels may enter the cell, 0 = nobody's. */
+	uint32_t zygote;
+	struct cell_spec spec; /* for WARDEN_CREATE and WARDEN_ZYGOTE, zero otherwise */
 };
 
 /* Why a cell is over, as the warden saw it. */
@@ -99,11 +106,15 @@ struct cell_usage {
 	uint64_t pids_denied;
 	uint64_t oom_kills;
 	uint64_t throttled_ns;
-	uint32_t end;         /* enum cell_end */
-	int32_t init_status;  /* wait status of pid 1, when end is not CELL_RUNNING */
-	uint32_t cgroup_kind; /* enum cgroup_kind: where the numbers come from */
+	uint32_t end;          /* enum cell_end */
+	int32_t init_status;   /* wait status of pid 1, when end is not CELL_RUNNING */
+	uint32_t cgroup_kind;  /* enum cgroup_kind: where the numbers come from */
+	uint32_t kernel;       /* enum kernel_state of the last WARDEN_KERNEL */
+	int32_t kernel_status; /* its wait status when KERNEL_ENDED */
 	uint32_t pad_;
 };
+
+enum kernel_state { KERNEL_NONE, KERNEL_RUNS, KERNEL_ENDED };
 
 struct warden_reply {
 	uint32_t version;
@@ -112,7 +123,7 @@ struct warden_reply {
 	int32_t code; /* 0 or negative errno; then msg says what and how to mend it */
 	uint32_t cell;
 	uint32_t host_base; /* WARDEN_CREATE: host id of the cell's id 0; 0 without a range */
-	uint32_t pad_;
+	uint32_t zygote;    /* WARDEN_ZYGOTE: its handle */
 	struct cell_usage usage;
 	char msg[504];
 };

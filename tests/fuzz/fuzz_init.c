@@ -20,6 +20,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+#define FDS_LOOKED_AT 64
+
 /* The head of an input; the rest is the blob. */
 struct head {
 	uint8_t flags[2];
@@ -48,13 +50,22 @@ static int new_fd(void)
 	return fd;
 }
 
-/* The lowest free descriptor: the same before and after when none leaked. */
 static int lowest_free(void)
 {
 	int fd = new_fd();
 
 	(void)close(fd);
 	return fd;
+}
+
+/* How many descriptors there are from the lowest free one on: the same before and after. */
+static size_t open_above(int lowest)
+{
+	size_t n = 0;
+
+	for (int fd = lowest; fd < lowest + FDS_LOOKED_AT; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
 }
 
 static int make_blob(const struct head *h, const uint8_t *blob, size_t len)
@@ -98,16 +109,19 @@ static void check_accepted(const struct init_exec *x, const struct command *c, c
 		check_string(c, c->envp[i], &at);
 	require(c->envp[x->envc] == NULL);
 	require(at == len);
+	require((x->flags & ~(uint32_t)(INIT_TTY | INIT_HOLD | INIT_SCRIPT | INIT_CONTROL)) == 0);
+	require(!(x->flags & INIT_CONTROL) || !(x->flags & (INIT_TTY | INIT_HOLD)));
 	require((c->script_fd >= 0) == !!(x->flags & INIT_SCRIPT));
 	for (int i = 0; i < 3; i++)
-		require((c->stdio[i] >= 0) == !(x->flags & INIT_TTY));
+		require((c->stdio[i] >= 0) == !(x->flags & (INIT_TTY | INIT_CONTROL)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct head h;
 	struct command c;
-	int fds[FD_PASS_MAX], before = lowest_free();
+	int fds[FD_PASS_MAX], lowest = lowest_free();
+	size_t before = open_above(lowest);
 
 	if (size < sizeof(h))
 		return 0;
@@ -133,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	command_free(&c);
 	command_free(&c);
-	require(lowest_free() == before);
+	require(lowest_free() == lowest && open_above(lowest) == before); /* none leaked */
 	require(!map || (msync(map, 1, MS_ASYNC) < 0 && errno == ENOMEM));
 	return 0;
 }

@@ -172,7 +172,7 @@ static void call(struct json *j, uint8_t op, char *s, size_t len)
 		json_key(j, s);
 		break;
 	case 5:
-		if (json_string(j, s, len) && !j->out->err &&
+		if (json_strn(j, s, len) && !j->out->err &&
 		    !memchr(j->out->data, 0xef, j->out->len))
 			abort();
 		break;
@@ -195,7 +195,7 @@ static void call(struct json *j, uint8_t op, char *s, size_t len)
 		json_bool(j, len & 1);
 		break;
 	default:
-		json_null(j);
+		json_none(j);
 	}
 }
 

@@ -16,7 +16,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD", HERE.parent.parent / "build"))
-UNIT = BUILD / "tests/unit/unit-cell-test_cgroup_kernel"
+UNITS = [BUILD / "tests/unit" / name for name in ("unit-cell-test_cgroup_kernel", "unit-cell-test_cgroup_enter")]
 PROGRAMS = [BUILD / name for name in ("caisson", "caisson-warden", "caisson-init")]
 MIB = 1 << 20
 
@@ -42,13 +42,17 @@ def guest(layout, files, command, seconds=180):
 
 
 def unit(layout):
-    return f"CAISSON_TEST_CGROUP={layout} /opt/unit/{UNIT.name}"
+    return " && ".join(f"CAISSON_TEST_CGROUP={layout} /opt/unit/{u.name}" for u in UNITS)
+
+
+def unit_files():
+    return [f"{u}:/opt/unit/{u.name}" for u in UNITS]
 
 
 @pytest.fixture(scope="module")
 def v2():
     """The unit tests' output, and the sections that cli.sh printed."""
-    files = [f"{UNIT}:/opt/unit/{UNIT.name}", f"{HERE / 'cli.sh'}:/cli.sh"]
+    files = [*unit_files(), f"{HERE / 'cli.sh'}:/cli.sh"]
     files += [f"{p}:/opt/caisson/{p.name}" for p in PROGRAMS]
     status, out = guest("v2", files, unit("v2") + "; echo \"unit status $?\"; sh /cli.sh")
     assert status == 0, out
@@ -75,14 +79,14 @@ def result(v2, name, status=None):
 
 @pytest.mark.parametrize("layout", ["v1", "hybrid"])
 def test_unit_v1(layout):
-    status, out = guest(layout, [f"{UNIT}:/opt/unit/{UNIT.name}"], unit(layout))
+    status, out = guest(layout, unit_files(), unit(layout))
     assert status == 0, out
-    assert f"# site: {layout}," in out
+    assert out.count(f"# site: {layout},") == len(UNITS), out
 
 
 def test_unit_v2(v2):
     assert "unit status 0" in v2[0], v2[0]
-    assert "# site: v2," in v2[0]
+    assert v2[0].count("# site: v2,") == len(UNITS), v2[0]
     assert "[  FAILED  ]" not in v2[0]
 
 

@@ -131,7 +131,7 @@ class Kernel:
         """Wait until `text` has been printed by the execution that is running."""
         deadline = time.monotonic() + timeout_s
         while text.encode() not in self.fds[self.out]:
-            if time.monotonic() > deadline or self.queue:
+            if time.monotonic() > deadline or any(m["type"] == "execution_done" for m in self.queue):
                 raise KernelError("%r was not printed: %r %r %r" % (
                     text, self.fds[self.out], self.fds[self.err], self.queue))
             self._pump(0.05)
@@ -145,7 +145,7 @@ class Kernel:
         self.send(raw(self.id) if raw else
                   {"type": "execute", "id": self.id, "code": code, "name": "<execution-%d>" % self.count})
 
-    def finish(self, inputs=(), timeout_s=TIMEOUT_S, on_display=None):
+    def finish(self, inputs=(), timeout_s=TIMEOUT_S):
         messages, inputs = [], list(inputs)
         while True:
             m = self.message(timeout_s)

@@ -73,6 +73,8 @@ def test_status_of_the_last_execution(k):
     k.run("(exit 5)")
     assert k.run("echo $?").stdout == "5\n"
     assert k.run("echo $?").stdout == "0\n"
+    k.run("read -r < <(echo line)")
+    assert k.run("echo $REPLY").stdout == "line\n"
 
 
 def test_background_jobs_are_kept(k):
@@ -165,6 +167,12 @@ def test_trap_exit(k):
     assert k.run("trap; exit 4").stdout == ""
     r = k.run("cleanup() { rc=$?; echo clean $rc; exit 9; }; trap cleanup EXIT; set -e; (exit 4)")
     assert (r.stdout, r.exit_code) == ("clean 4\n", 9)
+    k.start("set -e; trap 'echo go; sleep 10' EXIT; false")
+    k.wait_stdout("go")
+    time.sleep(0.1)
+    k.interrupt()
+    r = k.finish()
+    assert (r.status, r.exit_code, r.error["name"]) == ("interrupted", 130, "ExitStatus")
     r = k.run("set +e; (trap 'echo sub' EXIT; echo in)")
     assert r.stdout == "in\nsub\n"
 

@@ -459,6 +459,8 @@ FAKE = [
     pytest.param("g", 3, id="restart", marks=slow),
     pytest.param("h", 3, id="absurd", marks=quick),
     pytest.param("i", 3, id="failed", marks=quick),
+    pytest.param("j", 35, id="welcome", marks=slow),
+    pytest.param("k", 3, id="gifts", marks=quick),
 ]
 
 

@@ -271,7 +271,7 @@ def test_K62_which_host_paths_mountinfo_shows(as_user):
                             capture=200000)
         got = host_paths(r.text)
         want = {"/usr": lib_e.root_of("/usr")}
-        want |= {p: lib_e.root_of(p) for p in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/R") if os.path.exists(p)}
+        want |= {p: lib_e.root_of(p) for p in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/R", "/etc/fonts", "/etc/matplotlibrc") if os.path.exists(p)}
         want |= {f"/{x}": lib_e.root_of(f"/{x}") for x in ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
                  if os.path.isdir(f"/{x}") and not os.path.islink(f"/{x}")}
         want |= {f"/dev/{x}": f"/{x}" for x in ("null", "zero", "full", "random", "urandom", "tty")}

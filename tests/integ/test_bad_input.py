@@ -441,15 +441,37 @@ def test_nonsense_ends_the_warden_quietly(tmp_path, size):
     assert ask_warden(tmp_path, b"x" * size) == b""
 
 
+# Numbers of src/wire/warden.h.
+CREATE, USAGE, KILL, EVIDENCE, DESTROY, ZYGOTE, KERNEL, RETIRE = range(1, 9)
+
+
 def test_a_request_for_a_cell_that_is_not_ours(tmp_path):
     request = bytearray(request_size(tmp_path))
-    for op in (2, 3, 4, 5):
+    for op in (USAGE, KILL, EVIDENCE, DESTROY, KERNEL):
         request[4:8] = struct.pack("I", op)
         request[16:20] = struct.pack("I", 4096)
         assert b"no such cell" in ask_warden(tmp_path, bytes(request))
-    for op in (0, 6, 77, 0xffffffff):
+    for op in (0, RETIRE + 1, 77, 0xffffffff):
         request[4:8] = struct.pack("I", op)
         assert b"unknown request" in ask_warden(tmp_path, bytes(request))
+
+
+def test_a_request_for_a_zygote_that_is_not_ours(tmp_path):
+    """Nobody can name one that was not made: neither to end it, nor to let its kernels into a cell."""
+    request = bytearray(request_size(tmp_path))
+    for op in (RETIRE, CREATE):
+        request[4:8] = struct.pack("I", op)
+        for zygote in (1, 4096, 0xffffffff):
+            request[16:24] = struct.pack("II", 0, zygote)
+            assert b"no such zygote" in ask_warden(tmp_path, bytes(request))
+
+
+def test_a_request_without_a_number(tmp_path):
+    """Answers come in any order: one that can not be told from others is not given work."""
+    request = bytearray(request_size(tmp_path))
+    request[8:16] = struct.pack("Q", 0)
+    answer = ask_warden(tmp_path, bytes(request))
+    assert b"has a number" in answer and struct.unpack("i", answer[16:20])[0] < 0
 
 
 def test_warden_started_by_hand_says_so():

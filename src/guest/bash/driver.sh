@@ -4,38 +4,46 @@
 #
 # Theory of operation
 #
-# Goals: the code runs by `eval` at the top level of this very shell (never in a function, so that `declare` is global), and so
-# cwd, variables, functions, aliases, options, positional parameters, traps, descriptors and jobs are kept from one execution to the
-# next. The protocol needs no program: JSON is read and written by builtins. bash 4.4 or newer.
+# Goals: the code runs by `eval` at the top level of this very shell (never in a function, so that `declare`
+# is global), and so cwd, variables, functions, aliases, options, positional parameters, traps, descriptors
+# and jobs are kept from one execution to the next. The protocol needs no program: JSON is read and written
+# by builtins. bash 4.4 or newer.
 #
-# Start: `bash driver.sh` replaces itself by `bash -c MAIN bash`, which sources this file for its functions. So messages read
-# "bash: line 3: ...", line numbers count from the first line of the code, and $0 is "bash".
+# Start: `bash driver.sh` replaces itself by `bash -c MAIN bash`, which sources this file for its functions.
+# So messages read "bash: line 3: ...", line numbers count from the first line of the code, and $0 is
+# "bash".
 #
-# Descriptors: 3 and 4 are moved to high numbers that are close-on-exec, so no program inherits them. bash has no command for that flag, but it
-# sets it on the copy that it saves of a redirected descriptor, and `exec N<&M` copies it from M to N; see caisson_open below. Forked
-# subshells still hold them. Standard input is what the host gave (/dev/null), so `read` meets the end of file at once.
+# Descriptors: 3 and 4 are moved to high numbers that are close-on-exec, so no program inherits them. bash
+# has no command for that flag, but it sets it on the copy that it saves of a redirected descriptor, and
+# `exec N<&M` copies it from M to N; see __caisson_open. Forked subshells still hold them. Standard
+# input is what the host gave (/dev/null), so `read` meets the end of file at once.
 #
 # The end of an execution that is not the end of the code. Two ways back to MAIN:
-#  1. Unwinding, for `exit n`, `exec program` and SIGINT. `exit` is a function that notes its status and arms a DEBUG trap under
-#     `extdebug`: in a function or sourced file the trap answers 2, which bash takes as `return`; at the top level it breaks out of
-#     all loops, MAIN's own as well, which therefore starts itself again (one `eval` deeper, DEPTH_MAX at most). Nothing is lost. `exec
-#     program` is run in a subshell whose end is the end of the execution; `exec` with redirections alone is bash's own.
-#  2. Restart, for what ends a shell without asking: `set -e`, `set -u`, ${x:?}, `builtin exit`. The EXIT trap replaces the process by a new
-#     bash (same pid, cwd, descriptors, umask), which reads the old one's state from a pipe: variables, functions, aliases, options,
-#     traps, positional parameters, directory stack. Lost: the job table ($!, %1, `wait`; the processes live on), locals of the function
-#     that died turn global. A second SIGINT within the few milliseconds of a restart would end the kernel.
-# `trap` is a function too, which keeps EXIT and INT for the driver: the code's EXIT trap runs when an execution ends by `exit` or by a
-# fatal error (as if a script had ended there), not at the end of each execution; its INT trap replaces the interrupt.
-# `set -n` and `exec program` in forms that are not recognised (`command exec ...`) end the kernel; the host sees that.
+#  1. Unwinding, for `exit n`, `exec program` and SIGINT. `exit` is a function that notes its status and
+#     arms a DEBUG trap under `extdebug`: in a function or sourced file the trap answers 2, which bash takes
+#     as `return`; at the top level it breaks out of all loops, MAIN's own as well, which therefore starts
+#     itself again (one `eval` deeper, DEPTH_MAX at most). Nothing is lost. `exec program` is run in a
+#     subshell whose end is the end of the execution; `exec` with redirections alone is bash's own.
+#  2. Restart, for what ends a shell without asking: `set -e`, `set -u`, ${x:?}, `builtin exit`. The EXIT
+#     trap replaces the process by a new bash (same pid, cwd, descriptors, umask), which reads the old one's
+#     state from a pipe: variables, functions, aliases, options, traps, positional parameters, directory
+#     stack. Lost: the job table ($!, %1, `wait`; the processes live on), locals of the function that died
+#     turn global. A second SIGINT within the few milliseconds of a restart would end the kernel.
+# `trap` is a function too, which keeps EXIT and INT for the driver: the code's EXIT trap runs when an
+# execution ends by `exit` or by a fatal error (as if a script had ended there), not at the end of each
+# execution; its INT trap replaces the interrupt. `set -n` and `exec program` in forms that are not
+# recognised (`command exec ...`) end the kernel; the host sees that.
 #
-# SIGINT is ignored between executions, and handled from the moment an execution is decoded to the moment its end is
-# reported. A command that handles SIGINT itself is waited for, as in any shell.
+# SIGINT is ignored between executions, and handled from the moment an execution is decoded to the moment
+# its end is reported. A command that handles SIGINT itself is waited for, as in any shell.
 #
-# Every name of the driver begins with __caisson_, but for `exit` and `trap`. Its functions run with options, IFS and locale of their own.
+# Every name of the driver begins with __caisson_, but for `exit` and `trap`. Its functions run with
+# options, IFS and locale of their own.
 
-# The loop is on one line: line numbers in messages start where `eval` stands. It is `until`, because under `set -n` every
-# command "succeeds" and a `while` would spin. $? reaches the code through the condition of `if`, where neither `set -e` nor an ERR trap
-# minds. __caisson_live is empty while no code runs: then SIGINT is nobody's.
+# The loop is on one line: line numbers in messages start where `eval` stands. It is `until`, because under
+# `set -n` every command "succeeds" and a `while` would spin. $? reaches the code through the condition of
+# `if`, where neither `set -e` nor an ERR trap minds. __caisson_live is empty while no code runs: then
+# SIGINT is nobody's.
 # shellcheck disable=SC2016 # the expansions are MAIN's
 __caisson_main='until { __caisson_live= __caisson_next "$?"; } 2>/dev/null; do if { __caisson_status; } 2>/dev/null; then builtin eval "$__caisson_code"; else builtin eval "$__caisson_code"; fi; done; __caisson_live= __caisson_over || builtin eval "$__caisson_main"'
 # shellcheck disable=SC2016
@@ -50,17 +58,39 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
 	exec "$BASH" -O expand_aliases -c "$__caisson_start" bash "$1$0" 3 4 ''
 fi
 
-# What the DEBUG trap does while an execution is being left: pass the driver's own commands (and stop there), else return or break.
-# `! break` because the trap must fail for the command to be skipped, and after a `break` nothing else runs.
-__caisson_unwind='case $BASH_COMMAND in __caisson_live=* | *__caisson_main*) __caisson_disarm ;; *) case ${FUNCNAME-} in "") ! builtin break ;; *) __caisson_two ;; esac ;; esac'
+# What the DEBUG trap does while an execution is being left: pass the driver's own commands (and stop
+# there), else return or break. `! break` because the trap must fail for the command to be skipped, and
+# after a `break` nothing else runs.
+__caisson_unwind='case $BASH_COMMAND in
+__caisson_live=* | *__caisson_main*) __caisson_disarm ;;
+*) case ${FUNCNAME-} in "") ! builtin break ;; *) __caisson_two ;; esac ;;
+esac'
 # The same in an execution whose code seems to have an `exec program` in it, until that comes.
 # shellcheck disable=SC2016
-__caisson_guard='case $BASH_COMMAND in __caisson_live=* | *__caisson_main*) __caisson_disarm ;; exec\ [!-\<\>\&\{0-9]*) if [[ $BASHPID == "$$" ]]; then __caisson_command=${BASH_COMMAND#exec }; builtin set +T; (builtin eval "$__caisson_command"); __caisson_leave exit "$?"; '$__caisson_unwind'; fi ;; esac'
+__caisson_guard='case $BASH_COMMAND in
+__caisson_live=* | *__caisson_main*) __caisson_disarm ;;
+exec\ [!-\<\>\&\{0-9]*)
+	if [[ $BASHPID == "$$" ]]; then
+		__caisson_command=${BASH_COMMAND#exec }
+		builtin set +T
+		(builtin eval "$__caisson_command")
+		__caisson_leave exit "$?"
+		'$__caisson_unwind'
+	fi ;;
+esac'
+# The EXIT trap: options and traps have to be asked for here, in no function.
 # shellcheck disable=SC2016
-__caisson_exit='{ __caisson_end=$? __caisson_quiet=__caisson_ __caisson_dump_flags=$-:$BASHOPTS:; __caisson_dump_options=$(builtin set +o; builtin shopt -p); __caisson_dump_traps=$(builtin trap -p); builtin set +efuvx +o posix; } 2>/dev/null; __caisson_fatal "$__caisson_end" "$@"'
+__caisson_exit='{
+	__caisson_end=$? __caisson_quiet=__caisson_ __caisson_dump_flags=$-:$BASHOPTS:
+	__caisson_dump_options=$(builtin set +o; builtin shopt -p)
+	__caisson_dump_traps=$(builtin trap -p)
+	builtin set +efuvx +o posix
+} 2>/dev/null
+__caisson_fatal "$__caisson_end" "$@"'
 __caisson_exec_pattern='(^|[^-[:alnum:]_./$])exec[[:blank:]]+[^-<>&{0-9[:blank:]]'
-# Where `set -e` or an ERR trap may be in force the code gets a last line that keeps its status, so that `eval` itself always succeeds:
-# a last `[[ ... ]] && ...` that is false must not end the shell. Not where the line would complete an incomplete command.
+# Where `set -e` or an ERR trap may be in force the code gets a last line that keeps its status, so that
+# `eval` itself always succeeds: a last `[[ ... ]] && ...` that is false must not end the shell. Not where
+# the line would complete an incomplete command.
 # shellcheck disable=SC2016
 __caisson_tail=$'\n''{ __caisson_kept=$?; } 2>/dev/null'
 __caisson_tail_pattern='(^|[^[:alnum:]_])(set[[:blank:]]+-[[:alpha:]]*e|errexit|ERR)'
@@ -69,7 +99,8 @@ __caisson_depth_max=200
 
 __caisson_two() { return 2; }
 
-# The code is next. $? as the last execution left it; and the guard, if this one needs it (here and not in __caisson_next, whose options are local).
+# The code is next. $? as the last execution left it; and the guard, if this one needs it (here and not in
+# __caisson_next, whose options are local).
 __caisson_status() {
 	__caisson_live=1
 	# The `local -` of bash 4.4 takes it away.
@@ -82,8 +113,8 @@ __caisson_status() {
 	return "$__caisson_last"
 }
 
-# __caisson_leave KIND STATUS: note how this execution ends and go back to MAIN with the next command. A DEBUG trap of the code's own
-# would be put back in the place of ours, so then it is a restart.
+# __caisson_leave KIND STATUS: note how this execution ends and go back to MAIN with the next command. A
+# DEBUG trap of the code's own would be put back in the place of ours, so then it is a restart.
 __caisson_leave() {
 	__caisson_stop=$1 __caisson_stop_status=$2
 	[[ -z ${__caisson_traps[DEBUG]-} ]] || builtin exit "$2"
@@ -103,8 +134,8 @@ __caisson_disarm() {
 	__caisson_armed=
 }
 
-# __caisson_interrupt COMMAND: SIGINT came while COMMAND was running. The builtins that read go on after a trap, so only a restart
-# gets them out.
+# __caisson_interrupt COMMAND: SIGINT came while COMMAND was running. The builtins that read go on after a
+# trap, so only a restart gets them out.
 __caisson_interrupt() {
 	[[ -n $__caisson_live ]] || return 0
 	case $1 in
@@ -135,7 +166,8 @@ exit() {
 	return "$((__caisson_code_ & 255))"
 }
 
-# EXIT and INT are kept for the driver, ERR is a constant that looks up its text. DEBUG and RETURN are wrapped: they must not run for the driver's own functions, this one among them.
+# EXIT and INT are kept for the driver, ERR is a constant that looks up its text. DEBUG and RETURN are
+# wrapped: they must not run for the driver's own functions, this one among them.
 trap() {
 	if [[ $# -eq 0 || $1 == -p ]]; then
 		__caisson_trap_print "${@:2}"
@@ -182,7 +214,8 @@ __caisson_trap_set() {
 		if [[ -n $main ]]; then __caisson_catch; else builtin trap -- "$1" INT; fi
 		;;
 	ERR)
-		# bash up to 5.1 would put an ERR trap that a function takes away back when it returns: so it stays, and does nothing.
+		# bash up to 5.1 would put an ERR trap that a function takes away back when it returns: so
+		# it stays, and does nothing.
 		# shellcheck disable=SC2016
 		builtin trap 'case ${__caisson_traps[ERR]-} in "") ;; *) builtin eval "${__caisson_traps[ERR]}" ;; esac' ERR
 		;;
@@ -223,8 +256,8 @@ __caisson_catch() {
 	fi
 }
 
-# __caisson_next STATUS: report the execution that has just ended, if any; wait for the next one and leave it in __caisson_code.
-# Return: 1 if there is code to run, 0 if the host has closed the channel.
+# __caisson_next STATUS: report the execution that has just ended, if any; wait for the next one and leave
+# it in __caisson_code. Return: 1 if there is code to run, 0 if the host has closed the channel.
 __caisson_next() {
 	__caisson_options=:$BASHOPTS:
 	builtin local flags="$-"
@@ -242,7 +275,7 @@ __caisson_next() {
 		msg=()
 		__caisson_parse "$line"
 		[[ ${msg[type]-} == execute ]] || continue
-		__caisson_id=${msg[id]-} __caisson_code=${msg[code]-} __caisson_stop='' __caisson_phase=code
+		__caisson_id=${msg[id]-} __caisson_code=${msg[code]-} __caisson_stop='' __caisson_phase=code __caisson_told=
 		[[ -n $__caisson_id ]] || __caisson_id=' '
 		__caisson_catch
 		if [[ $flags == *e* || -n ${__caisson_traps[ERR]-} || $__caisson_code =~ $__caisson_tail_pattern ]]; then
@@ -257,16 +290,17 @@ __caisson_next() {
 	return 0
 }
 
-# __caisson_report STATUS. Return: 0 if the code's EXIT trap has to run before the execution is over; it is in __caisson_code then.
+# __caisson_report STATUS. Return: 0 if the code's EXIT trap has to run before the execution is over; it is
+# in __caisson_code then.
 __caisson_report() {
 	builtin local status="$1" word=ok
 	builtin trap '' INT
 	__caisson_kept=
 	[[ -z $__caisson_stop ]] || status=$__caisson_stop_status
-	if [[ $__caisson_phase == exit && $__caisson_stop != exit ]]; then
-		status=$__caisson_end
-	elif [[ $__caisson_stop == interrupt ]]; then
+	if [[ $__caisson_stop == interrupt ]]; then
 		__caisson_error KeyboardInterrupt interrupted
+	elif [[ $__caisson_phase == exit && $__caisson_stop != exit ]]; then
+		status=$__caisson_end
 	elif [[ $__caisson_stop != exit ]]; then
 		[[ $status == [12] ]] && __caisson_syntax || [[ $__caisson_stop != fatal ]] || __caisson_error ExitStatus "$status"
 	fi
@@ -280,12 +314,13 @@ __caisson_report() {
 	[[ $__caisson_stop != interrupt ]] || word=interrupted
 	__caisson_quote "$__caisson_id"
 	__caisson_id='' __caisson_code=''
-	builtin printf '{"type":"execution_done","id":%s,"status":"%s","exit_code":%d}\n' "$REPLY" "$word" "$status" >&"$__caisson_out"
+	builtin printf '{"type":"execution_done","id":%s,"status":"%s","exit_code":%d}\n' "$__caisson_reply" "$word" "$status" >&"$__caisson_out"
 	return 1
 }
 
-# Return: 0 if the code has a syntax error, which is reported. It has no status of its own, so ask a shell that only parses. It sees the whole text at once where `eval` went line by line:
-# with the options as they are now, that differs for aliases alone.
+# Return: 0 if the code has a syntax error, which is reported. It has no status of its own, so ask a shell
+# that only parses. It sees the whole text at once where `eval` went line by line: with the options as they
+# are now, that differs for aliases alone.
 __caisson_syntax() {
 	builtin local text extglob=+O
 	[[ ! -v BASHOPTS || :$BASHOPTS: != *:extglob:* ]] || extglob=-O
@@ -294,13 +329,16 @@ __caisson_syntax() {
 	[[ $text == *syntax\ error* || $text == *unexpected* ]] && __caisson_error SyntaxError "$text"
 }
 
-# __caisson_error NAME VALUE
+# __caisson_error NAME VALUE: once in an execution.
 __caisson_error() {
+	[[ -z $__caisson_told ]] || return 0
+	__caisson_told=1
 	__caisson_quote "$2"
-	builtin printf '{"type":"error","name":"%s","value":%s,"traceback":[]}\n' "$1" "$REPLY" >&"$__caisson_out"
+	builtin printf '{"type":"error","name":"%s","value":%s,"traceback":[]}\n' "$1" "$__caisson_reply" >&"$__caisson_out"
 }
 
-# __caisson_quote TEXT: REPLY is its JSON string, cut at 2000 bytes. Bytes that are not UTF-8 become U+FFFD. Runs in the C locale.
+# __caisson_quote TEXT: __caisson_reply is its JSON string, cut at 2000 bytes. Bytes that are not UTF-8 become U+FFFD.
+# Runs in the C locale.
 __caisson_quote() {
 	builtin local text="$1" out='' c rest i n
 	[[ ${#text} -le 2000 ]] || text=${text:0:2000}...
@@ -325,14 +363,17 @@ __caisson_quote() {
 			;;
 		esac
 	done
-	REPLY=\"$out\"
+	__caisson_reply=\"$out\"
 }
 
-__caisson_utf8=$'^([\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf][\x80-\xbf]|[\xf1-\xf3][\x80-\xbf][\x80-\xbf][\x80-\xbf]|\xf4[\x80-\x8f][\x80-\xbf][\x80-\xbf])'
+__caisson_utf8=$'^([\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]'
+__caisson_utf8+=$'|[\xe1-\xec\xee\xef][\x80-\xbf][\x80-\xbf]|\xf0[\x90-\xbf][\x80-\xbf][\x80-\xbf]'
+__caisson_utf8+=$'|[\xf1-\xf3][\x80-\xbf][\x80-\xbf][\x80-\xbf]|\xf4[\x80-\x8f][\x80-\xbf][\x80-\xbf])'
 
-# __caisson_parse LINE: fill the caller's msg[] with the string members of a JSON object. In time linear in the line: it is
-# cut at backslashes, the pieces are decoded and joined again, then cut at quotes. An escaped quote is the byte 0xff, which UTF-8 never
-# has, in between. Runs in the C locale with `set -f`. What is not JSON gives nothing, or something else; the host's word is taken.
+# __caisson_parse LINE: fill the caller's msg[] with the string members of a JSON object. In time linear in
+# the line: it is cut at backslashes, the pieces are decoded and joined again, then cut at quotes. An
+# escaped quote is the byte 0xff, which UTF-8 never has, in between. Runs in the C locale with `set -f`.
+# What is not JSON gives nothing, or something else; the host's word is taken.
 # shellcheck disable=SC2206,SC2141 # the splitting is the point, and a backslash is where
 __caisson_parse() {
 	builtin local IFS=\\ i n s text key depth=0 quote=$'\xff'
@@ -384,8 +425,8 @@ __caisson_parse() {
 	done
 }
 
-# The piece part[i] is "uXXXX...": put the character in its place, with the second half of a surrogate pair from part[i + 1]. Remember
-# it, unless it is half of a pair.
+# The piece part[i] is "uXXXX...": put the character in its place, with the second half of a surrogate pair
+# from part[i + 1]. Remember it, unless it is half of a pair.
 __caisson_unicode() {
 	builtin local hex="${s:1:4}" v low="${part[i + 1]-}" bytes
 	[[ $hex == [0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F] ]] || return 0
@@ -414,7 +455,8 @@ __caisson_unicode() {
 	[[ $hex == [dD][89a-fA-F]* ]] || __caisson_char[$hex.]=$bytes
 }
 
-# MAIN's loop has ended. Return: 0 if it is for good; else it is started again. When that has made the stack deep, a restart makes it flat.
+# MAIN's loop has ended. Return: 0 if it is for good; else it is started again. When that has made the stack
+# deep, a restart makes it flat.
 __caisson_over() {
 	[[ -z $__caisson_eof ]] || return 0
 	[[ -n $__caisson_stop ]] || __caisson_stop=break __caisson_stop_status=0
@@ -438,7 +480,8 @@ __caisson_fatal() {
 	exec "$BASH" -O expand_aliases -c "$__caisson_start" bash "$__caisson_file" "$__caisson_fd_in" "$__caisson_fd_out" "$__caisson_fd_state"
 }
 
-# The state as commands, for the new shell to source. The options come last: they are the code's, and may be `set -e`.
+# The state as commands, for the new shell to source. The options come last: they are the code's, and may be
+# `set -e`.
 # shellcheck disable=SC2154,SC2016 # the dump variables are set by the EXIT trap; the expansions are the new shell's
 __caisson_dump() {
 	builtin local __caisson_c __caisson_n
@@ -454,7 +497,7 @@ __caisson_dump() {
 			esac
 		done
 	done
-	builtin declare -p __caisson_{id,code,stop,stop_status,phase,end,last,kept,armed,watch,args,traps}
+	builtin declare -p __caisson_{id,code,stop,stop_status,phase,end,last,kept,told,armed,watch,args,traps}
 	builtin printf 'SECONDS=%s\n' "$SECONDS"
 	while IFS=' ' builtin read -r __caisson_c __caisson_c __caisson_n; do
 		case $__caisson_n in __caisson_* | exit | trap) continue ;; esac
@@ -467,7 +510,9 @@ __caisson_dump() {
 	done
 	# The code's traps by name are in __caisson_traps; of the others DEBUG is left out, it may be the driver's own.
 	builtin printf '%s\n' "${__caisson_dump_traps//trap -- /builtin trap -- }" 'builtin trap - DEBUG' \
-		'for __caisson_n in DEBUG RETURN ERR; do [[ -z ${__caisson_traps[$__caisson_n]-} ]] || __caisson_trap_set "${__caisson_traps[$__caisson_n]}" "$__caisson_n"; done' \
+		'for __caisson_n in DEBUG RETURN ERR; do' \
+		'[[ -z ${__caisson_traps[$__caisson_n]-} ]] ||' \
+		'__caisson_trap_set "${__caisson_traps[$__caisson_n]}" "$__caisson_n"; done' \
 		'builtin trap -- "$__caisson_exit" EXIT' 'exec {__caisson_fd_state}<&-' "$__caisson_dump_options"
 	# The two that a command substitution does not show as they are.
 	case $__caisson_dump_flags in *:expand_aliases:*) builtin echo 'builtin shopt -s expand_aliases' ;; esac
@@ -475,8 +520,9 @@ __caisson_dump() {
 	builtin echo '[[ -z $__caisson_armed ]] || __caisson_disarm'
 }
 
-# __caisson_open FROM TO: move a descriptor, with close-on-exec. FROM is closed for a group of commands, so bash keeps a copy that
-# has the flag, at the lowest free number from 10 on; from there the copy is copied. (`builtin exec` would not keep redirections.)
+# __caisson_open FROM TO: move a descriptor, with close-on-exec. FROM is closed for a group of commands, so
+# bash keeps a copy that has the flag, at the lowest free number from 10 on; from there the copy is copied.
+# (`builtin exec` would not keep redirections.)
 __caisson_open() {
 	builtin local n=10
 	while [[ -e /dev/fd/$n ]]; do ((n++)); done
@@ -485,9 +531,10 @@ __caisson_open() {
 	builtin eval "exec $1<&-"
 }
 
-# Sourced by __caisson_start with: descriptor in, descriptor out, descriptor of the state of a shell that has died or nothing.
+# Sourced by __caisson_start with: descriptor in, descriptor out, descriptor of the state of a shell that
+# has died or nothing.
 __caisson_file=${BASH_SOURCE[0]} __caisson_in=253 __caisson_out=254 __caisson_fd_state=$3
-__caisson_live=1 __caisson_depth=0 __caisson_eof='' __caisson_armed='' __caisson_watch='' __caisson_args=() __caisson_last=0 __caisson_kept=''
+__caisson_live=1 __caisson_depth=0 __caisson_eof='' __caisson_armed='' __caisson_watch='' __caisson_args=() __caisson_last=0 __caisson_kept='' __caisson_told=''
 __caisson_id='' __caisson_code='' __caisson_stop='' __caisson_stop_status=0 __caisson_phase='' __caisson_end=0
 # While it is not empty the code's DEBUG and RETURN traps stay silent, see __caisson_trap_set.
 __caisson_quiet=__caisson_

@@ -1,34 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// driver.js - The javascript kernel: runs code in one node process that lives on, and speaks JSON lines with the host.
+// driver.js - The javascript kernel: runs code in one node process that lives on, and speaks JSON lines
+// with the host.
 //
 // Theory of operation
 //
-// Goals: what a REPL gives (state kept, names declared again, top-level await, the last expression as result) to code as people write it
-// for files (static import, __dirname, require.main === module). node 12 to 22, no package, no flag.
+// Goals: what a REPL gives (state kept, names declared again, top-level await, the last expression as
+// result) to code as people write it for files (static import, __dirname, require.main === module). node 12
+// to 22, no package, no flag.
 //
-// Code is rewritten before it is compiled (`rewrite`), by edits that keep every line where it is. The parser is the acorn
-// that every node carries for its own REPL; without it, or for syntax it does not know, the code runs as it stands.
+// Code is rewritten before it is compiled (`rewrite`), by edits that keep every line where it is. The
+// parser is the acorn that every node carries for its own REPL; without it, or for syntax it does not know,
+// the code runs as it stands.
 //  - Top-level const, let and class become var: globals, which the next execution sees and may declare again.
-//  - Code without top-level await is a plain script. Code with it becomes a generator, `await x` becomes `yield x`, and the driver
-//    steps it. So each part between two awaits runs under the same guard as a script, and an interrupted execution goes no further.
-//  - import(), import.meta and import declarations go through `__caisson`, which resolves them from the working directory.
+//  - Code without top-level await is a plain script. Code with it becomes a generator, `await x` becomes
+//    `yield x`, and the driver steps it. So each part between two awaits runs under the same guard as a
+//    script, and an interrupted execution goes no further.
+//  - import(), import.meta and import declarations go through `__caisson`, which resolves them from the
+//    working directory.
 //
-// Nothing in the driver waits in an async function: an execution is a chain of callbacks from the event loop (start, step, settle, conclude,
-// report). Terminating V8 in the middle of microtasks throws all queued microtasks away, and ours must not be among them.
+// Nothing in the driver waits in an async function: an execution is a chain of callbacks from the event
+// loop (start, advance, settle, conclude, report). Terminating V8 in the middle of microtasks throws all
+// queued microtasks away, and ours must not be among them.
 //
-// SIGINT: node's own watchdog thread (what `breakOnSigint` starts) is started once and never stopped, so there is no moment in
-// which the signal has its deadly default. During `guard` it terminates the running javascript; else it leaves a mark, which is polled while an
-// execution waits and wiped when one starts. Not interruptible: a loop without end in a callback or after an await inside a function. Then the
-// host's next step is to kill.
+// SIGINT: node's own watchdog thread (what `breakOnSigint` starts) is started once and never stopped, so
+// there is no moment in which the signal has its deadly default. During `guard` it terminates the running
+// javascript; else it leaves a mark, which is polled while an execution waits and wiped when one starts.
+// Not interruptible: a loop without end in a callback, or after an await inside a function. Lost: a signal in
+// the microsecond in which a guard ends, because node then wipes the mark. The host's next step is to kill.
 //
-// Output: 1 and 2 are written with blocking writes, process.stdout and process.stderr are replaced by streams that do only that. node would make the
-// pipes non-blocking, which breaks the programs that inherit them. 3 and 4 were made close-on-exec by node at its start.
+// Output: 1 and 2 are written with blocking writes, process.stdout and process.stderr are replaced by
+// streams that do only that. node would make the pipes non-blocking, which breaks the programs that inherit
+// them. 3 and 4 were made close-on-exec by node at its start.
 //
-// process.exit(n) throws an object that ends the execution with status n; from then on the execution's output is dropped, so that code which
-// catches the object has nothing to say. Exceptions and rejections that nobody handles are written to 2 and never end the process.
+// process.exit(n) throws an object that ends the execution with status n; from then on the execution's
+// output is dropped, so that code which catches the object has nothing to say. Exceptions and rejections
+// that nobody handles are written to 2 and never end the process.
 //
-// Failure model: end of file on 3, or a broken 4, ends the process at once. The code can break the driver if it tries (it is the same process);
-// it then has a broken kernel in its own cell.
+// Failure model: end of file on 3, or a broken 4, ends the process at once. The code can break the driver
+// if it tries (it is the same process); it then has a broken kernel in its own cell.
 'use strict';
 
 const fs = require('fs');
@@ -47,6 +56,7 @@ const BUNDLE_MAX_BYTES = 8 << 20;
 const TEXT_MAX_CHARS = 1 << 20;
 const POLL_MS = 25;
 const STALE_MS = 5;
+const STORM_MS = 1000;
 const SOURCES_MAX = 200;
 
 // The code may replace these; the driver goes on with what it found.
@@ -71,7 +81,7 @@ class Exit {
 // --- bytes
 
 const cell = new Int32Array(new SharedArrayBuffer(4));
-const nap = () => Atomics.wait(cell, 0, 0, 1);
+const nap = (ms = 1) => Atomics.wait(cell, 0, 0, ms);
 const now = Date.now;
 
 // Return: false if nobody reads any more.
@@ -183,34 +193,49 @@ function named(name, text) {
 
 // --- SIGINT
 
-// The watchdog's switches are not public, but have been there from node 10 on. Without them: an ordinary listener, which leaves short
-// moments around `guard` in which the signal is deadly.
-function watchSigint() {
-	let heard = false;
-	let binding = null;
-	try {
-		binding = quietly(() => process.binding('contextify'));
-		binding.startSigintWatchdog();
-	} catch (e) {
-		process.on('SIGINT', () => {
-			heard = true;
-		});
-		return () => [heard, (heard = false)][0];
-	}
-	// A listener of the code's own would take the signal away from the watchdog: it is registered, but hears nothing.
-	for (const listener of process.listeners('newListener')) {
-		if (listener.name !== 'startListeningIfSignal') continue;
-		process.removeListener('newListener', listener);
-		process.on('newListener', (type) => {
-			if (type !== 'SIGINT') listener(type);
-		});
-	}
-	// One more start and stop: gives the mark and wipes it, while the first start stays in force.
-	return () => {
-		binding.startSigintWatchdog();
-		return binding.stopSigintWatchdog();
-	};
-}
+// The watchdog's switches are not public, but have been there from node 10 on. Without them: an ordinary
+// listener, which leaves short moments around `guard` in which the signal is deadly.
+const sigint = {
+	binding: null,
+	heard: false,
+	seenAt: 0,
+	open() {
+		try {
+			const binding = quietly(() => process.binding('contextify'));
+			binding.startSigintWatchdog();
+			this.binding = binding;
+		} catch (e) {
+			process.on('SIGINT', () => {
+				this.heard = true;
+			});
+			return;
+		}
+		// A listener of the code's own would take the signal away from the watchdog: it is
+		// registered, but hears nothing.
+		for (const listener of process.listeners('newListener')) {
+			if (listener.name !== 'startListeningIfSignal') continue;
+			process.removeListener('newListener', listener);
+			process.on('newListener', (type) => {
+				if (type !== 'SIGINT') listener(type);
+			});
+		}
+	},
+	// Is there a mark?
+	pending() {
+		return this.binding ? this.binding.watchdogHasPendingSigint() : this.heard;
+	},
+	// The same, and wipes it: one more start and stop does that, while the first start stays in force.
+	take() {
+		let heard = this.heard;
+		this.heard = false;
+		if (this.binding) {
+			this.binding.startSigintWatchdog();
+			heard = this.binding.stopSigintWatchdog();
+		}
+		if (heard) this.seenAt = now();
+		return heard;
+	},
+};
 
 const GUARD = Symbol.for('caisson.guard');
 const guardScript = new vm.Script("globalThis[Symbol.for('caisson.guard')].call()", { filename: __filename });
@@ -227,7 +252,8 @@ function quietly(f) {
 	}
 }
 
-// What was terminated has not left the asynchronous contexts it had entered, and node ends the process when it finds that.
+// What was terminated has not left the asynchronous contexts it had entered, and node ends the process when
+// it finds that.
 function leaveAsyncContexts(context) {
 	try {
 		const { popAsyncContext } = quietly(() => process.binding('async_wrap'));
@@ -237,23 +263,29 @@ function leaveAsyncContexts(context) {
 	}
 }
 
-// guard(f): f(), ended by SIGINT. Throws what f throws, or INTERRUPT.
+// guard(f): f(), ended by SIGINT. Throws what f throws, or INTERRUPT. A guard within a guard is the outer one.
 function guard(f) {
+	if (guardCall.call) return f();
+	const context = executionAsyncId();
 	let value;
 	let thrown = null;
 	guardCall.call = () => {
 		try {
+			// From here on a signal terminates. One that came a moment ago has left a mark.
+			if (sigint.pending()) throw INTERRUPT;
 			value = f();
 		} catch (e) {
 			thrown = { e };
 		}
 	};
-	const context = executionAsyncId();
 	try {
 		guardScript.runInThisContext({ breakOnSigint: true, displayErrors: false });
 	} catch (e) {
+		sigint.seenAt = now();
 		leaveAsyncContexts(context);
 		throw INTERRUPT;
+	} finally {
+		guardCall.call = null;
 	}
 	if (thrown) throw thrown.e;
 	return value;
@@ -366,7 +398,7 @@ function hasAwait(node) {
 }
 
 function importText(node) {
-	const call = `await __caisson.import(${node.source.raw})`;
+	const call = `yield __caisson.import(${node.source.raw})`;
 	const parts = [];
 	for (const s of node.specifiers) {
 		if (s.type === 'ImportNamespaceSpecifier') return `${s.local.name} = ${call};`;
@@ -416,8 +448,7 @@ class Rewriter {
 				break;
 			case 'ImportDeclaration':
 				for (const s of node.specifiers) this.names.add(s.local.name);
-				// Through `await`, so that it is told from the code around it only by its place.
-				this.edits.replace(node.start, node.end, this.lines(node, importText(node).replace('await', 'yield')));
+				this.edits.replace(node.start, node.end, this.lines(node, importText(node)));
 				break;
 			case 'ExportNamedDeclaration':
 				this.edits.replace(node.start, node.declaration ? node.declaration.start : node.end, '');
@@ -442,7 +473,6 @@ class Rewriter {
 
 	declaration(node) {
 		for (const d of node.declarations) patternNames(d.id, this.names);
-		const first = node.declarations[0];
 		if (!this.isGenerator) {
 			this.edits.replace(node.start, node.start + node.kind.length, 'var'.padEnd(node.kind.length));
 			for (const d of node.declarations) if (!d.init && node.kind === 'let') this.edits.after(d.end, ' = void 0');
@@ -454,7 +484,6 @@ class Rewriter {
 			this.edits.after(d.end, !d.init && node.kind === 'let' ? ' = void 0)' : ')');
 		}
 		this.edits.after(node.declarations[node.declarations.length - 1].end, this.code[node.end - 1] === ';' ? ')' : ');');
-		return first;
 	}
 
 	// Depth first: inner edits are asked for before outer ones, see Edits.
@@ -516,8 +545,8 @@ function makeRoom(names) {
 	}
 }
 
-// compile(CODE, NAME): a function that runs the code up to the first await, see `part`. Throws SyntaxError, as V8 words it for the code as
-// it was written.
+// compile(CODE, NAME): a function that runs the code up to the first await, see `part`. Throws SyntaxError,
+// as V8 words it for the code as it was written.
 function compile(code, name) {
 	const plan = rewrite(code);
 	let script;
@@ -582,7 +611,8 @@ function trim(error, depth) {
 	}
 }
 
-// describe(ERROR): {name, value, traceback}: the line that failed, the error as node shows it, without the driver's frames.
+// describe(ERROR): {name, value, traceback}: the line that failed, the error as node shows it, without the
+// driver's frames.
 function describe(error) {
 	if (!(error instanceof Error) && !util.types.isNativeError(error)) {
 		const text = safeInspect(error);
@@ -653,7 +683,8 @@ function limited(data, what) {
 	return bytes > BUNDLE_MAX_BYTES ? { 'text/plain': `<${what} too large: ${bytes} bytes>` } : data;
 }
 
-// Everything printed before is in the pipes by now; the host has read it when it acks, and only then may more be printed.
+// Everything printed before is in the pipes by now; the host has read it when it acks, and only then may
+// more be printed.
 function showBundle(data, options) {
 	const { id = null, update = false, metadata = {} } = options || {};
 	send({ type: 'display', data: limited(data, 'display'), metadata, display_id: id, update });
@@ -762,7 +793,6 @@ const modules = {
 
 let current = null;
 let reportedAt = 0;
-let takeSigint;
 
 function start() {
 	if (current || !queue.length) return;
@@ -771,35 +801,29 @@ function start() {
 	current = run;
 	modules.refresh();
 	remember(run.name, run.code);
-	attempt(run, () => compile(run.code, run.name), (call) => {
-		// A signal that was meant for the last execution: its mark is left by another thread, which may need a moment.
-		if (now() - reportedAt < STALE_MS) nap();
-		takeSigint();
-		run.timer = setInterval(() => {
-			if (!run.over && takeSigint()) settle(run, { error: INTERRUPT });
-		}, POLL_MS);
-		advance(run, call);
-	});
-}
-
-// Does f under guard, then goes on with what it gave; or ends the execution with what it threw.
-function attempt(run, f, then) {
-	let value;
+	let call;
 	try {
-		if (run.timer && takeSigint()) throw INTERRUPT;
-		value = guard(f);
+		call = compile(run.code, run.name);
 	} catch (error) {
 		settle(run, { error });
 		return;
 	}
-	then(value);
+	// Signals that came before: their marks are left by another thread, which may need a moment, the more so in a storm.
+	if (now() - sigint.seenAt < STORM_MS) nap(STALE_MS);
+	else if (now() - reportedAt < STALE_MS) nap();
+	for (let i = 0; i < 20 && sigint.take(); i++) nap();
+	run.timer = setInterval(() => {
+		if (sigint.take()) settle(run, { error: INTERRUPT });
+	}, POLL_MS);
+	advance(run, call);
 }
 
 const isThenable = (v) => v !== null && (typeof v === 'object' || typeof v === 'function') && typeof v.then === 'function';
 
-// One part of the code after the other, `call` first, for as long as what is awaited needs no event loop. The microtasks are run here, under
-// the guard, because they are the code's and need not end. And many short parts have one guard: a signal at the end of a guard is lost.
-// Gives {value}, or {waiting, resume}: go on with `resume` when `waiting` has its result.
+// One part of the code after the other, `call` first, for as long as what is awaited needs no event loop.
+// The microtasks are run here, under the guard, because they are the code's and need not end. And many
+// short parts have one guard: a signal at the end of a guard is lost. Gives {value}, or {waiting, resume}:
+// go on with `resume` when `waiting` has its result.
 function runParts(run, call) {
 	const until = now() + POLL_MS;
 	for (;;) {
@@ -831,22 +855,30 @@ function part(generator, method, got) {
 
 function advance(run, call) {
 	if (run.over) return;
-	attempt(run, () => runParts(run, call), ({ waiting, resume, value }) => {
-		if (!waiting) {
-			settle(run, { value });
-			return;
-		}
-		waiting.notify = () => advance(run, resume);
-		if (waiting.result) setImmediate(waiting.notify);
-	});
+	let outcome;
+	try {
+		outcome = guard(() => runParts(run, call));
+	} catch (error) {
+		settle(run, { error });
+		return;
+	}
+	const { waiting, resume, value } = outcome;
+	if (!waiting) {
+		settle(run, { value });
+		return;
+	}
+	waiting.notify = () => advance(run, resume);
+	if (waiting.result) setImmediate(waiting.notify);
 }
 
-// settle(RUN, {value} | {error}): the end, once. What unhandled rejections have to say is said before the execution is reported.
+// settle(RUN, {value} | {error}): the end, once. What unhandled rejections have to say is said before the
+// execution is reported.
 function settle(run, outcome) {
 	if (run.over) return;
 	run.over = true;
 	clearInterval(run.timer);
 	if (outcome.error === INTERRUPT && run.generator) {
+		sigint.take();
 		try {
 			guard(() => run.generator.return());
 		} catch (e) {
@@ -950,7 +982,7 @@ function main() {
 	process.argv.length = 1;
 	process.on('uncaughtException', (error) => complain(error, 'Uncaught '));
 	process.on('unhandledRejection', (error) => complain(error, 'Uncaught (in promise) '));
-	takeSigint = watchSigint();
+	sigint.open();
 	modules.refresh();
 	control.open();
 	send({ type: 'ready', language: 'javascript', version: process.versions.node, pid: process.pid });

@@ -1,33 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-# driver.R - The R kernel: runs code in one R process that lives on, and speaks JSON lines with the host. `Rscript --vanilla driver.R`.
+# driver.R - The R kernel: runs code in one R process that lives on, and speaks JSON lines with the host.
+# `Rscript --vanilla driver.R`.
 #
 # Theory of operation
 #
-# Goals: what the R console gives, with base R alone. Code is parsed whole, then each expression is evaluated in the global environment. Visible
-# values are printed to 1 as the console does, but for the last expression's: that is the result, and is not printed.
+# Goals: what the R console gives, with base R alone. Code is parsed whole, then each expression is
+# evaluated in the global environment. Visible values are printed to 1 as the console does, but for the last
+# expression's: that is the result, and is not printed.
 #
-# Descriptors: R can open files but not use a descriptor it inherited, and /dev/fd/3 may not be opened again by another user than the one who
-# made the pipe. So two `cat` processes carry the control channel (they ignore SIGINT), and 3 and 4 are closed here, by a function of
-# the `parallel` package that is not exported; where it is missing they stay open. R has no close-on-exec: programs that the code starts inherit
-# the pipes to the two `cat`s.
+# Descriptors: R can open files but not use a descriptor it inherited, and /dev/fd/3 may not be opened again
+# by another user than the one who made the pipe. So two `cat` processes carry the control channel (they
+# ignore SIGINT), and 3 and 4 are closed here, by a function of the `parallel` package that is not exported;
+# where it is missing they stay open. R has no close-on-exec: programs that the code starts inherit the
+# pipes to the two `cat`s.
 #
-# Output: R flushes what it writes to 1 and 2 at once, so text and the output of system() are in order. A C library that buffers for
-# itself is flushed by R when it can, not by us.
+# Output: R flushes what it writes to 1 and 2 at once, so text and the output of system() are in order. A C
+# library that buffers for itself is flushed by R when it can, not by us.
 #
-# Plots: the option `device` opens a PNG device (cairo, no X11) in the session's temporary directory when the code draws without one. At
-# the end of the execution it is closed and each page is sent as a display. Without cairo it is PDF.
+# Plots: the option `device` opens a PNG device (cairo, no X11) in the session's temporary directory when
+# the code draws without one. At the end of the execution it is closed and each page is sent as a display.
+# Without cairo it is PDF.
 #
-# Base functions that are replaced in the base package itself, so that every caller finds them: q and quit (end the execution, not R, by a
-# restart that no handler sees), readline and readLines(stdin()) (ask the host), warnings.
+# Base functions that are replaced in the base package itself, so that every caller finds them: q and quit
+# (end the execution, not R, by a restart that no handler sees), readline and readLines(stdin()) (ask the
+# host), warnings.
 #
-# Warnings are collected as the console does and written to 2 after each top-level expression; getOption("warn") is obeyed.
+# Warnings are collected as the console does and written to 2 after each top-level expression;
+# getOption("warn") is obeyed.
 #
-# SIGINT: the driver runs with interrupts suspended, the code with interrupts allowed. One that came between executions is
-# taken and forgotten before the code starts. While system() runs, C ignores the signal in R: the command ends, R goes on. While an answer to
-# readline() is waited for, the signal is taken when the answer comes.
+# SIGINT: the driver runs with interrupts suspended, the code with interrupts allowed. One that came between
+# executions is taken and forgotten before the code starts. While system() runs, C ignores the signal in R:
+# the command ends, R goes on. While an answer to readline() is waited for, the signal is taken when the
+# answer comes.
 #
-# Failure model: end of file on control in ends R at once. R reads its script from the file of `Rscript`, and so would scan(""): the call of
-# main() is the last line, so that nothing is left to be read there.
+# Failure model: end of file on control in ends R at once. R reads its script from the file of `Rscript`,
+# and so would scan(""): the call of main() is the last line, so that nothing is left to be read there.
 
 .caisson <- local({
 	BUNDLE_MAX_BYTES <- 8 * 1024^2
@@ -57,7 +64,8 @@
 		paste0("\"", x, "\"")
 	}
 
-	# Named list to object, unnamed list to array, NULL to null; strings, numbers, logicals. `I("...")` is JSON already.
+	# Named list to object, unnamed list to array, NULL to null; strings, numbers, logicals. `I("...")`
+	# is JSON already.
 	json <- function(x) {
 		if (is.null(x)) return("null")
 		if (inherits(x, "AsIs")) return(unclass(x))
@@ -71,8 +79,8 @@
 		json_string(x)
 	}
 
-	# The string members of a JSON object. All in vectors of bytes, because a line may have megabytes: mark what a
-	# backslash escapes, then the quotes that are left delimit the strings.
+	# The string members of a JSON object. All in vectors of bytes, because a line may have megabytes:
+	# mark what a backslash escapes, then the quotes that are left delimit the strings.
 	parse_message <- function(line) {
 		x <- as.integer(charToRaw(line))
 		n <- length(x)

@@ -32,6 +32,8 @@ enum {
 	EXITED = INIT_EXITED
 };
 
+_Static_assert(sizeof(struct init_msg) < SIZE, "a real message has to fit");
+
 static size_t size = SIZE; /* of a real message, learnt from the first one */
 
 static void say(uint32_t type, uint32_t id, uint64_t a, uint64_t b)
@@ -91,31 +93,50 @@ static void act_types(void)
 	hang();
 }
 
-/* A descriptor with every message, which nobody asked for. */
-static void act_descriptors(void)
+/* Descriptors with every message, which nobody asked for. */
+static void flood(uint32_t type, size_t n)
 {
 	for (int i = 0; i < 3000; i++) {
 		union {
 			char buf[CMSG_SPACE(sizeof(int) * 16)];
 			struct cmsghdr align;
 		} control = { 0 };
-		struct msg m = { .type = READY };
+		struct msg m = { .type = type, .id = 1 };
 		struct iovec iov = { &m, size };
 		struct msghdr h = { .msg_iov = &iov,
 				    .msg_iovlen = 1,
 				    .msg_control = control.buf,
-				    .msg_controllen = sizeof(control.buf) };
+				    .msg_controllen = CMSG_SPACE(sizeof(int) * n) };
 		struct cmsghdr *c = CMSG_FIRSTHDR(&h);
 
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int) * 16);
-		for (int k = 0; k < 16; k++)
+		c->cmsg_len = CMSG_LEN(sizeof(int) * n);
+		for (size_t k = 0; k < n; k++)
 			((int *)(void *)CMSG_DATA(c))[k] = 0;
 		if (sendmsg(CHANNEL, &h, MSG_NOSIGNAL) < 0)
 			_exit(0);
 	}
 	hang();
+}
+
+/* More than any message may have. */
+static void act_descriptors(void)
+{
+	flood(READY, 16);
+}
+
+/* As many as a message may have, but not this one. */
+static void act_welcome(void)
+{
+	flood(READY, INIT_FDS_MAX);
+}
+
+/* Nor this one, of a command that was asked for with stdio of its own. */
+static void act_gifts(void)
+{
+	wait_for_exec();
+	flood(STARTED, INIT_FDS_MAX);
 }
 
 /* Many times started, never ended: the wall clock must still end it. */
@@ -149,8 +170,8 @@ static void act_failed(void)
 int main(void)
 {
 	static void (*const acts[])(void) = {
-		act_silent,      act_close,   act_short,  act_long,   act_types,
-		act_descriptors, act_restart, act_absurd, act_failed,
+		act_silent,  act_close,  act_short,  act_long,    act_types, act_descriptors,
+		act_restart, act_absurd, act_failed, act_welcome, act_gifts,
 	};
 	char mode = 'a', first[4096];
 	int self = open("/proc/self/exe", O_RDONLY);

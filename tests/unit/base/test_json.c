@@ -35,7 +35,7 @@ static void test_nesting_and_commas(void **state)
 	json_object_end(&j);
 	json_array_begin(&j);
 	json_array_end(&j);
-	json_null(&j);
+	json_none(&j);
 	json_array_end(&j);
 	json_member_int(&j, "i", INT64_MIN);
 	json_member_uint(&j, "u", UINT64_MAX);
@@ -64,7 +64,7 @@ static void check_string(const char *s, size_t len, const char *want, bool repla
 {
 	DOCUMENT(j, b);
 
-	assert_int_equal(json_string(&j, s, len), replaced);
+	assert_int_equal(json_strn(&j, s, len), replaced);
 	assert_int_equal(json_finish(&j), 0);
 	assert_string_equal(buf_str(&b), want);
 }
@@ -365,7 +365,7 @@ static void test_python_agrees(void **state)
 			memcpy(raw + len - sizeof(crab), crab, sizeof(crab));
 		json_object_begin(&j);
 		json_key(&j, "s");
-		bool replaced = json_string(&j, raw, len);
+		bool replaced = json_strn(&j, raw, len);
 
 		json_member_bool(&j, "replaced", replaced);
 		json_member_uint(&j, "len", len);

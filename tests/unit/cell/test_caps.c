@@ -134,6 +134,26 @@ static void command_way(void *arg)
 	CHILD_CHECK(setresuid(0, 0, 0) < 0 && errno == EPERM);
 }
 
+/* Without the bounding set it needs no privilege, and takes everything that is not in that set. */
+static void drop(void *arg)
+{
+	uint64_t bounding = read_sets().bounding;
+
+	(void)arg;
+	CHILD_CHECK(caps_drop() == 0);
+	check_sets(0, 0, bounding, 0);
+	CHILD_CHECK(caps_drop() == 0);
+}
+
+static void drop_ambient(void *arg)
+{
+	(void)arg;
+	CHILD_CHECK(caps_keep(INIT_CAPS, 1) == 0);
+	CHILD_CHECK(caps_drop() == 0);
+	check_sets(0, 0, INIT_CAPS, 0);
+	CHILD_CHECK(setresuid(CHILD_NOBODY, CHILD_NOBODY, CHILD_NOBODY) < 0 && errno == EPERM);
+}
+
 /* Somebody without privilege is told, not left believing. */
 static void ordinary_user(void *arg)
 {
@@ -143,6 +163,7 @@ static void ordinary_user(void *arg)
 		CHILD_SKIP("the bounding set is empty already");
 	CHILD_CHECK(caps_bound(0) == -EPERM);
 	CHILD_CHECK(caps_keep(0, 0) == -EPERM);
+	drop(NULL);
 }
 
 #define ROOT_TEST(name)                                                                            \
@@ -159,6 +180,8 @@ ROOT_TEST(keep_ambient)
 ROOT_TEST(bound)
 ROOT_TEST(bound_too_late)
 ROOT_TEST(command_way)
+ROOT_TEST(drop)
+ROOT_TEST(drop_ambient)
 
 static void test_ordinary_user(void **state)
 {
@@ -172,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_keep_nothing),   cmocka_unit_test(test_keep_some),
 		cmocka_unit_test(test_keep_ambient),   cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_bound_too_late), cmocka_unit_test(test_command_way),
+		cmocka_unit_test(test_drop),           cmocka_unit_test(test_drop_ambient),
 		cmocka_unit_test(test_ordinary_user),
 	};
 

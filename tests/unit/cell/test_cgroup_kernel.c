@@ -207,9 +207,16 @@ static bool without_unified(struct cgroup_site *s)
 	*s = site;
 	if (site.kind != CGROUP_HYBRID)
 		return false;
-	assert_int_equal(s->dir_of[CGROUP_UNIFIED], (int)s->n_dirs - 1);
-	s->dir_of[CGROUP_UNIFIED] = -1;
+	int gone = s->dir_of[CGROUP_UNIFIED];
+
+	assert_in_range(gone, 0, s->n_dirs - 1);
 	s->n_dirs--;
+	memmove(s->prefix[gone], s->prefix[gone + 1],
+		(s->n_dirs - (size_t)gone) * sizeof(s->prefix[0]));
+	for (size_t i = 0; i < CGROUP_ROLES_; i++)
+		if (s->dir_of[i] > gone)
+			s->dir_of[i]--;
+	s->dir_of[CGROUP_UNIFIED] = -1;
 	s->kind = CGROUP_V1;
 	return true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_landlock.c - The scopes: nothing outside can be signalled or reached through an abstract
- * socket, everything inside can. Each denial has its positive control before it.
+ * socket, everything inside can. And the domain without any right: what is open stays usable,
+ * nothing is opened any more. Each denial has its positive control before it.
  */
 #include "cell/landlock.h"
 
@@ -9,12 +10,16 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -84,10 +89,10 @@ static int signal_error(pid_t pid, int signo)
 	return kill(pid, signo) == 0 ? 0 : errno;
 }
 
-static void enter(void)
+static void enter(bool signals)
 {
 	CHILD_CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	int r = landlock_scope_self();
+	int r = landlock_scope_self(signals);
 
 	if (r == 0)
 		CHILD_SKIP("Landlock ABI %d has no scopes (6 has)", landlock_abi());
@@ -103,12 +108,18 @@ static void wait_for_end(int fd)
 		;
 }
 
+struct scope {
+	const struct place *outside;
+	bool signals; /* abstract sockets are in either */
+};
+
 static void in_domain(void *arg)
 {
-	const struct place *outside = arg;
+	const struct scope *s = arg;
+	const struct place *outside = s->outside;
 	int pair[2];
 
-	enter();
+	enter(s->signals);
 	CHILD_CHECK(reach(&outside[0]) == EPERM);
 	CHILD_CHECK(reach(&outside[1]) == EPERM);
 	/* Sockets of our own domain can be reached. */
@@ -125,11 +136,11 @@ static void sockets(void *arg)
 {
 	struct place outside[] = { make_place("stream", SOCK_STREAM),
 				   make_place("datagram", SOCK_DGRAM) };
+	struct scope s = { .outside = outside, .signals = arg != NULL };
 
-	(void)arg;
 	CHILD_CHECK(reach(&outside[0]) == 0); /* controls */
 	CHILD_CHECK(reach(&outside[1]) == 0);
-	int status = child_wait(child_start(in_domain, outside));
+	int status = child_wait(child_start(in_domain, &s));
 
 	CHILD_CHECK(WIFEXITED(status));
 	CHILD_CHECK(reach(&outside[0]) == 0);
@@ -140,6 +151,7 @@ static void test_sockets(void **state)
 {
 	(void)state;
 	child_run(sockets, NULL);
+	child_run(sockets, "signals too");
 }
 
 static void sleeper(void *arg)
@@ -160,7 +172,7 @@ static void signals(void *arg)
 
 	CHILD_CHECK(signal_error(outside, 0) == 0); /* control */
 	CHILD_CHECK(signal_error(getppid(), 0) == 0);
-	enter();
+	enter(true);
 	CHILD_CHECK(signal_error(outside, 0) == EPERM);
 	CHILD_CHECK(signal_error(outside, SIGKILL) == EPERM);
 	CHILD_CHECK(signal_error(getppid(), SIGTERM) == EPERM);
@@ -190,14 +202,48 @@ static void test_signals(void **state)
 	child_run(signals, NULL);
 }
 
+/*
+ * Without the scope for signals they go both ways, into the domain and out of it, as between a
+ * zygote's kernel and what init starts. A second domain with the scope takes that away again.
+ */
+static void free_signals(void *arg)
+{
+	int gate[2];
+
+	(void)arg;
+	CHILD_CHECK(pipe(gate) == 0);
+	pid_t one = child_start(sleeper, gate), two = child_start(sleeper, gate);
+
+	enter(false);
+	CHILD_CHECK(signal_error(one, 0) == 0);
+	CHILD_CHECK(signal_error(getppid(), 0) == 0);
+	CHILD_CHECK(signal_error(one, SIGKILL) == 0);
+	int status = child_wait(one);
+
+	CHILD_CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	CHILD_CHECK(landlock_scope_self(true) == 1);
+	CHILD_CHECK(signal_error(two, 0) == EPERM);
+	fd_close(gate[0]);
+	fd_close(gate[1]);
+	(void)child_wait(two);
+}
+
+static void test_free_signals(void **state)
+{
+	(void)state;
+	child_run(free_signals, NULL);
+}
+
 /* Domains nest: putting one on twice is one more layer, not an error. Nothing stays open. */
 static void again(void *arg)
 {
 	int before = open_fds();
 
 	(void)arg;
-	enter();
-	CHILD_CHECK(landlock_scope_self() == 1);
+	enter(true);
+	CHILD_CHECK(landlock_scope_self(true) == 1);
+	CHILD_CHECK(landlock_scope_self(false) == 1);
+	CHILD_CHECK(signal_error(getppid(), 0) == EPERM); /* a weaker layer takes nothing back */
 	CHILD_CHECK(open_fds() == before);
 }
 
@@ -219,7 +265,8 @@ static void forbidden(void *arg)
 		CHILD_SKIP("no-new-privileges is set already");
 	child_become_nobody();
 	before = open_fds();
-	CHILD_CHECK(landlock_scope_self() == -EPERM);
+	CHILD_CHECK(landlock_scope_self(true) == -EPERM);
+	CHILD_CHECK(landlock_scope_self(false) == -EPERM);
 	CHILD_CHECK(open_fds() == before);
 	CHILD_CHECK(signal_error(getpid(), 0) == 0);
 }
@@ -228,6 +275,81 @@ static void test_forbidden(void **state)
 {
 	(void)state;
 	child_run(forbidden, NULL);
+}
+
+/* 0, or the errno of opening it. */
+static int open_error(const char *path, int flags)
+{
+	_fd_ int fd = open(path, flags | O_CLOEXEC, 0600);
+
+	return fd < 0 ? errno : 0;
+}
+
+static int connect_error(const struct sockaddr_in *to)
+{
+	_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	return connect(fd, (const struct sockaddr *)to, sizeof(*to)) == 0 ? 0 : errno;
+}
+
+static void check_paths(int want, const char *own)
+{
+	CHILD_CHECK(open_error("/etc/passwd", O_RDONLY) == want);
+	CHILD_CHECK(open_error("/", O_RDONLY | O_DIRECTORY) == want);
+	CHILD_CHECK(open_error("/dev/null", O_RDWR) == want);
+	CHILD_CHECK(open_error("/proc/self/status", O_RDONLY) == want);
+	CHILD_CHECK(open_error(own, O_RDWR | O_CREAT) == want);
+	if (want == 0)
+		CHILD_CHECK(unlink(own) == 0);
+}
+
+static void nothing(void *arg)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t len = sizeof(address);
+	char own[64], text[4];
+	int abi = landlock_abi();
+
+	(void)arg;
+	if (abi < 4)
+		CHILD_SKIP("Landlock ABI %d has no rights over TCP (4 has)", abi);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	(void)snprintf(own, sizeof(own), "/tmp/caisson-test-landlock-%d", (int)getpid());
+	_fd_ int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	_fd_ int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+
+	CHILD_CHECK(bind(listener, (struct sockaddr *)&address, len) == 0);
+	CHILD_CHECK(listen(listener, 4) == 0 && file >= 0);
+	CHILD_CHECK(getsockname(listener, (struct sockaddr *)&address, &len) == 0);
+	check_paths(0, own); /* controls */
+	CHILD_CHECK(connect_error(&address) == 0);
+
+	int before = open_fds();
+
+	CHILD_CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	_fd_ int spare = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	CHILD_CHECK(open_fds() == before + 1 && landlock_deny_all() == abi);
+	check_paths(EACCES, own);
+	CHILD_CHECK(connect_error(&address) == EACCES);
+	address.sin_port = 0;
+	CHILD_CHECK(bind(spare, (struct sockaddr *)&address, len) < 0 && errno == EACCES);
+	if (abi >= ABI_WITH_SCOPES)
+		CHILD_CHECK(signal_error(getppid(), 0) == EPERM);
+
+	/* What is open works on, and memory files are no paths. */
+	_fd_ int conn = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	_fd_ int memory = memfd_create("test", MFD_CLOEXEC);
+
+	CHILD_CHECK(conn >= 0 && read(file, text, sizeof(text)) == (ssize_t)sizeof(text));
+	CHILD_CHECK(memory >= 0 && ftruncate(memory, 4096) == 0 && write(memory, "x", 1) == 1);
+	CHILD_CHECK(landlock_deny_all() == abi); /* one more layer is no error */
+}
+
+static void test_nothing(void **state)
+{
+	(void)state;
+	child_run(nothing, NULL);
 }
 
 static void test_abi(void **state)
@@ -243,9 +365,10 @@ static void test_abi(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_abi),       cmocka_unit_test(test_sockets),
-		cmocka_unit_test(test_signals),   cmocka_unit_test(test_again),
-		cmocka_unit_test(test_forbidden),
+		cmocka_unit_test(test_abi),          cmocka_unit_test(test_sockets),
+		cmocka_unit_test(test_signals),      cmocka_unit_test(test_again),
+		cmocka_unit_test(test_forbidden),    cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_free_signals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

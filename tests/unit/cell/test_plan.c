@@ -128,8 +128,14 @@ static void test_numbers(void **state)
 	assert_int_equal(plan.config.memory_bytes, 0); /* the cgroup's business */
 	assert_int_equal(plan.channel_fd, -1);
 	assert_int_equal(plan.sync_fd, -1);
+	assert_int_equal(plan.status_fd, -1);
 	assert_int_equal(plan.image.fd, -1);
 	assert_int_equal(plan.n_mounts, 0);
+	/* A cell of the warden's, which no zygote enters, unless the caller says otherwise. */
+	assert_int_equal(plan.owner, 0);
+	assert_false(plan.zygote);
+	assert_int_equal(plan.config.kernels, 0);
+	assert_int_equal(plan.enter.n, 0);
 	plan_free(&plan);
 	plan_free(&plan);
 	assert_int_equal(open_fds(), before);

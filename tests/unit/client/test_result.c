@@ -49,10 +49,10 @@ static struct outcome calm(void)
 		.exited = true,
 		.exit = {
 			.status = EXITED(0),
-			.disk_used = 7 * MIB,
-			.disk_size = 100 * MIB,
-			.inodes_used = 30,
-			.inodes_size = 5000,
+			.disk.used = 7 * MIB,
+			.disk.size = 100 * MIB,
+			.disk.inodes_used = 30,
+			.disk.inodes_size = 5000,
 		},
 		.usage = { .end = CELL_END_CLIENT, .cpu_ns = 1234000000, .memory_peak = 99 * MIB },
 		.wall_ns = 2500000000,
@@ -173,11 +173,11 @@ static void pids(struct outcome *o)
 }
 static void disk(struct outcome *o)
 {
-	o->exit.disk_used = 100 * MIB;
+	o->exit.disk.used = 100 * MIB;
 }
 static void inodes(struct outcome *o)
 {
-	o->exit.inodes_used = 5000;
+	o->exit.disk.inodes_used = 5000;
 }
 
 typedef void change(struct outcome *o);
@@ -457,13 +457,13 @@ static void test_nearly_full(void **state)
 
 	(void)state;
 	for (uint64_t used = 0; used <= 1000; used++) {
-		o.exit.disk_size = o.exit.inodes_size = 1000;
-		o.exit.disk_used = o.exit.inodes_used = used;
+		o.exit.disk.size = o.exit.disk.inodes_size = 1000;
+		o.exit.disk.used = o.exit.disk.inodes_used = used;
 		result_judge(&o, &spec, &r);
 		assert_int_equal(r.limits_hit,
 				 used >= 990 ? HIT(CAUSE_DISK) | HIT(CAUSE_INODES) : 0);
 	}
-	o.exit.disk_size = o.exit.inodes_size = 0;
+	o.exit.disk.size = o.exit.disk.inodes_size = 0;
 	result_judge(&o, &spec, &r);
 	assert_int_equal(r.limits_hit, 0);
 	/* Numbers that never came are not looked at. */

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,14 +134,17 @@ static void test_good(void **state)
 static void test_numbers_of_descriptors(void **state)
 {
 	(void)state;
-	for (uint32_t flags = 0; flags < 8; flags++) {
-		size_t want = 1u + (flags & INIT_SCRIPT ? 1 : 0) + (flags & INIT_TTY ? 0 : 3);
+	for (uint32_t flags = 0; flags < 2 * INIT_CONTROL; flags++) {
+		size_t stdio = flags & (INIT_TTY | INIT_CONTROL) ? 0 : 3;
+		size_t want = 1u + (flags & INIT_SCRIPT ? 1 : 0) + stdio;
+		/* A kernel has no terminal, and is not held: no combination is taken for another. */
+		bool refused = flags & INIT_CONTROL && flags & (INIT_TTY | INIT_HOLD);
 		struct init_exec x = good;
 
 		x.flags = flags;
 		for (size_t n = 0; n <= FD_PASS_MAX; n++)
 			assert_int_equal(unpack_fds(&x, fd_memfd("blob", BLOB, BLOB_LEN), n),
-					 n == want ? 0 : EINVAL);
+					 n == want && !refused ? 0 : EINVAL);
 	}
 }
 
@@ -159,25 +163,33 @@ static void test_where_descriptors_go(void **state)
 	assert_int_equal(c.stdio[2], fds[4]);
 	command_free(&c);
 
-	x.flags = INIT_SCRIPT | INIT_TTY;
-	(void)make_fds(fds, fd_memfd("blob", BLOB, BLOB_LEN), 2);
-	assert_int_equal(command_unpack(&x, fds, 2, &c), 0);
-	assert_int_equal(c.script_fd, fds[1]);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(c.stdio[i], -1);
-	command_free(&c);
+	static const uint32_t without_stdio[] = { INIT_TTY, INIT_CONTROL };
+
+	for (size_t k = 0; k < ARRAY_SIZE(without_stdio); k++) {
+		x.flags = INIT_SCRIPT | without_stdio[k];
+		(void)make_fds(fds, fd_memfd("blob", BLOB, BLOB_LEN), 2);
+		assert_int_equal(command_unpack(&x, fds, 2, &c), 0);
+		assert_int_equal(c.flags, x.flags);
+		assert_int_equal(c.script_fd, fds[1]);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(c.stdio[i], -1);
+		command_free(&c);
+	}
 }
 
 static void test_unknown_flags(void **state)
 {
 	(void)state;
-	for (unsigned int bit = 3; bit < 32; bit++) {
+	for (unsigned int bit = 4; bit < 32; bit++) {
 		struct init_exec x = good;
 
 		x.flags = 1u << bit;
 		assert_int_equal(unpack(&x, BLOB, BLOB_LEN), EINVAL);
 		x.flags |= INIT_HOLD;
 		assert_int_equal(unpack(&x, BLOB, BLOB_LEN), EINVAL);
+		/* With as many descriptors as the flags beside it call for. */
+		x.flags = 1u << bit | INIT_CONTROL;
+		assert_int_equal(unpack_fds(&x, fd_memfd("blob", BLOB, BLOB_LEN), 1), EINVAL);
 	}
 }
 

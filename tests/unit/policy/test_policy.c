@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_policy.c - The policy parser, the filter compiler, and cell.policy itself.
- *
- * usage: test_policy [POLICY], by default policy/cell.policy below the working directory.
+ * test_policy.c - The policy parser and the filter compiler. The policies are in test_policies.c.
  */
 #include "base/err.h"
 #include "base/fd.h"
@@ -10,9 +8,7 @@
 #include "policy/policy.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/audit.h>
-#include <seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -23,7 +19,6 @@
 
 #define HEAD "default ENOSYS\nforeign-abi EPERM\n"
 
-static const char *policy_file = "policy/cell.policy";
 static struct policy pol;
 static struct filter flt;
 static struct filter_call calls[POLICY_RULES_MAX];
@@ -33,17 +28,6 @@ static int parse(const char *text)
 {
 	err = (struct err){ 0 };
 	return policy_parse(text, strlen(text), &pol, &err);
-}
-
-static void load_cell_policy(void)
-{
-	static char text[POLICY_TEXT_MAX + 1];
-	ssize_t len = fd_read_file(AT_FDCWD, policy_file, text, sizeof(text));
-
-	if (len < 0)
-		fail_msg("cannot read %s: run from the source root or name it", policy_file);
-	if (policy_parse(text, (size_t)len, &pol, &err) < 0)
-		fail_msg("%s: %s", policy_file, err.msg);
 }
 
 static void test_empty_rules(void **state)
@@ -239,170 +223,7 @@ static void test_filter_refuses_bad_tables(void **state)
 	assert_int_equal(filter_build(&pol, AUDIT_ARCH_X86_64, calls, 1, &flt, &err), -EINVAL);
 }
 
-/* cell.policy against libseccomp's table for x86-64; returns the number of calls. */
-static size_t resolve_cell_policy(void)
-{
-	size_t n = 0;
-
-	load_cell_policy();
-	for (uint32_t nr = 0; nr < 1024; nr++) {
-		char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86_64, (int)nr);
-		const struct policy_rule *rule = name ? policy_find(&pol, name) : NULL;
-
-		for (size_t i = 0; !name && i < pol.n_numbers; i++)
-			if (pol.numbers[i].nr == nr)
-				rule = policy_find(&pol, pol.numbers[i].name);
-		if (name && !rule)
-			print_error("%s: number %u, '%s', is not decided\n", policy_file, nr, name);
-		if (name)
-			assert_non_null(rule);
-		free(name);
-		if (rule)
-			calls[n++] = (struct filter_call){ nr, rule };
-	}
-	return n;
-}
-
-static void test_cell_policy_is_complete(void **state)
-{
-	size_t n = resolve_cell_policy();
-
-	(void)state;
-	for (size_t i = 0; i < pol.n_rules; i++) {
-		bool found = false;
-
-		for (size_t j = 0; j < n; j++)
-			found |= calls[j].rule == &pol.rules[i];
-		if (!found)
-			fail_msg("'%s' (line %u) is no x86-64 call: a misspelling decides nothing",
-				 pol.rules[i].name, pol.rules[i].line);
-	}
-	assert_int_equal(n, pol.n_rules);
-	assert_true(n >= 380);
-}
-
-static void test_cell_policy_numbers_are_right(void **state)
-{
-	(void)state;
-	load_cell_policy();
-	for (size_t i = 0; i < pol.n_numbers; i++) {
-		const struct policy_number *own = &pol.numbers[i];
-		int nr = seccomp_syscall_resolve_name_arch(SCMP_ARCH_X86_64, own->name);
-
-		if (nr >= 0)
-			assert_int_equal(nr, own->nr);
-		if (own->nr < 424)
-			assert_string_equal(own->arch, "x86_64");
-	}
-}
-
-/* Calls with the same checks may stand in for each other: no argument tells them apart. */
-static bool same_checks(const struct policy_rule *a, const struct policy_rule *b)
-{
-	size_t i = 0, j = 0;
-
-	if (!a || !b || a->action != POLICY_CHECK || b->action != POLICY_CHECK)
-		return false;
-	for (;; i++, j++) {
-		while (i < pol.n_checks && &pol.rules[pol.checks[i].rule] != a)
-			i++;
-		while (j < pol.n_checks && &pol.rules[pol.checks[j].rule] != b)
-			j++;
-		if (i == pol.n_checks || j == pol.n_checks)
-			return i == j;
-
-		struct policy_check x = pol.checks[i], y = pol.checks[j];
-
-		if (x.arg != y.arg || x.mask != y.mask || x.negate != y.negate || x.err != y.err ||
-		    x.count != y.count ||
-		    memcmp(&pol.values[x.first], &pol.values[y.first],
-			   x.count * sizeof(pol.values[0])) != 0)
-			return false;
-	}
-}
-
-static const struct policy_rule *rule_of(size_t n, uint32_t nr)
-{
-	for (size_t i = 0; i < n; i++)
-		if (calls[i].nr == nr)
-			return calls[i].rule;
-	return NULL;
-}
-
-static void test_cell_filter_means_the_policy(void **state)
-{
-	size_t n = resolve_cell_policy(), wrong = 0;
-
-	(void)state;
-	pol.foreign_err =
-		EACCES; /* otherwise the same as the default: then no one can tell them apart */
-	assert_int_equal(filter_build(&pol, AUDIT_ARCH_X86_64, calls, n, &flt, &err), 0);
-	assert_int_equal(filter_verify(&pol, AUDIT_ARCH_X86_64, calls, n, flt.prog, flt.len, &err),
-			 0);
-
-	/* The verification sees any single change: of each return, and of each compared value. */
-	for (size_t i = 0; i < flt.len; i++) {
-		struct sock_filter saved = flt.prog[i];
-
-		if (saved.code == (BPF_LD | BPF_W | BPF_ABS) || saved.code == (BPF_JMP | BPF_JA))
-			continue;
-		flt.prog[i].k ^= 1;
-		if (filter_verify(&pol, AUDIT_ARCH_X86_64, calls, n, flt.prog, flt.len, &err) ==
-			    0 &&
-		    !(saved.code == (BPF_JMP | BPF_JGE | BPF_K) &&
-		      same_checks(rule_of(n, saved.k), rule_of(n, saved.k ^ 1)))) {
-			print_error("a change of instruction %zu goes unseen\n", i);
-			wrong++;
-		}
-		flt.prog[i] = saved;
-	}
-	assert_int_equal(wrong, 0);
-}
-
-static void test_cell_policy_decisions(void **state)
-{
-	static const char *const init_needs[] = {
-		"recvmsg",   "sendmsg",   "fork",
-		"setresuid", "setresgid", "setgroups",
-		"capset",    "execve",    "execveat",
-		"wait4",     "waitid",    "kill",
-		"statfs",    "openat",    "pidfd_send_signal",
-		"dup3",      "prlimit64", "close_range",
-		"poll",      "ppoll",     "landlock_restrict_self",
-	};
-
-	(void)state;
-	load_cell_policy();
-	for (size_t i = 0; i < ARRAY_SIZE(init_needs); i++)
-		if (decide(init_needs[i], 0, 0, 0, 0) != 0)
-			fail_msg("init needs '%s'", init_needs[i]);
-	assert_int_equal(decide("clone", 0x3d0f00, 0, 0, 0), 0); /* what pthread_create uses */
-	assert_int_equal(decide("clone", 0x01200011, 0, 0, 0), 0);
-	for (unsigned bit = 0; bit < 32; bit++)
-		if (0x7e020080 & 1u << bit)
-			assert_int_equal(decide("clone", 1u << bit | 17, 0, 0, 0), EPERM);
-	assert_int_equal(decide("clone3", 0, 0, 0, 0), ENOSYS);
-	assert_int_equal(decide("socket", 16, 3, 0, 0), EAFNOSUPPORT);
-	assert_int_equal(decide("socket", 2, 0x80003, 0, 0), EPERM);
-	assert_int_equal(decide("socket", 10, 0x80801, 6, 0), 0);
-	assert_int_equal(decide("socket", 2, 2, 1, 0), EPROTONOSUPPORT);
-	assert_int_equal(decide("ioctl", 0, 0x100005412, 0, 0), EPERM);
-	assert_int_equal(decide("ioctl", 0, 0x540e, 0, 0), 0); /* TIOCSCTTY */
-	assert_int_equal(decide("ioctl", 0, 0x5414, 0, 0), 0); /* TIOCSWINSZ */
-	assert_int_equal(decide("personality", 0x0040000, 0, 0, 0), EPERM);
-	assert_int_equal(decide("personality", 0xffffffff, 0, 0, 0), 0);
-	assert_int_equal(decide("prctl", 38, 1, 0, 0), 0);
-	assert_int_equal(decide("prctl", 35, 0, 0, 0), EINVAL);
-	assert_int_equal(decide("chmod", 0, 0755, 0, 0), 0);
-	assert_int_equal(decide("chmod", 0, 04755, 0, 0), EPERM);
-	assert_int_equal(decide("openat", 0, 0, 0, 02755), EPERM);
-	assert_int_equal(decide("openat2", 0, 0, 0, 0), ENOSYS);
-	assert_int_equal(decide("prlimit64", 1, 0, 0, 0), EPERM);
-	assert_int_equal(decide("seccomp", 1, 0, 0, 0), 0);
-	assert_int_equal(decide("seccomp", 1, 8, 0, 0), EINVAL);
-}
-
-int main(int argc, char **argv)
+int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_empty_rules),
@@ -414,13 +235,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_errno_names),
 		cmocka_unit_test(test_filter_long_jumps),
 		cmocka_unit_test(test_filter_refuses_bad_tables),
-		cmocka_unit_test(test_cell_policy_is_complete),
-		cmocka_unit_test(test_cell_policy_numbers_are_right),
-		cmocka_unit_test(test_cell_filter_means_the_policy),
-		cmocka_unit_test(test_cell_policy_decisions),
 	};
 
-	if (argc > 1)
-		policy_file = argv[1];
 	return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
 }

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * events.c - What happens by itself: a cell is made, runs out of memory or dies, a kernel ends, a
+ * zygote answers or dies, a deadline passes. Requests that waited for it are answered here.
+ */
+#include "warden/events.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/idmap.h"
+
+#define SLEEP_MAX_MS 3600000u
+#define KERNEL_AGAIN_NS 2000000u
+#define STRAY_AGAIN_NS 5000000u
+#define STRAYS_NS 2000000000u
+
+bool answer(struct warden *w, enum warden_op op, uint64_t seq, int code, const struct err *e,
+	    struct warden_reply *reply, const int *fds, size_t n_fds)
+{
+	reply->version = WARDEN_VERSION;
+	reply->op = op;
+	reply->seq = seq;
+	reply->code = code;
+	if (code < 0)
+		(void)snprintf(reply->msg, sizeof(reply->msg), "%s", e->msg);
+	return fd_send(w->sock, reply, sizeof(*reply), fds, n_fds) == 0;
+}
+
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+void check_before(struct warden *w, uint64_t at_ns)
+{
+	if (at_ns && (!w->next_check_ns || at_ns < w->next_check_ns))
+		w->next_check_ns = at_ns;
+}
+
+void destroy_deadline(struct warden *w, struct cell *c)
+{
+	uint64_t now = clock_now_ns();
+
+	c->reap_ns = now + CELL_REAP_MS * CLOCK_NS_PER_MS;
+	c->check_ns = now + STRAY_AGAIN_NS;
+	check_before(w, c->check_ns);
+}
+
+static void forget(struct warden *w, struct cell *c)
+{
+	w->cells[c->index] = NULL;
+	free(c);
+}
+
+static int watch_cell(struct warden *w, struct cell *c, struct err *e)
+{
+	struct epoll_event init = { .events = EPOLLIN,
+				    .data.u64 = source_ref(SOURCE_INIT, c->index, c->serial) };
+	struct epoll_event memory = { .events = EPOLLIN | EPOLLPRI | EPOLLET,
+				      .data.u64 = source_ref(SOURCE_MEMORY, c->index, c->serial) };
+
+	if (epoll_ctl(w->epoll, EPOLL_CTL_ADD, c->l.pidfd, &init) < 0)
+		return err_set(e, -errno, "watch the cell");
+	if (c->has_cgroup && c->cgroup.oom_fd >= 0 &&
+	    epoll_ctl(w->epoll, EPOLL_CTL_ADD, c->cgroup.oom_fd, &memory) < 0)
+		return err_set(e, -errno, "watch the cell's memory");
+	return 0;
+}
+
+static void cell_is_made(struct warden *w, struct cell *c)
+{
+	struct warden_reply reply = { 0 };
+	struct cell_usage ignored;
+	struct err e = { 0 };
+	struct idmap ids;
+	uint64_t seq = c->create_seq;
+	int r = cell_made(c, &e);
+
+	c->create_seq = 0;
+	if (r == 0) {
+		r = watch_cell(w, c, &e);
+		if (r < 0)
+			(void)cell_destroy(c, &ignored, NULL);
+	}
+	if (r < 0) {
+		forget(w, c);
+		(void)answer(w, WARDEN_CREATE, seq, r, &e, &reply, NULL, 0);
+		return;
+	}
+	check_before(w, c->check_ns);
+	idmap_choose(c->record.slot, &ids);
+	c->handle = new_handle(w, c->index);
+	reply.cell = c->handle;
+	reply.host_base = ids.ranged ? ids.base : 0;
+	(void)answer(w, WARDEN_CREATE, seq, 0, &e, &reply, &c->l.channel_fd, 1);
+	c->l.channel_fd = fd_close(c->l.channel_fd);
+}
+
+/* Somebody waits for a kernel that will not come. */
+static void refuse_kernel(struct warden *w, struct cell *c, int code, const char *why)
+{
+	struct warden_reply reply = { 0 };
+	struct err e = { 0 };
+
+	c->hello_fd = fd_close(c->hello_fd);
+	if (!c->kernel_seq)
+		return;
+	(void)err_say(&e, code, "%s", why);
+	(void)answer(w, WARDEN_KERNEL, c->kernel_seq, code, &e, &reply, NULL, 0);
+	c->kernel_seq = 0;
+}
+
+static void finish_destroy(struct warden *w, struct cell *c, bool stuck)
+{
+	struct warden_reply reply = { 0 };
+	struct err e = { 0 };
+	int r;
+
+	if (stuck) {
+		cell_usage(c, &reply.usage);
+		cell_abandon(c);
+		r = err_say(&e, -EBUSY, CELL_STUCK);
+	} else {
+		r = cell_remove(c, &reply.usage, &e);
+	}
+	refuse_kernel(w, c, -ESRCH, "the cell was destroyed");
+	(void)answer(w, WARDEN_DESTROY, c->destroy_seq, r, &e, &reply, NULL, 0);
+	forget(w, c);
+}
+
+static void init_ended(struct warden *w, struct cell *c)
+{
+	/* The descriptor stays readable for ever after: once is enough. */
+	(void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, c->l.pidfd, NULL);
+	cell_reaped(c);
+	if (c->destroy_seq)
+		finish_destroy(w, c, false);
+	else
+		refuse_kernel(w, c, -ESRCH, "the cell is over");
+}
+
+/*
+ * One that is dead but not ours (an honest zygote does not let that happen) is not looked at with every
+ * turn of the loop, though its descriptor stays readable, but again later.
+ */
+static void kernel_ended(struct warden *w, struct cell *c)
+{
+	if (c->kernel != KERNEL_RUNS || cell_kernel_reaped(c) == 0)
+		return;
+	uint64_t at = clock_now_ns() + (KERNEL_AGAIN_NS << c->kernel_tries);
+
+	(void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, c->kernel_pidfd, NULL);
+	c->kernel_tries += c->kernel_tries < 9 ? 1 : 0;
+	if (!c->check_ns || at < c->check_ns)
+		c->check_ns = at;
+	check_before(w, c->check_ns);
+}
+
+/* ---- zygotes --------------------------------------------------------------------------------- */
+
+static void zygote_is_made(struct warden *w, struct zygote *z)
+{
+	struct epoll_event ev = { .events = EPOLLIN,
+				  .data.u64 = source_ref(SOURCE_ZYGOTE, z->index, z->serial) };
+	struct warden_reply reply = { 0 };
+	struct err e = { 0 };
+	uint64_t seq = z->create_seq;
+	int r = zygote_made(z, &e);
+
+	if (r == 0 && epoll_ctl(w->epoll, EPOLL_CTL_ADD, z->l.channel_fd, &ev) < 0) {
+		r = err_set(&e, -errno, "watch the zygote");
+		zygote_end(z);
+	}
+	if (r < 0) {
+		w->zygotes[z->index] = NULL;
+		free(z);
+		(void)answer(w, WARDEN_ZYGOTE, seq, r, &e, &reply, NULL, 0);
+		return;
+	}
+	z->handle = new_handle(w, z->index);
+	reply.zygote = z->handle;
+	(void)answer(w, WARDEN_ZYGOTE, seq, 0, &e, &reply, &z->l.status_fd, 1);
+	z->l.status_fd = fd_close(z->l.status_fd);
+}
+
+static bool is_known(const struct warden *w, pid_t pid)
+{
+	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
+		if (w->cells[i] && (w->cells[i]->l.pid == pid || w->cells[i]->kernel_pid == pid))
+			return true;
+	for (uint32_t i = 0; i < WARDEN_ZYGOTES_MAX; i++)
+		if (w->zygotes[i] && w->zygotes[i]->l.pid == pid)
+			return true;
+	return false;
+}
+
+/* A zygote may lie about a pid: one that is somebody else's to wait for is not taken. */
+static void add_stray(struct warden *w, pid_t pid)
+{
+	if (pid > 1 && !is_known(w, pid) && w->n_strays < WARDEN_STRAYS_MAX)
+		w->strays[w->n_strays++] = pid;
+}
+
+/* Collect a process that died: whose is it? False when its own event has to do it. */
+static bool collect(struct warden *w, pid_t pid)
+{
+	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
+		struct cell *c = w->cells[i];
+
+		if (c && c->l.pid == pid && !c->plan) {
+			init_ended(w, c);
+			return true;
+		}
+		if (c && c->kernel_pid == pid)
+			return cell_kernel_reaped(c) == 0;
+	}
+	return !is_known(w, pid) && waitpid(pid, NULL, WNOHANG) == pid;
+}
+
+/* Those we were told of, and then whoever died and is nobody's. */
+static void reap_strays(struct warden *w)
+{
+	siginfo_t info = { 0 };
+	uint64_t now = clock_now_ns();
+
+	for (size_t i = 0; i < w->n_strays;) {
+		pid_t got = waitpid(w->strays[i], NULL, WNOHANG);
+
+		if (got != 0) /* collected, or not our child */
+			w->strays[i] = w->strays[--w->n_strays];
+		else
+			i++;
+	}
+	/* The kernel shows one at a time, the same until it is collected. */
+	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0 &&
+	       collect(w, info.si_pid))
+		info.si_pid = 0;
+	if (w->n_strays > 0 || now < w->strays_until_ns)
+		check_before(w, now + STRAY_AGAIN_NS);
+}
+
+void zygote_gone(struct warden *w, struct zygote *z)
+{
+	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
+		if (w->cells[i] && w->cells[i]->zygote == z->handle && w->cells[i]->kernel_seq)
+			refuse_kernel(w, w->cells[i], -EPIPE, "the zygote died");
+	w->zygotes[z->index] = NULL;
+	zygote_end(z);
+	free(z);
+	w->strays_until_ns = clock_now_ns() + STRAYS_NS;
+	reap_strays(w);
+}
+
+static void adopt_kernel(struct warden *w, struct cell *c, pid_t pid)
+{
+	struct epoll_event ev = { .events = EPOLLIN,
+				  .data.u64 = source_ref(SOURCE_KERNEL, c->index, c->serial) };
+	struct warden_reply reply = { 0 };
+	struct err e = { 0 };
+	uint64_t seq = c->kernel_seq;
+	int r = zygote_adopt(c, pid, &e);
+
+	if (r == 0 && epoll_ctl(w->epoll, EPOLL_CTL_ADD, c->kernel_pidfd, &ev) < 0)
+		r = err_set(&e, -errno, "watch the kernel");
+	if (r < 0) {
+		refuse_kernel(w, c, r, e.msg);
+		return;
+	}
+	const int fds[] = { c->hello_fd, c->kernel_pidfd };
+
+	reply.cell = c->handle;
+	c->kernel_seq = 0;
+	(void)answer(w, WARDEN_KERNEL, seq, 0, &e, &reply, fds, ARRAY_SIZE(fds));
+	c->hello_fd = fd_close(c->hello_fd);
+}
+
+static void zygote_speaks(struct warden *w, struct zygote *z)
+{
+	uint32_t handle;
+	int code;
+	pid_t pid;
+	int r = zygote_answer(z, &handle, &code, &pid);
+
+	if (r == -EAGAIN)
+		return;
+	if (r == 0) {
+		zygote_gone(w, z);
+		return;
+	}
+	struct cell *c = cell_of(w, handle);
+
+	/* The cell may be gone since: its kernel went with it. */
+	if (!c || c->zygote != z->handle || !c->kernel_seq) {
+		if (code == 0)
+			add_stray(w, pid);
+		reap_strays(w);
+	} else if (code < 0) {
+		refuse_kernel(w, c, code, "the zygote could not fork a kernel");
+	} else {
+		adopt_kernel(w, c, pid);
+	}
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+void dispatch_event(struct warden *w, uint64_t ref)
+{
+	enum source source = source_of(ref);
+	uint32_t index = ref >> 32 & 0xfffffff, serial = (uint32_t)ref;
+	struct cell *c = w->cells[index % WARDEN_CELLS_MAX];
+	struct zygote *z = w->zygotes[index % WARDEN_ZYGOTES_MAX];
+
+	/* What it was meant for may be gone since, and something else in its place. */
+	c = c && c->serial == serial ? c : NULL;
+	z = z && z->serial == serial ? z : NULL;
+	switch (source) {
+	case SOURCE_MADE:
+		if (c && c->plan)
+			cell_is_made(w, c);
+		break;
+	case SOURCE_INIT:
+		if (c && c->l.pid > 0 && !c->plan)
+			init_ended(w, c);
+		break;
+	case SOURCE_MEMORY:
+		if (c && c->has_cgroup)
+			cell_memory_event(c);
+		break;
+	case SOURCE_KERNEL:
+		if (c)
+			kernel_ended(w, c);
+		break;
+	case SOURCE_ZYGOTE_MADE:
+		if (z && z->plan)
+			zygote_is_made(w, z);
+		break;
+	case SOURCE_ZYGOTE:
+		if (z && !z->plan)
+			zygote_speaks(w, z);
+		break;
+	case SOURCE_CLIENT:
+	case SOURCE_MAX_:
+		break;
+	}
+}
+
+static void check_cell(struct warden *w, struct cell *c, uint64_t now)
+{
+	if (c->plan) {
+		launch_abort(&c->l); /* nothing after LAUNCH_DEADLINE_NS: it will not come */
+		struct warden_reply reply = { 0 };
+		struct cell_usage ignored;
+		struct err e = { 0 };
+		uint64_t seq = c->create_seq;
+
+		(void)cell_destroy(c, &ignored, NULL);
+		forget(w, c);
+		(void)err_say(&e, -ETIMEDOUT, "the cell was not ready in time");
+		(void)answer(w, WARDEN_CREATE, seq, -ETIMEDOUT, &e, &reply, NULL, 0);
+	} else if (c->destroy_seq && now >= c->reap_ns) {
+		finish_destroy(w, c, true);
+	} else {
+		c->check_ns = c->destroy_seq ? now + STRAY_AGAIN_NS : cell_check(c, now);
+		if (c->kernel_tries)
+			kernel_ended(w, c);
+		check_before(w, c->check_ns);
+	}
+}
+
+static void check_zygote(struct warden *w, struct zygote *z, uint64_t now)
+{
+	struct warden_reply reply = { 0 };
+	struct err e = { 0 };
+
+	if (now < z->deadline_ns) {
+		check_before(w, z->deadline_ns);
+		return;
+	}
+	w->zygotes[z->index] = NULL;
+	zygote_end(z);
+	(void)err_say(&e, -ETIMEDOUT, "the zygote was not ready in time");
+	(void)answer(w, WARDEN_ZYGOTE, z->create_seq, -ETIMEDOUT, &e, &reply, NULL, 0);
+	free(z);
+}
+
+int dispatch_check(struct warden *w)
+{
+	uint64_t now = clock_now_ns();
+
+	if (w->next_check_ns && now >= w->next_check_ns) {
+		bool dying = false;
+
+		w->next_check_ns = 0;
+		for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
+			struct cell *c = w->cells[i];
+
+			dying |= c && c->destroy_seq;
+			if (c && c->check_ns && now >= c->check_ns)
+				check_cell(w, c, now);
+			else if (c)
+				check_before(w, c->check_ns);
+		}
+		for (uint32_t i = 0; i < WARDEN_ZYGOTES_MAX; i++)
+			if (w->zygotes[i] && w->zygotes[i]->plan)
+				check_zygote(w, w->zygotes[i], now);
+		/* Also those that nobody told us of, because their zygote died first. */
+		if (dying || w->n_strays > 0 || now < w->strays_until_ns)
+			reap_strays(w);
+	}
+	if (!w->next_check_ns)
+		return -1;
+	if (w->next_check_ns <= now)
+		return 0;
+	uint64_t ms = (w->next_check_ns - now) / CLOCK_NS_PER_MS + 1;
+
+	return ms > SLEEP_MAX_MS ? (int)SLEEP_MAX_MS : (int)ms;
+}
+
+/* Collect everybody, in whatever order they die, until no cell is left or time is up. */
+static void reap_all(struct warden *w)
+{
+	uint64_t deadline = clock_now_ns() + CELL_REAP_MS * CLOCK_NS_PER_MS;
+	size_t left;
+
+	do {
+		pid_t pid;
+
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
+				if (w->cells[i] && w->cells[i]->l.pid == pid)
+					w->cells[i]->l.pid = 0;
+		left = 0;
+		for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
+			left += w->cells[i] && w->cells[i]->l.pid > 0;
+		if (left > 0)
+			(void)usleep(1000);
+	} while (left > 0 && clock_now_ns() < deadline);
+}
+
+void dispatch_end(struct warden *w)
+{
+	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
+		if (w->cells[i])
+			cell_kill(w->cells[i],
+				  CELL_END_CLIENT); /* all at once, then wait for each */
+	for (uint32_t i = 0; i < WARDEN_ZYGOTES_MAX; i++)
+		if (w->zygotes[i]) {
+			zygote_end(w->zygotes[i]);
+			free(w->zygotes[i]);
+		}
+	reap_all(w);
+	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
+		struct cell_usage ignored;
+
+		if (w->cells[i]) {
+			(void)cell_destroy(w->cells[i], &ignored, NULL);
+			free(w->cells[i]);
+		}
+	}
+}

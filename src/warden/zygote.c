@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zygote.c - Make, use and end a zygote.
+ *
+ * It has a journal record like a cell, and the first ids of that record's range are its own: no
+ * cell ever has them, so nothing in a cell can be mistaken for a zygote or touch one.
+ */
+#include "warden/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/cgroup_enter.h"
+#include "cell/plan.h"
+#include "warden/cell.h"
+#include "wire/zygote.h"
+
+#define REMOVE_DEADLINE_MS 5000u
+
+/* The directory with kernel.pyz and enter.so lies beside init. */
+static int guest_dir(const struct cell_host *h, char *path, size_t size, struct err *e)
+{
+	const char *slash = strrchr(h->init_path, '/');
+	int n = snprintf(path, size, "%.*s/guest", (int)(slash - h->init_path), h->init_path);
+
+	if (n < 0 || (size_t)n >= size)
+		return err_say(e, -ENAMETOOLONG, "the path of the guest directory is too long");
+	return 0;
+}
+
+/* A private, read-only copy of the guest directory, to be placed in the zygote's root. */
+static int guest_mount(struct plan *p, const char *path, struct err *e)
+{
+	struct plan_mount *m = &p->mounts[p->n_mounts];
+	struct mount_attr attr = {
+		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+		.propagation = MS_PRIVATE,
+	};
+	_fd_ int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return err_set(e, -errno, "open %s (reinstall caisson)", path);
+	*m = (struct plan_mount){ .fd = TAKE_FD(tree), .is_dir = true, .dst = &ZYGOTE_DIR[1] };
+	p->n_mounts++;
+	return 0;
+}
+
+static int plan_zygote(struct cell_host *h, const int *fds, size_t n_fds, struct zygote *z,
+		       struct err *e)
+{
+	struct plan *p = z->plan;
+	char dir[PATH_MAX];
+	int r = guest_dir(h, dir, sizeof(dir), e);
+
+	if (r == 0)
+		r = plan_make(&z->spec, z->record.slot, h->init_path, fds, n_fds, p, e);
+	if (r < 0)
+		return r;
+	p->zygote = true;
+	if (p->ids.ranged) {
+		p->owner = z->uid = p->ids.base + 1;
+		r = guest_mount(p, dir, e);
+		(void)snprintf(dir, sizeof(dir), "%s", ZYGOTE_DIR);
+	} else {
+		z->uid = 0;
+		if (z->spec.image != CELL_IMAGE_HOST)
+			r = err_say(e, -EPERM,
+				    "a zygote of another image than host needs root; its kernels "
+				    "start cold");
+	}
+	if (r < 0) {
+		plan_free(p);
+		return r;
+	}
+	(void)snprintf(p->guest_path, sizeof(p->guest_path), "%s", dir);
+	(void)snprintf(p->guest_script, sizeof(p->guest_script), "%s/kernel.pyz", dir);
+	return 0;
+}
+
+static int populate(struct cell_host *h, const int *fds, size_t n_fds, struct zygote *z,
+		    struct err *e)
+{
+	int r = plan_zygote(h, fds, n_fds, z, e);
+
+	if (r < 0)
+		return r;
+	if (!(z->spec.without & CELL_WITHOUT_CGROUP)) {
+		r = cell_cgroup(h, &z->record, &z->spec.limits, &z->cgroup, e);
+		z->has_cgroup = r == 0;
+	}
+	if (r == 0)
+		r = launch_begin(z->plan, z->has_cgroup ? &z->cgroup : NULL, &z->l, e);
+	if (r < 0) {
+		plan_free(z->plan);
+		if (z->has_cgroup)
+			(void)cgroup_remove(&z->cgroup, REMOVE_DEADLINE_MS, NULL);
+	}
+	return r;
+}
+
+int zygote_begin(struct cell_host *h, const struct cell_spec *spec, const int *fds, size_t n_fds,
+		 struct zygote *ret, struct err *e)
+{
+	struct zygote *z = ret;
+	int r = record_begin(h->records, &z->record, e);
+
+	z->spec = *spec;
+	z->l = (struct launched){ .pidfd = -1, .channel_fd = -1, .sync_fd = -1, .status_fd = -1 };
+	if (r < 0)
+		return r;
+	z->plan = calloc(1, sizeof(*z->plan));
+	r = z->plan ? populate(h, fds, n_fds, z, e) : err_set(e, -ENOMEM, "plan a zygote");
+	if (r < 0) {
+		free(z->plan);
+		record_end(&z->record);
+	}
+	return r;
+}
+
+int zygote_made(struct zygote *z, struct err *e)
+{
+	(void)epoll_ctl(z->epoll, EPOLL_CTL_DEL, z->l.sync_fd, NULL);
+	int r = launch_end(z->plan, &z->l, e);
+
+	plan_free(z->plan);
+	free(z->plan);
+	z->plan = NULL;
+	if (r == 0)
+		return 0;
+	if (z->has_cgroup)
+		(void)cgroup_remove(&z->cgroup, REMOVE_DEADLINE_MS, NULL);
+	record_end(&z->record);
+	return r;
+}
+
+int zygote_fork(struct zygote *z, struct cell *c, struct err *e)
+{
+	struct zygote_req q = { .seq = c->handle, .config = c->config };
+	struct cgroup_enter enter = { .n = 0 };
+	int fds[2 + CGROUP_DIRS_MAX], pair[2];
+	int r = c->has_cgroup ? cgroup_join_open(&c->cgroup, &enter, e) : 0;
+
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		r = err_set(e, -errno, "socketpair");
+		cgroup_enter_close(&enter);
+		return r;
+	}
+	c->hello_fd = pair[0];
+	q.n_cgroups = (uint32_t)enter.n;
+	fds[0] = c->l.pidfd;
+	fds[1] = pair[1];
+	memcpy(fds + 2, enter.fd, enter.n * sizeof(int));
+	/* A zygote that does not read has a full socket one day: it is then as good as dead. */
+	(void)fcntl(z->l.channel_fd, F_SETFL, O_NONBLOCK);
+	r = fd_send(z->l.channel_fd, &q, sizeof(q), fds, 2 + enter.n);
+	cgroup_enter_close(&enter);
+	fd_close(pair[1]);
+	if (r < 0) {
+		c->hello_fd = fd_close(c->hello_fd);
+		return err_set(e, r, "ask the zygote for a kernel");
+	}
+	return 0;
+}
+
+int zygote_answer(struct zygote *z, uint32_t *ret_handle, int *ret_code, pid_t *ret_pid)
+{
+	struct zygote_reply reply;
+	size_t no_fds = 0;
+	ssize_t n = fd_recv(z->l.channel_fd, &reply, sizeof(reply), NULL, &no_fds);
+
+	if (n == -EAGAIN)
+		return -EAGAIN;
+	if (n != (ssize_t)sizeof(reply))
+		return 0; /* gone, or it talks nonsense, which is the same */
+	*ret_handle = (uint32_t)reply.seq;
+	*ret_code = reply.code;
+	*ret_pid = reply.pid;
+	return 1;
+}
+
+static int pid_namespace(pid_t pid, struct stat *ret)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	return stat(path, ret);
+}
+
+/*
+ * Safe although a zygote may lie: only a process that is in the cell's own pid namespace is taken,
+ * and such a one is the client's own guest whoever put it there. The pid can not have been reused
+ * when it is a child of ours, because then we are who reaps it; and waiting, which is all we do with
+ * it, works for children only.
+ */
+int zygote_adopt(struct cell *c, pid_t pid, struct err *e)
+{
+	struct stat of_cell, of_kernel = { 0 };
+
+	if (pid <= 1 || pid == c->l.pid)
+		return err_say(e, -EPROTO, "the zygote broke the protocol");
+	_fd_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (pidfd < 0)
+		return err_set(e, -errno, "hold the kernel");
+	if (pid_namespace(c->l.pid, &of_cell) < 0)
+		return err_say(e, -ESRCH, "the cell is over");
+	if (pid_namespace(pid, &of_kernel) < 0 || of_cell.st_ino != of_kernel.st_ino)
+		return err_say(e, -EPROTO, "the zygote named a process that is not in the cell");
+	c->kernel = KERNEL_RUNS;
+	c->kernel_pid = pid;
+	c->kernel_status = 0;
+	c->kernel_tries = 0;
+	c->kernel_pidfd = TAKE_FD(pidfd);
+	return 0;
+}
+
+void zygote_end(struct zygote *z)
+{
+	if (z->plan) {
+		plan_free(z->plan);
+		free(z->plan);
+		z->plan = NULL;
+	}
+	z->l.sync_fd = cell_unwatch(z->epoll, z->l.sync_fd);
+	z->l.channel_fd = cell_unwatch(z->epoll, z->l.channel_fd);
+	if (z->l.pid > 0)
+		launch_abort(&z->l);
+	if (z->has_cgroup && cgroup_remove(&z->cgroup, REMOVE_DEADLINE_MS, NULL) < 0)
+		record_keep(&z->record);
+	else
+		record_end(&z->record);
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * enter.c - How a process forked from a zygote becomes a sealed process of a cell.
+ *
+ * Theory of operation. This is a shared object without a C library: only system calls, so that the
+ * interpreter of any image (glibc, musl, any version) can load it. A process can not move itself
+ * into a pid namespace, only its children; so caisson_fork() makes a child that joins the cell (its
+ * cgroups, then all its namespaces at once through the pidfd of its pid 1) and forks the kernel, and
+ * ends. That child borrows the zygote's memory, as vfork() does: it costs neither a copy of page tables
+ * nor the interpreter's work around a fork. The kernel is a whole fork, by the C library's own function,
+ * and calls caisson_seal(): from there on it is a process of the cell like any that init starts, with
+ * the same user, limits, descriptors, Landlock domain and filter.
+ *
+ * Safe, and why. The zygote holds no capability and reads no client's bytes. setns() succeeds
+ * because the cell's user namespace is owned by the zygote's user, which the warden arranged for
+ * the cells of this zygote alone; the capabilities that come with joining it count inside the cell
+ * only, and are gone before a byte of the client's code arrives. Every step that fails is reported
+ * on the hello socket and ends the process: there is no half-sealed kernel.
+ */
+#include <asm/unistd.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "cell_filter.h"
+#include "wire/warden.h"
+#include "wire/zygote.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define NAMESPACES 0x7e020000u /* user, pid, mnt, net, ipc, uts, cgroup */
+#define KEYCTL_JOIN_SESSION_KEYRING 1
+#define SCOPE_ABSTRACT_UNIX_SOCKET 1u
+#define LANDLOCK_ABI_WITH_SCOPES 6
+
+EXPORT long caisson_fork(const struct zygote_req *q, const int *fds, int (*fork)(void),
+			 int *ret_pid);
+EXPORT void caisson_seal(const struct zygote_req *q, int hello);
+
+/* ---- without a C library ---------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+static long sys(long nr, long a, long b, long c, long d, long e)
+{
+	long ret;
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+#elif defined(__aarch64__)
+static long sys(long nr, long a, long b, long c, long d, long e)
+{
+	register long x8 __asm__("x8") = nr;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+
+	__asm__ volatile("svc 0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
+			 : "memory");
+	return x0;
+}
+#else
+#error "enter.c: system calls of this architecture are not written down yet"
+#endif
+
+/* The compiler may ask for these two whatever it is told. */
+void *memset(void *s, int c, size_t n);
+void *memset(void *s, int c, size_t n)
+{
+	volatile unsigned char *p = s;
+
+	while (n--)
+		*p++ = (unsigned char)c;
+	return s;
+}
+
+void *memcpy(void *restrict dst, const void *restrict src, size_t n);
+void *memcpy(void *restrict dst, const void *restrict src, size_t n)
+{
+	volatile unsigned char *d = dst;
+	const unsigned char *s = src;
+
+	while (n--)
+		*d++ = *s++;
+	return dst;
+}
+
+/* ---- the hello --------------------------------------------------------------------------------- */
+
+static long send_hello(int sock, const struct kernel_hello *h, const int *fds, size_t n)
+{
+	struct iovec iov = { .iov_base = (void *)h, .iov_len = sizeof(*h) };
+	union {
+		char room[CMSG_SPACE(KERNEL_HELLO_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control = { .room = { 0 } };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (n > 0) {
+		m.msg_control = control.room;
+		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(&control.align), fds, n * sizeof(int));
+	}
+	return sys(__NR_sendmsg, sock, (long)&m, MSG_NOSIGNAL, 0, 0);
+}
+
+static _Noreturn void fail(int hello, uint32_t step, int code)
+{
+	struct kernel_hello h = { .magic = KERNEL_HELLO_MAGIC, .code = code, .step = step };
+
+	(void)send_hello(hello, &h, NULL, 0);
+	for (;;)
+		(void)sys(__NR_exit_group, 71, 0, 0, 0, 0);
+}
+
+/* ---- into the cell ------------------------------------------------------------------------------ */
+
+static long join(const struct zygote_req *q, int pidfd, const int *cgroups)
+{
+	for (uint32_t i = 0; i < q->n_cgroups; i++) {
+		long n = sys(__NR_write, cgroups[i], (long)"0", 1, 0, 0);
+
+		if (n != 1)
+			return n < 0 ? n : -EIO;
+	}
+	return sys(__NR_setns, pidfd, NAMESPACES, 0, 0, 0);
+}
+
+/*
+ * In the child that borrows the zygote's memory, on a frame of its own below the zygote's, which stands
+ * still. It returns only in the kernel, which has its own copy of all of it.
+ */
+static __attribute__((noinline)) void between(const struct zygote_req *q, const int *fds,
+					      int (*fork)(void), int *ret_pid)
+{
+	long r = join(q, fds[0], fds + 2);
+
+	if (r < 0)
+		fail(fds[1], ENTER_NAMESPACES, (int)r);
+	int pid = fork();
+
+	if (pid == 0)
+		return;
+	if (pid < 0)
+		fail(fds[1], ENTER_FORK, -EAGAIN);
+	*ret_pid = pid;
+	for (;;)
+		(void)sys(__NR_exit_group, 0, 0, 0, 0, 0);
+}
+
+/*
+ * @fds: the cell's pidfd, the hello socket, the cgroup files
+ * Return: 0 in the kernel; in the zygote the pid of the child that it has to wait for, with the kernel's
+ * in @ret_pid when there is one; or a negative errno.
+ */
+__attribute__((noinline)) long caisson_fork(const struct zygote_req *q, const int *fds,
+					    int (*fork)(void), int *ret_pid)
+{
+	*ret_pid = 0;
+	long pid = sys(__NR_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+
+	if (pid == 0)
+		between(q, fds, fork, ret_pid);
+	return pid;
+}
+
+/* ---- sealing ------------------------------------------------------------------------------------ */
+
+/* As init does for a command: nobody's groups, the agent's user, no capability in any set. */
+static long shed_privilege(const struct init_config *c)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+	long r;
+
+	(void)sys(__NR_setsid, 0, 0, 0, 0, 0);
+	for (long cap = 0; cap < 64; cap++) {
+		long have = sys(__NR_prctl, PR_CAPBSET_READ, cap, 0, 0, 0);
+
+		if (have < 0)
+			break;
+		if (have == 1 && (r = sys(__NR_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0)) < 0)
+			return r;
+	}
+	/* A cell of an ordinary user has one user and no say over groups. */
+	if (c->separate && (r = sys(__NR_setgroups, 0, 0, 0, 0, 0)) < 0)
+		return r;
+	if ((r = sys(__NR_setresgid, c->gid, c->gid, c->gid, 0, 0)) < 0 ||
+	    (r = sys(__NR_setresuid, c->uid, c->uid, c->uid, 0, 0)) < 0 ||
+	    (r = sys(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)) < 0 ||
+	    (r = sys(__NR_capset, (long)&header, (long)none, 0, 0, 0)) < 0 ||
+	    (r = sys(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) < 0)
+		return r;
+	/* Refused under the zygote's filter, which keeps keys out of everybody's reach anyhow. */
+	r = sys(__NR_keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
+	return r < 0 && r != -ENOSYS && r != -EPERM ? r : 0;
+}
+
+static long lower(long resource, uint64_t want)
+{
+	struct rlimit now, set;
+	long r = sys(__NR_prlimit64, 0, resource, 0, (long)&now, 0);
+
+	if (r < 0)
+		return r;
+	set.rlim_cur = set.rlim_max = now.rlim_max < want ? now.rlim_max : want;
+	return sys(__NR_prlimit64, 0, resource, (long)&set, 0, 0);
+}
+
+/* The same table as src/cell/rlimit.c; a test compares a kernel with a command. */
+static long limit(const struct init_config *c)
+{
+	const struct {
+		long resource;
+		uint64_t value;
+	} rows[] = {
+		{ RLIMIT_CORE, 0 },
+		{ RLIMIT_NOFILE, c->files },
+		{ RLIMIT_FSIZE, c->disk_bytes },
+		{ RLIMIT_MEMLOCK, 64 * 1024 },
+		{ RLIMIT_NPROC, c->pids },
+		{ RLIMIT_SIGPENDING, 1024 },
+		{ RLIMIT_MSGQUEUE, 819200 },
+		{ RLIMIT_NICE, 0 },
+		{ RLIMIT_RTPRIO, 0 },
+		{ RLIMIT_AS, c->memory_bytes ? c->memory_bytes : RLIM_INFINITY },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		long r = lower(rows[i].resource, rows[i].value);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static long move(int fd, int to)
+{
+	return fd == to ? 0 : sys(__NR_dup3, fd, to, 0, 0, 0);
+}
+
+/*
+ * Pipes, made here so that they belong to the cell's user, who may then open /dev/stdout by name.
+ * 0 is /dev/null, 1 and 2 the streams, 3 and 4 the control channel; nothing else stays open. The
+ * host's ends go out with the hello.
+ */
+static long set_descriptors(int hello, int host[KERNEL_HELLO_FDS])
+{
+	int in[2], out[2], stdout_[2], stderr_[2];
+	long r;
+
+	long safe = sys(__NR_fcntl, hello, F_DUPFD_CLOEXEC, 100, 0, 0);
+	long null = sys(__NR_openat, AT_FDCWD, (long)"/dev/null", O_RDWR | O_CLOEXEC, 0, 0);
+
+	if (safe < 0 || null < 0)
+		return safe < 0 ? safe : null;
+	/* Whatever the zygote had is gone before the first pipe takes a number. */
+	if ((r = move((int)null, 0)) < 0 || (r = move((int)null, 1)) < 0 ||
+	    (r = move((int)null, 2)) < 0 || (r = sys(__NR_close_range, 3, safe - 1, 0, 0, 0)) < 0 ||
+	    (r = sys(__NR_close_range, safe + 1, ~0u, 0, 0, 0)) < 0)
+		return r;
+	if ((r = sys(__NR_pipe2, (long)in, O_CLOEXEC, 0, 0, 0)) < 0 ||
+	    (r = sys(__NR_pipe2, (long)out, O_CLOEXEC, 0, 0, 0)) < 0 ||
+	    (r = sys(__NR_pipe2, (long)stdout_, O_CLOEXEC, 0, 0, 0)) < 0 ||
+	    (r = sys(__NR_pipe2, (long)stderr_, O_CLOEXEC, 0, 0, 0)) < 0)
+		return r;
+	host[0] = in[1];
+	host[1] = out[0];
+	host[2] = stdout_[0];
+	host[3] = stderr_[0];
+	/* Above what they will be copied to, so that no copy overwrites one still needed. */
+	const int mine[] = { stdout_[1], stderr_[1], in[0], out[1] };
+	int high[ARRAY_SIZE(mine)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(mine); i++)
+		high[i] = (int)sys(__NR_fcntl, mine[i], F_DUPFD_CLOEXEC, 120, 0, 0);
+	for (size_t i = 0; i < KERNEL_HELLO_FDS; i++)
+		host[i] = (int)sys(__NR_fcntl, host[i], F_DUPFD_CLOEXEC, 120, 0, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(mine); i++)
+		if (high[i] < 0 || host[i] < 0 ||
+		    (r = sys(__NR_dup3, high[i], (long)i + 1, 0, 0, 0)) < 0)
+			return -EMFILE;
+	return (int)safe;
+}
+
+static long landlock(void)
+{
+	static const struct {
+		uint64_t fs, net, scoped;
+	} attr = { .scoped = SCOPE_ABSTRACT_UNIX_SOCKET };
+	long abi = sys(__NR_landlock_create_ruleset, 0, 0, 1, 0, 0);
+
+	if (abi < LANDLOCK_ABI_WITH_SCOPES)
+		return 0;
+	long fd = sys(__NR_landlock_create_ruleset, (long)&attr, sizeof(attr), 0, 0, 0);
+	long r = fd < 0 ? fd : sys(__NR_landlock_restrict_self, fd, 0, 0, 0, 0);
+
+	if (fd >= 0)
+		(void)sys(__NR_close, fd, 0, 0, 0, 0);
+	return r < 0 ? r : 1;
+}
+
+static long install(const struct sock_filter *filter, unsigned short len)
+{
+	const struct {
+		unsigned short len;
+		const struct sock_filter *filter;
+	} prog = { .len = len, .filter = filter };
+
+	return sys(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&prog, 0, 0);
+}
+
+/*
+ * A zygote runs under the cell's filter already, but for setns(): take that too, which is a filter
+ * of four instructions instead of one of hundreds to be compiled for every kernel. Filters add up, and
+ * the architecture is the first one's business. A zygote without a filter has kernels with the whole.
+ */
+static long filter(void)
+{
+	static const struct sock_filter no_setns[] = {
+		{ BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr) },
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, __NR_setns },
+		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM },
+		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW },
+	};
+
+	if (sys(__NR_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER)
+		return install(no_setns, ARRAY_SIZE(no_setns));
+	return install(CELL_FILTER, ARRAY_SIZE(CELL_FILTER));
+}
+
+void caisson_seal(const struct zygote_req *q, int hello)
+{
+	struct kernel_hello h = { .magic = KERNEL_HELLO_MAGIC, .step = ENTER_DONE };
+	const struct init_config *c = &q->config;
+	int host[KERNEL_HELLO_FDS];
+	long r, sock = hello;
+
+	if ((r = shed_privilege(c)) < 0)
+		fail(hello, ENTER_CREDS, (int)r);
+	if ((r = sys(__NR_chdir, (long)"/workspace", 0, 0, 0, 0)) < 0 ||
+	    (sock = set_descriptors(hello, host)) < 0)
+		fail(hello, ENTER_STDIO, (int)(r < 0 ? r : sock));
+	/* After the descriptors, of which some have numbers above a low limit for a moment. */
+	if ((r = limit(c)) < 0)
+		fail((int)sock, ENTER_LIMITS, (int)r);
+	/* The owner of /proc/self is the process's user again, as after an execve. */
+	(void)sys(__NR_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
+	if (!(c->without & CELL_WITHOUT_LANDLOCK)) {
+		if ((r = landlock()) < 0)
+			fail((int)sock, ENTER_LANDLOCK, (int)r);
+		h.landlock_on = (uint32_t)r;
+	}
+	if (!(c->without & CELL_WITHOUT_SECCOMP)) {
+		if ((r = filter()) < 0)
+			fail((int)sock, ENTER_SECCOMP, (int)r);
+		h.seccomp_on = 1;
+	}
+	if (send_hello((int)sock, &h, host, KERNEL_HELLO_FDS) < 0)
+		fail((int)sock, ENTER_DONE, -EPIPE);
+	(void)sys(__NR_close_range, 5, ~0u, 0, 0, 0);
+}

@@ -1,0 +1,348 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""serve.py - The daemon: a fresh sandbox over HTTP against the other ways to run a line of Python.
+
+Every kind of sample is taken once per round, in an order shuffled per round: on a noisy machine
+only the ratios of one interleaved run mean anything. Peers that are not here or do not start are
+left out, with the reason. Writes its part of docs/benchmarks.md and the chart docs/benchmarks.svg.
+"""
+import argparse
+import http.client
+import json
+import os
+import platform
+import random
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import chart
+from serve_peers import Bubblewrap, Docker, Ipykernel, PlainPython
+
+ROOT = Path(__file__).resolve().parents[2]
+BEGIN, END = "<!-- serve: begin -->", "<!-- serve: end -->"
+
+
+def log(text):
+    print(f"bench: {text}", flush=True)
+
+
+class Daemon:
+    """A caisson daemon of our own, and one connection to it."""
+
+    def __init__(self, build, directory, *options):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        self.state = Path(directory, f"state-{self.port}")
+        self.process = subprocess.Popen(
+            [build / "caisson", "serve", "--listen", f"127.0.0.1:{self.port}", "--socket", "none", "--state", self.state,
+             "--log-level", "error", "--max-sandboxes", "1100", *options], stdout=subprocess.DEVNULL)
+        self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        self.wait()
+
+    def wait(self):
+        for _ in range(600):
+            try:
+                status, body = self.get("/health")
+                if status == 200 and body["pool"]["kernels_ready"] and body["pool"]["zygote"]:
+                    return
+            except OSError:
+                self.connection.close()
+            time.sleep(0.05)
+        raise RuntimeError("the daemon did not become healthy")
+
+    def get(self, path):
+        self.connection.request("GET", path)
+        r = self.connection.getresponse()
+        return r.status, json.loads(r.read())
+
+    def execute(self, code, expect=None, **fields):
+        begin = time.perf_counter()
+        self.connection.request("POST", "/execute", json.dumps({"code": code, **fields}), {"Content-Type": "application/json"})
+        r = self.connection.getresponse()
+        body = r.read()
+        took = time.perf_counter() - begin
+        result = json.loads(body)
+        if r.status != 200 or not result["success"] or (expect is not None and result["stdout"] != expect):
+            raise RuntimeError(f"caisson: {body[:300]}")
+        return took
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(60)
+
+
+# ---- latency -------------------------------------------------------------------------------------
+
+
+def settle(daemon):
+    """Let the pool fill: a fresh sandbox is measured as a client that comes by itself meets it."""
+    for _ in range(200):
+        if daemon.get("/health")[1]["pool"]["kernels_ready"] >= 2:
+            return
+        time.sleep(0.005)
+
+
+def latency_kinds(plain, numpy, peers):
+    warm = {"session_id": "warm"}
+    plain.execute("x = 1", **warm)
+
+    def fresh(daemon, code):
+        def sample():
+            settle(daemon)
+            return daemon.execute(code, "1\n")
+        return sample
+
+    kinds = {
+        "caisson": (fresh(plain, "print(1)"), 1),
+        "caisson_warm": (lambda: plain.execute("print(1)", "1\n", **warm), 1),
+        "caisson_numpy": (fresh(numpy, "import numpy; print(1)"), 1),
+    }
+    for peer in peers:
+        for name, (sample, every) in peer.samples().items():
+            kinds[name] = (sample, every)
+    return kinds
+
+
+def measure_latency(kinds, rounds, seed):
+    rng = random.Random(seed)
+    samples = {name: [] for name in kinds}
+    for i in range(-2, rounds):  # the first two warm caches and are not counted
+        order = [n for n, (_, every) in kinds.items() if i < 0 or i % every == 0]
+        rng.shuffle(order)
+        for name in order:
+            took = kinds[name][0]()
+            if i >= 0:
+                samples[name].append(took * 1e3)
+        time.sleep(0.005)
+    return {n: {"median": statistics.median(s), "p95": sorted(s)[int(len(s) * 0.95)], "n": len(s)} for n, s in samples.items()}
+
+
+# ---- throughput ----------------------------------------------------------------------------------
+
+
+def wrk(daemon, clients, seconds, script=None, path="/health"):
+    command = ["wrk", "-t2" if clients > 1 else "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "60s"]
+    if script:
+        command += ["-s", str(script)]
+    out = subprocess.run([*command, f"http://127.0.0.1:{daemon.port}{path}"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    rate = next(float(line.split()[1]) for line in out.splitlines() if line.startswith("Requests/sec"))
+    bad = [line.strip() for line in out.splitlines() if "Non-2xx" in line or "Socket errors" in line]
+    return rate, bad
+
+
+def python_rate(seconds, workers=2):
+    counts = [0] * workers
+    end = time.monotonic() + seconds
+
+    def work(i):
+        while time.monotonic() < end:
+            subprocess.run(["/usr/bin/python3", "-c", "print(1)"], stdout=subprocess.DEVNULL, check=True)
+            counts[i] += 1
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(workers)]
+    begin = time.monotonic()
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return sum(counts) / (time.monotonic() - begin)
+
+
+def measure_rates(daemon, args, directory):
+    script = Path(directory, "post.lua")
+    script.write_text('wrk.method = "POST"\nwrk.body = \'{"code": "print(1)"}\'\nwrk.headers["Content-Type"] = "application/json"\n')
+    rates, bad = {}, []
+    before = python_rate(args.seconds)
+    for clients in (1, 2, 8, 64):
+        rates[clients], problems = wrk(daemon, clients, args.seconds, script, "/execute")
+        bad += problems
+    sustained, problems = wrk(daemon, 8, args.sustain, script, "/execute")
+    after = python_rate(args.seconds)
+    layer, _ = wrk(daemon, 8, args.seconds)
+    return {"clients": rates, "sustained": sustained, "python": (before + after) / 2, "http": layer, "bad": bad + problems}
+
+
+# ---- memory and many -----------------------------------------------------------------------------
+
+
+def children(pid):
+    found = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *children(int(child))]
+    except OSError:
+        pass  # it ended meanwhile
+    return found
+
+
+def pss(pid):
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
+
+
+def cell_processes(daemon):
+    """Inits and kernels: everything below the warden that has a pid namespace of its own."""
+    own = os.readlink("/proc/self/ns/pid")
+    found = []
+    for pid in children(daemon.process.pid):
+        try:
+            if os.readlink(f"/proc/{pid}/ns/pid") != own:
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def measure_many(daemon, count):
+    before = sum(map(pss, cell_processes(daemon)))
+    already = len(cell_processes(daemon))
+    begin = time.monotonic()
+    for i in range(count):
+        daemon.execute("x = 1", session_id=f"many-{i}")
+    made = time.monotonic() - begin
+    cells = cell_processes(daemon)
+    memory = (sum(map(pss, cells)) - before) / count
+    warm = statistics.median(daemon.execute("x", session_id=f"many-{i % count}") for i in range(100)) * 1e3
+    begin = time.monotonic()
+    for i in range(count):
+        daemon.connection.request("DELETE", f"/sessions/many-{i}")
+        daemon.connection.getresponse().read()
+    while len(cell_processes(daemon)) > already + 20 and time.monotonic() - begin < 60:
+        time.sleep(0.02)
+    return {"count": count, "seconds": made, "pss_kib": memory, "processes": (len(cells) - already) / count, "warm": warm,
+            "removed": time.monotonic() - begin}
+
+
+# ---- the document --------------------------------------------------------------------------------
+
+LINES = (
+    ("caisson", "**fresh sandbox over HTTP**, `print(1)`"),
+    ("python", "plain `python3 -c 'print(1)'`, no isolation"),
+    ("bubblewrap", "bubblewrap, all namespaces"),
+    ("docker_exec", "docker exec in a running container"),
+    ("docker_run", "docker run"),
+    ("ipykernel_start", "ipykernel, start and first execute, no isolation"),
+    ("caisson_warm", "**warm execute in a session**"),
+    ("ipykernel_warm", "ipykernel, warm execute"),
+    ("caisson_numpy", "**fresh sandbox, `import numpy` (preloaded)**"),
+    ("python_numpy", "plain `python3 -c 'import numpy'`"),
+)
+
+PROMISES = (
+    ("fresh sandbox / python3", "caisson", "python", 0.15),
+    ("fresh sandbox / docker run", "caisson", "docker_run", 0.01),
+    ("fresh with numpy / python3 with numpy", "caisson_numpy", "python_numpy", 0.02),
+    ("warm execute / ipykernel's", "caisson_warm", "ipykernel_warm", 0.1),
+)
+
+
+def write_document(args, latency, rates, many, reasons):
+    base = latency["python"]["median"]
+    out = ["| over HTTP, and others | median | p95 | × python3 | samples |", "|---|---:|---:|---:|---:|"]
+    for name, text in LINES:
+        if name in latency:
+            m = latency[name]
+            out.append(f"| {text} | {m['median']:.2f} ms | {m['p95']:.2f} ms | {m['median'] / base:.3f} | {m['n']} |")
+    out += ["", "| promise | at most | measured |", "|---|---:|---:|"]
+    for text, a, b, most in PROMISES:
+        if a in latency and b in latency:
+            out.append(f"| {text} | {most} | {latency[a]['median'] / latency[b]['median']:.3f} |")
+    table = "\n".join(out)
+    out = [table, "", "| fresh sandboxes per second (made, used, destroyed) | |", "|---|---:|"]
+    for clients, rate in rates["clients"].items():
+        out.append(f"| {clients} client{'s' if clients > 1 else ''} | {rate:.0f} |")
+    ratio = rates["sustained"] / rates["python"]
+    out += [f"| 8 clients, for {args.sustain} s | {rates['sustained']:.0f} |",
+            f"| plain python3, 2 at a time | {rates['python']:.0f} |", f"| ratio (promised: at least 3) | {ratio:.2f} |",
+            f"| the HTTP layer alone: GET /health, 8 clients | {rates['http']:.0f} |"]
+    if rates["bad"]:
+        out.append(f"| answers other than 200 | {'; '.join(rates['bad'])} |")
+    out += ["", f"{many['count']} live sandboxes: made one after the other in {many['seconds']:.1f} s, {many['pss_kib'] / 1024:.2f} MiB "
+            f"PSS each (promised: at most 4) in {many['processes']:.1f} processes, a warm execute with all of them there "
+            f"{many['warm']:.2f} ms, removed in {many['removed']:.1f} s."]
+    out += ["", "The time of a fresh sandbox is from the request to the whole answer; its cell is destroyed right after, which the sandboxes "
+            "per second include. Commands: `caisson serve`, `caisson serve --preload numpy`, one keep-alive connection (python's http.client); "
+            "wrk for the rates; the others as listed in `tests/bench/serve_peers.py`."]
+    for name, reason in reasons:
+        out.append(f"\nNot measured: {name}: {reason}")
+    machine = f"{os.cpu_count()} processors, Linux {platform.release()}, {time.strftime('%Y-%m-%d')}; {args.rounds} rounds, interleaved."
+    section = f"{BEGIN}\n## The daemon\n\n{machine}\n\n![median times](benchmarks.svg)\n\n" + "\n".join(out) + f"\n{END}\n"
+    text = args.output.read_text(encoding="utf-8") if args.output.exists() else "# Benchmarks\n\n"
+    if BEGIN in text:
+        text = text[:text.index(BEGIN)].rstrip("\n") + "\n\n" + section + text[text.index(END) + len(END) + 1:]
+    else:
+        text = text.rstrip("\n") + "\n\n" + section
+    args.output.write_text(text, encoding="utf-8")
+    bars = [(LABELS[n], latency[n]["median"], n.startswith("caisson")) for n in LABELS if n in latency]
+    args.output.with_suffix(".svg").write_text(chart.bars("Running print(1): median milliseconds, log scale", bars), encoding="utf-8")
+    if args.readme:
+        chart.replace(args.readme, "serve", table)
+    print("\n".join(out))
+
+
+LABELS = {
+    "caisson_warm": "caisson, warm session", "caisson": "caisson, fresh sandbox", "ipykernel_warm": "ipykernel, warm",
+    "python": "python3, no isolation", "bubblewrap": "bubblewrap", "docker_exec": "docker exec", "docker_run": "docker run",
+    "ipykernel_start": "ipykernel, start",
+}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    p.add_argument("--build", type=Path, default=ROOT / "build")
+    p.add_argument("--rounds", type=int, default=60)
+    p.add_argument("--seconds", type=int, default=8, help="of throughput per number of clients")
+    p.add_argument("--sustain", type=int, default=60)
+    p.add_argument("--many", type=int, default=1000)
+    p.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks.md")
+    p.add_argument("--readme", type=Path)
+    p.add_argument("--seed", type=int, default=int(time.time()))
+    args = p.parse_args()
+    args.build = args.build.resolve()
+    if not shutil.which("wrk"):
+        log("wrk is missing: tools/deps.sh bench")
+        return 1
+    reasons, peers = [], []
+    with tempfile.TemporaryDirectory(prefix="caisson-bench-") as directory:
+        for kind in (PlainPython, Bubblewrap, Docker, Ipykernel):
+            try:
+                log(f"starting {kind.__name__}")
+                peers.append(kind(directory))
+            except Exception as e:  # a peer that is not to be had is a line in the document
+                reasons.append((kind.__name__.lower(), str(e).strip().splitlines()[-1] if str(e).strip() else type(e).__name__))
+                log(f"without {reasons[-1][0]}: {reasons[-1][1]}")
+        daemons = []
+        try:
+            daemons = [Daemon(args.build, directory), Daemon(args.build, directory, "--preload", "numpy")]
+            log(f"latency, {args.rounds} rounds")
+            latency = measure_latency(latency_kinds(*daemons, peers), args.rounds, args.seed)
+            for peer in peers:
+                peer.stop()
+            peers = []
+            daemons[1].stop()
+            daemons.pop()
+            log("throughput")
+            rates = measure_rates(daemons[0], args, directory)
+            log(f"{args.many} live sandboxes")
+            many = measure_many(daemons[0], args.many)
+        finally:
+            for x in peers + daemons:
+                x.stop()
+    write_document(args, latency, rates, many, reasons)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_cgroup_enter.c - Ways into a cgroup: opened by who may, used by who moves. A process that is
+ * cloned by us enters what clone3() did not, one that is not cloned by us everything with a limit
+ * in it. What can not be opened leaves nothing open.
+ */
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/cgroup.h"
+#include "cell/cgroup_enter.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../child.h"
+
+#define REMOVE_MS 5000
+
+static struct cgroup_site site;
+static struct cgroup cell;
+static struct cgroup_enter enter;
+static struct err err;
+static int fds_before;
+
+static int open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		(void)closedir(d);
+	return n;
+}
+
+static int find_site(void **state)
+{
+	const char *want = getenv("CAISSON_TEST_CGROUP");
+
+	(void)state;
+	if (cgroup_site_find(&site, &err) < 0 || cgroup_site_prepare(&site, &err) < 0) {
+		printf("# no site: %s\n", err.msg);
+		site.kind = CGROUP_NONE;
+	} else {
+		printf("# site: %s, %zu directories\n", cgroup_kind_str(site.kind), site.n_dirs);
+	}
+	return want && strcmp(want, cgroup_kind_str(site.kind)) != 0 ? -1 : 0;
+}
+
+/* A cgroup of our own for each test. */
+static int setup(void **state)
+{
+	char name[CGROUP_NAME_MAX];
+
+	(void)state;
+	fds_before = open_fds();
+	err = (struct err){ 0 };
+	if (site.kind == CGROUP_NONE)
+		return 0;
+	(void)snprintf(name, sizeof(name), "t-enter-%d", (int)getpid());
+	return cgroup_plan(&site, name, &cell, &err) < 0 ||
+			       cgroup_create(&cell, &(struct cgroup_limits){ .pids = 8 }, &err) <
+				       0 ?
+		       -1 :
+		       0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	if (site.kind != CGROUP_NONE && cgroup_remove(&cell, REMOVE_MS, &err) < 0)
+		return -1;
+	return open_fds() == fds_before ? 0 : -1;
+}
+
+#define need_site()                                                                                \
+	do {                                                                                       \
+		if (site.kind == CGROUP_NONE) {                                                    \
+			printf("# skipped: no cgroups to be had\n");                               \
+			skip();                                                                    \
+		}                                                                                  \
+	} while (0)
+
+static bool is_unified(size_t dir)
+{
+	return (int)dir == cell.dir_of[CGROUP_UNIFIED];
+}
+
+/* The descriptor is for writing, ours alone, and of this file. */
+static void check_file(int fd, const char *dir, const char *file)
+{
+	char link[64], want[CGROUP_PATH_MAX + 32];
+	struct stat a, b;
+
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_WRONLY);
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	(void)snprintf(want, sizeof(want), "%s/%s", dir, file);
+	assert_int_equal(stat(link, &a), 0);
+	assert_int_equal(stat(want, &b), 0);
+	assert_true(a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+/* `tasks` of each v1 directory, in their order; the unified tree is clone3()'s business. */
+static void check_v1_files(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < cell.n_dirs; i++)
+		if (!is_unified(i))
+			check_file(enter.fd[n++], cell.path[i], "tasks");
+	assert_int_equal(enter.n, n);
+}
+
+static void test_open(void **state)
+{
+	(void)state;
+	need_site();
+	memset(&enter, 0xa5, sizeof(enter));
+	assert_int_equal(cgroup_enter_open(&cell, &enter, &err), 0);
+	check_v1_files();
+	if (cell.kind == CGROUP_V2)
+		assert_int_equal(enter.n, 0);
+	else
+		assert_in_range(enter.n, 1, CGROUP_DIRS_MAX - 1);
+	cgroup_enter_close(&enter);
+	assert_int_equal(enter.n, 0);
+	cgroup_enter_close(&enter);
+}
+
+static void test_join_open(void **state)
+{
+	(void)state;
+	need_site();
+	memset(&enter, 0xa5, sizeof(enter));
+	assert_int_equal(cgroup_join_open(&cell, &enter, &err), 0);
+	if (cell.kind == CGROUP_V2) {
+		assert_int_equal(enter.n, 1);
+		check_file(enter.fd[0], cell.path[0], "cgroup.procs");
+	} else {
+		check_v1_files();
+	}
+	cgroup_enter_close(&enter);
+}
+
+/* How many of the cell's hierarchies the kernel says that we are in. */
+static size_t memberships(const struct cgroup *c)
+{
+	char line[1024];
+	const char *name = strrchr(c->path[0], '/') + 1;
+	size_t n = 0, len = strlen(name);
+	FILE *f = fopen("/proc/self/cgroup", "re");
+
+	CHILD_CHECK(f != NULL);
+	while (fgets(line, sizeof(line), f)) {
+		size_t end = strcspn(line, "\n");
+
+		n += end > len && line[end - len - 1] == '/' &&
+		     strncmp(line + end - len, name, len) == 0;
+	}
+	(void)fclose(f);
+	return n;
+}
+
+struct mover {
+	const struct cgroup *cgroup;
+	bool nobody;
+};
+
+/* The right to move was the opener's: whoever holds the descriptors has it, as a zygote does. */
+static void move(void *arg)
+{
+	const struct mover *m = arg;
+
+	CHILD_CHECK(memberships(m->cgroup) == 0);
+	if (m->nobody)
+		child_become_nobody();
+	CHILD_CHECK(cgroup_enter_self(&enter) == 0);
+	CHILD_CHECK(memberships(m->cgroup) == enter.n);
+	CHILD_CHECK(cgroup_enter_self(&enter) == 0); /* it is there already: no error */
+	pid_t pid = fork();                          /* and what it forks is where it is */
+
+	if (pid == 0)
+		_exit(memberships(m->cgroup) == enter.n ? 0 : 1);
+	CHILD_CHECK(child_wait(pid) == 0);
+}
+
+static void test_move(void **state)
+{
+	struct mover m = { .cgroup = &cell };
+
+	(void)state;
+	need_site();
+	assert_int_equal(cgroup_join_open(&cell, &enter, &err), 0);
+	child_run(move, &m);
+	m.nobody = true;
+	child_run(move, &m);
+	cgroup_enter_close(&enter);
+}
+
+/* A cell of a machine with nothing but v2, made of the bare tree of this one where it is hybrid. */
+static bool only_unified(struct cgroup *ret)
+{
+	int dir = cell.dir_of[CGROUP_UNIFIED];
+
+	if (dir < 0)
+		return false;
+	*ret = (struct cgroup){ .kind = CGROUP_V2, .n_dirs = 1, .oom_fd = -1 };
+	memcpy(ret->path[0], cell.path[dir], sizeof(ret->path[0]));
+	ret->dirfd[0] = cell.dirfd[dir];
+	memset(ret->dir_of, 0, sizeof(ret->dir_of));
+	ret->dir_of[CGROUP_CPUACCT] = -1;
+	return true;
+}
+
+static void test_v2(void **state)
+{
+	struct cgroup v2;
+	struct mover m = { .cgroup = &v2 };
+
+	(void)state;
+	need_site();
+	if (!only_unified(&v2)) {
+		printf("# skipped: no v2 tree here\n");
+		skip();
+	}
+	memset(&enter, 0xa5, sizeof(enter));
+	assert_int_equal(cgroup_enter_open(&v2, &enter, &err), 0);
+	assert_int_equal(enter.n, 0); /* cloned straight into it */
+	memset(&enter, 0xa5, sizeof(enter));
+	assert_int_equal(cgroup_join_open(&v2, &enter, &err), 0);
+	assert_int_equal(enter.n, 1);
+	check_file(enter.fd[0], v2.path[0], "cgroup.procs");
+	child_run(move, &m);
+	if (geteuid() == 0) {
+		m.nobody = true;
+		child_run(move, &m);
+	}
+	cgroup_enter_close(&enter);
+}
+
+/* A directory that is gone, and descriptors that are none: said, and nothing stays open. */
+static void test_open_failures(void **state)
+{
+	struct cgroup broken;
+	int held = open_fds();
+
+	(void)state;
+	need_site();
+	for (size_t i = 0; i < cell.n_dirs; i++) {
+		broken = cell;
+		broken.dirfd[i] = -1;
+		bool v2 = cell.kind == CGROUP_V2;
+
+		err = (struct err){ 0 };
+		if (is_unified(i) && !v2) { /* not needed to enter, nor to join */
+			assert_int_equal(cgroup_join_open(&broken, &enter, &err), 0);
+			cgroup_enter_close(&enter);
+			continue;
+		}
+		if (!v2)
+			assert_int_equal(cgroup_enter_open(&broken, &enter, &err), -EBADF);
+		assert_int_equal(cgroup_join_open(&broken, &enter, &err), -EBADF);
+		assert_true(err.msg[0]);
+		assert_int_equal(enter.n, 0);
+		assert_int_equal(open_fds(), held);
+	}
+	if (!only_unified(&broken))
+		return;
+	_fd_ int elsewhere = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	broken.dirfd[0] = elsewhere;
+	err = (struct err){ 0 };
+	assert_int_equal(cgroup_join_open(&broken, &enter, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "cgroup.procs"));
+	assert_int_equal(enter.n, 0);
+	assert_int_equal(open_fds(), held + 1);
+}
+
+/* What can not be written to is an error, not a membership. */
+static void test_enter_failures(void **state)
+{
+	_fd_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	_fd_ int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+	(void)state;
+	enter = (struct cgroup_enter){ .n = 0 };
+	assert_int_equal(cgroup_enter_self(&enter), 0);
+	enter = (struct cgroup_enter){ .n = 1, .fd = { null } };
+	assert_int_equal(cgroup_enter_self(&enter), -EBADF);
+	enter.fd[0] = full;
+	assert_int_equal(cgroup_enter_self(&enter), -ENOSPC);
+	enter = (struct cgroup_enter){ .n = 2, .fd = { -1, full } };
+	assert_int_equal(cgroup_enter_self(&enter), -EBADF);
+}
+
+/* A cell that is over can not be entered any more, though its files are still open. */
+static void late(void *arg)
+{
+	(void)arg;
+	CHILD_CHECK(cgroup_enter_self(&enter) == -ENODEV);
+}
+
+static void test_too_late(void **state)
+{
+	(void)state;
+	need_site();
+	assert_int_equal(cgroup_join_open(&cell, &enter, &err), 0);
+	assert_int_equal(cgroup_remove(&cell, REMOVE_MS, &err), 0);
+	child_run(late, NULL);
+	cgroup_enter_close(&enter);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_open),     TEST(test_join_open),     TEST(test_move),
+		TEST(test_v2),       TEST(test_open_failures), TEST(test_enter_failures),
+		TEST(test_too_late),
+	};
+
+	return cmocka_run_group_tests(tests, find_site, NULL);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_command_start.c - Starting a command: which descriptors the program has, which go to the client,
+ * and when it is held. What fails leaves nothing open and nothing running. For kernels see
+ * test_control.c.
+ */
+#include "start_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* Pipes as the client makes them, and a program that looks: on 1, asked through 0. */
+static void start_plain(uint32_t flags, void (*held)(uint32_t, pid_t))
+{
+	int in[2], out[2], before = open_fds();
+	struct words w;
+	struct command c = command(&w, flags, "1", "0");
+	struct command_start s;
+	uid_t uid = geteuid();
+
+	CHILD_CHECK(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0);
+	c.stdio[0] = in[0];
+	c.stdio[1] = c.stdio[2] = out[1];
+	CHILD_CHECK(command_start(&c, &config, held, 42, &s) == 0);
+	CHILD_CHECK(s.pid > 0 && s.n_fds == 0);
+	check_fd(out[0], 0, S_IFIFO, O_RDONLY, uid);
+	check_fd(out[0], 1, S_IFIFO, O_WRONLY, uid);
+	check_fd(out[0], 2, S_IFIFO, O_WRONLY, uid);
+	check_no_more(out[0]);
+	CHILD_CHECK(write(in[1], "g", 1) == 1);
+	CHILD_CHECK(WEXITSTATUS(child_wait(s.pid)) == LOOKED);
+	for (int i = 0; i < 2; i++) {
+		fd_close(in[i]);
+		fd_close(out[i]);
+	}
+	CHILD_CHECK(open_fds() == before);
+}
+
+static void plain(void *arg)
+{
+	enter_world(arg != NULL);
+	start_plain(0, no_hold);
+}
+
+static void test_plain(void **state)
+{
+	(void)state;
+	child_run(plain, "separate");
+}
+
+static void test_plain_one_user(void **state)
+{
+	(void)state;
+	child_run(plain, NULL);
+}
+
+static int n_held;
+
+/* Not yet the program: execve is what is left. */
+static void on_held(uint32_t id, pid_t pid)
+{
+	char link[64], exe[256] = "", mine[256] = "";
+
+	n_held++;
+	CHILD_CHECK(id == 42 && kill(pid, 0) == 0);
+	(void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	CHILD_CHECK(readlink(link, exe, sizeof(exe) - 1) > 0);
+	CHILD_CHECK(readlink("/proc/self/exe", mine, sizeof(mine) - 1) > 0);
+	CHILD_CHECK(strcmp(exe, mine) == 0 && strcmp(exe, program) != 0);
+}
+
+static void held(void *arg)
+{
+	(void)arg;
+	enter_world(geteuid() == 0);
+	start_plain(INIT_HOLD, on_held);
+	CHILD_CHECK(n_held == 1);
+}
+
+static void test_held(void **state)
+{
+	(void)state;
+	child_run(held, NULL);
+}
+
+static void terminal(void *arg)
+{
+	struct words w;
+	struct command c = command(&w, INIT_TTY, "1", "0");
+	struct command_start s;
+	char text[sizeof(struct seen)];
+
+	(void)arg;
+	enter_world(geteuid() == 0);
+	c.rows = 33;
+	c.cols = 44;
+	if (command_start(&c, &config, no_hold, 1, &s) < 0)
+		CHILD_SKIP("no terminal here: stage %u, %s", s.failed.stage,
+			   strerror(s.failed.error));
+	CHILD_CHECK(s.n_fds == 1 && fcntl(s.fds[0], F_GETFD) == FD_CLOEXEC);
+	CHILD_CHECK(ptsname(s.fds[0]) != NULL);
+	CHILD_CHECK(read(s.fds[0], text, 1) == 1); /* binary through a terminal: not compared */
+	CHILD_CHECK(kill(s.pid, SIGKILL) == 0 && WTERMSIG(child_wait(s.pid)) == SIGKILL);
+	fd_close(s.fds[0]);
+}
+
+static void test_terminal(void **state)
+{
+	(void)state;
+	child_run(terminal, NULL);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* It has to fail so, with nothing open that was not, and its child on the way out. */
+static void check_failure(struct command *c, enum init_stage stage, int error)
+{
+	struct command_start s;
+	int before = open_fds();
+
+	memset(&s, 0xa5, sizeof(s));
+	CHILD_CHECK(command_start(c, &config, no_hold, 1, &s) == -1);
+	if (s.failed.stage != stage || s.failed.error != error)
+		(void)fprintf(stderr, "# stage %u, %s\n", s.failed.stage, strerror(s.failed.error));
+	CHILD_CHECK(s.failed.stage == (uint32_t)stage && s.failed.error == error);
+	CHILD_CHECK(s.n_fds == 0 && open_fds() == before);
+	CHILD_CHECK(WEXITSTATUS(child_wait(-1)) == 1);
+}
+
+static void failures(void *arg)
+{
+	static const uint32_t flags[] = { 0, INIT_CONTROL };
+	static char missing[] = "/nowhere/program", directory[] = "/";
+
+	(void)arg;
+	enter_world(geteuid() == 0);
+	_fd_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		struct words w;
+		struct command c = command(&w, flags[i], "kernel", NULL);
+
+		c.stdio[0] = c.stdio[1] = c.stdio[2] = null;
+		c.cwd = "/nowhere";
+		check_failure(&c, INIT_STAGE_CWD, ENOENT);
+		c.cwd = "/";
+		c.uid = 0;
+		check_failure(&c, INIT_STAGE_CREDS, EPERM);
+		c.uid = AGENT;
+		/* The pipes of a kernel are made by then: they have to go again. */
+		w.argv[0] = missing;
+		check_failure(&c, INIT_STAGE_EXEC, ENOENT);
+		w.argv[0] = directory;
+		check_failure(&c, INIT_STAGE_EXEC, EACCES);
+	}
+}
+
+static void test_failures(void **state)
+{
+	(void)state;
+	child_run(failures, NULL);
+}
+
+int main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_plain),    TEST(test_plain_one_user), TEST(test_held),
+		TEST(test_terminal), TEST(test_failures),
+	};
+
+	START_KIT_PROGRAM(argc, argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_deadline.c - What does not happen: a cell that is not made, or does not die, and a kernel that
+ * can not be collected. Each is given up in its time, not before, and then keeps nobody busy.
+ */
+#include "warden_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include "cell/plan.h"
+
+#include <cmocka.h>
+
+/* A cell that is not made in time is given up: itself, and nobody else. */
+static void not_made(void *arg)
+{
+	int pair[2];
+
+	(void)arg;
+	kit_start();
+	struct cell *c = kit_cell(0, NULL);
+	pid_t pid = c->l.pid, bystander = kit_bystander(); /* in our process group */
+
+	CHILD_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	CHILD_CHECK(epoll_ctl(w.epoll, EPOLL_CTL_DEL, c->l.pidfd, NULL) == 0); /* not yet */
+	c->handle = 0;
+	c->create_seq = ++last_seq;
+	c->l.sync_fd = pair[0];
+	c->plan = calloc(1, sizeof(*c->plan));
+	CHILD_CHECK(c->plan != NULL);
+	c->plan->image.fd = -1;
+	for (size_t i = 0; i < ARRAY_SIZE(c->plan->mounts); i++)
+		c->plan->mounts[i].fd = -1;
+	kit_watch(c->l.sync_fd, SOURCE_MADE, 0, c->serial);
+	c->check_ns = clock_now_ns() + LAUNCH_DEADLINE_NS;
+	check_before(&w, c->check_ns);
+	kit_skip(19000);
+	kit_rest();
+	CHILD_CHECK(!heard(last_seq));
+	kit_skip(1001);
+	CHILD_CHECK(code_of(last_seq) == -ETIMEDOUT);
+	CHILD_CHECK(!w.cells[0] && !kit_alive(pid) && kit_alive(bystander));
+	CHILD_CHECK(kit_records() == 0);
+	kit_rest();
+	CHILD_CHECK(kill(bystander, SIGKILL) == 0 && child_wait(bystander) >= 0);
+	kit_end();
+}
+
+static void test_not_made(void **state)
+{
+	(void)state;
+	child_run(not_made, NULL);
+}
+
+/*
+ * A cell that does not die is given up, and its record stays. What becomes of it later is no
+ * business of whoever has its place by then.
+ */
+static void stuck(void *arg)
+{
+	pid_t inmate;
+
+	(void)arg;
+	kit_start();
+	int before = open_fds();
+	struct cell *c = kit_cell(0, NULL);
+
+	/* Pid 1 can not end before everybody in its namespace is collected. */
+	pid_t keeper = kit_hostage(c->l.pidfd, &inmate), init = c->l.pid;
+	uint64_t seq = ask(WARDEN_DESTROY, c->handle, 0);
+
+	kit_skip(CELL_REAP_MS - 1000);
+	kit_rest();
+	CHILD_CHECK(!heard(seq)); /* it may still */
+	kit_skip(1001);
+	CHILD_CHECK(code_of(seq) == -EBUSY && answer_to(seq)->reply.msg[0]);
+	CHILD_CHECK(!w.cells[0] && kit_records() == 1);
+	CHILD_CHECK(open_fds() == before); /* nothing is held of it any more */
+
+	const struct cell *next = kit_cell(0, NULL);
+
+	kit_make_zombie(keeper); /* now it dies */
+	while (kit_alive(init) || kit_alive(keeper)) {
+		(void)kit_turn(5);
+		(void)waitpid(keeper, NULL, WNOHANG);
+		(void)waitpid(inmate, NULL, WNOHANG);
+		(void)waitpid(init, NULL, WNOHANG);
+	}
+	kit_rest();
+	CHILD_CHECK(w.cells[0] == next && next->l.pid > 0 && next->end == CELL_RUNNING);
+	kit_end_with(1);
+}
+
+static void test_stuck(void **state)
+{
+	(void)state;
+	child_run(stuck, NULL);
+}
+
+/*
+ * A kernel that is dead, but somebody else's to collect: a zygote that is not honest keeps it. The
+ * loop does not spin for it, its cell is not given up early for it, and dies when it is free.
+ */
+static void not_ours(void *arg)
+{
+	int peer;
+	pid_t kernel;
+
+	(void)arg;
+	kit_start();
+	struct zygote *z = kit_zygote(0, &peer);
+	struct cell *c = kit_cell(0, z);
+	pid_t keeper = kit_hostage(c->l.pidfd, &kernel);
+	uint64_t seq = ask(WARDEN_KERNEL, c->handle, z->handle);
+	struct zygote_reply reply = { .seq = c->handle, .pid = kernel };
+
+	CHILD_CHECK(fd_send(peer, &reply, sizeof(reply), NULL, 0) == 0 && code_of(seq) == 0);
+	struct pollfd p = { .fd = answer_to(seq)->fds[1], .events = POLLIN };
+
+	CHILD_CHECK(kill(kernel, SIGKILL) == 0 && poll(&p, 1, KIT_WAIT_MS) == 1);
+	kit_rest();
+	for (int i = 0; i < 20; i++) {
+		kit_skip(100);
+		kit_rest();
+	}
+	CHILD_CHECK(c->kernel == KERNEL_RUNS); /* for all we know */
+	seq = ask(WARDEN_DESTROY, c->handle, 0);
+	for (int i = 0; i < 20; i++) {
+		kit_skip(100);
+		kit_rest();
+	}
+	CHILD_CHECK(!heard(seq)); /* two of its ten seconds */
+	CHILD_CHECK(kill(keeper, SIGKILL) == 0 && child_wait(keeper) >= 0);
+	CHILD_CHECK(code_of(seq) == 0);
+	CHILD_CHECK(WTERMSIG(answer_to(seq)->reply.usage.kernel_status) == SIGKILL);
+	kit_end();
+}
+
+static void test_not_ours(void **state)
+{
+	(void)state;
+	child_run(not_ours, NULL);
+}
+
+/* A zygote dies when it has forked but not yet named a kernel; its cell is destroyed much later. */
+static void never_named(void *arg)
+{
+	int peer, fds[FD_PASS_MAX];
+	size_t n_fds = ARRAY_SIZE(fds);
+	struct zygote_req q;
+
+	(void)arg;
+	kit_start();
+	struct zygote *z = kit_zygote(0, &peer);
+	struct cell *c = kit_cell(0, z);
+	uint64_t seq = ask(WARDEN_KERNEL, c->handle, z->handle);
+
+	CHILD_CHECK(fd_recv(peer, &q, sizeof(q), fds, &n_fds) == (ssize_t)sizeof(q));
+	(void)kit_kernel(fds[0]);
+	for (size_t i = 0; i < n_fds; i++)
+		fd_close(fds[i]);
+	fd_close(peer);
+	CHILD_CHECK(code_of(seq) == -EPIPE);
+	for (int i = 0; i < 20; i++) {
+		kit_skip(30000);
+		kit_rest();
+	}
+	CHILD_CHECK(code_of(ask(WARDEN_DESTROY, c->handle, 0)) == 0);
+	kit_end();
+}
+
+static void test_never_named(void **state)
+{
+	(void)state;
+	child_run(never_named, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_not_made),
+		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_not_ours),
+		cmocka_unit_test(test_never_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
