@@ -28,6 +28,7 @@
 #include "front/sandbox.h"
 
 #define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
+#define GRACE_STEP_NS (200 * CLOCK_NS_PER_MS)
 #define AGAIN_NS (20 * CLOCK_NS_PER_MS)
 #define KILL_NS (5 * CLOCK_NS_PER_S) /* from the kill to giving the cell up */
 #define RESULT_BYTES (16u << 20)
@@ -207,6 +208,12 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 		timer_set(&x->f->loop, &x->timer, x->f->loop.now_ns + AGAIN_NS);
 		return;
 	}
+	/* A kernel that is dead by now did not end as it said. */
+	if (x->said_done && u->kernel == KERNEL_ENDED && x->language->id == LANG_PYTHON &&
+	    x->sandbox->room && !x->sandbox->room->seats[LANG_PYTHON].command) {
+		x->kernel_ended = true;
+		x->exit_status = u->kernel_status;
+	}
 	if (u->end == CELL_END_INIT)
 		x->room_gone = true;
 	x->outcome.usage = *u;
@@ -264,6 +271,12 @@ static void on_timer(struct timer *t)
 		execution_interrupt(x);
 		break;
 	case X_INTERRUPTED:
+		/* The first one may have come before the code began, when it is ignored. */
+		if (x->f->loop.now_ns < x->grace_until_ns) {
+			room_interrupt(r, &r->seats[x->language->id]);
+			timer_set(&x->f->loop, t, x->f->loop.now_ns + GRACE_STEP_NS);
+			break;
+		}
 		x->phase = X_KILLED;
 		room_kill_all(r);
 		timer_set(&x->f->loop, t, x->f->loop.now_ns + KILL_NS);
@@ -294,7 +307,8 @@ void execution_interrupt(struct execution *x)
 	if (!x->wall_hit)
 		x->interrupted = SIGINT;
 	room_interrupt(r, &r->seats[x->language->id]);
-	timer_set(&x->f->loop, &x->timer, x->f->loop.now_ns + GRACE_NS);
+	x->grace_until_ns = x->f->loop.now_ns + GRACE_NS;
+	timer_set(&x->f->loop, &x->timer, x->f->loop.now_ns + GRACE_STEP_NS);
 	execution_resume(x); /* a full pipe must not keep it from hearing */
 }
 

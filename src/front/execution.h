@@ -65,7 +65,7 @@ struct execution {
 	bool wall_hit;
 	int interrupted;    /* a signal that a client asked for */
 	struct timer timer; /* deadline, then grace */
-	uint64_t queued_ns, started_ns, ended_ns;
+	uint64_t queued_ns, started_ns, ended_ns, grace_until_ns;
 	struct capture out, err;
 	struct buf displays, result, error; /* JSON: array items, a bundle, an object */
 	size_t n_displays, displays_dropped;

@@ -13,12 +13,17 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "front/execution.h"
 #include "front/front.h"
 #include "front/room.h"
 #include "front/sandbox.h"
 
 #define DISPLAYS_MAX 64u
+#define ERROR_NAME_MAX 256u
+#define ERROR_LINES_MAX 100u
+#define ERROR_LINE_CHARS 1000u
+#define ERROR_VALUE_CHARS 10000u
 #define MESSAGE_BYTES (20u << 20)
 
 static void send_object(struct seat *s, struct json *j, struct buf *b)
@@ -140,6 +145,36 @@ static void on_display(struct execution *x, struct seat *s, const json_t *m)
 	send_ack(s);
 }
 
+static void short_error(struct buf *out, const json_t *m)
+{
+	const char *name = json_string_value(json_object_get(m, "name"));
+	const char *value = json_string_value(json_object_get(m, "value"));
+	struct json j;
+	size_t i;
+	json_t *line;
+
+	name = name ? name : "";
+	value = value ? value : "";
+	json_init(&j, out);
+	json_object_begin(&j);
+	json_key(&j, "name");
+	(void)json_strn(&j, name, strnlen(name, ERROR_NAME_MAX));
+	json_key(&j, "value");
+	(void)json_strn(&j, value, utf8_truncate(value, strlen(value), ERROR_VALUE_CHARS));
+	json_key(&j, "traceback");
+	json_array_begin(&j);
+	json_array_foreach(json_object_get(m, "traceback"), i, line)
+	{
+		const char *text = json_string_value(line);
+
+		if (text && i < ERROR_LINES_MAX)
+			(void)json_strn(&j, text,
+					utf8_truncate(text, strlen(text), ERROR_LINE_CHARS));
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+}
+
 /* Also as text: whoever reads only stderr sees what a terminal would have shown. */
 static void on_error(struct execution *x, struct seat *s, const json_t *m)
 {
@@ -157,10 +192,9 @@ static void on_error(struct execution *x, struct seat *s, const json_t *m)
 	kernel_drain(&s->kernel);
 	dump_into(&x->error, kept);
 	json_decref(kept);
-	if (x->error.err) { /* larger than anybody reads */
+	if (x->error.err) { /* larger than anybody reads: its name and the beginning of what it says */
 		buf_clear(&x->error);
-		(void)buf_puts(&x->error,
-			       "{\"name\":\"Error\",\"value\":\"too large\",\"traceback\":[]}");
+		short_error(&x->error, m);
 	}
 	json_array_foreach(lines, i, line)
 	{
@@ -296,7 +330,8 @@ void execution_message(struct execution *x, struct seat *s, const char *type, js
 		on_execution_done(x, s, m);
 	} else if (strcmp(type, "display") == 0) {
 		on_display(x, s, m);
-	} else if (strcmp(type, "result") == 0 && x->result.len == 0) {
+	} else if (strcmp(type, "result") == 0 && x->result.len == 0 &&
+		   json_is_object(json_object_get(m, "data"))) {
 		dump_into(&x->result, json_object_get(m, "data"));
 		if (x->result.err) {
 			buf_clear(&x->result);

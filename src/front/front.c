@@ -216,7 +216,7 @@ static size_t conns_max(void)
 static int listen_all(struct front *f, const struct sockets *s, struct err *e)
 {
 	struct listener_config config = {
-		.max_conns = conns_max(),
+		.max_conns = f->conns_max,
 		.max_conns_host = 0,
 		.queue_high = QUEUE_HIGH,
 		.queue_low = QUEUE_LOW,
@@ -268,8 +268,14 @@ static int probe(const struct front *f, struct warden_client *w, struct err *e)
 	struct cell_usage ignored;
 	int r = warden_create(w, &f->spec, &f->image_fd, f->image_fd >= 0 ? 1 : 0, &cell, e);
 
-	if (r < 0)
+	if (r < 0) {
+		/* What the message ends with is an option of `caisson run`, and no choice here. */
+		char *other = strstr(e->msg, ", or give up whole-cell limits");
+
+		if (other)
+			*other = '\0';
 		return r;
+	}
 	fd_close(cell.channel);
 	return warden_destroy(w, cell.handle, &ignored, e);
 }
@@ -280,6 +286,7 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 	int r = loop_init(&f->loop, e);
 
 	fd_many(); /* half a dozen per sandbox, one per connection */
+	f->conns_max = conns_max();
 	log_setup(f->config.log_level, f->config.log_json);
 	metrics_setup();
 	schema_setup();

@@ -40,6 +40,7 @@ struct front {
 	size_t n_sandboxes, n_rooms, n_busy, n_queued;
 	struct http_config http;
 	struct listener *listeners[2];
+	size_t conns_max;
 	struct watch signals;
 	struct timer drain_timer;
 	uint64_t drain_until_ns;

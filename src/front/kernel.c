@@ -34,10 +34,27 @@ static void broken(struct kernel *k, const char *why, bool closed)
 
 /* ---- control ----------------------------------------------------------------------------------- */
 
+/* A value costs some 50 bytes when it is parsed, and two in the text: bound them before that. */
+static bool few_values(const char *text, size_t len)
+{
+	size_t n = 0;
+	bool quoted = false;
+
+	for (size_t i = 0; i < len; i++) {
+		if (quoted && text[i] == '\\')
+			i++;
+		else if (text[i] == '"')
+			quoted = !quoted;
+		else if (!quoted && (text[i] == ',' || text[i] == '[' || text[i] == '{'))
+			n++;
+	}
+	return n <= KERNEL_VALUES_MAX;
+}
+
 static void one_line(struct kernel *k, const char *text, size_t len)
 {
-	json_t *m = schema_depth_ok(text, len, KERNEL_DEPTH_MAX) ?
-			    json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL) :
+	json_t *m = schema_depth_ok(text, len, KERNEL_DEPTH_MAX) && few_values(text, len) ?
+			    json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL) :
 			    NULL;
 	const char *type = json_string_value(json_object_get(m, "type"));
 

@@ -19,6 +19,7 @@
 
 #define KERNEL_LINE_MAX (16u << 20)
 #define KERNEL_DEPTH_MAX 64u
+#define KERNEL_VALUES_MAX 100000u
 
 struct err;
 struct kernel;

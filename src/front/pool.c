@@ -50,13 +50,16 @@ static void gauges(const struct pool *p)
 	metric_set(G_CELLS, p->f->n_rooms);
 }
 
-static void make(struct pool *p, enum pool_kind kind)
+static bool make(struct pool *p, enum pool_kind kind)
 {
 	struct pool_shelf *s = &p->shelves[kind];
 	struct room *r = room_make(p->f, kind == POOL_PYTHON, &pool_ops, s);
 
 	if (r)
 		s->n_making++;
+	else /* no memory, or no warden: later, or never */
+		timer_set(&p->f->loop, &p->back_off, p->f->loop.now_ns + BACK_OFF_NS);
+	return r != NULL;
 }
 
 static void on_refill(struct deferred *d)
@@ -71,12 +74,14 @@ static void on_refill(struct deferred *d)
 	if (p->stopped || p->back_off.loop || !p->f->nursery.settled)
 		return;
 	while (py->n_making + plain->n_making < MAKING_MAX && p->f->n_rooms < room_max) {
+		enum pool_kind kind = POOL_KINDS;
+
 		if (py->n_ready + py->n_making < py->n_wanted + target)
-			make(p, POOL_PYTHON);
+			kind = POOL_PYTHON;
 		else if (plain->n_ready + plain->n_making <
 			 plain->n_wanted + (low ? 0 : PLAIN_TARGET))
-			make(p, POOL_PLAIN);
-		else
+			kind = POOL_PLAIN;
+		if (kind == POOL_KINDS || !make(p, kind))
 			break;
 	}
 	gauges(p);

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_pool.py - Kernels that are ready before they are asked for, each used once; and the zygote they come from."""
+import os
+import signal
+import time
+
+import pytest
+
+from serve_lib import SLOW, Later, alive, call_yourself, memory_kb, name_of, parallel, unique, wait_until
+
+from test_execute import has_module
+
+needs_numpy = pytest.mark.skipif(not has_module("numpy"), reason="no numpy here (apt-get install python3-numpy)")
+
+
+def full(d, n):
+    return wait_until(lambda: d.health()["pool"]["kernels_ready"] >= n and d.health()["pool"]["making"] == 0, 20)
+
+
+def test_pool_is_filled_and_refilled(serve):
+    d = serve("--pool", "3")
+    assert full(d, 3)
+    before = set(d.kernels())
+    assert len(before) == 3
+    d.execute("1")
+    assert full(d, 3), d.health()
+    assert d.metrics()["caisson_pool_hits_total"] == 1 and d.metrics()["caisson_pool_misses_total"] == 0
+
+
+def test_pool_of_none(serve):
+    d = serve("--pool", "0")
+    assert d.health()["pool"]["kernels_ready"] == 0
+    assert d.execute("print(1)")["stdout"] == "1\n"
+
+
+def test_pool_grows_with_the_load_and_shrinks_again(serve):
+    d = serve("--pool", "1")
+    parallel([lambda: d.execute("1") for _ in range(12)])
+    assert d.health()["pool"]["target"] >= 1
+    assert wait_until(lambda: d.health()["pool"]["kernels_ready"] <= 3 and d.health()["pool"]["target"] == 1, 30), d.health()
+
+
+def test_every_kernel_is_used_once(serve):
+    """The process, the cell and its host ids of one call are never those of another."""
+    d = serve("--pool", "2")
+    seen, spaces, machines = [], [], []
+    for i in range(6):
+        mark = "once-%d" % i
+        name = unique()
+        r = d.execute(call_yourself(mark) + "open('/proc/sys/kernel/hostname').read()", session_id=name)
+        pid, = d.named(mark)
+        seen.append((pid, os.stat("/proc/%d" % pid).st_uid))
+        spaces.append(os.readlink("/proc/%d/ns/mnt" % pid))
+        machines.append(r["state"])
+        assert d.end_session(name).status == 204
+        assert wait_until(lambda: not alive(pid)), "and it does not outlive its sandbox"
+    assert len(set(seen)) == 6 and machines == ["kept"] * 6, (seen, spaces)
+
+
+def test_kernel_in_the_pool_that_is_killed_is_replaced(serve):
+    d = serve("--pool", "2")
+    assert full(d, 2)
+    old = set(d.kernels())
+    for pid in old:
+        os.kill(pid, signal.SIGKILL)
+    assert wait_until(lambda: len(d.kernels()) >= 2 and not old & set(d.kernels())), d.health()
+    assert full(d, 2)
+    assert d.execute("print('served')")["stdout"] == "served\n"
+
+
+def test_cell_in_the_pool_that_is_killed_is_replaced(serve):
+    d = serve("--pool", "2")
+    assert full(d, 2)
+    old = set(d.inits())
+    for pid in old:
+        os.kill(pid, signal.SIGKILL)
+    assert wait_until(lambda: len(d.inits()) >= 3 and not old & set(d.inits())), d.health()
+    assert full(d, 2)
+    assert d.execute("print('served')")["stdout"] == "served\n"
+    assert d.execute("echo served", language="bash")["stdout"] == "served\n"
+
+
+def test_cells_that_die_while_they_are_made(serve):
+    """Each time that it happens costs nothing that is not given back: the pool goes on."""
+    d = serve("--pool", "2")
+    z = d.zygote()
+    os.kill(z, signal.SIGSTOP)  # cells are made, and wait for their kernel
+    for _ in range(6):
+        old = set(d.inits())
+        for pid in old:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        wait_until(lambda: len(set(d.inits()) - old) >= 2, 2)
+    os.kill(z, signal.SIGCONT)
+    run = d.begin("print('served')")
+    r = run.result(25)
+    assert r.status == 200 and r.json["stdout"] == "served\n", r
+    assert full(d, 2), d.health()
+
+
+def is_dead(pid):
+    """Gone, or only waiting for somebody to take notice."""
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_kernel_that_died_a_moment_ago_is_given_to_nobody(serve):
+    """The daemon may not have heard of it yet when it hands the kernel out: then another has to run the code."""
+    d = serve("--pool", "1")
+    for _ in range(5):
+        assert full(d, 1)
+        for pid in d.kernels():
+            os.kill(pid, signal.SIGKILL)
+            assert wait_until(lambda: is_dead(pid))
+        r = d.execute("print('served')")
+        assert r["stdout"] == "served\n", r
+
+
+# ---- the zygote --------------------------------------------------------------------------------------------------------
+
+
+def test_killed_zygote_is_replaced_and_no_request_fails(serve):
+    d = serve("--pool", "2")
+    old = d.zygote()
+    assert old
+    answers = []
+
+    def load():
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            answers.append(d.try_execute("print('ok')"))
+    load_a, load_b = Later(load), Later(load)
+    assert wait_until(lambda: len(answers) > 3)
+    os.kill(old, signal.SIGKILL)
+    load_a.result(), load_b.result()
+    bad = [r for r in answers if r.status != 200 or r.json["stdout"] != "ok\n"]
+    assert not bad, (len(bad), len(answers), bad[:2])
+    assert wait_until(lambda: d.health()["pool"]["zygote"] and d.zygote() not in (None, old), 20), d.health()
+    assert d.metrics()["caisson_zygote_restarts_total"] == 1
+    assert d.health()["status"] == "healthy"
+
+
+def test_killed_zygote_takes_no_session_along(serve):
+    """Kernels that it forked live on."""
+    d = serve()
+    name = unique()
+    d.execute(call_yourself("survivor") + "x = 'still here'", session_id=name)
+    pid, = d.named("survivor")
+    run = d.begin("import time; time.sleep(1.5); 'done'", session_id=name)
+    assert wait_until(lambda: d.sessions()[name]["state"] == "busy")
+    old = d.zygote()
+    os.kill(old, signal.SIGKILL)
+    r = run.result().json
+    assert r["status"] == "ok" and r["result"]["text/plain"] == "'done'", r
+    d_next = d.execute("x", session_id=name)
+    assert d_next["epoch"] == 0 and d_next["result"]["text/plain"] == "'still here'" and d.named("survivor") == [pid], d_next
+    assert wait_until(lambda: d.zygote() not in (None, old), 20)
+
+
+def test_zygote_that_dies_again_and_again(serve):
+    """Kernels start cold meanwhile: slower, never failing."""
+    d = serve("--pool", "1")
+    for _ in range(3):
+        z = wait_until(d.zygote, 10)
+        if z:
+            os.kill(z, signal.SIGKILL)
+        r = d.execute("print('ok')", timeout=30)
+        assert r["stdout"] == "ok\n", r
+    assert wait_until(lambda: d.health()["pool"]["zygote"], 30), d.health()
+
+
+def test_zygote_that_hangs_holds_nobody_up(serve):
+    """One that is stopped does not answer: requests are served cold within their time."""
+    d = serve("--pool", "1")
+    z = d.zygote()
+    os.kill(z, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        for _ in range(3):
+            r = d.try_execute("print('ok')")
+            assert r.status == 200 and r.json["stdout"] == "ok\n", r
+        assert time.monotonic() - began < 20 * SLOW
+    finally:
+        try:
+            os.kill(z, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+
+def test_zygote_is_not_reachable_from_a_cell(serve):
+    d = serve()
+    r = d.execute("import subprocess\nprint(subprocess.getoutput('ps -e -o comm= || ls /proc'))")
+    assert "caisson-warden" not in r["stdout"] and name_of(d.zygote()), r
+
+
+# ---- preload --------------------------------------------------------------------------------------------------------------
+
+
+@needs_numpy
+def test_preload_makes_import_instant(serve, daemon):
+    d = serve("--preload", "numpy")
+    r = d.execute("import sys, time\nthere = 'numpy' in sys.modules\nt = time.perf_counter()\nimport numpy\nprint(there, time.perf_counter() - t)\n"
+                  "float(numpy.arange(10).sum())")
+    there, seconds = r["stdout"].split()
+    assert there == "True" and float(seconds) < 0.005, r["stdout"]
+    assert r["result"]["text/plain"] == "45.0"
+    assert daemon.execute("import sys; 'numpy' in sys.modules")["result"]["text/plain"] == "False", "only who asked has it"
+    assert "numpy" not in d.execute("sorted(globals())")["result"]["text/plain"], "imported, but not in the way of names"
+
+
+def test_preload_of_a_missing_module_is_reported_and_not_fatal(serve):
+    d = serve("--preload", "json,no_such_module,csv")
+    assert "no_such_module" in d.health()["pool"]["preload_failed"], d.health()
+    assert d.health()["status"] == "healthy" and d.health()["pool"]["zygote"]
+    assert [e["module"] for e in d.log("preload_failed")] == ["no_such_module"]
+    assert d.execute("import sys; 'csv' in sys.modules, 'json' in sys.modules")["result"]["text/plain"] == "(True, True)"
+
+
+@pytest.mark.parametrize("value", ["os;import x", "a b", "../x", "1x", "-c"])
+def test_preload_of_what_is_no_module_name(serve, value):
+    d = serve("--preload", value, wait=False)
+    assert d.end() == 125 and "--preload" in d.log_text() and len(d.log_text().splitlines()) == 1, d.log_text()
+
+
+def test_preload_that_fails_in_odd_ways(serve, short_dir):
+    """Modules of the standard library that print, warn or ask when they are imported."""
+    d = serve("--preload", "this,antigravity,idlelib.idle,turtle")
+    assert d.health()["status"] == "healthy"
+    r = d.execute("print('mine')")
+    assert r["stdout"] == "mine\n" and r["stderr"] == "", "what a preload printed is not in anybody's output"
+
+
+# ---- all at once ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_hundred_first_calls_at_once(serve):
+    d = serve("--pool", "4")
+    began = time.monotonic()
+    answers = parallel([(lambda i=i: d.try_execute("print(%d)" % i, timeout=60)) for i in range(100)])
+    assert time.monotonic() - began < 60 * SLOW
+    for i, r in enumerate(answers):
+        if r.status == 200:
+            assert r.json["stdout"] == "%d\n" % i, r
+        else:
+            assert r.status == 429 and int(r.headers["retry-after"]) >= 1, r
+    assert sum(r.status == 200 for r in answers) >= 50
+    assert wait_until(lambda: d.health()["sandboxes"]["live"] == 0)
+
+
+def test_a_hundred_first_calls_at_once_before_the_first_kernel(serve):
+    """Also at a moment when nothing is ready yet."""
+    d = serve("--pool", "0", wait=False)
+    assert wait_until(lambda: reachable(d), 20)
+    answers = parallel([(lambda i=i: d.try_execute("print(%d)" % i, timeout=60)) for i in range(100)])
+    assert {r.status for r in answers} <= {200, 429}, [r for r in answers if r.status not in (200, 429)][:3]
+    assert all(r.json["stdout"] == "%d\n" % i for i, r in enumerate(answers) if r.status == 200)
+
+
+def reachable(d):
+    assert d.running(), d.log_text()
+    try:
+        return d.get("/openapi.json").status == 200
+    except OSError:
+        return False
+
+
+def test_a_hundred_clients_that_leave_at_once(serve):
+    """Nobody waits for the answers: nothing may be left of them."""
+    d = serve("--pool", "2")
+    body = b'{"code": "import time; time.sleep(30)", "timeout": 60}'
+    request = b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    sockets = [d.connect() for _ in range(100)]
+    for s in sockets:
+        s.sendall(request)
+    assert wait_until(lambda: d.health()["sandboxes"]["busy"] >= 5, 20)
+    for s in sockets:
+        s.close()
+    assert wait_until(lambda: d.health()["sandboxes"]["live"] == 0, 20), d.health()
+    assert full(d, 1)
+    assert wait_until(lambda: len(d.cgroups()) <= 8 * max(1, len(d.dirs)), 20)
+
+
+def test_memory_and_descriptors_are_steady(serve):
+    """Many sandboxes later both processes have what they had."""
+    d = serve("--pool", "1")
+
+    def quiet():
+        assert wait_until(lambda: d.health()["pool"]["kernels_ready"] <= 2 and d.health()["pool"]["making"] == 0, 30), d.health()
+        return [n for p in (d.pid, d.warden()) for n in (memory_kb(p), len(os.listdir("/proc/%d/fd" % p)))]
+
+    def use(n):
+        for _ in range(n):
+            assert d.execute("print(1)")["success"]
+            time.sleep(0.1)  # not so fast that the pool grows
+    use(10)
+    before = quiet()
+    use(25)
+    after = quiet()
+    grown = [b - a for a, b in zip(before, after)]
+    assert grown[0] < 1024 and grown[1] < 20 and grown[2] < 1024 and grown[3] < 20, (before, after)

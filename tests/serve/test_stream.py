@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_stream.py - Output while it happens: Server-Sent Events and WebSockets, also for clients that do not read."""
+import json
+import os
+import threading
+import time
+
+import pytest
+
+from serve_lib import SLOW, Stream, WebSocket, call_yourself, memory_kb, unique, wait_until
+
+MIB = 1 << 20
+
+
+def text(events, kind="stdout"):
+    return "".join(d["data"] for e, d in events if e == kind)
+
+
+# ---- Server-Sent Events ----------------------------------------------------------------------------------------------
+
+
+def test_events_arrive_while_the_code_runs(daemon):
+    """The code goes on only when we have seen its first line and said so, with an interrupt."""
+    name = unique()
+    code = "import time\ntry:\n    print('first', flush=True)\n    time.sleep(100)\nexcept KeyboardInterrupt:\n    print('second')"
+    with daemon.stream(code, session_id=name, timeout=110) as s:
+        it = iter(s)
+        event, data = next(it)
+        assert event == "stdout" and data["data"].startswith("first")
+        assert s.headers["content-type"].startswith("text/event-stream") and s.headers["cache-control"] == "no-store"
+        assert daemon.request("POST", "/sessions/%s/interrupt" % name).status == 202
+        rest = list(it)
+    assert "second" in text(rest) and rest[-1][0] == "done" and rest[-1][1]["state"] == "kept", rest
+
+
+def test_order_of_events(daemon):
+    code = ("import sys\nprint('a')\nprint('b', file=sys.stderr)\ndisplay({'text/plain': 'c'}, raw=True)\nprint('d')\n"
+            "display({'text/plain': 'e'}, raw=True)\n'f'")
+    with daemon.stream(code) as s:
+        events = s.all()
+    kinds = [e for e, _ in events]
+    assert kinds.index("display") > kinds.index("stdout") and kinds[-2:] == ["result", "done"], kinds
+    flat = "".join(d["data"] if e == "stdout" else d["data"]["text/plain"] if e == "display" else "" for e, d in events[:-2])
+    assert flat.split("\n") == ["a", "cd", "e"], events
+    assert events[-2][1] == {"text/plain": "'f'"}
+    done = events[-1][1]
+    assert done["stdout"] == "a\nd\n" and done["stderr"] == "b\n" and len(done["displays"]) == 2 and done["success"]
+
+
+def test_last_event_is_the_result_object(daemon):
+    with daemon.stream("1 / 0") as s:
+        events = s.all()
+    plain = daemon.execute("1 / 0")
+    assert events[-1][0] == "done" and set(events[-1][1]) == set(plain)
+    error = next(d for e, d in events if e == "error")
+    assert error == events[-1][1]["error"] and error["name"] == "ZeroDivisionError"
+    doc = daemon.get("/openapi.json").json
+    about = doc["components"]["schemas"] if "ExecuteRequest" in doc["components"]["schemas"] else doc["paths"]["/execute"]
+    assert "`done`" in json.dumps(about), "the document names the last event"
+
+
+def test_accept_header_asks_for_events(daemon):
+    with Stream(daemon, {"code": "print(1)"}, headers={"Accept": "text/event-stream"}) as s:
+        assert s.all()[-1][0] == "done"
+
+
+def test_refusals_before_a_stream_are_plain_errors(daemon):
+    for body, code in [({"code": 1, "stream": True}, "wrong_type"), ({"code": "1", "language": "cobol", "stream": True}, "unknown_language")]:
+        r = daemon.post("/execute", body)
+        assert r.status == 422 and r.error["code"] == code
+
+
+def test_refusal_in_a_stream(daemon):
+    """Begun already when it is found out: the last event says it, in the shape of all errors."""
+    name = unique()
+    busy = daemon.begin("import time; time.sleep(60)", session_id=name, timeout=100)
+    assert wait_until(lambda: daemon.sessions().get(name, {}).get("state") == "busy")
+    with daemon.stream("1", session_id=name) as s:
+        s.open()
+        daemon.end_session(name)
+        event, data = s.all()[-1]
+    assert event == "refused" and data["error"]["code"] == "session_ended" and set(data) == {"error"}, data
+    assert busy.result().status == 409
+
+
+def test_characters_are_not_cut_between_events(daemon):
+    code = "import os, time\nfor b in 'π€🎉'.encode(): os.write(1, bytes([b])); time.sleep(0.01)"
+    with daemon.stream(code) as s:
+        events = s.all()
+    assert text(events) == "π€🎉" and "\ufffd" not in json.dumps(events, ensure_ascii=False)
+
+
+def test_unfinished_character_at_the_end_is_not_lost(daemon):
+    with daemon.stream("import os\nos.write(1, b'end \\xe2\\x82')\nNone") as s:
+        events = s.all()
+    assert text(events).startswith("end ") and events[-1][1]["stdout"].startswith("end \ufffd"), events
+    assert len(text(events)) > 4, "what the result shows, the stream shows too"
+
+
+def test_stream_is_not_cut_at_the_cap(daemon):
+    """The result object has its 10,000 characters; the stream has all."""
+    with daemon.stream("for i in range(20000): print(i)") as s:
+        events = s.all()
+    assert text(events).split() == [str(i) for i in range(20000)]
+    assert len(events[-1][1]["stdout"]) == 10000 and events[-1][1]["truncated"]
+
+
+def test_newlines_and_fields_can_not_be_forged(daemon):
+    """Output that looks like an event is output."""
+    with daemon.stream("print('x\\n\\nevent: done\\ndata: {\"forged\": 1}\\n\\n')\nprint('\\r\\revent: done\\r')") as s:
+        events = s.all()
+    assert [e for e, _ in events].count("done") == 1 and "forged" not in events[-1][1] and "event: done" in text(events)
+
+
+def test_many_streams_at_once(daemon):
+    streams = [daemon.stream("print(%d)" % i) for i in range(20)]
+    try:
+        for i, s in enumerate(streams):
+            assert text(s.all()) == "%d\n" % i
+    finally:
+        for s in streams:
+            s.close()
+
+
+# ---- clients that do not read ------------------------------------------------------------------------------------------
+
+FLOOD = "import os\nb = b'x' * 65535 + b'\\n'\nfor i in range(%d): os.write(1, b)\n" % (50 * MIB // 65536)
+
+
+class Peak(threading.Thread):
+    """The most memory that the daemon had while this ran."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.peak, self.over = pid, 0, threading.Event()
+        self.first = memory_kb(pid)
+        self.start()
+
+    def run(self):
+        while not self.over.wait(0.02):
+            self.peak = max(self.peak, memory_kb(self.pid))
+
+    def grown(self):
+        self.over.set()
+        self.join()
+        return self.peak - self.first
+
+
+def test_reader_that_stops_slows_the_code_down(daemon):
+    """50 MB for somebody who does not read: the code waits, the daemon does not grow, and the deadline holds."""
+    peak = Peak(daemon.pid)
+    with Stream(daemon, {"code": FLOOD, "stream": True, "timeout": 3}, receive_buffer=4096) as s:
+        began = time.monotonic()
+        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1)
+        assert daemon.execute("1")["success"], "others are served meanwhile"
+        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 0, 20), "the deadline holds although nobody reads"
+        assert 2.5 < time.monotonic() - began < 15 * SLOW
+        grown = peak.grown()
+        events = s.all()
+    done = events[-1][1]
+    assert events[-1][0] == "done" and done["status"] == "timeout", done["status"]
+    assert done["stdout_bytes"] < 40 * MIB, "it was slowed down, not buffered"
+    assert len(text(events)) <= done["stdout_bytes"]
+    assert grown < 24 * 1024, "%d KiB" % grown
+
+
+def test_slow_reader_gets_everything(daemon):
+    """Nothing of 8 MB is lost on the way to a client that is slower than the code."""
+    n = 8 * MIB // 65536
+    peak = Peak(daemon.pid)
+    with Stream(daemon, {"code": FLOOD.replace(str(50 * MIB // 65536), str(n)), "stream": True, "timeout": 60}, receive_buffer=4096) as s:
+        got = 0
+        for i, (event, data) in enumerate(s):
+            if event == "stdout":
+                got += len(data["data"])
+                if i % 20 == 0:
+                    time.sleep(0.01)
+    assert event == "done" and data["success"] and got == data["stdout_bytes"] == n * 65536
+    assert peak.grown() < 24 * 1024
+
+
+def test_client_that_leaves_a_stream_cancels_it(daemon):
+    mark = "left-%d" % (os.getpid() % 100000)
+    with daemon.stream(call_yourself(mark) + "import time\nprint('up', flush=True)\nwhile True: time.sleep(1)", timeout=100) as s:
+        assert next(iter(s))[0] == "stdout"
+        assert daemon.named(mark)
+    assert wait_until(lambda: not daemon.named(mark)), "its sandbox is gone"
+
+
+def test_client_that_leaves_a_flood_cancels_it(daemon):
+    mark = "flood-%d" % (os.getpid() % 100000)
+    with daemon.stream(call_yourself(mark) + "import os\nwhile True: os.write(1, b'x' * 65536)", timeout=100) as s:
+        next(iter(s))
+    assert wait_until(lambda: not daemon.named(mark))
+
+
+def test_client_that_leaves_a_session_keeps_its_state(daemon):
+    name = unique()
+    daemon.execute("x = 'kept'", session_id=name)
+    with daemon.stream("import time\nprint(1, flush=True)\ntime.sleep(100)", session_id=name, timeout=110) as s:
+        next(iter(s))
+    assert wait_until(lambda: daemon.sessions()[name]["state"] == "idle")
+    assert daemon.execute("x", session_id=name)["result"]["text/plain"] == "'kept'"
+
+
+# ---- WebSockets ---------------------------------------------------------------------------------------------------------
+
+
+def test_websocket_execute(daemon):
+    with daemon.websocket() as w:
+        assert w.answer.status == 101
+        w.execute("print('out')\ndisplay({'text/plain': 'd'}, raw=True)\n6 * 7")
+        got = w.until("done")
+        printed = [m for m in got if m["type"] == "stdout"]
+        assert "".join(m["data"] for m in printed) == "out\n", got
+        display, result, done = got[len(printed):]
+        assert [m["type"] for m in (display, result, done)] == ["display", "result", "done"], got
+        assert display["data"] == {"text/plain": "d"} and result["data"] == {"text/plain": "42"}
+        assert done["result"]["success"] and done["result"]["state"] == "discarded"
+        assert set(done["result"]) == set(daemon.execute("1")), "the one result object"
+        assert w.run("'again'")["result"]["text/plain"] == "'again'", "another on the same socket"
+
+
+def test_websocket_session_is_the_same_session(daemon):
+    name = unique()
+    with daemon.websocket() as w:
+        w.run("x = 5", session_id=name)
+    assert daemon.execute("x", session_id=name)["result"]["text/plain"] == "5"
+
+
+def test_websocket_input(daemon):
+    with daemon.websocket() as w:
+        w.execute("import getpass\nname = input('who? ')\nsecret = getpass.getpass('pass? ')\nprint(name, secret)")
+        ask = w.until("input_request")[-1]
+        assert ask["prompt"] == "who? " and ask["password"] is False, ask
+        w.send({"type": "input_response", "id": ask["id"], "value": "Wörld"})
+        ask = w.until("input_request")[-1]
+        assert ask["prompt"] == "pass? " and ask["password"] is True, ask
+        w.send({"type": "input_response", "id": ask["id"], "value": "hidden"})
+        assert "Wörld hidden" in w.until("done")[-1]["result"]["stdout"]
+
+
+def test_websocket_input_refused(daemon):
+    with daemon.websocket() as w:
+        w.execute("input('who? ')")
+        ask = w.until("input_request")[-1]
+        w.send({"type": "input_response", "id": ask["id"], "error": "nobody is there"})
+        r = w.until("done")[-1]["result"]
+        assert not r["success"] and "nobody is there" in r["stderr"], r
+
+
+def test_websocket_input_with_the_request(daemon):
+    with daemon.websocket() as w:
+        assert w.run("input()", stdin="given\n")["result"]["text/plain"] == "'given'"
+
+
+def test_websocket_input_waits_no_longer_than_the_timeout(daemon):
+    with daemon.websocket() as w:
+        w.execute("input('who? ')", timeout=1)
+        got = w.until("done")
+        assert got[-1]["result"]["status"] == "timeout", got
+
+
+@pytest.mark.parametrize("answer", [
+    {"type": "input_response"}, {"type": "input_response", "id": 999999, "value": "x"}, {"type": "input_response", "id": "1", "value": "x"},
+    {"type": "input_response", "id": 1, "value": 5}, {"type": "input_response", "id": 1, "value": "a\nb"}])
+def test_websocket_odd_answers_do_no_harm(daemon, answer):
+    name = unique()
+    with daemon.websocket() as w:
+        w.execute("input('who? ')", session_id=name, timeout=20)
+        ask = w.until("input_request")[-1]
+        w.send(answer)
+        w.send({"type": "input_response", "id": ask["id"], "value": "right"})
+        r = w.until("done")[-1]["result"]
+        assert r["state"] == "kept", r
+        assert w.run("'fine'", session_id=name)["success"]
+
+
+def test_websocket_interrupt(daemon):
+    name = unique()
+    with daemon.websocket() as w:
+        w.run("x = 1", session_id=name)
+        w.execute("import time\nprint('up', flush=True)\ntime.sleep(100)", session_id=name, timeout=110)
+        w.until("stdout")
+        w.send({"type": "interrupt"})
+        r = w.until("done")[-1]["result"]
+        assert r["exit_code"] == 130 and r["state"] == "kept", r
+        assert w.run("x", session_id=name)["result"]["text/plain"] == "1"
+
+
+def test_websocket_interrupt_while_nothing_runs(daemon):
+    name = unique()
+    with daemon.websocket() as w:
+        w.run("x = 1", session_id=name)
+        for _ in range(5):
+            w.send({"type": "interrupt"})
+        assert w.run("import time; time.sleep(0.1); x", session_id=name)["result"]["text/plain"] == "1"
+
+
+def test_websocket_second_execution_meanwhile_is_refused(daemon):
+    with daemon.websocket() as w:
+        w.execute("import time\nprint('up', flush=True)\ntime.sleep(100)", timeout=110)
+        w.until("stdout")
+        w.execute("1")
+        assert w.until("refused")[-1]["error"]["code"] == "busy"
+        w.send({"type": "interrupt"})
+        assert w.until("done")[-1]["result"]["exit_code"] == 130
+
+
+@pytest.mark.parametrize("message,code,field", [
+    ("not json", "malformed_json", None), ("[]", None, None), ("5", None, None), ("{}", "missing_field", "type"), ({"type": 5}, None, None),
+    ({"type": "dance"}, "unknown_type", "type"), ({"type": "execute"}, "missing_field", "code"), ({"type": "execute", "code": 5}, "wrong_type", "code"),
+    ({"type": "execute", "code": "1", "x": 1}, "unknown_field", "x"), ({"type": "execute", "code": "1", "language": "cobol"}, "unknown_language", "language"),
+    ({"type": "execute", "code": "1", "session_id": "../x"}, "invalid_value", "session_id"), ("[" * 1000, "too_deep", None)])
+def test_websocket_bad_messages(daemon, message, code, field):
+    """An error in the one shape, and the socket goes on."""
+    with daemon.websocket() as w:
+        w.send(message)
+        m = w.receive()
+        assert m["type"] == "refused" and {"code", "message"} <= set(m["error"]) <= {"code", "message", "field", "hint"}, m
+        if code:
+            assert (m["error"]["code"], m["error"].get("field")) == (code, field), m
+        assert w.run("1")["success"]
+
+
+def test_websocket_binary_is_refused(daemon):
+    with daemon.websocket() as w:
+        w.frame(w.BINARY, b'{"type": "execute", "code": "1"}')
+        assert w.receive()["error"]["code"] == "not_text"
+        assert w.run("1")["success"]
+
+
+def test_websocket_ping_and_fragments(daemon):
+    with daemon.websocket() as w:
+        w.frame(w.PING, b"are you there")
+        opcode, data = w.read_frame()
+        assert (opcode, data) == (w.PONG, b"are you there")
+        whole = json.dumps({"type": "execute", "code": "print('in pieces')"}).encode()
+        w.frame(w.TEXT, whole[:10], fin=False)
+        w.frame(0, whole[10:20], fin=False)
+        w.frame(w.PING, b"")
+        w.frame(0, whole[20:])
+        assert w.until("done")[-1]["result"]["stdout"] == "in pieces\n"
+
+
+@pytest.mark.parametrize("data,code", [
+    (b"\x81\x05hello", 1002),                       # not masked
+    (b"\xc1\x80\0\0\0\0", 1002),                    # a reserved bit
+    (b"\x83\x80\0\0\0\0", 1002),                    # a reserved opcode
+    (b"\x09\x80\0\0\0\0", 1002),                    # a ping in pieces
+    (b"\x80\x80\0\0\0\0", 1002),                    # the rest of nothing
+    (b"\x81\x82\0\0\0\0\xff\xfe", 1007),            # not UTF-8
+    (b"\x81\xff\x7f\xff\xff\xff\xff\xff\xff\xff\0\0\0\0x", 1009),  # longer than anything
+    (b"\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0x", 1002)],
+    ids=["unmasked", "reserved bit", "reserved opcode", "ping in pieces", "rest of nothing", "not UTF-8", "too long", "negative"])
+def test_websocket_breaches_are_closed(daemon, data, code):
+    with daemon.websocket(timeout=20) as w:
+        w.s.sendall(data)
+        while w.receive() is not None:
+            pass
+        assert w.closed == code
+
+
+def test_websocket_message_that_is_too_large(serve):
+    d = serve("--max-body", "64K")
+    with d.websocket(timeout=20) as w:
+        try:
+            w.send({"type": "execute", "code": "#" * 70000})
+            while w.receive() is not None:
+                pass
+        except (BrokenPipeError, ConnectionResetError):
+            w.closed = w.closed or 1009
+        assert w.closed == 1009
+    assert d.execute("1")["success"]
+
+
+def test_websocket_close_interrupts(daemon):
+    mark, name = "ws-%d" % (os.getpid() % 100000), unique()
+    w = daemon.websocket()
+    w.execute(call_yourself(mark) + "import time\nprint('up', flush=True)\ntime.sleep(100)", timeout=110)
+    w.until("stdout")
+    w.hang_up()
+    assert wait_until(lambda: not daemon.named(mark))
+    w = daemon.websocket()
+    w.run("x = 1", session_id=name)
+    w.execute("import time\nprint('up', flush=True)\ntime.sleep(100)", session_id=name, timeout=110)
+    w.until("stdout")
+    w.close()
+    assert wait_until(lambda: daemon.sessions()[name]["state"] == "idle")
+    assert daemon.execute("x", session_id=name)["result"]["text/plain"] == "1"
+
+
+def test_websocket_reader_that_stops(daemon):
+    """As for streams: the code waits, the daemon does not grow, the deadline holds."""
+    peak = Peak(daemon.pid)
+    with daemon.websocket() as w:
+        w.execute(FLOOD, timeout=3)
+        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1)
+        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 0, 20), "the deadline holds although nobody reads"
+        grown = peak.grown()
+        r = w.until("done")[-1]["result"]
+        assert r["status"] == "timeout" and r["stdout_bytes"] < 40 * MIB, r["stdout_bytes"]
+        assert grown < 24 * 1024, "%d KiB" % grown
+
+
+def test_websocket_many(daemon):
+    sockets = [daemon.websocket() for _ in range(30)]
+    try:
+        for i, w in enumerate(sockets):
+            w.execute("print(%d)" % i)
+        for i, w in enumerate(sockets):
+            assert w.until("done")[-1]["result"]["stdout"] == "%d\n" % i
+    finally:
+        for w in sockets:
+            w.close()
+
+
+def test_websocket_of_another_version(daemon):
+    with WebSocket(daemon, headers={"Sec-WebSocket-Version": "8"}) as w:
+        assert w.answer.status in (400, 426), w.answer
