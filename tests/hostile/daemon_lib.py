@@ -1,0 +1,717 @@
+# SPDX-License-Identifier: Apache-2.0
+"""daemon_lib.py - The hostile suite against `caisson serve`: a daemon, rude clients, eyes from outside.
+
+    daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
+
+    def test_K18_flood(daemon, stopped_by):
+        with Watch(daemon) as w:
+            r = daemon.execute("while True: print('y')", timeout=1)
+        assert r.status == "timeout" and w.rss < CEILING
+
+One daemon serves all tests of a module: that it lives through all of them, with the same processes,
+is the first thing that is tested. Around every test hostile_test() removes the sessions that it left,
+runs a known-good program, and counts the cells, from outside; around the module whole_module() compares
+the host before the daemon with the host after it. A test that needs other flags has a daemon of its own.
+Everything runs below the guard's cgroups (guard.py).
+"""
+import base64
+import collections
+import contextlib
+import http.client
+import itertools
+import json
+import os
+import random
+import resource
+import secrets
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+import lib
+from lib import CAISSON, host_env, session
+from lib_e import children, read, status, until
+from snapshot import stat_of
+
+MIB = 1 << 20
+GUEST = CAISSON.parent / "guest"
+PYTHON = "/usr/bin/python3"
+TEST_SECONDS = 180
+CEILING = 96 * MIB       # resident memory of front and warden, whatever one guest or client does
+NEIGHBOUR_SECONDS = 3.0  # somebody else's small program beside an attack, on a busy machine
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def unique(prefix="h"):
+    return f"{prefix}-{secrets.token_hex(5)}"
+
+
+# ---- answers ------------------------------------------------------------------------------------
+
+class Response:
+    """status (0: the connection ended without a word), headers with lower-case names, body."""
+
+    def __init__(self, status_code, headers, body):
+        self.status, self.headers, self.body = status_code, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body.decode("utf-8"))
+
+    @property
+    def code(self):
+        """The code of an error that has the one shape that errors have."""
+        d = self.json
+        assert list(d) == ["error"] and {"code", "message"} <= set(d["error"]) <= {"code", "message", "field", "hint"}, d
+        return d["error"]["code"]
+
+    def __repr__(self):
+        return f"<{self.status} {self.headers} {self.body[:500]!r}>"
+
+
+class Result:
+    """The result object of an execution, as in lib.Result."""
+
+    def __init__(self, response):
+        assert response.status == 200, response
+        self.json = response.json
+
+    def __getitem__(self, key):
+        return self.json[key]
+
+    @property
+    def status(self):
+        return self.json["status"]
+
+    @property
+    def kind(self):
+        return (self.json["cause"] or {}).get("kind")
+
+    @property
+    def stdout(self):
+        return self._stream("stdout")
+
+    @property
+    def stderr(self):
+        return self._stream("stderr")
+
+    def _stream(self, name):
+        if name + "_base64" in self.json:
+            return base64.b64decode(self.json[name + "_base64"], validate=True)
+        return self.json[name].encode()
+
+    def __repr__(self):
+        return f"<{ {k: v if len(str(v)) < 400 else str(v)[:400] + '...' for k, v in self.json.items()} }>"
+
+
+def parse_responses(data):
+    """All responses in the bytes of one connection; raises ValueError when they are not whole ones."""
+    found = []
+    while data:
+        head, sep, rest = data.partition(b"\r\n\r\n")
+        if not sep:
+            raise ValueError(f"half a head: {data[:200]!r}")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        version, code = first.split()[:2]
+        if version not in ("HTTP/1.1", "HTTP/1.0"):
+            raise ValueError(f"no response: {first!r}")
+        headers = {k.strip().lower(): v.strip() for k, v in (x.split(":", 1) for x in lines)}
+        if int(code) < 200:
+            data = rest
+            continue
+        body = b""
+        if headers.get("transfer-encoding") == "chunked":
+            while True:
+                line, _, rest = rest.partition(b"\r\n")
+                n = int(line, 16)
+                body, rest = body + rest[:n], rest[n + 2:]
+                if n == 0:
+                    break
+        else:
+            n = int(headers.get("content-length", 0))
+            if len(rest) < n:
+                raise ValueError(f"{len(rest)} bytes of {n}")
+            body, rest = rest[:n], rest[n:]
+        found.append(Response(int(code), headers, body))
+        data = rest
+    return found
+
+
+# ---- the daemon -----------------------------------------------------------------------------------
+
+class Daemon:
+    """`caisson serve`. Use as a context. .pid is the front's, .warden and .zygote are found from outside."""
+
+    numbers = itertools.count(1)
+
+    def __init__(self, *flags, env=None, token=None, unix=False, wrapper=(), wait=True, log_format="json"):
+        self.dir = session().dir / f"daemon-{next(self.numbers)}"
+        self.dir.mkdir(mode=0o711)
+        self.state, self.log_path = self.dir / "state", self.dir / "log"
+        self.port, self.token = free_port(), token
+        self.unix = self.dir / "sock" if unix else None
+        self.argv = [*map(str, wrapper), str(CAISSON), "serve", "--listen", f"127.0.0.1:{self.port}", "--state", str(self.state),
+                     "--socket", str(self.unix or "none"), "--log-format", log_format, *map(str, flags)]
+        self.env = host_env(**(env or {}))
+        self.p = None
+        with open(self.log_path, "wb") as log:
+            self.p = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
+                                      env=self.env, cwd=self.dir)
+        self.warden = 0
+        if wait:
+            try:
+                until(self.ready, 30, "a daemon that is ready")
+            except BaseException:
+                print(self.log()[-2000:])
+                self.kill()
+                raise
+            self.warden = children(self.pid)[0]
+
+    def ready(self):
+        assert self.p.poll() is None, f"the daemon ended with {self.p.returncode}: {self.log()[-2000:]}"
+        try:
+            h = self.health()
+        except OSError:
+            return False
+        return h["status"] == "healthy" and h["pool"]["zygote"] and not h["pool"]["making"] and \
+            h["pool"]["kernels_ready"] >= h["pool"]["target"]
+
+    @property
+    def pid(self):
+        return self.p.pid
+
+    def log(self):
+        return self.log_path.read_text(errors="surrogateescape")
+
+    def events(self, name):
+        """Records of the log with that event."""
+        return [r for r in map(json.loads, self.log().splitlines()) if r["event"] == name]
+
+    def stop(self, seconds=30):
+        """Told to end, it ends, with 0, and nothing of it is left."""
+        inits = self.cells()
+        self.p.terminate()
+        try:
+            code = self.p.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"the daemon does not end: {self.log()[-1000:]}") from None
+        assert code == 0, f"the daemon ended with {code}: {self.log()[-1500:]}"
+        until(lambda: not any(map(stat_of, (self.warden, *inits))), 10, "the end of the warden and the cells")
+
+    def kill(self):
+        """Whatever happened: the front, and with it the warden and everything that it made."""
+        warden = self.warden or next(iter(children(self.pid)), 0)
+        if self.p.poll() is None:
+            self.p.kill()
+        self.p.wait()
+        with contextlib.suppress(AssertionError):
+            until(lambda: not stat_of(warden), 10)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind or self.p.poll() is not None:
+            self.kill()
+        else:
+            self.stop()
+
+    # -- asking --
+
+    def connect(self, timeout=60, source="127.0.0.1"):
+        s = socket.socket()
+        s.settimeout(timeout)
+        s.bind((source, 0))
+        s.connect(("127.0.0.1", self.port))
+        return s
+
+    def request(self, method, path, body=None, headers=None, *, timeout=150, source="127.0.0.1", token=True):
+        """One request on a connection of its own. @body: bytes, or an object for JSON."""
+        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        head = {"Content-Type": "application/json"} if data is not None else {}
+        if token and self.token:
+            head["Authorization"] = "Bearer " + (self.token if token is True else token)
+        head.update(headers or {})
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout, source_address=(source, 0))
+        try:
+            c.request(method, path, data, head)
+            r = c.getresponse()
+            return Response(r.status, {k.lower(): v for k, v in r.getheaders()}, r.read())
+        finally:
+            c.close()
+
+    def execute(self, code, **fields):
+        how = {k: fields.pop(k) for k in ("timeout_outer", "token", "source") if k in fields}
+        return Result(self.request("POST", "/execute", {"code": code, **fields},
+                                   timeout=how.pop("timeout_outer", 150), **how))
+
+    def good(self, seconds=20):
+        """A known-good program passes; how long it took."""
+        a, b = random.randrange(10**6), random.randrange(10**6)
+        t = time.monotonic()
+        r = self.execute(f"print({a} * {b})\n{a} + {b}")
+        took = time.monotonic() - t
+        assert r.status == "ok" and r.stdout == f"{a * b}\n".encode() and r["result"] == {"text/plain": str(a + b)}, \
+            f"a known-good program failed: {r}"
+        assert took < seconds, f"a known-good program took {took:.1f} s"
+        return took
+
+    def health(self):
+        return self.request("GET", "/health", timeout=20, token=False).json
+
+    def executions(self):
+        """How many executions there were, as it counts them itself."""
+        return sum(float(x.split()[-1]) for x in self.request("GET", "/metrics").body.decode().splitlines()
+                   if x.startswith("sandbox_executions_total"))
+
+    def sessions(self):
+        return [s["session_id"] for s in self.request("GET", "/sessions").json["sessions"]]
+
+    def end(self, name):
+        return self.request("DELETE", f"/sessions/{name}").status
+
+    def raw(self, data, seconds=5.0, *, pieces=None, half_close=False):
+        """Send bytes, read until the daemon ends the connection, or until nothing came for @seconds.
+
+        Returns (bytes, whether it was closed)."""
+        with self.connect(seconds) as s:
+            got = b""
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                for piece in pieces or [data]:
+                    s.sendall(piece)
+                if half_close:
+                    s.shutdown(socket.SHUT_WR)
+            try:
+                while True:
+                    more = s.recv(65536)
+                    if not more:
+                        return got, True
+                    got += more
+            except TimeoutError:
+                return got, False
+            except ConnectionResetError:
+                return got, True
+
+    # -- looking, from outside --
+
+    def cells(self):
+        """Host pids of the pid 1 of every cell; zombies are none."""
+        return {p for p in children(self.warden) if (s := stat_of(p)) and s[0] == "caisson-init" and s[1] != "Z"}
+
+    def zombies(self):
+        return {p for p in children(self.warden) if (s := stat_of(p)) and s[1] == "Z"}
+
+    def zygotes(self):
+        """Interpreters of the warden's that are in no cell's pid namespace."""
+        found = []
+        for p in children(self.warden):
+            with contextlib.suppress(OSError):
+                s = stat_of(p)
+                if s and s[0].startswith("python") and s[1] != "Z" and len(status(p)["NStgid"].split()) == 1:
+                    found.append(p)
+        return found
+
+    @property
+    def zygote(self):
+        return until(lambda: next(iter(self.zygotes()), 0), 20, "a zygote")
+
+    def guests(self):
+        """Host pids of everything in cells but their pid 1."""
+        found, spaces = set(), set()
+        for p in self.cells():
+            with contextlib.suppress(OSError):
+                spaces.add(os.readlink(f"/proc/{p}/ns/pid"))
+        for d in os.listdir("/proc"):
+            if d.isdigit():
+                with contextlib.suppress(OSError):
+                    if os.readlink(f"/proc/{d}/ns/pid") in spaces and (stat_of(d) or ("caisson-init",))[0] != "caisson-init":
+                        found.add(int(d))
+        return found
+
+    def named(self, comm):
+        """The guest that gave itself this name (call_yourself())."""
+        return {p for p in self.guests() if (s := stat_of(p)) and s[0] == comm and s[1] != "Z"}
+
+    def rss(self):
+        total = 0
+        for pid in (self.pid, self.warden):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                total += int(read(f"/proc/{pid}/statm").split()[1])
+        return total * resource.getpagesize()
+
+    def cpu(self):
+        """Seconds of processor time of the front."""
+        words = read(f"/proc/{self.pid}/stat").rsplit(")", 1)[1].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def quiet(self, seconds=10.0):
+        """Nothing is left of a test: the cells are those of the pool, and nobody is a zombie."""
+        def settled():
+            h = self.health()
+            pool = h["pool"]["kernels_ready"] + h["pool"]["cells_ready"] + h["pool"]["making"]
+            return not h["sandboxes"]["live"] and len(self.cells()) == pool and not self.zombies()
+        try:
+            until(settled, seconds)
+        except AssertionError:
+            h = self.health()
+            raise AssertionError(f"something is left: {len(self.cells())} cells and {len(self.zombies())} zombies, while "
+                                 f"the daemon knows of {h['pool']} and {h['sandboxes']}") from None
+
+
+# ---- what goes on meanwhile -----------------------------------------------------------------------
+
+class Watch:
+    """with Watch(daemon) as w: ... ; then w.rss is the most that front and warden had together, and
+    w.late the longest that a neighbour's small program took (when neighbour=True)."""
+
+    def __init__(self, d, neighbour=False, step=0.01):
+        self.daemon, self.neighbour, self.step = d, neighbour, step
+        self.rss, self.late, self.failed, self.count = 0, 0.0, [], 0
+        self.over = threading.Event()
+        self.threads = []
+
+    def _memory(self):
+        while not self.over.is_set():
+            self.rss = max(self.rss, self.daemon.rss())
+            self.over.wait(self.step)
+
+    def _beside(self):
+        while not self.over.is_set():
+            try:
+                self.late = max(self.late, self.daemon.good(60))
+            except Exception as e:  # told to whoever watches
+                self.failed.append(repr(e)[:500])
+            self.count += 1
+            self.over.wait(0.02)
+
+    def __enter__(self):
+        self.before = self.daemon.rss()
+        for f in (self._memory, *([self._beside] if self.neighbour else [])):
+            self.threads.append(threading.Thread(target=f, daemon=True))
+            self.threads[-1].start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        for t in self.threads:
+            t.join(90)
+
+    def check(self, ceiling=CEILING, seconds=NEIGHBOUR_SECONDS):
+        """Bounded memory, and neighbours that were served, in time."""
+        assert self.rss < ceiling, f"the daemon grew from {self.before >> 20} to {self.rss >> 20} MiB"
+        if self.neighbour:
+            assert not self.failed, f"a neighbour's program failed: {self.failed[:2]}"
+            assert self.count and self.late < seconds, f"a neighbour waited {self.late:.2f} s"
+
+
+class Later(threading.Thread):
+    """A call on a thread of its own; .result() waits for it and passes on what it raised."""
+
+    def __init__(self, call):
+        super().__init__(daemon=True)
+        self.call, self.value, self.error = call, None, None
+        self.start()
+
+    def run(self):
+        try:
+            self.value = self.call()
+        except BaseException as e:  # raised again in result()
+            self.error = e
+
+    def result(self, seconds=120):
+        self.join(seconds)
+        assert not self.is_alive(), f"no answer within {seconds} s"
+        if self.error:
+            raise self.error
+        return self.value
+
+
+def scan_memory(pid, needle):
+    """Whether the bytes are anywhere in the memory of a process, read from outside."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for line in maps:
+            if not line.split()[1].startswith("r") or "[v" in line:
+                continue
+            start, end = (int(x, 16) for x in line.split()[0].split("-"))
+            tail = b""
+            while start < end:
+                try:
+                    mem.seek(start)
+                    data = mem.read(min(end - start, 4 * MIB))
+                except (OSError, ValueError, OverflowError):
+                    break
+                if not data or needle in tail + data:
+                    if data:
+                        return True
+                    break
+                tail = data[-len(needle):]
+                start += len(data)
+    return False
+
+
+# ---- streams ----------------------------------------------------------------------------------------
+
+class Events:
+    """POST /execute as Server-Sent Events; nothing is read before it is asked for."""
+
+    def __init__(self, d, code, timeout_outer=60, receive_buffer=None, **fields):
+        self.s = socket.socket()
+        if receive_buffer:
+            self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.s.settimeout(timeout_outer)
+        self.s.connect(("127.0.0.1", d.port))
+        body = json.dumps({"code": code, "stream": True, **fields}).encode()
+        token = f"Authorization: Bearer {d.token}\r\n".encode() if d.token else b""
+        self.s.sendall(b"POST /execute HTTP/1.1\r\nHost: localhost\r\n" + token + b"Content-Type: application/json\r\n"
+                       b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.f = self.s.makefile("rb")
+        self.bytes = 0
+
+    def __iter__(self):
+        """(event, text of its data, time of arrival)"""
+        line = self.f.readline()
+        assert line.startswith(b"HTTP/1.1 200"), line + self.f.read(2000)
+        while self.f.readline() not in (b"\r\n", b""):
+            pass
+        text = b""
+        while True:
+            size = self.f.readline()
+            if not size:
+                raise ConnectionError("the stream was cut")
+            n = int(size, 16)
+            self.bytes += n
+            text += self.f.read(n + 2)[:-2]
+            while b"\n\n" in text:
+                block, _, text = text.partition(b"\n\n")
+                fields = collections.defaultdict(list)
+                for x in block.decode("utf-8").split("\n"):
+                    key, _, value = x.partition(":")
+                    fields[key].append(value.removeprefix(" "))
+                yield "".join(fields["event"]), "\n".join(fields["data"]), time.monotonic()
+            if n == 0:
+                assert not text, text
+                return
+
+    def close(self):
+        self.f.close()
+        self.s.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class WebSocket:
+    """A client that can be as rude as it is told to be."""
+
+    def __init__(self, d, headers=(), timeout=30, path="/execute/ws", early=b"", receive_buffer=None, source="127.0.0.1"):
+        self.s = socket.socket()
+        self.s.bind((source, 0))
+        if receive_buffer:
+            self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.s.settimeout(timeout)
+        self.s.connect(("127.0.0.1", d.port))
+        base = {"Host": f"127.0.0.1:{d.port}", "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+                "Sec-WebSocket-Key": base64.b64encode(secrets.token_bytes(16)).decode()}
+        if d.token:
+            base["Authorization"] = "Bearer " + d.token
+        base.update(headers)
+        self.s.sendall((f"GET {path} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in base.items() if v is not None) +
+                        "\r\n").encode("latin-1") + early)
+        self.f = self.s.makefile("rb")
+        self.status = int((self.f.readline().split() or [0, 0])[1])
+        self.headers = {}
+        while (line := self.f.readline()) not in (b"\r\n", b""):
+            k, _, v = line.decode("latin-1").partition(":")
+            self.headers[k.lower()] = v.strip()
+
+    @staticmethod
+    def frame(opcode, data=b"", fin=1, rsv=0, mask=True, length=None, wide=None):
+        """A frame as bytes. @length: another than the true one; @wide: 16 or 64 bits whatever the length is."""
+        n = len(data) if length is None else length
+        bit = 0x80 if mask else 0
+        if wide == 64 or (wide is None and n > 65535):
+            size = bytes([bit | 127]) + struct.pack(">Q", n)
+        elif wide == 16 or (wide is None and n > 125):
+            size = bytes([bit | 126]) + struct.pack(">H", n)
+        else:
+            size = bytes([bit | n])
+        key = secrets.token_bytes(4) if mask else b""
+        if mask and data:
+            pad = (key * (len(data) // 4 + 1))[:len(data)]
+            data = (int.from_bytes(data, "big") ^ int.from_bytes(pad, "big")).to_bytes(len(data), "big")
+        return bytes([fin << 7 | rsv << 4 | opcode]) + size + key + data
+
+    def put(self, *frames):
+        self.s.sendall(b"".join(frames))
+
+    def send(self, message):
+        self.put(self.frame(1, json.dumps(message).encode()))
+
+    def read(self):
+        """(opcode, payload) of the next frame; (None, b"") at the end."""
+        try:
+            head = self.f.read(2)
+            if len(head) < 2:
+                return None, b""
+            assert not head[1] & 0x80, "a server does not mask"
+            n = head[1] & 0x7f
+            if n > 125:
+                n = int.from_bytes(self.f.read(2 if n == 126 else 8), "big")
+            return head[0] & 0x0f, self.f.read(n)
+        except ConnectionResetError:
+            return None, b""
+
+    def close_code(self, answer_pings=False):
+        """Read to the end. The code of the daemon's close frame, 1005 without one in it, None without a frame."""
+        code = None
+        while True:
+            opcode, data = self.read()
+            if opcode is None:
+                return code
+            if opcode == 8:
+                code = int.from_bytes(data[:2], "big") if len(data) >= 2 else 1005
+            elif opcode == 9 and answer_pings:
+                self.put(self.frame(10, data))
+
+    def messages(self):
+        """Messages, as text, up to the one that ends an execution; its pings are answered."""
+        while True:
+            opcode, data = self.read()
+            if opcode == 9:
+                self.put(self.frame(10, data))
+                continue
+            assert opcode == 1, f"no text message: {opcode} {data[:100]!r}"
+            yield data.decode("utf-8")
+            if data.startswith((b'{"type":"done"', b'{"type":"refused"')):
+                return
+
+    def run(self, code, **fields):
+        """Execute to the end: the list of messages, parsed."""
+        self.send({"type": "execute", "code": code, **fields})
+        return [json.loads(m) for m in self.messages()]
+
+    def close(self):
+        self.f.close()
+        self.s.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+# ---- code for guests ------------------------------------------------------------------------------
+
+def call_yourself(name):
+    """The process shall be found by this name from outside (/proc is read-only in a cell)."""
+    assert len(name) <= 15
+    return f"__import__('ctypes').CDLL(None).prctl(15, {name.encode()!r})\n"
+
+
+# put(bytes) writes on the kernel's own channel to the host; execution_id() is what only the kernel should know.
+CHANNEL = """
+import json, os, sys, time
+
+def put(data):
+    from caisson_kernel import control
+    view = memoryview(data)
+    while view:
+        view = view[os.write(control.channel._out_fd, view):]
+
+def execution_id():
+    f = sys._getframe()
+    while f:
+        m = f.f_locals.get('message')
+        if isinstance(m, dict) and 'id' in m:
+            return m['id']
+        f = f.f_back
+    raise RuntimeError('not found')
+
+def done(i, code=0, status='ok'):
+    return json.dumps({'type': 'execution_done', 'id': i, 'status': status, 'exit_code': code}).encode() + b'\\n'
+"""
+
+
+# ---- for tests ---------------------------------------------------------------------------------------
+
+def some_quick(table, *names):
+    """Parameters of a table, of which @names are quick and the others slow."""
+    return [pytest.param(n, marks=pytest.mark.quick if n in names else pytest.mark.slow) for n in table]
+
+
+def check_another(d, name):
+    """The session's kernel is another one. Whatever was sent to the old one while it died says that it was lost."""
+    for _ in range(3):
+        r = d.execute("'x' in globals()", session_id=name)
+        assert r["epoch"] >= 1, r
+        if r.status == "ok":
+            assert r["result"] == {"text/plain": "False"}, r
+            return
+        assert r["state"] == "reset", r
+    raise AssertionError(f"the session has no kernel: {r}")
+
+
+def gone(d, comm, seconds=5.0):
+    until(lambda: not d.named(comm), seconds, f"the end of {comm}")
+
+
+# ---- fixtures ---------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def whole_module():
+    """The host after the module's daemon is the host before it."""
+    before = lib.snapshot()
+    yield
+    lib.good_after()
+    lib.assert_same(before)
+
+
+@pytest.fixture(scope="module")
+def daemon(whole_module):
+    with Daemon() as d:
+        yield d
+
+
+@pytest.fixture(autouse=True)
+def hostile_test(request, daemon):
+    """In the place of conftest's: alarm, test, known-good program; same processes, no cell, no session left."""
+    def late(*_):
+        raise TimeoutError(f"{request.node.name} took more than {TEST_SECONDS} s")
+
+    old = signal.signal(signal.SIGALRM, late)
+    signal.alarm(TEST_SECONDS)
+    before = daemon.pid, daemon.warden
+    try:
+        yield
+        assert daemon.p.poll() is None, f"the daemon ended with {daemon.p.returncode}: {daemon.log()[-2000:]}"
+        for name in daemon.sessions():
+            assert daemon.end(name) == 204
+        daemon.good()
+        daemon.quiet()
+        assert (daemon.pid, next(iter(children(daemon.pid)), 0)) == before, "the warden is another one"
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, old)
+
+
+def refresh(d):
+    """A pool of ready kernels again, after a test that took or spoilt it."""
+    until(d.ready, 30, "a full pool")
