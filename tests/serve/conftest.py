@@ -46,10 +46,10 @@ def pytest_sessionfinish(session):
 
 
 def pytest_collection_modifyitems(items):
+    """An ordinary user without delegated cgroups can make no whole cell: say so, once, instead of failing everywhere."""
     for item in items:
         if integ_lib.SANITIZED and item.originalname in NOT_SANITIZED:
             item.add_marker(pytest.mark.skip(reason="not for sanitized programs: they have no filter and their memory is another"))
-    """An ordinary user without delegated cgroups can make no whole cell: say so, once, instead of failing everywhere."""
     if integ_lib.IS_ROOT or not items:
         return
     r = integ_lib.run("exec", "--", "true")
