@@ -215,7 +215,7 @@ class Guard(Group):
             raise GuardError("the outer guard needs root, to make cgroups around the suite")
         try:
             if all(c in there for c in V1_NEED):
-                use = [c for c in (*V1_NEED, "unified") if c in there]
+                use = [c for c in (*V1_NEED, "cpuacct", "unified") if c in there]
                 parents = {c: there[c] + own[c] for c in use}
                 self.home = {c: Path(p) for c, p in parents.items()}
                 super().__init__(self.name, parents, PIDS, MEMORY)

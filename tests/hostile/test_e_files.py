@@ -114,7 +114,7 @@ def test_K59_the_root_is_what_is_documented():
     top = {"usr", "etc", "dev", "proc", "sys", "tmp", "var", "run", "home", "workspace"}
     top |= {x for x in ("bin", "sbin", "lib", "lib32", "lib64", "libx32") if os.path.lexists("/" + x)}
     etc = {"passwd", "group", "hosts", "hostname", "nsswitch.conf", "resolv.conf", "os-release", "mtab", "ssl"}
-    etc |= {x for x in ("ld.so.cache", "alternatives", "R") if os.path.exists("/etc/" + x)}
+    etc |= {x for x in ("ld.so.cache", "alternatives", "R", "fonts", "matplotlibrc") if os.path.exists("/etc/" + x)}
     ssl = {"certs"} if os.path.exists("/etc/ssl/certs") else set()
     assert got == {"/": top, "/etc": etc, "/var": {"tmp"}, "/run": set(), "/home": {"agent"}, "/workspace": set(),
                    "/tmp": set(), "/etc/ssl": ssl}

@@ -10,6 +10,7 @@ anything extra, missing or different is a failure, and all differences are shown
 import ctypes
 import os
 import re
+import resource
 import subprocess
 import threading
 import time
@@ -51,8 +52,11 @@ COMMAND = {
         "file locks": "=caller", "pending signals": ("1024", "1024"), "msgqueue size": ("819200", "819200"),
         "nice priority": ("0", "0"), "realtime priority": ("0", "0"), "realtime timeout": "=caller",
     },
-    "cgroups": {"memory": "cell", "pids": "cell", "cpu": "cell", "unified": "cell", "*": "=caller"},
+    "cgroups": {"memory": "cell", "pids": "cell", "cpu": "cell", "cpuacct": "cell", "unified": "cell", "*": "=caller"},
 }
+
+# The warden raises its own soft limit of descriptors to the hard one, and init begins with that.
+MANY_FILES = ("open files", (lambda h: (str(h), str(h)))(resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 INIT = {
     **COMMAND,
@@ -63,7 +67,7 @@ INIT = {
     "inner pid": "1", "cwd": "/", "exe": "/",  # its own file is a mount that is nowhere
     "fds": {"0": "/dev/null rw", "1": "/dev/null rw", "2": "/dev/null rw", "3": "socket", "4": "signalfd"},
     "environ": {},
-    "limits": {**{k: "=caller" for k in COMMAND["limits"]}, "core file size": ("0", "0")},
+    "limits": {**{k: "=caller" for k in COMMAND["limits"]}, "core file size": ("0", "0"), MANY_FILES[0]: MANY_FILES[1]},
 }
 
 WARDEN = {
@@ -76,10 +80,10 @@ WARDEN = {
     "policy": "=caller", "io priority": "=caller",
     # Its client's streams, the client, the journal, the cell.
     "fds": ["caller 0", "caller 1", "caller 2", "socket", "eventpoll", "journal", "record", "eventfd", "pidfd",
-            "cgroup memory", "cgroup pids", "cgroup cpu", "cgroup unified"],
+            "cgroup memory", "cgroup pids", "cgroup cpu", "cgroup unified", *(["cgroup cpuacct"] if "cpuacct" in hierarchies() else [])],
     "environ": {},
     "namespaces": {n: "host" for n in ALL_NAMESPACES},
-    "limits": {**{k: "=caller" for k in COMMAND["limits"]}, "core file size": ("0", "0")},
+    "limits": {**{k: "=caller" for k in COMMAND["limits"]}, "core file size": ("0", "0"), MANY_FILES[0]: MANY_FILES[1]},
     "cgroups": {"*": "=caller"},
 }
 

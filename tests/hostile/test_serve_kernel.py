@@ -509,3 +509,25 @@ def test_K26_many_values_in_one_line(name, stopped_by):
             d.execute(code, timeout=20)
         w.check(ceiling=128 * MIB)
     stopped_by("a strict parser with limits")
+
+
+HELD = {
+    "half a line": "import threading\nthreading.Timer(0.2, put, (b'x' * (15 << 20),)).start()",
+    "answers": "m = b'{\"type\":\"rpc_request\",\"id\":\"' + b'z' * 3500 + b'\"}\\n'\nfor _ in range(6500): put(m)",
+}
+
+
+@slow
+@pytest.mark.parametrize("name", list(HELD))
+@pytest.mark.xfail(strict=True, reason="an idle kernel may leave 16 MiB of a line that has no end, and 20 MiB of answers that it does not read, with "
+                   "the daemon, for as long as its session lives: times 1,000 sessions")
+def test_K26_idle_sessions_leave_nothing_with_the_daemon(daemon, name, stopped_by):
+    """What a kernel has half said, or does not read, when its execution is over: some kilobytes per session, not megabytes."""
+    landed(Bare(CHANNEL + HELD[name] + "\ntime.sleep(0.5)").bytes > 14 * MIB, "bytes on the channel")
+    before = daemon.rss()
+    for _ in range(8):
+        assert daemon.execute(CHANNEL + HELD[name], session_id=unique(), timeout=20).status == "ok"
+    time.sleep(1.5)
+    grown = daemon.rss() - before
+    assert grown < 32 * MIB, f"eight idle sessions hold {grown >> 20} MiB of the daemon's memory"
+    stopped_by("a smaller bound between executions")

@@ -9,7 +9,7 @@ import time
 import daemon_lib
 import pytest
 from daemon_controls import Bare, bare
-from daemon_lib import (CHANNEL, MIB, Daemon, Events, Watch, WebSocket, call_yourself, check_another, gone, some_quick,
+from daemon_lib import (CEILING, CHANNEL, MIB, Daemon, Events, Watch, WebSocket, call_yourself, check_another, gone, some_quick,
                         unique)
 from lib import control, landed
 from lib_e import until
@@ -97,6 +97,26 @@ def test_K18_flood_to_a_client_that_does_not_read(daemon, how, stopped_by):
     r = json.loads(last[1])
     assert r["status"] == "timeout" and r["truncated"] is True, r
     stopped_by("back-pressure; deadline")
+
+
+@slow
+@pytest.mark.xfail(strict=True, reason="a display or an input_request makes the daemon read all output although its client is congested: the "
+                   "queue of each connection grows to its maximum of 160 MiB")
+def test_K18_displays_do_not_pass_the_back_pressure(daemon, stopped_by):
+    """Output that nobody reads, with a display now and then: the writers wait as they do without displays."""
+    code = CHANNEL + "block, end = b'x' * 60000, time.monotonic() + %s\nwhile time.monotonic() < end:\n" \
+        "    os.write(1, block)\n    put(b'{\"type\":\"display\"}\\n' * 20)"
+    b = Bare(code % 0.2)
+    landed(b.bytes > 10000 and len(b.stdout) > 100000, b)
+    clients = [WebSocket(daemon, receive_buffer=2048) for _ in range(3)]
+    with Watch(daemon, neighbour=True) as w:
+        for c in clients:
+            c.send({"type": "execute", "code": code % 3, "timeout": 6})
+        time.sleep(4)
+    for c in clients:
+        c.close()
+    w.check(ceiling=CEILING)
+    stopped_by("back-pressure")
 
 
 # ---- K19: without a newline, drop by drop --------------------------------------------------------------------------

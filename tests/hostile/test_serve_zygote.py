@@ -84,6 +84,25 @@ def test_zygote_sees_nothing_of_the_host(daemon, stopped_by):
     stopped_by("mount namespace")
 
 
+@quick
+def test_front_and_warden_posture(daemon, stopped_by):
+    """The front, which reads strangers' bytes, has no power at all; the warden has what `caisson run` gives it, and no more."""
+    st = {k: v.strip() for k, v in status(daemon.pid).items()}
+    for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert st[key] == ZERO, (key, st[key])
+    uid = int(st["Uid"].split()[0])
+    assert set(st["Uid"].split()) == {str(uid)} and uid != 0 and not 0x70000000 <= uid < 0x80000000, st["Uid"]
+    assert st["NoNewPrivs"] == "1" and st["Seccomp"] == "2" and st["Groups"] == "" and st["Threads"] == "1", st
+    kernel = kernel_of(daemon, unique())
+    landed(os.stat(f"/proc/{kernel}/mem").st_uid == int(status(kernel)["Uid"].split()[0]), "what can be dumped belongs to its user")
+    assert os.stat(f"/proc/{daemon.pid}/mem").st_uid == 0, "the front can be traced and dumped by its own user"
+    assert test_posture.limits(f"/proc/{daemon.pid}")["core file size"] == ("0", "0")
+    w = {k: v.strip() for k, v in status(daemon.warden).items()}
+    for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs"):
+        assert w[key] == test_posture.WARDEN[key], (key, w[key])
+    stopped_by("own user, no capabilities, seccomp, Landlock")
+
+
 # How a kernel differs from a command of pid 1, on purpose: what the driver itself does, and one filter more on top of the same one.
 DRIVERS = {"fds", "exe", "environ", "inner pid", "SigCgt", "SigIgn", "SigBlk", "Threads", "posix timers", "Seccomp_filters",
            "timer slack", "ids"}

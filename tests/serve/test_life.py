@@ -618,7 +618,11 @@ def test_tls_key_that_does_not_fit(certificate, tmp_path):
 # ---- what it is ----------------------------------------------------------------------------------------------------------------
 
 
+not_sanitized = pytest.mark.skipif(SLOW > 1, reason="a sanitized build has no filter: its runtime needs more system calls")
+
+
 @needs_root
+@not_sanitized
 def test_front_has_no_power(serve):
     """Judged from outside: user, capabilities, filter, and nothing inherited."""
     d = serve()
@@ -631,6 +635,7 @@ def test_front_has_no_power(serve):
 
 
 @needs_root
+@not_sanitized
 def test_front_can_not_be_dumped_or_traced_by_its_own_user(serve):
     d = serve()
     uid = int(status_of(d.pid)["Uid"].split()[0])
