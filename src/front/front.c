@@ -287,6 +287,7 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 
 	fd_many(); /* half a dozen per sandbox, one per connection */
 	f->conns_max = conns_max();
+	f->meminfo_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 	log_setup(f->config.log_level, f->config.log_json);
 	metrics_setup();
 	schema_setup();

@@ -33,6 +33,7 @@ struct front {
 	struct drivers drivers;
 	struct cell_spec spec; /* of every sandbox */
 	int image_fd;          /* -1 for host */
+	int meminfo_fd;        /* /proc/meminfo, opened before the jail */
 	struct nursery nursery;
 	struct pool pool;
 	bool has_language[LANG_MAX_]; /* what the image has, as tried at the start */

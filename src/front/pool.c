@@ -3,7 +3,9 @@
 #include "front/pool.h"
 
 #include <stdio.h>
-#include <sys/sysinfo.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "front/front.h"
@@ -28,11 +30,19 @@ static struct pool_shelf *shelf_of(struct pool *p, const struct room *r)
 						       &p->shelves[POOL_PLAIN];
 }
 
-static bool memory_low(void)
+/* By what the kernel would give, page cache included, which sysinfo() does not tell. */
+static bool memory_low(const struct pool *p)
 {
-	struct sysinfo s;
+	static const char key[] = "MemAvailable:";
+	char text[512];
+	ssize_t n = pread(p->f->meminfo_fd, text, sizeof(text) - 1, 0);
 
-	return sysinfo(&s) == 0 && (uint64_t)(s.freeram + s.bufferram) * s.mem_unit < MEMORY_LOW;
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	const char *at = strstr(text, key);
+
+	return at && strtoull(at + sizeof(key) - 1, NULL, 10) * 1024 < MEMORY_LOW;
 }
 
 size_t pool_target(const struct pool *p)
@@ -67,7 +77,7 @@ static void on_refill(struct deferred *d)
 	struct pool *p = d->arg;
 	struct pool_shelf *py = &p->shelves[POOL_PYTHON], *plain = &p->shelves[POOL_PLAIN];
 	size_t room_max = (size_t)p->f->config.max_sandboxes + TARGET_MAX;
-	bool low = memory_low();
+	bool low = memory_low(p);
 	size_t target = low ? 0 : pool_target(p);
 
 	/* Until the first zygote is there or known not to come, kernels would all start cold. */

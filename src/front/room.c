@@ -294,8 +294,13 @@ void room_interrupt(struct room *r, struct seat *s)
 
 void room_kill_all(struct room *r)
 {
-	if (r->channel.fd >= 0 && !r->lost)
-		(void)init_signal(r->channel.fd, 0, INIT_TARGET_ALL, 0, SIGKILL, NULL);
+	if (r->channel.fd < 0 || r->lost)
+		return;
+	(void)init_signal(r->channel.fd, 0, INIT_TARGET_ALL, 0, SIGKILL, NULL);
+	/* Whoever comes next must not be given a kernel that is about to die. */
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (r->seats[i].state == SEAT_IDLE)
+			r->seats[i].state = SEAT_ENDING;
 }
 
 static void on_usage(struct link_call *c, const struct warden_reply *reply, int *fds, size_t n)

@@ -24,7 +24,7 @@ struct err;
 struct front;
 struct room;
 
-enum seat_state { SEAT_EMPTY, SEAT_STARTING, SEAT_IDLE, SEAT_BUSY };
+enum seat_state { SEAT_EMPTY, SEAT_STARTING, SEAT_IDLE, SEAT_BUSY, SEAT_ENDING };
 
 /* One language's place in a room. */
 struct seat {

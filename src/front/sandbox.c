@@ -99,6 +99,8 @@ static void on_kernel_ended(struct room *r, struct seat *seat, int status)
 	s->epoch++;
 	if (x && seat->language == x->language)
 		execution_kernel_ended(x, seat, status);
+	else
+		step(s); /* somebody may have waited for its end */
 }
 
 static void on_usage(struct room *r, const struct cell_usage *u)

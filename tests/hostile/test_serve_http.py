@@ -134,6 +134,7 @@ def test_K111_who_does_not_read_is_ended(daemon, stopped_by):
     daemon.quiet()
     with Crowd(daemon) as crowd:
         for s in [crowd.add(request, receive_buffer=2048) for _ in range(3)]:
+            s.settimeout(60)
             s.recv(1)          # the answer has begun
         ports = {s.getsockname()[1] for s in crowd.all}
         landed(held(daemon, ports) == ports, "three connections")

@@ -208,7 +208,7 @@ FLOODS = {
 }
 
 
-@pytest.mark.parametrize("name", some_quick(FLOODS, "input", "display"))
+@pytest.mark.parametrize("name", some_quick(FLOODS, "input"))
 def test_K24_floods_of_messages(daemon, name, stopped_by):
     """Messages without end, whose answers nobody reads: the daemon does not grow, and serves others meanwhile."""
     line = FLOODS[name].encode() + b"\n"
@@ -237,7 +237,7 @@ def test_K24_messages_beside_output(daemon, stopped_by):
     stopped_by("a budget per round")
 
 
-@quick
+@slow
 def test_K24_session_that_floods_while_idle(daemon, stopped_by):
     """Code that goes on to write on the channel when its execution is over: nobody is stopped by it, and DELETE ends it."""
     name, mark = unique(), unique("i")[:12]
@@ -476,7 +476,7 @@ def test_K26_a_gigabyte_without_an_end(daemon, stopped_by):
     stopped_by("16 MiB per line")
 
 
-@quick
+@slow
 def test_K26_half_a_line_and_then_nothing(daemon, stopped_by):
     """A line that never ends, in drops: the deadline ends it; and half a line before an exit changes no exit status."""
     code = CHANNEL + "put(b'{\"type\":')\n"
@@ -498,7 +498,7 @@ DEAR = {
 }
 
 
-@pytest.mark.parametrize("name", some_quick(DEAR, "objects", "traceback"))
+@pytest.mark.parametrize("name", some_quick(DEAR, "objects"))
 def test_K26_many_values_in_one_line(name, stopped_by):
     """The memory and the time of a line are bounded, not only its bytes. (A daemon of its own: it does not shrink again.)"""
     code = CHANNEL + f"put({DEAR[name]})\ntime.sleep(1)"

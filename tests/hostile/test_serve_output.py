@@ -370,7 +370,7 @@ def test_K27_pipe_games(daemon, game, stopped_by):
     stopped_by("nothing to stop: the daemon's ends are its own")
 
 
-@quick
+@slow
 def test_K27_idle_sessions_cost_nothing(daemon, stopped_by):
     """Half-closed streams, a stopped kernel and a full pipe are no reason to spin."""
     names = [unique() for _ in range(3)]

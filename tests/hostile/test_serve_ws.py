@@ -293,8 +293,8 @@ def test_K24_forged_messages_reach_the_client_as_json(daemon, name, stopped_by):
     stopped_by("nothing to stop: messages are data")
 
 
-@pytest.mark.parametrize("flood", [pytest.param("input_request", marks=quick), pytest.param("display", marks=slow),
-                                   pytest.param("clear_output", marks=slow)])
+@slow
+@pytest.mark.parametrize("flood", ["input_request", "display", "clear_output"])
 def test_K24_floods_for_a_client_that_does_not_read(daemon, flood, stopped_by):
     """Messages of a kernel that no cap of the result counts, to a socket that nobody reads: the queue ends, or the socket does."""
     mark = unique("w")[:14]

@@ -524,7 +524,7 @@ def test_same_system_calls_as_a_command(daemon, stopped_by):
 
 # ---- the end of a zygote ------------------------------------------------------------------------------------------------------
 
-@quick
+@slow
 def test_zygote_is_killed(stopped_by):
     """Requests before, while and after zygotes die: each is answered, with a success. (A daemon of its own: its pool is cold
     for a while.)"""

@@ -593,10 +593,10 @@ def test_disk_full(serve):
 
 
 def test_cpu_share_is_bounded(serve):
-    """Half a processor: twice as long on the clock as on the processor."""
-    d = serve("--cpus", "0.5")
-    r = d.execute("import time\nwhile time.process_time() < 0.8: pass", timeout=60)
-    assert r["success"] and r["execution_time"] > 1.2 and r["usage"]["throttled_ns"] > 0, r
+    """A tenth of a processor, which also a busy machine has to give: ten times as long on the clock as on the processor."""
+    d = serve("--cpus", "0.1")
+    r = d.execute("import time\nt = time.process_time()\nwhile time.process_time() - t < 0.15: pass", timeout=60)
+    assert r["success"] and r["execution_time"] > 0.8 and r["usage"]["throttled_ns"] > 0, r
 
 
 def test_numbers_are_per_execution(daemon):
