@@ -48,6 +48,18 @@ static void check_split_head(const char *data, size_t len, size_t step, const st
 		p.chunked == whole->chunked && p.n_headers == whole->n_headers);
 }
 
+/* The number at @s, which is not NUL-terminated. */
+static int64_t decimal_of(const char *s, const char *end)
+{
+	int64_t n = 0;
+
+	while (s < end && (*s == ' ' || *s == '\t'))
+		s++;
+	for (; s < end && *s >= '0' && *s <= '9'; s++)
+		n = n * 10 + (*s - '0');
+	return n;
+}
+
 /* A head that was accepted, line by line. */
 static void check_head(const struct prescan *p, const char *data)
 {
@@ -74,7 +86,7 @@ static void check_head(const struct prescan *p, const char *data)
 			hosts += n == 4 && strncasecmp(at, "Host", n) == 0;
 			if (n == 14 && strncasecmp(at, "Content-Length", n) == 0) {
 				lengths++;
-				require(strtoll(colon + 1, NULL, 10) == p->length);
+				require(decimal_of(colon + 1, end) == p->length);
 			}
 			codings += n == 17 && strncasecmp(at, "Transfer-Encoding", n) == 0;
 		}
