@@ -63,7 +63,7 @@ static void gauges(const struct pool *p)
 static bool make(struct pool *p, enum pool_kind kind)
 {
 	struct pool_shelf *s = &p->shelves[kind];
-	struct room *r = room_make(p->f, kind == POOL_PYTHON, &pool_ops, s);
+	struct room *r = room_make(p->f, NULL, kind == POOL_PYTHON, &pool_ops, s);
 
 	if (r)
 		s->n_making++;

@@ -130,6 +130,32 @@ static void on_ready(struct room *r, const struct init_ready *ready)
 		r->ops->ready(r);
 }
 
+/* Names are given once in the life of a cell, so an answer can not be for somebody else. */
+static void on_command(struct room *r, const struct init_msg *m, int *fds, size_t n_fds)
+{
+	struct room_command *c = r->commands;
+
+	while (c && (!m->id || c->id != m->id))
+		c = c->next;
+	if (!c)
+		return;
+	switch (m->type) {
+	case INIT_STARTED:
+		c->started(c, m->u.pid, fds, n_fds);
+		break;
+	case INIT_FAILED:
+		room_forget(r, c);
+		c->failed(c, &m->u.failed);
+		break;
+	case INIT_EXITED:
+		room_forget(r, c);
+		c->exited(c, &m->u.exited);
+		break;
+	default:
+		break;
+	}
+}
+
 static void on_message(struct room *r, const struct init_msg *m, int *fds, size_t n_fds)
 {
 	struct seat *s = NULL;
@@ -137,6 +163,8 @@ static void on_message(struct room *r, const struct init_msg *m, int *fds, size_
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		if (m->id && r->seats[i].command == m->id)
 			s = &r->seats[i];
+	if (r->sealed && m->id && !s)
+		on_command(r, m, fds, n_fds);
 	switch (m->type) {
 	case INIT_READY:
 		on_ready(r, &m->u.ready);
@@ -199,6 +227,7 @@ static int ask_for_cell(struct room *r)
 	memset(&q, 0, sizeof(q));
 	q.op = WARDEN_CREATE;
 	q.spec = f->spec;
+	q.spec.limits = r->limits;
 	q.zygote = r->zygote;
 	r->create_call.fn = on_created;
 	r->create_call.arg = r;
@@ -241,7 +270,8 @@ static void on_late(struct timer *t)
 	r->ops->failed(r, "the cell was not ready in time");
 }
 
-struct room *room_make(struct front *f, bool with_python, const struct room_ops *ops, void *holder)
+struct room *room_make(struct front *f, const struct cell_limits *limits, bool with_python,
+		       const struct room_ops *ops, void *holder)
 {
 	struct room *r = calloc(1, sizeof(*r));
 
@@ -249,6 +279,7 @@ struct room *room_make(struct front *f, bool with_python, const struct room_ops 
 		return NULL;
 	*r = (struct room){ .f = f, .ops = ops, .holder = holder, .want_python = with_python };
 	r->channel.fd = -1;
+	r->limits = limits ? *limits : f->spec.limits;
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		seat_init(&r->seats[i], r, &languages[i]);
 	r->zygote = f->nursery.zygote;
@@ -292,11 +323,49 @@ void room_interrupt(struct room *r, struct seat *s)
 		(void)init_signal(r->channel.fd, 0, INIT_TARGET_PID_GROUP, s->pid, SIGINT, NULL);
 }
 
+int room_exec(struct room *r, struct room_command *c, struct exec_request *q, struct err *e)
+{
+	if (r->lost || r->ending || !r->sealed)
+		return err_set(e, -EPIPE, "the cell is over");
+	q->id = ++r->names;
+	int ret = init_exec(r->channel.fd, q, e);
+
+	if (ret < 0)
+		return ret;
+	c->id = q->id;
+	c->next = r->commands;
+	r->commands = c;
+	return 0;
+}
+
+void room_signal(struct room *r, const struct room_command *c, enum init_target target, int signo)
+{
+	if (c->id && !r->lost && r->channel.fd >= 0)
+		(void)init_signal(r->channel.fd, c->id, target, 0, signo, NULL);
+}
+
+void room_forget(struct room *r, struct room_command *c)
+{
+	for (struct room_command **at = &r->commands; *at; at = &(*at)->next)
+		if (*at == c) {
+			*at = c->next;
+			break;
+		}
+	c->id = 0;
+	c->next = NULL;
+}
+
+void room_signal_all(struct room *r, int signo)
+{
+	if (r->channel.fd >= 0 && !r->lost)
+		(void)init_signal(r->channel.fd, 0, INIT_TARGET_ALL, 0, signo, NULL);
+}
+
 void room_kill_all(struct room *r)
 {
 	if (r->channel.fd < 0 || r->lost)
 		return;
-	(void)init_signal(r->channel.fd, 0, INIT_TARGET_ALL, 0, SIGKILL, NULL);
+	room_signal_all(r, SIGKILL);
 	/* Whoever comes next must not be given a kernel that is about to die. */
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		if (r->seats[i].state == SEAT_IDLE)

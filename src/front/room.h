@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/init_client.h"
 #include "front/kernel.h"
 #include "front/language.h"
 #include "front/link.h"
@@ -43,6 +44,19 @@ struct seat {
 	struct timer warm;   /* forked: time until its hello; then it is started cold */
 };
 
+/*
+ * Something that runs in a cell and is no kernel: a program, or a call to its files. The struct is the
+ * asker's. After failed or exited it is forgotten here; when the cell is over none of them is called.
+ */
+struct room_command {
+	uint32_t id; /* pid 1's name for it; 0: not under way */
+	/* @fds: what is kept is set to -1, the rest is closed. */
+	void (*started)(struct room_command *c, int pid, int *fds, size_t n_fds);
+	void (*failed)(struct room_command *c, const struct init_failed *f);
+	void (*exited)(struct room_command *c, const struct init_exited *x);
+	struct room_command *next;
+};
+
 struct room_ops {
 	void (*ready)(struct room *r); /* made; with python when that was asked for */
 	void (*failed)(struct room *r, const char *message); /* could not be made; end it */
@@ -70,7 +84,9 @@ struct room {
 	struct watch channel;
 	struct init_ready layers;
 	struct seat seats[LANG_MAX_];
-	uint32_t commands; /* names given to init so far */
+	uint32_t names; /* given to pid 1 so far */
+	struct room_command *commands;
+	struct cell_limits limits;
 	struct link_call create_call, kernel_call, usage_call, gone_call, end_call;
 	struct timer start_timer;
 	struct deferred reaper;
@@ -79,7 +95,9 @@ struct room {
 	struct timer gone_timer;
 };
 
-struct room *room_make(struct front *f, bool with_python, const struct room_ops *ops, void *holder);
+/* room_make() - @limits: NULL for the daemon's own. */
+struct room *room_make(struct front *f, const struct cell_limits *limits, bool with_python,
+		       const struct room_ops *ops, void *holder);
 /* room_alive() - Whether neither its cell nor its kernels have ended, also if nobody has noticed yet. */
 bool room_alive(const struct room *r);
 
@@ -91,6 +109,13 @@ void room_start(struct room *r, const struct language *l);
 /* Signals to a kernel and what it started; to everything in the cell. */
 void room_interrupt(struct room *r, struct seat *s);
 void room_kill_all(struct room *r);
+void room_signal_all(struct room *r, int signo); /* what ends of it is started anew when wanted */
+
+/* room_exec() - Ask pid 1 to run @q; q->id is set here. -EPIPE when the cell is over. */
+int room_exec(struct room *r, struct room_command *c, struct exec_request *q, struct err *e);
+void room_signal(struct room *r, const struct room_command *c, enum init_target target, int signo);
+/* room_forget() - Nothing is called any more; what runs goes on. Idempotent. */
+void room_forget(struct room *r, struct room_command *c);
 
 void room_usage(struct room *r); /* at most one under way; ops->usage follows */
 void room_disk(struct room *r);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox.c - The queue of one sandbox, and where its room and kernels come from.
+ * sandbox.c - What is done in one sandbox, and where its room and kernels come from.
  *
- * step() is the whole of it: if nothing runs and something waits, get what it needs, in order: a
- * room, a kernel of its language, and then run it. Each of these may take a while and then calls
- * step() again.
+ * sandbox_step() is the whole of it: if somebody wants the cell and there is none, get one; let in who
+ * waits; and if no execution runs and one waits, get it a kernel of its language and run it. Each of these
+ * may take a while and then calls sandbox_step() again. Beginning and end are in sandbox_life.c.
  */
 #include "front/sandbox.h"
 
@@ -22,8 +22,6 @@
 #define WANT_NS (30 * CLOCK_NS_PER_S)
 #define BUSY_RETRY_S 1u
 
-static void step(struct sandbox *s);
-
 /* ---- the room's words ----------------------------------------------------------------------------- */
 
 static struct execution *running(struct sandbox *s)
@@ -34,7 +32,7 @@ static struct execution *running(struct sandbox *s)
 static void on_kernel_ready(struct room *r, struct seat *seat)
 {
 	(void)seat;
-	step(r->holder);
+	sandbox_step(r->holder);
 }
 
 static void list_languages(const struct front *f, char *text, size_t size)
@@ -100,7 +98,7 @@ static void on_kernel_ended(struct room *r, struct seat *seat, int status)
 	if (x && seat->language == x->language)
 		execution_kernel_ended(x, seat, status);
 	else
-		step(s); /* somebody may have waited for its end */
+		sandbox_step(s); /* somebody may have waited for its end */
 }
 
 static void on_usage(struct room *r, const struct cell_usage *u)
@@ -135,11 +133,38 @@ static void on_gone(struct room *r, const struct cell_usage *u)
 		}
 	s->room = NULL;
 	memset(&s->before, 0, sizeof(s->before));
+	sandbox_turn_out(s, u);
 	if (x)
 		execution_room_gone(x, u);
 	room_end(r);
 	if (!x)
-		step(s);
+		sandbox_step(s);
+}
+
+/* Everybody who waits for a room is told why there is none. */
+static void refuse_waiting(struct sandbox *s, const struct refusal *why)
+{
+	struct entry *next;
+
+	for (struct entry *en = s->entries; en; en = next) {
+		next = en->next;
+		if (en->inside)
+			continue;
+		sandbox_leave(en);
+		en->refused(en, why);
+	}
+	if (s->head)
+		execution_refuse(s->head, why->status, why->code, why->hint, why->retry_after_s,
+				 "%s", why->message);
+}
+
+static void no_room(struct sandbox *s, int status, const char *code, const char *what,
+		    const char *message)
+{
+	struct refusal why = { .status = status, .code = code, .retry_after_s = BUSY_RETRY_S };
+
+	(void)snprintf(why.message, sizeof(why.message), "%s%s", what, message);
+	refuse_waiting(s, &why);
 }
 
 static void on_failed(struct room *r, const char *message)
@@ -148,11 +173,17 @@ static void on_failed(struct room *r, const char *message)
 
 	s->room = NULL;
 	room_end(r);
-	if (s->head)
-		execution_refuse(s->head, 503, "sandbox_failed", NULL, 1, "%s", message);
+	no_room(s, 503, "sandbox_failed", "", message);
+}
+
+/* A room that was made for this sandbox alone. */
+static void on_ready(struct room *r)
+{
+	sandbox_step(r->holder);
 }
 
 static const struct room_ops sandbox_ops = {
+	.ready = on_ready,
 	.failed = on_failed,
 	.kernel_ready = on_kernel_ready,
 	.kernel_failed = on_kernel_failed,
@@ -173,7 +204,7 @@ static void on_got(struct want *w, struct room *r)
 	timer_cancel(&s->want_timer);
 	s->room = r;
 	room_hold(r, &sandbox_ops, s);
-	step(s);
+	sandbox_step(s);
 }
 
 static void on_not_got(struct want *w, const char *message)
@@ -181,9 +212,7 @@ static void on_not_got(struct want *w, const char *message)
 	struct sandbox *s = w->arg;
 
 	timer_cancel(&s->want_timer);
-	if (s->head)
-		execution_refuse(s->head, 503, "sandbox_failed", NULL, 1,
-				 "no sandbox could be made: %s", message);
+	no_room(s, 503, "sandbox_failed", "no sandbox could be made: ", message);
 }
 
 static void on_want_late(struct timer *t)
@@ -192,17 +221,23 @@ static void on_want_late(struct timer *t)
 
 	pool_unwant(&s->f->pool, &s->want);
 	metric_add(M_REJECTED_BUSY, 1);
-	if (s->head)
-		execution_refuse(s->head, 429, "busy", NULL, BUSY_RETRY_S,
-				 "no sandbox became free within %llu s; try again later",
-				 (unsigned long long)(WANT_NS / CLOCK_NS_PER_S));
+	no_room(s, 429, "busy", "no sandbox became free in time; try again later", "");
 }
 
+/* Limits of its own: a room made for it. Otherwise one that is ready, or the next that will be. */
 static void want_room(struct sandbox *s)
 {
+	bool python = !s->head || s->head->language->id == LANG_PYTHON;
+
 	if (s->want.queued)
 		return;
-	s->want.python = s->head->language->id == LANG_PYTHON;
+	if (s->spec.own_limits) {
+		s->room = room_make(s->f, &s->spec.limits, python, &sandbox_ops, s);
+		if (!s->room)
+			no_room(s, 503, "sandbox_failed", "the warden could not be asked", "");
+		return;
+	}
+	s->want.python = python;
 	s->want.got = on_got;
 	s->want.failed = on_not_got;
 	s->want.arg = s;
@@ -214,34 +249,23 @@ static void want_room(struct sandbox *s)
 
 /* ---- the queue -------------------------------------------------------------------------------------- */
 
-static void on_idle(struct timer *t)
+static void let_in(struct sandbox *s)
 {
-	struct sandbox *s = t->arg;
+	struct entry *next;
 
-	metric_add(M_REAPED_IDLE, 1);
-	sandbox_end(s, "it was idle for too long");
+	for (struct entry *en = s->entries; en && s->room; en = next) {
+		next = en->next;
+		if (en->inside)
+			continue;
+		en->inside = true;
+		s->n_waiting--;
+		s->n_inside++;
+		en->in(en, s->room);
+	}
 }
 
-static void step(struct sandbox *s)
+static void run_next(struct sandbox *s, struct execution *x)
 {
-	struct execution *x = s->head;
-
-	if (s->ending || s->running)
-		return;
-	if (!x) {
-		s->used_ns = clock_now_ns();
-		if (!s->name[0])
-			sandbox_end(s, "done");
-		else
-			timer_set(&s->f->loop, &s->idle_timer,
-				  s->f->loop.now_ns + s->f->config.idle_ms * CLOCK_NS_PER_MS);
-		return;
-	}
-	timer_cancel(&s->idle_timer);
-	if (!s->room) {
-		want_room(s);
-		return;
-	}
 	struct seat *seat = &s->room->seats[x->language->id];
 
 	if (seat->state == SEAT_EMPTY)
@@ -255,6 +279,97 @@ static void step(struct sandbox *s)
 	metric_set(G_SANDBOXES_BUSY, s->f->n_busy);
 	metric_set(G_EXECUTIONS, s->f->n_busy);
 	execution_run(x, seat);
+}
+
+void sandbox_step(struct sandbox *s)
+{
+	if (s->ending || s->state != SANDBOX_RUNNING)
+		return;
+	if (s->room && s->room->sealed && s->n_waiting)
+		let_in(s);
+	if (s->running || s->ending)
+		return;
+	if (!s->head && !s->entries) {
+		s->used_ns = clock_now_ns();
+		if (!s->name[0])
+			sandbox_end(s, "done");
+		else
+			timer_set(&s->f->loop, &s->idle_timer,
+				  s->f->loop.now_ns + s->spec.idle_ms * CLOCK_NS_PER_MS);
+		return;
+	}
+	timer_cancel(&s->idle_timer);
+	if (!s->room && (s->head || s->n_waiting))
+		want_room(s);
+	else if (s->room && s->room->sealed && s->head)
+		run_next(s, s->head);
+}
+
+/* ---- whoever is inside -------------------------------------------------------------------------------- */
+
+void sandbox_enter(struct sandbox *s, struct entry *en)
+{
+	struct refusal why = { .status = 409, .code = "sandbox_stopped" };
+
+	if (s->ending || s->stopping || s->state != SANDBOX_RUNNING) {
+		(void)snprintf(why.message, sizeof(why.message), "the sandbox is %s: %s",
+			       s->state == SANDBOX_RUNNING ? "being stopped" :
+							     sandbox_state_name(s->state),
+			       s->reason);
+		en->refused(en, &why);
+		return;
+	}
+	en->sandbox = s;
+	en->inside = false;
+	en->prev = NULL;
+	en->next = s->entries;
+	if (en->next)
+		en->next->prev = en;
+	s->entries = en;
+	s->n_waiting++;
+	sandbox_step(s);
+}
+
+static void unlink_entry(struct entry *en)
+{
+	struct sandbox *s = en->sandbox;
+
+	if (en->prev)
+		en->prev->next = en->next;
+	else
+		s->entries = en->next;
+	if (en->next)
+		en->next->prev = en->prev;
+	*(en->inside ? &s->n_inside : &s->n_waiting) -= 1;
+	en->sandbox = NULL;
+	en->prev = en->next = NULL;
+	en->inside = false;
+}
+
+void sandbox_leave(struct entry *en)
+{
+	struct sandbox *s = en->sandbox;
+
+	if (!s)
+		return;
+	unlink_entry(en);
+	sandbox_step(s);
+}
+
+void sandbox_turn_out(struct sandbox *s, const struct cell_usage *u)
+{
+	struct entry *en = s->entries;
+
+	/* A function may let others leave: begin anew after each. */
+	while (en) {
+		if (!en->inside) {
+			en = en->next;
+			continue;
+		}
+		unlink_entry(en);
+		en->gone(en, u);
+		en = s->entries;
+	}
 }
 
 void sandbox_executed(struct sandbox *s, struct execution *x)
@@ -277,123 +392,5 @@ void sandbox_executed(struct sandbox *s, struct execution *x)
 			break;
 		}
 	metric_set(G_QUEUED, s->f->n_queued - s->f->n_busy);
-	step(s);
-}
-
-/* ---- life ------------------------------------------------------------------------------------------- */
-
-struct sandbox *sandbox_find(struct front *f, const char *owner, const char *name)
-{
-	for (struct sandbox *s = f->sandboxes; s; s = s->next)
-		if (s->name[0] && strcmp(s->name, name) == 0 && strcmp(s->owner, owner) == 0)
-			return s;
-	return NULL;
-}
-
-static struct sandbox *sandbox_new(struct front *f, const char *owner, const char *name)
-{
-	struct sandbox *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return NULL;
-	s->f = f;
-	(void)snprintf(s->name, sizeof(s->name), "%s", name ? name : "");
-	(void)snprintf(s->owner, sizeof(s->owner), "%s", owner);
-	s->tail = &s->head;
-	s->created_ns = s->used_ns = clock_now_ns();
-	s->idle_timer.fn = on_idle;
-	s->idle_timer.arg = s;
-	s->next = f->sandboxes;
-	if (s->next)
-		s->next->prev = s;
-	f->sandboxes = s;
-	f->n_sandboxes++;
-	metric_set(G_SANDBOXES, f->n_sandboxes);
-	return s;
-}
-
-static void reap(struct deferred *d)
-{
-	free(d->arg);
-}
-
-void sandbox_end(struct sandbox *s, const char *why)
-{
-	struct front *f = s->f;
-
-	if (s->ending)
-		return;
-	s->ending = true;
-	if (s->name[0])
-		log_event(LOG_LEVEL_INFO, "session_end", F_STR("owner", s->owner),
-			  F_STR("session", s->name), F_STR("why", why),
-			  F_UINT("executions", s->executions));
-	timer_cancel(&s->idle_timer);
-	timer_cancel(&s->want_timer);
-	pool_unwant(&f->pool, &s->want);
-	while (s->head)
-		execution_refuse(s->head, 409, "session_ended", NULL, 0,
-				 "the sandbox was removed while the code waited or ran");
-	if (s->room)
-		room_end(s->room);
-	s->room = NULL;
-	if (s->prev)
-		s->prev->next = s->next;
-	else
-		f->sandboxes = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
-	f->n_sandboxes--;
-	metric_set(G_SANDBOXES, f->n_sandboxes);
-	s->reaper.fn = reap;
-	s->reaper.arg = s;
-	loop_defer(&f->loop, &s->reaper);
-}
-
-/* The sandbox that was idle for longest, to make room; NULL when all are in use. */
-static struct sandbox *longest_idle(struct front *f)
-{
-	struct sandbox *oldest = NULL;
-
-	for (struct sandbox *s = f->sandboxes; s; s = s->next)
-		if (!s->head && (!oldest || s->used_ns < oldest->used_ns))
-			oldest = s;
-	return oldest;
-}
-
-void sandbox_submit(struct front *f, const char *owner, const char *name, struct execution *x)
-{
-	struct sandbox *s = name ? sandbox_find(f, owner, name) : NULL;
-
-	if (!s && (f->n_sandboxes >= f->config.max_sandboxes || f->n_queued >= FRONT_QUEUE_MAX)) {
-		const struct sandbox *idle = longest_idle(f);
-		uint64_t idle_s = idle ? f->config.idle_ms / 1000 : 1;
-
-		metric_add(M_REJECTED_BUSY, 1);
-		execution_refuse(
-			x, 429, "busy", NULL, idle_s > 5 ? 5 : (unsigned int)idle_s,
-			"%zu sandboxes exist and %zu executions wait already; try again later",
-			f->n_sandboxes, f->n_queued);
-		return;
-	}
-	if (!s)
-		s = sandbox_new(f, owner, name);
-	if (!s) {
-		execution_refuse(x, 503, "out_of_memory", NULL, 1, "the daemon is out of memory");
-		return;
-	}
-	if (s->n_queued >= SANDBOX_QUEUE_MAX) {
-		metric_add(M_REJECTED_BUSY, 1);
-		execution_refuse(x, 429, "session_busy", NULL, BUSY_RETRY_S,
-				 "%u executions wait for this session already", SANDBOX_QUEUE_MAX);
-		return;
-	}
-	x->sandbox = s;
-	x->next = NULL;
-	*s->tail = x;
-	s->tail = &x->next;
-	s->n_queued++;
-	f->n_queued++;
-	metric_set(G_QUEUED, f->n_queued - f->n_busy);
-	step(s);
+	sandbox_step(s);
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox.h - What a client holds: a name, an owner, a room, and code that runs in it one after another.
+ * sandbox.h - What a client holds: a name, an owner, a spec, a room, and what is done in it.
  *
  * Without a name it lives for one execution. With a name it lives until it was idle for long enough,
- * or is removed; its room may be replaced (out of memory takes the cell as a whole), which its
- * epoch tells. A name belongs to its owner: another owner's does not exist for us.
+ * its time is over, or it is removed; its room may be replaced (out of memory takes the cell as a whole),
+ * which its epoch tells. Stopped, or lost with the daemon that held it, it is a record: it answers
+ * for its name until it is removed. A name belongs to its owner: another owner's does not exist for us.
+ *
+ * Two things are done in a sandbox: executions, one after another, in kernels; and everything else
+ * (commands, file calls) side by side, by whoever has entered.
  */
 #ifndef CAISSON_FRONT_SANDBOX_H
 #define CAISSON_FRONT_SANDBOX_H
@@ -14,42 +18,93 @@
 
 #include "front/auth.h"
 #include "front/pool.h"
+#include "front/sandbox_spec.h"
 #include "net/loop.h"
 #include "wire/warden.h"
 
 struct execution;
 struct front;
+struct refusal;
 struct room;
+struct sandbox;
 
 #define SANDBOX_NAME_MAX 64
 #define SANDBOX_QUEUE_MAX 32u
+
+enum sandbox_state { SANDBOX_RUNNING, SANDBOX_STOPPED, SANDBOX_LOST };
+
+/*
+ * Somebody who needs the cell. The struct is the asker's and zero but for arg and the functions; exactly
+ * one of in and refused is called, perhaps at once. After in the sandbox counts as used until
+ * sandbox_leave(), or until gone, which is called when the cell ends first: then it has left.
+ */
+struct entry {
+	void (*in)(struct entry *en, struct room *r);
+	void (*refused)(struct entry *en, const struct refusal *why);
+	void (*gone)(struct entry *en, const struct cell_usage *u);
+	void *arg;
+	struct sandbox *sandbox; /* NULL: has left, or never entered */
+	struct entry *prev, *next;
+	bool inside;
+};
 
 struct sandbox {
 	struct front *f;
 	struct sandbox *prev, *next;
 	char name[SANDBOX_NAME_MAX + 1]; /* empty: for one execution */
 	char owner[OWNER_MAX];
+	struct sandbox_spec spec;
+	enum sandbox_state state;
+	char reason[160]; /* why it is not running */
 	struct room *room;
 	struct want want;
-	struct timer want_timer, idle_timer;
+	struct timer want_timer, idle_timer, end_timer, stop_timer;
 	struct execution *head, **tail; /* head is the one that runs or is about to */
 	size_t n_queued;
-	bool running, ending;
+	struct entry *entries; /* inside, or waiting for a room */
+	size_t n_inside, n_waiting;
+	bool running, ending, stopping;
 	uint32_t epoch;
 	uint64_t created_ns, used_ns, executions;
+	uint64_t created_ms, expires_ms; /* since 1970; expires 0: never */
+	uint64_t stop_until_ns;
 	struct cell_usage before; /* cumulative numbers when the last execution began */
 	struct deferred reaper;
 };
 
 struct sandbox *sandbox_find(struct front *f, const char *owner, const char *name);
 
+/*
+ * sandbox_create() - Make one. @name NULL: for one use; @spec NULL: the daemon's own limits. What is in
+ * @spec is the sandbox's afterwards. NULL with @ret filled: there are too many already.
+ */
+struct sandbox *sandbox_create(struct front *f, const char *owner, const char *name,
+			       struct sandbox_spec *spec, struct refusal *ret);
+
 /* sandbox_submit() - Find or make the sandbox and queue @x there. @name NULL: a fresh one. */
 void sandbox_submit(struct front *f, const char *owner, const char *name, struct execution *x);
+/* sandbox_queue() - Queue @x in this one; it is refused when too many wait, or it does not run. */
+void sandbox_queue(struct sandbox *s, struct execution *x);
 
-/* sandbox_end() - Refuse what waits, end what runs, remove the room. */
+void sandbox_enter(struct sandbox *s, struct entry *en);
+void sandbox_leave(struct entry *en); /* idempotent; also while it still waits */
+
+/* sandbox_end() - Refuse what waits, end what runs, remove the room, forget the name. */
 void sandbox_end(struct sandbox *s, const char *why);
+/* sandbox_halt() - The same, but the name stays, with @state and @why. */
+void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why);
+/* sandbox_stop() - SIGTERM to everything in it; sandbox_halt() when all is over or after @grace_ms. */
+void sandbox_stop(struct sandbox *s, uint64_t grace_ms);
+/* sandbox_expire() - Give it @seconds from now; 0: no end. */
+void sandbox_expire(struct sandbox *s, uint64_t seconds);
+const char *sandbox_state_name(enum sandbox_state s);
 
 /* For execution.c: this one is done with (its done was called). */
 void sandbox_executed(struct sandbox *s, struct execution *x);
+
+/* For sandbox_life.c: see whether something can be done now. */
+void sandbox_step(struct sandbox *s);
+/* For sandbox_life.c: the room is over; whoever is inside hears of it. */
+void sandbox_turn_out(struct sandbox *s, const struct cell_usage *u);
 
 #endif

@@ -214,7 +214,7 @@ static void start_cold(struct seat *s)
 	const char *argv[6];
 	size_t n = 0;
 
-	s->command = ++r->commands;
+	s->command = ++r->names;
 	(void)snprintf(path, sizeof(path), "/tmp/.kernel-%u-%s", s->command, l->driver);
 	argv[n++] = l->program;
 	for (size_t i = 0; i < ARRAY_SIZE(l->args) && l->args[i]; i++)

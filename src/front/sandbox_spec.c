@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox_spec.c - A SandboxSpec, from a request's JSON and back. */
+#include "front/sandbox_spec.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/json.h"
+#include "cell/spec.h"
+#include "front/execution.h"
+#include "front/front.h"
+
+#define MIB (1024ull * 1024)
+
+void sandbox_spec_default(const struct front *f, struct sandbox_spec *ret)
+{
+	*ret = (struct sandbox_spec){ .limits = f->spec.limits, .idle_ms = f->config.idle_ms };
+}
+
+static int refuse(struct refusal *r, const char *code, const char *field, const char *hint,
+		  const char *message)
+{
+	*r = (struct refusal){ .status = 422, .code = code, .field = field, .hint = hint };
+	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
+	return -1;
+}
+
+/* Empty is as good as absent: nothing was asked for. */
+static bool asked_for(const json_t *body, const char *name)
+{
+	const json_t *v = json_object_get(body, name);
+
+	if (json_is_array(v))
+		return json_array_size(v) > 0;
+	if (json_is_string(v))
+		return json_string_length(v) > 0;
+	return v && !json_is_null(v);
+}
+
+static int check_unsupported(const struct front *f, const json_t *body, struct refusal *r)
+{
+	const char *image = json_string_value(json_object_get(body, "image"));
+
+	if (image && strcmp(image, f->config.image) != 0)
+		return refuse(r, "image_unavailable", "image",
+			      "leave it out: the daemon's own image is used; see GET /health",
+			      "this daemon has one image, the one it was started with (--image)");
+	if (asked_for(body, "egress"))
+		return refuse(r, "not_supported", "egress", "leave it out, or empty",
+			      "sandboxes have no network yet, so no name can be let through");
+	if (asked_for(body, "secrets"))
+		return refuse(r, "not_supported", "secrets", "leave it out, or empty",
+			      "secrets can not be given to sandboxes yet");
+	if (asked_for(body, "workspace"))
+		return refuse(r, "not_supported", "workspace", "leave it out",
+			      "workspaces can not be mounted yet");
+	return 0;
+}
+
+static bool take_integer(const json_t *body, const char *name, uint64_t unit, uint64_t *ret)
+{
+	const json_t *v = json_object_get(body, name);
+
+	if (!json_is_integer(v))
+		return false;
+	uint64_t value = (uint64_t)json_integer_value(v) * unit;
+	bool differs = value != *ret;
+
+	*ret = value;
+	return differs;
+}
+
+/* What the whole machine has is the most that one sandbox may be promised. */
+static int check_machine(const struct cell_limits *l, struct refusal *r)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (pages > 0 && page > 0 && l->memory_bytes > (uint64_t)pages * (uint64_t)page)
+		return refuse(r, "out_of_range", "memory_mib", "ask for less",
+			      "this machine does not have so much memory");
+	if (cpus > 0 && l->cpu_milli > (uint64_t)cpus * 1000)
+		return refuse(r, "out_of_range", "cpus", "ask for fewer",
+			      "this machine does not have so many processors");
+	return 0;
+}
+
+int sandbox_spec_parse(const struct front *f, const json_t *body, struct sandbox_spec *ret,
+		       struct refusal *ret_why)
+{
+	const json_t *cpus = json_object_get(body, "cpus");
+	struct cell_spec whole = f->spec;
+	struct err e = { 0 };
+	uint64_t idle_s = 0;
+
+	sandbox_spec_default(f, ret);
+	if (check_unsupported(f, body, ret_why) < 0)
+		return -1;
+	struct cell_limits *l = &ret->limits;
+
+	ret->own_limits |= take_integer(body, "memory_mib", MIB, &l->memory_bytes);
+	ret->own_limits |= take_integer(body, "disk_mib", MIB, &l->disk_bytes);
+	ret->own_limits |= take_integer(body, "pids", 1, &l->pids);
+	if (json_is_number(cpus)) {
+		uint32_t milli = (uint32_t)(json_number_value(cpus) * 1000 + 0.5);
+
+		ret->own_limits |= milli != l->cpu_milli;
+		l->cpu_milli = milli;
+	}
+	(void)take_integer(body, "timeout_seconds", 1, &ret->life_s);
+	if (take_integer(body, "idle_seconds", 1, &idle_s))
+		ret->idle_ms = idle_s * 1000;
+	whole.limits = *l;
+	if (spec_check(&whole, &e) < 0)
+		return refuse(ret_why, "out_of_range", NULL, NULL, e.msg);
+	if (ret->own_limits && check_machine(l, ret_why) < 0)
+		return -1;
+	ret->env = json_incref(json_object_get(body, "env"));
+	ret->labels = json_incref(json_object_get(body, "labels"));
+	return 0;
+}
+
+void sandbox_spec_free(struct sandbox_spec *s)
+{
+	json_decref(s->env);
+	json_decref(s->labels);
+	s->env = s->labels = NULL;
+}
+
+static bool same_map(const json_t *a, const json_t *b)
+{
+	if (json_object_size(a) == 0 || json_object_size(b) == 0)
+		return json_object_size(a) == json_object_size(b);
+	return json_equal(a, b);
+}
+
+bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b)
+{
+	const struct cell_limits *l = &a->limits, *m = &b->limits;
+
+	return l->memory_bytes == m->memory_bytes && l->disk_bytes == m->disk_bytes &&
+	       l->pids == m->pids && l->cpu_milli == m->cpu_milli && a->life_s == b->life_s &&
+	       a->idle_ms == b->idle_ms && same_map(a->env, b->env) &&
+	       same_map(a->labels, b->labels);
+}
+
+static void write_map(struct json *j, const char *name, const json_t *map)
+{
+	const char *key;
+	json_t *value;
+
+	json_key(j, name);
+	json_object_begin(j);
+	json_object_foreach((json_t *)map, key, value)
+		json_member_str(j, key, json_string_value(value));
+	json_object_end(j);
+}
+
+void sandbox_spec_json(const struct front *f, const struct sandbox_spec *s, struct json *j)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_begin(j);
+	json_member_str(j, "image", f->config.image);
+	json_member_uint(j, "memory_mib", s->limits.memory_bytes / MIB);
+	json_key(j, "cpus");
+	json_double(j, (double)s->limits.cpu_milli / 1000, 3);
+	json_member_uint(j, "pids", s->limits.pids);
+	json_member_uint(j, "disk_mib", s->limits.disk_bytes / MIB);
+	if (s->life_s)
+		json_member_uint(j, "timeout_seconds", s->life_s);
+	json_member_uint(j, "idle_seconds", s->idle_ms / 1000);
+	json_key(j, "env");
+	json_array_begin(j);
+	json_object_foreach(s->env, key, value) json_str(j, key);
+	json_array_end(j);
+	write_map(j, "labels", s->labels);
+	json_object_end(j);
+}
+
+bool sandbox_spec_has_label(const struct sandbox_spec *s, const char *key, const char *value)
+{
+	const char *have = json_string_value(json_object_get(s->labels, key));
+
+	return have && strcmp(have, value) == 0;
+}
