@@ -20,6 +20,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "wire/warden.h"
+
 struct err;
 
 #define CGROUP_DIRS_MAX 6
@@ -139,6 +141,9 @@ int cgroup_set(struct cgroup *c, const struct cgroup_limits *limits, struct err 
 
 /* cgroup_limits_read() - The limits as the kernel holds them now (for receipts); 0 = none. */
 int cgroup_limits_read(const struct cgroup *c, struct cgroup_limits *ret, struct err *e);
+
+/* cgroup_gauges() - Open what tells of use; -1 where there is none. Return: 1u << gauge of those opened. */
+uint32_t cgroup_gauges(const struct cgroup *c, int fds[GAUGE_MAX_]);
 
 int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *e);
 

@@ -233,8 +233,15 @@ void execution_judge(struct execution *x)
 	x->phase = X_JUDGING;
 	x->ended_ns = clock_now_ns();
 	timer_cancel(&x->timer);
-	if (x->sandbox->room)
-		room_usage(x->sandbox->room);
+	struct room *r = x->sandbox->room;
+	/* What the gauges do not show is as it was. */
+	struct cell_usage u = x->sandbox->before;
+
+	u.kernel = KERNEL_RUNS;
+	if (x->said_done && x->exit_status == 0 && r && room_gauge(r, &u))
+		execution_usage(x, &u);
+	else if (r)
+		room_usage(r);
 	else
 		conclude(x);
 }

@@ -48,6 +48,7 @@ void room_end(struct room *r)
 		seat_clear(&r->seats[i]);
 	loop_del(&r->channel);
 	r->channel.fd = fd_close(r->channel.fd);
+	gauges_close(&r->gauges);
 	timer_cancel(&r->start_timer);
 	timer_cancel(&r->gone_timer);
 	link_forget(l, &r->create_call);
@@ -247,12 +248,13 @@ static void on_created(struct link_call *c, const struct warden_reply *reply, in
 		if (ask_for_cell(r) == 0)
 			return;
 	}
-	if (reply->code < 0 || n_fds != 1) {
+	if (reply->code < 0 || n_fds < 1) {
 		metric_add(M_CELLS_FAILED, 1);
 		r->ops->failed(r, reply->code < 0 ? reply->msg : "the warden sent no channel");
 		return;
 	}
 	r->cell = reply->cell;
+	gauges_take(&r->gauges, reply->gauges, fds + 1, n_fds - 1);
 	metric_add(M_CELLS_CREATED, 1);
 	r->channel = (struct watch){ .fd = fds[0], .events = EPOLLIN, .fn = on_channel, .arg = r };
 	fds[0] = -1;
@@ -279,6 +281,7 @@ struct room *room_make(struct front *f, const struct cell_limits *limits, bool w
 		return NULL;
 	*r = (struct room){ .f = f, .ops = ops, .holder = holder, .want_python = with_python };
 	r->channel.fd = -1;
+	gauges_init(&r->gauges);
 	r->limits = limits ? *limits : f->spec.limits;
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		seat_init(&r->seats[i], r, &languages[i]);
@@ -370,6 +373,11 @@ void room_kill_all(struct room *r)
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		if (r->seats[i].state == SEAT_IDLE)
 			r->seats[i].state = SEAT_ENDING;
+}
+
+bool room_gauge(const struct room *r, struct cell_usage *u)
+{
+	return room_alive(r) && gauges_read(&r->gauges, u);
 }
 
 static void on_usage(struct link_call *c, const struct warden_reply *reply, int *fds, size_t n)

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/gauges.h"
 #include "client/init_client.h"
 #include "front/kernel.h"
 #include "front/language.h"
@@ -87,6 +88,7 @@ struct room {
 	uint32_t names; /* given to pid 1 so far */
 	struct room_command *commands;
 	struct cell_limits limits;
+	struct gauges gauges;
 	struct link_call create_call, kernel_call, usage_call, gone_call, end_call;
 	struct timer start_timer;
 	struct deferred reaper;
@@ -117,6 +119,11 @@ void room_signal(struct room *r, const struct room_command *c, enum init_target 
 /* room_forget() - Nothing is called any more; what runs goes on. Idempotent. */
 void room_forget(struct room *r, struct room_command *c);
 
+/*
+ * room_gauge() - What was used so far, at once; fields that it does not know stay. False: it can not be
+ * told (no such files here, or the cell or its python may be over): room_usage() can.
+ */
+bool room_gauge(const struct room *r, struct cell_usage *u);
 void room_usage(struct room *r); /* at most one under way; ops->usage follows */
 void room_disk(struct room *r);
 

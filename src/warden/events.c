@@ -98,8 +98,18 @@ static void cell_is_made(struct warden *w, struct cell *c)
 	c->handle = new_handle(w, c->index);
 	reply.cell = c->handle;
 	reply.host_base = ids.ranged ? ids.base : 0;
-	(void)answer(w, WARDEN_CREATE, seq, 0, &e, &reply, &c->l.channel_fd, 1);
-	c->l.channel_fd = fd_close(c->l.channel_fd);
+	int gauges[GAUGE_MAX_], fds[1 + GAUGE_MAX_] = { c->l.channel_fd };
+	size_t n = 1;
+
+	/* Who keeps zygotes runs many things in one cell, and wants to know what each has used. */
+	reply.gauges = c->zygote && c->has_cgroup ? cgroup_gauges(&c->cgroup, gauges) : 0;
+	for (size_t i = 0; i < GAUGE_MAX_; i++)
+		if (reply.gauges & 1u << i)
+			fds[n++] = gauges[i];
+	(void)answer(w, WARDEN_CREATE, seq, 0, &e, &reply, fds, n);
+	while (n > 0)
+		fd_close(fds[--n]);
+	c->l.channel_fd = -1;
 }
 
 /* Somebody waits for a kernel that will not come. */

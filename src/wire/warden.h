@@ -15,17 +15,17 @@
 
 #include <stdint.h>
 
-#define WARDEN_VERSION 2u
+#define WARDEN_VERSION 3u
 #define WARDEN_FD 3 /* the warden finds its socket here */
 #define WARDEN_CELLS_MAX 4096u
 #define WARDEN_ZYGOTES_MAX 16u
-#define WARDEN_REPLY_FDS_MAX 2u
+#define WARDEN_REPLY_FDS_MAX 7u
 
 #define CELL_MOUNTS_MAX 16
 #define CELL_DST_MAX 256
 
 enum warden_op {
-	WARDEN_CREATE = 1, /* spec + descriptors -> cell handle, channel descriptor */
+	WARDEN_CREATE = 1, /* spec + descriptors -> cell handle, channel descriptor, gauges */
 	WARDEN_USAGE,      /* cell -> usage so far */
 	WARDEN_KILL,       /* cell: SIGKILL to everything in it; returns at once */
 	WARDEN_EVIDENCE,   /* cell -> memfd: what /proc says of every process in it */
@@ -114,6 +114,20 @@ struct cell_usage {
 	uint32_t pad_;
 };
 
+/*
+ * Files of the cell's cgroup, opened for reading: the numbers of struct cell_usage that an execution which
+ * ended well needs, without asking. Which file it is depends on the machine; what is in it does not.
+ */
+enum cell_gauge {
+	GAUGE_CPU_NS,      /* one number */
+	GAUGE_THROTTLED,   /* "throttled_time NS" among other lines */
+	GAUGE_CPU_STAT,    /* "usage_usec N" and "throttled_usec N": instead of the two above */
+	GAUGE_MEMORY_PEAK, /* one number, bytes */
+	GAUGE_PIDS_PEAK,   /* one number */
+	GAUGE_PIDS_EVENTS, /* "max N": forks that were refused */
+	GAUGE_MAX_,
+};
+
 enum kernel_state { KERNEL_NONE, KERNEL_RUNS, KERNEL_ENDED };
 
 struct warden_reply {
@@ -124,6 +138,9 @@ struct warden_reply {
 	uint32_t cell;
 	uint32_t host_base; /* WARDEN_CREATE: host id of the cell's id 0; 0 without a range */
 	uint32_t zygote;    /* WARDEN_ZYGOTE: its handle */
+	/* WARDEN_CREATE with a zygote: 1u << enum cell_gauge; those descriptors follow the channel. */
+	uint32_t gauges;
+	uint32_t pad_;
 	struct cell_usage usage;
 	char msg[504];
 };

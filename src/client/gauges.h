@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gauges.h - What a cell has used, read from the kernel's own files that the warden opened for us.
+ *
+ * Asking the warden costs two changes of process; for an execution that ended well that would be a fifth
+ * of its time. The numbers that only explain an end (out of memory, files in memory) are not among them.
+ */
+#ifndef CAISSON_CLIENT_GAUGES_H
+#define CAISSON_CLIENT_GAUGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/warden.h"
+
+struct gauges {
+	int fd[GAUGE_MAX_]; /* -1: not there */
+};
+
+void gauges_init(struct gauges *g);
+/* gauges_take() - @fds: in the order of the bits of @have; those that are taken become -1. */
+void gauges_take(struct gauges *g, uint32_t have, int *fds, size_t n);
+void gauges_close(struct gauges *g); /* idempotent */
+
+/*
+ * gauges_read() - Fill cpu_ns, throttled_ns, memory_peak, pids_peak and pids_denied of @u; the rest stays.
+ * Return: false when one of them can not be told: ask the warden.
+ */
+bool gauges_read(const struct gauges *g, struct cell_usage *u);
+
+/* gauges_number(), gauges_key() - A text of one number; the number behind "key ". Pure. */
+bool gauges_number(const char *text, size_t len, uint64_t *ret);
+bool gauges_key(const char *text, size_t len, const char *key, uint64_t *ret);
+
+#endif
