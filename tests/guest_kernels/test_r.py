@@ -163,7 +163,7 @@ def test_interrupt(k, code):
     k.wait_stdout("go")
     time.sleep(0.1)
     k.interrupt()
-    r = k.finish(timeout_s=5)
+    r = k.finish()
     assert (r.status, r.exit_code, r.error["name"]) == ("interrupted", 130, "KeyboardInterrupt"), r
     assert "never" not in r.stdout
     r = k.run("keep")
@@ -174,13 +174,13 @@ def test_interrupt_while_idle_and_in_storms(k):
     for _ in range(20):
         k.interrupt()
     assert k.run("1").status == "ok"
-    for i in range(30):
+    for i in range(200):
         k.start("1")
-        time.sleep(0.0005 * (i % 7))
+        time.sleep(0.0001 * (i % 31))
         k.interrupt()
         assert k.finish().status in ("ok", "interrupted")
-        r = k.run("2")
-        assert (r.text, r.status) == ("[1] 2", "ok"), "an interrupt hit the next execution: %r" % r
+        r = k.run("cat('on')\n2")
+        assert (r.stdout, r.text, r.status) == ("on", "[1] 2", "ok"), "an interrupt hit the next execution: %r" % r
 
 
 def test_strings_of_all_kinds(k):
@@ -223,6 +223,4 @@ def test_c_locale(tmp_path):
 
 def test_end_of_file_ends_the_kernel(tmp_path):
     kernel = start(tmp_path)
-    begin = time.monotonic()
     assert kernel.close() == 0
-    assert time.monotonic() - begin < 3

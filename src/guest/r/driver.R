@@ -361,6 +361,24 @@
 
 	show_value <- function(value) if (isS4(value)) methods::show(value) else print(value)
 
+	# What showing a value prints, as lines. Only the showing can be interrupted: with capture.output() an
+	# interrupt between the start of its sink and the promise to end it would swallow all output ever after.
+	capture_value <- function(value) {
+		lines <- NULL
+		depth <- sink.number()
+		file <- textConnection("lines", "w", local = TRUE)
+		end <- function() {
+			while (sink.number() > depth) sink()
+			close(file)
+		}
+		on.exit(end())
+		sink(file)
+		allowInterrupts(show_value(value))
+		on.exit()
+		end()
+		lines
+	}
+
 	# All of the code; the last value as text, or NULL.
 	run_code <- function(code, name) {
 		lines <- strsplit(gsub("\r\n?", "\n", code), "\n", fixed = TRUE)[[1L]]
@@ -377,7 +395,7 @@
 			got <- caisson_evaluate(expressions[[i]])
 			set_base(".Last.value", got$value)
 			if (got$visible) {
-				if (i == length(expressions)) text <- utils::capture.output(show_value(got$value)) else show_value(got$value)
+				if (i == length(expressions)) text <- suspendInterrupts(capture_value(got$value)) else show_value(got$value)
 			}
 			print_warnings()
 		}
