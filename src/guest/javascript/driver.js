@@ -909,15 +909,19 @@ function conclude(run, outcome) {
 		status = 'error';
 		exitCode = 1;
 		let message = { name: 'KeyboardInterrupt', value: 'interrupted', traceback: [] };
-		if (error === INTERRUPT) {
-			status = 'interrupted';
-			exitCode = 130;
-		} else {
+		let interrupted = error === INTERRUPT;
+		if (!interrupted) {
 			try {
 				message = describe(error);
 			} catch (e) {
-				message = { name: 'Error', value: 'an error that cannot be shown', traceback: [] };
+				// A command that SIGINT ended fails first, and the signal is seen only here.
+				interrupted = e === INTERRUPT;
+				if (!interrupted) message = { name: 'Error', value: 'an error that cannot be shown', traceback: [] };
 			}
+		}
+		if (interrupted) {
+			status = 'interrupted';
+			exitCode = 130;
 		}
 		send(Object.assign({ type: 'error' }, message));
 	}
