@@ -34,6 +34,7 @@ def find_binary():
 BIN = find_binary()
 SANITIZED = BIN.exists() and b"__asan_init" in BIN.read_bytes()
 SLOW = 4 if SANITIZED else 1  # deadlines of the tests, not of the product, are stretched by this
+HANG = 60 * SLOW              # seconds after which something will never happen: a busy machine is slow, not dead
 IS_ROOT = os.geteuid() == 0
 
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root can arrange this")
@@ -75,7 +76,7 @@ def clean_env(**extra):
     return {k: v for k, v in env.items() if v is not None}
 
 
-def run(*args, input=b"", env=None, binary=None, timeout=40, prefix=(), **popen):
+def run(*args, input=b"", env=None, binary=None, timeout=120, prefix=(), **popen):
     """Run caisson to its end. stdin is `input`, unless the caller passes stdin=."""
     argv = [*prefix, str(binary or BIN), *map(str_or_bytes, args)]
     begin = time.monotonic()
@@ -110,7 +111,7 @@ def as_user(uid=USER):
     return ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--"]
 
 
-def wait_until(what, seconds=5.0):
+def wait_until(what, seconds=60.0):
     """Poll until what() is true; the last value is returned either way."""
     end = time.monotonic() + seconds * SLOW
     pause = 0.001
@@ -151,7 +152,7 @@ def family(pid):
     return warden, init
 
 
-def wait_running(p, seconds=10):
+def wait_running(p, seconds=60):
     """Wait until a command runs in the cell of the Popen p. Returns (warden, init)."""
     def ready():
         warden, init = family(p.pid)
@@ -319,7 +320,7 @@ def leftovers(state=None):
     return left
 
 
-def settled(state=None, seconds=5):
+def settled(state=None, seconds=20):
     """What is left after a short while in which the kernel may finish. Empty is good."""
     wait_until(lambda: not leftovers(state), seconds)
     return leftovers(state)

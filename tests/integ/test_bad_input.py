@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from integ_lib import (BIN, SLOW, USER, as_user, copy_tree, leftovers, needs_program, needs_root, records, run,
+from integ_lib import (BIN, HANG, USER, as_user, copy_tree, leftovers, needs_program, needs_root, records, run,
                        start)
 
 
@@ -404,14 +404,14 @@ def ask_warden(tmp_path, message):
         p = start(str(tmp_path / "state"), binary=BIN.parent / "caisson-warden", preexec_fn=lambda: os.dup2(theirs.fileno(), 3),
                   pass_fds=[3, theirs.fileno()])
         theirs.close()
-        ours.settimeout(10 * SLOW)
+        ours.settimeout(HANG)
         try:
             ours.send(message)
             answer = ours.recv(65536)
         except ConnectionResetError:
             answer = b""
         ours.close()
-        out, err = p.communicate(timeout=10 * SLOW)
+        out, err = p.communicate(timeout=HANG)
     assert (out, err) == (b"", b"")
     assert p.returncode == 0
     return answer

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from integ_lib import SLOW, run, run_json
+from integ_lib import HANG, run, run_json
 
 MIB = 1 << 20
 
@@ -48,7 +48,8 @@ def test_memory_ends_the_whole_cell():
     """Not only the greedy process: the parent that would carry on without it, too."""
     r = run("run", "--memory", "64M", "import os, time\n"
             "if os.fork() == 0: x = bytearray(200 << 20)\n"
-            "os.wait(); time.sleep(0.5); print('survived')")
+            "os.wait(); time.sleep(60); print('survived')")
+    assert r.seconds < HANG
     assert (r.code, r.out) == (137, b"")
 
 
@@ -81,7 +82,7 @@ def test_below_the_memory_limit_nothing_happens():
 # ---- processor ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cpus", ["0.2", "0.5"])
+@pytest.mark.parametrize("cpus", ["0.1", "0.3"])
 def test_cpu_quota(cpus):
     d = run_json("run", "--cpus", cpus, "--timeout", "1500ms", "while True: pass")
     u = d["usage"]
@@ -98,7 +99,7 @@ def test_cpu_quota_is_for_all_processes_together():
 def test_cpu_time():
     d = run_json("run", "--cpu-time", "300ms", "while True: pass")
     cause = check(d, "limit", "cpu", 300)
-    assert d["exit_code"] == 124 and 300 <= cause["peak"] < 300 + 300 * SLOW and "--cpu-time" in cause["hint"]
+    assert d["exit_code"] == 124 and 300 <= cause["peak"] < 10000 and "--cpu-time" in cause["hint"]
 
 
 def test_cpu_time_of_all_processes_counts():
@@ -108,7 +109,7 @@ def test_cpu_time_of_all_processes_counts():
 
 
 def test_cpu_time_is_not_wall_time():
-    d = run_json("run", "--cpu-time", "300ms", "import time; time.sleep(0.6)")
+    d = run_json("exec", "--cpu-time", "300ms", "--", "sleep", "0.6")
     assert (d["status"], d["limits_hit"]) == ("ok", [])
 
 
@@ -123,22 +124,22 @@ def test_cpu_time_without_cgroup_is_not_ignored():
 
 
 def test_wall_time():
-    d = run_json("run", "--timeout", "400ms", "import time; print('early'); time.sleep(60)")
-    cause = check(d, "timeout", "wall", 400)
+    d = run_json("exec", "--timeout", "1", "--", "sh", "-c", "echo early; sleep 600")
+    cause = check(d, "timeout", "wall", 1000)
     assert d["exit_code"] == 124 and "--timeout" in cause["hint"] and d["stdout"] == "early\n"
-    assert 400 <= cause["peak"] < 2400 * SLOW and 0.4e9 <= d["usage"]["wall_ns"] < 2.4e9 * SLOW
+    assert 1000 <= cause["peak"] < 1000 * HANG and 1e9 <= d["usage"]["wall_ns"] < 1e9 * HANG
 
 
 def test_wall_time_on_stderr():
-    r = run("exec", "--timeout", "0.3", "--", "sleep", "60")
+    r = run("exec", "--timeout", "0.3", "--", "sleep", "600")
     assert r.code == 124 and "300 ms" in said(r, "--timeout")
-    assert r.seconds < 5 * SLOW
+    assert r.seconds < HANG
 
 
 def test_wall_time_can_not_be_ignored():
     r = run("run", "--timeout", "500ms", "--lang", "bash",
-            "trap '' TERM INT HUP QUIT USR1 ALRM; (trap '' TERM; setsid sleep 60) & while :; do sleep 1; done")
-    assert r.code == 124 and r.seconds < 5 * SLOW
+            "trap '' TERM INT HUP QUIT USR1 ALRM; (trap '' TERM; setsid sleep 600) & while :; do sleep 1; done")
+    assert r.code == 124 and r.seconds < HANG
 
 
 def test_wall_time_holds_for_a_stopped_program():
@@ -148,13 +149,13 @@ def test_wall_time_holds_for_a_stopped_program():
 @pytest.mark.parametrize("text,seconds", [("1", 1), ("1.2", 1.2), ("700ms", 0.7), ("0.01m", 0.6)])
 def test_units_of_time(text, seconds):
     begin = time.monotonic()
-    d = run_json("exec", "--timeout", text, "--", "sleep", "60")
+    d = run_json("exec", "--timeout", text, "--", "sleep", "600")
     assert d["cause"]["limit"] == round(seconds * 1000)
-    assert seconds <= time.monotonic() - begin < seconds + 3 * SLOW
+    assert seconds <= time.monotonic() - begin < HANG
 
 
 def test_a_program_that_is_over_in_time_is_left_alone():
-    assert run("exec", "--timeout", "10", "--", "true").seconds < 5 * SLOW
+    assert run("exec", "--timeout", "600", "--", "true").seconds < HANG
 
 
 # ---- processes -----------------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ def test_threads_count():
 
 def test_fork_bomb():
     r = run("run", "--json", "--lang", "bash", "--pids", "30", "--timeout", "2", ":() { : | : & }; :; sleep 1; exit 1")
-    assert r.seconds < 12 * SLOW and "pids" in r.json["limits_hit"]
+    assert r.seconds < HANG and "pids" in r.json["limits_hit"]
 
 
 def test_pids_touched_without_harm_is_listed_and_is_no_cause():
@@ -278,13 +279,13 @@ def test_output_up_to_the_limit_is_fine():
 
 
 def test_what_ended_it_is_the_cause_and_the_others_are_listed():
-    d = run_json("run", "--pids", "4", "--timeout", "700ms", "import os, time\n"
+    d = run_json("run", "--pids", "4", "--timeout", "2", "import os, time\n"
                  "for i in range(9):\n"
                  "  try:\n"
-                 "    if os.fork() == 0: time.sleep(20)\n"
+                 "    if os.fork() == 0: time.sleep(60)\n"
                  "  except BlockingIOError: pass\n"
-                 "time.sleep(20)")
-    check(d, "timeout", "wall", 700)
+                 "time.sleep(60)")
+    check(d, "timeout", "wall", 2000)
     assert sorted(d["limits_hit"]) == ["pids", "wall"]
 
 
