@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 GUEST = Path(__file__).resolve().parents[2] / "src" / "guest"
-TIMEOUT_S = 20
+TIMEOUT_S = 60  # a bound for what never happens; nothing is expected to come near it
 
 
 def interpreter(name, *places):
@@ -174,10 +174,18 @@ class Kernel:
     def interrupt(self):
         os.killpg(self.process.pid, signal.SIGINT)
 
+    def wait_for(self, condition, timeout_s=TIMEOUT_S):
+        """Wait for something that is seen from outside, while the kernel is left alone."""
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            if time.monotonic() > deadline:
+                raise KernelError("it did not happen in time")
+            time.sleep(0.01)
+
     def alive(self):
         return self.process.poll() is None
 
-    def close(self, timeout_s=5):
+    def close(self, timeout_s=TIMEOUT_S):
         """End of file on control in: the kernel has to leave. Return: its exit status, None if it had to be killed."""
         if self.to is not None:
             os.close(self.to)

@@ -270,7 +270,7 @@ def test_timeit_chooses_and_cells_have_a_setup(capsys, monkeypatch):
     monkeypatch.setattr(magic_code, "TIMEIT_SECONDS", 0.5)
     names = {"n": [0]}
     run("%%timeit import time; m = n\ntime.sleep(0.05)\nm[0] += 1\n", names)
-    assert 5 <= names["n"][0] < 60
+    assert 2 <= names["n"][0] < 60
     assert "ms \u00b1 " in capsys.readouterr().out
 
 
@@ -452,7 +452,7 @@ def processes_of(kernel):
 
 @pytest.mark.parametrize("code", [
     "!echo begun; sleep 30",
-    "!trap '' INT; echo begun; sleep 30; sleep 30",
+    "!trap '' INT; echo begun; sleep 300; sleep 300",
     "%%bash\necho begun\nsleep 30",
     "print('begun')\nx = !sleep 30",
     "%%time\nimport asyncio\nprint('begun')\nawait asyncio.sleep(30)",
@@ -465,11 +465,8 @@ def test_kernel_interrupts_commands(kernel, code):
     time.sleep(0.1)
     kernel.interrupt()
     r = kernel.finish()
-    assert (r.status, r.exit_code, r.error["name"]) == ("interrupted", 130, "KeyboardInterrupt") and r.seconds < 20
-    deadline = time.monotonic() + 3  # whoever inherits an orphan may need a moment to bury it
-    while processes_of(kernel) != before:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    assert (r.status, r.exit_code, r.error["name"]) == ("interrupted", 130, "KeyboardInterrupt")
+    kernel.wait_for(lambda: processes_of(kernel) == before)  # whoever inherits an orphan may need a moment to bury it
     assert kernel.run("!echo alive").stdout == "alive\n"
 
 

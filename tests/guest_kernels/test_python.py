@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_python.py - The Python kernel, as the host sees it: the channel, code and values, asyncio, errors, text, input."""
 import json
-import time
 
 import pytest
 from kernel_lib import KernelError
@@ -230,20 +229,19 @@ def test_loops_as_scripts_use_them(kernel):
     assert ok(kernel.run("await asyncio.sleep(0, 3)")).text == "3"
 
 
-def test_background_tasks_go_on(kernel):
+def test_background_tasks_go_on(kernel, tmp_path):
     ok(kernel.run(code("""
         import asyncio
         async def ticker():
             while True:
                 ticks.append(1)
+                if len(ticks) == 4: open("ticked", "w").close()
                 await asyncio.sleep(0.005)
         ticks = []
         task = asyncio.create_task(ticker())  # no await here: still a task of the kernel's loop
     """)))
-    time.sleep(0.1)
-    idle = int(ok(kernel.run("len(ticks)")).text)
-    assert idle > 3
-    assert int(ok(kernel.run("await asyncio.sleep(0.1)\nlen(ticks)")).text) > idle + 3
+    kernel.wait_for((tmp_path / "ticked").exists)
+    ok(kernel.run("n = len(ticks)\nwhile len(ticks) < n + 4: await asyncio.sleep(0.001)"))
     ok(kernel.run("task.cancel()"))
 
 
@@ -255,8 +253,7 @@ def test_background_task_that_fails_or_exits_does_not_end_the_kernel(kernel):
         async def stops(): asyncio.get_running_loop().stop()
         tasks = [asyncio.create_task(c()) for c in (fails, leaves, stops)]
     """)))
-    time.sleep(0.05)
-    assert ok(kernel.run("[t.done() for t in tasks]")).text == "[True, True, True]"
+    kernel.wait_for(lambda: ok(kernel.run("[t.done() for t in tasks]")).text == "[True, True, True]")
 
 
 def test_background_task_that_displays_while_idle(kernel):

@@ -69,7 +69,7 @@ def test_interrupt(shared_kernel, text):
     shared_kernel.wait_stdout("go")
     time.sleep(0.02)
     shared_kernel.interrupt()
-    r = shared_kernel.finish(timeout_s=5)
+    r = shared_kernel.finish()
     if "__str__" in text:  # the execution had failed already
         assert (r.status, r.error["name"]) == ("error", "E")
     else:
@@ -156,7 +156,7 @@ def test_interrupt_after_user_code_took_the_signal(kernel):
     kernel.start("import time; print('go')\ntime.sleep(30)")
     kernel.wait_stdout("go")
     kernel.interrupt()
-    assert kernel.finish(timeout_s=5).status == "interrupted"
+    assert kernel.finish().status == "interrupted"
     ok(kernel.run("signal.signal(signal.SIGINT, signal.default_int_handler)"))
     kernel.interrupt()
     assert ok(kernel.run("1")).text == "1"
@@ -277,4 +277,5 @@ def test_warm_round_trip(kernel, capsys):
     median_us = statistics.median(times) * 1e6
     with capsys.disabled():
         print("\nwarm 1+1: median %.0f us, best %.0f us" % (median_us, min(times) * 1e6), file=sys.stderr)
-    assert min(times) * 1e6 < 300  # the median is for reading: the machine may be busy
+    # For reading. What a wait for a timer, or a poll, would cost every one of them: that is a failure.
+    assert min(times) * 1e6 < 5000
