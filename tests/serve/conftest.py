@@ -20,7 +20,7 @@ from serve_lib import BIN, SLOW, Daemon, Place, wait_until  # noqa: E402
 
 import integ_lib  # noqa: E402
 
-TEST_SECONDS = 120
+TEST_SECONDS = 300
 
 
 # What a sanitized program can not show: it has no filter, stays dumpable, and keeps freed memory.
@@ -121,7 +121,7 @@ def daemon(shared_daemon, pytestconfig):
         assert d.running() and d.pid == pid, "the daemon ended: %s" % d.log_text()[-2000:]
         for name in d.sessions():
             d.end_session(name)
-        rest = wait_until(lambda: at_rest(d), 15)
+        rest = wait_until(lambda: at_rest(d))
         assert rest, "the daemon is not at rest: %r" % d.health()
     except BaseException:
         d.kill()

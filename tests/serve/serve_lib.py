@@ -23,10 +23,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integ"))
 
-from integ_lib import BIN, SLOW, Place, alive, children, clean_env, name_of, records, wait_until  # noqa: E402
+from integ_lib import BIN, HANG, SLOW, Place, alive, children, clean_env, name_of, records, wait_until  # noqa: E402
 
 GUEST = BIN.parent / "guest"
-START_SECONDS = 30
+START_SECONDS = 90
 # Variables that would change what a daemon does.
 ELDER = ("MAX_EXECUTION_TIME", "MAX_MEMORY_MB", "BLOCKED_PACKAGES", "LOG_LEVEL")
 IN_CGROUPS = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs"; shift; done; shift; exec "$@"'
@@ -193,12 +193,12 @@ class Daemon:
     def running(self):
         return self.p.poll() is None
 
-    def end(self, seconds=20):
+    def end(self, seconds=HANG // SLOW):
         """Wait for the end of a daemon that was told to end. Returns its exit code."""
         self.code = self.p.wait(seconds * SLOW)
         return self.code
 
-    def stop(self, sig=signal.SIGTERM, seconds=20, code=0):
+    def stop(self, sig=signal.SIGTERM, seconds=HANG // SLOW, code=0):
         """Tell it to end; it has to, with the code that is expected, and leave nothing."""
         if self.running():
             self.p.send_signal(sig)
@@ -274,7 +274,7 @@ class Daemon:
             left += ["quarantine %s" % p for p in (self.state / "quarantine").iterdir()]
         return left
 
-    def settled(self, seconds=10):
+    def settled(self, seconds=30):
         wait_until(lambda: not self.left(), seconds)
         return self.left()
 
@@ -367,7 +367,7 @@ class Daemon:
         return Later(lambda: self.try_execute(code, **fields))
 
     def health(self):
-        return self.get("/health", timeout=10).json
+        return self.get("/health", timeout=30).json
 
     def metrics(self):
         r = self.get("/metrics")
@@ -417,7 +417,7 @@ class Later:
     def done(self):
         return not self.thread.is_alive()
 
-    def result(self, seconds=90):
+    def result(self, seconds=150):
         self.thread.join(seconds * SLOW)
         assert self.done(), "no answer after %d s" % seconds
         if self.problem:
@@ -666,6 +666,22 @@ def call_yourself(name):
     """Python code that gives its process a name by which it is found from outside."""
     assert len(name) <= 15
     return "import ctypes\nassert ctypes.CDLL(None).prctl(15, %r, 0, 0, 0) == 0\n" % name.encode()
+
+
+class Held:
+    """Code that waits in its sandbox until the test lets it go on: then it ends, and not a moment sooner."""
+
+    def __init__(self, daemon, then=""):
+        self.daemon, self.mark = daemon, unique("held")[:15]
+        self.code = ("import signal, time\ngo = []\nsignal.signal(signal.SIGUSR1, lambda *_: go.append(1))\n" + call_yourself(self.mark) +
+                     "while not go: time.sleep(0.01)\n" + then)
+
+    def there(self):
+        return wait_until(lambda: self.daemon.named(self.mark))
+
+    def let_go(self):
+        pid, = self.there()
+        os.kill(pid, signal.SIGUSR1)  # of the test's own daemon
 
 
 def parallel(calls):

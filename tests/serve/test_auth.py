@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from serve_lib import BIN, SLOW, WebSocket, clean_env, free_port, read_response, unique
+from serve_lib import BIN, HANG, SLOW, WebSocket, clean_env, free_port, read_response, unique
 
 ALICE, BOB, THIRD = (secrets.token_hex(32) for _ in range(3))
 
@@ -28,7 +28,7 @@ def token_file(path, text, mode=0o600):
 
 def fails(*flags, env=None):
     """A start that has to fail: one line on stderr, 125, at once. Returns the line."""
-    p = subprocess.run([str(BIN), "serve", *map(str, flags)], env=clean_env(**(env or {})), capture_output=True, timeout=20 * SLOW)
+    p = subprocess.run([str(BIN), "serve", *map(str, flags)], env=clean_env(**(env or {})), capture_output=True, timeout=HANG)
     lines = p.stderr.decode().splitlines()
     assert p.returncode == 125 and len(lines) == 1 and lines[0].startswith("caisson serve: "), p
     assert p.stdout == b"", p

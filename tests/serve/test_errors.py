@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_errors.py - Whatever a client sends: a precise 4xx in one shape, and a daemon that does not mind."""
 import json
+import select
 import socket
-import time
 
 import pytest
 
-from serve_lib import check_error, check_schema, read_response, unique, wait_until
+from serve_lib import HANG, Later, check_error, check_schema, read_response, unique, wait_until
 
 POST = b"POST /execute HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -27,14 +27,19 @@ def unaffected(daemon):
 
 class Silent:
     """A request that never comes whole; begun with the first test, looked at by the last."""
-    socket = began = None
+    answer = None
+
+    @staticmethod
+    def ask(daemon):
+        with daemon.connect(HANG) as s, s.makefile("rb") as f:
+            s.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
+            return read_response(f), f.read()
 
 
 @pytest.fixture(autouse=True)
 def silent(daemon):
-    if Silent.socket is None:
-        Silent.socket, Silent.began = daemon.connect(40), time.monotonic()
-        Silent.socket.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
+    if Silent.answer is None:
+        Silent.answer = Later(lambda: Silent.ask(daemon))
     return Silent
 
 
@@ -353,8 +358,8 @@ def test_slow_client_holds_nobody_up(daemon):
     try:
         for s in slow:
             s.sendall(b"POST /exec")
-        began = time.monotonic()
-        assert daemon.execute("1")["success"] and time.monotonic() - began < 10
+        assert daemon.execute("1")["success"]
+        assert select.select(slow, [], [], 0)[0] == [], "served while they were there, not after their end"
     finally:
         for s in slow:
             s.close()
@@ -416,9 +421,6 @@ def test_connections_beyond_what_a_client_needs(daemon):
 
 def test_silent_head_is_ended(silent):
     """A request that does not come is answered with 408 and closed, within its deadline."""
-    with silent.socket, silent.socket.makefile("rb") as f:
-        r = read_response(f)
-        assert r.status == 408, r
-        check_error(r)
-        assert f.read() == b""
-    assert time.monotonic() - silent.began < 60
+    r, rest = silent.answer.result()
+    assert r.status == 408 and rest == b"", r
+    check_error(r)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from serve_lib import SLOW, call_yourself, check_schema, parallel, status_of, unique, wait_until
+from serve_lib import HANG, SLOW, call_yourself, check_schema, parallel, status_of, unique, wait_until
 
 KEYS = {"status", "exit_code", "signal", "cause", "limits_hit", "usage", "success", "stdout", "stderr", "truncated",
         "stdout_bytes", "stderr_bytes", "execution_time", "result", "displays", "error", "state", "epoch", "session_id",
@@ -287,10 +287,9 @@ def test_input_beyond_stdin_is_eof(daemon):
 
 
 def test_input_with_nobody_to_ask_is_a_clear_error(daemon):
-    began = time.monotonic()
-    d = daemon.execute("input('your name: ')", timeout=20)
+    d = daemon.execute("input('your name: ')", timeout=100)
     assert d["status"] == "error" and "stdin" in d["error"]["value"], d
-    assert time.monotonic() - began < 15, "it does not wait for the timeout"
+    assert d["execution_time"] < HANG, "it does not wait for the timeout"
 
 
 def test_stdin_of_subprocesses_is_empty(daemon):
@@ -453,10 +452,10 @@ def test_interrupt_at_once_is_not_lost(daemon):
 def test_timeout_interrupts_and_keeps(daemon):
     name = unique()
     daemon.execute("x = 5", session_id=name)
-    d = whole(daemon, daemon.execute("import time\nprint('begun')\ntime.sleep(60)", session_id=name, timeout=1))
+    d = whole(daemon, daemon.execute("import time\nprint('begun')\ntime.sleep(300)", session_id=name, timeout=1))
     assert (d["status"], d["exit_code"], d["state"], d["epoch"]) == ("timeout", 124, "kept", 0), d
     assert d["cause"]["kind"] == "wall" and d["cause"]["limit"] == 1000 and d["cause"]["peak"] >= 1000 and d["cause"]["hint"]
-    assert d["stdout"] == "begun\n" and 1 <= d["execution_time"] < 3 * SLOW
+    assert d["stdout"] == "begun\n" and 1 <= d["execution_time"] < HANG
     assert daemon.execute("x", session_id=name)["result"]["text/plain"] == "5"
 
 
@@ -472,7 +471,7 @@ def test_timeout_escalates_to_a_reset(daemon, how):
     if how == "in C" and d["state"] == "kept":
         return  # an interpreter whose regular expressions look at signals
     assert (d["state"], d["epoch"]) == ("reset", 1), d
-    assert d["execution_time"] < 8 * SLOW, "interrupt, a short grace, the end"
+    assert d["execution_time"] < HANG, "interrupt, a short grace, the end"
     d = daemon.execute("'x' in globals(), open('/workspace/file').read()", session_id=name)
     assert d["result"]["text/plain"] == "(False, 'f')" and d["epoch"] == 1 and d["state"] == "kept", "files outlive a reset"
 

@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from serve_lib import BIN, SLOW, Later, alive, call_yourself, clean_env, free_port, name_of, read_response, records, status_of, unique, wait_until
+from serve_lib import BIN, HANG, SLOW, Held, Later, alive, call_yourself, clean_env, free_port, name_of, read_response, records, status_of, unique, wait_until
 
 from integ_lib import as_user, needs_root
 
@@ -37,11 +37,13 @@ def refuses(d):
 def test_sigterm_lets_what_runs_finish(serve):
     d = serve()
     name = unique()
-    run = d.begin("import time; time.sleep(1.5); print('finished')", session_id=name)
-    assert wait_until(lambda: d.sessions().get(name, {}).get("state") == "busy")
+    held = Held(d, "print('finished')")
+    run = d.begin(held.code, session_id=name, timeout=100)
+    assert held.there()
     d.p.send_signal(signal.SIGTERM)
-    assert wait_until(lambda: refuses(d), 3), "new connections are refused at once"
+    assert wait_until(lambda: refuses(d)), "new connections are refused at once"
     assert d.running(), "what runs goes on"
+    held.let_go()
     r = run.result()
     assert r.status == 200 and r.json["stdout"] == "finished\n" and r.json["success"], r
     assert d.end() == 0
@@ -56,21 +58,27 @@ def test_sigint_is_the_same(serve):
 def test_queued_calls_finish_too(serve):
     d = serve()
     name = unique()
-    calls = [d.begin("import time; time.sleep(1); 0", session_id=name)]
-    assert wait_until(lambda: d.sessions().get(name, {}).get("state") == "busy")
+    held = Held(d, "0")
+    calls = [d.begin(held.code, session_id=name, timeout=100)]
+    assert held.there()
     calls += [d.begin("import time; time.sleep(0.1); %d" % i, session_id=name) for i in (1, 2)]
     assert wait_until(lambda: d.sessions().get(name, {}).get("queued") == 3)
     d.p.send_signal(signal.SIGTERM)
+    assert wait_until(lambda: d.log("drain"))
+    held.let_go()
     assert sorted(c.result().json["result"]["text/plain"] for c in calls) == ["0", "1", "2"]
     assert d.end() == 0 and d.settled() == []
 
 
 def test_streams_finish_too(serve):
     d = serve()
-    with d.stream("import time\nprint('up', flush=True)\ntime.sleep(1)\nprint('end')") as s:
+    held = Held(d, "print('end')")
+    with d.stream("print('up', flush=True)\n" + held.code, timeout=100) as s:
         it = iter(s)
         next(it)
         d.p.send_signal(signal.SIGTERM)
+        assert wait_until(lambda: d.log("drain"))
+        held.let_go()
         events = list(it)
     assert events[-1][0] == "done" and events[-1][1]["stdout"] == "up\nend\n"
     assert d.end() == 0
@@ -88,7 +96,7 @@ def test_answer_that_is_being_sent_is_sent_whole(serve):
         head = s.recv(1000, socket.MSG_PEEK)
         assert head.startswith(b"HTTP/1.1 200")
         d.p.send_signal(signal.SIGTERM)
-        assert wait_until(lambda: refuses(d) or not d.running(), 3)
+        assert wait_until(lambda: refuses(d) or not d.running())
         with s.makefile("rb") as f:
             r = read_response(f)
     assert len(r.body) == int(r.headers["content-length"]), "%d of %s bytes" % (len(r.body), r.headers["content-length"])
@@ -98,16 +106,17 @@ def test_answer_that_is_being_sent_is_sent_whole(serve):
 
 def test_health_says_draining(serve):
     d = serve()
-    run = d.begin("import time; time.sleep(2)")
+    held = Held(d)
+    run = d.begin(held.code, timeout=100)
     with d.connect() as s, s.makefile("rb") as f:
         def ask(path, body=None):
             s.sendall(b"%s %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n" % (
                 b"POST" if body else b"GET", path, b"Content-Length: %d\r\n" % len(body) if body else b"") + (body or b""))
             return read_response(f)
         assert ask(b"/health").status == 200
-        assert wait_until(lambda: d.health()["sandboxes"]["busy"] == 1)
+        assert held.there()
         d.p.send_signal(signal.SIGTERM)
-        assert wait_until(lambda: refuses(d), 3)
+        assert wait_until(lambda: refuses(d))
         # A connection that is there already may be told, or be closed.
         try:
             r = ask(b"/health")
@@ -117,17 +126,18 @@ def test_health_says_draining(serve):
                 assert r is None or (r.status, r.error["code"]) == (503, "draining"), r
         except (BrokenPipeError, ConnectionResetError):
             pass
+    held.let_go()
     assert run.result().status == 200
     assert d.end() == 0
 
 
 def test_drain_has_an_end(serve):
     d = serve("--drain-timeout", "1s")
-    run = d.begin("import time; time.sleep(60)", timeout=100)
+    run = d.begin("import time; time.sleep(100)", timeout=110)
     assert wait_until(lambda: d.health()["sandboxes"]["busy"] == 1)
     began = time.monotonic()
     d.stop()
-    assert 0.9 < time.monotonic() - began < 10 * SLOW
+    assert time.monotonic() - began > 0.9
     try:
         assert run.result(10).status in (409, 503)
     except OSError:
@@ -136,15 +146,14 @@ def test_drain_has_an_end(serve):
 
 
 def test_second_sigterm_ends_at_once(serve):
-    d = serve()
-    run = d.begin("import time; time.sleep(60)", timeout=100)
+    d = serve("--drain-timeout", "300s")
+    run = d.begin("import time; time.sleep(100)", timeout=110)
     assert wait_until(lambda: d.health()["sandboxes"]["busy"] == 1)
     d.p.send_signal(signal.SIGTERM)
     assert wait_until(lambda: d.log("drain"))
     assert d.running()
-    began = time.monotonic()
     d.p.send_signal(signal.SIGTERM)
-    assert d.end() == 0 and time.monotonic() - began < 5 * SLOW
+    assert d.end() == 0
     assert d.settled() == []
     try:
         run.result(10)
@@ -154,12 +163,10 @@ def test_second_sigterm_ends_at_once(serve):
 
 def test_stop_is_quick_when_nothing_runs(serve):
     """A pool full of ready kernels is no reason to wait."""
-    d = serve("--pool", "8")
+    d = serve("--pool", "8", "--drain-timeout", "300s")
     for i in range(4):
         d.execute("import subprocess; subprocess.Popen(['sleep', '100'])\nNone", session_id=unique())
-    began = time.monotonic()
     d.stop()
-    assert time.monotonic() - began < 4 * SLOW
 
 
 def test_signal_during_the_start(serve):
@@ -217,16 +224,16 @@ def test_kill_9_of_the_warden(serve):
         assert d.end(6) == 125
         assert d.log("warden_gone")
         # Cells have to die with their warden; what is left of cgroups and records is for the next start.
-        assert wait_until(lambda: not d.processes(), 10), [(p, name_of(p)) for p in d.processes()]
+        assert wait_until(lambda: not d.processes()), [(p, name_of(p)) for p in d.processes()]
         next_start_leaves_nothing(d, "kill -9 of the warden")
 
 
 def test_kill_9_of_the_warden_while_the_pool_is_filled(serve):
     d = serve("--pool", "60", wait=False)
-    assert wait_until(lambda: d.running() and 2 <= len(d.kernels()) < 50, 20)
+    assert wait_until(lambda: d.running() and 2 <= len(d.kernels()) < 50)
     os.kill(d.warden(), signal.SIGKILL)
     assert d.end(10) == 125
-    assert wait_until(lambda: not d.processes(), 10), [(p, name_of(p)) for p in d.processes()]
+    assert wait_until(lambda: not d.processes()), [(p, name_of(p)) for p in d.processes()]
     next_start_leaves_nothing(d, "kill -9 of the warden of a pool")
 
 
@@ -235,7 +242,7 @@ def test_kill_9_of_front_and_warden(serve):
     for pid in (d.warden(), d.pid):
         os.kill(pid, signal.SIGKILL)
     d.end()
-    assert wait_until(lambda: not d.processes(), 10), [(p, name_of(p)) for p in d.processes()]
+    assert wait_until(lambda: not d.processes()), [(p, name_of(p)) for p in d.processes()]
     next_start_leaves_nothing(d, "kill -9 of both")
 
 
@@ -356,11 +363,11 @@ def test_chaos(serve):
     for c in clients:
         c.result(60)
     assert d.running() and not odd, odd[:3]
-    assert wait_until(lambda: d.health()["sandboxes"]["live"] == 0 and d.health()["pool"]["making"] == 0 and d.health()["pool"]["zygote"], 40), d.health()
+    assert wait_until(lambda: d.health()["sandboxes"]["live"] == 0 and d.health()["pool"]["making"] == 0 and d.health()["pool"]["zygote"]), d.health()
     assert d.execute("print('alive')")["stdout"] == "alive\n"
     m = d.metrics()
     assert wait_until(lambda: d.metrics()["caisson_sandboxes_busy"] == 0), m
-    assert wait_until(lambda: len(d.inits()) <= 8, 20), "cells that nobody holds"
+    assert wait_until(lambda: len(d.inits()) <= 8), "cells that nobody holds"
     d.stop()
 
 
@@ -368,22 +375,25 @@ def test_chaos(serve):
 
 
 def test_idle_sessions_are_reaped_and_no_others(serve):
-    d = serve("--idle-timeout", "1s")
+    d = serve("--idle-timeout", "2s")
     idle, used, running = unique("idle"), unique("used"), unique("running")
-    d.execute(call_yourself("idle-one"), session_id=idle)
+    held = Held(d, "print('ran on')")
+    run = d.begin(held.code, session_id=running, timeout=100)
+    assert held.there()
     d.execute("x = 0", session_id=used)
-    run = d.begin("import time; time.sleep(3.5); print('ran on')", session_id=running)
+    d.execute(call_yourself("idle-one"), session_id=idle)
     pid, = d.named("idle-one")
-    end = time.monotonic() + 3
-    while time.monotonic() < end:  # each call begins its time anew
+    end = time.monotonic() + HANG
+    while idle in d.sessions() and time.monotonic() < end:  # each call begins its time anew
         r = d.execute("x += 1; x", session_id=used)
         assert r["epoch"] == 0 and r["success"], r
-        time.sleep(0.2)
-    assert idle not in d.sessions() and not alive(pid)
+        time.sleep(0.1)
+    assert idle not in d.sessions() and wait_until(lambda: not alive(pid))
+    held.let_go()
     r = run.result().json
     assert r["stdout"] == "ran on\n", "one that runs is in use, however long"
     assert d.execute("'idle_one' in globals()", session_id=idle)["epoch"] == 0, "a new one of the same name"
-    assert wait_until(lambda: d.sessions() == {}, 10)
+    assert wait_until(lambda: d.sessions() == {})
     assert d.metrics()["caisson_sessions_reaped_total"] >= 3
     assert {e["session"] for e in d.log("session_end") if "idle" in e["why"]} >= {idle, used, running}
 
@@ -391,9 +401,11 @@ def test_idle_sessions_are_reaped_and_no_others(serve):
 def test_session_that_waits_for_input_is_not_idle(serve):
     d = serve("--idle-timeout", "1s")
     with d.websocket() as w:
-        w.execute("print(input())", session_id=unique(), timeout=30)
+        w.execute("print(input())", session_id=unique(), timeout=100)
         ask = w.until("input_request")[-1]
-        time.sleep(2)
+        name = unique("idle")
+        d.execute("1", session_id=name)
+        assert wait_until(lambda: name not in d.sessions()), "one that is idle, and was not for as long, is gone"
         w.send({"type": "input_response", "id": ask["id"], "value": "late"})
         assert "late" in w.until("done")[-1]["result"]["stdout"]
 
@@ -402,7 +414,7 @@ def test_session_that_waits_for_input_is_not_idle(serve):
 
 
 def fails(*args, env=None):
-    p = subprocess.run([str(BIN), "serve", *map(str, args)], env=clean_env(**(env or {})), capture_output=True, timeout=20 * SLOW)
+    p = subprocess.run([str(BIN), "serve", *map(str, args)], env=clean_env(**(env or {})), capture_output=True, timeout=HANG)
     lines = p.stderr.decode().splitlines()
     assert p.returncode == 125 and len(lines) == 1 and lines[0].startswith("caisson serve: ") and p.stdout == b"", p
     return lines[0]
@@ -486,7 +498,7 @@ def test_state_directory_is_made(serve, tmp_path):
         p = subprocess.Popen([str(BIN), "serve", "--state", str(state), "--listen", "none", "--pool", "0"], env=clean_env(CAISSON_STATE=None),
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            assert wait_until(lambda: (state / "caisson.sock").exists() or p.poll() is not None, 10), "neither started nor ended"
+            assert wait_until(lambda: (state / "caisson.sock").exists() or p.poll() is not None), "neither started nor ended"
             assert p.poll() is None, p.stderr.read()
             assert stat.S_IMODE(state.stat().st_mode) == 0o700
         finally:
@@ -579,7 +591,7 @@ def test_tls(serve, certificate):
     def ask(*args, **kw):
         return subprocess.run(["curl", "-sS", "--cacert", certificate / "cert.pem", *args], capture_output=True, timeout=60, **kw)
     url = "https://localhost:%d" % d.port
-    assert wait_until(lambda: b'"healthy"' in ask(url + "/health").stdout, 20), d.log_text()
+    assert wait_until(lambda: b'"healthy"' in ask(url + "/health").stdout), d.log_text()
     r = ask(url + "/execute", "-d", '{"code": "print(6 * 7)"}')
     assert json.loads(r.stdout)["stdout"] == "42\n", r
     big = ask(url + "/execute", "--data-binary", "@-", input=json.dumps({"code": "#" * 1000000 + "\nprint('big')"}).encode())
@@ -671,7 +683,7 @@ def test_connections_can_not_end_the_daemon(serve):
             return d.health()["status"] == "healthy"
         except (OSError, http.client.HTTPException):
             return False
-    assert wait_until(quiet, 15), d.log_text()[-1500:]
+    assert wait_until(quiet), d.log_text()[-1500:]
     r = d.execute("x", session_id=name)
     assert r["result"]["text/plain"] == "'kept'" and r["epoch"] == 0, r
     assert d.execute("1")["success"]
@@ -688,7 +700,7 @@ def test_sandboxes_beyond_the_open_files(serve):
             assert r.error
     for n in names:
         d.end_session(n)
-    assert wait_until(lambda: d.try_execute("print(2)").status == 200, 15)
+    assert wait_until(lambda: d.try_execute("print(2)").status == 200)
 
 
 @needs_root
@@ -702,7 +714,7 @@ def test_missing_layer_stops_the_start(short_dir):
     p = subprocess.Popen([*as_user(), BIN, "serve", "--state", short_dir / "s", "--listen", "127.0.0.1:%d" % free_port()], env=clean_env(CAISSON_STATE=None),
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        code = p.wait(5 * SLOW)
+        code = p.wait(HANG)
     except subprocess.TimeoutExpired:
         code = None
         p.terminate()

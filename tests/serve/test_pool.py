@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from serve_lib import SLOW, Later, alive, call_yourself, memory_kb, name_of, parallel, unique, wait_until
+from serve_lib import HANG, SLOW, Held, Later, alive, call_yourself, memory_kb, name_of, parallel, unique, wait_until
 
 from test_execute import has_module
 
@@ -14,7 +14,7 @@ needs_numpy = pytest.mark.skipif(not has_module("numpy"), reason="no numpy here 
 
 
 def full(d, n):
-    return wait_until(lambda: d.health()["pool"]["kernels_ready"] >= n and d.health()["pool"]["making"] == 0, 20)
+    return wait_until(lambda: d.health()["pool"]["kernels_ready"] >= n and d.health()["pool"]["making"] == 0)
 
 
 def test_pool_is_filled_and_refilled(serve):
@@ -37,7 +37,7 @@ def test_pool_grows_with_the_load_and_shrinks_again(serve):
     d = serve("--pool", "1")
     parallel([lambda: d.execute("1") for _ in range(12)])
     assert d.health()["pool"]["target"] >= 1
-    assert wait_until(lambda: d.health()["pool"]["kernels_ready"] <= 3 and d.health()["pool"]["target"] == 1, 30), d.health()
+    assert wait_until(lambda: d.health()["pool"]["kernels_ready"] <= 3 and d.health()["pool"]["target"] == 1), d.health()
 
 
 def test_every_kernel_is_used_once(serve):
@@ -95,7 +95,7 @@ def test_cells_that_die_while_they_are_made(serve):
         wait_until(lambda: len(set(d.inits()) - old) >= 2, 2)
     os.kill(z, signal.SIGCONT)
     run = d.begin("print('served')")
-    r = run.result(25)
+    r = run.result()
     assert r.status == 200 and r.json["stdout"] == "served\n", r
     assert full(d, 2), d.health()
 
@@ -140,7 +140,7 @@ def test_killed_zygote_is_replaced_and_no_request_fails(serve):
     load_a.result(), load_b.result()
     bad = [r for r in answers if r.status != 200 or r.json["stdout"] != "ok\n"]
     assert not bad, (len(bad), len(answers), bad[:2])
-    assert wait_until(lambda: d.health()["pool"]["zygote"] and d.zygote() not in (None, old), 20), d.health()
+    assert wait_until(lambda: d.health()["pool"]["zygote"] and d.zygote() not in (None, old)), d.health()
     assert d.metrics()["caisson_zygote_restarts_total"] == 1
     assert d.health()["status"] == "healthy"
 
@@ -151,27 +151,29 @@ def test_killed_zygote_takes_no_session_along(serve):
     name = unique()
     d.execute(call_yourself("survivor") + "x = 'still here'", session_id=name)
     pid, = d.named("survivor")
-    run = d.begin("import time; time.sleep(1.5); 'done'", session_id=name)
-    assert wait_until(lambda: d.sessions()[name]["state"] == "busy")
+    held = Held(d, call_yourself("survivor") + "'done'")
+    run = d.begin(held.code, session_id=name, timeout=100)
+    assert held.there()
     old = d.zygote()
     os.kill(old, signal.SIGKILL)
+    assert wait_until(lambda: d.zygote() not in (None, old))
+    held.let_go()
     r = run.result().json
     assert r["status"] == "ok" and r["result"]["text/plain"] == "'done'", r
     d_next = d.execute("x", session_id=name)
     assert d_next["epoch"] == 0 and d_next["result"]["text/plain"] == "'still here'" and d.named("survivor") == [pid], d_next
-    assert wait_until(lambda: d.zygote() not in (None, old), 20)
 
 
 def test_zygote_that_dies_again_and_again(serve):
     """Kernels start cold meanwhile: slower, never failing."""
     d = serve("--pool", "1")
     for _ in range(3):
-        z = wait_until(d.zygote, 10)
+        z = wait_until(d.zygote)
         if z:
             os.kill(z, signal.SIGKILL)
         r = d.execute("print('ok')", timeout=30)
         assert r["stdout"] == "ok\n", r
-    assert wait_until(lambda: d.health()["pool"]["zygote"], 30), d.health()
+    assert wait_until(lambda: d.health()["pool"]["zygote"]), d.health()
 
 
 def test_zygote_that_hangs_holds_nobody_up(serve):
@@ -184,7 +186,7 @@ def test_zygote_that_hangs_holds_nobody_up(serve):
         for _ in range(3):
             r = d.try_execute("print('ok')")
             assert r.status == 200 and r.json["stdout"] == "ok\n", r
-        assert time.monotonic() - began < 20 * SLOW
+        assert time.monotonic() - began < HANG
     finally:
         try:
             os.kill(z, signal.SIGCONT)
@@ -202,12 +204,10 @@ def test_zygote_is_not_reachable_from_a_cell(serve):
 
 
 @needs_numpy
-def test_preload_makes_import_instant(serve, daemon):
+def test_preload_is_there_before_the_import(serve, daemon):
     d = serve("--preload", "numpy")
-    r = d.execute("import sys, time\nthere = 'numpy' in sys.modules\nt = time.perf_counter()\nimport numpy\nprint(there, time.perf_counter() - t)\n"
-                  "float(numpy.arange(10).sum())")
-    there, seconds = r["stdout"].split()
-    assert there == "True" and float(seconds) < 0.005, r["stdout"]
+    r = d.execute("import sys\nprint('numpy' in sys.modules)\nimport numpy\nfloat(numpy.arange(10).sum())")
+    assert r["stdout"] == "True\n", r["stdout"]
     assert r["result"]["text/plain"] == "45.0"
     assert daemon.execute("import sys; 'numpy' in sys.modules")["result"]["text/plain"] == "False", "only who asked has it"
     assert "numpy" not in d.execute("sorted(globals())")["result"]["text/plain"], "imported, but not in the way of names"
@@ -240,9 +240,7 @@ def test_preload_that_fails_in_odd_ways(serve, short_dir):
 
 def test_a_hundred_first_calls_at_once(serve):
     d = serve("--pool", "4")
-    began = time.monotonic()
     answers = parallel([(lambda i=i: d.try_execute("print(%d)" % i, timeout=60)) for i in range(100)])
-    assert time.monotonic() - began < 60 * SLOW
     for i, r in enumerate(answers):
         if r.status == 200:
             assert r.json["stdout"] == "%d\n" % i, r
@@ -255,7 +253,7 @@ def test_a_hundred_first_calls_at_once(serve):
 def test_a_hundred_first_calls_at_once_before_the_first_kernel(serve):
     """Also at a moment when nothing is ready yet."""
     d = serve("--pool", "0", wait=False)
-    assert wait_until(lambda: reachable(d), 20)
+    assert wait_until(lambda: reachable(d))
     answers = parallel([(lambda i=i: d.try_execute("print(%d)" % i, timeout=60)) for i in range(100)])
     assert {r.status for r in answers} <= {200, 429}, [r for r in answers if r.status not in (200, 429)][:3]
     assert all(r.json["stdout"] == "%d\n" % i for i, r in enumerate(answers) if r.status == 200)
@@ -277,12 +275,12 @@ def test_a_hundred_clients_that_leave_at_once(serve):
     sockets = [d.connect() for _ in range(100)]
     for s in sockets:
         s.sendall(request)
-    assert wait_until(lambda: d.health()["sandboxes"]["busy"] >= 5, 20)
+    assert wait_until(lambda: d.health()["sandboxes"]["busy"] >= 5)
     for s in sockets:
         s.close()
-    assert wait_until(lambda: d.health()["sandboxes"]["live"] == 0, 20), d.health()
+    assert wait_until(lambda: d.health()["sandboxes"]["live"] == 0), d.health()
     assert full(d, 1)
-    assert wait_until(lambda: len(d.cgroups()) <= 8 * max(1, len(d.dirs)), 20)
+    assert wait_until(lambda: len(d.cgroups()) <= 8 * max(1, len(d.dirs)))
 
 
 def test_memory_and_descriptors_are_steady(serve):
@@ -290,7 +288,7 @@ def test_memory_and_descriptors_are_steady(serve):
     d = serve("--pool", "1")
 
     def quiet():
-        assert wait_until(lambda: d.health()["pool"]["kernels_ready"] <= 2 and d.health()["pool"]["making"] == 0, 30), d.health()
+        assert wait_until(lambda: d.health()["pool"]["kernels_ready"] <= 2 and d.health()["pool"]["making"] == 0), d.health()
         return [n for p in (d.pid, d.warden()) for n in (memory_kb(p), len(os.listdir("/proc/%d/fd" % p)))]
 
     def use(n):

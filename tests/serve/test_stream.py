@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from serve_lib import SLOW, Stream, WebSocket, call_yourself, memory_kb, unique, wait_until
+from serve_lib import HANG, SLOW, Stream, WebSocket, call_yourself, memory_kb, unique, wait_until
 
 MIB = 1 << 20
 
@@ -149,12 +149,12 @@ class Peak(threading.Thread):
 def test_reader_that_stops_slows_the_code_down(daemon):
     """50 MB for somebody who does not read: the code waits, the daemon does not grow, and the deadline holds."""
     peak = Peak(daemon.pid)
+    began = time.monotonic()
     with Stream(daemon, {"code": FLOOD, "stream": True, "timeout": 3}, receive_buffer=4096) as s:
-        began = time.monotonic()
         assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1)
         assert daemon.execute("1")["success"], "others are served meanwhile"
-        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 0, 20), "the deadline holds although nobody reads"
-        assert 2.5 < time.monotonic() - began < 15 * SLOW
+        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 0), "the deadline holds although nobody reads"
+        assert 2.5 < time.monotonic() - began < 2 * HANG
         grown = peak.grown()
         events = s.all()
     done = events[-1][1]
@@ -396,7 +396,7 @@ def test_websocket_reader_that_stops(daemon):
     with daemon.websocket() as w:
         w.execute(FLOOD, timeout=3)
         assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1)
-        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 0, 20), "the deadline holds although nobody reads"
+        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 0), "the deadline holds although nobody reads"
         grown = peak.grown()
         r = w.until("done")[-1]["result"]
         assert r["status"] == "timeout" and r["stdout_bytes"] < 40 * MIB, r["stdout_bytes"]
