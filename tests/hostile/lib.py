@@ -46,6 +46,7 @@ CONTROL_UID = 65534
 CONTROL_PIDS = 200
 CONTROL_MEMORY = 300 << 20
 SLACK = 0.150                     # a timeout may be late by so much, plus what load costs
+EXACT = os.environ.get("CAISSON_HOSTILE_EXACT") == "1"
 KEEP = 1 << 20                    # bytes kept of a stream that is not parsed
 
 
@@ -57,6 +58,15 @@ def find_caisson():
 
 
 CAISSON = find_caisson()
+
+
+def at_most(seconds):
+    """The bound for something that should take less than @seconds.
+
+    `make hostile` (CAISSON_HOSTILE_EXACT=1) has a quiet machine and means it. `make test` runs wherever
+    it has to, and there the bound is one that only a hang exceeds.
+    """
+    return seconds if EXACT else max(10 * seconds, 30)
 
 
 # ---- the session --------------------------------------------------------------------------------
@@ -373,7 +383,7 @@ class Running(Process):
             return set()
         return all_of_them - {self.init_pid}
 
-    def until_running(self, count=1, deadline=10.0):
+    def until_running(self, count=1, deadline=30.0):
         """Wait until at least @count guest processes run an image of their own."""
         end = time.monotonic() + deadline
         while time.monotonic() < end and self.popen.poll() is None:
@@ -516,7 +526,7 @@ class Neighbour:
     CODE = "print(1)"
 
     def __init__(self, runs=10):
-        self.runs = runs
+        self.runs = runs if EXACT else 3
         self.before = self.sample()
 
     def once(self):
@@ -542,9 +552,9 @@ class Neighbour:
         quiet = max(statistics.median(self.before), statistics.median(after))
         loud = statistics.median(during)
         print(f"neighbour's median: quiet {quiet * 1000:.0f} ms, beside the attack {loud * 1000:.0f} ms")
-        assert loud <= quiet * factor + slack, \
+        assert loud <= at_most(quiet * factor + slack), \
             f"neighbours suffer: median {quiet * 1000:.0f} ms became {loud * 1000:.0f} ms"
-        assert max(during) < 5, f"a neighbour waited {max(during):.1f} s"
+        assert max(during) < at_most(5), f"a neighbour waited {max(during):.1f} s"
         return result
 
 
@@ -570,7 +580,7 @@ def check_wall(r, seconds, slack=SLACK, load=0.35):
     """Ended by the wall clock, on time: @slack is ours, @load what a busy machine may add."""
     hint = check_limit(r, "timeout", "wall", 124, limit=int(seconds * 1000))
     wall = r.usage["wall_ns"] / 1e9
-    assert seconds <= wall <= seconds + slack, f"wall {wall:.3f} s for a limit of {seconds} s: {r}"
+    assert seconds <= wall <= seconds + at_most(slack), f"wall {wall:.3f} s for a limit of {seconds} s: {r}"
     assert r.cause["peak"] == r.usage["wall_ns"] // 1000000, r
-    assert r.seconds <= seconds + slack + load + 0.5, f"teardown took {r.seconds - wall:.2f} s: {r}"
+    assert r.seconds <= seconds + at_most(slack + load + 0.5), f"teardown took {r.seconds - wall:.2f} s: {r}"
     assert "--timeout" in hint, r

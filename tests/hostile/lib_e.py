@@ -123,7 +123,7 @@ def processes_with(text):
 
 def gone(text, deadline):
     """Seconds until no process has @text in its arguments; fails after @deadline."""
-    t = time.monotonic()
+    t, deadline = time.monotonic(), lib.at_most(deadline)
     while True:
         left = processes_with(text)
         if not left:
@@ -165,6 +165,7 @@ def status(pid, tid=None):
 
 
 def until(condition, deadline=10.0, what="condition"):
+    deadline = lib.at_most(deadline)
     end = time.monotonic() + deadline
     while time.monotonic() < end:
         value = condition()

@@ -23,7 +23,7 @@ MEMORY_SLACK = 1 << 30     # MemAvailable: others compile while we test
 GUARD_SLACK = 96 << 20     # charged to the guard and not page cache: ours alone
 DISK_SLACK = 1 << 30
 CGROUPS_SLACK = 100        # /proc/cgroups counts those of everybody
-SETTLE = 4.0
+SETTLE = 20.0
 
 
 def _read(path):

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lib import (Neighbour, cell, check_limit, check_wall, control, free_disk, landed, mem_available,
+from lib import (Neighbour, at_most, cell, check_limit, check_wall, control, free_disk, landed, mem_available,
                  payload, session, start)
 
 MIB = 1 << 20
@@ -157,7 +157,7 @@ def test_K3_memory_bomb(mode, stopped_by):
     assert "--memory" in hint and "64 MiB" in hint, r
     assert most <= 64 * MIB, f"{most} bytes were charged"
     assert b"MiB" not in r.stdout, f"the program survived its memory: {r}"
-    assert r.usage["wall_ns"] < 5e9, f"the cell lived on after the kill: {r}"
+    assert r.usage["wall_ns"] < 1e9 * at_most(5), f"the cell lived on after the kill: {r}"
     stopped_by("memory cgroup; the warden kills the rest of the cell")
 
 
@@ -188,11 +188,11 @@ def test_K4_memory_by_other_names(mode, stopped_by):
     r = cell([mode, str(want), "20"], payload="a_memory", memory=f"{limit}M", disk="1G", timeout=15)
     nothing_left()
     check_limit(r, "limit", "memory", 137, limit=limit * MIB, peak=((limit - 4) * MIB, limit * MIB))
-    assert r.usage["wall_ns"] < 5e9, r
-    end = time.monotonic() + 2
+    assert r.usage["wall_ns"] < 1e9 * at_most(5), r
+    end = time.monotonic() + at_most(2)
     while mem_available() < before - 300 * MIB and time.monotonic() < end:
         time.sleep(0.05)
-    assert mem_available() >= before - 300 * MIB, "memory did not come back within 2 s"
+    assert mem_available() >= before - 300 * MIB, "memory did not come back"
     stopped_by("memory cgroup")
 
 
@@ -326,7 +326,7 @@ def test_K6_deep_and_long(mode, count, stopped_by):
     landed(c.exit == 0, c)
     r = cell([mode, str(count)], payload="a_disk", memory="256M", timeout=20)
     assert r.status == "ok" and r.stdout == b"%d all\n" % count, r
-    assert r.seconds - r.usage["wall_ns"] / 1e9 < 5, f"teardown took long: {r}"
+    assert r.seconds - r.usage["wall_ns"] / 1e9 < at_most(5), f"teardown took long: {r}"
     stopped_by("nothing to stop: teardown drops the mount, no walk")
 
 
@@ -335,7 +335,7 @@ def test_K6_million_files(stopped_by):
     landed(control([payload("a_disk"), "inodes", "3000"]).exit == 0, "inodes")
     r = cell(["inodes", "1000000"], payload="a_disk", memory="1G", timeout=60, outer_timeout=90)
     check_limit(r, "limit", "inodes", 28, limit=262144, peak=(262000, 262144))
-    assert r.seconds - r.usage["wall_ns"] / 1e9 < 5, f"teardown took long: {r}"
+    assert r.seconds - r.usage["wall_ns"] / 1e9 < at_most(5), f"teardown took long: {r}"
     stopped_by("tmpfs nr_inodes", second="memory cgroup")
 
 
@@ -357,7 +357,7 @@ def test_K7_descriptors(mode, errno_name, stopped_by):
     before = file_nr()
     run = start([mode, ask, "1"], payload="a_files", files=512, timeout=10, memory="256M")
     run.until_running()
-    while not run.out_bytes and not run.wait(0.01) and run.seconds < 0.8:
+    while not run.out_bytes and not run.wait(0.01):
         pass
     held = file_nr() - before
     other = cell([mode, ask], payload="a_files", files=512, memory="256M")   # a neighbour, meanwhile
@@ -389,7 +389,7 @@ def test_K7_inotify_instances(stopped_by):
     c = control(["/usr/bin/python3", "-c", INSTANCES, str(most - 8), "0"])
     landed(c.exit == 0 and int(c.stdout) == most - 8, c)
     run = start([str(most + 100), "1"], code=INSTANCES, timeout=10)
-    while not run.out_bytes and run.seconds < 2:
+    while not run.out_bytes:
         if run.wait(0.05):
             break
     other = cell([str(most + 100), "0"], code=INSTANCES)
@@ -416,7 +416,7 @@ def test_K7_pipes(stopped_by):
     c = control([payload("a_files"), "pipes", "300"])
     landed(c.exit == 0, c)
     run = start(["pipes", "400", "1"], payload="a_files", timeout=10, memory="256M")
-    while not run.out_bytes and run.seconds < 2:
+    while not run.out_bytes:
         if run.wait(0.05):
             break
     a, b = os.pipe()

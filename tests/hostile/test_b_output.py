@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lib import (CAISSON, Running, cell, check_limit, check_wall, control, host_env, landed, payload,
+from lib import (CAISSON, EXACT, Running, at_most, cell, check_limit, check_wall, control, host_env, landed, payload,
                  session, start, stat_of)
 
 MIB = 1 << 20
@@ -29,7 +29,7 @@ def watch_rss(run, step=0.02):
 
 def no_guests_left(deadline=1.0):
     """Only caisson itself may still be there; what ran in the cell is gone."""
-    end = time.monotonic() + deadline
+    end = time.monotonic() + (at_most(deadline) if deadline else 0)
     while True:
         left = {p: s[0] for p in session().guard.members() - {os.getpid()}
                 if (s := stat_of(p)) and s[0] not in ("caisson", "caisson-warden")}
@@ -83,7 +83,7 @@ def test_K18_output_limit(stopped_by):
     landed(control(["/usr/bin/yes"], timeout=0.5).out_bytes > 10 * MIB, "yes")
     r = cell(argv=["/usr/bin/yes"], max_output="1M", timeout=10)
     hint = check_limit(r, "limit", "output", 137, limit=MIB, peak=(MIB, 2 * MIB))
-    assert "--max-output" in hint and r.usage["wall_ns"] < 5e9, r
+    assert "--max-output" in hint and r.usage["wall_ns"] < 1e9 * at_most(5), r
     r = cell(argv=["/usr/bin/yes"], max_output="1M", timeout=10, json_result=False)
     assert r.exit == 137 and MIB <= r.out_bytes <= 2 * MIB, r
     assert r.stderr.startswith(b"caisson: more than 1 MiB of output") and r.stderr.count(b"\n") == 1, r
@@ -111,7 +111,7 @@ def test_K18_flood_to_a_slow_reader(stopped_by):
         got = 0
         while data := os.read(out, 65536):
             got += len(data)
-        assert p.wait(5) == 124, p.returncode
+        assert p.wait(at_most(5)) == 124, p.returncode
         assert p.stderr.read().startswith(b"caisson: still running after 1 s")
         assert got < 4 * MIB
     finally:
@@ -145,7 +145,7 @@ def test_K18_both_streams_into_one_full_pipe(stopped_by):
         while os.read(out, 65536):
             pass
         os.close(out)
-        code = p.wait(10)
+        code = p.wait(at_most(10))
     assert code == 124, code
     stopped_by("wall clock")
 
@@ -155,12 +155,12 @@ def test_K18_reader_goes_away(stopped_by):
     """caisson | head: the program gets SIGPIPE as it would without us, nothing is left."""
     c = control(["/bin/bash", "-c", "yes | head -c 10 >/dev/null; echo ${PIPESTATUS[0]}"])
     landed(c.stdout == b"141\n", c)
-    line = f"{CAISSON} exec --timeout 5s -- /usr/bin/yes | head -c 10 | wc -c; exit ${{PIPESTATUS[0]}}"
+    line = f"{CAISSON} exec --timeout 60s -- /usr/bin/yes | head -c 10 | wc -c; exit ${{PIPESTATUS[0]}}"
     t = time.monotonic()
     p = subprocess.run(["/bin/bash", "-c", line], stdin=subprocess.DEVNULL, capture_output=True,
-                       env=host_env(), timeout=20, check=False)
+                       env=host_env(), timeout=100, check=False)
     assert p.stdout == b"10\n" and p.returncode == 141, p
-    assert time.monotonic() - t < 3
+    assert time.monotonic() - t < at_most(3)
     stopped_by("SIGPIPE in the cell")
 
 
@@ -184,13 +184,14 @@ def test_K18_nowhere_to_write(json_result, stopped_by):
 def test_K19_no_newline(stopped_by):
     """Bytes arrive as they are written, without a newline, and the clock runs on."""
     code = "import os, time\nwhile True:\n    os.write(1, b'.')\n    time.sleep(0.1)"
-    c = control(["/usr/bin/python3", "-c", code], timeout=0.8)
-    landed(c.timed_out and 2 < c.out_bytes < 20, c)
+    c = control(["/usr/bin/python3", "-c", code], timeout=0.8 if EXACT else 1.5)
+    landed(c.timed_out and 0 < c.out_bytes < 20, c)
     times = []
-    run = start(code=code, timeout="1.2s", json_result=False, on_output=lambda d: times.append(time.monotonic()))
+    seconds = 1.2 if EXACT else 3
+    run = start(code=code, timeout=f"{seconds}s", json_result=False, on_output=lambda d: times.append(time.monotonic()))
     r = run.finish()
-    assert r.exit == 124 and set(r.stdout) == {ord(".")} and 5 <= len(r.stdout) <= 13, r
-    assert times[0] - run.started < 1.0, "the first byte came late"
+    assert r.exit == 124 and set(r.stdout) == {ord(".")} and 5 <= len(r.stdout) <= seconds * 10 + 1, r
+    assert times[0] - run.started < (1.0 if EXACT else seconds), "the first byte came late"
     assert len(times) >= 4, "bytes were held back and came together"
     stopped_by("wall clock")
 
@@ -348,7 +349,7 @@ def test_K22_orphan_holds_the_pipe(json_result, stopped_by):
     landed(c.timed_out and c.stdout == b"done\n" and b"3" in c.stderr, c)   # cat is held by the orphan
     r = cell(code=HOLDER, json_result=json_result, timeout=20)
     assert r.exit == 3 and r.stdout == b"done\n", r
-    assert r.seconds < 2, f"held by the orphan: {r}"
+    assert r.seconds < at_most(2), f"held by the orphan: {r}"
     no_guests_left(0)
     stopped_by("the cell is destroyed before the pipes are drained")
 
@@ -570,7 +571,7 @@ def test_K28_stdin_nobody_reads(code, stopped_by):
     run = start(lang="bash", code=code + "; exit 4", stdin=data, timeout=10)
     watch_rss(run)
     r = run.finish()
-    assert r.exit == 4 and r.seconds < 5, r
+    assert r.exit == 4 and r.seconds < at_most(5), r
     stopped_by("back-pressure")
 
 
@@ -651,7 +652,7 @@ def test_K30_rapid(count, stopped_by):
     took = time.monotonic() - t
     assert not bad, f"{len(bad)} of {count}: {bad[:3]}"
     print(f"{count} runs, {took / count * 1000:.1f} ms each")
-    end = time.monotonic() + 10
+    end = time.monotonic() + at_most(10)
     while True:
         now = num_cgroups()
         grown = {c: now[c] - n for c, n in before.items() if now[c] - n > max(20, count // 10)}

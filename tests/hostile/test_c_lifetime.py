@@ -12,7 +12,7 @@ import pytest
 
 import lib_e
 from guard import mounts
-from lib import Canary, cell, landed, payload, session, start
+from lib import EXACT, Canary, at_most, cell, landed, payload, session, start
 from lib_e import (USER, Held, build, gone, host, nonce, processes_with, said, scratch, status,
                    succeeded, until, user_cell)
 
@@ -130,7 +130,8 @@ def test_K34_K37_daemons_after_the_end(as_user, stopped_by):
         r = h.finish()
         t = time.monotonic()
         assert r.exit == 0, r
-    assert gone(n, 1.0) < 1.0 and time.monotonic() - t < 1.5
+    gone(n, 1.0)
+    assert time.monotonic() - t < at_most(1.5)
     stopped_by("pid namespace ends with pid 1", "cgroup kill")
 
 
@@ -139,10 +140,10 @@ def test_K34_K37_daemons_after_the_end(as_user, stopped_by):
 def test_K34_daemons_after_the_timeout(as_user, stopped_by):
     n = nonce()
     run = user_cell if as_user else cell
-    r = run(["20", n, "hold"], payload="c_survive", timeout="1")
+    r = run(["20", n, "hold"], payload="c_survive", timeout="1" if EXACT else "3")
     assert r.status == "timeout" and r["exit_code"] == 124, r
     assert b"ready 20" in r.stdout, "void: the daemons did not come up"
-    assert r.seconds < 2.5, f"the end took {r.seconds - 1:.2f} s: {r}"
+    assert r.seconds < at_most(2.5), f"the end took {r.seconds - 1:.2f} s: {r}"
     gone(n, 1.0)
     stopped_by("pid namespace ends with pid 1", "cgroup kill")
 
@@ -153,10 +154,10 @@ def fork_storms(times, as_user=lambda i: False):
     for i in range(times):
         n, user = nonce(), as_user(i)
         run = user_cell if user else cell
-        r = run(["500", n], payload="c_forkers", pids=520, timeout="500ms", memory="512M", **({} if user else {"cpus": 2}))
+        r = run(["500", n], payload="c_forkers", pids=520, timeout="500ms" if EXACT else "1s", memory="512M", **({} if user else {"cpus": 2}))
         assert r.status == "timeout", r
         gone(n, 1.0)
-        worst = max(worst, r.seconds - 0.5)
+        worst = max(worst, r.seconds - (0.5 if EXACT else 1))
         strong += user or r.usage["pids_peak"] >= 100  # a loaded machine may be too slow for a storm
     landed(strong >= times * 2 // 3, f"{strong} storms of {times}")
     return worst
@@ -166,7 +167,7 @@ def fork_storms(times, as_user=lambda i: False):
 def test_K35_fork_faster_than_kill(stopped_by):
     """Hundreds of chains that fork and end: the kill wins, in less than 2 s."""
     n = nonce()
-    s = start(["500", n], payload="c_forkers", pids=520, timeout="2", memory="512M", cpus=2)
+    s = start(["500", n], payload="c_forkers", pids=520, timeout="2" if EXACT else "4", memory="512M", cpus=2)
 
     def forkers():
         d = s.cgroup("pids" if "pids" in mounts() else "unified")
@@ -179,14 +180,14 @@ def test_K35_fork_faster_than_kill(stopped_by):
     assert s.finish().status == "timeout"
     gone(n, 1.0)
     worst = fork_storms(3)
-    assert worst < 2, f"the end of a fork storm took {worst:.2f} s"
+    assert worst < at_most(2), f"the end of a fork storm took {worst:.2f} s"
     stopped_by("pid namespace ends with pid 1", "cgroup kill")
 
 
 @pytest.mark.slow
 def test_K35_fork_faster_than_kill_100_times():
     worst = fork_storms(100, lambda i: i % 4 == 3)
-    assert worst < 2, f"the end of a fork storm took {worst:.2f} s"
+    assert worst < at_most(2), f"the end of a fork storm took {worst:.2f} s"
 
 
 # ---- K38: unusual ways to start a program ---------------------------------------------------------

@@ -371,12 +371,18 @@ def test_posture_of_every_process(mode, stopped_by):
     stopped_by("the whole posture")
 
 
+def waits_for_input(pid):
+    """It sleeps in read(0, ...): its start is over."""
+    words = read(f"/proc/{pid}/syscall").split()
+    return len(words) > 1 and words[0] in ("0", "63") and words[1] == "0x0"
+
+
 def program_outside(argv):
     """SigIgn and SigCgt that a program sets up for itself, from a run of it on the host."""
     p = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={"PATH": "/usr/bin"},
                          restore_signals=True)
     try:
-        time.sleep(0.3)
+        lib_e.until(lambda: waits_for_input(p.pid), 10, f"{argv[0]} that reads")
         st = lib_e.status(p.pid)
         own = {k: st[k].strip() for k in ("SigIgn", "SigCgt", "SigBlk")}
         own["SigIgn"] = f"{int(own['SigIgn'], 16) & ~(3 << 31):016x}"  # 32 and 33 are our starter's
@@ -558,11 +564,11 @@ def test_posture_on_a_terminal(tty):
     from test_d_kernel import on_a_terminal
     code = "import os, sys\nst = open('/proc/self/stat').read().rsplit(')', 1)[1].split()\n" \
            "print('tty_nr', st[4], 'sid', st[3], [os.readlink(f'/proc/self/fd/{i}') for i in range(3)])\n" \
-           "import time; print('hold', flush=True); time.sleep(0.5)"
+           "import time; print('hold', flush=True); time.sleep(1.5)"
     seen = {}
 
     def look():
-        end = time.monotonic() + 8
+        end = time.monotonic() + 30
         while time.monotonic() < end and "cell" not in seen:
             for pid in lib_e.below(os.getpid()):
                 try:

@@ -15,7 +15,7 @@ import daemon_lib
 import pytest
 from daemon_controls import OneThread, gullible, would_execute
 from daemon_lib import MIB, Daemon, Events, Later, Response, Watch, WebSocket, call_yourself, parse_responses, unique
-from lib import landed
+from lib import EXACT, at_most, landed
 from lib_e import children, read, until
 
 daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
@@ -89,7 +89,7 @@ def test_K111_others_are_served(daemon, stopped_by):
             for s in crowd.all[:240:8]:
                 s.sendall(b"a")
             took = daemon.good()
-            assert took < SERVED, f"another client waited {took:.2f} s"
+            assert took < at_most(SERVED), f"another client waited {took:.2f} s"
         grown = daemon.rss() - before
         assert grown < 48 * MIB, f"{len(crowd.all)} slow connections cost {grown >> 20} MiB"
     until(lambda: daemon.descriptors() < 200, 10, "closed connections")
@@ -140,7 +140,7 @@ def test_K111_who_does_not_read_is_ended(daemon, stopped_by):
         landed(held(daemon, ports) == ports, "three connections")
         t = time.monotonic()
         while held(daemon, ports) and time.monotonic() - t < 75:
-            assert daemon.rss() < 250 * MIB and daemon.good() < SERVED
+            assert daemon.rss() < 250 * MIB and daemon.good() < at_most(SERVED)
             time.sleep(0.5)
         took = time.monotonic() - t
         assert not held(daemon, ports), f"after {took:.0f} s the daemon still holds {held(daemon, ports)}"
@@ -500,7 +500,7 @@ def test_K114_json(daemon, stopped_by):
                 if len(r.body) > 2000:
                     wrong.append((what, "a long answer", len(r.body)))
     assert not wrong, "\n".join(map(str, wrong))
-    assert slowest[0] < 3, slowest
+    assert slowest[0] < at_most(3), slowest
     w.check(ceiling=128 * MIB, seconds=SERVED)
     assert daemon.sessions() == [], "something was executed"
     stopped_by("depth and number of values are counted before the parser")
@@ -568,7 +568,7 @@ def test_K116_mid_run(daemon, kind, how, stopped_by):
         w.close()
     until(lambda: daemon.health()["sandboxes"]["live"] == 0, 5, "no sandbox")
     daemon.quiet()
-    assert took < 3, f"it ran on for {took:.1f} s"
+    assert took < at_most(3), f"it ran on for {took:.1f} s"
     stopped_by("the end of the connection is the end of the sandbox")
 
 
@@ -599,13 +599,12 @@ def test_K116_session(daemon, stopped_by):
     until(lambda: daemon.named(mark), 10, "the code")
     waiting = daemon.connect()
     waiting.sendall(post(code_body(name), f"Content-Length: {len(code_body(name))}"))
-    time.sleep(0.1)
-    landed(daemon.request("GET", "/sessions").json["sessions"][0]["queued"] == 2, "one runs, one waits")
+    landed(until(lambda: daemon.request("GET", "/sessions").json["sessions"][0]["queued"] == 2, 5, "a queue"), "one runs, one waits")
     waiting.close()
     s.close()
     t = time.monotonic()
     r = daemon.execute("x", session_id=name)
-    assert r["result"] == {"text/plain": "5"} and time.monotonic() - t < 5, r
+    assert r["result"] == {"text/plain": "5"} and time.monotonic() - t < at_most(5), r
     assert daemon.request("GET", "/sessions").json["sessions"][0]["queued"] == 0
     stopped_by("interrupt")
 
@@ -633,7 +632,7 @@ def test_K116_mid_upload(daemon, stopped_by):
             vanish(s, "reset")
     w.check(ceiling=96 * MIB, seconds=SERVED)
     assert name not in daemon.sessions()
-    landed(daemon.raw(whole, 0.3)[0].startswith(b"HTTP/1.1 200") and name in daemon.sessions(), "the whole of it is executed")
+    landed(daemon.raw(whole, 0.3 if EXACT else 3)[0].startswith(b"HTTP/1.1 200") and name in daemon.sessions(), "the whole of it is executed")
     until(lambda: daemon.descriptors() <= before + 40, 10, "closed connections")
     stopped_by("executed when complete")
 

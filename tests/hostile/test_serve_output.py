@@ -11,7 +11,7 @@ import pytest
 from daemon_controls import Bare, bare
 from daemon_lib import (CEILING, CHANNEL, MIB, Daemon, Events, Watch, WebSocket, call_yourself, check_another, gone, some_quick,
                         unique)
-from lib import control, landed
+from lib import EXACT, at_most, control, landed
 from lib_e import until
 
 daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
@@ -28,7 +28,7 @@ def yes():
 def check_wall(r, seconds, slack=1.0):
     """Ended by the deadline: by the interrupt, or within the grace after it."""
     assert r.status == "timeout" and r.kind == "wall" and r["exit_code"] == 124 and not r["success"], r
-    assert seconds <= r["execution_time"] <= seconds + 2 + slack, r
+    assert seconds <= r["execution_time"] <= seconds + at_most(2 + slack), r
 
 
 # ---- K18: how much -------------------------------------------------------------------------------------------------
@@ -125,14 +125,15 @@ def test_K18_displays_do_not_pass_the_back_pressure(daemon, stopped_by):
 def test_K19_drip(daemon, stopped_by):
     """Single bytes arrive as they are written; the deadline is not moved by them."""
     code = "import os, time\nwhile True:\n    os.write(1, b'.')\n    time.sleep(0.1)"
-    c = control(["/usr/bin/python3", "-c", code], timeout=0.5)
-    landed(c.timed_out and 1 < c.out_bytes < 9, c)
+    c = control(["/usr/bin/python3", "-c", code], timeout=0.5 if EXACT else 1.5)
+    landed(c.timed_out and 0 < c.out_bytes < 20, c)
     begun = time.monotonic()
-    with Events(daemon, code, timeout=1) as e:
+    seconds = 1 if EXACT else 3
+    with Events(daemon, code, timeout=seconds) as e:
         got = list(e)
     drops = [(json.loads(text)["data"], at) for event, text, at in got if event == "stdout"]
     assert len(drops) >= 5 and {d for d, _ in drops} == {"."}, drops
-    assert drops[0][1] - begun < 0.8 and drops[-1][1] - drops[0][1] > 0.5, "the bytes were held back and came together"
+    assert drops[0][1] - begun < 0.8 * seconds and drops[-1][1] - drops[0][1] > 0.5, "the bytes were held back and came together"
     assert got[-1][0] == "done" and json.loads(got[-1][1])["status"] == "timeout", got[-1]
     stopped_by("deadline")
 
@@ -273,15 +274,15 @@ def test_K21_closes_its_streams(daemon, stopped_by):
     c = control(["/bin/bash", "-c", code])
     landed(c.exit == 5 and c.stdout == b"before\n", c)
     r = daemon.execute(code, language="bash", timeout=5)
-    assert r["exit_code"] == 5 and r.stdout == b"before\n" and r["execution_time"] < 3, r
+    assert r["exit_code"] == 5 and r.stdout == b"before\n" and r["execution_time"] < at_most(3), r
     name = unique()
     r = daemon.execute("import os, time\nprint('before')\nx = 7\nos.close(1); os.close(2); os.close(0); time.sleep(0.3)",
                        session_id=name, timeout=5)
-    assert r.status == "ok" and r.stdout == b"before\n" and 0.3 <= r["execution_time"] < 3, r
+    assert r.status == "ok" and r.stdout == b"before\n" and 0.3 <= r["execution_time"] < at_most(3), r
     r = daemon.execute("x * 6", session_id=name, timeout=5)
     assert r["result"] == {"text/plain": "42"} and r["state"] == "kept", r
     r = daemon.execute("print('into nothing')", session_id=name, timeout=5)
-    assert r["execution_time"] < 3, r       # an error of the code's own, or nothing: not a wait
+    assert r["execution_time"] < at_most(3), r       # an error of the code's own, or nothing: not a wait
     stopped_by("nothing to stop: the end comes on the channel, or from wait")
 
 
@@ -298,7 +299,7 @@ def test_K21_closes_the_channel(daemon, what, stopped_by):
     daemon.execute("x = 1", session_id=name)
     t = time.monotonic()
     r = daemon.execute(code, session_id=name, timeout=2)
-    assert time.monotonic() - t < 6, r
+    assert time.monotonic() - t < at_most(6), r
     check_another(daemon, name)
     stopped_by("end of file on the channel; deadline")
 
@@ -312,7 +313,7 @@ def test_K21_main_thread_leaves(daemon, stopped_by):
     landed(b.lives and b.lines == [b""], b)
     t = time.monotonic()
     r = daemon.execute(code, timeout=1)
-    assert not r["success"] and time.monotonic() - t < 5, r
+    assert not r["success"] and time.monotonic() - t < at_most(5), r
     stopped_by("deadline; SIGKILL to the cell")
 
 
@@ -339,10 +340,10 @@ def test_K22_orphan_holds_the_pipes(daemon, stopped_by):
     a, b, c, s = unique("a"), unique("b"), unique("c"), unique("s")
     for name, tail, exit_code in ((a, "print('done')", 0), (b, "print('done'); os._exit(3)", 3)):
         r = daemon.execute(ORPHAN + f"orphan({name!r})\n{tail}", timeout=20)
-        assert r["exit_code"] == exit_code and r.stdout == b"done\n" and r["execution_time"] < 3, r
+        assert r["exit_code"] == exit_code and r.stdout == b"done\n" and r["execution_time"] < at_most(3), r
         gone(daemon, name)
     r = daemon.execute(ORPHAN + f"orphan({c!r})\nos._exit(3)", session_id=s, timeout=20)
-    assert r["exit_code"] == 3 and r["state"] == "reset" and r["execution_time"] < 3, r
+    assert r["exit_code"] == 3 and r["state"] == "reset" and r["execution_time"] < at_most(3), r
     assert daemon.execute("print('on')", session_id=s).stdout == b"on\n"
     assert daemon.end(s) == 204
     gone(daemon, c)
@@ -395,7 +396,7 @@ def test_K28_stdin_nobody_reads(daemon, name, stopped_by):
     landed(control(["/bin/bash", "-c", "sleep 0.3; exit 4"], stdin=data.encode()).exit == 4, "stdin")
     with Watch(daemon) as w:
         r = daemon.execute(STDIN[name] + "\nraise SystemExit(4)", stdin=data, timeout=10)
-    assert r["exit_code"] == 4 and r["execution_time"] < 6, r
+    assert r["exit_code"] == 4 and r["execution_time"] < at_most(6), r
     w.check()
     stopped_by("answers on demand, line by line")
 
@@ -438,7 +439,7 @@ def test_K30_rapid(daemon, count, stopped_by):
         if (r.stdout, r["exit_code"]) != (want, exit_code):
             bad.append((i, len(r.stdout), r["exit_code"], r.kind))
     assert not bad, f"{len(bad)} of {count}: {bad[:5]}"
-    assert worst < 5, f"one took {worst:.1f} s"
+    assert worst < at_most(5), f"one took {worst:.1f} s"
     daemon.quiet()
     assert daemon.rss() < memory + 24 * MIB, f"{memory >> 20} became {daemon.rss() >> 20} MiB"
     until(lambda: daemon.descriptors() <= before + 48, 10, f"{before} descriptors, not {daemon.descriptors()}")
