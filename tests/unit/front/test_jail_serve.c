@@ -218,7 +218,7 @@ static void sender(void *arg)
 	/* What the other side writes, its end, and a descriptor from it. */
 	struct pollfd p = { .fd = pipe_fds[0], .events = POLLIN };
 
-	CHILD_CHECK(poll(&p, 1, 5000) == 1 && read(pipe_fds[0], text, sizeof(text)) == 1);
+	CHILD_CHECK(poll(&p, 1, 60000) == 1 && read(pipe_fds[0], text, sizeof(text)) == 1);
 	CHILD_CHECK(fd_recv(sock, text, sizeof(text), fds, &n) == 2 && n == 1);
 	CHILD_CHECK(pread(fds[0], text, sizeof(text), 0) == 5);
 

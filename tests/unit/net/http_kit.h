@@ -303,7 +303,7 @@ static inline void web_turn(void)
 }
 
 #define WEB_WAIT(condition)                                                                        \
-	for (uint64_t end_ = clock_now_ns() + 20 * CLOCK_NS_PER_S; !(condition);) {                \
+	for (uint64_t end_ = clock_now_ns() + 60 * CLOCK_NS_PER_S; !(condition);) {                \
 		if (clock_now_ns() > end_)                                                         \
 			fail_msg("waited in vain for: %s\n%s", #condition, buf_str(&web.log));     \
 		web_turn();                                                                        \

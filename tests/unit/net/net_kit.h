@@ -213,7 +213,7 @@ static inline void kit_run_ms(uint64_t ms)
 }
 
 #define WAIT_FOR(condition)                                                                        \
-	for (uint64_t end_ = clock_now_ns() + 10 * CLOCK_NS_PER_S; !(condition);) {                \
+	for (uint64_t end_ = clock_now_ns() + 60 * CLOCK_NS_PER_S; !(condition);) {                \
 		if (clock_now_ns() > end_)                                                         \
 			fail_msg("waited in vain for: %s", #condition);                            \
 		kit_run_ms(1);                                                                     \

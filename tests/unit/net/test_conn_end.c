@@ -183,7 +183,7 @@ static void test_linger_is_bounded(void **state)
 	_mem_ char *data = pattern_new(3 << 20);
 
 	(void)state;
-	kit.config.linger_ns = 300 * CLOCK_NS_PER_MS;
+	kit.config.linger_ns = CLOCK_NS_PER_S;
 	kit.config.queue_max = 16 << 20;
 	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
@@ -199,7 +199,7 @@ static void test_linger_is_bounded(void **state)
 	WAIT_FOR(r->closes);
 	assert_int_equal(r->why, -ETIMEDOUT);
 	assert_true(clock_now_ns() - start >= kit.config.linger_ns);
-	assert_true(clock_now_ns() - start < 3 * CLOCK_NS_PER_S);
+	assert_true(clock_now_ns() - start < 50 * CLOCK_NS_PER_S);
 
 	/* Has everything, never closes: the drain ends too, in order. */
 	_fd_ int other = client_new(&r);
@@ -216,7 +216,8 @@ static void test_drain_is_short(void **state)
 	struct rec *r;
 
 	(void)state;
-	kit_listen(-1, NULL); /* linger: 5 s */
+	kit.config.linger_ns = 600 * CLOCK_NS_PER_S;
+	kit_listen(-1, NULL);
 	_fd_ int fd = client_new(&r);
 	uint64_t start = clock_now_ns();
 
@@ -224,7 +225,7 @@ static void test_drain_is_short(void **state)
 	WAIT_FOR(r->closes);
 	assert_int_equal(r->why, 0);
 	assert_true(clock_now_ns() - start >= CLOCK_NS_PER_S);
-	assert_true(clock_now_ns() - start < 4 * CLOCK_NS_PER_S);
+	assert_true(clock_now_ns() - start < 50 * CLOCK_NS_PER_S);
 	(void)fd;
 }
 

@@ -337,7 +337,7 @@ static void test_dripping_head(void **state)
 	began = clock_now_ns();
 	WEB_WAIT((client_puts(&c, "y"), (void)usleep(5000), client_answer(&c, false, &a)));
 	assert_int_equal(a.status, 408);
-	assert_true(clock_now_ns() - began < 5 * CLOCK_NS_PER_S);
+	assert_true(clock_now_ns() - began < 50 * CLOCK_NS_PER_S);
 	end(&c);
 }
 

@@ -507,7 +507,7 @@ static void starve(void *arg)
 	CHILD_CHECK((b.tv_sec - a.tv_sec) * 1000000000 + (b.tv_nsec - a.tv_nsec) < 60000000);
 	CHILD_CHECK(kit.n_recs == 1);
 	CHILD_CHECK(send(first, "x", 1, 0) == 1);
-	for (int i = 0; i < 100 && !r->pieces; i++)
+	for (int i = 0; i < 5000 && !r->pieces; i++)
 		kit_run_ms(1);
 	CHILD_CHECK(r->pieces == 1);
 

@@ -52,7 +52,7 @@ static void run_for(uint64_t ms)
 
 /* Several rounds may be needed, and on a busy machine any of them may be long. */
 #define RUN_UNTIL(condition)                                                                       \
-	for (uint64_t end_ = clock_now_ns() + 10 * CLOCK_NS_PER_S; !(condition);) {                \
+	for (uint64_t end_ = clock_now_ns() + 60 * CLOCK_NS_PER_S; !(condition);) {                \
 		assert_true(clock_now_ns() < end_);                                                \
 		run_for(2);                                                                        \
 	}
@@ -300,7 +300,7 @@ static void test_timers_are_cheap(void **state)
 		timer_cancel(&many[i]);
 	assert_int_equal(loop.n_timers, 0);
 	/* A quadratic heap takes minutes. */
-	assert_true(clock_now_ns() - start < 5 * CLOCK_NS_PER_S);
+	assert_true(clock_now_ns() - start < 30 * CLOCK_NS_PER_S);
 }
 
 /* The last part of a millisecond is slept through, not spun through. */
