@@ -21,7 +21,7 @@ PROGRAMS = [BUILD / name for name in ("caisson", "caisson-warden", "caisson-init
 MIB = 1 << 20
 
 
-def guest(layout, files, command, seconds=180):
+def guest(layout, files, command, seconds=420):
     """Run a shell line in a guest and return (status, output)."""
     for host in files:
         if not pathlib.Path(host.split(":")[0]).exists():
@@ -123,8 +123,8 @@ def test_cpu_quota(v2):
     r = result(v2, "cpu-quota", "timeout")
     assert r["cause"]["kind"] == "wall"
     assert r["usage"]["throttled_ns"] > 500_000_000
-    # 0.2 of 2 s, and what the emulated machine adds to it
-    assert r["usage"]["cpu_ns"] < 900_000_000
+    # 0.2 of 2 s, and what the emulated machine adds to it; without a quota it would be all of them
+    assert r["usage"]["cpu_ns"] < 1_400_000_000
 
 
 def test_cpu_time(v2):
