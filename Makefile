@@ -19,7 +19,8 @@ SNIPPET := print("hello from a cell:", 6 * 7)
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit integ kernels serve-test hostile hostile-quick guest asan fuzz bench lint fmt install clean help
+.PHONY: all build run serve test unit integ kernels serve-test serve-api serve-life hostile hostile-quick guest \
+	asan asan-quick asan-build asan-unit asan-integ asan-serve fuzz bench lint fmt install clean help
 .DEFAULT_GOAL := build
 all: build
 
@@ -28,11 +29,11 @@ help:
 	@echo 'make serve      install what is missing, build, start the daemon on 127.0.0.1:8001'
 	@echo 'make run        install what is missing, build, run a first snippet in a cell'
 	@echo 'make test       everything that has to pass: units, fuzz corpora, integration, kernels, the'
-	@echo '                daemon, hostile (quick selection), guests, lint; units, integration and the'
-	@echo '                daemon again under ASan and UBSan'
-	@echo 'make hostile    the whole hostile suite'
+	@echo '                daemon, hostile (quick selection), guests, lint; a selection of it again under'
+	@echo '                ASan and UBSan (asan-quick)'
+	@echo 'make hostile    the whole hostile suite, which also judges times: for a quiet machine'
 	@echo 'make guest      the other cgroup layouts, in small QEMU guests'
-	@echo 'make asan       units and integration on ASan+UBSan binaries ($(ASAN)/)'
+	@echo 'make asan       units, integration and the daemon on ASan+UBSan binaries ($(ASAN)/)'
 	@echo 'make fuzz       libFuzzer, T=target (default: all) SECS=seconds per target'
 	@echo 'make bench      against plain python3, bubblewrap, crun, runc, podman, docker'
 	@echo 'make lint fmt   static checks; formatting'
@@ -57,9 +58,15 @@ serve:
 	@$(MAKE) --no-print-directory build
 	@exec $(BUILD)/caisson serve $(SERVE)
 
+# What makes cells and looks for what is left of them has no neighbour that makes cells: integ and the sanitized integ run
+# one after the other, beside what only computes. The halves of the daemon's tests mostly wait, and each looks after its own
+# daemons alone. The hostile suite judges the host as a whole and runs by itself.
 test:
 	@tools/deps.sh build test guest lint
-	@tools/steps.sh build unit integ kernels serve-test hostile-quick guest lint asan
+	@tools/steps.sh build -- \
+		'integ asan-integ' 'asan-build kernels guest' -- \
+		'serve-api asan-serve' 'serve-life' 'unit asan-unit lint' -- \
+		hostile-quick
 
 unit: build
 	@meson test -C $(BUILD) $(MESON_TEST)
@@ -71,11 +78,21 @@ integ: build
 kernels: build
 	@$(PYTEST) tests/guest_kernels
 
+SERVE_LIFE := $(addprefix tests/serve/test_,auth.py isolation.py life.py pool.py)
+SERVE_ASAN := $(addprefix tests/serve/test_,execute.py errors.py stream.py)
+
 serve-test: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve
 
+# Its two halves, for two processors: how it lives, and all the rest.
+serve-life: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(SERVE_LIFE)
+
+serve-api: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(addprefix --ignore=,$(SERVE_LIFE)) tests/serve
+
 hostile: build
-	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile
+	@CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile
 
 hostile-quick: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick tests/hostile
@@ -85,13 +102,27 @@ guest: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/guest
 
 $(ASAN)/build.ninja:
-	meson setup -Db_sanitize=address,undefined $(ASAN)
+	meson setup -Doptimization=1 -Db_sanitize=address,undefined $(ASAN)
 
-asan: $(ASAN)/build.ninja
-	@meson compile -C $(ASAN)
+# More than one of these may ask for the build at once.
+asan-build: $(ASAN)/build.ninja
+	@flock $(ASAN) meson compile -C $(ASAN)
+
+asan-unit: asan-build
 	@meson test -C $(ASAN) $(MESON_TEST)
+
+# Without the loops that kill it at every step: they are about what is left on the host, not about memory.
+asan-integ: asan-build
+	@CAISSON_BUILD=$(abspath $(ASAN)) CAISSON_LEAK_RUNS=20 $(PYTEST) --deselect tests/integ/test_crash.py::test_killed_at_every_step \
+		--deselect tests/integ/test_crash.py::test_killed_at_random_moments tests/integ
+
+asan-serve: asan-build
+	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) $(SERVE_ASAN)
+
+asan-quick: asan-unit asan-integ asan-serve
+
+asan: asan-unit asan-serve
 	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/integ
-	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) $(addprefix tests/serve/test_,execute.py errors.py stream.py)
 
 $(FUZZ)/build.ninja:
 	CC=clang meson setup -Dfuzz=true -Db_sanitize=address,undefined $(FUZZ)

@@ -1,35 +1,90 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# steps.sh - Run make targets one after the other, all of them even when one fails, and end with a
-# table of what happened. The first one (the build) is needed by all others: it stops the run.
+# steps.sh - Run make targets, all of them even when one fails, and end with a table of what happened.
 #
-# usage: tools/steps.sh TARGET...
+# usage: tools/steps.sh LANE... [-- LANE...]...
+#
+# A lane is a list of targets in one argument; they run one after the other. The lanes between two `--`
+# run side by side, and what comes after a `--` waits for all of them. The first target is the build,
+# which the others need: when it fails the run ends, and the others are made without it (-o build), so
+# that no two of them look after one build directory at once.
+#
+# The output of a target is kept and printed whole when it is over, so that nothing is mixed; a target
+# that has no neighbour speaks at once.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-summary=()
-status=0
-first=1
 begin=$SECONDS
-for target in "$@"; do
-	printf '\n==== %s ====\n' "$target"
-	start=$SECONDS
-	if make --no-print-directory "$target"; then
-		verdict=ok
+logs=$(mktemp -d) || exit 2
+trap 'rm -rf "$logs"' EXIT
+# Whoever ends us ends what runs: each lane is a process group of its own.
+set -m
+lanes=()
+# shellcheck disable=SC2317 # called by the trap
+end_lanes() {
+	local lane
+	for lane in "${lanes[@]}"; do kill -TERM -- "-$lane" 2>/dev/null; done
+	exit 130
+}
+trap end_lanes INT TERM HUP
+
+say() { # TARGET VERDICT SECONDS
+	printf '%-14s %-4s %4d s\n' "$@" >>"$logs/summary"
+	[ "$2" = ok ] || : >"$logs/failed"
+}
+
+# One target: make's own output, or a block of it when others run beside.
+step() { # TARGET ALONE OPTIONS...
+	local target=$1 alone=$2 start=$SECONDS verdict=ok
+	shift 2
+	if [ "$alone" = 1 ]; then
+		printf '\n==== %s ====\n' "$target"
+		make --no-print-directory "$@" "$target" || verdict=FAIL
 	else
-		verdict=FAIL
-		status=1
+		make --no-print-directory "$@" "$target" >"$logs/$target" 2>&1 || verdict=FAIL
+		{
+			flock 9
+			printf '\n==== %s: %s after %d s ====\n' "$target" "$verdict" $((SECONDS - start))
+			cat "$logs/$target"
+		} 9>"$logs/lock"
 	fi
-	summary+=("$(printf '%-14s %-4s %4d s' "$target" "$verdict" $((SECONDS - start)))")
-	[ "$first" = 1 ] && [ "$verdict" = FAIL ] && break
-	first=0
-done
+	say "$target" "$verdict" $((SECONDS - start))
+	[ "$verdict" = ok ]
+}
+
+phase() { # LANE...
+	local lane target
+	[ $# -gt 0 ] || return 0
+	[ $# -eq 1 ] || printf '\n---- side by side:%s ----\n' "$(printf ' [%s]' "$@")"
+	lanes=()
+	for lane in "$@"; do
+		for target in $lane; do
+			step "$target" "$(($# == 1))" -o build
+		done </dev/null &
+		lanes+=("$!")
+	done
+	wait
+	lanes=()
+}
+
+if step "$1" 1; then
+	shift
+	now=()
+	for argument in "$@" --; do
+		if [ "$argument" != -- ]; then
+			now+=("$argument")
+			continue
+		fi
+		phase "${now[@]}"
+		now=()
+	done
+fi
 
 printf '\n==== summary ====\n'
-printf '%s\n' "${summary[@]}"
-if [ "$status" = 0 ]; then
-	printf 'all of %d steps passed in %d s\n' "${#summary[@]}" $((SECONDS - begin))
-else
-	printf 'FAILED, after %d s\n' $((SECONDS - begin))
+cat "$logs/summary"
+if [ ! -e "$logs/failed" ]; then
+	printf 'all of %d steps passed in %d s\n' "$(wc -l <"$logs/summary")" $((SECONDS - begin))
+	exit 0
 fi
-exit "$status"
+printf 'FAILED, after %d s\n' $((SECONDS - begin))
+exit 1

@@ -88,7 +88,7 @@ def test_cpu_quota(cpus):
     u = d["usage"]
     share = u["cpu_ns"] / u["wall_ns"]
     assert share < float(cpus) * 1.35 + 0.05, u
-    assert u["throttled_ns"] > 0 or share < float(cpus) * 0.9, u  # a busy machine may not have that much to give
+    assert u["throttled_ns"] > 0 or share <= float(cpus), u  # a busy machine may not have that much to give
 
 
 def test_cpu_quota_is_for_all_processes_together():
