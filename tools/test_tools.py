@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_tools.py - The checkers must fail on what they exist to find (run by `make lint`)."""
+"""test_tools.py - The checkers must fail on what they exist to find, and steps.sh run what it is told (run by `make lint`)."""
 import os
 import subprocess
 from pathlib import Path
@@ -79,3 +79,44 @@ def test_style_rejects(tmp_path, text, what):
 def test_deps_names_an_unknown_group():
     r = subprocess.run([TOOLS / "deps.sh", "nonsense"], capture_output=True, text=True, check=False)
     assert r.returncode == 2 and "nonsense" in r.stderr
+
+
+MAKEFILE = """
+.PHONY: build one two bad meet-a meet-b
+build:
+	@echo built >>builds
+one two: build
+	@echo this is $@
+bad: build
+	@echo the reason; exit 3
+meet-a meet-b: build
+	@touch $@.here; while ! test -e meet-a.here || ! test -e meet-b.here; do sleep 0.01; done
+"""
+
+
+def steps(tmp_path, *args):
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "steps.sh").write_bytes((TOOLS / "steps.sh").read_bytes())
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    return subprocess.run(["/bin/bash", tmp_path / "tools" / "steps.sh", *args], capture_output=True, text=True, check=False,
+                          timeout=60, env=env)
+
+
+def test_steps_run_lanes_side_by_side_and_build_once(tmp_path):
+    r = steps(tmp_path, "build", "--", "meet-a one", "meet-b", "--", "two")
+    assert r.returncode == 0 and "all of 5 steps passed" in r.stdout, r
+    assert (tmp_path / "builds").read_text() == "built\n"
+    assert r.stdout.index("this is one") < r.stdout.index("==== two ====") < r.stdout.index("this is two")
+
+
+def test_steps_go_on_after_a_failure_and_tell(tmp_path):
+    r = steps(tmp_path, "build", "--", "bad one", "two", "--", "bad")
+    assert r.returncode == 1 and "FAILED, after" in r.stdout, r
+    assert r.stdout.count("the reason") == 2 and "this is one" in r.stdout and "this is two" in r.stdout
+    assert [line.split()[:2] for line in r.stdout.splitlines() if line.startswith("bad ")] == [["bad", "FAIL"]] * 2
+
+
+def test_steps_need_their_build(tmp_path):
+    r = steps(tmp_path, "bad", "--", "one")
+    assert r.returncode == 1 and "this is one" not in r.stdout, r
