@@ -10,7 +10,6 @@ judged in the suite's own mount namespace, which is shared so that nothing can h
 import os
 import re
 import time
-from pathlib import Path
 
 from guard import own_paths
 
@@ -24,11 +23,13 @@ GUARD_SLACK = 96 << 20     # charged to the guard and not page cache: ours alone
 DISK_SLACK = 1 << 30
 CGROUPS_SLACK = 100        # /proc/cgroups counts those of everybody
 SETTLE = 20.0
+KERNEL_THREAD = 0x00200000
 
 
 def _read(path):
     try:
-        return Path(path).read_text(errors="replace")
+        with open(path, errors="replace") as f:
+            return f.read()
     except OSError:
         return ""
 
@@ -38,11 +39,12 @@ def pids():
 
 
 def stat_of(pid):
-    """(comm, state, parent, start time) or None."""
+    """(comm, state, parent, start time, flags) or None."""
     m = re.match(r"\d+ \((.*)\) (\S) (\d+) (.*)", _read(f"/proc/{pid}/stat"), re.S)
     if not m:
         return None
-    return m[1], m[2], int(m[3]), int(m[4].split()[17])
+    words = m[4].split()
+    return m[1], m[2], int(m[3]), int(words[17]), int(words[4])
 
 
 def uid_of(pid):
@@ -50,7 +52,8 @@ def uid_of(pid):
     return int(m[1]) if m else -1
 
 
-def is_ours(pid, guard):
+def is_ours(pid, guard, known=None):
+    """@known: what stat_of() said of many processes a moment ago, so that not every parent is read once per child."""
     paths = own_paths(pid)
     if any(f"/{guard.name}" in p for p in paths.values()):
         return True
@@ -60,7 +63,7 @@ def is_ours(pid, guard):
     while seen > 1:
         if seen == os.getpid():
             return True
-        s = stat_of(seen)
+        s = (known or {}).get(seen) or stat_of(seen)
         wardens += bool(s) and s[0] == "caisson-warden"
         seen = s[2] if s else 0
     # A guest that got out of its cgroups, and whose warden is gone; or somebody else's cell.
@@ -70,9 +73,9 @@ def is_ours(pid, guard):
 def our_processes(guard):
     """{(pid, start time): 'comm state'} of everything ours."""
     found = {}
-    for pid in pids():
-        s = stat_of(pid)
-        if s and is_ours(pid, guard):
+    known = {pid: s for pid in pids() if (s := stat_of(pid))}
+    for pid, s in known.items():
+        if not s[4] & KERNEL_THREAD and is_ours(pid, guard, known):
             found[(pid, s[3])] = f"{s[0]} ({s[1]}) child of {s[2]}, uid {uid_of(pid)}"
     return found
 
