@@ -665,7 +665,9 @@ def test_connections_can_not_end_the_daemon(serve):
     d = serve("--pool", "4", preexec_fn=few_files(256))
     name = unique()
     d.execute("x = 'kept'", session_id=name)
-    runs = [d.begin("import time; time.sleep(0.5)") for _ in range(4)]
+    held = [Held(d) for _ in range(4)]
+    runs = [d.begin(h.code, timeout=100) for h in held]
+    assert all(h.there() for h in held)
     many = []
     try:
         for _ in range(400):
@@ -673,7 +675,9 @@ def test_connections_can_not_end_the_daemon(serve):
                 many.append(socket.create_connection(("127.0.0.1", d.port), 2))
             except OSError:
                 break
-        [r.result(30) for r in runs]
+        for h in held:
+            h.let_go()
+        assert all(r.result().status == 200 for r in runs)
         assert d.running(), d.log_text()[-1500:]
     finally:
         for s in many:
