@@ -69,6 +69,7 @@ struct execution {
 	struct capture out, err;
 	struct buf displays, result, error; /* JSON: array items, a bundle, an object */
 	size_t n_displays, displays_dropped;
+	size_t late; /* bytes of events beyond what the listener kept up with, while it ends */
 	bool kernel_ended, room_gone, said_done, asked_again;
 	const char *broke; /* the kernel broke the protocol: how */
 	int exit_status; /* as from wait: real when kernel_ended, otherwise what the kernel says */

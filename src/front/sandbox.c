@@ -249,12 +249,25 @@ static void step(struct sandbox *s)
 	if (seat->state != SEAT_IDLE)
 		return;
 	seat->state = SEAT_BUSY;
+	kernel_idle(&seat->kernel, false);
 	s->running = true;
 	s->executions++;
 	s->f->n_busy++;
 	metric_set(G_SANDBOXES_BUSY, s->f->n_busy);
 	metric_set(G_EXECUTIONS, s->f->n_busy);
 	execution_run(x, seat);
+}
+
+/* Nobody listens any more: nothing is held back for anybody, and little is kept. */
+static void rest(struct room *r, struct seat *seat)
+{
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (r->seats[i].attached)
+			kernel_pause(&r->seats[i].kernel, false);
+	if (seat->state != SEAT_BUSY)
+		return;
+	seat->state = SEAT_IDLE;
+	kernel_idle(&seat->kernel, true);
 }
 
 void sandbox_executed(struct sandbox *s, struct execution *x)
@@ -264,8 +277,8 @@ void sandbox_executed(struct sandbox *s, struct execution *x)
 		s->f->n_busy--;
 		metric_set(G_SANDBOXES_BUSY, s->f->n_busy);
 		metric_set(G_EXECUTIONS, s->f->n_busy);
-		if (s->room && s->room->seats[x->language->id].state == SEAT_BUSY)
-			s->room->seats[x->language->id].state = SEAT_IDLE;
+		if (s->room)
+			rest(s->room, &s->room->seats[x->language->id]);
 	}
 	for (struct execution **at = &s->head; *at; at = &(*at)->next)
 		if (*at == x) {
