@@ -111,7 +111,10 @@ void execution_refuse(struct execution *x, int status, const char *code, const c
 		      unsigned int retry_after_s, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
 
-/* For whoever asked. */
+/*
+ * For whoever asked. execution_interrupt(): one that waits is done at once (@x is gone then), one that
+ * runs is told to end. Neither touches the others of its sandbox.
+ */
 void execution_interrupt(struct execution *x);
 /* execution_cancel() - The client is gone: done is not called any more; the code is interrupted. */
 void execution_cancel(struct execution *x);

@@ -54,10 +54,12 @@ static void on_kernel_failed(struct room *r, struct seat *seat, bool missing, co
 	struct execution *x = s->head;
 	char there[128];
 
-	if (!x)
+	if (missing)
+		r->f->has_language[seat->language->id] = false;
+	/* Whoever wanted it may have been interrupted since, and another language's code be next. */
+	if (!x || x->language != seat->language)
 		return;
 	if (missing) {
-		r->f->has_language[seat->language->id] = false;
 		list_languages(r->f, there, sizeof(there));
 		execution_refuse(x, 422, "language_unavailable", NULL, 0,
 				 "this image has no %s (%s was not found); there are: %s",
