@@ -168,6 +168,20 @@ void buf_consume(struct buf *b, size_t n)
 	memmove(b->data, b->data + n, b->len + 1);
 }
 
+void buf_trim(struct buf *b)
+{
+	char *data = b->len > 0 ? realloc(b->data, b->len + 1) : NULL;
+
+	if (data) {
+		b->data = data;
+		b->cap = b->len + 1;
+	} else if (b->len == 0) {
+		free(b->data);
+		b->data = NULL;
+		b->cap = 0;
+	}
+}
+
 const char *buf_str(const struct buf *b)
 {
 	return b->data ? b->data : "";

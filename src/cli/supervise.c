@@ -139,8 +139,9 @@ static int on_channel(struct loop *l, struct err *e)
 {
 	struct job *j = l->job;
 	struct init_msg m;
-	int fds[INIT_FDS_MAX], fd = -1;
+	int fds[INIT_FDS_MAX];
 	size_t n_fds;
+	_fd_ int fd = -1; /* the one that may mean something; closed unless it does */
 	int r = init_recv(l->channel, &m, fds, &n_fds, e);
 
 	if (r < 0)
@@ -163,7 +164,7 @@ static int on_channel(struct loop *l, struct err *e)
 		r = take_receipt(l, e);
 		return r < 0 ? r : init_go(l->channel, j->exec.id, e);
 	case INIT_STARTED:
-		return on_started(l, fd, e);
+		return on_started(l, TAKE_FD(fd), e);
 	case INIT_FAILED:
 		j->start_code = init_explain(&m.u.failed, j->exec.argv[0], j->exec.cwd, e);
 		return e->code;
@@ -175,7 +176,6 @@ static int on_channel(struct loop *l, struct err *e)
 	default:
 		break;
 	}
-	fd_close(fd);
 	return 0;
 }
 

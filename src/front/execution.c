@@ -304,10 +304,24 @@ static void on_timer(struct timer *t)
 	}
 }
 
+/* Its turn never came: the same answer as for one that was interrupted in its first line. */
+static void interrupt_queued(struct execution *x)
+{
+	x->phase = X_JUDGING;
+	x->interrupted = SIGINT;
+	x->exit_status = SIGINT;
+	x->started_ns = x->ended_ns = clock_now_ns();
+	conclude(x);
+}
+
 void execution_interrupt(struct execution *x)
 {
 	struct room *r = x->sandbox ? x->sandbox->room : NULL;
 
+	if (x->phase == X_QUEUED && x->sandbox) {
+		interrupt_queued(x);
+		return;
+	}
 	if (x->phase != X_RUNNING || !r)
 		return;
 	x->phase = X_INTERRUPTED;

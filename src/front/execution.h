@@ -69,6 +69,7 @@ struct execution {
 	struct capture out, err;
 	struct buf displays, result, error; /* JSON: array items, a bundle, an object */
 	size_t n_displays, displays_dropped;
+	size_t late; /* bytes of events beyond what the listener kept up with, while it ends */
 	bool kernel_ended, room_gone, said_done, asked_again;
 	const char *broke; /* the kernel broke the protocol: how */
 	int exit_status; /* as from wait: real when kernel_ended, otherwise what the kernel says */
@@ -110,7 +111,10 @@ void execution_refuse(struct execution *x, int status, const char *code, const c
 		      unsigned int retry_after_s, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
 
-/* For whoever asked. */
+/*
+ * For whoever asked. execution_interrupt(): one that waits is done at once (@x is gone then), one that
+ * runs is told to end. Neither touches the others of its sandbox.
+ */
 void execution_interrupt(struct execution *x);
 /* execution_cancel() - The client is gone: done is not called any more; the code is interrupted. */
 void execution_cancel(struct execution *x);

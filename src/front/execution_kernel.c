@@ -3,9 +3,12 @@
  * execution_kernel.c - An execution's conversation with its kernel: code in, messages and text out.
  *
  * Text comes over descriptors 1 and 2 and is read up to a message before the message is looked at, so
- * what was printed before a picture is before it. Whatever is in a message is the code's own business
+ * what was printed before a picture is before it. A listener that does not keep up stops the kernels
+ * of its room until it does, or until the execution is to end: then they are read again, so that they
+ * can hear of it, and what such a listener has no room for is only in the result. Whatever is in a message is the code's own business
  * and is passed on as JSON that was parsed and written again; what there is too much of is counted.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,11 +28,13 @@
 #define ERROR_LINE_CHARS 1000u
 #define ERROR_VALUE_CHARS 10000u
 #define MESSAGE_BYTES (20u << 20)
+#define LATE_MAX (1u << 20) /* to a listener that does not keep up, while the execution ends */
 
 static void send_object(struct seat *s, struct json *j, struct buf *b)
 {
-	if (json_finish(j) == 0)
-		(void)kernel_send(&s->kernel, b, NULL);
+	if (json_finish(j) < 0 && !b->err)
+		b->err = -EMSGSIZE;
+	kernel_send(&s->kernel, b);
 }
 
 void execution_send(struct execution *x, struct seat *s)
@@ -50,18 +55,38 @@ void execution_send(struct execution *x, struct seat *s)
 	send_object(s, &j, &b);
 }
 
-static void emit(struct execution *x, const char *type, const struct buf *b)
+/* Also those of the other languages: what they print goes to the same listener. */
+static void pause_kernels(const struct execution *x, bool pause)
 {
-	if (x->sink->event && !x->cancelled)
-		x->sink->event(x, type, b);
+	struct room *r = x->sandbox ? x->sandbox->room : NULL;
+
+	for (size_t i = 0; r && i < LANG_MAX_; i++)
+		if (r->seats[i].attached)
+			kernel_pause(&r->seats[i].kernel, pause);
 }
 
 void execution_resume(struct execution *x)
 {
-	struct room *r = x->sandbox ? x->sandbox->room : NULL;
+	pause_kernels(x, false);
+}
 
-	if (r && r->seats[x->language->id].attached)
-		kernel_pause(&r->seats[x->language->id].kernel, false);
+static bool congested(struct execution *x)
+{
+	return x->sink->congested && x->sink->congested(x);
+}
+
+static void emit(struct execution *x, const char *type, const struct buf *b)
+{
+	if (!x->sink->event || x->cancelled)
+		return;
+	/* Once cut, it stays cut: a stream has an early end, but no gaps. */
+	if (x->phase != X_RUNNING && (x->late > LATE_MAX || congested(x)))
+		x->late += b->len;
+	if (x->late > LATE_MAX)
+		return;
+	x->sink->event(x, type, b);
+	if (x->phase == X_RUNNING && congested(x))
+		pause_kernels(x, true);
 }
 
 static void emit_text(struct execution *x, enum kernel_stream stream, const char *data, size_t len,
@@ -92,13 +117,8 @@ void execution_output(struct execution *x, enum kernel_stream stream, const char
 	struct capture *c = stream == STREAM_STDOUT ? &x->out : &x->err;
 
 	capture_add(c, data, len);
-	if (!x->sink->event || x->cancelled)
-		return;
-	emit_text(x, stream, data, len, false);
-	struct room *r = x->sandbox->room;
-
-	if (r && x->phase == X_RUNNING && x->sink->congested && x->sink->congested(x))
-		kernel_pause(&r->seats[x->language->id].kernel, true);
+	if (x->sink->event && !x->cancelled)
+		emit_text(x, stream, data, len, false);
 }
 
 static void dump_into(struct buf *b, const json_t *v)
@@ -115,7 +135,7 @@ static void send_ack(struct seat *s)
 	_buf_ struct buf b = BUF_INIT(64);
 
 	(void)buf_puts(&b, "{\"type\":\"ack\"}");
-	(void)kernel_send(&s->kernel, &b, NULL);
+	kernel_send(&s->kernel, &b);
 }
 
 static void on_display(struct execution *x, struct seat *s, const json_t *m)
@@ -124,7 +144,6 @@ static void on_display(struct execution *x, struct seat *s, const json_t *m)
 	_buf_ struct buf item = BUF_INIT(KERNEL_LINE_MAX + 4096);
 	json_t *kept = json_object();
 
-	kernel_drain(&s->kernel);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		json_t *v = json_object_get(m, keys[i]);
 
@@ -176,7 +195,7 @@ static void short_error(struct buf *out, const json_t *m)
 }
 
 /* Also as text: whoever reads only stderr sees what a terminal would have shown. */
-static void on_error(struct execution *x, struct seat *s, const json_t *m)
+static void on_error(struct execution *x, const json_t *m)
 {
 	json_t *kept = json_pack("{s:O?, s:O?, s:O?}", "name", json_object_get(m, "name"), "value",
 				 json_object_get(m, "value"), "traceback",
@@ -189,7 +208,6 @@ static void on_error(struct execution *x, struct seat *s, const json_t *m)
 		json_decref(kept);
 		return;
 	}
-	kernel_drain(&s->kernel);
 	dump_into(&x->error, kept);
 	json_decref(kept);
 	if (x->error.err) { /* larger than anybody reads: its name and the beginning of what it says */
@@ -252,7 +270,6 @@ static void on_input(struct execution *x, struct seat *s, const json_t *m)
 	const char *line;
 	size_t len;
 
-	kernel_drain(&s->kernel);
 	if (x->has_stdin) {
 		bool more = next_line(x, &line, &len);
 
@@ -287,7 +304,7 @@ static void on_rpc(struct seat *s, const json_t *m)
 	dump_into(&b, r);
 	json_decref(r);
 	if (!b.err)
-		(void)kernel_send(&s->kernel, &b, NULL);
+		kernel_send(&s->kernel, &b);
 }
 
 static void on_execution_done(struct execution *x, struct seat *s, const json_t *m)
@@ -301,7 +318,6 @@ static void on_execution_done(struct execution *x, struct seat *s, const json_t 
 		room_kill_all(x->sandbox->room);
 		return;
 	}
-	kernel_drain(&s->kernel);
 	x->said_done = true;
 	x->exit_status = (int)(code & 0xff) << 8;
 	if (code != 0 && (code & 0xff) == 0)
@@ -339,7 +355,7 @@ void execution_message(struct execution *x, struct seat *s, const char *type, js
 		}
 		emit(x, "result", &x->result);
 	} else if (strcmp(type, "error") == 0) {
-		on_error(x, s, m);
+		on_error(x, m);
 	} else if (strcmp(type, "input_request") == 0) {
 		on_input(x, s, m);
 	} else if (strcmp(type, "rpc_request") == 0) {

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -117,6 +119,26 @@ static int bind_all(const struct front *f, struct sockets *s, struct err *e)
 		return s->tcp;
 	if (strcmp(c->socket, "none") != 0 && (s->local = listener_unix(c->socket, 0660, e)) < 0)
 		return s->local;
+	return 0;
+}
+
+/* "Any free port" has become one by now: say which, wherever the address is said. */
+static int real_port(struct front *f, const struct sockets *s, struct err *e)
+{
+	const char *colon = strrchr(f->config.listen, ':');
+	struct sockaddr_storage at;
+	socklen_t len = sizeof(at);
+
+	if (s->tcp < 0 || !colon || strcmp(colon, ":0") != 0)
+		return 0;
+	if (getsockname(s->tcp, (struct sockaddr *)&at, &len) < 0)
+		return err_set(e, -errno, "--listen: find the port");
+	in_port_t port = at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port :
+						    ((struct sockaddr_in *)&at)->sin_port;
+
+	(void)snprintf(f->address, sizeof(f->address), "%.*s:%u", (int)(colon - f->config.listen),
+		       f->config.listen, ntohs(port));
+	f->config.listen = f->address;
 	return 0;
 }
 
@@ -307,6 +329,8 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 		r = probe(f, w, e);
 	if (r == 0)
 		r = bind_all(f, &s, e);
+	if (r == 0)
+		r = real_port(f, &s, e);
 	if (r == 0)
 		r = open_signals(f, on_signal, e);
 	if (r == 0)

@@ -27,6 +27,7 @@ struct sandbox;
 
 struct front {
 	struct config config;
+	char address[80]; /* config.listen, when that asked for any free port */
 	struct loop loop;
 	struct link link;
 	struct auth *auth;

@@ -81,6 +81,7 @@ void handle_health(struct front *f, struct http_exchange *x, const struct route_
 	json_member_str(&j, "version", CAISSON_VERSION);
 	json_key(&j, "uptime_seconds");
 	json_double(&j, (double)(clock_now_ns() - f->started_ns) / (double)CLOCK_NS_PER_S, 3);
+	json_member_str(&j, "listen", f->config.listen);
 	write_isolation(f, &j);
 	write_pool(f, &j);
 	json_key(&j, "sandboxes");

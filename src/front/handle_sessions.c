@@ -84,11 +84,12 @@ void handle_session_interrupt(struct front *f, struct http_exchange *x,
 
 	if (!s)
 		return;
-	if (!s->running) {
+	if (!s->head) {
 		reply_error(x, 404, "nothing_runs", "session_id", NULL,
 			    "nothing runs in this session");
 		return;
 	}
-	execution_interrupt(s->head);
+	execution_interrupt(
+		s->head); /* which may be its end, and the session's next one's beginning */
 	reply_empty(x, 202);
 }

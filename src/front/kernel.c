@@ -4,7 +4,12 @@
  *
  * All four are non-blocking on our side (the flag is the open file's, and each end of a pipe is one
  * of its own, so the guest can not change ours). A control line that is not complete yet costs at
- * most KERNEL_LINE_MAX; output is handed up as it comes and is bounded by whoever takes it.
+ * most KERNEL_LINE_MAX, and much less when no execution runs; output is handed up as it comes and is
+ * bounded by whoever takes it.
+ *
+ * Order: a message is handed up when the output that was in the pipes before it has been. If whoever
+ * takes that has enough meanwhile (a pause), the line waits, with all that is behind it, and nothing
+ * is read: the pipes fill up, and the kernel waits as it would for a slow terminal.
  */
 #include "front/kernel.h"
 
@@ -14,6 +19,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/schema.h"
@@ -21,6 +27,7 @@
 #define CHUNK 65536u
 #define ROUND_MAX (1u << 20) /* bytes of one stream per round */
 #define PENDING_MAX (20u << 20)
+#define SLOW_NS (1 * CLOCK_NS_PER_S)
 
 static void broken(struct kernel *k, const char *why, bool closed)
 {
@@ -29,7 +36,93 @@ static void broken(struct kernel *k, const char *why, bool closed)
 	k->over = true;
 	loop_del(&k->in);
 	loop_del(&k->out);
+	timer_cancel(&k->slow);
+	buf_free(&k->line);
+	buf_free(&k->pending);
 	k->ops->broken(k, why, closed);
+}
+
+/* After something large was there: an idle kernel shall be small. */
+static void shrink(struct buf *b)
+{
+	if (b->cap > 4 * CHUNK && b->len < CHUNK)
+		buf_trim(b);
+}
+
+/* ---- what is left with us ----------------------------------------------------------------------- */
+
+static size_t left(const struct kernel *k)
+{
+	return k->line.len + k->pending.len;
+}
+
+static void on_slow(struct timer *t)
+{
+	struct kernel *k = t->arg;
+
+	if (!k->paused && left(k) > KERNEL_IDLE_KEEP)
+		broken(k, "the kernel left half a message, or does not read", false);
+}
+
+static void check_idle(struct kernel *k)
+{
+	if (k->over)
+		return;
+	if (!k->idle || k->paused || left(k) <= KERNEL_IDLE_KEEP)
+		timer_cancel(&k->slow);
+	else if (left(k) > KERNEL_IDLE_MAX)
+		broken(k, "the kernel left half a message, or does not read", false);
+	else if (!k->slow.loop)
+		timer_set(k->loop, &k->slow, k->loop->now_ns + SLOW_NS);
+}
+
+void kernel_idle(struct kernel *k, bool idle)
+{
+	k->idle = idle;
+	check_idle(k);
+}
+
+/* ---- output ------------------------------------------------------------------------------------ */
+
+/* Until it would block or is paused, at most *@budget bytes; none are left when it would block. */
+static void read_stream(struct kernel *k, enum kernel_stream s, size_t *budget)
+{
+	static char chunk[CHUNK];
+	struct watch *w = &k->streams[s];
+
+	while (*budget > 0 && w->fd >= 0 && (!k->paused || k->draining)) {
+		ssize_t n = read(w->fd, chunk, sizeof(chunk));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN) {
+			*budget = 0;
+			return;
+		}
+		if (n <= 0) {
+			loop_del(w);
+			w->fd = fd_close(w->fd);
+			return;
+		}
+		*budget -= (size_t)n < *budget ? (size_t)n : *budget;
+		k->ops->output(k, s, chunk, (size_t)n);
+	}
+}
+
+static void on_stdout(struct watch *w, uint32_t events)
+{
+	size_t budget = CHUNK * 2;
+
+	(void)events;
+	read_stream(w->arg, STREAM_STDOUT, &budget);
+}
+
+static void on_stderr(struct watch *w, uint32_t events)
+{
+	size_t budget = CHUNK * 2;
+
+	(void)events;
+	read_stream(w->arg, STREAM_STDERR, &budget);
 }
 
 /* ---- control ----------------------------------------------------------------------------------- */
@@ -65,12 +158,26 @@ static void one_line(struct kernel *k, const char *text, size_t len)
 	json_decref(m);
 }
 
+/* What was printed before the line at hand. Return: whether it has all gone up. */
+static bool put_output_first(struct kernel *k)
+{
+	if (!k->held)
+		k->ahead[0] = k->ahead[1] = ROUND_MAX;
+	k->held = true;
+	read_stream(k, STREAM_STDOUT, &k->ahead[0]);
+	read_stream(k, STREAM_STDERR, &k->ahead[1]);
+	if (k->over || (k->paused && !k->draining))
+		return false;
+	k->held = false;
+	return true;
+}
+
 /* All complete lines. A handler may detach the kernel: then line is empty and we stop. */
 static void take_lines(struct kernel *k)
 {
 	size_t begin = 0;
 
-	while (!k->over && k->scanned < k->line.len) {
+	while (!k->over && (!k->paused || k->draining) && k->scanned < k->line.len) {
 		const char *data = k->line.data;
 		const char *nl = memchr(data + k->scanned, '\n', k->line.len - k->scanned);
 
@@ -80,6 +187,8 @@ static void take_lines(struct kernel *k)
 		}
 		size_t end = (size_t)(nl - data);
 
+		if (!put_output_first(k))
+			break;
 		k->scanned = end + 1;
 		if (end > begin)
 			one_line(k, data + begin, end - begin);
@@ -89,19 +198,17 @@ static void take_lines(struct kernel *k)
 		return;
 	buf_consume(&k->line, begin);
 	k->scanned -= begin;
-	if (k->line.len == 0 && k->line.cap > CHUNK)
-		buf_free(&k->line); /* a large picture was there; an idle kernel shall be small */
+	shrink(&k->line);
+	check_idle(k);
 }
 
-static void on_control(struct watch *w, uint32_t events)
+static void read_control(struct kernel *k)
 {
 	static char chunk[CHUNK];
-	struct kernel *k = w->arg;
 	size_t budget = ROUND_MAX;
 
-	(void)events;
-	while (budget > 0 && !k->over) {
-		ssize_t n = read(w->fd, chunk, sizeof(chunk));
+	while (budget > 0 && !k->over && (!k->paused || k->draining)) {
+		ssize_t n = read(k->out.fd, chunk, sizeof(chunk));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -122,6 +229,12 @@ static void on_control(struct watch *w, uint32_t events)
 	}
 }
 
+static void on_control(struct watch *w, uint32_t events)
+{
+	(void)events;
+	read_control(w->arg);
+}
+
 static void flush(struct kernel *k)
 {
 	while (k->pending.len > 0) {
@@ -130,6 +243,7 @@ static void flush(struct kernel *k)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN) {
+			shrink(&k->pending);
 			loop_mod(&k->in, EPOLLOUT);
 			return;
 		}
@@ -139,6 +253,7 @@ static void flush(struct kernel *k)
 		}
 		buf_consume(&k->pending, (size_t)n);
 	}
+	shrink(&k->pending);
 	loop_mod(&k->in, 0);
 }
 
@@ -152,76 +267,68 @@ static void on_writable(struct watch *w, uint32_t events)
 		return;
 	}
 	flush(k);
+	check_idle(k);
 }
 
-int kernel_send(struct kernel *k, const struct buf *json, struct err *e)
+void kernel_send(struct kernel *k, const struct buf *json)
 {
 	if (k->over || k->in.fd < 0 || !k->in.loop)
-		return err_say(e, -EPIPE, "the kernel is gone");
-	if (buf_append(&k->pending, json->data, json->len) < 0 || buf_puts(&k->pending, "\n") < 0)
-		return err_say(e, -ENOBUFS, "the kernel does not take its messages");
-	flush(k);
-	return 0;
-}
-
-/* ---- output ------------------------------------------------------------------------------------ */
-
-/* Until it would block, at most @budget bytes. */
-static void read_stream(struct kernel *k, enum kernel_stream s, size_t budget)
-{
-	static char chunk[CHUNK];
-	struct watch *w = &k->streams[s];
-
-	while (budget > 0 && w->fd >= 0) {
-		ssize_t n = read(w->fd, chunk, sizeof(chunk));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n <= 0) {
-			loop_del(w);
-			w->fd = fd_close(w->fd);
-			return;
-		}
-		budget -= (size_t)n < budget ? (size_t)n : budget;
-		k->ops->output(k, s, chunk, (size_t)n);
-		if (k->paused)
-			return;
+		return; /* it is going, which others hear of */
+	if (json->err || buf_append(&k->pending, json->data, json->len) < 0 ||
+	    buf_puts(&k->pending, "\n") < 0) {
+		broken(k, "the kernel does not read what it is sent", false);
+		return;
 	}
+	flush(k);
+	check_idle(k);
 }
 
-static void on_stdout(struct watch *w, uint32_t events)
-{
-	(void)events;
-	read_stream(w->arg, STREAM_STDOUT, CHUNK * 2);
-}
-
-static void on_stderr(struct watch *w, uint32_t events)
-{
-	(void)events;
-	read_stream(w->arg, STREAM_STDERR, CHUNK * 2);
-}
+/* ---- stop and go --------------------------------------------------------------------------------- */
 
 void kernel_drain(struct kernel *k)
 {
-	bool paused = k->paused;
+	size_t budget[2] = { ROUND_MAX, ROUND_MAX };
 
-	/* What is already in a pipe is bounded, and belongs before what comes after it. */
-	k->paused = false;
-	read_stream(k, STREAM_STDOUT, ROUND_MAX);
-	read_stream(k, STREAM_STDERR, ROUND_MAX);
-	k->paused = k->paused || paused;
+	k->draining = true;
+	if (k->paused && !k->over) {
+		take_lines(k);
+		read_control(k);
+	}
+	read_stream(k, STREAM_STDOUT, &budget[0]);
+	read_stream(k, STREAM_STDERR, &budget[1]);
+	k->draining = false;
 }
 
+static void on_resume(struct deferred *d)
+{
+	struct kernel *k = d->arg;
+
+	if (!k->paused)
+		take_lines(k);
+}
+
+/*
+ * Watches are taken out, not only told to ask for nothing: the end of a pipe that nobody reads now
+ * would be reported over and over.
+ */
 void kernel_pause(struct kernel *k, bool pause)
 {
+	struct watch *all[] = { &k->out, &k->streams[0], &k->streams[1] };
+	int r = 0;
+
 	if (k->paused == pause)
 		return;
 	k->paused = pause;
-	for (size_t s = 0; s < ARRAY_SIZE(k->streams); s++)
-		if (k->streams[s].loop)
-			loop_mod(&k->streams[s], pause ? 0 : EPOLLIN);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (pause)
+			loop_del(all[i]);
+		else if (r == 0 && all[i]->fd >= 0 && (all[i] != &k->out || !k->over))
+			r = loop_add(k->loop, all[i], NULL);
+	}
+	if (r < 0)
+		broken(k, "the kernel's pipes could not be watched", false);
+	else if (!pause)
+		loop_defer(k->loop, &k->resume);
 }
 
 /* ---- life -------------------------------------------------------------------------------------- */
@@ -240,6 +347,9 @@ int kernel_attach(struct kernel *k, struct loop *loop, const struct language *la
 		  struct err *e)
 {
 	*k = (struct kernel){ .loop = loop, .ops = ops, .owner = owner, .language = language };
+	k->idle = true;
+	k->resume = (struct deferred){ .fn = on_resume, .arg = k };
+	k->slow = (struct timer){ .fn = on_slow, .arg = k };
 	buf_init(&k->line, KERNEL_LINE_MAX);
 	buf_init(&k->pending, PENDING_MAX);
 	k->in.fd = fds[KERNEL_FD_IN];
@@ -269,6 +379,8 @@ void kernel_detach(struct kernel *k)
 		loop_del(all[i]);
 		all[i]->fd = fd_close(all[i]->fd);
 	}
+	loop_undefer(k->loop, &k->resume);
+	timer_cancel(&k->slow);
 	k->over = true;
 	k->scanned = 0;
 	buf_free(&k->line);

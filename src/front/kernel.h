@@ -20,6 +20,8 @@
 #define KERNEL_LINE_MAX (16u << 20)
 #define KERNEL_DEPTH_MAX 64u
 #define KERNEL_VALUES_MAX 100000u
+#define KERNEL_IDLE_MAX (1u << 20) /* a picture of a background task */
+#define KERNEL_IDLE_KEEP (64u << 10)
 
 struct err;
 struct kernel;
@@ -27,7 +29,7 @@ struct kernel;
 enum kernel_stream { STREAM_STDOUT, STREAM_STDERR };
 
 struct kernel_ops {
-	/* A message: an object with a string "type". Borrowed. */
+	/* A message: an object with a string "type". Borrowed. The output before it has come. */
 	void (*message)(struct kernel *k, const char *type, json_t *m);
 	void (*output)(struct kernel *k, enum kernel_stream s, const char *data, size_t len);
 	/* It broke the protocol (@why, static text), or closed its channel (@closed): it may only be
@@ -42,8 +44,11 @@ struct kernel {
 	const struct language *language;
 	struct watch in, out, streams[2]; /* host's ends: in is written */
 	struct buf line, pending;
-	size_t scanned; /* of line, without a newline */
-	bool paused, over;
+	size_t scanned;  /* of line, without a newline */
+	size_t ahead[2]; /* of output that may still go before the line at hand */
+	bool idle, paused, held, draining, over;
+	struct deferred resume;
+	struct timer slow; /* idle, and it holds more than it may keep */
 };
 
 /* Host's ends in the order in which kernels hand them over. */
@@ -55,13 +60,28 @@ int kernel_attach(struct kernel *k, struct loop *loop, const struct language *la
 		  struct err *e);
 void kernel_detach(struct kernel *k); /* close everything; idempotent */
 
-/* kernel_send() - One message, a whole JSON object without its newline. Queued when the pipe is full. */
-int kernel_send(struct kernel *k, const struct buf *json, struct err *e);
+/*
+ * kernel_send() - One message, a whole JSON object without its newline. Queued when the pipe is full.
+ * A kernel that lets more wait than there is room for is broken, as is one that @json, with an error
+ * in it, was too large for.
+ */
+void kernel_send(struct kernel *k, const struct buf *json);
 
-/* kernel_drain() - Read what is in the output pipes now (bounded), before something that follows it. */
+/* kernel_drain() - It is over: hand up what it has said (bounded), paused or not. */
 void kernel_drain(struct kernel *k);
 
-/* kernel_pause() - Stop reading its output: whoever it goes to is not ready for more. */
+/*
+ * kernel_pause() - Read neither its output nor its messages: whoever they go to is not ready for more.
+ * After the end of a pause they come in the order in which they would have come, at the end of the
+ * round at the earliest.
+ */
 void kernel_pause(struct kernel *k, bool pause);
+
+/*
+ * kernel_idle() - Whether no execution runs: then half a line and messages that it does not read may
+ * together be KERNEL_IDLE_MAX for a moment and KERNEL_IDLE_KEEP for long; more breaks it. A kernel is
+ * idle when it is attached.
+ */
+void kernel_idle(struct kernel *k, bool idle);
 
 #endif

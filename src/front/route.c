@@ -150,7 +150,8 @@ static const struct response_doc session_end_out[] = {
 };
 static const struct response_doc interrupt_out[] = {
 	{ 202, "The interrupt is on its way.", NULL, NULL },
-	{ 404, "There is no such session of yours, or nothing runs in it.", "Error", NULL },
+	{ 404, "There is no such session of yours, or nothing runs or waits in it.", "Error",
+	  NULL },
 	{ 0 },
 };
 static const struct response_doc health_out[] = {
@@ -204,7 +205,8 @@ const struct route routes[] = {
 		  "Messages are JSON objects with a `type`. In: `execute` with the fields of POST /execute, "
 		  "`input_response` with `id` and `value`, `interrupt`. Out: `stdout`, `stderr`, `display`, "
 		  "`result`, `error`, `input_request` as they happen, then `done` with `result`, or `refused` with "
-		  "`error`. One execution at a time; closing the socket ends it.",
+		  "`error`. One execution at a time; closing the socket ends it. `interrupt` ends this socket's "
+		  "execution, also when it still waits.",
 	  .tag = "execution",
 	  .responses = ws_out,
 	  .handler = handle_execute_ws },
@@ -239,7 +241,10 @@ const struct route routes[] = {
 	  .path = "/sessions/{session_id}/interrupt",
 	  .id = "interrupt_session",
 	  .summary = "Interrupt what runs in a session",
-	  .description = "The running code gets a KeyboardInterrupt, or its language's like.",
+	  .description =
+		  "The running code gets a KeyboardInterrupt, or its language's like. Code that still waits for its "
+		  "sandbox is not run: its caller gets a result with status `signal`, cause `interrupt` and exit code "
+		  "130, as from code that was interrupted in its first line. What is queued behind it is not touched.",
 	  .tag = "sessions",
 	  .body = no_fields,
 	  .params = session_params,

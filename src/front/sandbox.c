@@ -52,10 +52,12 @@ static void on_kernel_failed(struct room *r, struct seat *seat, bool missing, co
 	struct execution *x = s->head;
 	char there[128];
 
-	if (!x)
+	if (missing)
+		r->f->has_language[seat->language->id] = false;
+	/* Whoever wanted it may have been interrupted since, and another language's code be next. */
+	if (!x || x->language != seat->language)
 		return;
 	if (missing) {
-		r->f->has_language[seat->language->id] = false;
 		list_languages(r->f, there, sizeof(there));
 		execution_refuse(x, 422, "language_unavailable", NULL, 0,
 				 "this image has no %s (%s was not found); there are: %s",
@@ -273,6 +275,7 @@ static void run_next(struct sandbox *s, struct execution *x)
 	if (seat->state != SEAT_IDLE)
 		return;
 	seat->state = SEAT_BUSY;
+	kernel_idle(&seat->kernel, false);
 	s->running = true;
 	s->executions++;
 	s->f->n_busy++;
@@ -372,6 +375,18 @@ void sandbox_turn_out(struct sandbox *s, const struct cell_usage *u)
 	}
 }
 
+/* Nobody listens any more: nothing is held back for anybody, and little is kept. */
+static void rest(struct room *r, struct seat *seat)
+{
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (r->seats[i].attached)
+			kernel_pause(&r->seats[i].kernel, false);
+	if (seat->state != SEAT_BUSY)
+		return;
+	seat->state = SEAT_IDLE;
+	kernel_idle(&seat->kernel, true);
+}
+
 void sandbox_executed(struct sandbox *s, struct execution *x)
 {
 	if (s->head == x && s->running) {
@@ -379,8 +394,8 @@ void sandbox_executed(struct sandbox *s, struct execution *x)
 		s->f->n_busy--;
 		metric_set(G_SANDBOXES_BUSY, s->f->n_busy);
 		metric_set(G_EXECUTIONS, s->f->n_busy);
-		if (s->room && s->room->seats[x->language->id].state == SEAT_BUSY)
-			s->room->seats[x->language->id].state = SEAT_IDLE;
+		if (s->room)
+			rest(s->room, &s->room->seats[x->language->id]);
 	}
 	for (struct execution **at = &s->head; *at; at = &(*at)->next)
 		if (*at == x) {

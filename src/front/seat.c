@@ -88,6 +88,8 @@ static void on_broken(struct kernel *k, const char *why, bool closed)
 		return;
 	}
 	s->why = why;
+	log_event(LOG_LEVEL_INFO, "kernel_broken", F_STR("language", s->language->name),
+		  F_STR("why", why), F_STR("state", s->state == SEAT_BUSY ? "busy" : "idle"));
 	room_kill_all(s->room);
 }
 

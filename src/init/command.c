@@ -164,8 +164,11 @@ static int shed_privilege(const struct command *c, const struct init_config *con
 	return -caps_keep(0, 0);
 }
 
-/* Written before the program starts, by the program's own user, never through a link. */
-static int write_script(const struct command *c)
+/*
+ * Written before the program starts, by the program's own user, never through a link. The limits come
+ * later, and the signal of the one for files would tell nobody why: so it is asked for here.
+ */
+static int write_script(const struct command *c, const struct init_config *config)
 {
 	struct stat st;
 	off_t at = 0;
@@ -175,6 +178,8 @@ static int write_script(const struct command *c)
 
 	if (out < 0 || fstat(c->script_fd, &st) < 0)
 		return errno;
+	if ((uint64_t)st.st_size > config->disk_bytes)
+		return EFBIG;
 	while (at < st.st_size) {
 		ssize_t n = sendfile(out, c->script_fd, &at, (size_t)(st.st_size - at));
 
@@ -327,7 +332,7 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 	(void)setsid();
 	if ((r = shed_privilege(c, config)))
 		fail(report, INIT_STAGE_CREDS, r);
-	if (c->flags & INIT_SCRIPT && (r = write_script(c)))
+	if (c->flags & INIT_SCRIPT && (r = write_script(c, config)))
 		fail(report, INIT_STAGE_SCRIPT, r);
 	/* After the script, whose descriptor may have a number that the kernel needs; before the limits,
 	 * because for a moment there are descriptors above a low one. */

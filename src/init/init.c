@@ -256,6 +256,9 @@ static void serve(void)
 	default:
 		_exit(EXIT_PROTOCOL);
 	}
+	/* Only a command takes descriptors, and it has taken all of its own. */
+	for (size_t i = 0; m.type != INIT_EXEC && i < n_fds; i++)
+		fd_close(fds[i]);
 }
 
 /* ---- reaping -------------------------------------------------------------------------------- */

@@ -62,7 +62,8 @@ struct cell {
 	unsigned int kernel_tries; /* it is dead, but was not ours to collect */
 	/* Requests that are answered when something has happened; 0 = none. */
 	uint64_t create_seq, destroy_seq, kernel_seq;
-	int hello_fd; /* the client's end, until the zygote has forked */
+	uint64_t kernel_due_ns; /* by when the zygote has to have answered kernel_seq */
+	int hello_fd;           /* the client's end, until the zygote has forked */
 };
 
 /*

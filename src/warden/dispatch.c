@@ -25,6 +25,7 @@
 #include "warden/events.h"
 
 #define LATER 1
+#define KERNEL_NS (5 * CLOCK_NS_PER_S)
 #define HANDLE_BITS 12
 _Static_assert(WARDEN_CELLS_MAX == 1u << HANDLE_BITS, "a handle is an index and a generation");
 _Static_assert(WARDEN_ZYGOTES_MAX <= WARDEN_CELLS_MAX, "zygotes have handles of the same form");
@@ -46,7 +47,7 @@ struct cell *cell_of(struct warden *w, uint32_t handle)
 	return handle && c && c->handle == handle ? c : NULL;
 }
 
-static struct zygote *zygote_of(struct warden *w, uint32_t handle)
+struct zygote *zygote_of(struct warden *w, uint32_t handle)
 {
 	uint32_t index = handle % WARDEN_CELLS_MAX;
 	struct zygote *z = index < WARDEN_ZYGOTES_MAX ? w->zygotes[index] : NULL;
@@ -235,6 +236,10 @@ static int do_kernel(struct warden *w, struct request *q, struct err *e)
 	if (r < 0)
 		return r;
 	c->kernel_seq = q->req->seq;
+	c->kernel_due_ns = clock_now_ns() + KERNEL_NS;
+	if (!c->check_ns || c->kernel_due_ns < c->check_ns)
+		c->check_ns = c->kernel_due_ns;
+	check_before(w, c->check_ns);
 	return LATER;
 }
 

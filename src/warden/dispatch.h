@@ -17,7 +17,8 @@
 struct warden {
 	struct cell_host host;
 	int epoll;
-	int sock; /* to the client */
+	int sock;  /* to the client */
+	bool deaf; /* the client did not take an answer: it is as good as gone */
 	uint32_t generation, serial;
 	uint64_t next_check_ns; /* no cell has to be looked at before; 0 = none at all */
 	/* Kernels of cells that were gone before they came: dead or dying, and ours to wait for. The

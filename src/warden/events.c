@@ -32,7 +32,10 @@ bool answer(struct warden *w, enum warden_op op, uint64_t seq, int code, const s
 	reply->code = code;
 	if (code < 0)
 		(void)snprintf(reply->msg, sizeof(reply->msg), "%s", e->msg);
-	return fd_send(w->sock, reply, sizeof(*reply), fds, n_fds) == 0;
+	/* An answer that got lost would leave somebody waiting for ever: it is the last one. */
+	if (!w->deaf)
+		w->deaf = fd_send(w->sock, reply, sizeof(*reply), fds, n_fds) < 0;
+	return !w->deaf;
 }
 
 /* ---- cells ----------------------------------------------------------------------------------- */
@@ -360,6 +363,19 @@ void dispatch_event(struct warden *w, uint64_t ref)
 	}
 }
 
+/*
+ * A zygote that does not answer is stuck, with whatever else was asked of it. It is ended, so that no
+ * late answer can be taken for that to another question.
+ */
+static void kernel_is_late(struct warden *w, struct cell *c)
+{
+	struct zygote *z = zygote_of(w, c->zygote);
+
+	refuse_kernel(w, c, -ETIMEDOUT, "the zygote did not answer in time");
+	if (z)
+		zygote_gone(w, z);
+}
+
 static void check_cell(struct warden *w, struct cell *c, uint64_t now)
 {
 	if (c->plan) {
@@ -375,10 +391,16 @@ static void check_cell(struct warden *w, struct cell *c, uint64_t now)
 		(void)answer(w, WARDEN_CREATE, seq, -ETIMEDOUT, &e, &reply, NULL, 0);
 	} else if (c->destroy_seq && now >= c->reap_ns) {
 		finish_destroy(w, c, true);
+	} else if (c->kernel_seq && now >= c->kernel_due_ns) {
+		c->check_ns = now; /* for its limits, in the next round */
+		check_before(w, now);
+		kernel_is_late(w, c);
 	} else {
 		c->check_ns = c->destroy_seq ? now + STRAY_AGAIN_NS : cell_check(c, now);
 		if (c->kernel_tries)
 			kernel_ended(w, c);
+		if (c->kernel_seq && (!c->check_ns || c->kernel_due_ns < c->check_ns))
+			c->check_ns = c->kernel_due_ns;
 		check_before(w, c->check_ns);
 	}
 }

@@ -9,12 +9,13 @@ struct err;
 
 /*
  * answer() - Send the reply to request @seq. @reply is filled but for version, op, seq, code and
- * msg. False when the client is gone.
+ * msg. False when the client is gone; one that does not read is, after a while (w->deaf).
  */
 bool answer(struct warden *w, enum warden_op op, uint64_t seq, int code, const struct err *e,
 	    struct warden_reply *reply, const int *fds, size_t n_fds);
 
 struct cell *cell_of(struct warden *w, uint32_t handle);
+struct zygote *zygote_of(struct warden *w, uint32_t handle);
 uint32_t new_handle(struct warden *w, uint32_t index);
 
 /* check_before() - Look at the limits again no later than @at_ns; 0 is ignored. */

@@ -21,6 +21,8 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -45,11 +47,13 @@
 	 1ull << CAP_KILL | 1ull << CAP_SYS_PTRACE | 1ull << CAP_DAC_READ_SEARCH |                 \
 	 1ull << CAP_DAC_OVERRIDE)
 
+#define ANSWER_S 5 /* a client that does not take an answer for so long is gone */
+
 /* ---- the loop ------------------------------------------------------------------------------- */
 
 static void loop(struct warden *w)
 {
-	for (;;) {
+	while (!w->deaf) {
 		struct epoll_event ev[64];
 		int n = epoll_wait(w->epoll, ev, ARRAY_SIZE(ev), dispatch_check(w));
 
@@ -131,6 +135,7 @@ static int start(struct warden *w, const char *state, struct err *e)
 	struct sweep_result swept;
 	struct epoll_event client = { .events = EPOLLIN,
 				      .data.u64 = source_ref(SOURCE_CLIENT, 0, 0) };
+	const struct timeval patience = { .tv_sec = ANSWER_S };
 	struct err site_error = { 0 };
 	int r = harden(e);
 
@@ -139,6 +144,8 @@ static int start(struct warden *w, const char *state, struct err *e)
 	if (r < 0)
 		return r;
 	w->sock = WARDEN_FD;
+	if (setsockopt(WARDEN_FD, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
+		return err_set(e, -errno, "set up the client's socket");
 	w->host.records = record_dir(state, e);
 	if (w->host.records < 0)
 		return w->host.records;

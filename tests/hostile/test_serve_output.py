@@ -100,8 +100,6 @@ def test_K18_flood_to_a_client_that_does_not_read(daemon, how, stopped_by):
 
 
 @slow
-@pytest.mark.xfail(strict=True, reason="a display or an input_request makes the daemon read all output although its client is congested: the "
-                   "queue of each connection grows to its maximum of 160 MiB")
 def test_K18_displays_do_not_pass_the_back_pressure(daemon, stopped_by):
     """Output that nobody reads, with a display now and then: the writers wait as they do without displays."""
     code = CHANNEL + "block, end = b'x' * 60000, time.monotonic() + %s\nwhile time.monotonic() < end:\n" \
@@ -117,6 +115,26 @@ def test_K18_displays_do_not_pass_the_back_pressure(daemon, stopped_by):
         c.close()
     w.check(ceiling=CEILING)
     stopped_by("back-pressure")
+
+
+@slow
+def test_K18_deaf_flood_to_a_client_that_does_not_read(daemon, stopped_by):
+    """Its deadline opens the pipes again, so that it can hear of it. One that does not want to hear fills the grace with output and
+    displays, and the daemon still keeps none of it."""
+    code = CHANNEL + "import signal, threading\nsignal.signal(2, signal.SIG_IGN)\nblock, end = b'x' * 60000, time.monotonic() + %s\n" \
+        "def flood():\n    while time.monotonic() < end: os.write(1, block)\nthreading.Thread(target=flood, daemon=True).start()\n" \
+        "while time.monotonic() < end: put(b'{\"type\":\"display\",\"data\":{\"a\":\"' + block + b'\"}}\\n')"
+    b = Bare(code % 0.2)
+    landed(b.bytes > MIB and len(b.stdout) > 50000, b)
+    clients = [WebSocket(daemon, receive_buffer=2048) for _ in range(3)]
+    with Watch(daemon, neighbour=True) as w:
+        for c in clients:
+            c.send({"type": "execute", "code": code % 30, "timeout": 1})
+        time.sleep(4)
+    for c in clients:
+        c.close()
+    w.check(ceiling=CEILING)
+    stopped_by("back-pressure; deadline")
 
 
 # ---- K19: without a newline, drop by drop --------------------------------------------------------------------------

@@ -128,7 +128,7 @@ class Daemon:
     numbers = iter(range(1, 1 << 30))
 
     def __init__(self, where, *flags, state=None, env=None, listen="127.0.0.1", socket="none", wait=True, binary=None,
-                 log_format="json", scheme="http", **popen):
+                 log_format="json", scheme="http", any_port=False, **popen):
         self.where = Path(where) / ("daemon-%d" % next(self.numbers))
         self.where.mkdir()
         self.state = Path(state or self.where / "state")
@@ -136,7 +136,7 @@ class Daemon:
         self.port = free_port() if listen != "none" else None
         self.log_path, self.out_path = self.where / "log", self.where / "out"
         self.argv = [str(binary or BIN), "serve", "--state", str(self.state), "--socket", str(socket),
-                     "--listen", "%s:%d" % (listen, self.port) if self.port else "none"]
+                     "--listen", "%s:%d" % (listen, 0 if any_port else self.port) if self.port else "none"]
         if log_format:
             self.argv += ["--log-format", log_format]
         self.argv += map(str, flags)

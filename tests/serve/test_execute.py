@@ -446,6 +446,58 @@ def test_interrupt_at_once_is_not_lost(daemon):
     assert daemon.execute("x", session_id=name)["result"]["text/plain"] == "1"
 
 
+def check_never_ran(daemon, d, state):
+    d = whole(daemon, d)
+    assert d["status"] == "signal" and d["exit_code"] == 130 and d["cause"]["kind"] == "interrupt" and d["state"] == state, d
+    assert not d["success"] and d["execution_time"] == 0 and d["stdout"] == d["stderr"] == "", d
+
+
+def test_interrupt_of_code_that_is_queued(daemon):
+    """Over its own socket: it is answered at once, and neither what runs before it nor what waits behind it is touched."""
+    name = unique()
+    daemon.execute("seen = []", session_id=name)
+    gate = daemon.begin("import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: seen.append('gate')", session_id=name, timeout=100)
+    assert wait_until(lambda: daemon.sessions()[name]["state"] == "busy")
+    with daemon.websocket() as w:
+        w.execute("seen.append('never')", session_id=name)
+        assert wait_until(lambda: daemon.sessions()[name]["queued"] == 2)
+        last = daemon.begin("seen.append('last')", session_id=name)
+        assert wait_until(lambda: daemon.sessions()[name]["queued"] == 3)
+        w.send({"type": "interrupt"})
+        check_never_ran(daemon, w.until("done")[-1]["result"], "kept")
+        assert daemon.sessions()[name]["queued"] == 2 and not gate.done() and not last.done()
+        assert w.run("6 * 7")["success"], "the socket goes on"
+    assert daemon.request("POST", "/sessions/%s/interrupt" % name).status == 202
+    assert gate.result().status == 200 and last.result().json["success"]
+    r = daemon.execute("seen", session_id=name)
+    assert r["result"]["text/plain"] == "['gate', 'last']" and r["epoch"] == 0, r
+
+
+def test_interrupt_of_code_that_waits_for_its_sandbox(serve):
+    """No sandbox is to be had for a while: who waits for one can be interrupted, and the session is then there for the next."""
+    d = serve("--pool", "0")
+    name = unique()
+    os.kill(d.warden(), signal.SIGSTOP)
+    try:
+        first = d.begin("1", session_id=name)
+        assert wait_until(lambda: d.sessions().get(name, {}).get("queued") == 1)
+        second = d.begin("echo second", session_id=name, language="bash")
+        assert wait_until(lambda: d.sessions()[name]["queued"] == 2)
+        assert d.request("POST", "/sessions/%s/interrupt" % name).status == 202
+        check_never_ran(d, first.result().json, "kept")
+        with d.websocket() as w:
+            w.execute("1")
+            w.send({"type": "interrupt"})
+            check_never_ran(d, w.until("done")[-1]["result"], "discarded")
+        assert not second.done()
+    finally:
+        os.kill(d.warden(), signal.SIGCONT)
+    assert second.result().json["stdout"] == "second\n"
+    assert d.execute("6 * 7", session_id=name)["result"]["text/plain"] == "42"
+    r = d.request("POST", "/sessions/%s/interrupt" % name)
+    assert (r.status, r.error["code"]) == (404, "nothing_runs")
+
+
 # ---- time -------------------------------------------------------------------------------------------------------------
 
 

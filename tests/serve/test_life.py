@@ -13,6 +13,9 @@ import ssl
 import stat
 import subprocess
 import time
+import urllib.error
+import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -726,3 +729,24 @@ def test_missing_layer_stops_the_start(short_dir):
     assert code == 125 and len(err.splitlines()) == 1 and "cgroup" in err, err[-600:]
     for flag in re.findall(r"--[a-z][a-z-]+", err):
         assert flag in subprocess.run([BIN, "serve", "--help"], capture_output=True, text=True).stdout, "the fix is one that works here: " + flag
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "[::1]"])
+def test_any_free_port_is_named(serve, address):
+    """Port 0 is a question; the answer is in the log, on the terminal and in /health, and somebody is there."""
+    if address == "[::1]" and not Path("/proc/net/if_inet6").exists():
+        pytest.skip("no IPv6 here")
+    d = serve(wait=False, listen=address, any_port=True)
+    assert wait_until(lambda: d.running() and d.log_path.exists() and d.log("listening")), d.log_text()
+    said = d.log("listening")[0]["address"]
+    host, _, port = said.rpartition(":")
+    assert host == address and int(port) > 0, said
+    assert "http://%s/health" % said in d.out_path.read_text()
+    with urllib.request.urlopen("http://%s/openapi.json" % said, timeout=20) as r:
+        assert r.status == 200
+    try:
+        with urllib.request.urlopen("http://%s/health" % said, timeout=20) as r:
+            health = json.load(r)
+    except urllib.error.HTTPError as e:  # it is still starting
+        health = json.load(e)
+    assert health["listen"] == said, health

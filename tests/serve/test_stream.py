@@ -179,6 +179,79 @@ def test_slow_reader_gets_everything(daemon):
     assert peak.grown() < 24 * 1024 * SLOW
 
 
+def held_up(daemon):
+    """No more output comes out of any cell: what is to be had fills the pipes on the way to somebody who does not read."""
+    seen = [-1]
+
+    def still():
+        seen.append(daemon.metrics()["caisson_output_bytes_total"])
+        return seen[-1] > MIB and len(seen) > 10 and len(set(seen[-10:])) == 1
+    return wait_until(still, 30)
+
+
+MIXED = ("import os\nfor i in range(%d):\n    os.write(1, b'%%d,' %% i * 40000)\n    display({'text/plain': str(i)}, raw=True)\n"
+         "    os.write(2, b'%%d;' %% i)\n    clear_output() if i %% 7 == 0 else None")
+
+
+def test_order_of_events_for_a_reader_that_stops(daemon):
+    """Displays wait in the pipe as the text does: whenever it is read, the one is not before the other."""
+    n = 120
+    with Stream(daemon, {"code": "from IPython.display import clear_output\n" + MIXED % n, "stream": True, "timeout": 60}, receive_buffer=4096) as s:
+        assert held_up(daemon)
+        events = s.all()
+    done = events[-1][1]
+    assert events[-1][0] == "done" and done["success"] and done["displays_dropped"] == n - 64, done
+    got, at = "", 0
+    for event, data in events[:-1]:
+        if event == "stdout":
+            got += data["data"]
+        elif event == "display":
+            assert data["data"]["text/plain"] == str(at) and got.endswith("%d," % at), (at, got[-50:])
+            assert got.count(",") == 40000 * (at + 1), at
+            at += 1
+    assert at == 64 and got == "".join("%d," % i * 40000 for i in range(n)) and text(events, "stderr") == "".join("%d;" % i for i in range(n))
+
+
+@pytest.mark.parametrize("how", ["interrupt", "timeout"])
+def test_end_of_code_that_waits_for_a_reader(daemon, how):
+    """Between text and displays, held up by back-pressure: it hears of its end, and its variables stay."""
+    name = unique()
+    with daemon.websocket() as w:
+        w.run("x = 41", session_id=name)
+        w.execute("while True:\n    print('y' * 50000)\n    display({'text/plain': 'z'}, raw=True)", session_id=name, timeout=5 if how == "timeout" else 60)
+        assert held_up(daemon)
+        if how == "interrupt":
+            w.send({"type": "interrupt"})
+        assert wait_until(lambda: daemon.sessions()[name]["state"] == "idle", 30), "it ends although nobody reads"
+        r = w.until("done")[-1]["result"]
+        assert r["cause"]["kind"] == {"interrupt": "interrupt", "timeout": "wall"}[how] and r["state"] == "kept", r
+        assert w.run("x + 1", session_id=name)["result"]["text/plain"] == "42"
+
+
+def test_death_of_code_that_waits_for_a_reader(daemon):
+    """What it printed before it went is not lost, nor how it went."""
+    code = "import os\nfor i in range(200):\n    os.write(1, b'x' * 60000)\n    display({'text/plain': 'z'}, raw=True) if i == 199 else 0\nos._exit(9)"
+    with Stream(daemon, {"code": code, "stream": True, "timeout": 60}, receive_buffer=4096) as s:
+        assert held_up(daemon)
+        events = s.all()
+    assert len(text(events)) == 200 * 60000 and events[-1][1]["exit_code"] == 9 and len(events[-1][1]["displays"]) == 1, events[-1]
+
+
+def test_background_task_that_displays(daemon):
+    """Between executions nobody sees it, but it does not hang, and the session lives."""
+    name = unique()
+    code = ("import threading\ndone = threading.Event()\ndef later():\n    display({'image/png': 'A' * 500000}, raw=True)\n    done.set()\n"
+            "threading.Timer(0.3, later).start()")
+    daemon.execute(code, session_id=name)
+    r = daemon.execute("done.wait(20)", session_id=name)
+    assert r["result"]["text/plain"] == "True" and r["epoch"] == 0, r
+    daemon.execute(code.replace("0.3", "0.01"), session_id=name)
+    assert wait_until(lambda: daemon.sessions()[name]["state"] == "idle")
+    time.sleep(0.5)
+    r = daemon.execute("done.is_set()", session_id=name)
+    assert r["result"]["text/plain"] == "True" and r["epoch"] == 0, r
+
+
 def test_client_that_leaves_a_stream_cancels_it(daemon):
     mark = "left-%d" % (os.getpid() % 100000)
     with daemon.stream(call_yourself(mark) + "import time\nprint('up', flush=True)\nwhile True: time.sleep(1)", timeout=100) as s:

@@ -188,6 +188,26 @@ static void test_reserve_and_commit(void **state)
 	assert_int_equal(none.err, -EINVAL);
 }
 
+static void test_trim(void **state)
+{
+	_buf_ struct buf b = BUF_INIT(1 << 20);
+
+	(void)state;
+	buf_trim(&b);
+	check_invariant(&b);
+	assert_non_null(buf_reserve(&b, 1 << 19));
+	assert_int_equal(buf_puts(&b, "abc"), 0);
+	buf_trim(&b);
+	check_invariant(&b);
+	assert_int_equal(b.cap, 4);
+	assert_int_equal(buf_puts(&b, "def"), 0);
+	assert_string_equal(buf_str(&b), "abcdef");
+	buf_consume(&b, 6);
+	buf_trim(&b);
+	check_invariant(&b);
+	assert_null(b.data);
+}
+
 /* Random operations against a model. The seed is fixed, so a failure repeats. */
 static void test_against_a_model(void **state)
 {
@@ -233,6 +253,7 @@ int main(void)
 		cmocka_unit_test(test_printf),
 		cmocka_unit_test(test_append_some),
 		cmocka_unit_test(test_reserve_and_commit),
+		cmocka_unit_test(test_trim),
 		cmocka_unit_test(test_against_a_model),
 	};
 

@@ -233,6 +233,43 @@ static void test_dead_zygote(void **state)
 	child_run(dead_zygote, "says nonsense");
 }
 
+/* A zygote that says nothing for too long is ended: nobody waits for it, and no late answer can come. */
+static void mute_zygote(void *arg)
+{
+	int peer, other_peer;
+
+	(void)arg;
+	kit_start();
+	struct zygote *z = kit_zygote(0, &peer), *other = kit_zygote(1, &other_peer);
+	struct cell *lives = kit_cell(0, z), *first = kit_cell(1, z), *second = kit_cell(2, z);
+	struct cell *others = kit_cell(3, other);
+
+	(void)make_kernel(lives, peer);
+	uint64_t first_seq = ask(WARDEN_KERNEL, first->handle, z->handle);
+
+	kit_skip(4900);
+	kit_rest();
+	uint64_t second_seq = ask(WARDEN_KERNEL, second->handle, z->handle);
+	uint64_t others_seq = ask(WARDEN_KERNEL, others->handle, other->handle);
+
+	CHILD_CHECK(!heard(first_seq));
+	kit_skip(200);
+	CHILD_CHECK(code_of(first_seq) == -ETIMEDOUT && code_of(second_seq) == -EPIPE);
+	CHILD_CHECK(!w.zygotes[0] && w.zygotes[1] && !heard(others_seq));
+	CHILD_CHECK(first->hello_fd == -1 && second->hello_fd == -1);
+	CHILD_CHECK(usage_of(lives->handle).kernel == KERNEL_RUNS);
+	kit_rest();
+	kit_skip(5000);
+	CHILD_CHECK(code_of(others_seq) == -ETIMEDOUT);
+	kit_end();
+}
+
+static void test_mute_zygote(void **state)
+{
+	(void)state;
+	child_run(mute_zygote, NULL);
+}
+
 static void retired(void *arg)
 {
 	int peer;
@@ -416,6 +453,29 @@ static void test_client_gone(void **state)
 	child_run(client_gone, NULL);
 }
 
+/* Answers that nobody takes: the warden does not wait for ever, and then the client is gone. */
+static void client_deaf(void *arg)
+{
+	struct warden_req req = { .version = WARDEN_VERSION, .op = WARDEN_USAGE };
+
+	(void)arg;
+	kit_start();
+	(void)kit_cell(0, NULL);
+	for (unsigned int i = 0; i < 100000 && !w.deaf; i++) {
+		req.seq = i + 1;
+		CHILD_CHECK(fd_send(client, &req, sizeof(req), NULL, 0) == 0);
+		CHILD_CHECK(dispatch_serve(&w) == !w.deaf);
+	}
+	CHILD_CHECK(w.deaf);
+	kit_end();
+}
+
+static void test_client_deaf(void **state)
+{
+	(void)state;
+	child_run(client_deaf, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -424,7 +484,8 @@ int main(void)
 		cmocka_unit_test(test_dead_zygote), cmocka_unit_test(test_retired),
 		cmocka_unit_test(test_refused),     cmocka_unit_test(test_ended),
 		cmocka_unit_test(test_destroyed),   cmocka_unit_test(test_destroyed_early),
-		cmocka_unit_test(test_client_gone),
+		cmocka_unit_test(test_client_gone), cmocka_unit_test(test_client_deaf),
+		cmocka_unit_test(test_mute_zygote),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
