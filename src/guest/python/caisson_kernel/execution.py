@@ -43,6 +43,12 @@ def _bundle(value):
     return {"text/plain": wire.cut(repr(value))}, {}
 
 
+def _set_environment(variables):
+    """Those of the sandbox: a warm interpreter was started before anybody knew them. With the first execution."""
+    if isinstance(variables, dict):
+        os.environ.update({str(name): str(value) for name, value in variables.items()})
+
+
 class Executor:
     def __init__(self, channel, loop):
         self._channel = channel
@@ -109,13 +115,16 @@ class Executor:
             _leave_fork(exc)
         return value, exc
 
-    def run(self, message):
-        """Runs it and answers. Whatever happens, there is one execution_done."""
+    def run(self, executes):
+        """Runs the first of them and answers. Whatever happens, there is one execution_done. It is taken when no handler of the
+        code's own can come in between, and lose it, any more."""
         interrupts.begin()
+        message = executes.popleft()
         try:
             self._loop.reset()
             streams.restore()
             stdin_.restore()
+            _set_environment(message.get("env"))
             lines, status, exit_code = self._outcome(
                 str(message.get("code") or ""), str(message.get("name") or "<sandbox>"))
         except BaseException as exc:  # the kernel itself failed: memory, most likely

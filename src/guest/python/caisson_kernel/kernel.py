@@ -10,6 +10,7 @@ The kernel ends when the host closes the channel, or when user code ends the pro
 is raised between executions (by a background task, by a signal handler of the user's) is dropped, and a loop that no
 longer works is replaced.
 """
+import collections
 import faulthandler
 import gc
 import importlib
@@ -42,7 +43,7 @@ def _rehearse():
     try:
         executor = execution.Executor(channel, aio.Loop(channel))
         for number, code in enumerate(_REHEARSAL):
-            executor.run({"id": "", "code": code, "name": "<rehearsal-%d>" % number})
+            executor.run(collections.deque([{"id": "", "code": code, "name": "<rehearsal-%d>" % number}]))
     finally:
         control.channel = None
         channel.close()
@@ -132,9 +133,10 @@ def _for_ever(step, channel, depth=3):
 
 def _serve(channel, loop, executor):
     try:
-        loop.wait()
+        if not channel.executes:
+            loop.wait()
     except BaseException:
         if not channel.executes:
             loop.mend()
     while channel.executes:
-        executor.run(channel.executes.popleft())
+        executor.run(channel.executes)
