@@ -20,7 +20,7 @@ export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
 .PHONY: all build run serve test unit integ kernels serve-test serve-api serve-life hostile hostile-quick guest \
-	asan asan-quick asan-build asan-unit asan-integ asan-serve fuzz bench lint fmt install clean help
+	asan asan-quick asan-build asan-unit asan-integ asan-serve fuzz soak bench lint fmt install clean help
 .DEFAULT_GOAL := build
 all: build
 
@@ -35,6 +35,7 @@ help:
 	@echo 'make guest      the other cgroup layouts, in small QEMU guests'
 	@echo 'make asan       units, integration and the daemon on ASan+UBSan binaries ($(ASAN)/)'
 	@echo 'make fuzz       libFuzzer, T=target (default: all) SECS=seconds per target'
+	@echo 'make soak       SOAK="--count 100000 --storm 120": mixed executions, then kill -9 of everything'
 	@echo 'make bench      against plain python3, bubblewrap, crun, runc, podman, docker'
 	@echo 'make lint fmt   static checks; formatting'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
@@ -132,6 +133,10 @@ fuzz:
 	@$(MAKE) --no-print-directory $(FUZZ)/build.ninja
 	@meson compile -C $(FUZZ)
 	@tools/fuzz.sh $(FUZZ) $(SECS) $(T)
+
+SOAK ?=
+soak: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/soak/soak.py $(SOAK)
 
 bench:
 	@tools/deps.sh build
