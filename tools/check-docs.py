@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """check-docs.py - Check that man page and shell completions know exactly the options there are.
 
-The tables in src/cli/options.c and src/front/config.c are the source of truth; this compares names, so that an option cannot
+The tables in src/cli/options.c, src/front/config.c and src/remote/ are the source of truth; this compares names, so that an option cannot
 be added, renamed or dropped in one place only. It also checks that links between the documents lead
 to a file.
 
@@ -15,7 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COMMON = {"--help", "--version"}  # known by every program, not in the table
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
-PLACES = ("docs/man/caisson.1.scd", "dist/completions/caisson.bash", "dist/completions/caisson.zsh")
+SHELLS = ("dist/completions/caisson.bash", "dist/completions/caisson.zsh")
+REMOTE = {"src/remote/audit.c": "docs/man/caisson-audit.1.scd", "src/remote/wish.c": "docs/man/caisson-sandbox.1.scd"}  # verbs with a page of their own
 
 
 def table_options(source):
@@ -47,18 +48,20 @@ def main():
         print("check-docs: a table of options was not understood")
         return 1
     bad = list(broken_links())
-    for place in PLACES:
-        text = (ROOT / place).read_text(encoding="utf-8")
-        bad += differences(place, known, set(OPTION.findall(text)))
-    page = "docs/man/caisson-serve.1.scd"
-    bad += differences(page, served, set(OPTION.findall((ROOT / page).read_text(encoding="utf-8"))))
+    pages = {"docs/man/caisson.1.scd": known, "docs/man/caisson-serve.1.scd": served}
+    for source, page in REMOTE.items():
+        pages[page] = table_options(source)
+    remote = set().union(*(pages[page] for page in REMOTE.values()))
+    pages.update((shell, known | remote) for shell in SHELLS)
+    for page, options in pages.items():
+        bad += differences(page, options, set(OPTION.findall((ROOT / page).read_text(encoding="utf-8"))))
     fish = "dist/completions/caisson.fish"
     text = (ROOT / fish).read_text(encoding="utf-8")
-    bad += differences(fish, known, {"--" + n for n in re.findall(r"^complete .* -l ([a-z-]+)", text, re.M)})
+    bad += differences(fish, known | remote, {"--" + n for n in re.findall(r"^complete .* -l ([a-z-]+)", text, re.M)})
     for line in bad:
         print(line)
     if not bad:
-        print(f"check-docs: {len(known)} and {len(served)} options, clean")
+        print(f"check-docs: {len(known)}, {len(served)} and {len(remote)} options, clean")
     return 1 if bad else 0
 
 

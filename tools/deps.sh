@@ -9,7 +9,7 @@ set -eu
 packages() {
 	case "$1" in
 	build) echo gcc libc6-dev meson ninja-build pkg-config python3 libseccomp-dev libcmocka-dev scdoc \
-		libjansson-dev libwslay-dev libssl-dev node-llhttp ;;
+		libjansson-dev libwslay-dev libssl-dev libcurl4-openssl-dev libsqlite3-dev node-llhttp ;;
 	test) echo python3-pytest procps util-linux strace nodejs r-base-core curl openssl python3-numpy ;;
 	guest) echo qemu-system-x86 ;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell pyflakes3 ;;

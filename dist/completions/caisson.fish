@@ -1,18 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion of caisson(1) for fish.
 
-set -l verbs run exec doctor help
+set -l verbs run exec serve audit doctor create shell cp ps top logs port stop kill rm help
 set -l none "not __fish_seen_subcommand_from $verbs"
 set -l cell "__fish_seen_subcommand_from run exec"
 
 complete -c caisson -f
 complete -c caisson -n "$none" -a run -d 'run code in a fresh cell'
 complete -c caisson -n "$none" -a exec -d 'run a program in a fresh cell'
+complete -c caisson -n "$none" -a serve -d 'HTTP daemon with warm, stateful interpreters'
+complete -c caisson -n "$none" -a audit -d 'the audit log: show it, check its chain'
 complete -c caisson -n "$none" -a doctor -d 'what this kernel gives and which layers are enforced'
+complete -c caisson -n "$none" -a create -d 'make a sandbox of a daemon'
+complete -c caisson -n "$none" -a shell -d 'an interactive shell in a sandbox'
+complete -c caisson -n "$none" -a cp -d 'copy files into or out of a sandbox'
+complete -c caisson -n "$none" -a ps -d 'list sandboxes'
+complete -c caisson -n "$none" -a top -d 'what sandboxes use, live'
+complete -c caisson -n "$none" -a logs -d 'what was written in a sandbox lately'
+complete -c caisson -n "$none" -a port -d 'where a port of a sandbox is'
+complete -c caisson -n "$none" -a stop -d 'end what runs in a sandbox'
+complete -c caisson -n "$none" -a kill -d 'end it at once'
+complete -c caisson -n "$none" -a rm -d 'remove a sandbox'
 complete -c caisson -n "$none" -a help -d 'explain a verb'
 complete -c caisson -n "$none" -l version -d 'show the version'
 complete -c caisson -l help -d 'show help'
-complete -c caisson -n "__fish_seen_subcommand_from help" -a "run exec doctor"
+complete -c caisson -n "__fish_seen_subcommand_from help" -a "run exec serve audit doctor create shell cp ps top logs port stop kill rm"
 complete -c caisson -n "__fish_seen_subcommand_from doctor" -l json -d 'print one object'
 
 complete -c caisson -n "$cell" -F
@@ -38,3 +50,48 @@ complete -c caisson -n "$cell" -l json -d 'print one result object'
 complete -c caisson -n "$cell" -l receipt -d 'print the isolation receipt'
 complete -c caisson -n "$cell" -l without -x -a 'seccomp landlock cgroup' -d 'give up a layer, visibly'
 complete -c caisson -n "$cell" -l state -x -a '(__fish_complete_directories)' -d 'state directory'
+
+set -l audit "__fish_seen_subcommand_from audit"
+complete -c caisson -n "$audit" -a 'ls verify'
+complete -c caisson -n "$audit" -l state -x -a '(__fish_complete_directories)' -d 'state directory'
+complete -c caisson -n "$audit" -l sandbox -x -d 'only events of this sandbox'
+complete -c caisson -n "$audit" -l owner -x -d 'only events of this owner'
+complete -c caisson -n "$audit" -l event -x -d 'only this event'
+complete -c caisson -n "$audit" -l since -x -d 'only from then on'
+complete -c caisson -n "$audit" -l tail -x -d 'only the last of these'
+complete -c caisson -n "$audit" -l head -x -d 'a line that was noted, SEQ:HASH'
+complete -c caisson -n "$audit" -l from -x -d 'the first line that must be there'
+complete -c caisson -n "$audit" -l json -d 'as JSON'
+
+function __caisson_names
+    caisson ps --all 2>/dev/null | awk 'NR > 1 { print $1 }'
+end
+
+set -l remote "__fish_seen_subcommand_from create shell cp ps top logs port stop kill rm"
+complete -c caisson -n "__fish_seen_subcommand_from shell logs port stop kill rm" -a '(__caisson_names)'
+complete -c caisson -n "__fish_seen_subcommand_from cp" -F -a '(__caisson_names | string replace -r "\$" ":")'
+complete -c caisson -n "$cell" -l name -x -a '(__caisson_names)' -d 'run it in this sandbox'
+complete -c caisson -n "$cell" -l stdin -s i -d 'with --name: send our standard input'
+complete -c caisson -n "__fish_seen_subcommand_from exec shell" -l cwd -x -d 'working directory in the sandbox'
+complete -c caisson -n "__fish_seen_subcommand_from shell" -l workdir -s w -x -d 'working directory in the sandbox'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l memory -s m -x -d 'memory limit'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l cpus -x -d 'processors, as a number'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l pids -x -d 'processes and threads'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l disk -x -d 'size of the writable layer'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l image -x -d 'root file system'
+complete -c caisson -n "__fish_seen_subcommand_from create shell" -l env -s e -x -d 'set a variable K=V'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l timeout -s t -x -d 'its life'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l idle -x -d 'end it when unused for so long'
+complete -c caisson -n "__fish_seen_subcommand_from create ps top" -l label -x -d 'a mark, K=V'
+complete -c caisson -n "__fish_seen_subcommand_from ps top" -l all -s a -d 'also those that do not run'
+complete -c caisson -n "__fish_seen_subcommand_from logs" -l follow -s f -d 'go on with what is written later'
+complete -c caisson -n "__fish_seen_subcommand_from logs" -l tail -x -d 'only the last lines'
+complete -c caisson -n "__fish_seen_subcommand_from cp" -l recursive -s r -d 'directories'
+complete -c caisson -n "__fish_seen_subcommand_from stop" -l grace -x -d 'from SIGTERM to the end'
+complete -c caisson -n "__fish_seen_subcommand_from rm" -l force -s f -d 'one that is not there is no error'
+complete -c caisson -n "$remote" -l json -d 'for programs'
+complete -c caisson -n "$remote; or $cell" -l socket -r -d 'unix socket of the daemon'
+complete -c caisson -n "$remote; or $cell" -l url -x -d 'a daemon elsewhere'
+complete -c caisson -n "$remote; or $cell" -l token-file -r -d 'file with the token'
+complete -c caisson -n "$remote; or $cell" -l ca-file -r -d 'certificates that its own must come from'
+complete -c caisson -n "$remote" -l state -x -a '(__fish_complete_directories)' -d 'state directory'

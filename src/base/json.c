@@ -135,12 +135,34 @@ static bool is_c1(const char *s, size_t len)
 	return len >= 2 && (unsigned char)s[0] == 0xc2 && ((unsigned char)s[1] & 0xe0) == 0x80;
 }
 
+/*
+ * Whether eight bytes are ASCII that needs no escape, all at once. Of a byte that does, one of the sums has
+ * the top bit; a borrow from below may set it for others too, which are then looked at one by one.
+ */
+static bool eight_plain(const char *s)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t v, quote, slash;
+
+	memcpy(&v, s, sizeof(v));
+	quote = v ^ ones * '"';
+	slash = v ^ ones * '\\';
+	return !((v | (v - ones * 0x20) | (v + ones) | ((quote - ones) & ~quote) |
+		  ((slash - ones) & ~slash)) &
+		 ones * 0x80);
+}
+
 /* The length of what can be copied as it is: valid characters that need no escape. */
 static size_t plain_run(const char *s, size_t len)
 {
 	size_t i = 0;
 
 	while (i < len) {
+		while (i + sizeof(uint64_t) <= len && eight_plain(s + i))
+			i += sizeof(uint64_t);
+		if (i == len)
+			break;
+
 		unsigned char c = (unsigned char)s[i];
 
 		if (c < 0x20 || c == 0x7f || c == '"' || c == '\\' || is_c1(s + i, len - i))

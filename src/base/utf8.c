@@ -91,3 +91,18 @@ size_t utf8_truncate(const char *s, size_t len, size_t max_chars)
 	}
 	return i;
 }
+
+size_t utf8_fit(const char *s, size_t len, size_t max_bytes)
+{
+	size_t i = 0;
+
+	if (len <= max_bytes)
+		return len;
+	for (;;) {
+		size_t n = utf8_next(s + i, len - i);
+
+		if (i + (n ? n : 1) > max_bytes)
+			return i;
+		i += n ? n : 1;
+	}
+}

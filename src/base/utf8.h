@@ -24,4 +24,10 @@ bool utf8_valid(const char *s, size_t len);
  */
 size_t utf8_truncate(const char *s, size_t len, size_t max_chars);
 
+/*
+ * utf8_fit() - Byte length of as many whole characters of @s as fit in @max_bytes.
+ * Return: @len when it is no more than that.
+ */
+size_t utf8_fit(const char *s, size_t len, size_t max_bytes);
+
 #endif

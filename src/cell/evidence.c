@@ -214,7 +214,7 @@ static void put_cgroup(struct collector *c, const struct cgroup *cgroup)
 	put(c, EVIDENCE_CGROUP, 0, false, (size_t)n);
 }
 
-int evidence_collect(pid_t init, const struct cgroup *cgroup, struct err *e)
+int evidence_collect(pid_t init, pid_t kernel, const struct cgroup *cgroup, struct err *e)
 {
 	_mem_ struct collector *c = calloc(1, sizeof(*c));
 
@@ -229,6 +229,8 @@ int evidence_collect(pid_t init, const struct cgroup *cgroup, struct err *e)
 	put_namespaces(c, EVIDENCE_HOST_NS, 0, false, self);
 	put_cgroup(c, cgroup);
 	c->pids[c->n_pids++] = init;
+	if (kernel > 0)
+		c->pids[c->n_pids++] = kernel;
 	for (size_t i = 0; i < c->n_pids && !c->error; i++)
 		put_process(c, c->pids[i], i == 0);
 	if (c->error)

@@ -10,11 +10,12 @@ struct err;
 
 /*
  * evidence_collect() - A sealed memfd in the format of wire/evidence.h.
+ * @kernel: a process of the cell that is no descendant of @init; 0: none
  * @init:   host pid of the cell's pid 1
  * @cgroup: the cell's, or NULL
  *
  * Processes that come or go meanwhile may be missing; bounded in size. Descriptor or -errno.
  */
-int evidence_collect(pid_t init, const struct cgroup *cgroup, struct err *e);
+int evidence_collect(pid_t init, pid_t kernel, const struct cgroup *cgroup, struct err *e);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * landlock.c - Landlock domains without rules: scopes only, or nothing at all. Structs and bits are
- * spelled out: old headers lack the newer ones.
+ * landlock.c - Landlock domains: scopes only, or nothing at all but a few directories. Structs and
+ * bits are spelled out: old headers lack the newer ones.
  */
 #include "cell/landlock.h"
 
@@ -22,6 +22,13 @@ struct ruleset_attr {
 	uint64_t handled_access_net;
 	uint64_t scoped;
 };
+
+#define RULE_PATH_BENEATH 1
+
+struct path_beneath_attr {
+	uint64_t allowed_access;
+	int32_t parent_fd;
+} __attribute__((packed));
 
 /* What each version of the interface added. A right that is handled and has no rule is denied. */
 static const struct {
@@ -44,13 +51,23 @@ int landlock_abi(void)
 }
 
 /* A kernel that does not know the last members of the struct accepts them as long as they are 0. */
-static int restrict_self(const struct ruleset_attr *attr)
+static int restrict_self(const struct ruleset_attr *attr, const struct landlock_dir *dirs, size_t n)
 {
 	_fd_ int fd = (int)syscall(SYS_landlock_create_ruleset, attr, sizeof(*attr), 0);
 
-	if (fd < 0 || syscall(SYS_landlock_restrict_self, fd, 0) < 0)
+	if (fd < 0)
 		return -errno;
-	return 0;
+	for (size_t i = 0; i < n; i++) {
+		/* A rule may only speak of rights that are handled. */
+		const struct path_beneath_attr rule = {
+			.allowed_access = dirs[i].rights & attr->handled_access_fs,
+			.parent_fd = dirs[i].fd,
+		};
+
+		if (syscall(SYS_landlock_add_rule, fd, RULE_PATH_BENEATH, &rule, 0) < 0)
+			return -errno;
+	}
+	return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;
 }
 
 int landlock_scope_self(bool signals)
@@ -62,12 +79,12 @@ int landlock_scope_self(bool signals)
 	if (landlock_abi() < ABI_WITH_SCOPES)
 		return 0;
 
-	int r = restrict_self(&attr);
+	int r = restrict_self(&attr, NULL, 0);
 
 	return r < 0 ? r : 1;
 }
 
-int landlock_deny_all(void)
+int landlock_deny_all_but(const struct landlock_dir *dirs, size_t n)
 {
 	struct ruleset_attr attr = { 0 };
 	int abi = landlock_abi(), r;
@@ -79,6 +96,6 @@ int landlock_deny_all(void)
 		attr.handled_access_net |= rights[i].attr.handled_access_net;
 		attr.scoped |= rights[i].attr.scoped;
 	}
-	r = restrict_self(&attr);
+	r = restrict_self(&attr, dirs, n);
 	return r < 0 ? r : abi;
 }

@@ -1,87 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* caisson.c - The command: a table of verbs, and the help that comes from it. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
-#include "base/json.h"
 #include "cli/verbs.h"
 
+enum group { RUN_HERE, DAEMON, SANDBOXES, GROUP_MAX_ };
+
+static const char *const titles[] = {
+	[RUN_HERE] = "Run here, in a fresh cell:",
+	[DAEMON] = "The daemon and this machine:",
+	[SANDBOXES] = "Sandboxes of a daemon, which keep files and variables under a name:",
+};
+_Static_assert(ARRAY_SIZE(titles) == GROUP_MAX_, "titles[] vs enum group");
+
 static const struct verb {
+	enum group group;
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *usage, *help;
 } verbs[] = {
-	{ "run", verb_run, "caisson run [OPTIONS] CODE|FILE|- [ARGS...]",
+	{ RUN_HERE, "run", verb_run, "caisson run [OPTIONS] CODE|FILE|- [ARGS...]",
 	  "run code in a fresh cell" },
-	{ "exec", verb_exec, "caisson exec [OPTIONS] -- PROGRAM [ARGS...]",
+	{ RUN_HERE, "exec", verb_exec, "caisson exec [OPTIONS] -- PROGRAM [ARGS...]",
 	  "run any program in a fresh cell" },
-	{ "serve", verb_serve, "caisson serve [OPTIONS]",
+	{ DAEMON, "serve", verb_serve, "caisson serve [OPTIONS]",
 	  "HTTP daemon with warm, stateful interpreters" },
-	{ "doctor", verb_doctor, "caisson doctor [--json]",
+	{ DAEMON, "audit", verb_remote, "caisson audit ls|verify [OPTIONS]",
+	  "the audit log: show it, check its chain" },
+	{ DAEMON, "doctor", verb_doctor, "caisson doctor [--json]",
 	  "say what this machine enforces, and what is missing" },
+	{ SANDBOXES, "create", verb_remote, "caisson create NAME [OPTIONS]", "make a sandbox" },
+	{ SANDBOXES, "run", verb_run, "caisson run --name NAME CODE|FILE|-",
+	  "run code in its interpreter, which keeps variables" },
+	{ SANDBOXES, "exec", verb_exec, "caisson exec --name NAME -- PROGRAM [ARGS...]",
+	  "run any program in it" },
+	{ SANDBOXES, "shell", verb_remote, "caisson shell NAME", "an interactive shell in it" },
+	{ SANDBOXES, "cp", verb_remote, "caisson cp [-r] SRC DST",
+	  "copy files; NAME:PATH is in a sandbox" },
+	{ SANDBOXES, "ps", verb_remote, "caisson ps [-a]", "list sandboxes" },
+	{ SANDBOXES, "top", verb_remote, "caisson top", "what they use, live" },
+	{ SANDBOXES, "logs", verb_remote, "caisson logs [-f] NAME",
+	  "what was written in it lately" },
+	{ SANDBOXES, "port", verb_remote, "caisson port NAME PORT", "where a port of it is" },
+	{ SANDBOXES, "stop", verb_remote, "caisson stop NAME...", "end what runs, keep the name" },
+	{ SANDBOXES, "kill", verb_remote, "caisson kill NAME...", "the same, at once" },
+	{ SANDBOXES, "rm", verb_remote, "caisson rm NAME...", "remove it with all its files" },
 };
 
 static int help(FILE *out)
 {
-	(void)fprintf(out, "caisson runs code that nobody has read, in sealed cells.\n\n");
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		(void)fprintf(out, "  %-48s %s\n", verbs[i].usage, verbs[i].help);
-	(void)fprintf(out, "  %-48s %s\n", "caisson VERB --help", "the options of a verb");
+	(void)fprintf(out, "caisson runs code that nobody has read, in sealed cells.\n");
+	for (int g = 0; g < GROUP_MAX_; g++) {
+		(void)fprintf(out, "\n%s\n", titles[g]);
+		for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+			if ((int)verbs[i].group == g)
+				(void)fprintf(out, "  %-48s %s\n", verbs[i].usage, verbs[i].help);
+	}
+	(void)fprintf(out, "\n  %-48s %s\n", "caisson VERB --help", "the options of a verb");
 	(void)fprintf(
 		out,
 		"\nExit code: the program's own; 128+n after signal n; 124 time limit; 137 memory or output\n"
-		"limit; 125 caisson itself failed; 126 not executable; 127 not found.\n");
+		"limit; 125 caisson itself failed; 126 not executable; 127 not found. Verbs that run nothing: 3\n"
+		"no daemon, 4 not allowed, 5 no such thing, 6 conflict, 7 refused, 8 try later, 1 other.\n");
 	return out == stdout ? 0 : EXIT_CAISSON;
-}
-
-/* One line, whatever is in it: a message may quote what somebody typed or named a file. */
-static void print_line(const char *msg)
-{
-	char line[4 * sizeof(((struct err *)0)->msg) + 1];
-	size_t n = 0;
-
-	for (const unsigned char *p = (const unsigned char *)msg; *p && n + 5 < sizeof(line); p++) {
-		if (*p < 0x20 || *p == 0x7f)
-			n += (size_t)snprintf(line + n, sizeof(line) - n, "\\x%02x", *p);
-		else
-			line[n++] = (char)*p;
-	}
-	line[n] = '\0';
-	(void)fprintf(stderr, "caisson: %s\n", line);
-}
-
-int verb_fail(const struct err *e, int json, int exit_code)
-{
-	if (json) {
-		_buf_ struct buf b = BUF_INIT(16384);
-		struct json j;
-
-		json_init(&j, &b);
-		json_object_begin(&j);
-		json_member_str(&j, "status", "failed");
-		json_member_int(&j, "exit_code", exit_code);
-		json_key(&j, "error");
-		json_object_begin(&j);
-		json_member_str(&j, "code",
-				strerrorname_np(-e->code) ? strerrorname_np(-e->code) : "EIO");
-		json_member_str(&j, "message", e->msg);
-		json_member_str(&j, "hint",
-				e->code == -EINVAL ? "caisson VERB --help lists the options" :
-						     "caisson doctor says what is missing here");
-		json_object_end(&j);
-		json_object_end(&j);
-		if (json_finish(&j) == 0)
-			(void)printf("%s\n", buf_str(&b));
-	} else {
-		print_line(e->msg);
-	}
-	return exit_code;
 }
 
 /* Whoever started us may have closed them; a descriptor of ours must not become "stdout". */

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "cell/spec.h"
+#include "client/state.h"
 
 #define TIMEOUT_DEFAULT_MS 30000u
 #define TIMEOUT_MAX_MS (24ull * 3600 * 1000)
@@ -256,6 +257,14 @@ static int set_tty(struct options *o, const char *v, struct err *e)
 	return 0;
 }
 
+/* Who names a sandbox is with caisson-remote by now, see options_sandbox(). */
+static int set_name(struct options *o, const char *v, struct err *e)
+{
+	(void)o;
+	(void)v;
+	return err_say(e, -EINVAL, "must come before the code");
+}
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 #define CELLS (OPTIONS_RUN | OPTIONS_EXEC | OPTIONS_DOCTOR)
@@ -301,6 +310,8 @@ static const struct option_row {
 	  "who runs it inside the cell (1000:1000)" },
 	{ "--image", NULL, "IMAGE", "CAISSON_IMAGE", CELLS, set_image,
 	  "host (default), or dir:PATH for a root directory" },
+	{ "--name", NULL, "NAME", NULL, RUNS, set_name,
+	  "in this sandbox of a daemon instead; its options: --name NAME --help" },
 	{ "--tty", NULL, NULL, NULL, RUNS, set_tty, "run on a terminal of the cell's own" },
 	{ "--json", NULL, NULL, "CAISSON_JSON", CELLS, set_json,
 	  "print one result object instead of streaming" },
@@ -361,6 +372,25 @@ static int parse_one(enum options_verb verb, int argc, char **argv, int *at, str
 	}
 	++*at;
 	return row->set(o, value, e) < 0 ? err_wrap(e, "%s", row->name) : 0;
+}
+
+bool options_sandbox(enum options_verb verb, int argc, char **argv)
+{
+	for (int at = 1; at < argc; at++) {
+		const char *arg = argv[at];
+		size_t len = strcspn(arg, "=");
+		const struct option_row *row = find_row(verb, arg, len);
+
+		if (arg[0] != '-' || !arg[1] || strcmp(arg, "--") == 0)
+			return false;
+		if (len == 6 && strncmp(arg, "--name", 6) == 0)
+			return true;
+		/* An option that we do not know has a value when something follows that can be one. */
+		if (!arg[len] &&
+		    (row ? row->value != NULL : at + 1 < argc && argv[at + 1][0] != '-'))
+			at++;
+	}
+	return false;
 }
 
 int options_parse(enum options_verb verb, int argc, char **argv, struct options *ret, struct err *e)
@@ -424,18 +454,5 @@ void options_help(enum options_verb verb, FILE *out)
 
 int options_state_dir(const struct options *o, char *path, size_t size, struct err *e)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	int n;
-
-	if (o->state)
-		n = snprintf(path, size, "%s", o->state);
-	else if (geteuid() == 0)
-		n = snprintf(path, size, "/run/caisson");
-	else if (runtime && runtime[0] == '/')
-		n = snprintf(path, size, "%s/caisson", runtime);
-	else
-		n = snprintf(path, size, "/tmp/caisson-%u", (unsigned)geteuid());
-	return n < 0 || (size_t)n >= size ?
-		       err_say(e, -ENAMETOOLONG, "--state: the path is too long") :
-		       0;
+	return state_dir(o->state, getenv("XDG_RUNTIME_DIR"), path, size, e);
 }

@@ -48,6 +48,9 @@ enum options_verb { OPTIONS_RUN = 1u << 0, OPTIONS_EXEC = 1u << 1, OPTIONS_DOCTO
 int options_parse(enum options_verb verb, int argc, char **argv, struct options *ret,
 		  struct err *e);
 
+/* options_sandbox() - Whether --name is among the options: then they are caisson-remote's to parse. */
+bool options_sandbox(enum options_verb verb, int argc, char **argv);
+
 void options_free(struct options *o);
 
 /* options_help() - The option lines of a verb. */

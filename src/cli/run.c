@@ -412,6 +412,9 @@ static int run_verb(enum options_verb verb, int argc, char **argv)
 	static struct options o;
 	static struct program p = { .script_fd = -1 };
 	struct err e = { 0 };
+
+	if (options_sandbox(verb, argc, argv))
+		return verb_remote(argc, argv);
 	int r = options_parse(verb, argc, argv, &o, &e);
 
 	if (r == 1) {

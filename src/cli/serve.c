@@ -1,27 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * serve.c - The verb `serve`: become caisson-front.
+ * serve.c - Verbs that are programs of their own: `serve` becomes caisson-front, those that ask a
+ * daemon or read what it left become caisson-remote.
  *
- * The daemon is a program of its own, because it needs libraries (HTTP, TLS, JSON) that the static
- * command does not. Its options are its own too (src/front/config.c), also for --help.
+ * They need libraries (HTTP, TLS, JSON) that the static command does not, and that would make
+ * `caisson run` start later. Their options are their own too (src/front/config.c, src/remote/), also
+ * for --help.
  */
 #include <errno.h>
 #include <limits.h>
 #include <unistd.h>
 
-#include "base/err.h"
 #include "cli/verbs.h"
 #include "client/program.h"
 
-int verb_serve(int argc, char **argv)
+static int become(const char *program, char **argv)
 {
 	char path[PATH_MAX];
 	struct err e = { 0 };
 
-	(void)argc;
-	if (program_find("caisson-front", path, sizeof(path), &e) == 0) {
+	if (program_find(program, path, sizeof(path), &e) == 0) {
 		(void)execv(path, argv);
 		(void)err_set(&e, -errno, "execute %s", path);
 	}
 	return verb_fail(&e, 0, EXIT_CAISSON);
+}
+
+int verb_serve(int argc, char **argv)
+{
+	(void)argc;
+	return become("caisson-front", argv);
+}
+
+/* Which of them it is, argv[0] says. */
+int verb_remote(int argc, char **argv)
+{
+	(void)argc;
+	return become("caisson-remote", argv);
 }

@@ -79,7 +79,7 @@ int init_exec(int channel, const struct exec_request *x, struct err *e)
 	fds[n++] = blob;
 	if (x->script_fd >= 0)
 		fds[n++] = x->script_fd;
-	for (int i = 0; i < 3 && !(x->flags & (INIT_TTY | INIT_CONTROL)); i++)
+	for (int i = 0; i < 3 && !(x->flags & (INIT_TTY | INIT_CONTROL | INIT_PIPES)); i++)
 		fds[n++] = x->stdio[i];
 	int r = fd_send(channel, &m, sizeof(m), fds, n);
 

@@ -20,8 +20,8 @@ struct exec_request {
 	const char *const *argv; /* NULL-terminated */
 	const char *const *envp; /* NULL-terminated */
 	const char *script_path; /* in the cell; with script_fd */
-	int script_fd;     /* -1, or a descriptor whose content is written there first; borrowed */
-	int stdio[3];      /* the cell's ends; borrowed; ignored with INIT_TTY */
+	int script_fd; /* -1, or a descriptor whose content is written there first; borrowed */
+	int stdio[3]; /* the cell's ends; borrowed; ignored with INIT_TTY, INIT_CONTROL and INIT_PIPES */
 	uint32_t uid, gid; /* not 0 */
 	uint16_t rows, cols;
 };

@@ -44,17 +44,36 @@ static size_t unfinished(const char *s, size_t len)
 	return 0;
 }
 
+/* @b: what waited and what came. Return: how much of it can be given out; the rest waits. */
+static size_t join(struct capture *c, const char *data, size_t len, bool end, struct buf *b)
+{
+	(void)buf_append(b, c->tail, c->n_tail);
+	(void)buf_append(b, data, len);
+	size_t keep = end ? 0 : unfinished(buf_str(b), b->len);
+
+	memcpy(c->tail, buf_str(b) + b->len - keep, keep);
+	c->n_tail = keep;
+	return b->len - keep;
+}
+
 void capture_text(struct capture *c, const char *data, size_t len, bool end, struct json *j)
 {
 	_buf_ struct buf b = BUF_INIT(16u << 20);
+	size_t n = join(c, data, len, end, &b);
 
-	(void)buf_append(&b, c->tail, c->n_tail);
-	(void)buf_append(&b, data, len);
-	size_t keep = end ? 0 : unfinished(buf_str(&b), b.len);
+	(void)json_strn(j, buf_str(&b), n);
+}
 
-	(void)json_strn(j, buf_str(&b), b.len - keep);
-	memcpy(c->tail, buf_str(&b) + b.len - keep, keep);
-	c->n_tail = keep;
+void capture_data(struct capture *c, const char *data, size_t len, bool end, struct json *j)
+{
+	_buf_ struct buf b = BUF_INIT(16u << 20);
+	size_t n = join(c, data, len, end, &b);
+
+	json_key(j, "data");
+	if (json_strn(j, buf_str(&b), n)) {
+		json_key(j, "data_base64");
+		json_base64(j, buf_str(&b), n);
+	}
 }
 
 bool capture_json(const struct capture *c, struct json *j, const char *key, uint64_t chars)
@@ -69,4 +88,21 @@ bool capture_json(const struct capture *c, struct json *j, const char *key, uint
 		json_base64(j, buf_str(&c->kept), n);
 	}
 	return c->bytes > n;
+}
+
+void capture_both_json(const struct capture *out, const struct capture *err, struct json *j,
+		       uint64_t chars)
+{
+	size_t n_out = utf8_truncate(buf_str(&out->kept), out->kept.len, (size_t)chars);
+	size_t n_err = utf8_truncate(buf_str(&err->kept), err->kept.len, (size_t)chars);
+	_buf_ struct buf both = BUF_INIT(n_out + n_err);
+
+	json_key(j, "output");
+	if (n_out > 0 && n_err > 0) {
+		(void)buf_append(&both, buf_str(&out->kept), n_out);
+		(void)buf_append(&both, buf_str(&err->kept), n_err);
+		(void)json_strn(j, buf_str(&both), both.len);
+	} else {
+		(void)json_strn(j, buf_str(n_out ? &out->kept : &err->kept), n_out + n_err);
+	}
 }

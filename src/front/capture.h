@@ -31,10 +31,17 @@ void capture_free(struct capture *c);
  */
 void capture_text(struct capture *c, const char *data, size_t len, bool end, struct json *j);
 
+/* capture_data() - The same as members `data` and, when bytes were replaced in it, `data_base64`. */
+void capture_data(struct capture *c, const char *data, size_t len, bool end, struct json *j);
+
 /*
  * capture_json() - Members @key (the first @chars characters) and, when bytes were replaced in it,
  * @key_base64. Return: whether something was left out.
  */
 bool capture_json(const struct capture *c, struct json *j, const char *key, uint64_t chars);
+
+/* capture_both_json() - Member `output`: stdout and then stderr, as much of each as capture_json() gives. */
+void capture_both_json(const struct capture *out, const struct capture *err, struct json *j,
+		       uint64_t chars);
 
 #endif

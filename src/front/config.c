@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "client/state.h"
 #include "front/config_value.h"
 
 #define KIB UINT64_C(1024)
@@ -219,19 +220,12 @@ static int fill_paths(struct config *c, char **env, struct err *e)
 {
 	char path[4096];
 	struct sockaddr_un address;
-	const char *runtime = lookup(env, "XDG_RUNTIME_DIR");
-	int n = 0;
+	int n;
 
 	if (!c->state) {
-		if (geteuid() == 0)
-			n = snprintf(path, sizeof(path), "/run/caisson");
-		else if (runtime && runtime[0] == '/')
-			n = snprintf(path, sizeof(path), "%s/caisson", runtime);
-		else
-			n = snprintf(path, sizeof(path), "/tmp/caisson-%u", (unsigned)geteuid());
-		if (n < 0 || (size_t)n >= sizeof(path))
+		if (state_dir(NULL, lookup(env, "XDG_RUNTIME_DIR"), path, sizeof(path), NULL) < 0)
 			return err_say(e, -EINVAL, "--state: the path is too long");
-		c->state = config_value_own(c, path, (size_t)n);
+		c->state = config_value_own(c, path, strlen(path));
 	}
 	if (c->state && !c->socket) {
 		n = snprintf(path, sizeof(path), "%s/caisson.sock", c->state);

@@ -21,9 +21,11 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "front/audit.h"
 #include "front/front.h"
 #include "front/log.h"
 #include "front/metrics.h"
+#include "front/record.h"
 #include "front/room.h"
 #include "front/sandbox.h"
 
@@ -36,7 +38,7 @@
 
 /* ---- making ---------------------------------------------------------------------------------------- */
 
-static void random_id(char id[33])
+void execution_random_id(char id[33])
 {
 	unsigned char raw[16];
 
@@ -68,7 +70,7 @@ struct execution *execution_new(struct front *f, const struct language *l, const
 	x->code_len = len;
 	x->timeout_ms = timeout_ms;
 	x->queued_ns = clock_now_ns();
-	random_id(x->id);
+	execution_random_id(x->id);
 	capture_init(&x->out, f->config.max_output);
 	capture_init(&x->err, f->config.max_output);
 	buf_init(&x->displays, EXECUTION_DISPLAYS_BYTES);
@@ -87,6 +89,7 @@ void execution_free(struct execution *x)
 	buf_free(&x->displays);
 	buf_free(&x->result);
 	buf_free(&x->error);
+	buf_free(&x->answer);
 	free(x);
 }
 
@@ -102,6 +105,8 @@ static void done(struct execution *x)
 		x->epoch = s->epoch;
 	if (!x->cancelled)
 		x->sink->done(x);
+	if (x->record)
+		execution_close_record(x);
 	if (s)
 		sandbox_executed(s, x);
 	execution_free(x);
@@ -149,7 +154,10 @@ static void conclude(struct execution *x)
 	/* A cell that is gone for none of the reasons the warden knows ended without a word. */
 	if (x->room_gone && (o->usage.end == CELL_END_INIT || o->usage.end == CELL_RUNNING))
 		o->exited = false;
-	result_judge(o, &x->f->spec, &x->verdict);
+	struct cell_spec spec = x->f->spec;
+
+	spec.limits = x->sandbox->spec.limits;
+	result_judge(o, &spec, &x->verdict);
 	if (x->broke && !x->wall_hit && !x->interrupted && x->verdict.cause != CAUSE_MEMORY) {
 		x->verdict.status = RESULT_ERROR;
 		x->verdict.cause = CAUSE_PROTOCOL;
@@ -166,6 +174,7 @@ static void conclude(struct execution *x)
 		metric_error(x->verdict.cause == CAUSE_NONE ? "exception" :
 							      result_cause_name(x->verdict.cause));
 	write_log(x);
+	audit_end(x->sandbox, x->id, x->language->name, &x->verdict, o);
 	done(x);
 }
 
@@ -352,5 +361,7 @@ void execution_run(struct execution *x, struct seat *s)
 	x->timer.fn = on_timer;
 	x->timer.arg = x;
 	timer_set(&x->f->loop, &x->timer, x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS);
+	if (x->record)
+		record_started(x->record);
 	execution_send(x, s);
 }

@@ -23,6 +23,7 @@
 struct execution;
 struct front;
 struct json;
+struct record;
 struct sandbox;
 struct seat;
 
@@ -60,6 +61,8 @@ struct execution {
 	bool has_stdin;
 	uint64_t timeout_ms;
 	char id[33];
+	struct record *record; /* for those who ask later; NULL: nobody can */
+	struct buf answer;     /* execution_final(), once it was asked for */
 	enum execution_phase phase;
 	bool cancelled; /* nobody wants the result any more */
 	bool wall_hit;
@@ -79,6 +82,9 @@ struct execution {
 	uint32_t epoch;
 	struct refusal refusal;
 };
+
+/* execution_random_id() - 128 bits in hexadecimal: nobody guesses another's. */
+void execution_random_id(char id[33]);
 
 struct execution *execution_new(struct front *f, const struct language *l, const char *code,
 				size_t len, uint64_t timeout_ms, const struct sink *sink,
@@ -121,7 +127,20 @@ void execution_cancel(struct execution *x);
 void execution_answer(struct execution *x, int64_t id, const char *value, const char *error);
 void execution_resume(struct execution *x); /* the listener is ready for more */
 
-/* execution_json() - The result object. */
+/* execution_json() - The result object of /execute. */
 void execution_json(const struct execution *x, struct json *j);
+/* execution_exec_json() - ExecResult, the one of /v1. */
+void execution_exec_json(const struct execution *x, struct json *j);
+
+/* ---- records (execution_record.c) -------------------------------------------------------------------- */
+
+/* execution_keep() - Before it is queued in @s: make a record of it there. False without memory. */
+bool execution_keep(struct execution *x, struct sandbox *s);
+
+/* execution_final() - Its answer in /v1: an ExecResult, or an error when it was refused. */
+const struct buf *execution_final(struct execution *x);
+
+/* For execution.c: it is over. */
+void execution_close_record(struct execution *x);
 
 #endif

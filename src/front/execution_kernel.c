@@ -19,6 +19,7 @@
 #include "base/utf8.h"
 #include "front/execution.h"
 #include "front/front.h"
+#include "front/record.h"
 #include "front/room.h"
 #include "front/sandbox.h"
 
@@ -42,6 +43,8 @@ void execution_send(struct execution *x, struct seat *s)
 	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
 	struct json j;
 	char name[32];
+	const char *key;
+	json_t *value;
 
 	(void)snprintf(name, sizeof(name), "<execution-%" PRIu64 ">", x->sandbox->executions);
 	json_init(&j, &b);
@@ -51,6 +54,14 @@ void execution_send(struct execution *x, struct seat *s)
 	json_member_str(&j, "name", name);
 	json_key(&j, "code");
 	(void)json_strn(&j, x->code, x->code_len);
+	if (x->language->id == LANG_PYTHON && !s->env_sent && s->room->env) {
+		json_key(&j, "env");
+		json_object_begin(&j);
+		json_object_foreach(s->room->env, key, value)
+			json_member_str(&j, key, json_string_value(value));
+		json_object_end(&j);
+	}
+	s->env_sent = true;
 	json_object_end(&j);
 	send_object(s, &j, &b);
 }
@@ -117,6 +128,11 @@ void execution_output(struct execution *x, enum kernel_stream stream, const char
 	struct capture *c = stream == STREAM_STDOUT ? &x->out : &x->err;
 
 	capture_add(c, data, len);
+	if (x->sandbox->name[0])
+		tail_add(&x->sandbox->log, data, len);
+	if (x->record)
+		spool_append(stream == STREAM_STDOUT ? &x->record->out : &x->record->err, data,
+			     len);
 	if (x->sink->event && !x->cancelled)
 		emit_text(x, stream, data, len, false);
 }

@@ -31,11 +31,14 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 #include "client/warden_client.h"
+#include "front/audit.h"
 #include "front/log.h"
 #include "front/metrics.h"
 #include "front/sandbox.h"
 #include "front/schema.h"
 #include "front/serve.h"
+#include "front/statedir.h"
+#include "ledger/ledger.h"
 #include "net/tls.h"
 
 #define EXIT_FAILED 125
@@ -99,15 +102,13 @@ struct sockets {
 	struct tls_server *tls;
 };
 
-static int bind_all(const struct front *f, struct sockets *s, struct err *e)
+static int bind_all(const struct front *f, const struct systemd_sockets *given, struct sockets *s,
+		    struct err *e)
 {
 	const struct config *c = &f->config;
 
-	/* The warden makes it too, in its own time. */
-	if (mkdir(c->state, 0700) < 0 && errno != EEXIST)
-		return err_set(e, -errno, "--state: make %s", c->state);
-
-	s->tcp = s->local = -1;
+	s->tcp = given->tcp;
+	s->local = given->local;
 	s->tls = NULL;
 	if (c->tls_cert) {
 		int r = tls_server_new(c->tls_cert, c->tls_key, &s->tls, e);
@@ -115,11 +116,24 @@ static int bind_all(const struct front *f, struct sockets *s, struct err *e)
 		if (r < 0)
 			return r;
 	}
+	if (s->tcp >= 0 || s->local >= 0) /* whoever hands over sockets has chosen them all */
+		return 0;
 	if (strcmp(c->listen, "none") != 0 && (s->tcp = listener_tcp(c->listen, e)) < 0)
 		return s->tcp;
 	if (strcmp(c->socket, "none") != 0 && (s->local = listener_unix(c->socket, 0660, e)) < 0)
 		return s->local;
 	return 0;
+}
+
+/* Sockets that were handed over are the ones that rules about addresses are applied to. */
+static void take_addresses(struct front *f, const struct systemd_sockets *given)
+{
+	if (given->tcp < 0 && given->local < 0)
+		return;
+	(void)snprintf(f->address, sizeof(f->address), "%s",
+		       given->tcp >= 0 ? given->address : "none");
+	f->config.listen = f->address;
+	f->config.socket = given->local >= 0 && given->path[0] ? given->path : "none";
 }
 
 /* "Any free port" has become one by now: say which, wherever the address is said. */
@@ -152,6 +166,7 @@ static int open_signals(struct front *f, void (*fn)(struct watch *, uint32_t), s
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGHUP, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error of the write */
 	f->signals = (struct watch){
 		.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
 		.events = EPOLLIN,
@@ -193,6 +208,7 @@ static void on_signal(struct watch *w, uint32_t events)
 		return;
 	}
 	f->draining = true;
+	systemd_say(&f->systemd, "STOPPING=1\nSTATUS=Finishing what runs");
 	log_event(LOG_LEVEL_INFO, "drain", F_UINT("executions", f->n_queued));
 	for (size_t i = 0; i < ARRAY_SIZE(f->listeners); i++)
 		if (f->listeners[i])
@@ -296,7 +312,8 @@ static int probe(const struct front *f, struct warden_client *w, struct err *e)
 
 		if (other)
 			*other = '\0';
-		return r;
+		/* Of a record in the journal, then. */
+		return r == -ENOSPC || r == -EROFS ? err_wrap(e, "--state %s", f->config.state) : r;
 	}
 	fd_close(cell.channel);
 	return warden_destroy(w, cell.handle, &ignored, e);
@@ -305,7 +322,15 @@ static int probe(const struct front *f, struct warden_client *w, struct err *e)
 static int start(struct front *f, struct warden_client *w, struct err *e)
 {
 	struct sockets s;
-	int r = loop_init(&f->loop, e);
+	static struct systemd_sockets given;
+	struct statedir state = { -1, -1, -1, { -1, -1 } };
+	int r = systemd_sockets(&given, e);
+
+	if (r < 0)
+		return r;
+	take_addresses(f, &given);
+	systemd_open(&f->systemd);
+	r = loop_init(&f->loop, e);
 
 	fd_many(); /* half a dozen per sandbox, one per connection */
 	f->conns_max = conns_max();
@@ -315,6 +340,7 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 	schema_setup();
 	route_setup(f->config.timeout_ms, f->config.max_timeout_ms);
 	set_spec(f);
+	f->streams.max = STREAM_BANK_BYTES;
 	if (r == 0)
 		r = spec_check(&f->spec, e);
 	if (r == 0)
@@ -324,11 +350,19 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 	if (r == 0)
 		r = open_image(f, e);
 	if (r == 0)
+		r = statedir_open(f->config.state, &state, e);
+	f->spool_dir = state.spool;
+	if (r == 0)
+		r = spool_bank_open(&f->spools, f->spool_dir, SPOOL_BANK_DISK, SPOOL_BANK_MEMORY,
+				    e);
+	if (r == 0)
+		r = ledger_open(state.ledger, NULL, &f->ledger, e);
+	if (r == 0)
 		r = warden_start(f->config.state, w, e);
 	if (r == 0)
 		r = probe(f, w, e);
 	if (r == 0)
-		r = bind_all(f, &s, e);
+		r = bind_all(f, &given, &s, e);
 	if (r == 0)
 		r = real_port(f, &s, e);
 	if (r == 0)
@@ -336,7 +370,9 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 	if (r == 0)
 		r = link_init(&f->link, &f->loop, w->fd, e);
 	if (r == 0)
-		r = jail_enter(&f->jail, e);
+		r = jail_enter(ledger_dirfd(f->ledger), &f->jail, e);
+	if (r == 0)
+		r = statedir_load(&state, &f->store, e);
 	if (r < 0)
 		return r;
 	f->link.on_gone = on_warden_gone;
@@ -345,7 +381,8 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 	serve_setup(f);
 	nursery_start(&f->nursery, f);
 	pool_start(&f->pool, f);
-	return listen_all(f, &s, e);
+	r = audit_open(f, e);
+	return r < 0 ? r : listen_all(f, &s, e);
 }
 
 static void put_line(const char *line, void *arg)
@@ -385,15 +422,20 @@ int main(int argc, char **argv, char **env)
 			  F_BOOL("jail_seccomp", f.jail.seccomp),
 			  F_BOOL("jail_landlock", f.jail.landlock));
 		banner(&f);
+		systemd_ready(&f.systemd, &f.loop);
 		r = loop_run(&f.loop, &e);
 	}
-	while (f.sandboxes)
-		sandbox_end(f.sandboxes, "the daemon ends");
+	while (f.sandboxes) {
+		sandbox_halt(f.sandboxes, SANDBOX_LOST, "the daemon was stopped");
+		sandbox_end(f.sandboxes, NULL);
+	}
+	audit_close(&f);
 	if (f.link.loop) { /* the socket is the link's, once there is one */
 		link_free(&f.link);
 		w.fd = -1;
 	}
 	warden_stop(&w);
+	store_close(f.store);
 	if (r < 0)
 		return fail(&e);
 	return f.failed ? EXIT_FAILED : 0;

@@ -47,7 +47,7 @@ void handle_sessions(struct front *f, struct http_exchange *x, const struct rout
 	json_key(&j, "sessions");
 	json_array_begin(&j);
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
-		if (s->name[0] && strcmp(s->owner, v->owner) == 0)
+		if (s->name[0] && s->state == SANDBOX_RUNNING && strcmp(s->owner, v->owner) == 0)
 			write_session(&j, s);
 	json_array_end(&j);
 	json_object_end(&j);

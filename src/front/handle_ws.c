@@ -101,6 +101,9 @@ static void on_done(struct execution *e)
 		send_with_type(s, "done", "result", &b);
 	else
 		send_error(s, "result_too_large", "the result could not be written", NULL);
+	/* Who does not read what came of this asks for nothing more. */
+	if (ws_congested(s->ws))
+		ws_pause(s->ws, true);
 }
 
 static const struct sink ws_sink = {
@@ -166,6 +169,7 @@ static void on_drain(struct ws *w)
 {
 	struct session_ws *s = ws_user(w);
 
+	ws_pause(w, false);
 	if (s->running)
 		execution_resume(s->running);
 }
@@ -186,9 +190,11 @@ static const struct ws_ops ops = { .on_message = on_message,
 
 static const struct field *execute_fields(void)
 {
-	for (size_t i = 0; i < n_routes; i++)
-		if (routes[i].handler == handle_execute)
-			return routes[i].body;
+	const struct route *r;
+
+	for (size_t i = 0; (r = route_at(i)); i++)
+		if (r->handler == handle_execute)
+			return r->body;
 	abort();
 }
 

@@ -6,13 +6,14 @@
  * already broken: whoever runs code in it should find a process that can move bytes between the
  * descriptors it has and ask the warden what its permit table allows, and nothing else. Three
  * layers say so, none of which relies on another: a user that owns nothing (as root), Landlock
- * without a single rule, and the system call filter of policy/front.policy.
+ * with rights in one directory of its own alone, and the system call filter of policy/front.policy.
  *
  * The order is forced, because each step may need what a later one takes away: files that libraries
  * read on first use, then the bounding set (needs CAP_SETPCAP), the user (needs CAP_SETUID), the
  * other capability sets, no-new-privileges (which the next two require), Landlock, and the filter
- * last. The filter comes as two programs that the kernel both asks: the compiled policy, and six
- * instructions made here for the one thing that is only known at run time, our own process number.
+ * last. The filter comes as two programs that the kernel both asks: the compiled policy, and a few
+ * instructions made here for what is only known at run time: our own process number, and the
+ * descriptor of the directory in which files may be made.
  *
  * All of it but the user and the limit acts on the calling thread alone, so there must be no other.
  *
@@ -177,9 +178,13 @@ static int settle(struct jail_report *r, struct err *e)
 	return 0;
 }
 
-static int deny_files(struct jail_report *r, struct err *e)
+/* What is left: appending to, making and renaming the files of the ledger. */
+static int deny_files(int ledger_dir, struct jail_report *r, struct err *e)
 {
-	int abi = SANITIZED ? 0 : landlock_deny_all();
+	const struct landlock_dir keep = { ledger_dir, LANDLOCK_WRITE_FILE | LANDLOCK_REMOVE_FILE |
+							       LANDLOCK_MAKE_REG |
+							       LANDLOCK_TRUNCATE };
+	int abi = SANITIZED ? 0 : landlock_deny_all_but(&keep, ledger_dir >= 0 ? 1 : 0);
 
 	if (abi < 0)
 		return err_set(e, abi, "enter a Landlock domain");
@@ -196,38 +201,90 @@ static bool kernel_has_filters(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) < 0 && errno == EFAULT;
 }
 
+/* Where each instruction of the second program stands; jumps go forward only. */
+enum {
+	PIN_NR,
+	PIN_IS_OPENAT,
+	PIN_IS_RENAME,
+	PIN_IS_TGKILL,
+	PIN_OPENAT,
+	PIN_OPENAT_FD,
+	PIN_RENAME,
+	PIN_RENAME_FROM,
+	PIN_RENAME_TO,
+	PIN_RENAME_TO_FD,
+	PIN_TGKILL,
+	PIN_TGKILL_PID,
+	PIN_EPERM,
+	PIN_EACCES,
+	PIN_ALLOW,
+	PIN_MAX_
+};
+
+#define PIN_LOAD(at) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, at))
+/* At @here: when equal to @k go to @yes, otherwise to @no. */
+#define PIN_IF(here, k, yes, no)                                                                   \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(k), (uint8_t)((yes) - (here)-1),            \
+		 (uint8_t)((no) - (here)-1))
+
 /*
- * tgkill only to ourselves. An ordinary user's front has that user's other processes within reach,
- * and on a kernel whose Landlock has no scopes nothing else keeps them apart. The architecture
- * needs no look: calls of another one fail in the other filter.
+ * What the compiled policy can not say. tgkill only to ourselves: an ordinary user's front has that
+ * user's other processes within reach, and on a kernel whose Landlock has no scopes nothing else
+ * keeps them apart. Files only through the descriptor of the ledger's directory, so that Landlock is
+ * not the only one who knows it, and not without Landlock, which is the one that sees the path.
+ *
+ * The low halves are compared: little endian, as all that seccomp-gen knows. The architecture needs
+ * no look: calls of another one fail in the other filter.
  */
-static int pin_tgkill(struct err *e)
+static int pin_calls(int ledger_dir, bool landlock, struct err *e)
 {
-	const struct sock_filter program[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 3),
-		/* The low half: little endian, as all that seccomp-gen knows. */
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	/* A directory that is not there would be a number that anybody can say. */
+	const bool make = ledger_dir >= 0 && landlock;
+	const struct sock_filter program[PIN_MAX_] = {
+		[PIN_NR] = PIN_LOAD(nr),
+		[PIN_IS_OPENAT] = PIN_IF(PIN_IS_OPENAT, SYS_openat, PIN_OPENAT, PIN_IS_RENAME),
+		[PIN_IS_RENAME] = PIN_IF(PIN_IS_RENAME, SYS_renameat2, PIN_RENAME, PIN_IS_TGKILL),
+		[PIN_IS_TGKILL] = PIN_IF(PIN_IS_TGKILL, SYS_tgkill, PIN_TGKILL, PIN_ALLOW),
+		[PIN_OPENAT] = PIN_LOAD(args[0]),
+		[PIN_OPENAT_FD] = PIN_IF(PIN_OPENAT_FD, ledger_dir, make ? PIN_ALLOW : PIN_EACCES,
+					 PIN_EACCES),
+		[PIN_RENAME] = PIN_LOAD(args[0]),
+		[PIN_RENAME_FROM] = PIN_IF(PIN_RENAME_FROM, ledger_dir,
+					   make ? PIN_RENAME_TO : PIN_EACCES, PIN_EACCES),
+		[PIN_RENAME_TO] = PIN_LOAD(args[2]),
+		[PIN_RENAME_TO_FD] = PIN_IF(PIN_RENAME_TO_FD, ledger_dir, PIN_ALLOW, PIN_EACCES),
+		[PIN_TGKILL] = PIN_LOAD(args[0]),
+		[PIN_TGKILL_PID] = PIN_IF(PIN_TGKILL_PID, getpid(), PIN_ALLOW, PIN_EPERM),
+		[PIN_EPERM] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		[PIN_EACCES] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+		[PIN_ALLOW] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 
 	return seccomp_install_program(program, ARRAY_SIZE(program), e);
 }
 
-static int filter_calls(struct jail_report *r, struct err *e)
+static int filter_calls(int ledger_dir, struct jail_report *r, struct err *e)
 {
 	if (SANITIZED || !kernel_has_filters())
 		return 0;
-	if (pin_tgkill(e) < 0 ||
+	if (pin_calls(ledger_dir, r->landlock, e) < 0 ||
 	    seccomp_install_program(FRONT_FILTER, ARRAY_SIZE(FRONT_FILTER), e) < 0)
 		return err_wrap(e, "enter the jail");
 	r->seccomp = true;
 	return 0;
 }
 
-int jail_enter(struct jail_report *ret, struct err *e)
+int jail_identity(uid_t *ret_uid, gid_t *ret_gid, struct err *e)
+{
+	struct identity id;
+	int r = find_identity(&id, e);
+
+	*ret_uid = id.uid ? id.uid : geteuid();
+	*ret_gid = id.uid ? id.gid : getegid();
+	return r;
+}
+
+int jail_enter(int ledger_dir, struct jail_report *ret, struct err *e)
 {
 	struct err local = { 0 };
 	struct jail_report r = { 0 };
@@ -236,8 +293,8 @@ int jail_enter(struct jail_report *ret, struct err *e)
 	if (!e)
 		e = &local;
 	if (prime_libraries(e) < 0 || find_identity(&id, e) < 0 || check_one_thread(e) < 0 ||
-	    leave_privilege(&id, &r, e) < 0 || settle(&r, e) < 0 || deny_files(&r, e) < 0 ||
-	    filter_calls(&r, e) < 0)
+	    leave_privilege(&id, &r, e) < 0 || settle(&r, e) < 0 ||
+	    deny_files(ledger_dir, &r, e) < 0 || filter_calls(ledger_dir, &r, e) < 0)
 		return e->code;
 	*ret = r;
 	return 0;

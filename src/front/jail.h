@@ -5,15 +5,23 @@
 #ifndef CAISSON_FRONT_JAIL_H
 #define CAISSON_FRONT_JAIL_H
 
+#include <fcntl.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct err;
 
+/*
+ * How a file can still be opened in the jail: one that was not there, below the ledger's directory,
+ * with exactly these flags. Besides, renameat2() with RENAME_NOREPLACE works within that directory.
+ */
+#define JAIL_LEDGER_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC)
+
 /* What holds now, for the log, /health and the receipt. */
 struct jail_report {
-	bool user;         /* an id of our own instead of root's */
-	bool caps;         /* no capability in any set; started by root: none in the bounding set */
-	bool landlock;     /* no file, no TCP connect or bind, scopes: as far as the ABI has them */
+	bool user; /* an id of our own instead of root's */
+	bool caps; /* no capability in any set; started by root: none in the bounding set */
+	bool landlock; /* no file but new ones of the ledger, no TCP connect or bind, scopes: as far as the ABI has them */
 	bool seccomp;      /* the filter of policy/front.policy */
 	bool no_new_privs; /* an execve could gain nothing, if there were one */
 	unsigned int uid;
@@ -21,16 +29,26 @@ struct jail_report {
 };
 
 /*
+ * jail_identity() - Whom jail_enter() will become; as an ordinary user, who we are. 0 or -errno.
+ */
+int jail_identity(uid_t *ret_uid, gid_t *ret_gid, struct err *e);
+
+/*
  * jail_enter() - Give up everything but the descriptors that are open, for ever.
+ * @ledger_dir: where files may still be made, owned by jail_identity(); -1: nowhere.
  *
  * As root: become an id of our own (the user "caisson" when it exists, else 0x6ffffffe), no groups,
  * no capabilities, empty bounding set. Always: no-new-privileges, not dumpable, RLIMIT_CORE 0, an
- * empty session keyring, Landlock (no path at all may be opened, no TCP connect or bind where the
- * ABI has it, scopes), the system call filter of policy/front.policy.
+ * empty session keyring, Landlock (no path may be opened but below @ledger_dir, no TCP connect or bind
+ * where the ABI has it, scopes), the system call filter of policy/front.policy, and one that ties the
+ * calls that make files to the descriptor @ledger_dir.
+ *
+ * A filter does not see paths, and an absolute one ignores the descriptor. So on a kernel without
+ * Landlock nothing is made or renamed: both answer EACCES, and the ledger is not rotated there.
  *
  * Call it once, from the only thread, when all files are read, all listeners bound and the warden
- * runs: later nothing can be opened, bound, connected or started. What comes after has to live with
- * that: a unix socket is not unlinked at the end, and /proc is read through descriptors opened
+ * runs: later nothing else can be opened, bound, connected or started. What comes after has to live
+ * with that: a unix socket is not unlinked at the end, and /proc is read through descriptors opened
  * before (pread of /proc/self/statm and readdir of /proc/self/fd work).
  *
  * What the kernel lacks is reported, not an error, except that as root the change of user must
@@ -39,6 +57,6 @@ struct jail_report {
  *
  * Return: 0 or -errno. After a failure the process is part of the way in: it must end.
  */
-int jail_enter(struct jail_report *ret, struct err *e);
+int jail_enter(int ledger_dir, struct jail_report *ret, struct err *e);
 
 #endif

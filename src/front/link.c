@@ -59,10 +59,15 @@ static bool receive(struct link *l)
 	static struct warden_reply r;
 	int fds[WARDEN_REPLY_FDS_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
+
+	r.version = 0;
 	ssize_t n = fd_recv(l->watch.fd, &r, sizeof(r), fds, &n_fds);
 
 	if (n == -EAGAIN)
 		return false;
+	/* We have no descriptors left for those that came with it: an error of this call alone. */
+	if (n == -EMSGSIZE && r.version == WARDEN_VERSION)
+		n = (ssize_t)sizeof(r);
 	if (n != (ssize_t)sizeof(r) || r.version != WARDEN_VERSION) {
 		for (size_t i = 0; n > 0 && i < n_fds; i++)
 			fd_close(fds[i]);

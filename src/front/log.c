@@ -66,15 +66,8 @@ static void format_string(struct buf *out, const char *s, size_t len)
 
 	json_init(&j, out);
 	if (len > LOG_VALUE_MAX) {
-		size_t n = 0;
+		size_t n = utf8_fit(s, len, LOG_VALUE_MAX);
 
-		while (n < LOG_VALUE_MAX) {
-			size_t step = utf8_next(s + n, len - n);
-
-			if (n + (step ? step : 1) > LOG_VALUE_MAX)
-				break;
-			n += step ? step : 1;
-		}
 		memcpy(cut, s, n);
 		memcpy(cut + n, "\xe2\x80\xa6", 3); /* U+2026 */
 		s = cut;

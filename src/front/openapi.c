@@ -2,7 +2,7 @@
 /*
  * openapi.c - The table of routes as an OpenAPI 3.1 document.
  *
- * Paths, parameters and request bodies are written from routes[] and their fields, the same rows
+ * Paths, parameters and request bodies are written from the tables and their fields, the same rows
  * that dispatch and check requests, so that the document cannot promise what the daemon does not
  * do. What answers look like (components) is a JSON file beside this one, compiled in.
  *
@@ -25,6 +25,10 @@ static const struct {
 } tags[] = {
 	{ "execution", "Run code." },
 	{ "sessions", "Sandboxes that keep their state between calls." },
+	{ "commands", "Programs and scripts in a sandbox." },
+	{ "processes", "Programs in the background of a sandbox, and terminals." },
+	{ "files", "Files of a sandbox: content, lists, archives, changes." },
+	{ "executions", "What was done in a sandbox lately: results, events, output." },
 	{ "packages", "What code can import." },
 	{ "service", "The daemon itself." },
 };
@@ -45,7 +49,7 @@ static const struct {
 
 static const char *const kind_types[] = {
 	[FIELD_STRING] = "string",   [FIELD_INTEGER] = "integer",   [FIELD_NUMBER] = "number",
-	[FIELD_BOOLEAN] = "boolean", [FIELD_STRING_MAP] = "object",
+	[FIELD_BOOLEAN] = "boolean", [FIELD_STRING_MAP] = "object", [FIELD_STRING_LIST] = "array",
 };
 
 static void member_raw(struct json *j, const char *key, const char *raw)
@@ -77,6 +81,7 @@ static void write_bounds(struct json *j, const struct field *f)
 		[FIELD_NUMBER] = { "minimum", "maximum" },
 		[FIELD_BOOLEAN] = { NULL, NULL },
 		[FIELD_STRING_MAP] = { "minProperties", "maxProperties" },
+		[FIELD_STRING_LIST] = { "minItems", "maxItems" },
 	};
 	unsigned int digits = f->kind == FIELD_NUMBER ? 3 : 0;
 
@@ -117,6 +122,8 @@ static void write_field(struct json *j, const struct field *f, bool nullable)
 	}
 	if (f->kind == FIELD_STRING_MAP)
 		member_raw(j, "additionalProperties", "{\"type\":\"string\"}");
+	if (f->kind == FIELD_STRING_LIST)
+		member_raw(j, "items", "{\"type\":\"string\"}");
 	if (f->fallback)
 		member_raw(j, "default", f->fallback);
 	if (f->example && nullable) {
@@ -164,6 +171,21 @@ static void write_body(struct json *j, const struct route *r)
 	}
 	json_object_end(j);
 	json_object_end(j);
+	json_object_end(j);
+	json_object_end(j);
+	json_object_end(j);
+}
+
+static void write_content_body(struct json *j, const struct route *r)
+{
+	json_key(j, "requestBody");
+	json_object_begin(j);
+	json_member_bool(j, "required", true);
+	json_key(j, "content");
+	json_object_begin(j);
+	json_key(j, r->content);
+	json_object_begin(j);
+	member_raw(j, "schema", "{\"type\":\"string\",\"format\":\"binary\"}");
 	json_object_end(j);
 	json_object_end(j);
 	json_object_end(j);
@@ -283,27 +305,37 @@ static void write_operation(struct json *j, const struct route *r)
 	}
 	if (r->body)
 		write_body(j, r);
+	if (r->content)
+		write_content_body(j, r);
 	write_responses(j, r);
 	json_object_end(j);
 }
 
+/* Whether @r is the first of its path that is shown. */
+static bool is_first(const struct route *r)
+{
+	const struct route *other;
+
+	for (size_t i = 0; (other = route_at(i)) != r; i++)
+		if (!other->hidden && strcmp(other->path, r->path) == 0)
+			return false;
+	return !r->hidden;
+}
+
 static void write_paths(struct json *j)
 {
+	const struct route *r, *same;
+
 	json_key(j, "paths");
 	json_object_begin(j);
-	for (size_t i = 0; i < n_routes; i++) {
-		size_t first = 0;
-
-		while (routes[first].hidden || strcmp(routes[first].path, routes[i].path) != 0)
-			if (++first > i)
-				break;
-		if (first != i)
+	for (size_t i = 0; (r = route_at(i)); i++) {
+		if (!is_first(r))
 			continue;
-		json_key(j, routes[i].path);
+		json_key(j, r->path);
 		json_object_begin(j);
-		for (size_t k = i; k < n_routes; k++)
-			if (!routes[k].hidden && strcmp(routes[k].path, routes[i].path) == 0)
-				write_operation(j, &routes[k]);
+		for (size_t k = i; (same = route_at(k)); k++)
+			if (!same->hidden && strcmp(same->path, r->path) == 0)
+				write_operation(j, same);
 		json_object_end(j);
 	}
 	json_object_end(j);

@@ -306,12 +306,13 @@ static void on_tick(struct timer *t)
 {
 	struct pool *p = t->arg;
 
-	p->taken_before = p->taken;
-	p->taken = 0;
 	/* More than is likely to be wanted: let them go, one per tick. */
 	struct pool_shelf *s = &p->shelves[POOL_PYTHON];
+	size_t most = pool_target(p) * (p->taken || p->taken_before ? 2 : 1);
 
-	if (s->n_ready > pool_target(p) * 2 && s->rooms)
+	p->taken_before = p->taken;
+	p->taken = 0;
+	if (s->n_ready > most && s->rooms)
 		remove_ready(s->rooms);
 	pool_poke(p);
 	timer_set(&p->f->loop, t, p->f->loop.now_ns + TICK_NS);

@@ -18,8 +18,10 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "front/auth.h"
+#include "front/idem.h"
 #include "front/metrics.h"
 #include "front/schema.h"
+#include "front/serve.h"
 #include "net/http.h"
 
 #define ERROR_MAX (16 * 1024)
@@ -66,14 +68,24 @@ void reply_headers(struct http_exchange *x)
 	http_add_header(x, "X-Request-Id", id);
 }
 
+/* Without memory for a body the status still says it. */
+static void send_json(struct http_exchange *x, int status, const struct buf *json)
+{
+	struct idem *i = visit_of(x) ? idem_take(x) : NULL;
+
+	if (i)
+		idem_answer(i, status, buf_str(json), json->len);
+	reply_headers(x);
+	http_reply(x, status, "application/json", buf_str(json), json->err ? 0 : json->len);
+}
+
 void reply_json(struct http_exchange *x, int status, const struct buf *json)
 {
 	if (json->err) {
 		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
 		return;
 	}
-	reply_headers(x);
-	http_reply(x, status, "application/json", buf_str(json), json->len);
+	send_json(x, status, json);
 }
 
 void reply_empty(struct http_exchange *x, int status)
@@ -109,9 +121,7 @@ static void send_error(struct http_exchange *x, int status, const char *code, co
 
 	metric_error(code);
 	reply_error_json(&body, code, message, field, hint);
-	reply_headers(x);
-	/* Without memory for a body the status still says it. */
-	http_reply(x, status, "application/json", buf_str(&body), body.err ? 0 : body.len);
+	send_json(x, status, &body);
 }
 
 void reply_error(struct http_exchange *x, int status, const char *code, const char *field,

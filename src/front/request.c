@@ -61,6 +61,8 @@ bool request_head_ok(struct http_exchange *x, const struct route *r)
 			    "'%s' is not a query parameter of %s %s", name, r->method, r->path);
 		return false;
 	}
+	if (r->content)
+		return true; /* bytes: whatever they are said to be */
 	if (announced && !r->body) {
 		reply_error(x, 400, "body_not_allowed", NULL, NULL, "%s %s takes no body",
 			    r->method, r->path);

@@ -23,6 +23,12 @@ bool request_head_ok(struct http_exchange *x, const struct route *r);
 /* request_json() - The body as checked JSON (caller decrefs), or NULL when it was answered. */
 json_t *request_json(struct http_exchange *x, const struct route *r);
 
+/*
+ * request_query() - The query as an object (caller decrefs), checked like a body: numbers and booleans
+ * in their JSON form, a FIELD_STRING_LIST for what may be repeated. NULL when it was answered.
+ */
+json_t *request_query(struct http_exchange *x, const struct route *r);
+
 /* request_query_unknown() - The first parameter of @query that @r does not declare. Pure. */
 bool request_query_unknown(const struct route *r, const char *query, char *name, size_t size);
 

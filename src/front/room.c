@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "client/files_client.h"
 #include "client/init_client.h"
 #include "front/front.h"
 #include "front/log.h"
@@ -248,12 +249,13 @@ static void on_created(struct link_call *c, const struct warden_reply *reply, in
 		if (ask_for_cell(r) == 0)
 			return;
 	}
+	if (reply->code >= 0) /* without a channel too, so that it is ended */
+		r->cell = reply->cell;
 	if (reply->code < 0 || n_fds < 1) {
 		metric_add(M_CELLS_FAILED, 1);
 		r->ops->failed(r, reply->code < 0 ? reply->msg : "the warden sent no channel");
 		return;
 	}
-	r->cell = reply->cell;
 	gauges_take(&r->gauges, reply->gauges, fds + 1, n_fds - 1);
 	metric_add(M_CELLS_CREATED, 1);
 	r->channel = (struct watch){ .fd = fds[0], .events = EPOLLIN, .fn = on_channel, .arg = r };
@@ -326,6 +328,13 @@ void room_interrupt(struct room *r, struct seat *s)
 		(void)init_signal(r->channel.fd, 0, INIT_TARGET_PID_GROUP, s->pid, SIGINT, NULL);
 }
 
+static void enlist(struct room *r, struct room_command *c, uint32_t id)
+{
+	c->id = id;
+	c->next = r->commands;
+	r->commands = c;
+}
+
 int room_exec(struct room *r, struct room_command *c, struct exec_request *q, struct err *e)
 {
 	if (r->lost || r->ending || !r->sealed)
@@ -333,18 +342,33 @@ int room_exec(struct room *r, struct room_command *c, struct exec_request *q, st
 	q->id = ++r->names;
 	int ret = init_exec(r->channel.fd, q, e);
 
-	if (ret < 0)
-		return ret;
-	c->id = q->id;
-	c->next = r->commands;
-	r->commands = c;
-	return 0;
+	if (ret == 0)
+		enlist(r, c, q->id);
+	return ret;
+}
+
+int room_files(struct room *r, struct room_command *c, struct files_request *q, struct err *e)
+{
+	if (r->lost || r->ending || !r->sealed)
+		return err_set(e, -EPIPE, "the cell is over");
+	q->id = ++r->names;
+	int ret = files_ask(r->channel.fd, q, e);
+
+	if (ret == 0)
+		enlist(r, c, q->id);
+	return ret;
 }
 
 void room_signal(struct room *r, const struct room_command *c, enum init_target target, int signo)
 {
 	if (c->id && !r->lost && r->channel.fd >= 0)
 		(void)init_signal(r->channel.fd, c->id, target, 0, signo, NULL);
+}
+
+void room_signal_group(struct room *r, int pid, int signo)
+{
+	if (!r->lost && r->channel.fd >= 0)
+		(void)init_signal(r->channel.fd, 0, INIT_TARGET_PID_GROUP, pid, signo, NULL);
 }
 
 void room_forget(struct room *r, struct room_command *c)

@@ -23,6 +23,7 @@
 #include "wire/warden.h"
 
 struct err;
+struct files_request;
 struct front;
 struct room;
 
@@ -40,6 +41,7 @@ struct seat {
 	int pid;            /* as it says itself, for signals; 0 unknown */
 	uint32_t command;   /* cold: init's name for it; 0 = forked */
 	uint64_t started_ns;
+	bool env_sent;       /* python: the sandbox's environment went with an execution */
 	const char *why;     /* it broke the protocol and was killed for it: how */
 	struct timer closed; /* it closed its channel: time to be found dead */
 	struct timer warm;   /* forked: time until its hello; then it is started cold */
@@ -88,6 +90,7 @@ struct room {
 	uint32_t names; /* given to pid 1 so far */
 	struct room_command *commands;
 	struct cell_limits limits;
+	json_t *env; /* the holder's: variables for kernels; borrowed, may be NULL */
 	struct gauges gauges;
 	struct link_call create_call, kernel_call, usage_call, gone_call, end_call;
 	struct timer start_timer;
@@ -115,7 +118,11 @@ void room_signal_all(struct room *r, int signo); /* what ends of it is started a
 
 /* room_exec() - Ask pid 1 to run @q; q->id is set here. -EPIPE when the cell is over. */
 int room_exec(struct room *r, struct room_command *c, struct exec_request *q, struct err *e);
+/* room_files() - The same with a file call (client/files_client.h). */
+int room_files(struct room *r, struct room_command *c, struct files_request *q, struct err *e);
 void room_signal(struct room *r, const struct room_command *c, enum init_target target, int signo);
+/* room_signal_group() - To the process group of a pid of the cell, also when its command is over. */
+void room_signal_group(struct room *r, int pid, int signo);
 /* room_forget() - Nothing is called any more; what runs goes on. Idempotent. */
 void room_forget(struct room *r, struct room_command *c);
 

@@ -21,7 +21,14 @@ struct front;
 
 #define ROUTE_PARAMS_MAX 4
 
-enum field_kind { FIELD_STRING, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOOLEAN, FIELD_STRING_MAP };
+enum field_kind {
+	FIELD_STRING,
+	FIELD_INTEGER,
+	FIELD_NUMBER,
+	FIELD_BOOLEAN,
+	FIELD_STRING_MAP,
+	FIELD_STRING_LIST,
+};
 
 /* One member of a JSON request body (schema.h checks it) or one query or path parameter. */
 struct field {
@@ -29,7 +36,7 @@ struct field {
 	enum field_kind kind;
 	bool required;
 	bool nul; /* a string that may hold U+0000 */
-	/* Numbers: the value. Strings: characters. Maps: members. Both 0: unbounded. */
+	/* Numbers: the value. Strings: characters. Maps and lists: members. Both 0: unbounded. */
 	double min, max;
 	const char *pattern;                      /* for OpenAPI; `check` enforces it */
 	bool (*check)(const char *s, size_t len); /* of a string, or NULL; needs `pattern` */
@@ -58,16 +65,19 @@ struct route {
 	const char *summary, *description, *tag;
 	/* The lists end with name NULL. body NULL: no body is accepted. */
 	const struct field *body, *query, *params;
+	/* The body is content of this type, of any length: the handler is called with the head, and is
+	 * given the rest through its visit (serve.h). */
+	const char *content;
 	const struct response_doc *responses; /* ends with status 0; the common errors are added */
 	bool open;                            /* needs no token */
 	bool hidden;                          /* not in OpenAPI */
 	void (*handler)(struct front *f, struct http_exchange *x, const struct route_params *p);
 };
 
-extern const struct route routes[];
-extern const size_t n_routes;
+/* route_at() - The i-th route of all tables (routes.h), NULL after the last. */
+const struct route *route_at(size_t i);
 
-/* route_setup() - Put the configured times into the table, before the first request. */
+/* route_setup() - Put the configured times into the tables, before the first request. */
 void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms);
 
 /*
@@ -81,6 +91,7 @@ const struct route *route_find(const char *method, const char *path, struct rout
 /* route_session_name() - Whether this may be the name of a session. Pure. */
 bool route_session_name(const char *s, size_t len);
 #define ROUTE_SESSION_MAX 64
+#define ROUTE_SESSION_PATTERN "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 /* openapi_write() - OpenAPI 3.1 as JSON, from the table. */
 void openapi_write(struct buf *out);

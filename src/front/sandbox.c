@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "front/audit.h"
 #include "front/execution.h"
 #include "front/front.h"
 #include "front/log.h"
@@ -205,6 +206,7 @@ static void on_got(struct want *w, struct room *r)
 
 	timer_cancel(&s->want_timer);
 	s->room = r;
+	r->env = s->spec.env;
 	room_hold(r, &sandbox_ops, s);
 	sandbox_step(s);
 }
@@ -235,7 +237,9 @@ static void want_room(struct sandbox *s)
 		return;
 	if (s->spec.own_limits) {
 		s->room = room_make(s->f, &s->spec.limits, python, &sandbox_ops, s);
-		if (!s->room)
+		if (s->room)
+			s->room->env = s->spec.env;
+		else
 			no_room(s, 503, "sandbox_failed", "the warden could not be asked", "");
 		return;
 	}
@@ -269,11 +273,18 @@ static void let_in(struct sandbox *s)
 static void run_next(struct sandbox *s, struct execution *x)
 {
 	struct seat *seat = &s->room->seats[x->language->id];
+	struct refusal why;
 
 	if (seat->state == SEAT_EMPTY)
 		room_start(s->room, x->language);
 	if (seat->state != SEAT_IDLE)
 		return;
+	if (audit_begin(s, x->id, x->language->name, x->code, x->code_len, x->timeout_ms, &why) <
+	    0) {
+		execution_refuse(x, why.status, why.code, why.hint, why.retry_after_s, "%s",
+				 why.message);
+		return;
+	}
 	seat->state = SEAT_BUSY;
 	kernel_idle(&seat->kernel, false);
 	s->running = true;

@@ -18,12 +18,15 @@
 
 #include "front/auth.h"
 #include "front/pool.h"
+#include "front/record.h"
 #include "front/sandbox_spec.h"
+#include "front/tail.h"
 #include "net/loop.h"
 #include "wire/warden.h"
 
 struct execution;
 struct front;
+struct processes;
 struct refusal;
 struct room;
 struct sandbox;
@@ -48,9 +51,18 @@ struct entry {
 	bool inside;
 };
 
+/* Somebody who wants to know when it does not run any more. Called once; it has then left the list. */
+struct sandbox_waiter {
+	void (*over)(struct sandbox_waiter *w, struct sandbox *s);
+	void *arg;
+	struct sandbox *sandbox; /* NULL: does not wait */
+	struct sandbox_waiter *prev, *next;
+};
+
 struct sandbox {
 	struct front *f;
 	struct sandbox *prev, *next;
+	char id[33];                     /* of this one; a later one of the same name has another */
 	char name[SANDBOX_NAME_MAX + 1]; /* empty: for one execution */
 	char owner[OWNER_MAX];
 	struct sandbox_spec spec;
@@ -63,12 +75,16 @@ struct sandbox {
 	size_t n_queued;
 	struct entry *entries; /* inside, or waiting for a room */
 	size_t n_inside, n_waiting;
+	struct sandbox_waiter *waiters;
 	bool running, ending, stopping;
 	uint32_t epoch;
 	uint64_t created_ns, used_ns, executions;
 	uint64_t created_ms, expires_ms; /* since 1970; expires 0: never */
 	uint64_t stop_until_ns;
-	struct cell_usage before; /* cumulative numbers when the last execution began */
+	struct records records;      /* what was done in it lately */
+	struct tail log;             /* the end of what was said in it */
+	struct cell_usage before;    /* cumulative numbers when the last execution began */
+	struct processes *processes; /* in the background; NULL: there never were any */
 	struct deferred reaper;
 };
 
@@ -81,6 +97,10 @@ struct sandbox *sandbox_find(struct front *f, const char *owner, const char *nam
 struct sandbox *sandbox_create(struct front *f, const char *owner, const char *name,
 			       struct sandbox_spec *spec, struct refusal *ret);
 
+/* sandbox_restore() - One of a former daemon: it does not run, and only answers for its name. */
+struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *name,
+				struct sandbox_spec *spec);
+
 /* sandbox_submit() - Find or make the sandbox and queue @x there. @name NULL: a fresh one. */
 void sandbox_submit(struct front *f, const char *owner, const char *name, struct execution *x);
 /* sandbox_queue() - Queue @x in this one; it is refused when too many wait, or it does not run. */
@@ -89,12 +109,15 @@ void sandbox_queue(struct sandbox *s, struct execution *x);
 void sandbox_enter(struct sandbox *s, struct entry *en);
 void sandbox_leave(struct entry *en); /* idempotent; also while it still waits */
 
-/* sandbox_end() - Refuse what waits, end what runs, remove the room, forget the name. */
+/* sandbox_end() - Refuse what waits, end what runs, remove the room, forget the name. @why NULL: we forget it,
+ * but its record stays. */
 void sandbox_end(struct sandbox *s, const char *why);
 /* sandbox_halt() - The same, but the name stays, with @state and @why. */
 void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why);
 /* sandbox_stop() - SIGTERM to everything in it; sandbox_halt() when all is over or after @grace_ms. */
 void sandbox_stop(struct sandbox *s, uint64_t grace_ms);
+void sandbox_wait(struct sandbox *s, struct sandbox_waiter *w);
+void sandbox_unwait(struct sandbox_waiter *w); /* idempotent */
 /* sandbox_expire() - Give it @seconds from now; 0: no end. */
 void sandbox_expire(struct sandbox *s, uint64_t seconds);
 const char *sandbox_state_name(enum sandbox_state s);

@@ -6,15 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "front/audit.h"
 #include "front/execution.h"
 #include "front/front.h"
 #include "front/log.h"
 #include "front/metrics.h"
+#include "front/process.h"
 #include "front/room.h"
 #include "front/sandbox.h"
+#include "front/stamp.h"
 
 #define BUSY_RETRY_S 1u
 #define STOP_STEP_NS (20 * CLOCK_NS_PER_MS)
@@ -36,14 +38,6 @@ const char *sandbox_state_name(enum sandbox_state s)
 
 /* ---- the beginning ------------------------------------------------------------------------------------ */
 
-static uint64_t wall_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void on_idle(struct timer *t)
 {
 	metric_add(M_REAPED_IDLE, 1);
@@ -59,7 +53,7 @@ void sandbox_expire(struct sandbox *s, uint64_t seconds)
 {
 	s->end_timer.fn = on_end;
 	s->end_timer.arg = s;
-	s->expires_ms = seconds ? wall_ms() + seconds * 1000 : 0;
+	s->expires_ms = seconds ? stamp_now_ms() + seconds * 1000 : 0;
 	if (seconds)
 		timer_set(&s->f->loop, &s->end_timer, s->f->loop.now_ns + seconds * CLOCK_NS_PER_S);
 	else
@@ -74,6 +68,7 @@ static struct sandbox *sandbox_new(struct front *f, const char *owner, const cha
 	if (!s)
 		return NULL;
 	s->f = f;
+	execution_random_id(s->id);
 	(void)snprintf(s->name, sizeof(s->name), "%s", name ? name : "");
 	(void)snprintf(s->owner, sizeof(s->owner), "%s", owner);
 	if (spec)
@@ -82,18 +77,40 @@ static struct sandbox *sandbox_new(struct front *f, const char *owner, const cha
 		sandbox_spec_default(f, &s->spec);
 	s->tail = &s->head;
 	s->created_ns = s->used_ns = clock_now_ns();
-	s->created_ms = wall_ms();
+	s->created_ms = stamp_now_ms();
 	s->idle_timer.fn = on_idle;
 	s->idle_timer.arg = s;
+	records_init(&s->records, &f->loop, &f->spools, &f->streams);
 	s->next = f->sandboxes;
 	if (s->next)
 		s->next->prev = s;
 	f->sandboxes = s;
-	f->n_sandboxes++;
-	metric_set(G_SANDBOXES, f->n_sandboxes);
-	if (s->spec.life_s)
-		sandbox_expire(s, s->spec.life_s);
 	return s;
+}
+
+/* Those that do not run are only names: they take no place from those that do. */
+static void count(struct front *f, bool one_more)
+{
+	if (one_more)
+		f->n_sandboxes++;
+	else
+		f->n_sandboxes--;
+	metric_set(G_SANDBOXES, f->n_sandboxes);
+}
+
+static void unlist(struct sandbox *s)
+{
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		s->f->sandboxes = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+}
+
+static bool is_full(const struct front *f)
+{
+	return f->n_sandboxes >= f->config.max_sandboxes || f->n_queued >= FRONT_QUEUE_MAX;
 }
 
 static void refuse_busy(struct front *f, struct refusal *ret)
@@ -115,7 +132,7 @@ static void refuse_busy(struct front *f, struct refusal *ret)
 struct sandbox *sandbox_create(struct front *f, const char *owner, const char *name,
 			       struct sandbox_spec *spec, struct refusal *ret)
 {
-	if (f->n_sandboxes >= f->config.max_sandboxes || f->n_queued >= FRONT_QUEUE_MAX) {
+	if (is_full(f)) {
 		refuse_busy(f, ret);
 		return NULL;
 	}
@@ -126,8 +143,63 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 					 .code = "out_of_memory",
 					 .retry_after_s = 1 };
 		(void)snprintf(ret->message, sizeof(ret->message), "the daemon is out of memory");
+		return NULL;
+	}
+	if (name && audit_created(s, ret) < 0) {
+		unlist(s);
+		free(s); /* the spec is still the caller's */
+		return NULL;
+	}
+	count(f, true);
+	if (s->spec.life_s)
+		sandbox_expire(s, s->spec.life_s);
+	return s;
+}
+
+/* ---- names of what does not run ------------------------------------------------------------------------- */
+
+#define REMEMBER_NS (24 * 3600 * CLOCK_NS_PER_S)
+
+static void on_forget(struct timer *t)
+{
+	sandbox_end(t->arg, "it did not run for a day");
+}
+
+static void forget_later(struct sandbox *s)
+{
+	s->end_timer.fn = on_forget;
+	s->end_timer.arg = s;
+	timer_set(&s->f->loop, &s->end_timer, s->f->loop.now_ns + REMEMBER_NS);
+}
+
+struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *name,
+				struct sandbox_spec *spec)
+{
+	struct sandbox *s = sandbox_new(f, owner, name, spec);
+
+	if (s) {
+		s->state = SANDBOX_LOST;
+		forget_later(s);
 	}
 	return s;
+}
+
+/* ---- work ------------------------------------------------------------------------------------------------ */
+
+/* Whoever just goes on with a session gets it, empty, and its epoch says so. */
+static bool revive(struct sandbox *s, struct refusal *ret)
+{
+	if (is_full(s->f)) {
+		refuse_busy(s->f, ret);
+		return false;
+	}
+	timer_cancel(&s->end_timer);
+	s->state = SANDBOX_RUNNING;
+	s->reason[0] = '\0';
+	s->epoch++;
+	count(s->f, true);
+	audit_changed(s);
+	return true;
 }
 
 void sandbox_submit(struct front *f, const char *owner, const char *name, struct execution *x)
@@ -137,6 +209,8 @@ void sandbox_submit(struct front *f, const char *owner, const char *name, struct
 
 	if (!s)
 		s = sandbox_create(f, owner, name, NULL, &why);
+	else if (s->state == SANDBOX_LOST && !revive(s, &why))
+		s = NULL;
 	if (s)
 		sandbox_queue(s, x);
 	else
@@ -196,11 +270,47 @@ static void empty(struct sandbox *s, const char *message)
 	s->room = NULL;
 }
 
+void sandbox_wait(struct sandbox *s, struct sandbox_waiter *w)
+{
+	w->sandbox = s;
+	w->prev = NULL;
+	w->next = s->waiters;
+	if (w->next)
+		w->next->prev = w;
+	s->waiters = w;
+}
+
+void sandbox_unwait(struct sandbox_waiter *w)
+{
+	if (!w->sandbox)
+		return;
+	if (w->prev)
+		w->prev->next = w->next;
+	else
+		w->sandbox->waiters = w->next;
+	if (w->next)
+		w->next->prev = w->prev;
+	w->sandbox = NULL;
+}
+
+static void tell_waiters(struct sandbox *s)
+{
+	while (s->waiters) {
+		struct sandbox_waiter *w = s->waiters;
+
+		sandbox_unwait(w);
+		w->over(w, s);
+	}
+}
+
 static void reap(struct deferred *d)
 {
 	struct sandbox *s = d->arg;
 
+	processes_free(s);
+	records_free(&s->records);
 	sandbox_spec_free(&s->spec);
+	tail_free(&s->log);
 	free(s);
 }
 
@@ -211,19 +321,17 @@ void sandbox_end(struct sandbox *s, const char *why)
 	if (s->ending)
 		return;
 	s->ending = true;
-	if (s->name[0])
+	if (s->name[0] && why)
 		log_event(LOG_LEVEL_INFO, "session_end", F_STR("owner", s->owner),
 			  F_STR("session", s->name), F_STR("why", why),
 			  F_UINT("executions", s->executions));
 	empty(s, "the sandbox was removed while the code waited or ran");
-	if (s->prev)
-		s->prev->next = s->next;
-	else
-		f->sandboxes = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
-	f->n_sandboxes--;
-	metric_set(G_SANDBOXES, f->n_sandboxes);
+	tell_waiters(s);
+	if (s->name[0] && why)
+		audit_removed(s, why);
+	unlist(s);
+	if (s->state == SANDBOX_RUNNING)
+		count(f, false);
 	s->reaper.fn = reap;
 	s->reaper.arg = s;
 	loop_defer(&f->loop, &s->reaper);
@@ -240,6 +348,10 @@ void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why)
 		  F_STR("sandbox", s->name), F_STR("state", sandbox_state_name(state)),
 		  F_STR("why", why));
 	empty(s, "the sandbox was stopped while the code waited or ran");
+	count(s->f, false);
+	forget_later(s);
+	audit_changed(s);
+	tell_waiters(s);
 }
 
 /* Whether anything that we know of still runs in it. */

@@ -223,6 +223,8 @@ static bool type_fits(const json_t *v, enum field_kind kind)
 		return json_is_boolean(v);
 	case FIELD_STRING_MAP:
 		return json_is_object(v);
+	case FIELD_STRING_LIST:
+		return json_is_array(v);
 	}
 	return false;
 }
@@ -233,6 +235,7 @@ static const char *const kind_names[] = {
 	[FIELD_NUMBER] = "a number",
 	[FIELD_BOOLEAN] = "true or false",
 	[FIELD_STRING_MAP] = "an object of strings",
+	[FIELD_STRING_LIST] = "an array of strings",
 };
 
 static bool bounded(const struct field *f)
@@ -325,6 +328,27 @@ static bool check_map(json_t *v, const struct field *f, struct schema_error *e)
 	return true;
 }
 
+static bool check_list(const json_t *v, const struct field *f, struct schema_error *e)
+{
+	size_t n = json_array_size(v);
+
+	if (bounded(f) && ((double)n < f->min || (double)n > f->max))
+		return fail(e, 422, "out_of_range", f->name, "'%s' must have %.0f to %.0f members",
+			    f->name, f->min, f->max);
+	for (size_t i = 0; i < n; i++) {
+		const json_t *member = json_array_get(v, i);
+
+		if (!json_is_string(member))
+			return fail(e, 422, "wrong_type", f->name,
+				    "the members of '%s' must be strings, and number %zu is %s",
+				    f->name, i + 1, type_name(member));
+		if (!f->nul && strlen(json_string_value(member)) != json_string_length(member))
+			return fail(e, 422, "invalid_value", f->name, "'%s' holds a NUL character",
+				    f->name);
+	}
+	return true;
+}
+
 static bool check_field(json_t *object, const struct field *f, struct schema_error *e)
 {
 	json_t *v = json_object_get(object, f->name);
@@ -356,6 +380,8 @@ static bool check_field(json_t *object, const struct field *f, struct schema_err
 		return check_number(v, f, e);
 	case FIELD_STRING_MAP:
 		return check_map(v, f, e);
+	case FIELD_STRING_LIST:
+		return check_list(v, f, e);
 	case FIELD_BOOLEAN:
 		break;
 	}

@@ -19,6 +19,8 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 #include "client/init_client.h"
+#include "front/command_line.h"
+#include "front/execution.h"
 #include "front/front.h"
 #include "front/log.h"
 #include "front/metrics.h"
@@ -119,6 +121,7 @@ void seat_clear(struct seat *s)
 	s->state = SEAT_EMPTY;
 	s->pid = 0;
 	s->command = 0;
+	s->env_sent = false;
 }
 
 void seat_ended(struct seat *s, int status)
@@ -204,39 +207,42 @@ static bool attach(struct seat *s, int *fds)
 
 static void start_cold(struct seat *s)
 {
-	static const char *const envp[] = {
-		"PATH=" CELL_PATH,        "HOME=" CELL_HOME,   "USER=" CELL_USER,
-		"LOGNAME=" CELL_USER,     "SHELL=/bin/bash",   "LANG=C.UTF-8",
-		"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", NULL
-	};
 	const struct language *l = s->language;
 	struct room *r = s->room;
+	struct command_line line = { 0 };
+	struct refusal why = { 0 };
 	struct err e = { 0 };
 	char path[64];
-	const char *argv[6];
+	const char *words[5];
 	size_t n = 0;
 
 	s->command = ++r->names;
 	(void)snprintf(path, sizeof(path), "/tmp/.kernel-%u-%s", s->command, l->driver);
-	argv[n++] = l->program;
 	for (size_t i = 0; i < ARRAY_SIZE(l->args) && l->args[i]; i++)
-		argv[n++] = l->args[i];
-	argv[n++] = path;
-	argv[n] = NULL;
+		words[n++] = l->args[i];
+	words[n++] = path;
+	words[n] = NULL;
+	const struct command_words w = { .program = l->program,
+					 .tail = words,
+					 .sandbox_env = r->env };
+
+	if (command_line_make(&w, &line, &why) < 0)
+		(void)err_say(&e, -EINVAL, "%s", why.message);
 	struct exec_request x = {
 		.id = s->command,
 		.flags = INIT_CONTROL,
-		.cwd = CELL_WORKDIR,
-		.argv = argv,
-		.envp = envp,
+		.cwd = line.cwd,
+		.argv = (const char *const *)line.argv,
+		.envp = (const char *const *)line.envp,
 		.script_path = path,
 		.script_fd = r->f->drivers.fd[l->id],
 		.uid = CELL_UID,
 		.gid = CELL_GID,
 	};
 
-	if (r->channel.fd < 0 || init_exec(r->channel.fd, &x, &e) < 0)
+	if (e.code || r->channel.fd < 0 || init_exec(r->channel.fd, &x, &e) < 0)
 		start_failed(s, false, e.code ? e.msg : "the cell is gone");
+	command_line_free(&line);
 }
 
 void seat_started(struct seat *s, int *fds, size_t n_fds)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "front/front.h"
 #include "front/handlers.h"
+#include "front/idem.h"
 #include "front/log.h"
 #include "front/metrics.h"
 #include "front/reply.h"
@@ -65,6 +66,14 @@ static bool admit(struct front *f, struct http_exchange *x, struct visit *v)
 	return false;
 }
 
+static void on_body(struct http_exchange *x, const char *data, size_t len)
+{
+	struct visit *v = visit_of(x);
+
+	if (v->body)
+		v->body(v, data, len);
+}
+
 static int on_head(struct http_exchange *x)
 {
 	struct front *f = http_config_of(x)->arg;
@@ -76,14 +85,24 @@ static int on_head(struct http_exchange *x)
 	}
 	v->f = f;
 	http_set_user(x, v, on_gone);
-	return admit(f, x, v) ? 0 : http_status(x);
+	if (!admit(f, x, v))
+		return http_status(x);
+	if (v->route->content) {
+		http_take_body(x, on_body);
+		v->route->handler(f, x, &v->params);
+		return http_status(x);
+	}
+	return 0;
 }
 
 static void on_request(struct http_exchange *x)
 {
 	struct visit *v = visit_of(x);
 
-	v->route->handler(v->f, x, &v->params);
+	if (!v->route->content)
+		v->route->handler(v->f, x, &v->params);
+	else if (v->body_end)
+		v->body_end(v);
 }
 
 static void on_error(struct http_exchange *x, int status, const char *message)
@@ -108,6 +127,8 @@ static void on_done(struct http_exchange *x)
 		  F_STR("path", q->path ? q->path : ""), F_INT("status", http_status(x)),
 		  F_MS("ms", ns), F_UINT("bytes_in", q->body_len),
 		  F_UINT("bytes_out", http_bytes_out(x)));
+	if (v)
+		idem_drop(v->idem); /* never answered */
 	free(v);
 }
 

@@ -10,6 +10,7 @@
 
 struct front;
 struct http_exchange;
+struct idem;
 
 /* What is known about an exchange from its head on; http_user() of every exchange. */
 struct visit {
@@ -17,7 +18,11 @@ struct visit {
 	const struct route *route;
 	struct route_params params;
 	char owner[OWNER_MAX];
-	void *work; /* the handler's */
+	struct idem *idem; /* Idempotency-Key: where the answer goes; or NULL */
+	void *work;        /* the handler's */
+	/* Of a route with content: pieces of it, and its end, until it was answered. */
+	void (*body)(struct visit *v, const char *data, size_t len);
+	void (*body_end)(struct visit *v);
 	void (*gone)(
 		struct visit *v); /* the client went away before the answer; NULL: nobody minds */
 };

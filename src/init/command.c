@@ -14,11 +14,11 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -29,41 +29,12 @@
 #include "base/fd.h"
 #include "cell/caps.h"
 #include "cell/rlimit.h"
+#include "init/files.h"
 
 #define HELD_FD 3
 #define CONTROL_ABOVE 16
 
 /* ---- unpack --------------------------------------------------------------------------------- */
-
-static int map_blob(int fd, uint32_t len, struct command *c)
-{
-	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	/* Sealed, so that what was checked is what is used, and no read can fault. */
-	if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_WRITE)) != (F_SEAL_SHRINK | F_SEAL_WRITE))
-		return EPERM;
-	if (len == 0 || len > INIT_BLOB_MAX || fstat(fd, &st) < 0 || st.st_size != (off_t)len)
-		return EMSGSIZE;
-	c->map = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (c->map == MAP_FAILED) {
-		c->map = NULL;
-		return errno;
-	}
-	c->map_len = len;
-	return ((const char *)c->map)[len - 1] == '\0' ? 0 : EINVAL;
-}
-
-/* The next NUL-terminated string of the blob, or NULL at its end. */
-static char *next_string(struct command *c, size_t *at)
-{
-	char *s = (char *)c->map + *at;
-
-	if (*at >= c->map_len)
-		return NULL;
-	*at += strlen(s) + 1;
-	return s;
-}
 
 static int find_strings(const struct init_exec *x, struct command *c)
 {
@@ -74,24 +45,24 @@ static int find_strings(const struct init_exec *x, struct command *c)
 	c->vectors = calloc(n + 2, sizeof(char *));
 	if (!c->vectors)
 		return ENOMEM;
-	c->cwd = next_string(c, &at);
-	c->script_path = next_string(c, &at);
+	c->cwd = blob_next(&c->blob, &at);
+	c->script_path = blob_next(&c->blob, &at);
 	c->argv = c->vectors;
 	c->envp = c->vectors + x->argc + 1;
 	for (uint32_t i = 0; i < x->argc; i++)
-		if (!(c->argv[i] = next_string(c, &at)))
+		if (!(c->argv[i] = blob_next(&c->blob, &at)))
 			return EINVAL;
 	for (uint32_t i = 0; i < x->envc; i++)
-		if (!(c->envp[i] = next_string(c, &at)))
+		if (!(c->envp[i] = blob_next(&c->blob, &at)))
 			return EINVAL;
-	return at == c->map_len && c->script_path && c->cwd[0] == '/' ? 0 : EINVAL;
+	return at == c->blob.len && c->script_path && c->cwd[0] == '/' ? 0 : EINVAL;
 }
 
 int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, struct command *ret)
 {
 	struct command *c = ret;
 	size_t used = 0;
-	uint32_t own_stdio = x->flags & (INIT_TTY | INIT_CONTROL);
+	uint32_t own_stdio = x->flags & (INIT_TTY | INIT_CONTROL | INIT_PIPES);
 	size_t want = 1u + (x->flags & INIT_SCRIPT ? 1u : 0u) + (own_stdio ? 0u : 3u);
 
 	*c = (struct command){
@@ -105,7 +76,9 @@ int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, stru
 	};
 	/* A held command has nothing but stdio and its report: no room for a control channel. */
 	if (n_fds != want || (x->flags & INIT_CONTROL && x->flags & (INIT_TTY | INIT_HOLD)) ||
-	    x->flags & ~(uint32_t)(INIT_TTY | INIT_HOLD | INIT_SCRIPT | INIT_CONTROL)) {
+	    (x->flags & INIT_PIPES && x->flags & (INIT_TTY | INIT_CONTROL)) ||
+	    x->flags &
+		    ~(uint32_t)(INIT_TTY | INIT_HOLD | INIT_SCRIPT | INIT_CONTROL | INIT_PIPES)) {
 		for (size_t i = 0; i < n_fds; i++)
 			fd_close(fds[i]);
 		return EINVAL;
@@ -117,20 +90,18 @@ int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, stru
 	for (int i = 0; i < 3 && !own_stdio; i++)
 		c->stdio[i] = fds[used++];
 
-	int r = map_blob(blob, x->blob_len, c);
+	int r = blob_map(&c->blob, blob, x->blob_len);
 
 	return r ? r : find_strings(x, c);
 }
 
 void command_free(struct command *c)
 {
-	if (c->map)
-		(void)munmap(c->map, c->map_len);
+	blob_unmap(&c->blob);
 	free(c->vectors);
 	c->script_fd = fd_close(c->script_fd);
 	for (int i = 0; i < 3; i++)
 		c->stdio[i] = fd_close(c->stdio[i]);
-	c->map = NULL;
 	c->vectors = NULL;
 }
 
@@ -217,43 +188,68 @@ static int open_tty(const struct command *c, int report)
 	return 0;
 }
 
+/* A pipe of the command: which number its end has, and whether it reads from it. */
+struct pipe_end {
+	int number;
+	bool in;
+};
+
 /*
- * Descriptors of a kernel. The pipes are made by the cell's user, so that they are its own to open
- * by name; all of them are above 4 until they are copied down.
+ * Pipes made by the cell's user, so that they are its own to open by name; the other ends go up. All of
+ * them are above the numbers in use until they are copied down. What has the number @null gets nothing; -1:
+ * nobody does.
  */
-static int open_control(int report)
+static int open_pipes(int report, int null, const struct pipe_end *ends, size_t n)
 {
 	struct init_failed none = { 0 };
-	int pipes[4][2]; /* control in, control out, stdout, stderr */
-	int host[ARRAY_SIZE(pipes)];
-	static const int number[ARRAY_SIZE(pipes)] = { 3, 4, 1, 2 };
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int pipes[INIT_FDS_MAX][2];
+	int host[INIT_FDS_MAX];
 
-	if (null < 0 || dup2(null, 0) < 0)
-		return errno;
-	for (size_t i = 0; i < ARRAY_SIZE(pipes); i++) {
+	if (null >= 0) {
+		int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+		if (fd < 0 || dup2(fd, null) < 0)
+			return errno;
+	}
+	for (size_t i = 0; i < n; i++) {
 		if (pipe2(pipes[i], O_CLOEXEC) < 0)
 			return errno;
 		for (int end = 0; end < 2; end++)
 			if ((pipes[i][end] = fcntl(pipes[i][end], F_DUPFD_CLOEXEC, CONTROL_ABOVE)) <
 			    0)
 				return errno;
-		host[i] = pipes[i][i == 0 ? 1 : 0];
+		host[i] = pipes[i][ends[i].in ? 1 : 0];
 	}
-	int r = fd_send(report, &none, sizeof(none), host, ARRAY_SIZE(host));
+	int r = fd_send(report, &none, sizeof(none), host, n);
 
 	if (r < 0)
 		return -r;
-	for (size_t i = 0; i < ARRAY_SIZE(pipes); i++)
-		if (dup2(pipes[i][i == 0 ? 0 : 1], number[i]) < 0)
+	for (size_t i = 0; i < n; i++)
+		if (dup2(pipes[i][ends[i].in ? 0 : 1], ends[i].number) < 0)
 			return errno;
 	return 0;
 }
 
+/* Control in, control out, stdout, stderr; stdin is empty. */
+static const struct pipe_end kernel_ends[] = {
+	{ 3, true }, { 4, false }, { 1, false }, { 2, false }
+};
+static const struct pipe_end stdio_ends[] = { { 0, true }, { 1, false }, { 2, false } };
+static const struct pipe_end files_ends[] = { { FILES_IN, true }, { FILES_OUT, false } };
+
+static int open_own(const struct command *c, int report)
+{
+	if (c->files)
+		return open_pipes(report, STDERR_FILENO, files_ends, ARRAY_SIZE(files_ends));
+	if (c->flags & INIT_PIPES)
+		return open_pipes(report, -1, stdio_ends, ARRAY_SIZE(stdio_ends));
+	return open_pipes(report, STDIN_FILENO, kernel_ends, ARRAY_SIZE(kernel_ends));
+}
+
 static int set_stdio(const struct command *c)
 {
-	if (c->flags & INIT_CONTROL)
-		return 0; /* open_control() has done it */
+	if (c->flags & (INIT_CONTROL | INIT_PIPES) || c->files)
+		return 0; /* open_own() has done it */
 	/* The descriptors came by SCM_RIGHTS, above 2: no dup2 can overwrite one still needed. */
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(c->stdio[fd], fd) < 0)
@@ -325,6 +321,17 @@ static int exec_path(char **argv, char **envp)
 	return best;
 }
 
+/* A file call: the program is ours. With the report closed it has started. */
+static _Noreturn void work(const struct files_call *call, int report)
+{
+	if (prctl(PR_SET_NAME, "caisson-files", 0, 0, 0) < 0)
+		fail(report, INIT_STAGE_EXEC, errno);
+	reset_signals();
+	if (syscall(SYS_close_range, 3u, ~0u, 0u) < 0)
+		fail(report, INIT_STAGE_STDIO, errno);
+	files_main(call);
+}
+
 static _Noreturn void child(const struct command *c, const struct init_config *config, int report)
 {
 	int r;
@@ -336,14 +343,14 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 		fail(report, INIT_STAGE_SCRIPT, r);
 	/* After the script, whose descriptor may have a number that the kernel needs; before the limits,
 	 * because for a moment there are descriptors above a low one. */
-	if (c->flags & INIT_CONTROL) {
+	if (c->flags & (INIT_CONTROL | INIT_PIPES) || c->files) {
 		/* Its number may be one that the kernel needs. */
 		int high = fcntl(report, F_DUPFD_CLOEXEC, CONTROL_ABOVE);
 
 		if (high < 0)
 			fail(report, INIT_STAGE_STDIO, errno);
 		report = high;
-		if ((r = open_control(report)))
+		if ((r = open_own(c, report)))
 			fail(report, INIT_STAGE_STDIO, r);
 	}
 	if ((r = -rlimit_apply(config)))
@@ -354,6 +361,8 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 		fail(report, INIT_STAGE_TTY, r);
 	if (!(c->flags & INIT_TTY) && (r = set_stdio(c)))
 		fail(report, INIT_STAGE_STDIO, r);
+	if (c->files)
+		work(c->files, report);
 	if (syscall(SYS_close_range, c->flags & INIT_CONTROL ? 5u : 3u, ~0u,
 		    1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
 		fail(report, INIT_STAGE_STDIO, errno);

@@ -8,7 +8,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "init/blob.h"
 #include "wire/init.h"
+
+struct files_call;
 
 /* A request, unpacked: pointers go into the mapped blob. */
 struct command {
@@ -19,10 +22,10 @@ struct command {
 	const char *script_path;
 	char **argv, **envp;
 	int script_fd;
-	int stdio[3]; /* all -1 with INIT_TTY and INIT_CONTROL */
-	void *map;
-	size_t map_len;
-	char **vectors; /* one allocation for argv and envp */
+	int stdio[3]; /* all -1 with INIT_TTY, INIT_CONTROL, INIT_PIPES and files */
+	struct blob blob;
+	char **vectors;                 /* one allocation for argv and envp */
+	const struct files_call *files; /* not NULL: this instead of a program; borrowed */
 };
 
 /*

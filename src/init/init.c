@@ -34,6 +34,7 @@
 #include "cell/landlock.h"
 #include "cell/seccomp.h"
 #include "init/command.h"
+#include "init/files.h"
 #include "wire/init.h"
 #include "wire/warden.h"
 
@@ -158,18 +159,17 @@ static void wait_go(uint32_t id, pid_t pid)
 		_exit(EXIT_PROTOCOL);
 }
 
-static void serve_exec(const struct init_msg *m, const int *fds, size_t n_fds)
+/* @r: what is wrong with the request, 0 for nothing. */
+static void start_command(const struct init_msg *m, const struct command *c, int r)
 {
-	struct command c;
 	struct command_start start;
 	struct running *slot = find_free();
-	int r = command_unpack(&m->u.exec, fds, n_fds, &c);
 
 	if (r == 0 && (!slot || find(m->id)))
 		r = slot ? EEXIST : EAGAIN;
 	if (r) {
 		send_failed(m->id, (struct init_failed){ INIT_STAGE_REQUEST, r });
-	} else if (command_start(&c, &config, wait_go, m->id, &start) < 0) {
+	} else if (command_start(c, &config, wait_go, m->id, &start) < 0) {
 		send_failed(m->id, start.failed);
 	} else {
 		struct init_msg started = { .type = INIT_STARTED, .id = m->id, .u.pid = start.pid };
@@ -181,7 +181,32 @@ static void serve_exec(const struct init_msg *m, const int *fds, size_t n_fds)
 		for (size_t i = 0; i < start.n_fds; i++)
 			fd_close(start.fds[i]);
 	}
+}
+
+static void serve_exec(const struct init_msg *m, const int *fds, size_t n_fds)
+{
+	struct command c;
+	int r = command_unpack(&m->u.exec, fds, n_fds, &c);
+
+	start_command(m, &c, r);
 	command_free(&c);
+}
+
+static void serve_files(const struct init_msg *m, const int *fds, size_t n_fds)
+{
+	struct files_call call;
+	int r = files_unpack(&m->u.files, fds, n_fds, &call);
+	struct command c = {
+		.uid = m->u.files.uid,
+		.gid = m->u.files.gid,
+		.cwd = FILES_CWD,
+		.script_fd = -1,
+		.stdio = { -1, -1, -1 },
+		.files = &call,
+	};
+
+	start_command(m, &c, r);
+	files_free(&call);
 }
 
 /* Whoever is gone needs no signal. Nothing outside this pid namespace can be named. */
@@ -246,6 +271,9 @@ static void serve(void)
 	switch (m.type) {
 	case INIT_EXEC:
 		serve_exec(&m, fds, n_fds);
+		break;
+	case INIT_FILES:
+		serve_files(&m, fds, n_fds);
 		break;
 	case INIT_SIGNAL:
 		serve_signal(&m);

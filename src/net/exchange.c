@@ -103,6 +103,13 @@ void http_fail(struct http_conn *h, int status, const char *message)
 	/* Once an answer has begun no more of the request is looked at. */
 	assert(x->status == 0);
 	x->failed = true;
+	/* A handler that has begun with a body hears that it breaks off. */
+	if (x->on_body && x->on_gone) {
+		void (*on_gone)(struct http_exchange * x) = x->on_gone;
+
+		x->on_gone = NULL;
+		on_gone(x);
+	}
 	h->config->on_error(x, status, message);
 	if (h->x == x && x->status == 0)
 		http_reply(x, status, "text/plain; charset=utf-8", message, strlen(message));

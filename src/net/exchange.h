@@ -36,18 +36,25 @@ struct http_exchange {
 	void *user;
 	void (*on_gone)(struct http_exchange *x);
 	void (*on_drain)(struct http_exchange *x);
+	void (*on_body)(struct http_exchange *x, const char *data,
+			size_t len); /* http_take_body() */
 	/* A reply too large for one piece: rest_len bytes, of which the first rest_at are out. */
 	char *rest;
 	size_t rest_len, rest_at;
 	uint64_t started_ns, bytes_out;
-	uint64_t body_ns; /* when the body began to be waited for */
-	int64_t length;   /* Content-Length of the request */
-	int status;       /* of the response, 0 until its head is written */
-	bool is_head;     /* HEAD: no body in the response */
+	uint64_t body_ns; /* when the body began to be waited for; pauses of the handler do not count */
+	uint64_t body_seen;   /* bytes of it so far */
+	uint64_t piece_ns;    /* when the last of them came, or was wanted */
+	uint64_t pause_ns;    /* since when the handler wants no more */
+	uint64_t stream_left; /* of a response with a length */
+	int64_t length;       /* Content-Length of the request */
+	int status;           /* of the response, 0 until its head is written */
+	bool is_head;         /* HEAD: no body in the response */
 	bool has_body, body_done, chunked_in, expects;
 	bool failed; /* a protocol error: the connection is closed after the answer */
 	bool gone;   /* the client has vanished: nothing is written any more */
-	bool streaming, chunked_out, bodiless, keep;
+	bool streaming, chunked_out, sized_out, bodiless, keep;
+	bool body_paused;
 };
 
 struct http_conn {

@@ -77,7 +77,7 @@ static void begin_body(struct http_conn *h)
 	struct http_exchange *x = h->x;
 
 	h->state = HTTP_STATE_BODY;
-	x->body_ns = conn_loop(h->conn)->now_ns;
+	x->body_ns = x->piece_ns = x->pause_ns = conn_loop(h->conn)->now_ns;
 	/* A client that did not wait is not told to go on. */
 	if (x->expects && http_input_len(h) == 0 &&
 	    conn_write(h->conn, go_on, sizeof(go_on) - 1) == 0)
@@ -119,6 +119,8 @@ static void begin_request(struct http_conn *h)
 		return; /* a large reply, or a stream, is under way */
 	if (r != 0)
 		http_fail(h, r, "the request was refused");
+	else if (!x->on_body && (uint64_t)x->length > h->config->body_max)
+		http_fail(h, 413, "the request body is too large");
 	else if (x->has_body)
 		begin_body(h);
 	else
@@ -141,6 +143,22 @@ static bool step_head(struct http_conn *h)
 	return true;
 }
 
+/* What has come of a body that is not kept. False: the exchange is not waiting for it any more. */
+static bool hand_up(struct http_conn *h)
+{
+	struct http_exchange *x = h->x;
+
+	if (!x->on_body || x->body.len == 0)
+		return true;
+	x->piece_ns = conn_loop(h->conn)->now_ns;
+	x->on_body(x, x->body.data, x->body.len);
+	if (h->x != x || h->state != HTTP_STATE_BODY)
+		return false;
+	buf_clear(&x->body);
+	x->req.body_len = 0;
+	return true;
+}
+
 /* Give bytes to the body. Return: how many were its. */
 static size_t feed_body(struct http_conn *h, const char *data, size_t len)
 {
@@ -152,7 +170,7 @@ static size_t feed_body(struct http_conn *h, const char *data, size_t len)
 		http_drop(h, r);
 	else if (r > 0)
 		http_fail(h, r, message);
-	else if (h->x->body_done)
+	else if (hand_up(h) && h->x->body_done)
 		hand_over(h);
 	return used;
 }
@@ -173,7 +191,7 @@ static bool step(struct http_conn *h)
 	case HTTP_STATE_BODY: {
 		size_t len = http_input_len(h);
 
-		if (len == 0)
+		if (len == 0 || h->x->body_paused)
 			return false;
 
 		/* The handler may see the connection off: the buffer is read before it is
@@ -212,7 +230,7 @@ static void on_data(struct conn *c, const char *data, size_t len)
 
 	if (h->state == HTTP_STATE_CLOSING)
 		return;
-	if (h->state == HTTP_STATE_BODY && http_input_len(h) == 0) {
+	if (h->state == HTTP_STATE_BODY && http_input_len(h) == 0 && !h->x->body_paused) {
 		/* Straight into the body, without a stop in our buffer. */
 		h->advancing = true;
 
@@ -262,6 +280,32 @@ static void on_eof(struct conn *c)
 	case HTTP_STATE_UPGRADED:
 		break;
 	}
+}
+
+void http_take_body(struct http_exchange *x,
+		    void (*on_body)(struct http_exchange *x, const char *data, size_t len))
+{
+	x->on_body = on_body;
+	buf_init(&x->body, SIZE_MAX / 2); /* one read at a time */
+	chunks_init(&x->h->chunks, UINT64_MAX);
+}
+
+void http_pause_body(struct http_exchange *x, bool pause)
+{
+	struct http_conn *h = x->h;
+	uint64_t now = conn_loop(h->conn)->now_ns;
+
+	if (x->gone || x->body_paused == pause || h->x != x)
+		return;
+	x->body_paused = pause;
+	if (pause) {
+		x->pause_ns = now;
+	} else {
+		x->body_ns += now - x->pause_ns;
+		x->piece_ns = now;
+	}
+	if (h->state == HTTP_STATE_BODY)
+		loop_defer(conn_loop(h->conn), &h->again);
 }
 
 static void on_drain(struct conn *c)

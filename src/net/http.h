@@ -109,6 +109,18 @@ const char *http_header(const struct http_exchange *x, const char *lower_name);
  * Return: false when it is absent, there twice, or when any part of the query is malformed.
  */
 bool http_query(const struct http_exchange *x, const char *name, struct buf *out);
+
+/*
+ * http_take_body() - In on_head: the body, of any length, is handed up as it comes instead of being kept,
+ * and on_request follows it as ever, with an empty one. Every piece has to come within config->body_ns, and
+ * the minimum rate is kept, counting no time in which the handler did not want more. A body that breaks off
+ * calls on_gone before it is answered through on_error. Not called once it is answered.
+ */
+void http_take_body(struct http_exchange *x,
+		    void (*on_body)(struct http_exchange *x, const char *data, size_t len));
+/* http_pause_body() - No more of it for now. A piece that was read already may still come. */
+void http_pause_body(struct http_exchange *x, bool pause);
+
 struct conn *http_conn(const struct http_exchange *x);
 const struct http_config *http_config_of(const struct http_exchange *x);
 
@@ -135,6 +147,8 @@ void http_reply(struct http_exchange *x, int status, const char *content_type, c
 
 /* http_stream() - A response of unknown length: chunked (or until close for HTTP/1.0). */
 void http_stream(struct http_exchange *x, int status, const char *content_type);
+/* http_stream_sized() - A response of exactly @len bytes that comes in pieces. Ended before: aborted. */
+void http_stream_sized(struct http_exchange *x, int status, const char *content_type, uint64_t len);
 /* http_stream_write() - 0, or a negative errno when the connection has ended: on_gone will come. */
 int http_stream_write(struct http_exchange *x, const void *data, size_t len);
 /* http_stream_congested() - Stop producing; on_drain will come. */

@@ -8,7 +8,8 @@
  *   HEAD      from the first byte of a head to its last
  *   BODY      the whole body, and from five seconds on its rate. The time at which what has come
  *             would be too little is computed, and looked at again when it is there: bytes that
- *             arrive move no timer
+ *             arrive move no timer. Of a body that is not kept, the time between two pieces in the
+ *             whole's place; none while the handler wants no more of it
  *   HANDLING  none; but while output is queued some of it has to be sent from time to time
  *
  * http_settle() is called whenever the state machine has come to rest.
@@ -49,13 +50,14 @@ void http_pause(struct http_conn *h, bool pause)
 static uint64_t body_deadline(const struct http_conn *h)
 {
 	const struct http_exchange *x = h->x;
-	uint64_t rate = h->config->body_min_rate, whole = x->body_ns + h->config->body_ns;
+	uint64_t rate = h->config->body_min_rate;
+	uint64_t whole = (x->on_body ? x->piece_ns : x->body_ns) + h->config->body_ns;
 
 	if (rate == 0)
 		return whole;
 
 	uint64_t allowed =
-		x->body.len / rate * CLOCK_NS_PER_S + x->body.len % rate * CLOCK_NS_PER_S / rate;
+		x->body_seen / rate * CLOCK_NS_PER_S + x->body_seen % rate * CLOCK_NS_PER_S / rate;
 	uint64_t slow = x->body_ns + (allowed > RATE_GRACE_NS ? allowed : RATE_GRACE_NS);
 
 	return slow < whole ? slow : whole;
@@ -107,7 +109,11 @@ void http_settle(struct http_conn *h)
 		http_deadline(h, h->begun_ns + h->config->head_ns);
 		return;
 	case HTTP_STATE_BODY:
-		http_pause(h, false);
+		http_pause(h, h->x->body_paused);
+		if (h->x->body_paused) {
+			http_deadline(h, 0);
+			return;
+		}
 		/* It only moves away while bytes arrive: on_deadline() looks again. */
 		if (h->deadline_ns == 0)
 			http_deadline(h, body_deadline(h));

@@ -96,6 +96,7 @@ static int on_body(llhttp_t *p, const char *at, size_t len)
 {
 	struct http_exchange *x = p->data;
 
+	x->body_seen += len;
 	return buf_append(&x->body, at, len) < 0 ? -1 : 0;
 }
 
@@ -295,10 +296,6 @@ static int judge(struct http_exchange *x, const struct prescan *scan, const char
 			return 400;
 		}
 	}
-	if (x->length > 0 && (uint64_t)x->length > x->h->config->body_max) {
-		*ret_message = "the request body is too large";
-		return 413;
-	}
 	if (expect && !x->req.http10) {
 		if (strcasecmp(expect, "100-continue") != 0) {
 			*ret_message = "an expectation other than 100-continue";
@@ -355,7 +352,7 @@ int request_body(struct http_conn *h, const char *data, size_t len, size_t *ret_
 		 const char **ret_message)
 {
 	struct http_exchange *x = h->x;
-	size_t left = (size_t)x->length - x->body.len;
+	uint64_t left = (uint64_t)x->length - x->body_seen;
 	bool done = false;
 
 	if (x->chunked_in) {
@@ -367,7 +364,7 @@ int request_body(struct http_conn *h, const char *data, size_t len, size_t *ret_
 		}
 		done = r == CHUNKS_DONE;
 	} else {
-		*ret_used = len < left ? len : left;
+		*ret_used = len < left ? len : (size_t)left;
 		done = len >= left;
 	}
 

@@ -261,6 +261,19 @@ void http_stream(struct http_exchange *x, int status, const char *content_type)
 		conn_close(x->h->conn, -ENOBUFS); /* on_gone follows */
 }
 
+void http_stream_sized(struct http_exchange *x, int status, const char *content_type, uint64_t len)
+{
+	if (!begin(x, status, content_type))
+		return;
+	x->streaming = true;
+	x->sized_out = true;
+	x->stream_left = len;
+	(void)buf_printf(&x->h->out, "Content-Length: %llu\r\n", (unsigned long long)len);
+	put_connection(x);
+	if (write_out(x) < 0)
+		conn_close(x->h->conn, -ENOBUFS); /* on_gone follows */
+}
+
 int http_stream_write(struct http_exchange *x, const void *data, size_t len)
 {
 	struct buf *out = &x->h->out;
@@ -271,6 +284,8 @@ int http_stream_write(struct http_exchange *x, const void *data, size_t len)
 	assert(x->streaming);
 	if (len == 0 || x->bodiless)
 		return 0; /* a chunk of no bytes would be the last one */
+	assert(!x->sized_out || len <= x->stream_left);
+	x->stream_left -= x->sized_out ? len : 0;
 	if (!x->chunked_out)
 		return response_write(x, data, len);
 
@@ -305,7 +320,9 @@ void http_stream_end(struct http_exchange *x)
 	if (x->gone)
 		return;
 	assert(x->streaming);
-	if (x->chunked_out && !x->bodiless && response_write(x, "0\r\n\r\n", 5) < 0)
+	if (x->sized_out && !x->bodiless && x->stream_left > 0)
+		http_stream_abort(x);
+	else if (x->chunked_out && !x->bodiless && response_write(x, "0\r\n\r\n", 5) < 0)
 		give_up(x, -ENOBUFS);
 	else
 		exchange_finish(x);

@@ -25,10 +25,10 @@ static void put_lines(struct buf *out, const char *prefix, const char *s, size_t
 	const char *end = s + len;
 
 	for (;;) {
-		const char *p = s;
+		const char *lf = memchr(s, '\n', (size_t)(end - s));
+		const char *cr = memchr(s, '\r', (size_t)((lf ? lf : end) - s));
+		const char *p = cr ? cr : lf ? lf : end;
 
-		while (p < end && *p != '\n' && *p != '\r')
-			p++;
 		(void)buf_puts(out, prefix);
 		(void)buf_append(out, s, (size_t)(p - s));
 		(void)buf_puts(out, "\n");

@@ -276,6 +276,22 @@ static int verify_one(const struct policy *p, const struct policy_rule *rule, in
 		p->default_err);
 }
 
+/*
+ * Whose checks to make arguments for: its own, or for a call without checks now and then those of its
+ * neighbours in the table, whose leaf a wrong comparison would lead to.
+ */
+static const struct policy_rule *aim_at(const struct filter_call *calls, size_t n_calls, size_t at,
+					const struct policy_rule *rule, int i)
+{
+	if (rule && rule->action == POLICY_CHECK)
+		return rule;
+	if (i % 4 == 1 && at > 0)
+		return calls[at - 1].rule;
+	if (i % 4 == 2 && at + (rule ? 1 : 0) < n_calls)
+		return calls[at + (rule ? 1 : 0)].rule;
+	return rule;
+}
+
 int filter_verify(const struct policy *p, uint32_t arch, const struct filter_call *calls,
 		  size_t n_calls, const struct sock_filter *prog, size_t len, struct err *e)
 {
@@ -295,7 +311,7 @@ int filter_verify(const struct policy *p, uint32_t arch, const struct filter_cal
 		for (int i = 0; r == 0 && i < tries; i++) {
 			uint64_t args[6];
 
-			make_args(p, rule, &rnd, args);
+			make_args(p, aim_at(calls, n_calls, at, rule, i), &rnd, args);
 			memcpy(d.args, args, sizeof(args));
 			r = verify_one(p, rule, policy_decide(p, rule, args), &d, prog, len, e);
 		}

@@ -150,7 +150,10 @@ static int do_evidence(struct warden *w, struct request *q, struct err *e)
 	(void)w;
 	if (q->cell->l.pid <= 0)
 		return err_say(e, -ESRCH, "the cell is over");
-	int fd = evidence_collect(q->cell->l.pid, q->cell->has_cgroup ? &q->cell->cgroup : NULL, e);
+	/* A zygote's kernel is no child of pid 1, but of ours. */
+	int fd = evidence_collect(q->cell->l.pid,
+				  q->cell->kernel == KERNEL_RUNS ? q->cell->kernel_pid : 0,
+				  q->cell->has_cgroup ? &q->cell->cgroup : NULL, e);
 
 	if (fd < 0)
 		return fd;

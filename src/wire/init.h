@@ -27,11 +27,13 @@ enum init_type {
 	INIT_READY,      /* init -> client: the cell is sealed, commands are welcome */
 	INIT_HELD,       /* init -> client: only execve is left (INIT_HOLD); waits for INIT_GO */
 	/* init -> client: execve succeeded. Descriptors: the pty master with INIT_TTY; with INIT_CONTROL
-	 * the other ends of control in, control out, stdout, stderr. */
+	 * the other ends of control in, control out, stdout, stderr; with INIT_PIPES those of stdin,
+	 * stdout, stderr; of a file call, those of its input and its output. */
 	INIT_STARTED,
 	INIT_FAILED, /* init -> client: could not start; nothing runs */
 	INIT_EXITED, /* init -> client: wait status and resource use */
 	INIT_DISK, /* client -> init: how full is the writable layer? and the answer, same type and id */
+	INIT_FILES, /* client -> init; descriptor: blob. A file call, see below */
 	INIT_TYPE_MAX_,
 };
 
@@ -42,6 +44,9 @@ enum init_exec_flag {
 	/* A kernel (docs/protocol/kernel.md): stdin is empty, and init makes pipes of the cell's user
 	 * for 1, 2 and the control channel on 3 and 4. No stdio descriptors are passed. */
 	INIT_CONTROL = 1u << 3,
+	/* Init makes pipes of the cell's user for 0, 1 and 2, which the program can open by name
+	 * (/dev/stdout). No stdio descriptors are passed. */
+	INIT_PIPES = 1u << 4,
 };
 
 struct init_config {
@@ -65,6 +70,23 @@ struct init_exec {
 	uint32_t blob_len;
 	uint32_t uid, gid;   /* who runs it; 0 is init's own and refused */
 	uint16_t rows, cols; /* INIT_TTY */
+};
+
+/*
+ * A file call (wire/files.h): a command whose program is init's own. It runs as any other, with the same
+ * user, limits and layers, and looks up its paths in the cell, relative ones below /workspace.
+ * Blob: path NUL, second path NUL (empty but for a move).
+ */
+struct init_files {
+	uint32_t op;    /* enum files_op */
+	uint32_t flags; /* enum files_flag */
+	uint32_t mode;  /* permission bits, 0777 */
+	uint32_t depth; /* LIST, TAR_OUT: levels below the first; at most FILES_DEPTH_MAX */
+	uint32_t blob_len;
+	uint32_t uid, gid;
+	uint32_t pad_;
+	uint64_t offset, length; /* READ */
+	uint64_t limit;          /* LIST: entries. READ, HASH, TAR_OUT: bytes. 0: none */
 };
 
 enum init_target {
@@ -134,6 +156,7 @@ struct init_msg {
 		struct init_failed failed;
 		struct init_exited exited;
 		struct init_disk disk;
+		struct init_files files;
 		int32_t pid; /* INIT_HELD, INIT_STARTED: pid inside the cell */
 	} u;
 };

@@ -83,9 +83,9 @@ static int make_blob(const struct head *h, const uint8_t *blob, size_t len)
 /* @s has to be the next string of the blob; moves *@at behind it. */
 static void check_string(const struct command *c, const char *s, size_t *at)
 {
-	size_t left = c->map_len - *at;
+	size_t left = c->blob.len - *at;
 
-	require(s == (const char *)c->map + *at);
+	require(s == (const char *)c->blob.map + *at);
 	size_t n = strnlen(s, left);
 
 	require(n < left);
@@ -97,8 +97,8 @@ static void check_accepted(const struct init_exec *x, const struct command *c, c
 {
 	size_t at = 0;
 
-	require(x->argc > 0 && x->blob_len == len && c->map_len == len);
-	require(memcmp(c->map, blob, len) == 0);
+	require(x->argc > 0 && x->blob_len == len && c->blob.len == len);
+	require(memcmp(c->blob.map, blob, len) == 0);
 	require(c->cwd[0] == '/');
 	check_string(c, c->cwd, &at);
 	check_string(c, c->script_path, &at);
@@ -109,11 +109,13 @@ static void check_accepted(const struct init_exec *x, const struct command *c, c
 		check_string(c, c->envp[i], &at);
 	require(c->envp[x->envc] == NULL);
 	require(at == len);
-	require((x->flags & ~(uint32_t)(INIT_TTY | INIT_HOLD | INIT_SCRIPT | INIT_CONTROL)) == 0);
+	require((x->flags &
+		 ~(uint32_t)(INIT_TTY | INIT_HOLD | INIT_SCRIPT | INIT_CONTROL | INIT_PIPES)) == 0);
 	require(!(x->flags & INIT_CONTROL) || !(x->flags & (INIT_TTY | INIT_HOLD)));
+	require(!(x->flags & INIT_PIPES) || !(x->flags & (INIT_TTY | INIT_CONTROL)));
 	require((c->script_fd >= 0) == !!(x->flags & INIT_SCRIPT));
 	for (int i = 0; i < 3; i++)
-		require((c->stdio[i] >= 0) == !(x->flags & (INIT_TTY | INIT_CONTROL)));
+		require((c->stdio[i] >= 0) == !(x->flags & (INIT_TTY | INIT_CONTROL | INIT_PIPES)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -143,7 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(r >= 0);
 	if (r == 0)
 		check_accepted(&x, &c, data, size);
-	void *map = c.map;
+	void *map = c.blob.map;
 
 	command_free(&c);
 	command_free(&c);

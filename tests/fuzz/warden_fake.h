@@ -311,8 +311,9 @@ int cell_destroy(struct cell *c, struct cell_usage *ret, struct err *e)
 	return 0;
 }
 
-int evidence_collect(pid_t init, const struct cgroup *cgroup, struct err *e)
+int evidence_collect(pid_t init, pid_t kernel, const struct cgroup *cgroup, struct err *e)
 {
+	(void)kernel;
 	const struct cell *c = w.cells[init - FAKE_PID];
 
 	(void)e;

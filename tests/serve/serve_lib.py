@@ -431,16 +431,19 @@ class Later:
 class Stream:
     """POST /execute with Server-Sent Events: iterate over (event, data), as they come."""
 
+    method, path = "POST", "/execute"
+
     def __init__(self, daemon, body, headers=None, receive_buffer=None, timeout=60):
         self.s = socket.socket()
         if receive_buffer:
             self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.s.settimeout(timeout * SLOW)
         self.s.connect(("127.0.0.1", daemon.port))
-        text = json.dumps(body).encode()
-        head = {"Host": "127.0.0.1:%d" % daemon.port, "Content-Type": "application/json",
-                "Content-Length": str(len(text)), **(headers or {})}
-        self.s.sendall(b"POST /execute HTTP/1.1\r\n" + b"".join(
+        text = b"" if body is None else json.dumps(body).encode()
+        head = {"Host": "127.0.0.1:%d" % daemon.port, **(headers or {})}
+        if body is not None:
+            head = {"Content-Type": "application/json", "Content-Length": str(len(text)), **head}
+        self.s.sendall(b"%s %s HTTP/1.1\r\n" % (self.method.encode(), self.path.encode()) + b"".join(
             b"%s: %s\r\n" % (k.encode(), v.encode()) for k, v in head.items()) + b"\r\n" + text)
         self.f = None
 

@@ -297,17 +297,14 @@ def test_kill_9_of_everything_at_once(serve):
     next_start_leaves_nothing(d, "kill -9 of everything")
 
 
-def test_two_daemons_on_one_state(serve):
-    """Journals can be shared: neither sweeps what the other uses."""
-    a = serve()
-    b = serve(state=a.state)
+def test_daemon_and_command_on_one_state(serve):
+    """Journals can be shared: neither sweeps what the other uses. A second daemon is another matter: test_state.py."""
+    d = serve()
     name = unique()
-    a.execute("x = 1", session_id=name)
-    assert b.execute("1")["success"]
-    b.p.send_signal(signal.SIGTERM)
-    assert b.end() == 0
-    assert a.execute("x", session_id=name)["result"]["text/plain"] == "1"
-    b.kill()
+    d.execute("x = 1", session_id=name)
+    r = subprocess.run([BIN, "exec", "--state", d.state, "--", "echo", "beside"], env=clean_env(CAISSON_STATE=None), capture_output=True, timeout=30 * SLOW)
+    assert r.returncode == 0 and r.stdout == b"beside\n", r
+    assert d.execute("x", session_id=name)["result"]["text/plain"] == "1"
 
 
 def test_chaos(serve):

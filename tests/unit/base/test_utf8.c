@@ -138,6 +138,20 @@ static void test_truncate(void **state)
 	assert_int_equal(utf8_truncate("\0\0\0", 3, 2), 2);
 }
 
+static void test_fit(void **state)
+{
+	static const char s[] =
+		"a\xc3\xa9\xe2\x82\xac\xf0\x9f\xa6\x80z"; /* 1, 2, 3, 4 and 1 bytes */
+	static const size_t fits[] = { 0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11 };
+
+	(void)state;
+	for (size_t n = 0; n < sizeof(fits) / sizeof(fits[0]); n++)
+		assert_int_equal(utf8_fit(s, sizeof(s) - 1, n), fits[n]);
+	/* What is no character is one of one byte. */
+	assert_int_equal(utf8_fit("\xff\xff\xff", 3, 2), 2);
+	assert_int_equal(utf8_fit("", 0, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +160,7 @@ int main(void)
 		cmocka_unit_test(test_overlong_and_outside),
 		cmocka_unit_test(test_valid_finds_the_bad_byte_anywhere),
 		cmocka_unit_test(test_truncate),
+		cmocka_unit_test(test_fit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -139,7 +139,7 @@ static struct evidence collect(pid_t pid, const struct cgroup *cgroup)
 	struct evidence v;
 	struct stat st;
 	int before = open_fds();
-	int fd = evidence_collect(pid, cgroup, &err);
+	int fd = evidence_collect(pid, 0, cgroup, &err);
 
 	if (fd < 0)
 		fail_msg("evidence_collect: %s", err.msg);
@@ -325,7 +325,7 @@ static void collect_as_nobody(void *arg)
 	unsigned int lost = 0;
 
 	child_become_nobody();
-	_fd_ int fd = evidence_collect(f->first, NULL, &err);
+	_fd_ int fd = evidence_collect(f->first, 0, NULL, &err);
 
 	CHILD_CHECK(fd >= 0);
 	CHILD_CHECK(lseek(fd, 0, SEEK_SET) == 0);

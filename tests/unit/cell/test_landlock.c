@@ -18,10 +18,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -329,7 +331,7 @@ static void nothing(void *arg)
 	CHILD_CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 	_fd_ int spare = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	CHILD_CHECK(open_fds() == before + 1 && landlock_deny_all() == abi);
+	CHILD_CHECK(open_fds() == before + 1 && landlock_deny_all_but(NULL, 0) == abi);
 	check_paths(EACCES, own);
 	CHILD_CHECK(connect_error(&address) == EACCES);
 	address.sin_port = 0;
@@ -343,13 +345,55 @@ static void nothing(void *arg)
 
 	CHILD_CHECK(conn >= 0 && read(file, text, sizeof(text)) == (ssize_t)sizeof(text));
 	CHILD_CHECK(memory >= 0 && ftruncate(memory, 4096) == 0 && write(memory, "x", 1) == 1);
-	CHILD_CHECK(landlock_deny_all() == abi); /* one more layer is no error */
+	CHILD_CHECK(landlock_deny_all_but(NULL, 0) == abi); /* one more layer is no error */
 }
 
 static void test_nothing(void **state)
 {
 	(void)state;
 	child_run(nothing, NULL);
+}
+
+/* All is denied but what was said, below the directory that was named. */
+static void one_directory(void *arg)
+{
+	const char *top = arg;
+	const int abi = landlock_abi(), make = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+
+	if (abi == 0)
+		CHILD_SKIP("no Landlock here");
+	_fd_ int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct landlock_dir keep = { dir, LANDLOCK_WRITE_FILE | LANDLOCK_MAKE_REG |
+							LANDLOCK_REMOVE_FILE };
+
+	CHILD_CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHILD_CHECK(landlock_deny_all_but(&keep, 1) == abi);
+	_fd_ int file = openat(dir, "a", make, 0600);
+
+	CHILD_CHECK(file >= 0 && write(file, "x", 1) == 1);
+	if (abi >= 3)
+		CHILD_CHECK(ftruncate(file, 0) < 0 && errno == EACCES);
+	CHILD_CHECK(renameat(dir, "a", dir, "b") == 0);
+	CHILD_CHECK(openat(dir, "b", O_RDONLY | O_CLOEXEC) < 0 && errno == EACCES);
+	CHILD_CHECK(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) < 0 && errno == EACCES);
+	CHILD_CHECK(mkdirat(dir, "c", 0700) < 0 && errno == EACCES);
+	CHILD_CHECK(openat(dir, "../caisson-test-no", make, 0600) < 0 && errno == EACCES);
+	CHILD_CHECK(unlinkat(dir, "b", 0) == 0);
+	CHILD_CHECK(rmdir(top) < 0 && errno == EACCES);
+}
+
+static void test_one_directory(void **state)
+{
+	char top[] = "/tmp/caisson-test-landlock-XXXXXX";
+
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	int status = child_wait(child_start(one_directory, top));
+
+	assert_int_equal(rmdir(top), 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPPED)
+		skip();
+	assert_int_equal(status, 0);
 }
 
 static void test_abi(void **state)
@@ -368,7 +412,7 @@ int main(void)
 		cmocka_unit_test(test_abi),          cmocka_unit_test(test_sockets),
 		cmocka_unit_test(test_signals),      cmocka_unit_test(test_again),
 		cmocka_unit_test(test_forbidden),    cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_free_signals),
+		cmocka_unit_test(test_free_signals), cmocka_unit_test(test_one_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handlers_kit.h - Handlers that do nothing, for tests of the table that names them: it can then be
- * linked without the daemon behind it. To be included by one source of a program.
+ * handlers_kit.h - Handlers that do nothing, one for each in front/handlers.h, for tests of the tables that
+ * name them: these can then be linked without the daemon behind it. To be included by one source of a
+ * program, and first.
  */
 #ifndef CAISSON_TESTS_HANDLERS_KIT_H
 #define CAISSON_TESTS_HANDLERS_KIT_H
 
-#include "front/handlers.h"
+#ifdef CAISSON_FRONT_HANDLERS_H
+#error "include this before front/handlers.h"
+#endif
 
-#define KIT_HANDLER(name)                                                                          \
-	HANDLER(name)                                                                              \
+struct front;
+struct http_exchange;
+struct route_params;
+
+#define HANDLER(name)                                                                              \
+	void name(struct front *f, struct http_exchange *x, const struct route_params *p);         \
+	void name(struct front *f, struct http_exchange *x, const struct route_params *p)          \
 	{                                                                                          \
 		(void)f;                                                                           \
 		(void)x;                                                                           \
 		(void)p;                                                                           \
-	}
+	}                                                                                          \
+	struct front /* takes the semicolon */
 
-KIT_HANDLER(handle_execute)
-KIT_HANDLER(handle_execute_ws)
-KIT_HANDLER(handle_pip_install)
-KIT_HANDLER(handle_sessions)
-KIT_HANDLER(handle_session_end)
-KIT_HANDLER(handle_session_interrupt)
-KIT_HANDLER(handle_health)
-KIT_HANDLER(handle_root)
-KIT_HANDLER(handle_docs)
-KIT_HANDLER(handle_openapi)
-KIT_HANDLER(handle_metrics)
+#include "front/handlers.h"
 
 #endif

@@ -8,16 +8,21 @@
 #include "base/err.h"
 #include "front/jail.h"
 
-static inline struct jail_report enter_jail(void)
+static inline struct jail_report enter_jail_with(int ledger_dir)
 {
 	struct jail_report r = { 0 };
 	struct err e = { 0 };
 
-	if (jail_enter(&r, &e) < 0) {
+	if (jail_enter(ledger_dir, &r, &e) < 0) {
 		(void)fprintf(stderr, "jail_enter: %s\n", e.msg);
 		_exit(CHILD_FAILED);
 	}
 	return r;
+}
+
+static inline struct jail_report enter_jail(void)
+{
+	return enter_jail_with(-1);
 }
 
 /* For what only the filter refuses. */

@@ -9,6 +9,7 @@
  */
 #include "base/fd.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -41,6 +42,8 @@
 
 #define NEW "/tmp/caisson-test-jail"
 #define ATTEMPTS_MAX 160
+#define MAKE (O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC) /* JAIL_LEDGER_FLAGS */
+#define MOVE 1u                                                   /* RENAME_NOREPLACE */
 #define PROT_CODE (PROT_READ | PROT_EXEC)
 #define THREAD (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM)
 
@@ -57,6 +60,8 @@ struct attempt {
 /* What the attempts act on; made before the jail. */
 static struct {
 	int dir, file, spare, report[2];
+	int ledger; /* where files may be made, with "full" in it */
+	char path[64];
 	int shut; /* was listening; Fast Open would make a client of it */
 	pid_t outside;
 	struct sockaddr_in listener;
@@ -116,6 +121,51 @@ static size_t list_attempts(struct attempt *ret)
 		{ "truncate", SYS_truncate, { P(NEW) }, EACCES },
 		{ "fchmod", SYS_fchmod, { it.file, 04755 }, EPERM },
 		{ "by handle", SYS_open_by_handle_at, { it.dir, P(buf) }, EPERM },
+		/* What is left of files, in all but the one form. */
+		{ "ledger read", SYS_openat, { it.ledger, P("full") }, EACCES, CONTROL },
+		{ "ledger append",
+		  SYS_openat,
+		  { it.ledger, P("full"), O_WRONLY | O_APPEND | O_CLOEXEC },
+		  EACCES,
+		  CONTROL },
+		{ "ledger no excl",
+		  SYS_openat,
+		  { it.ledger, P("full"), MAKE & ~O_EXCL, 0600 },
+		  EACCES,
+		  CONTROL },
+		{ "ledger itself", SYS_openat, { it.ledger, P("."), O_DIRECTORY }, EACCES, CONTROL },
+		{ "ledger O_PATH", SYS_openat, { it.ledger, P("full"), O_PATH }, EACCES, CONTROL },
+		{ "ledger exists", SYS_openat, { it.ledger, P("full"), MAKE, 0600 }, EEXIST },
+		{ "ledger up", SYS_openat, { it.ledger, P("../no"), MAKE, 0600 }, EACCES },
+		{ "ledger absolute", SYS_openat, { it.ledger, P(NEW), MAKE, 0600 }, EACCES },
+		{ "make elsewhere", SYS_openat, { it.dir, P("no"), MAKE, 0600 }, EACCES },
+		{ "make by path", SYS_openat, { AT(NEW), MAKE, 0600 }, EACCES },
+		{ "make in it by path", SYS_openat, { AT(it.path), MAKE, 0600 }, EACCES },
+		{ "ledger unlink", SYS_unlinkat, { it.ledger, P("full") }, EACCES },
+		{ "ledger mkdir", SYS_mkdirat, { it.ledger, P("no"), 0700 }, EACCES },
+		{ "ledger link", SYS_symlinkat, { P("/"), it.ledger, P("no") }, EACCES },
+		{ "rename over",
+		  SYS_renameat2,
+		  { it.ledger, P("full"), it.ledger, P("other"), 0 },
+		  EACCES },
+		{ "rename exchange",
+		  SYS_renameat2,
+		  { it.ledger, P("full"), it.ledger, P("other"), 2 },
+		  EACCES },
+		{ "rename onto",
+		  SYS_renameat2,
+		  { it.ledger, P("full"), it.ledger, P("other"), MOVE },
+		  EEXIST },
+		{ "rename out", SYS_renameat2, { it.ledger, P("full"), AT(NEW), MOVE }, EACCES },
+		{ "rename in", SYS_renameat2, { AT(NEW), it.ledger, P("no"), MOVE }, EACCES },
+		{ "rename up",
+		  SYS_renameat2,
+		  { it.ledger, P("full"), it.ledger, P("../no"), MOVE },
+		  EACCES },
+		{ "rename absolute",
+		  SYS_renameat2,
+		  { it.ledger, P("/etc/passwd"), it.ledger, P("no"), MOVE },
+		  EACCES },
 		{ "inotify", SYS_inotify_init1, { 0 }, ENOSYS, CONTROL },
 
 		/* Ways to other machines and to other processes of this one. */
@@ -280,6 +330,35 @@ static int listen_at(struct sockaddr_in *ret)
 	return fd;
 }
 
+static void prepare_ledger(void)
+{
+	char top[] = "/tmp/caisson-test-jail-XXXXXX";
+	uid_t uid;
+	gid_t gid;
+
+	CHILD_CHECK(mkdtemp(top) && jail_identity(&uid, &gid, NULL) == 0);
+	(void)snprintf(it.path, sizeof(it.path), "%s/no", top);
+	it.ledger = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHILD_CHECK(it.ledger >= 0 && fchown(it.ledger, uid, gid) == 0);
+	fd_close(openat(it.ledger, "full", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	fd_close(openat(it.ledger, "other", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+/* Nothing was made and nothing moved. */
+static void check_ledger(void)
+{
+	int n = 0;
+	DIR *d = fdopendir(openat(it.ledger, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+
+	while (d && readdir(d))
+		n++;
+	CHILD_CHECK(closedir(d) == 0);
+	CHILD_CHECK(n == 4 && unlinkat(it.ledger, "full", 0) == 0);
+	CHILD_CHECK(unlinkat(it.ledger, "other", 0) == 0);
+	*strrchr(it.path, '/') = '\0';
+	CHILD_CHECK(rmdir(it.path) == 0);
+}
+
 static void prepare(void)
 {
 	it.dir = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -309,7 +388,10 @@ static void ordinary(void *arg)
 static void jailed(void *arg)
 {
 	(void)arg;
-	enter_filtered_jail();
+	const struct jail_report r = enter_jail_with(it.ledger);
+
+	if (!r.seccomp || !r.landlock)
+		CHILD_SKIP("no filter: a build with sanitizers, or a kernel without seccomp");
 	make_attempts(0, it.report[1]);
 }
 
@@ -319,8 +401,10 @@ static void compare(void (*fn)(void *), int only)
 	int answer[ATTEMPTS_MAX], bad = 0, status = child_wait(child_start(fn, NULL));
 	size_t n = list_attempts(list);
 
-	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPPED)
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPPED) {
+		check_ledger();
 		_exit(CHILD_SKIPPED);
+	}
 	CHILD_CHECK(status == 0);
 	CHILD_CHECK(read(it.report[0], answer, sizeof(answer)) == (ssize_t)(n * sizeof(int)));
 	for (size_t i = 0; i < n; i++) {
@@ -342,11 +426,13 @@ static void all_attempts(void *arg)
 	if (arg)
 		child_become_nobody();
 	prepare();
+	prepare_ledger();
 	CHILD_CHECK(pipe2(it.report, O_CLOEXEC) == 0 && pipe2(gate, O_CLOEXEC) == 0);
 	it.outside = child_start(outsider, gate);
 	CHILD_CHECK(it.outside > 0);
 	compare(ordinary, CONTROL);
 	compare(jailed, 0);
+	check_ledger();
 }
 
 static void test_attempts_root(void **state)

@@ -40,6 +40,7 @@
 #include <cmocka.h>
 
 #include "jail_kit.h"
+#include "store/store.h"
 
 #define MIB (1024u * 1024u)
 
@@ -377,6 +378,79 @@ static void libraries(void)
 	CHILD_CHECK(closedir(fds) == 0);
 }
 
+/* ---- files of its own ------------------------------------------------------------------------ */
+
+static int count_one(const struct store_sandbox *b, void *arg)
+{
+	(void)b;
+	++*(int *)arg;
+	return 0;
+}
+
+/* SQLite in the jail: from nothing, at work, through a checkpoint, and closed. */
+static void store(void)
+{
+	char top[] = "/tmp/caisson-test-jail-XXXXXX", id[16];
+	const struct store_sandbox box = { .id = id, .owner = "o", .name = id, .spec = "{}" };
+	struct store_files f;
+	struct store *s;
+	struct err e = { 0 };
+	int n = 0;
+
+	CHILD_CHECK(mkdtemp(top) != NULL);
+	_fd_ int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	CHILD_CHECK(store_files_open(dir, &f, &e) == 0);
+	CHILD_CHECK(unlinkat(dir, STORE_FILE, 0) == 0 && unlinkat(dir, STORE_FILE "-wal", 0) == 0);
+	CHILD_CHECK(rmdir(top) == 0); /* nobody needs the names any more */
+	(void)enter_jail();
+	CHILD_CHECK(store_check(&f, &e) == 0);
+	CHILD_CHECK(store_open(&f, &s, &e) == 0);
+	for (int i = 0; i < 600; i++) {
+		(void)snprintf(id, sizeof(id), "%d", i);
+		CHILD_CHECK(store_sandbox_put(s, &box, &e) == 0);
+	}
+	CHILD_CHECK(store_sandbox_each(s, NULL, count_one, &n, &e) == 0 && n == 600);
+	CHILD_CHECK(store_mark_lost(s, "x", &e) == 600 && store_forget_old(s, 0, &e) == 0);
+	store_close(s);
+}
+
+/* The ledger's full file gets another name, and a new one takes its place. */
+static void ledger(void)
+{
+	char top[] = "/tmp/caisson-test-jail-XXXXXX";
+	uid_t uid;
+	gid_t gid;
+
+	CHILD_CHECK(mkdtemp(top) && jail_identity(&uid, &gid, NULL) == 0);
+	_fd_ int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_fd_ int old = openat(dir, "current", JAIL_LEDGER_FLAGS, 0600);
+
+	CHILD_CHECK(dir >= 0 && old >= 0 && fchown(dir, uid, gid) == 0);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		const struct jail_report r = enter_jail_with(dir);
+
+		CHILD_CHECK(write(old, "x", 1) == 1 && fdatasync(old) == 0);
+		int moved = renameat2(dir, "current", dir, "old", RENAME_NOREPLACE);
+		int made = openat(dir, "current", JAIL_LEDGER_FLAGS, 0600);
+
+		if (r.landlock || !r.seccomp) {
+			CHILD_CHECK(moved == 0 && made >= 0 && write(made, "yy", 2) == 2);
+			CHILD_CHECK(ftruncate(made, 1) == 0 && fsync(made) == 0);
+			CHILD_CHECK(fsync(dir) == 0);
+		} else {
+			CHILD_CHECK(moved < 0 && made < 0);
+		}
+		_exit(0);
+	}
+	CHILD_CHECK(child_wait(pid) == 0);
+	CHILD_CHECK(unlinkat(dir, "current", 0) == 0);
+	(void)unlinkat(dir, "old", 0);
+	CHILD_CHECK(rmdir(top) == 0);
+}
+
 static void aborting(void *arg)
 {
 	(void)arg;
@@ -428,6 +502,8 @@ BOTH(reaping)
 BOTH(waiting)
 BOTH(memory)
 BOTH(libraries)
+BOTH(store)
+BOTH(ledger)
 BOTH(abort_is_seen)
 
 int main(void)
@@ -436,7 +512,8 @@ int main(void)
 		cmocka_unit_test(test_connections), cmocka_unit_test(test_tls),
 		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_reaping),
 		cmocka_unit_test(test_waiting),     cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_libraries),   cmocka_unit_test(test_abort_is_seen),
+		cmocka_unit_test(test_libraries),   cmocka_unit_test(test_store),
+		cmocka_unit_test(test_ledger),      cmocka_unit_test(test_abort_is_seen),
 	};
 
 	return cmocka_run_group_tests_name("jail serve", tests, NULL, NULL);

@@ -173,7 +173,7 @@ static void user_is_root(void *arg)
 
 	(void)arg;
 	private_etc("caisson:x:0:0::/:/bin/false\n");
-	CHILD_CHECK(jail_enter(&r, &e) == -EINVAL);
+	CHILD_CHECK(jail_enter(-1, &r, &e) == -EINVAL);
 	CHILD_CHECK(strstr(e.msg, "'caisson' has uid 0") != NULL);
 	CHILD_CHECK(!r.user && !r.caps && r.uid == 0);
 }
@@ -191,7 +191,7 @@ static void no_such_id(void *arg)
 	CHILD_CHECK(fd_write_file(AT_FDCWD, "/proc/self/setgroups", "deny") == 0);
 	CHILD_CHECK(fd_write_file(AT_FDCWD, "/proc/self/uid_map", "0 0 1") == 0);
 	CHILD_CHECK(fd_write_file(AT_FDCWD, "/proc/self/gid_map", "0 0 1") == 0);
-	CHILD_CHECK(jail_enter(&r, &e) < 0);
+	CHILD_CHECK(jail_enter(-1, &r, &e) < 0);
 	CHILD_CHECK(strstr(e.msg, "make a user 'caisson'") != NULL);
 }
 
@@ -215,7 +215,7 @@ static void two_threads(void *arg)
 	(void)arg;
 	CHILD_CHECK(pipe2(gate, O_CLOEXEC) == 0);
 	CHILD_CHECK(pthread_create(&thread, NULL, wait_for_byte, &gate[0]) == 0);
-	CHILD_CHECK(jail_enter(&r, &e) == -EBUSY);
+	CHILD_CHECK(jail_enter(-1, &r, &e) == -EBUSY);
 	CHILD_CHECK(strstr(e.msg, "2 threads") != NULL);
 	CHILD_CHECK(geteuid() == before && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0);
 }

@@ -28,11 +28,12 @@ static const struct route *find(const char *method, const char *path)
 
 static void test_table(void **state)
 {
-	(void)state;
-	assert_in_range(n_routes, 12, 60);
-	for (size_t i = 0; i < n_routes; i++) {
-		const struct route *r = &routes[i];
+	const struct route *r;
 
+	(void)state;
+	assert_non_null(route_at(11));
+	assert_null(route_at(80));
+	for (size_t i = 0; (r = route_at(i)); i++) {
 		assert_true(r->path[0] == '/');
 		assert_non_null(r->id);
 		assert_non_null(r->summary);
@@ -43,7 +44,7 @@ static void test_table(void **state)
 		/* Each is found by its own path: no row hides another. */
 		assert_ptr_equal(find(r->method, r->path), r);
 		for (size_t k = 0; k < i; k++)
-			assert_string_not_equal(routes[k].id, r->id);
+			assert_string_not_equal(route_at(k)->id, r->id);
 		/* As many parameters as the path has, by name. */
 		size_t n = 0;
 
@@ -162,7 +163,7 @@ static void test_methods(void **state)
 	assert_string_equal(buf_str(&allow), "DELETE, OPTIONS");
 	assert_null(find("OPTIONS", "*"));
 	assert_int_equal(status, 405);
-	assert_string_equal(buf_str(&allow), "POST, GET, HEAD, DELETE, OPTIONS");
+	assert_string_equal(buf_str(&allow), "POST, GET, HEAD, DELETE, PUT, OPTIONS");
 }
 
 static void test_session_names(void **state)

@@ -36,6 +36,7 @@ static const struct field fields[] = {
 	{ .name = "colour", .kind = FIELD_STRING, .values = colours },
 	{ .name = "bytes", .kind = FIELD_STRING, .nul = true },
 	{ .name = "env", .kind = FIELD_STRING_MAP, .max = 2 },
+	{ .name = "args", .kind = FIELD_STRING_LIST, .max = 3 },
 	{ .name = "any", .kind = FIELD_INTEGER },
 	{ 0 },
 };
@@ -96,6 +97,8 @@ static void test_good(void **state)
 	assert_good("{\"code\":\"x\",\"ratio\":-0.5,\"bytes\":\"a\\u0000b\",\"env\":{}}");
 	assert_good(
 		"{\"code\":\"x\",\"env\":{\"A\":\"1\",\"B\":\"\"},\"any\":-9223372036854775808}");
+	assert_good("{\"code\":\"x\",\"args\":[]}");
+	assert_good("{\"code\":\"x\",\"args\":[\"\",\"-c\",\"\\u00e4\"]}");
 	/* null where optional is absence. */
 	json_t *j = parse("{\"code\":\"x\",\"timeout\":null,\"env\":null}");
 
@@ -222,6 +225,7 @@ static void test_types(void **state)
 		{ "timeout", { "\"1\"", "1.0", "1e2", "true", "[]", "{}" } },
 		{ "ratio", { "\"1\"", "true", "[]" } },
 		{ "stream", { "0", "1", "\"true\"", "[]" } },
+		{ "args", { "{}", "\"\"", "1", "[1]", "[\"a\",null]", "[[]]" } },
 		{ "env", { "[]", "\"\"", "1", "{\"A\":1}", "{\"A\":null}", "{\"A\":{}}" } },
 	};
 	char body[128];
@@ -256,6 +260,8 @@ static void test_values(void **state)
 	assert_bad("{\"code\":\"x\",\"env\":{\"A\":\"\",\"B\":\"\",\"C\":\"\"}}", 422,
 		   "out_of_range", "env");
 	assert_bad("{\"code\":\"x\",\"env\":{\"A\":\"\\u0000\"}}", 422, "invalid_value", "env");
+	assert_bad("{\"code\":\"x\",\"args\":[\"\",\"\",\"\",\"\"]}", 422, "out_of_range", "args");
+	assert_bad("{\"code\":\"x\",\"args\":[\"a\\u0000b\"]}", 422, "invalid_value", "args");
 }
 
 /* What is quoted is short, and whole characters. */

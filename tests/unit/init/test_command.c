@@ -134,11 +134,12 @@ static void test_good(void **state)
 static void test_numbers_of_descriptors(void **state)
 {
 	(void)state;
-	for (uint32_t flags = 0; flags < 2 * INIT_CONTROL; flags++) {
-		size_t stdio = flags & (INIT_TTY | INIT_CONTROL) ? 0 : 3;
+	for (uint32_t flags = 0; flags < 2 * INIT_PIPES; flags++) {
+		size_t stdio = flags & (INIT_TTY | INIT_CONTROL | INIT_PIPES) ? 0 : 3;
 		size_t want = 1u + (flags & INIT_SCRIPT ? 1 : 0) + stdio;
 		/* A kernel has no terminal, and is not held: no combination is taken for another. */
-		bool refused = flags & INIT_CONTROL && flags & (INIT_TTY | INIT_HOLD);
+		bool refused = (flags & INIT_CONTROL && flags & (INIT_TTY | INIT_HOLD)) ||
+			       (flags & INIT_PIPES && flags & (INIT_TTY | INIT_CONTROL));
 		struct init_exec x = good;
 
 		x.flags = flags;
@@ -163,7 +164,7 @@ static void test_where_descriptors_go(void **state)
 	assert_int_equal(c.stdio[2], fds[4]);
 	command_free(&c);
 
-	static const uint32_t without_stdio[] = { INIT_TTY, INIT_CONTROL };
+	static const uint32_t without_stdio[] = { INIT_TTY, INIT_CONTROL, INIT_PIPES };
 
 	for (size_t k = 0; k < ARRAY_SIZE(without_stdio); k++) {
 		x.flags = INIT_SCRIPT | without_stdio[k];
@@ -180,7 +181,7 @@ static void test_where_descriptors_go(void **state)
 static void test_unknown_flags(void **state)
 {
 	(void)state;
-	for (unsigned int bit = 4; bit < 32; bit++) {
+	for (unsigned int bit = 5; bit < 32; bit++) {
 		struct init_exec x = good;
 
 		x.flags = 1u << bit;

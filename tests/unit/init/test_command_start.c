@@ -131,7 +131,7 @@ static void check_failure(struct command *c, enum init_stage stage, int error)
 
 static void failures(void *arg)
 {
-	static const uint32_t flags[] = { 0, INIT_CONTROL };
+	static const uint32_t flags[] = { 0, INIT_CONTROL, INIT_PIPES };
 	static char missing[] = "/nowhere/program", directory[] = "/";
 
 	(void)arg;
@@ -157,6 +157,40 @@ static void failures(void *arg)
 	}
 }
 
+/* Pipes of the cell's user: stdin in, stdout and stderr out, and nobody else has the program's ends. */
+static void pipes(void *arg)
+{
+	struct words w;
+	struct command c = command(&w, INIT_PIPES, "1", "0");
+	struct command_start s;
+	char byte;
+
+	enter_world(arg != NULL);
+	c.cwd = "/";
+	memset(&s, 0xa5, sizeof(s));
+	CHILD_CHECK(command_start(&c, &config, no_hold, 1, &s) == 0 && s.n_fds == 3);
+	for (int fd = 0; fd < 3; fd++)
+		check_fd(s.fds[1], fd, S_IFIFO, fd == 0 ? O_RDONLY : O_WRONLY, AGENT);
+	check_no_more(s.fds[1]);
+	CHILD_CHECK(write(s.fds[0], "g", 1) == 1);
+	CHILD_CHECK(WEXITSTATUS(child_wait(s.pid)) == LOOKED);
+	CHILD_CHECK(read(s.fds[1], &byte, 1) == 0 && read(s.fds[2], &byte, 1) == 0);
+	for (size_t i = 0; i < s.n_fds; i++)
+		fd_close(s.fds[i]);
+}
+
+static void test_pipes(void **state)
+{
+	(void)state;
+	child_run(pipes, "separate");
+}
+
+static void test_pipes_one_user(void **state)
+{
+	(void)state;
+	child_run(pipes, NULL);
+}
+
 static void test_failures(void **state)
 {
 	(void)state;
@@ -167,8 +201,9 @@ int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_plain),    TEST(test_plain_one_user), TEST(test_held),
-		TEST(test_terminal), TEST(test_failures),
+		TEST(test_plain),          TEST(test_plain_one_user), TEST(test_held),
+		TEST(test_terminal),       TEST(test_failures),       TEST(test_pipes),
+		TEST(test_pipes_one_user),
 	};
 
 	START_KIT_PROGRAM(argc, argv);

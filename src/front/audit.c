@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* audit.c - Lines for the ledger, records for the store. */
+#include "front/audit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "client/result.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/log.h"
+#include "front/sandbox.h"
+#include "front/stamp.h"
+#include "ledger/ledger.h"
+#include "store/store.h"
+
+#define RETRY_S 5u
+
+static int refuse(struct refusal *r, const char *what, const struct err *e)
+{
+	*r = (struct refusal){ .status = 503, .code = "not_recorded", .retry_after_s = RETRY_S };
+	(void)snprintf(r->message, sizeof(r->message),
+		       "%s can not be written, so nothing runs: %.200s", what, e->msg);
+	log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", what), F_STR("why", e->msg));
+	return -1;
+}
+
+/* ---- records -------------------------------------------------------------------------------------------- */
+
+/* Values of variables may be secrets: of those the spec in it has the names alone. */
+static int put(struct sandbox *s, struct err *e)
+{
+	char *labels = json_dumps(s->spec.labels, JSON_COMPACT | JSON_ENCODE_ANY);
+	_buf_ struct buf spec = BUF_INIT(STORE_JSON_MAX);
+	struct json j;
+
+	json_init(&j, &spec);
+	sandbox_spec_json(s->f, &s->spec, &j);
+	const struct store_sandbox record = {
+		.id = s->id,
+		.owner = s->owner,
+		.name = s->name,
+		.spec = buf_str(&spec),
+		.labels = labels,
+		.reason = s->reason,
+		.state = (enum store_state)s->state,
+		.epoch = s->epoch,
+		.executions = s->executions,
+		.created_at = (int64_t)s->created_ms,
+		.used_at = (int64_t)s->created_ms,
+		.expires_at = (int64_t)s->expires_ms,
+	};
+	int r = json_finish(&j) < 0 ? err_say(e, -EMSGSIZE, "the spec is too large") :
+				      store_sandbox_put(s->f->store, &record, e);
+
+	free(labels);
+	return r;
+}
+
+static int restore(const struct store_sandbox *b, void *arg)
+{
+	struct front *f = arg;
+	json_t *body = json_loads(b->spec, 0, NULL),
+	       *names = json_incref(json_object_get(body, "env"));
+	struct sandbox_spec spec;
+	struct refusal why;
+	size_t i;
+	json_t *name;
+
+	(void)json_object_del(body, "env");
+	if (!body || sandbox_spec_parse(f, body, &spec, &why) < 0)
+		sandbox_spec_default(f, &spec);
+	if (json_array_size(names) > 0)
+		spec.env = json_object();
+	json_array_foreach(names, i, name)(void)
+		json_object_set_new(spec.env, json_string_value(name), json_string(""));
+	json_decref(names);
+	json_decref(body);
+	struct sandbox *s = sandbox_restore(f, b->owner, b->name, &spec);
+
+	if (!s) {
+		sandbox_spec_free(&spec);
+		return 0;
+	}
+	(void)snprintf(s->id, sizeof(s->id), "%s", b->id);
+	(void)snprintf(s->reason, sizeof(s->reason), "%s", b->reason);
+	s->state = b->state == STORE_STOPPED ? SANDBOX_STOPPED : SANDBOX_LOST;
+	s->epoch = b->epoch;
+	s->executions = b->executions;
+	s->created_ms = (uint64_t)b->created_at;
+	return 0;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------- */
+
+#define FORGET_NS (3600 * CLOCK_NS_PER_S)
+
+static void on_forget(struct timer *t)
+{
+	struct front *f = t->arg;
+	struct err e = { 0 };
+
+	if (store_forget_old(f->store, (int64_t)stamp_now_ms(), &e) < 0)
+		log_event(LOG_LEVEL_ERROR, "store", F_STR("why", e.msg));
+	timer_set(&f->loop, t, f->loop.now_ns + FORGET_NS);
+}
+
+int audit_open(struct front *f, struct err *e)
+{
+	int r = ledger_record(f->ledger, e, "daemon.start", NULL, NULL,
+			      L_STR("version", CAISSON_VERSION), L_STR("image", f->config.image));
+	if (r == 0)
+		r = store_sandbox_each(f->store, NULL, restore, f, e);
+	f->forget_timer.fn = on_forget;
+	f->forget_timer.arg = f;
+	if (r == 0)
+		timer_set(&f->loop, &f->forget_timer, f->loop.now_ns + FORGET_NS);
+	return r;
+}
+
+void audit_close(struct front *f)
+{
+	struct err e = { 0 };
+
+	if (f->ledger && (ledger_record(f->ledger, &e, "daemon.stop", NULL, NULL,
+					L_UINT("sandboxes", f->n_sandboxes)) < 0 ||
+			  ledger_sync(f->ledger, &e) < 0))
+		log_event(LOG_LEVEL_ERROR, "ledger", F_STR("why", e.msg));
+	ledger_close(f->ledger);
+	f->ledger = NULL;
+}
+
+/* ---- sandboxes -------------------------------------------------------------------------------------------- */
+
+int audit_created(struct sandbox *s, struct refusal *ret)
+{
+	const struct cell_limits *l = &s->spec.limits;
+	struct err e = { 0 };
+
+	if (ledger_record(s->f->ledger, &e, "sandbox.create", s->owner, s->name, L_STR("id", s->id),
+			  L_OBJECT("limits"), L_UINT("memory_bytes", l->memory_bytes),
+			  L_UINT("cpu_milli", l->cpu_milli), L_UINT("pids", l->pids),
+			  L_UINT("disk_bytes", l->disk_bytes), L_END) < 0)
+		return refuse(ret, "the ledger", &e);
+	if (put(s, &e) < 0)
+		return refuse(ret, "the state", &e);
+	return 0;
+}
+
+static void complain(const struct sandbox *s, const struct err *e)
+{
+	log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("owner", s->owner),
+		  F_STR("sandbox", s->name), F_STR("why", e->msg));
+}
+
+void audit_changed(struct sandbox *s)
+{
+	struct err e = { 0 };
+
+	if (ledger_record(s->f->ledger, &e, "sandbox.change", s->owner, s->name, L_STR("id", s->id),
+			  L_STR("state", sandbox_state_name(s->state)), L_STR("reason", s->reason),
+			  L_UINT("expires_at", s->expires_ms)) < 0 ||
+	    put(s, &e) < 0)
+		complain(s, &e);
+}
+
+void audit_removed(struct sandbox *s, const char *why)
+{
+	struct err e = { 0 };
+
+	if (ledger_record(s->f->ledger, &e, "sandbox.remove", s->owner, s->name, L_STR("id", s->id),
+			  L_STR("why", why), L_UINT("executions", s->executions)) < 0)
+		complain(s, &e);
+	if (store_sandbox_del(s->f->store, s->id, &e) < 0)
+		complain(s, &e);
+}
+
+/* ---- what runs -------------------------------------------------------------------------------------------- */
+
+int audit_begin(struct sandbox *s, const char *id, const char *what, const char *text, size_t len,
+		uint64_t timeout_ms, struct refusal *ret)
+{
+	struct err e = { 0 };
+
+	if (ledger_record(s->f->ledger, &e, "execution.begin", s->owner, s->name, L_STR("id", id),
+			  L_STR("what", what), L_SHA256("code_sha256", text, len),
+			  L_UINT("timeout_ms", timeout_ms)) < 0)
+		return refuse(ret, "the ledger", &e);
+	return 0;
+}
+
+void audit_end(struct sandbox *s, const char *id, const char *what, const struct result *r,
+	       const struct outcome *o)
+{
+	struct err e = { 0 };
+
+	if (ledger_record(s->f->ledger, &e, "execution.end", s->owner, s->name, L_STR("id", id),
+			  L_STR("what", what), L_STR("status", result_status_name(r->status)),
+			  L_STR("cause", result_cause_name(r->cause)),
+			  L_INT("exit_code", r->exit_code), L_OBJECT("usage"),
+			  L_UINT("wall_ns", o->wall_ns), L_UINT("cpu_ns", o->usage.cpu_ns),
+			  L_UINT("memory_peak", o->usage.memory_peak),
+			  L_UINT("stdout_bytes", o->stdout_bytes),
+			  L_UINT("stderr_bytes", o->stderr_bytes), L_END) < 0)
+		complain(s, &e);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command_line.h - What a request says is to be run: words, environment, directory. No shell reads it.
+ *
+ * The environment is the cell's own, then the sandbox's, then the request's: the last one of a name counts.
+ */
+#ifndef CAISSON_FRONT_COMMAND_LINE_H
+#define CAISSON_FRONT_COMMAND_LINE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct refusal;
+
+#define COMMAND_ENV_MAX 1024 /* members of `env` in a request */
+#define COMMAND_ARGS_MAX 4096
+#define COMMAND_CWD_MAX 4095 /* characters */
+
+struct command_line {
+	char **argv, **envp; /* NULL-terminated, as the strings in them ours */
+	char *cwd;           /* absolute */
+	const char *other;   /* static: the program to try when argv[0] is not there, or NULL */
+};
+
+/* What of a request counts; members that are NULL are absent. */
+struct command_words {
+	const char *program;
+	const char *other;               /* static: instead of it when it is not there; or NULL */
+	const json_t *args;              /* array of strings */
+	const char *const *tail;         /* NULL-terminated words instead of @args */
+	const json_t *sandbox_env, *env; /* objects of strings */
+	const char *cwd;                 /* relative: below the working directory of cells */
+	bool terminal;                   /* gets a TERM */
+};
+
+/*
+ * command_line_make() - 0, or -1 with @ret_why: a name in the environment that can not be one, a path that is
+ * too long, more than pid 1 takes, or no memory. command_line_free() in either case.
+ */
+int command_line_make(const struct command_words *w, struct command_line *ret,
+		      struct refusal *ret_why);
+void command_line_free(struct command_line *l); /* idempotent, also on a zeroed struct */
+
+/* command_env_name() - Whether a variable may have this name. Pure. */
+bool command_env_name(const char *name);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * idem.h - Idempotency-Key: a request that is sent again is answered again, not done again.
+ *
+ * The key is noted in the store before the work begins and its answer when there is one, for a day. The same
+ * key for another request is an error; one whose first request still runs is told to come back.
+ */
+#ifndef CAISSON_FRONT_IDEM_H
+#define CAISSON_FRONT_IDEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct front;
+struct http_exchange;
+struct idem;
+
+/*
+ * idem_begin() - At the start of a handler. Without the header it only returns true. With it the visit has
+ * the key, and the next answer of the exchange is stored under it.
+ * Return: false when the request was answered: from the store, or with an error.
+ */
+bool idem_begin(struct front *f, struct http_exchange *x);
+
+/* idem_take() - The key of this exchange, for work that goes on without its client; NULL: it has none. */
+struct idem *idem_take(struct http_exchange *x);
+/* idem_answer() - Store and free. */
+void idem_answer(struct idem *i, int status, const void *body, size_t len);
+/* idem_drop() - There was no answer: the key is free again. NULL is fine. */
+void idem_drop(struct idem *i);
+
+#endif

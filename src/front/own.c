@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* own.c - Another owner's sandbox does not exist for us: the answer is the same as for none. */
+#include "front/own.h"
+
+#include "front/execution.h"
+#include "front/reply.h"
+#include "front/route.h"
+#include "front/sandbox.h"
+#include "front/serve.h"
+
+struct sandbox *own_sandbox(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct sandbox *s = sandbox_find(f, visit_of(x)->owner, p->value[0]);
+
+	if (!s)
+		reply_error(x, 404, "no_such_sandbox", "name", "see GET /v1/sandboxes",
+			    "there is no such sandbox");
+	return s;
+}
+
+void reply_refusal(struct http_exchange *x, const struct refusal *r)
+{
+	if (r->retry_after_s)
+		reply_retry(x, r->status, r->retry_after_s, r->code, r->hint, "%s", r->message);
+	else
+		reply_error(x, r->status, r->code, r->field, r->hint, "%s", r->message);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* own.h - From a request to the sandbox that it names, and the answer when it can not be had. */
+#ifndef CAISSON_FRONT_OWN_H
+#define CAISSON_FRONT_OWN_H
+
+struct front;
+struct http_exchange;
+struct process;
+struct refusal;
+struct route_params;
+struct sandbox;
+
+/* own_sandbox() - The caller's sandbox of the first path parameter; NULL: answered with 404. */
+struct sandbox *own_sandbox(struct front *f, struct http_exchange *x, const struct route_params *p);
+
+/* own_process() - Its process of the second path parameter; NULL: answered with 404. */
+struct process *own_process(struct front *f, struct http_exchange *x, const struct route_params *p);
+
+/* reply_refusal() - A refusal as an answer. */
+void reply_refusal(struct http_exchange *x, const struct refusal *r);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stamp.c - Times that people read. */
+#include "front/stamp.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "base/json.h"
+
+uint64_t stamp_now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+void stamp_json(struct json *j, const char *key, uint64_t ms)
+{
+	time_t seconds = (time_t)(ms / 1000);
+	char text[40] = "";
+	struct tm tm;
+
+	if (gmtime_r(&seconds, &tm)) {
+		size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+
+		(void)snprintf(text + n, sizeof(text) - n, ".%03uZ", (unsigned int)(ms % 1000));
+	}
+	json_member_str(j, key, text);
+}

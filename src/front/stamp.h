@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stamp.h - Times that people read: milliseconds since 1970, and RFC 3339 in UTC. */
+#ifndef CAISSON_FRONT_STAMP_H
+#define CAISSON_FRONT_STAMP_H
+
+#include <stdint.h>
+
+struct json;
+
+uint64_t stamp_now_ms(void);
+
+/* stamp_json() - Member @key: "2026-01-31T23:59:59.123Z". */
+void stamp_json(struct json *j, const char *key, uint64_t ms);
+
+#endif

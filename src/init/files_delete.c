@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files_delete.c - Deleting a name, or a tree.
+ *
+ * Links are deleted, never followed. A tree may be deeper than there are descriptors or bytes in a path:
+ * so one directory is open at a time, the way up goes by "..", and is checked against what was left on
+ * the way down. Somebody who moves a directory meanwhile makes the call fail, not go astray.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "init/files.h"
+#include "init/files_io.h"
+#include "init/files_path.h"
+
+#define LEVELS_MAX 100000u
+
+/* A directory above the one that is being emptied, and the name of the next one down. */
+struct level {
+	dev_t dev;
+	ino_t ino;
+	char name[256];
+};
+
+struct tree {
+	struct level *levels;
+	size_t n, cap;
+	int fd; /* the directory that is being emptied */
+	struct files_io *io;
+};
+
+static int push(struct tree *t, const char *name)
+{
+	struct stat st;
+
+	if (t->n == t->cap) {
+		size_t cap = t->cap ? t->cap * 2 : 64;
+		struct level *more = cap > LEVELS_MAX * 2 ? NULL :
+							    realloc(t->levels, cap * sizeof(*more));
+
+		if (!more)
+			return ENOMEM;
+		t->levels = more;
+		t->cap = cap;
+	}
+	struct level *l = &t->levels[t->n];
+	size_t len = strnlen(name, sizeof(l->name) - 1);
+
+	if (fstat(t->fd, &st) < 0)
+		return errno;
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	memcpy(l->name, name, len);
+	l->name[len] = '\0';
+	t->n++;
+	return 0;
+}
+
+static int go_down(struct tree *t, const char *name)
+{
+	int fd = openat(t->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return io_trouble(t->io, name, errno);
+	int r = push(t, name);
+
+	if (r) {
+		fd_close(fd);
+		return r;
+	}
+	fd_close(t->fd);
+	t->fd = fd;
+	return 0;
+}
+
+/* Back to the directory above, which must still be the one we came from; the emptied one goes. */
+static int go_up(struct tree *t)
+{
+	const struct level *l = &t->levels[t->n - 1];
+	struct stat st;
+	/* The first one is only named from, and need not be readable. */
+	int fd = openat(t->fd, "..", (t->n == 1 ? O_PATH : O_RDONLY) | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	fd_close(t->fd);
+	t->fd = fd;
+	if (fstat(fd, &st) < 0 || st.st_dev != l->dev || st.st_ino != l->ino)
+		return ESTALE;
+	t->n--;
+	if (unlinkat(fd, l->name, AT_REMOVEDIR) == 0) {
+		t->io->end.count++;
+		return 0;
+	}
+	/* Not empty: something came in meanwhile, and the next look finds it, if there is one. */
+	if (errno == ENOENT || (t->n > 0 && (errno == ENOTEMPTY || errno == EEXIST)))
+		return 0;
+	return io_trouble(t->io, l->name, errno);
+}
+
+/* 0: it is gone; EISDIR: a directory with something in it. */
+static int remove_one(struct tree *t, const char *name)
+{
+	if (unlinkat(t->fd, name, 0) == 0) {
+		t->io->end.count++;
+		return 0;
+	}
+	if (errno == ENOENT)
+		return 0;
+	if (errno != EISDIR)
+		return io_trouble(t->io, name, errno);
+	if (unlinkat(t->fd, name, AT_REMOVEDIR) == 0) {
+		t->io->end.count++;
+		return 0;
+	}
+	if (errno == ENOTEMPTY || errno == EEXIST)
+		return EISDIR;
+	return errno == ENOENT ? 0 : io_trouble(t->io, name, errno);
+}
+
+/* Delete what is in the open directory, up to the first directory that is not empty: in there next. */
+static int sweep(struct tree *t, bool *ret_down)
+{
+	int fd = dup(t->fd);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	int r = 0;
+
+	*ret_down = false;
+	if (!d) {
+		r = errno;
+		fd_close(fd);
+		return r;
+	}
+	rewinddir(d); /* the copy shares its place with the original */
+	while (r == 0 && (entry = readdir(d))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		r = remove_one(t, entry->d_name);
+		if (r == EISDIR) {
+			r = go_down(t, entry->d_name);
+			*ret_down = true;
+			break;
+		}
+	}
+	(void)closedir(d);
+	return r;
+}
+
+static int delete_tree(struct tree *t, const char *name)
+{
+	int r = go_down(t, name);
+
+	while (r == 0 && t->n > 0) {
+		bool down;
+
+		r = sweep(t, &down);
+		/* A directory that was not there any more, or is not a directory now: look again. */
+		if (r == ENOENT || r == ENOTDIR || r == ELOOP)
+			r = 0;
+		else if (r == 0 && !down)
+			r = go_up(t);
+	}
+	return r;
+}
+
+static int delete_name(struct tree *t, const char *name, const struct stat *st, bool recursive)
+{
+	if (S_ISDIR(st->st_mode) && !recursive) {
+		if (unlinkat(t->fd, name, AT_REMOVEDIR) < 0)
+			return errno;
+		t->io->end.count++;
+		return 0;
+	}
+	/* Nothing of a tree is touched when its own name can not go in the end. */
+	if (S_ISDIR(st->st_mode) && faccessat(t->fd, ".", W_OK | X_OK, 0) < 0)
+		return errno;
+	int r = remove_one(t, name);
+
+	return r == EISDIR && recursive ? delete_tree(t, name) : r;
+}
+
+int files_delete(const struct files_call *c, struct files_io *io)
+{
+	struct place p;
+	struct stat st;
+	struct tree t = { .io = io };
+	int r = place_find(&p, c->path);
+
+	if (r)
+		return r;
+	t.fd = place_open(&p, false);
+	if (t.fd < 0)
+		return -t.fd;
+	if (fstatat(t.fd, p.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		r = errno;
+	else if (p.slash && !S_ISDIR(st.st_mode))
+		r = ENOTDIR;
+	else
+		r = delete_name(&t, p.name, &st, c->q.flags & FILES_RECURSIVE);
+	fd_close(t.fd);
+	free(t.levels);
+	return r;
+}

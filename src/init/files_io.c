@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* files_io.c - Frames of a file call, written and read by its worker. */
+#include "init/files_io.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "init/files.h"
+
+void io_flush(struct files_io *io)
+{
+	if (!io->broken && io->len > 0 && fd_write_all(FILES_OUT, io->out, io->len) < 0)
+		io->broken = true;
+	io->len = 0;
+}
+
+static void put(struct files_io *io, const void *data, size_t len)
+{
+	memcpy(io->out + io->len, data, len);
+	io->len += len;
+}
+
+/* Room for one frame of @len bytes, which is never more than the buffer holds. */
+static void begin(struct files_io *io, enum files_frame_type type, size_t len)
+{
+	struct files_frame head = { .type = (uint32_t)type, .len = (uint32_t)len };
+
+	if (sizeof(io->out) - io->len < sizeof(head) + len)
+		io_flush(io);
+	put(io, &head, sizeof(head));
+}
+
+static enum files_type type_of(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		return FILES_T_FILE;
+	case S_IFDIR:
+		return FILES_T_DIR;
+	case S_IFLNK:
+		return FILES_T_LINK;
+	case S_IFIFO:
+		return FILES_T_FIFO;
+	case S_IFSOCK:
+		return FILES_T_SOCKET;
+	case S_IFCHR:
+	case S_IFBLK:
+		return FILES_T_DEVICE;
+	default:
+		return FILES_T_OTHER;
+	}
+}
+
+#define NAMES_MAX ((FILES_TEXT_MAX - sizeof(struct files_stat)) / 2)
+
+void io_stat(struct files_io *io, const struct stat *st, const char *name, const char *target)
+{
+	struct files_stat s = {
+		.type = type_of(st->st_mode),
+		.mode = st->st_mode & 07777u,
+		.size = (uint64_t)st->st_size,
+		.mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+		.ctime_ns = (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec,
+		.ino = st->st_ino,
+		.nlink = (uint32_t)st->st_nlink,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+		.name_len = (uint32_t)strnlen(name, FILES_TEXT_MAX - FILES_PATH_MAX - sizeof(s)),
+		.target_len = target ? (uint32_t)strnlen(target, FILES_PATH_MAX) : 0,
+	};
+
+	begin(io, FILES_F_STAT, sizeof(s) + s.name_len + s.target_len);
+	put(io, &s, sizeof(s));
+	put(io, name, s.name_len);
+	if (target)
+		put(io, target, s.target_len);
+}
+
+void io_event(struct files_io *io, enum files_event_kind kind, bool is_dir, const char *name,
+	      const char *from)
+{
+	struct files_event e = {
+		.kind = (uint32_t)kind,
+		.is_dir = is_dir,
+		.name_len = (uint32_t)strnlen(name, NAMES_MAX),
+		.from_len = from ? (uint32_t)strnlen(from, NAMES_MAX) : 0,
+	};
+
+	begin(io, FILES_F_EVENT, sizeof(e) + e.name_len + e.from_len);
+	put(io, &e, sizeof(e));
+	put(io, name, e.name_len);
+	if (from)
+		put(io, from, e.from_len);
+}
+
+void io_data(struct files_io *io, const void *data, size_t len)
+{
+	for (size_t n; len > 0 && !io->broken; data = (const char *)data + n, len -= n) {
+		n = len < FILES_FRAME_MAX ? len : FILES_FRAME_MAX;
+		begin(io, FILES_F_DATA, n);
+		put(io, data, n);
+		io->end.bytes += n;
+	}
+}
+
+/* ---- from the host --------------------------------------------------------------------------- */
+
+/* Up to @size bytes; 0 only at the end of the pipe. */
+static ssize_t read_some(void *data, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = read(FILES_IN, data, size);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t next_head(struct files_io *io)
+{
+	struct files_frame head;
+
+	for (size_t have = 0; have < sizeof(head);) {
+		ssize_t n = read_some((char *)&head + have, sizeof(head) - have);
+
+		if (n <= 0)
+			return n < 0 ? n : -ECANCELED;
+		have += (size_t)n;
+	}
+	if (head.type == FILES_F_END && head.len == 0) {
+		io->in_ended = true;
+		return 0;
+	}
+	if (head.type != FILES_F_DATA || head.len == 0 || head.len > FILES_FRAME_MAX)
+		return -EPROTO;
+	io->in_left = head.len;
+	return 1;
+}
+
+ssize_t io_take(struct files_io *io, void *data, size_t size)
+{
+	if (io->in_ended)
+		return 0;
+	if (io->in_left == 0) {
+		ssize_t r = next_head(io);
+
+		if (r <= 0)
+			return r;
+	}
+	ssize_t n = read_some(data, size < io->in_left ? size : io->in_left);
+
+	if (n <= 0)
+		return n < 0 ? n : -ECANCELED;
+	io->in_left -= (uint32_t)n;
+	io->end.bytes += (uint64_t)n;
+	return n;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+int io_trouble(struct files_io *io, const char *path, int error)
+{
+	size_t n = strnlen(path, sizeof(io->where) - 1);
+
+	memcpy(io->where, path, n);
+	io->where[n] = '\0';
+	return error;
+}
+
+void io_end(struct files_io *io, int error)
+{
+	size_t n = error ? strlen(io->where) : 0;
+
+	io->end.error = error;
+	begin(io, FILES_F_END, sizeof(io->end) + n);
+	put(io, &io->end, sizeof(io->end));
+	put(io, io->where, n);
+	io_flush(io);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files_tar_out.c - A directory as a tar archive (ustar, with pax headers where that has no room).
+ *
+ * Files, directories and links. Hard links become files of their own; pipes, sockets and devices are left
+ * out, and said to be. A file has the size it had when it was opened: what grows is cut there, what
+ * shrinks is filled up with zeros, and said to be. A directory or file that can not be read ends the
+ * call: half an archive must not look like a whole one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "init/files.h"
+#include "init/files_io.h"
+#include "init/files_path.h"
+#include "init/files_walk.h"
+#include "init/tar.h"
+
+#define PAX_MAX (48u << 10) /* a path, a target and a size */
+
+struct pack {
+	struct files_io *io;
+	uint64_t limit;
+};
+
+static const uint8_t zeros[TAR_BLOCK];
+
+static int emit(struct pack *p, const void *data, size_t len)
+{
+	if (p->limit > 0 && p->io->end.bytes + len > p->limit)
+		return EFBIG;
+	io_data(p->io, data, len);
+	return p->io->broken ? WALK_STOP : 0;
+}
+
+/* To the next block after @len bytes. */
+static int pad(struct pack *p, uint64_t len)
+{
+	size_t over = (size_t)(len % TAR_BLOCK);
+
+	return over ? emit(p, zeros, TAR_BLOCK - over) : 0;
+}
+
+static bool is_ascii(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s >= 0x80)
+			return false;
+	return true;
+}
+
+/* The records that this entry needs, or none. */
+static size_t make_records(char *out, const char *path, const char *target, uint64_t size)
+{
+	char number[24];
+	size_t n = 0, path_len = strlen(path), target_len = strlen(target);
+
+	if (path_len <= TAR_NAME_MAX && target_len <= TAR_NAME_MAX && size <= TAR_SIZE_MAX)
+		return 0;
+	if (!is_ascii(path) || !is_ascii(target)) /* bytes, which need not be UTF-8 */
+		n += tar_record_put(out + n, PAX_MAX - n, "hdrcharset", "BINARY", 6);
+	if (path_len > TAR_NAME_MAX)
+		n += tar_record_put(out + n, PAX_MAX - n, "path", path, path_len);
+	if (target_len > TAR_NAME_MAX)
+		n += tar_record_put(out + n, PAX_MAX - n, "linkpath", target, target_len);
+	if (size > TAR_SIZE_MAX) {
+		int len = snprintf(number, sizeof(number), "%llu", (unsigned long long)size);
+
+		n += tar_record_put(out + n, PAX_MAX - n, "size", number, (size_t)len);
+	}
+	return n;
+}
+
+static void copy_name(char *to, size_t size, const char *from)
+{
+	size_t n = strnlen(from, size - 1);
+
+	memcpy(to, from, n);
+	to[n] = '\0';
+}
+
+static int put_head(struct pack *p, char type, const char *path, const char *target,
+		    const struct stat *st)
+{
+	static char records[PAX_MAX];
+	uint8_t block[TAR_BLOCK];
+	struct tar_head h = { .type = type,
+			      .mode = st->st_mode & 0777,
+			      .size = type == '0' ? (uint64_t)st->st_size : 0,
+			      .mtime = st->st_mtim.tv_sec };
+	size_t n = make_records(records, path, target, h.size);
+	int r = 0;
+
+	if (n > 0) {
+		struct tar_head x = { .type = 'x', .name = "pax", .mode = 0644, .size = n };
+
+		tar_format(block, &x);
+		r = emit(p, block, sizeof(block));
+		if (r == 0)
+			r = emit(p, records, n);
+		if (r == 0)
+			r = pad(p, n);
+	}
+	if (r)
+		return r;
+	copy_name(h.name, sizeof(h.name), path);
+	copy_name(h.link, sizeof(h.link), target);
+	tar_format(block, &h);
+	return emit(p, block, sizeof(block));
+}
+
+/* Exactly @size bytes of content, then up to the block. */
+static int put_content(struct pack *p, int fd, uint64_t size)
+{
+	static char data[FILES_FRAME_MAX];
+	int r = 0;
+
+	for (uint64_t left = size; r == 0 && left > 0;) {
+		size_t want = left < sizeof(data) ? (size_t)left : sizeof(data);
+		ssize_t n = read(fd, data, want);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno;
+		if (n == 0) {
+			p->io->end.flags |= FILES_CHANGED;
+			memset(data, 0, want);
+			n = (ssize_t)want;
+		}
+		r = emit(p, data, (size_t)n);
+		left -= (uint64_t)n;
+	}
+	return r ? r : pad(p, size);
+}
+
+static int put_file(struct pack *p, int dirfd, const char *name, const char *path)
+{
+	struct stat st;
+
+	_fd_ int fd =
+		openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return errno == ENOENT || errno == ELOOP ? 0 : errno; /* gone, or a link now */
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	int r = put_head(p, '0', path, "", &st);
+
+	p->io->end.count++;
+	return r ? r : put_content(p, fd, (uint64_t)st.st_size);
+}
+
+static int visit(struct walk *w, int dirfd, const char *name, const char *path,
+		 const struct stat *st)
+{
+	struct pack *p = w->arg;
+	char text[sizeof(w->path) + 1];
+
+	if (S_ISREG(st->st_mode))
+		return put_file(p, dirfd, name, path);
+	if (S_ISLNK(st->st_mode)) {
+		const char *target = link_read(dirfd, name, text);
+
+		p->io->end.count++;
+		return target ? put_head(p, '2', path, target, st) : 0;
+	}
+	if (S_ISDIR(st->st_mode)) {
+		(void)snprintf(text, sizeof(text), "%s/", path);
+		p->io->end.count++;
+		return put_head(p, '5', text, "", st);
+	}
+	p->io->end.flags |= FILES_SKIPPED;
+	return 0;
+}
+
+static int pack_one(struct pack *p, const char *path)
+{
+	struct place at;
+	int r = place_find(&at, path);
+
+	if (r)
+		return r;
+	_fd_ int dir = place_open(&at, false);
+
+	return dir < 0 ? -dir : put_file(p, dir, at.name, at.name);
+}
+
+int files_tar_out(const struct files_call *c, struct files_io *io)
+{
+	static struct walk w;
+	struct pack p = { .io = io, .limit = c->q.limit };
+	struct stat st;
+	int fd = open(c->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (fd >= 0) {
+		w = (struct walk){ .visit = visit, .arg = &p, .depth = c->q.depth, .strict = true };
+		r = walk_dir(&w, fd);
+		if (r)
+			return io_trouble(io, w.path, r);
+	} else if (errno != ENOTDIR || stat(c->path, &st) < 0) {
+		return errno;
+	} else if (!S_ISREG(st.st_mode)) {
+		return ENXIO;
+	} else {
+		r = pack_one(&p, c->path);
+	}
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = emit(&p, zeros, sizeof(zeros));
+	return r == WALK_STOP ? ECANCELED : r;
+}

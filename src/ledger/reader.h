@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader.h - All lines of a ledger in order, checked; also while a daemon writes to it.
+ *
+ * A chain shows every change, insertion, removal and swap between its first and its last line. What
+ * it can not show alone: that lines were taken from the end, or that whoever can write the files made
+ * all of it anew. For that, a head that was noted elsewhere is compared (`caisson audit verify
+ * --head`). Files from the beginning may have gone to an archive; first_seq says where it begins.
+ */
+#ifndef CAISSON_LEDGER_READER_H
+#define CAISSON_LEDGER_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ledger/chain.h"
+#include "ledger/names.h"
+
+struct err;
+
+struct reader_report {
+	uint64_t files, lines;       /* seen so far */
+	uint64_t bytes, total_bytes; /* seen so far; of all files, as they were at the start */
+	uint64_t first_seq;          /* 0: no line */
+	struct chain_link head;      /* the last good line */
+	bool damaged;                /* the first damage, in these three: */
+	char file[NAMES_ROOM];
+	uint64_t line; /* counted from 1 in that file */
+	char why[256];
+	uint64_t torn; /* bytes of a last line that was cut off; this is a damage too */
+};
+
+struct reader_line {
+	const char *file;
+	uint64_t line;
+	const char *text; /* without the newline, not terminated */
+	size_t len;
+	bool good; /* it is part of the unbroken chain from the first line */
+};
+
+/* A negative value ends the reading, and is what reader_run() returns. */
+typedef int (*reader_fn)(const struct reader_line *line, const struct reader_report *so_far,
+			 void *arg);
+
+/*
+ * reader_run() - Read everything.
+ * @dirfd: the ledger's directory, open for reading
+ * @past_damage: go on after the first damage; lines from there on are not `good`
+ * @fn: NULL when only the report is wanted. Not called for lines that are too long.
+ *
+ * Return: 0 also when damaged (look at @ret); -ENOENT when there is no ledger; -errno when something
+ * can not be read.
+ */
+int reader_run(int dirfd, bool past_damage, reader_fn fn, void *arg, struct reader_report *ret,
+	       struct err *e);
+
+#endif

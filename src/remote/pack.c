@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pack.c - Walk a directory, give out headers and contents.
+ *
+ * What is to be given out next is either in `head` (headers, padding, the end) or in the file that is open;
+ * when both are empty the walk takes a step.
+ */
+#include "remote/pack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "init/tar.h"
+
+#define HEAD_MAX (64u << 10)
+#define PAX_MAX (48u << 10)
+
+struct pack {
+	FTS *fts;
+	size_t root_len; /* of the path that was opened, with a slash */
+	struct buf head;
+	int fd; /* -1: none */
+	uint64_t left, pad;
+	uint64_t skipped;
+	bool ended;
+	struct err e;
+};
+
+struct pack *pack_open(const char *dir, struct err *e)
+{
+	struct pack *p = calloc(1, sizeof(*p));
+	char *paths[] = { (char *)dir, NULL };
+
+	if (!p) {
+		(void)err_set(e, -ENOMEM, "pack %s", dir);
+		return NULL;
+	}
+	p->fd = -1;
+	p->root_len = strlen(dir) + (dir[strlen(dir) - 1] == '/' ? 0 : 1);
+	buf_init(&p->head, HEAD_MAX);
+	p->fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	if (!p->fts) {
+		(void)err_set(e, -errno, "pack %s", dir);
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+void pack_close(struct pack *p)
+{
+	if (!p)
+		return;
+	(void)fts_close(p->fts);
+	buf_free(&p->head);
+	fd_close(p->fd);
+	free(p);
+}
+
+static void put_padding(struct buf *b, uint64_t len)
+{
+	static const char zeros[TAR_BLOCK];
+	size_t over = (size_t)(len % TAR_BLOCK);
+
+	if (over)
+		(void)buf_append(b, zeros, TAR_BLOCK - over);
+}
+
+static void copy_name(char *to, size_t size, const char *from)
+{
+	size_t n = strnlen(from, size - 1);
+
+	memcpy(to, from, n);
+	to[n] = '\0';
+}
+
+static void put_pax(struct pack *p, const char *path, const char *target, uint64_t size)
+{
+	static char records[PAX_MAX];
+	char number[24];
+	size_t n = 0;
+
+	if (strlen(path) > TAR_NAME_MAX)
+		n += tar_record_put(records + n, PAX_MAX - n, "path", path, strlen(path));
+	if (strlen(target) > TAR_NAME_MAX)
+		n += tar_record_put(records + n, PAX_MAX - n, "linkpath", target, strlen(target));
+	if (size > TAR_SIZE_MAX) {
+		(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)size);
+		n += tar_record_put(records + n, PAX_MAX - n, "size", number, strlen(number));
+	}
+	if (n == 0)
+		return;
+	struct tar_head x = { .type = 'x', .name = "pax", .mode = 0644, .size = n };
+	uint8_t block[TAR_BLOCK];
+
+	tar_format(block, &x);
+	(void)buf_append(&p->head, block, sizeof(block));
+	(void)buf_append(&p->head, records, n);
+	put_padding(&p->head, n);
+}
+
+static int put_head(struct pack *p, char type, const char *path, const char *target,
+		    const struct stat *st)
+{
+	uint8_t block[TAR_BLOCK];
+	struct tar_head h = { .type = type,
+			      .mode = st->st_mode & 0777,
+			      .size = type == '0' ? (uint64_t)st->st_size : 0,
+			      .mtime = st->st_mtim.tv_sec };
+
+	put_pax(p, path, target, h.size);
+	copy_name(h.name, sizeof(h.name), path);
+	copy_name(h.link, sizeof(h.link), target);
+	tar_format(block, &h);
+	(void)buf_append(&p->head, block, sizeof(block));
+	return p->head.err ? err_set(&p->e, p->head.err, "pack %s", path) : 0;
+}
+
+static int open_file(struct pack *p, const FTSENT *entry, const char *path)
+{
+	struct stat st;
+
+	_fd_ int fd =
+		open(entry->fts_accpath, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(&p->e, -errno, "open %s", entry->fts_path);
+	if (!S_ISREG(st.st_mode)) { /* changed between two looks */
+		p->skipped++;
+		return 0;
+	}
+	p->left = (uint64_t)st.st_size;
+	p->pad = p->left;
+	p->fd = TAKE_FD(fd);
+	return put_head(p, '0', path, "", &st);
+}
+
+static int put_link(struct pack *p, const FTSENT *entry, const char *path)
+{
+	char target[4096];
+	ssize_t n = readlink(entry->fts_accpath, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return err_set(&p->e, -errno, "read the link %s", entry->fts_path);
+	target[n] = '\0';
+	return put_head(p, '2', path, target, entry->fts_statp);
+}
+
+/* The next entry of the walk. */
+static int step(struct pack *p)
+{
+	errno = 0;
+	const FTSENT *entry = fts_read(p->fts);
+	static const char end[2 * TAR_BLOCK];
+
+	if (!entry) {
+		if (errno)
+			return err_set(&p->e, -errno, "walk the directory");
+		p->ended = true;
+		return buf_append(&p->head, end, sizeof(end));
+	}
+	const char *path = entry->fts_level > 0 ? entry->fts_path + p->root_len : ".";
+
+	switch (entry->fts_info) {
+	case FTS_D:
+		return entry->fts_level > 0 ? put_head(p, '5', path, "", entry->fts_statp) : 0;
+	case FTS_DP:
+		return 0;
+	case FTS_F:
+		return open_file(p, entry, path);
+	case FTS_SL:
+	case FTS_SLNONE:
+		return put_link(p, entry, path);
+	case FTS_DNR:
+	case FTS_ERR:
+	case FTS_NS:
+		return err_set(&p->e, -entry->fts_errno, "read %s", entry->fts_path);
+	default:
+		p->skipped++;
+		return 0;
+	}
+}
+
+/* Of the open file; what shrank is filled up, its size has been said already. */
+static int64_t content(struct pack *p, char *data, size_t size)
+{
+	size_t want = p->left < size ? (size_t)p->left : size;
+	ssize_t n = want ? read(p->fd, data, want) : 0;
+
+	if (n < 0 && errno != EINTR) {
+		(void)err_set(&p->e, -errno, "read a file");
+		return -1;
+	}
+	if (n == 0 && want) {
+		memset(data, 0, want);
+		n = (ssize_t)want;
+	}
+	p->left -= n > 0 ? (uint64_t)n : 0;
+	if (p->left == 0) {
+		p->fd = fd_close(p->fd);
+		put_padding(&p->head, p->pad);
+	}
+	return n > 0 ? n : 0;
+}
+
+int64_t pack_read(struct pack *p, char *data, size_t size)
+{
+	for (;;) {
+		size_t n = p->head.len < size ? p->head.len : size;
+
+		if (n > 0) {
+			memcpy(data, buf_str(&p->head), n);
+			buf_consume(&p->head, n);
+			return (int64_t)n;
+		}
+		if (p->fd >= 0) {
+			int64_t got = content(p, data, size);
+
+			if (got != 0)
+				return got;
+			continue;
+		}
+		if (p->ended)
+			return 0;
+		if (step(p) < 0)
+			return -1;
+	}
+}
+
+const struct err *pack_error(const struct pack *p)
+{
+	return &p->e;
+}
+
+uint64_t pack_skipped(const struct pack *p)
+{
+	return p->skipped;
+}

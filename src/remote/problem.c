@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* problem.c - From an answer of the daemon to what a person reads. */
+#include "remote/problem.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "remote/text.h"
+
+#define LINE_MAX_BYTES 8192u
+
+int problem_say(struct problem *p, int exit_code, const char *code, const char *fmt, ...)
+{
+	va_list ap;
+
+	*p = (struct problem){ .exit_code = exit_code };
+	(void)snprintf(p->code, sizeof(p->code), "%s", code);
+	va_start(ap, fmt);
+	(void)vsnprintf(p->message, sizeof(p->message), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+void problem_hint(struct problem *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(p->hint, sizeof(p->hint), fmt, ap);
+	va_end(ap);
+}
+
+int problem_ours(struct problem *p, const struct err *e)
+{
+	const char *name = strerrorname_np(-e->code);
+
+	return problem_say(p, EXIT_OURS, name ? name : "EIO", "%s", e->msg);
+}
+
+int problem_exit_code(unsigned int status)
+{
+	switch (status) {
+	case 401:
+	case 403:
+	case 421:
+		return EXIT_AUTH;
+	case 404:
+	case 410:
+		return EXIT_MISSING;
+	case 409:
+	case 412:
+		return EXIT_CONFLICT;
+	case 429:
+	case 503:
+		return EXIT_BUSY;
+	case 501:
+		return EXIT_INVALID;
+	default:
+		return status >= 400 && status < 500 ? EXIT_INVALID : EXIT_OTHER;
+	}
+}
+
+static void copy_member(const json_t *object, const char *key, char *to, size_t size)
+{
+	const char *s = json_string_value(json_object_get(object, key));
+
+	(void)snprintf(to, size, "%s", s ? s : "");
+}
+
+/* What this program can do about it, rather than what a client of HTTP could. */
+static void own_hint(struct problem *p)
+{
+	if (p->status == 401)
+		problem_hint(
+			p, "put a token of the daemon in a file of mode 600 and name it: "
+			   "--token-file FILE, CAISSON_TOKEN_FILE, or the token in CAISSON_TOKEN");
+	else if (strcmp(p->code, "no_such_sandbox") == 0)
+		problem_hint(
+			p,
+			"'caisson ps -a' lists those there are; 'caisson create NAME' makes one");
+	else if (p->status == 404 && strcmp(p->code, "not_found") == 0)
+		problem_hint(
+			p, "this daemon does not know the request: is it older than this caisson?");
+	else if (p->status >= 500 && p->status != 501 && p->status != 503)
+		problem_hint(p, "the daemon's log says more");
+}
+
+int problem_answer(struct problem *p, unsigned int status, const char *body, size_t len,
+		   unsigned int retry_after_s)
+{
+	json_t *root = json_loadb(body, len, 0, NULL);
+	const json_t *error = json_object_get(root, "error");
+
+	*p = (struct problem){ .exit_code = problem_exit_code(status),
+			       .status = status,
+			       .retry_after_s = retry_after_s };
+	copy_member(error, "code", p->code, sizeof(p->code));
+	copy_member(error, "message", p->message, sizeof(p->message));
+	copy_member(error, "hint", p->hint, sizeof(p->hint));
+	json_decref(root);
+	if (!p->code[0])
+		(void)snprintf(p->code, sizeof(p->code), "http_%u", status);
+	if (!p->message[0])
+		(void)snprintf(p->message, sizeof(p->message),
+			       "the daemon answered with status %u and no reason", status);
+	own_hint(p);
+	if (retry_after_s && p->exit_code == EXIT_BUSY)
+		problem_hint(p, "try again in %u s", retry_after_s);
+	return -1;
+}
+
+static void print_object(const struct problem *p, int exit_code)
+{
+	_buf_ struct buf b = BUF_INIT(LINE_MAX_BYTES);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "status", "failed");
+	json_member_int(&j, "exit_code", exit_code);
+	json_key(&j, "error");
+	json_object_begin(&j);
+	json_member_str(&j, "code", p->code);
+	json_member_str(&j, "message", p->message);
+	if (p->hint[0])
+		json_member_str(&j, "hint", p->hint);
+	if (p->status)
+		json_member_uint(&j, "http_status", p->status);
+	if (p->retry_after_s)
+		json_member_uint(&j, "retry_after", p->retry_after_s);
+	json_object_end(&j);
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		(void)printf("%s\n", buf_str(&b));
+	(void)fflush(stdout);
+}
+
+int problem_print_as(const struct problem *p, bool json, int exit_code)
+{
+	_buf_ struct buf line = BUF_INIT(LINE_MAX_BYTES);
+
+	if (json) {
+		print_object(p, exit_code);
+		return exit_code;
+	}
+	text_escape(&line, p->message, strlen(p->message));
+	if (p->hint[0]) {
+		(void)buf_puts(&line, " (");
+		text_escape(&line, p->hint, strlen(p->hint));
+		(void)buf_puts(&line, ")");
+	}
+	(void)fflush(stdout);
+	(void)fprintf(stderr, "caisson: %s\n", buf_str(&line));
+	return exit_code;
+}
+
+int problem_print(const struct problem *p, bool json)
+{
+	return problem_print_as(p, json, p->exit_code);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* url.c - Take a base address apart once; put paths and queries together. */
+#include "remote/url.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/num.h"
+
+static bool is_loopback(const char *host)
+{
+	struct in6_addr six;
+	struct in_addr four;
+
+	if (inet_pton(AF_INET, host, &four) == 1)
+		return ntohl(four.s_addr) >> 24 == 127;
+	if (inet_pton(AF_INET6, host, &six) == 1)
+		return IN6_IS_ADDR_LOOPBACK(&six);
+	return strcmp(host, "localhost") == 0;
+}
+
+/* The host between scheme and path: a name, an IPv4 address, or an IPv6 address in brackets. */
+static int take_host(const char *s, size_t len, struct url *u)
+{
+	const char *end = s + len, *port = NULL;
+	size_t n;
+	uint64_t number;
+	char digits[8];
+
+	if (len > 0 && s[0] == '[') {
+		const char *close = memchr(s, ']', len);
+
+		if (!close)
+			return -EINVAL;
+		n = (size_t)(close - s - 1);
+		s++;
+		port = close + 1;
+	} else {
+		port = memchr(s, ':', len);
+		n = port ? (size_t)(port - s) : len;
+		port = port ? port : end;
+	}
+	if (n == 0 || n >= sizeof(u->host))
+		return -EINVAL;
+	memcpy(u->host, s, n);
+	u->host[n] = '\0';
+	if (port == end)
+		return 0;
+	size_t n_port = (size_t)(end - port - 1);
+
+	if (*port != ':' || n_port == 0 || n_port >= sizeof(digits))
+		return -EINVAL;
+	memcpy(digits, port + 1, n_port);
+	digits[n_port] = '\0';
+	return num_parse_u64(digits, 1, 65535, &number, NULL) < 0 ? -EINVAL : 0;
+}
+
+int url_parse(const char *s, struct url *ret, struct err *e)
+{
+	static const char form[] = "must be http://HOST[:PORT] or https://HOST[:PORT]";
+	struct url u = { 0 };
+	size_t skip = strncmp(s, "http://", 7) == 0 ? 7 : strncmp(s, "https://", 8) == 0 ? 8 : 0;
+	size_t len = strlen(s);
+
+	if (skip == 0)
+		return err_say(e, -EINVAL, "%s", form);
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)s[i] <= ' ' || (unsigned char)s[i] >= 0x7f ||
+		    strchr("\"<>\\^`{|}", s[i]))
+			return err_say(e, -EINVAL, "%s, without spaces and special characters",
+				       form);
+	if (strpbrk(s, "?#"))
+		return err_say(e, -EINVAL, "%s, without a query", form);
+	size_t n = strcspn(s + skip, "/");
+
+	if (memchr(s + skip, '@', n))
+		return err_say(
+			e, -EINVAL,
+			"%s, without a user: put a token in a file and name it with --token-file",
+			form);
+	while (len > skip && s[len - 1] == '/')
+		len--;
+	if (len >= sizeof(u.base))
+		return err_say(e, -EINVAL, "is too long");
+	u.tls = skip == 8;
+	if (take_host(s + skip, n, &u) < 0)
+		return err_say(e, -EINVAL, "%s", form);
+	memcpy(u.base, s, len);
+	u.loopback = is_loopback(u.host);
+	*ret = u;
+	return 0;
+}
+
+void url_escape(struct buf *b, const char *s)
+{
+	for (; *s; s++) {
+		bool plain = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') ||
+			     (*s >= '0' && *s <= '9') || strchr("-._~", *s);
+
+		if (plain)
+			(void)buf_append(b, s, 1);
+		else
+			(void)buf_printf(b, "%%%02X", (unsigned char)*s);
+	}
+}
+
+void url_sandbox(struct buf *b, const char *name, const char *rest)
+{
+	(void)buf_puts(b, "/v1/sandboxes/");
+	url_escape(b, name);
+	(void)buf_puts(b, rest);
+}
+
+void url_query(struct buf *b, const char *key, const char *value)
+{
+	(void)buf_puts(b, strchr(buf_str(b), '?') ? "&" : "?");
+	url_escape(b, key);
+	(void)buf_puts(b, "=");
+	url_escape(b, value);
+}
+
+void url_query_uint(struct buf *b, const char *key, unsigned long long value)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%llu", value);
+	url_query(b, key, text);
+}

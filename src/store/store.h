@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store.h - What the daemon remembers over its own end: sandboxes and idempotency keys, in SQLite.
+ *
+ * Opening has two halves, because the file was last written by a process that reads strangers' bytes:
+ * whoever has rights opens the files (store_files_open) and looks into none of them; SQLite sees
+ * them first in the jail, as two descriptors and without any path (vfs.h). A store that is damaged
+ * is found by store_check(), which may run in a process of its own, and moved away, never deleted,
+ * by store_files_aside(), again without a look into it.
+ *
+ * Every write is one transaction. When one fails (disk full, read-only, a damaged page) nothing of it
+ * has happened, the message says what to do, and the store stays usable: for reads now, for writes
+ * when the reason is gone. One thread. Texts are UTF-8 without NUL, at most as long as said here; a
+ * longer one is -EMSGSIZE. Times are milliseconds of the Unix epoch.
+ *
+ * Codes beside those of memory and the disk: -EUCLEAN damaged, -EBUSY another program has it open.
+ */
+#ifndef CAISSON_STORE_STORE_H
+#define CAISSON_STORE_STORE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct store;
+
+#define STORE_FILE "state.db"
+
+#define STORE_ID_MAX 64
+#define STORE_OWNER_MAX 64
+#define STORE_NAME_MAX 64
+#define STORE_JSON_MAX (64u << 10) /* spec, labels: each */
+#define STORE_REASON_MAX 512
+#define STORE_CELL_MAX 512
+#define STORE_KEY_MAX 255
+#define STORE_ROUTE_MAX 255
+#define STORE_BODY_MAX (1u << 20)
+#define STORE_HASH_LEN 32
+
+#define STORE_SANDBOXES_MAX 10000u /* per owner */
+#define STORE_KEYS_MAX 1000u       /* per owner; the oldest goes */
+#define STORE_KEY_LIFE_MS INT64_C(86400000)
+
+/* ---- files and lock: with rights, before the jail --------------------------------------------------- */
+
+/* What SQLite will work on: open for reading and writing, close-on-exec. */
+struct store_files {
+	int db, wal;
+};
+
+/* Where damaged files went. */
+struct store_report {
+	char aside[64]; /* "state.db.corrupt-1700000000", or empty */
+};
+
+/*
+ * store_lock() - Be the only daemon on the state directory @dirfd, for as long as this process lives.
+ * @where: its path, for the message.
+ *
+ * The file `lock` in it holds our pid, for people. Return: a descriptor that must stay open; -EBUSY
+ * with a message that names the other one's pid and the directory; or -errno.
+ */
+int store_lock(int dirfd, const char *where, struct err *e);
+
+/*
+ * store_files_open() - Open or make the files in @dirfd, which must be ours alone.
+ * @ret: give it to store_open(), or to store_files_close().
+ *
+ * Locks the database against other programs (the sqlite3 command). Return: 0; -EUCLEAN when what lies
+ * there can not be ours (no regular file, or empty): move it aside; or -errno.
+ */
+int store_files_open(int dirfd, struct store_files *ret, struct err *e);
+void store_files_close(struct store_files *f);
+
+/* store_files_aside() - Rename the files in @dirfd to NAME.corrupt-<seconds>; says so in @ret. */
+int store_files_aside(int dirfd, struct store_report *ret, struct err *e);
+
+/*
+ * store_check() - Read the whole store, bring its schema up to date, and close it again. @f stays open.
+ * Return: 0; -EUCLEAN when it is damaged, of a newer version or another program's; or -errno, which
+ * says nothing about the store.
+ */
+int store_check(const struct store_files *f, struct err *e);
+
+/* ---- life: in the jail ------------------------------------------------------------------------------ */
+
+/* store_open() - Takes the descriptors of @f, on failure too. Everything but store_check()'s reading. */
+int store_open(struct store_files *f, struct store **ret, struct err *e);
+void store_close(struct store *s);
+
+/* ---- sandboxes -------------------------------------------------------------------------------------- */
+
+enum store_state { STORE_RUNNING, STORE_STOPPED, STORE_LOST, STORE_REMOVING, STORE_STATE_MAX_ };
+
+const char *store_state_name(enum store_state state);
+
+/* Pointers are borrowed: from the caller, or for the time of a callback. NULL counts as "". */
+struct store_sandbox {
+	const char *id;    /* not empty, ours to choose */
+	const char *owner; /* not empty */
+	const char *name;  /* empty: none; otherwise unique per owner */
+	const char *spec, *labels;
+	const char *reason; /* why it is not running */
+	const char *cell;   /* what the warden called it; for the journal */
+	enum store_state state;
+	uint32_t epoch;
+	uint64_t executions;
+	int64_t created_at, used_at;
+	int64_t expires_at; /* 0: never */
+};
+
+/*
+ * store_sandbox_put() - Insert, or replace the one with this id.
+ * Return: 0; -EEXIST when another one of the owner has the name; -EDQUOT when the owner has
+ * STORE_SANDBOXES_MAX already; or -errno.
+ */
+int store_sandbox_put(struct store *s, const struct store_sandbox *b, struct err *e);
+
+/* store_sandbox_del() - Return: 1 when it was there, 0 when not, or -errno. */
+int store_sandbox_del(struct store *s, const char *id, struct err *e);
+
+/* The callbacks must not call the store; non-zero ends an enumeration and is returned by it. */
+typedef int store_sandbox_fn(const struct store_sandbox *b, void *arg);
+
+/* store_sandbox_find() - By owner and name. Return: 0 when there is none; 1, after @fn; or -errno. */
+int store_sandbox_find(struct store *s, const char *owner, const char *name, store_sandbox_fn *fn,
+		       void *arg, struct err *e);
+
+/* store_sandbox_each() - In the order of owner and name. @owner NULL: all. */
+int store_sandbox_each(struct store *s, const char *owner, store_sandbox_fn *fn, void *arg,
+		       struct err *e);
+
+/*
+ * store_mark_lost() - At the start: whatever ran is `lost` now, with @reason; what was being removed
+ * is removed, because its cell is gone. Return: how many were lost, or -errno.
+ */
+int64_t store_mark_lost(struct store *s, const char *reason, struct err *e);
+
+/* ---- idempotency keys --------------------------------------------------------------------------------- */
+
+struct store_key {
+	const char *owner, *key, *route;    /* together they are unique; none is empty */
+	unsigned char hash[STORE_HASH_LEN]; /* of the request */
+	int status;                         /* of the answer; 0: not answered yet */
+	const void *body;
+	size_t body_len; /* more than STORE_BODY_MAX: -EMSGSIZE, and nothing is stored */
+	int64_t created_at;
+};
+
+typedef void store_key_fn(const struct store_key *k, void *arg);
+
+/*
+ * store_key_get() - Return: 0 when there is none, or it is older than STORE_KEY_LIFE_MS at @now;
+ * 1, after @fn; or -errno. @fn must not call the store.
+ */
+int store_key_get(struct store *s, const char *owner, const char *key, const char *route,
+		  int64_t now, store_key_fn *fn, void *arg, struct err *e);
+
+/* store_key_put() - Insert or replace. Beyond STORE_KEYS_MAX the owner's oldest are forgotten. */
+int store_key_put(struct store *s, const struct store_key *k, struct err *e);
+
+/* store_key_del() - Return: 1 when it was there, 0 when not, or -errno. */
+int store_key_del(struct store *s, const char *owner, const char *key, const char *route,
+		  struct err *e);
+
+/* store_forget_old() - Remove keys that are too old at @now. Return: how many, or -errno. */
+int64_t store_forget_old(struct store *s, int64_t now, struct err *e);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_lines.c - A stream of events as a client reads it: lines out of pieces, events out of lines. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "remote/event.h"
+#include "remote/lines.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct seen {
+	size_t bytes;
+	struct buf text; /* all lines, each with a newline */
+};
+
+static int on_line(void *arg, const char *line, size_t len)
+{
+	_buf_ struct buf out = BUF_INIT(1u << 20);
+	struct seen *s = arg;
+	struct event ev;
+
+	if (len == 0 || memchr(line, '\n', len) || line[len] != '\0')
+		abort();
+	s->bytes += len;
+	(void)buf_append(&s->text, line, len);
+	(void)buf_append(&s->text, "\n", 1);
+	if (event_parse(line, len, &ev) == 0) {
+		int r = event_text(&ev, &out);
+
+		/* Bytes that are said to be exact never hold the mark of replacement, unless coded. */
+		if (r == 1 && !json_object_get(ev.root, "data_base64") && out.len > 0 && !out.err &&
+		    memmem(buf_str(&out), out.len, "\xef\xbf\xbd", 3))
+			abort();
+		event_free(&ev);
+	}
+	return 0;
+}
+
+static void feed(const char *data, size_t size, size_t step, struct seen *s)
+{
+	struct lines l;
+
+	lines_init(&l, on_line, s);
+	for (size_t at = 0; at < size; at += step)
+		if (lines_feed(&l, data + at, size - at < step ? size - at : step) != 0)
+			abort();
+	(void)lines_end(&l);
+	lines_free(&l);
+}
+
+/* The first byte is the size of the pieces; it must not matter. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct seen whole = { .text.max = 16u << 20 }, pieces = { .text.max = 16u << 20 };
+
+	if (size < 2)
+		return 0;
+	feed((const char *)data + 1, size - 1, size, &whole);
+	feed((const char *)data + 1, size - 1, data[0] % 16 + 1u, &pieces);
+	if (whole.bytes != pieces.bytes || whole.text.len != pieces.text.len ||
+	    memcmp(buf_str(&whole.text), buf_str(&pieces.text), whole.text.len) != 0)
+		abort();
+	buf_free(&whole.text);
+	buf_free(&pieces.text);
+	return 0;
+}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cli_lib.py - The command as a client of a daemon: run it, or put it on a terminal and type."""
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import threading
+import time
+
+from integ_lib import SLOW, clean_env, run
+from serve_lib import BIN
+
+ALL_BYTES = bytes(range(256)) * 4 + "déjà vu ☃\n".encode()
+
+
+class Cli:
+    """caisson with one daemon in its environment."""
+
+    def __init__(self, **env):
+        self.env = env
+
+    def __call__(self, *args, **kw):
+        return run(*args, env=self.env, **kw)
+
+    def ok(self, *args, **kw):
+        r = self(*args, **kw)
+        assert r.code == 0, r
+        return r
+
+    def start(self, *args, **popen):
+        return subprocess.Popen([str(BIN), *args], env=clean_env(**self.env),
+                                **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen})
+
+
+def one_line(r, *parts):
+    """What went wrong is one line that says who speaks."""
+    lines = r.lines()
+    assert len(lines) == 1 and lines[0].startswith("caisson: "), r
+    for part in parts:
+        assert part in lines[0], r
+
+
+class Terminal:
+    """A program on a terminal of ours, which has a size and keeps what was written to it."""
+
+    def __init__(self, cli, *args, rows=33, cols=101):
+        self.master, self.slave = pty.openpty()
+        self.resize(rows, cols)
+        self.before = termios.tcgetattr(self.slave)
+        self.data = b""
+        self.p = subprocess.Popen([str(BIN), *args], stdin=self.slave, stdout=self.slave, stderr=self.slave,
+                                  env=clean_env(**{"TERM": "xterm", "NO_COLOR": None, **cli.env}), start_new_session=True,
+                                  preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+
+    def resize(self, rows, cols):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+    def type(self, text):
+        os.write(self.master, text)
+
+    def until(self, pattern, seconds=20):
+        """All that came up to and with the first match."""
+        end = time.monotonic() + seconds * SLOW
+        while not (m := re.search(pattern, self.data)):
+            assert time.monotonic() < end, (pattern, self.data[-2000:])
+            if select.select([self.master], [], [], 0.2)[0]:
+                self.data += os.read(self.master, 65536)
+        got, self.data = self.data[:m.end()], self.data[m.end():]
+        return got
+
+    def end(self, seconds=20):
+        done = threading.Event()
+
+        def drain():
+            while not done.is_set():
+                if select.select([self.master], [], [], 0.05)[0]:
+                    self.data += os.read(self.master, 65536)
+
+        t = threading.Thread(target=drain)
+        t.start()
+        try:
+            return self.p.wait(seconds * SLOW)
+        finally:
+            done.set()
+            t.join()
+
+    @property
+    def restored(self):
+        return termios.tcgetattr(self.slave) == self.before
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.p.poll() is None:
+            self.p.kill()
+        self.p.wait()
+        os.close(self.master)
+        os.close(self.slave)

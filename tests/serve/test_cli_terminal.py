@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_cli_terminal.py - `caisson shell` and `caisson top` on a terminal, which is always as it was afterwards."""
+import signal
+
+import pytest
+
+from cli_lib import Cli, Terminal, one_line
+from serve_lib import unique, wait_until
+
+
+@pytest.fixture
+def cli(daemon):
+    return Cli(CAISSON_URL="http://127.0.0.1:%d" % daemon.port)
+
+
+@pytest.fixture
+def box(cli):
+    name = unique("cli")
+    cli.ok("create", name)
+    yield name
+    cli("rm", "-f", name)
+
+
+def test_shell(cli, box, daemon):
+    with Terminal(cli, "shell", box) as t:
+        t.until(rb"\$ ")
+        assert not t.restored, "raw while it runs"
+        t.type(b"stty size; echo TERM=$TERM\n")
+        t.until(rb"33 101\r\n")
+        t.until(rb"TERM=xterm")
+        t.resize(40, 120)
+        t.type(b"while [ \"$(stty size)\" != '40 120' ]; do :; done; echo resi''zed\n")
+        t.until(rb"resized")
+        t.type(b"echo read''y; sleep 64\n")
+        t.until(rb"ready")
+        wait_until(lambda: daemon.named("sleep"), 10)
+        t.type(b"\x03")
+        t.type(b"echo aft''er\n")
+        t.until(rb"after")
+        t.type(b"exit 9\n")
+        assert t.end() == 9 and t.restored
+    assert not daemon.named("sleep") and not daemon.named("bash")
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV])
+def test_terminal_is_restored(cli, box, daemon, sig):
+    with Terminal(cli, "shell", box) as t:
+        t.until(rb"\$ ")
+        t.p.send_signal(sig)
+        code = t.end()
+        assert code in (128 + sig, -sig) and t.restored
+    if sig != signal.SIGSEGV:
+        assert wait_until(lambda: not daemon.named("bash"), 20), "nobody can get back to it"
+
+
+def test_shell_and_a_sandbox_that_goes(cli, box):
+    with Terminal(cli, "shell", box) as t:
+        t.until(rb"\$ ")
+        cli.ok("rm", box)
+        code = t.end()
+        assert code != 0 and t.restored
+        assert b"caisson: " in t.data or code == 137, t.data
+
+
+def test_shell_program_and_pipe(cli, box):
+    r = cli("shell", box, "-w", "/tmp", "-e", "A=b", "--", "sh", "-c", "pwd; echo $A; tty; exit 5")
+    assert r.code == 5 and r.out == b"/tmp\r\nb\r\n/dev/pts/0\r\n"
+    r = cli("shell", box, input=b"echo from a pi''pe\nexit 6\n")
+    assert r.code == 6 and b"from a pipe\r\n" in r.out
+    r = cli("shell", box, "--", "nosuchprogram")
+    assert r.code == 127
+    one_line(r)
+
+
+def test_top_live(cli, box):
+    with Terminal(cli, "top") as t:
+        t.until(box.encode())
+        assert not t.restored
+        t.until(box.encode())  # and again
+        t.type(b"q")
+        assert t.end() == 0 and t.restored and b"\033[?1049l" in t.data
+
+
+def test_colours_are_for_terminals(cli, box):
+    with Terminal(cli, "ps") as t:
+        assert t.end() == 0
+        assert b"\033[32mrunning\033[0m" in t.data
+    with Terminal(Cli(NO_COLOR="1", **cli.env), "ps") as t:
+        assert t.end() == 0
+        assert b"running" in t.data and b"\033" not in t.data

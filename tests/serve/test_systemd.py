@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_systemd.py - As a service: sockets that were there before, words to the manager, and a unit that gives away little."""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from serve_lib import BIN, SLOW, free_port, wait_until
+
+from integ_lib import needs_root
+
+ROOT = Path(__file__).resolve().parents[2]
+UNIT = BIN.parent / "dist" / "caisson.service"
+needs_analyze = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze here (apt-get install systemd)")
+needs_activate = pytest.mark.skipif(not shutil.which("systemd-socket-activate"), reason="no systemd-socket-activate here (apt-get install systemd)")
+needs_setpriv = pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv here (apt-get install util-linux)")
+
+
+class Manager:
+    """Whoever listens on NOTIFY_SOCKET."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        self.s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.s.bind(self.path)
+        os.chmod(self.path, 0o777)
+        self.s.settimeout(30 * SLOW)
+
+    def hear(self):
+        return dict(line.split("=", 1) for line in self.s.recv(4096).decode().splitlines())
+
+
+def test_manager_hears_of_beginning_life_and_end(serve, short_dir):
+    m = Manager(short_dir / "notify")
+    d = serve(env={"NOTIFY_SOCKET": m.path, "WATCHDOG_USEC": "400000"})
+    assert m.hear()["READY"] == "1"
+    assert [m.hear() for _ in range(3)] == [{"WATCHDOG": "1"}] * 3
+    assert d.execute("import os; print('NOTIFY_SOCKET' in os.environ)")["stdout"] == "False\n"
+    d.p.send_signal(signal.SIGTERM)
+    said = m.hear()
+    while "WATCHDOG" in said:
+        said = m.hear()
+    assert said["STOPPING"] == "1"
+    assert d.end() == 0
+
+
+@pytest.mark.parametrize("path", ["/nowhere/at/all", "relative", "@", "/" + "x" * 200])
+def test_manager_that_is_not_there_is_no_reason_to_fail(serve, path):
+    serve(env={"NOTIFY_SOCKET": path})
+
+
+@needs_activate
+def test_sockets_that_were_there_before(tmp_path, short_dir, serve):
+    port, path = free_port(), short_dir / "sock"
+    p = subprocess.Popen(["systemd-socket-activate", "-l", "127.0.0.1:%d" % port, "-l", str(path), str(BIN), "serve", "--state",
+                          str(tmp_path / "state"), "--listen", "127.0.0.1:1", "--socket", "none", "--log-format", "json"],
+                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        def ask(family, where):
+            with socket.socket(family) as s:
+                s.settimeout(30 * SLOW)
+                try:
+                    s.connect(where)
+                    s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                    return s.recv(65536).startswith(b"HTTP/1.1 200")
+                except OSError:
+                    return False
+        assert wait_until(lambda: ask(socket.AF_INET, ("127.0.0.1", port)), 30 * SLOW), "starts with the first connection"
+        assert ask(socket.AF_UNIX, str(path))
+        p.send_signal(signal.SIGTERM)
+        assert p.wait(30 * SLOW) == 0, p.stderr.read()
+    finally:
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+
+
+def start_with(fds, tmp_path, *flags, count=None):
+    """A daemon with these sockets as descriptors 3 and up. Returns its exit code and what it said."""
+    script = "import os, sys\n" \
+             "fds = [int(x) for x in sys.argv[1].split(',') if x]\n" \
+             "high = [os.dup(fd) for fd in fds]\n" \
+             "high = [h if h > 20 else os.dup2(h, 40 + i) for i, h in enumerate(high)]\n" \
+             "for i, h in enumerate(high): os.dup2(h, 3 + i)\n" \
+             "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=sys.argv[2])\n" \
+             "os.execv(sys.argv[3], sys.argv[3:])\n"
+    p = subprocess.run(["/usr/bin/python3", "-c", script, ",".join(map(str, fds)), str(len(fds) if count is None else count), str(BIN),
+                        "serve", "--state", str(tmp_path / "state"), "--socket", "none", *flags],
+                       pass_fds=fds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60 * SLOW)
+    return p.returncode, p.stdout.decode()
+
+
+def test_sockets_that_can_not_be_served(tmp_path):
+    with socket.socket() as idle, socket.socket(type=socket.SOCK_DGRAM) as udp, socket.create_server(("127.0.0.1", 0)) as a, \
+            socket.create_server(("127.0.0.1", 0)) as b, open(os.devnull, "rb") as null:
+        for fds, what in (([idle.fileno()], "listening"), ([udp.fileno()], "listening"), ([null.fileno()], "listening"),
+                          ([a.fileno(), b.fileno()], "too many")):
+            code, said = start_with(fds, tmp_path)
+            assert code == 1 or code == 125, said
+            assert "LISTEN_FDS" in said and what in said and len(said.splitlines()) == 1, said
+        code, said = start_with([a.fileno()], tmp_path, count="x")
+        assert code in (1, 125) and "LISTEN_FDS" in said, said
+
+
+def test_a_socket_beyond_loopback_needs_a_token_all_the_same(tmp_path):
+    with socket.create_server(("0.0.0.0", 0)) as s:
+        code, said = start_with([s.fileno()], tmp_path)
+    assert code in (1, 125) and "token" in said, said
+
+
+@needs_analyze
+def test_unit_is_valid_and_gives_away_little(tmp_path):
+    unit = tmp_path / "caisson.service"
+    unit.write_text(re.sub(r"Documentation=.*\n", "", re.sub(r"ExecStart=\S+", "ExecStart=/bin/true", UNIT.read_text())))
+    r = subprocess.run(["systemd-analyze", "verify", str(unit)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert r.returncode == 0 and b"caisson.service" not in r.stdout, r.stdout
+    r = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=48", str(unit)],
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert r.returncode == 0, r.stdout.decode()[-300:]
+
+
+@needs_root
+@needs_setpriv
+def test_capabilities_of_the_unit_are_enough(tmp_path, serve):
+    """With its bounding set, and no way to gain more, sandboxes are made, used, limited and removed."""
+    keep = re.search(r"^CapabilityBoundingSet=(.*)$", UNIT.read_text(), re.M).group(1).lower().replace("cap_", "").split()
+    wrapper = tmp_path / "wrapper"
+    wrapper.write_text("#!/bin/sh\nexec setpriv --no-new-privs --bounding-set=-all,%s %s \"$@\"\n" % (",".join("+" + c for c in keep), BIN))
+    wrapper.chmod(0o755)
+    d = serve(binary=wrapper)
+    assert d.execute("print(6 * 7)")["stdout"] == "42\n"
+    r = d.post("/v1/sandboxes", {"name": "x", "memory_mib": 64})
+    assert r.status == 201, r
+    one = d.get("/v1/sandboxes/x").json
+    assert one["receipt"]["enforced"] is True, one["receipt"]
+    r = d.post("/v1/sandboxes/x/execute", {"code": "x = bytearray(300 << 20)"}).json
+    assert r["cause"] == "memory", r
+    assert d.post("/v1/sandboxes/x/exec", {"cmd": "id", "args": ["-u"]}).json["stdout"] == "1000\n"
+    assert d.request("DELETE", "/v1/sandboxes/x").status == 204

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_command_line.c - From a request to words, environment and directory; and names of signals. */
+#include "base/fd.h"
+#include "front/command_line.h"
+#include "front/execution.h"
+#include "front/process.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct command_line line;
+static struct refusal why;
+
+static int make(const struct command_words *w)
+{
+	memset(&line, 0xa5, sizeof(line));
+	memset(&why, 0, sizeof(why));
+	return command_line_make(w, &line, &why);
+}
+
+static const char *env(const char *name)
+{
+	const char *found = NULL;
+	size_t len = strlen(name);
+
+	for (char **v = line.envp; *v; v++)
+		if (strncmp(*v, name, len) == 0 && (*v)[len] == '=') {
+			assert_null(found); /* each name once */
+			found = *v + len + 1;
+		}
+	return found;
+}
+
+static void test_words(void **state)
+{
+	json_t *args = json_pack("[s,s,s]", "", "$(id)", "a b");
+	const char *tail[] = { "-c", "ls | wc", NULL };
+	struct command_words w = { .program = "prog", .args = args };
+
+	(void)state;
+	assert_int_equal(make(&w), 0);
+	assert_string_equal(line.argv[0], "prog");
+	assert_string_equal(line.argv[1], "");
+	assert_string_equal(line.argv[2], "$(id)");
+	assert_string_equal(line.argv[3], "a b");
+	assert_null(line.argv[4]);
+	assert_null(line.other);
+	command_line_free(&line);
+	command_line_free(&line);
+	w = (struct command_words){ .program = "/bin/bash", .other = "/bin/sh", .tail = tail };
+	assert_int_equal(make(&w), 0);
+	assert_string_equal(line.argv[1], "-c");
+	assert_string_equal(line.argv[2], "ls | wc");
+	assert_null(line.argv[3]);
+	assert_string_equal(line.other, "/bin/sh");
+	command_line_free(&line);
+	json_decref(args);
+}
+
+static void test_environment(void **state)
+{
+	json_t *sandbox = json_pack("{s:s,s:s,s:s}", "A", "1", "HOME", "/h", "B", "x=y");
+	json_t *request = json_pack("{s:s,s:s,s:s}", "A", "2", "C", "", "PATH", "/only");
+	struct command_words w = { .program = "p", .sandbox_env = sandbox, .env = request };
+
+	(void)state;
+	assert_int_equal(make(&w), 0);
+	assert_string_equal(env("A"), "2");
+	assert_string_equal(env("B"), "x=y");
+	assert_string_equal(env("C"), "");
+	assert_string_equal(env("HOME"), "/h");
+	assert_string_equal(env("PATH"), "/only");
+	assert_string_equal(env("LANG"), "C.UTF-8");
+	assert_null(env("TERM"));
+	command_line_free(&line);
+	w = (struct command_words){ .program = "p", .terminal = true };
+	assert_int_equal(make(&w), 0);
+	assert_string_equal(env("TERM"), "xterm-256color");
+	command_line_free(&line);
+	json_decref(sandbox);
+	json_decref(request);
+}
+
+static void test_bad_names(void **state)
+{
+	static const char *const bad[] = { "", "=", "A=B", "A=" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		json_t *map = json_pack("{s:s}", bad[i], "1");
+		struct command_words w = { .program = "p", .env = map };
+
+		assert_int_equal(make(&w), -1);
+		assert_int_equal(why.status, 422);
+		assert_string_equal(why.field, "env");
+		command_line_free(&line);
+		json_decref(map);
+	}
+}
+
+static void test_directory(void **state)
+{
+	static const struct {
+		const char *cwd, *becomes;
+	} rows[] = { { NULL, "/workspace" },
+		     { "/", "/" },
+		     { "/tmp/x", "/tmp/x" },
+		     { "a/b", "/workspace/a/b" },
+		     { "..", "/workspace/.." } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct command_words w = { .program = "p", .cwd = rows[i].cwd };
+
+		assert_int_equal(make(&w), 0);
+		assert_string_equal(line.cwd, rows[i].becomes);
+		command_line_free(&line);
+	}
+	char *longest = calloc(1, COMMAND_CWD_MAX + 1);
+
+	assert_non_null(longest);
+	memset(longest, 'a', COMMAND_CWD_MAX);
+	struct command_words w = { .program = "p", .cwd = longest };
+
+	assert_int_equal(make(&w), -1);
+	assert_string_equal(why.field, "cwd");
+	command_line_free(&line);
+	longest[0] = '/';
+	assert_int_equal(make(&w), 0);
+	command_line_free(&line);
+	free(longest);
+}
+
+/* More than pid 1 reads at once is refused here, with a word about what to do. */
+static void test_too_much(void **state)
+{
+	size_t size = 5u << 20;
+	char *big = calloc(1, size);
+
+	(void)state;
+	assert_non_null(big);
+	memset(big, 'x', size - 1);
+	json_t *args = json_pack("[s]", big);
+	struct command_words w = { .program = "p", .args = args };
+
+	assert_int_equal(make(&w), -1);
+	assert_int_equal(why.status, 422);
+	assert_string_equal(why.code, "out_of_range");
+	assert_non_null(why.hint);
+	command_line_free(&line);
+	json_decref(args);
+	free(big);
+}
+
+static void test_signals(void **state)
+{
+	static const struct {
+		const char *name;
+		int signo;
+	} rows[] = { { "TERM", SIGTERM }, { "SIGTERM", SIGTERM },
+		     { "term", SIGTERM }, { "15", 15 },
+		     { "9", SIGKILL },    { "64", 64 },
+		     { "USR1", SIGUSR1 }, { "WINCH", SIGWINCH },
+		     { "0", 0 },          { "65", 0 },
+		     { "-1", 0 },         { "", 0 },
+		     { "SIG", 0 },        { "SIG15", 0 },
+		     { "TERMX", 0 },      { "1e1", 0 },
+		     { " 9", 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (process_signal_number(rows[i].name) != rows[i].signo)
+			fail_msg("%s: %d", rows[i].name, process_signal_number(rows[i].name));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words),     cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_bad_names), cmocka_unit_test(test_directory),
+		cmocka_unit_test(test_too_much),  cmocka_unit_test(test_signals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

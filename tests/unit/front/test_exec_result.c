@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_exec_result.c - ExecResult says what was written and what happened, and nothing that did not. */
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/capture.h"
+#include "front/exec_result.h"
+
+#include <jansson.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CHARS 10
+
+static struct capture out, err;
+static struct outcome outcome;
+static struct result verdict;
+
+static json_t *result_of(void)
+{
+	_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct exec_result r = { .execution_id = "id",
+				 .verdict = &verdict,
+				 .outcome = &outcome,
+				 .out = &out,
+				 .err = &err,
+				 .chars = CHARS };
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	exec_result_members(&r, &j);
+	json_object_end(&j);
+	assert_int_equal(json_finish(&j), 0);
+	json_t *o = json_loadb(b.data, b.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+
+	assert_non_null(o);
+	return o;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&outcome, 0, sizeof(outcome));
+	memset(&verdict, 0, sizeof(verdict));
+	capture_init(&out, CHARS);
+	capture_init(&err, CHARS);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	capture_free(&out);
+	capture_free(&err);
+	return 0;
+}
+
+static const char *text(const json_t *o, const char *key)
+{
+	return json_string_value(json_object_get(o, key));
+}
+
+static void test_ok(void **state)
+{
+	(void)state;
+	capture_add(&out, "out", 3);
+	capture_add(&err, "err", 3);
+	outcome.wall_ns = 1500000000;
+	json_t *o = result_of();
+
+	assert_string_equal(text(o, "output"), "outerr");
+	assert_string_equal(text(o, "status"), "ok");
+	assert_true(json_is_true(json_object_get(o, "ok")));
+	assert_true(json_is_false(json_object_get(o, "truncated")));
+	assert_true(json_real_value(json_object_get(o, "execution_time")) == 1.5);
+	assert_null(json_object_get(o, "cause"));
+	assert_null(json_object_get(o, "signal"));
+	assert_null(json_object_get(o, "hint"));
+	assert_null(json_object_get(o, "stdout_base64"));
+	json_decref(o);
+}
+
+static void test_limit(void **state)
+{
+	(void)state;
+	verdict = (struct result){ .status = RESULT_LIMIT,
+				   .cause = CAUSE_MEMORY,
+				   .exit_code = 137,
+				   .signo = SIGKILL,
+				   .limit = 100,
+				   .peak = 99,
+				   .hint = "less" };
+	json_t *o = result_of();
+
+	assert_string_equal(text(o, "cause"), "memory");
+	assert_string_equal(text(o, "signal"), "KILL");
+	assert_string_equal(text(o, "hint"), "less");
+	assert_int_equal(json_integer_value(json_object_get(o, "limit")), 100);
+	assert_int_equal(json_integer_value(json_object_get(o, "peak")), 99);
+	assert_true(json_is_false(json_object_get(o, "ok")));
+	json_decref(o);
+}
+
+static void test_bytes(void **state)
+{
+	(void)state;
+	capture_add(&out, "\xff", 1);
+	json_t *o = result_of();
+
+	assert_string_equal(text(o, "stdout"), "\xef\xbf\xbd");
+	assert_string_equal(text(o, "stdout_base64"), "/w==");
+	json_decref(o);
+}
+
+static void test_truncated(void **state)
+{
+	(void)state;
+	capture_add(
+		&err,
+		"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4",
+		22);
+	json_t *o = result_of();
+
+	assert_true(json_is_true(json_object_get(o, "truncated")));
+	assert_int_equal(json_string_length(json_object_get(o, "stderr")), 2 * CHARS);
+	assert_int_equal(json_string_length(json_object_get(o, "output")), 2 * CHARS);
+	json_decref(o);
+}
+
+/* Events: characters that a chunk cuts wait for their rest; bytes come as they are too. */
+static json_t *event(const char *data, size_t len, bool last)
+{
+	_buf_ struct buf b = BUF_INIT(4096);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	capture_data(&out, data, len, last, &j);
+	json_object_end(&j);
+	assert_int_equal(json_finish(&j), 0);
+	return json_loadb(b.data, b.len, 0, NULL);
+}
+
+static void test_events(void **state)
+{
+	json_t *o = event("a\xc3", 2, false);
+
+	(void)state;
+	assert_string_equal(text(o, "data"), "a");
+	assert_null(json_object_get(o, "data_base64"));
+	json_decref(o);
+	o = event("\xa4", 1, false);
+	assert_string_equal(text(o, "data"), "\xc3\xa4");
+	json_decref(o);
+	o = event("\xff\xc3", 2, false);
+	assert_string_equal(text(o, "data_base64"), "/w==");
+	json_decref(o);
+	o = event(NULL, 0, true);
+	assert_string_equal(text(o, "data_base64"), "ww==");
+	json_decref(o);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+		TEST(test_ok),        TEST(test_limit),  TEST(test_bytes),
+		TEST(test_truncated), TEST(test_events),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

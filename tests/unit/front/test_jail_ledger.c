@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_jail_ledger.c - The ledger in the front's jail: it appends, rotates and survives a full disk. */
+#include "../ledger/ledger_kit.h"
+#include "jail_kit.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+/* The directory belongs to whom the jail becomes, as the daemon arranges it. */
+static void hand_over(const struct kit *k)
+{
+	uid_t uid;
+	gid_t gid;
+
+	CHILD_CHECK(jail_identity(&uid, &gid, NULL) == 0);
+	CHILD_CHECK(fchown(k->dir, uid, gid) == 0);
+}
+
+static void run_rotation(void *arg)
+{
+	struct kit *k = arg;
+
+	hand_over(k);
+	struct jail_report r = enter_jail_with(k->dir);
+
+	for (int i = 0; i < 12; i++) {
+		if (kit_append(k, i) < 0)
+			(void)fprintf(stderr, "%s\n", k->e.msg);
+		CHILD_CHECK(ledger_ok(k->ledger));
+	}
+	CHILD_CHECK(ledger_sync(k->ledger, NULL) == 0);
+	/* Where the jail has to refuse it, the file grows instead. */
+	CHILD_CHECK(ledger_rotates(k->ledger) == (r.landlock || !r.seccomp));
+}
+
+static void test_rotates(void **state)
+{
+	struct kit *k = *state;
+
+	k->file_bytes = 800;
+	kit_open(k);
+	child_run(run_rotation, k);
+	struct reader_report r = kit_verify(k);
+
+	assert_false(r.damaged);
+	assert_int_equal(r.lines, 12);
+	/* If not inside, then at the next start. */
+	kit_open(k);
+	kit_fill(k, 1);
+	assert_in_range(kit_verify(k).files, 2, 5);
+	assert_non_null(kit_find(k, "ledger-00000000000000000001.jsonl"));
+}
+
+static void run_full(void *arg)
+{
+	struct kit *k = arg;
+	struct rlimit limit = { 3000, 3000 };
+
+	CHILD_CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+	CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	hand_over(k);
+	(void)enter_jail_with(k->dir);
+	for (int i = 0; i < 12; i++)
+		CHILD_CHECK(kit_append(k, i) == 0);
+	for (int i = 0; i < 3; i++)
+		CHILD_CHECK(kit_append(k, i) == -ENOSPC && !ledger_ok(k->ledger));
+}
+
+static void test_full_disk(void **state)
+{
+	struct kit *k = *state;
+
+	kit_open(k);
+	child_run(run_full, k);
+	struct reader_report r = kit_verify(k);
+
+	assert_false(r.damaged);
+	assert_int_equal(r.lines, 12);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_rotates),
+		TEST(test_full_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_ledger.c - Append, rotate, and come back after crashes, full disks and strangers' hands. */
+#include "../child.h"
+#include "ledger_kit.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+static void test_survives_reopening(void **state)
+{
+	struct kit *k = *state;
+
+	kit_open(k);
+	assert_int_equal(ledger_head(k->ledger)->seq, 0);
+	kit_fill(k, 3);
+	assert_int_equal(ledger_sync(k->ledger, &k->e), 0);
+	kit_open(k);
+	assert_int_equal(ledger_head(k->ledger)->seq, 3);
+	kit_fill(k, 2);
+
+	struct reader_report r = kit_verify(k);
+
+	assert_false(r.damaged);
+	assert_int_equal(r.lines, 5);
+	assert_int_equal(r.first_seq, 1);
+	assert_string_equal(r.head.hash, ledger_head(k->ledger)->hash);
+}
+
+static void test_rotates(void **state)
+{
+	struct kit *k = *state;
+
+	k->file_bytes = 800; /* three lines each */
+	kit_open(k);
+	kit_fill(k, 4);
+	assert_non_null(kit_find(k, "ledger-00000000000000000001.jsonl"));
+	kit_fill(k, 3);
+	assert_non_null(kit_find(k, "ledger-00000000000000000004.jsonl"));
+	kit_open(k);
+	kit_fill(k, 3);
+
+	struct reader_report r = kit_verify(k);
+
+	assert_false(r.damaged);
+	assert_int_equal(r.lines, 10);
+	assert_int_equal(r.files, 4);
+}
+
+/* A crash between the rename and the new file. */
+static void test_goes_on_without_a_current_file(void **state)
+{
+	struct kit *k = *state;
+
+	kit_open(k);
+	kit_fill(k, 3);
+	assert_int_equal(
+		renameat(k->dir, LEDGER_CURRENT, k->dir, "ledger-00000000000000000001.jsonl"), 0);
+	kit_open(k);
+	assert_int_equal(ledger_head(k->ledger)->seq, 3);
+	kit_fill(k, 1);
+	assert_false(kit_verify(k).damaged);
+	/* The older files were archived: the current one still begins in the middle. */
+	assert_int_equal(unlinkat(k->dir, "ledger-00000000000000000001.jsonl", 0), 0);
+	kit_open(k);
+	kit_fill(k, 1);
+	assert_int_equal(kit_verify(k).first_seq, 4);
+}
+
+static void test_rotation_overwrites_nothing(void **state)
+{
+	struct kit *k = *state;
+
+	k->file_bytes = 800;
+	kit_open(k);
+	kit_fill(k, 3);
+	kit_write(k, "ledger-00000000000000000001.jsonl", "precious", 8);
+	assert_int_equal(kit_append(k, 3), -EEXIST);
+	assert_false(ledger_ok(k->ledger));
+	assert_int_equal(unlinkat(k->dir, "ledger-00000000000000000001.jsonl", 0), 0);
+	kit_fill(k, 1);
+	assert_true(ledger_ok(k->ledger));
+	assert_int_equal(kit_verify(k).lines, 4);
+}
+
+/* Every length that a crash can leave of the last line. */
+static void test_torn_line_is_set_aside(void **state)
+{
+	struct kit *k = *state;
+	size_t len, whole;
+
+	kit_open(k);
+	kit_fill(k, 2);
+	_mem_ char *good = kit_read(k, LEDGER_CURRENT, &len);
+
+	whole = (size_t)(strchr(good, '\n') + 1 - good);
+	for (size_t n = whole + 1; n < len; n += 13) {
+		kit_write(k, LEDGER_CURRENT, good, n);
+		assert_true(kit_verify(k).damaged);
+		assert_int_equal(kit_verify(k).torn, n - whole);
+		kit_open(k);
+		assert_int_equal(ledger_head(k->ledger)->seq, 2); /* the event `recovered` */
+		kit_fill(k, 1);
+		assert_false(kit_verify(k).damaged);
+
+		const char *name = kit_find(k, "ledger.torn-");
+		size_t torn_len;
+
+		assert_non_null(name);
+		_mem_ char *torn = kit_read(k, name, &torn_len);
+		_mem_ char *now = kit_read(k, LEDGER_CURRENT, NULL);
+
+		assert_int_equal(torn_len, n - whole);
+		assert_memory_equal(torn, good + whole, torn_len);
+		assert_memory_equal(now, good, whole);
+		assert_non_null(strstr(now, "\"event\":\"recovered\""));
+		assert_non_null(strstr(now, name));
+		assert_int_equal(unlinkat(k->dir, name, 0), 0);
+	}
+}
+
+/* Blocks that were allocated and never written, longer than any line. */
+static void test_empty_blocks_at_the_end(void **state)
+{
+	struct kit *k = *state;
+	struct stat st;
+
+	kit_open(k);
+	kit_fill(k, 1);
+	_fd_ int fd = openat(k->dir, LEDGER_CURRENT, O_RDWR | O_CLOEXEC);
+
+	assert_true(fstat(fd, &st) == 0 && ftruncate(fd, st.st_size + 5 * CHAIN_LINE_MAX) == 0);
+	kit_open(k);
+	assert_false(kit_verify(k).damaged);
+	assert_int_equal(fstatat(k->dir, kit_find(k, "ledger.torn-"), &st, 0), 0);
+	assert_int_equal(st.st_size, 5 * CHAIN_LINE_MAX);
+	/* Only that nothing ends it makes it a torn line. */
+	assert_true(lseek(fd, 20000, SEEK_END) > 20000);
+	assert_int_equal(write(fd, "\n", 1), 1);
+	assert_int_equal(kit_try_open(k), -EBADMSG);
+	assert_non_null(strstr(k->e.msg, "ledger.jsonl, line 3: the line is longer"));
+}
+
+static void test_damage_stops_the_start(void **state)
+{
+	struct kit *k = *state;
+	size_t len;
+
+	kit_open(k);
+	kit_fill(k, 3);
+	_mem_ char *data = kit_read(k, LEDGER_CURRENT, &len);
+
+	*strstr(data, "\"i\":1") = 'x';
+	kit_write(k, LEDGER_CURRENT, data, len);
+	assert_int_equal(kit_try_open(k), -EBADMSG);
+	/* File, line, what it is, and the way out. */
+	assert_non_null(strstr(k->e.msg, "ledger.jsonl, line 2: the line was changed"));
+	assert_non_null(strstr(k->e.msg, "caisson audit verify"));
+	assert_non_null(strstr(k->e.msg, "move it away"));
+	/* Nothing was touched. */
+	_mem_ char *after = kit_read(k, LEDGER_CURRENT, NULL);
+
+	assert_string_equal(after, data);
+}
+
+static void test_damage_across_files_stops_the_start(void **state)
+{
+	struct kit *k = *state;
+	const char *rotated = "ledger-00000000000000000001.jsonl";
+	size_t len;
+
+	k->file_bytes = 800;
+	kit_open(k);
+	kit_fill(k, 4);
+	_mem_ char *data = kit_read(k, rotated, &len);
+	char *last = memrchr(data, '\n', len - 1);
+
+	/* The last line of the older file is gone, or is cut. */
+	kit_write(k, rotated, data, (size_t)(last + 1 - data));
+	assert_int_equal(kit_try_open(k), -EBADMSG);
+	assert_non_null(strstr(k->e.msg, "ledger.jsonl, line 1: line number 3 is missing"));
+	kit_write(k, rotated, data, len - 5);
+	assert_int_equal(kit_try_open(k), -EBADMSG);
+	assert_non_null(strstr(k->e.msg, rotated));
+	kit_write(k, rotated, data, len);
+	kit_open(k);
+}
+
+static void test_refuses_what_is_no_file(void **state)
+{
+	struct kit *k = *state;
+
+	assert_int_equal(symlinkat("elsewhere", k->dir, LEDGER_CURRENT), 0);
+	assert_int_equal(kit_try_open(k), -ELOOP);
+	assert_int_equal(unlinkat(k->dir, LEDGER_CURRENT, 0), 0);
+	assert_int_equal(mkfifoat(k->dir, LEDGER_CURRENT, 0600), 0);
+	assert_int_equal(kit_try_open(k), -EINVAL);
+}
+
+/* A write that is cut short: as on a full disk, at every length of the room that is left. */
+static void run_short_writes(void *arg)
+{
+	struct kit *k = arg;
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	struct stat st;
+
+	CHILD_CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+	CHILD_CHECK(kit_append(k, 0) == 0 && fstatat(k->dir, LEDGER_CURRENT, &st, 0) == 0);
+	for (rlim_t room = 0; room < 240; room += 7) {
+		uint64_t seq = ledger_head(k->ledger)->seq;
+
+		limit.rlim_cur = (rlim_t)st.st_size + room;
+		CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+		for (int i = 0; i < 2; i++) {
+			int r = kit_append(k, 1);
+
+			CHILD_CHECK(r == -ENOSPC || r == -EFBIG);
+			CHILD_CHECK(!ledger_ok(k->ledger) && ledger_head(k->ledger)->seq == seq);
+		}
+		struct stat now;
+
+		CHILD_CHECK(fstatat(k->dir, LEDGER_CURRENT, &now, 0) == 0);
+		CHILD_CHECK(now.st_size == st.st_size);
+	}
+	limit.rlim_cur = RLIM_INFINITY;
+	CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	CHILD_CHECK(kit_append(k, 2) == 0 && ledger_ok(k->ledger));
+}
+
+static void test_short_write_leaves_nothing(void **state)
+{
+	struct kit *k = *state;
+
+	kit_open(k);
+	child_run(run_short_writes, k);
+	assert_false(kit_verify(k).damaged);
+	assert_int_equal(kit_verify(k).lines, 2);
+}
+
+static void test_notices_strangers(void **state)
+{
+	struct kit *k = *state;
+
+	kit_open(k);
+	kit_fill(k, 2);
+	_fd_ int fd = openat(k->dir, LEDGER_CURRENT, O_RDWR | O_APPEND | O_CLOEXEC);
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(write(fd, "x\n", 2), 2);
+	assert_int_equal(kit_append(k, 2), -ESTALE);
+	assert_false(ledger_ok(k->ledger));
+	assert_int_equal(ftruncate(fd, st.st_size), 0);
+	assert_int_equal(kit_append(k, 2), 0);
+	assert_true(ledger_ok(k->ledger));
+	/* Removed: a line would go where nobody finds it. */
+	assert_int_equal(unlinkat(k->dir, LEDGER_CURRENT, 0), 0);
+	assert_int_equal(kit_append(k, 3), -ESTALE);
+}
+
+/* A mistake in an event refuses that event, and nothing after it. */
+static void test_goes_on_after_a_bad_event(void **state)
+{
+	struct kit *k = *state;
+
+	kit_open(k);
+	assert_int_equal(ledger_record(k->ledger, &k->e, "test", NULL, NULL, L_STR("hash", "mine")),
+			 -EINVAL);
+	kit_fill(k, 1);
+	assert_int_equal(kit_verify(k).lines, 1);
+}
+
+static void run_unprivileged(void *arg)
+{
+	struct kit *k = arg;
+
+	CHILD_CHECK(geteuid() != 0 ||
+		    (setgroups(0, NULL) == 0 && setresgid(65534, 65534, 65534) == 0 &&
+		     setresuid(65534, 65534, 65534) == 0));
+	CHILD_CHECK(kit_try_open(k) == -EACCES);
+	CHILD_CHECK(strstr(k->e.msg, LEDGER_CURRENT) != NULL);
+}
+
+static void test_directory_that_can_not_be_written(void **state)
+{
+	struct kit *k = *state;
+
+	assert_int_equal(fchmod(k->dir, 0555), 0);
+	child_run(run_unprivileged, k);
+	assert_int_equal(fchmod(k->dir, 0700), 0);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, kit_setup, kit_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_survives_reopening),
+		TEST(test_rotates),
+		TEST(test_goes_on_without_a_current_file),
+		TEST(test_rotation_overwrites_nothing),
+		TEST(test_torn_line_is_set_aside),
+		TEST(test_empty_blocks_at_the_end),
+		TEST(test_damage_stops_the_start),
+		TEST(test_damage_across_files_stops_the_start),
+		TEST(test_refuses_what_is_no_file),
+		TEST(test_short_write_leaves_nothing),
+		TEST(test_notices_strangers),
+		TEST(test_goes_on_after_a_bad_event),
+		TEST(test_directory_that_can_not_be_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_archive.c - Directories as archives, there and back; and archives that mean harm. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "init/tar.h"
+#include "remote/pack.h"
+#include "remote/unpack.h"
+
+struct place_of_test {
+	char dir[64];
+	int from, to, root;
+};
+
+static int set_up(void **state)
+{
+	static struct place_of_test p;
+
+	(void)snprintf(p.dir, sizeof(p.dir), "/tmp/caisson-archive-XXXXXX");
+	assert_non_null(mkdtemp(p.dir));
+	p.root = open(p.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(mkdirat(p.root, "from", 0755), 0);
+	assert_int_equal(mkdirat(p.root, "to", 0755), 0);
+	p.from = openat(p.root, "from", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	p.to = openat(p.root, "to", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*state = &p;
+	return 0;
+}
+
+static int remove_all(const char *dir)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)execlp("rm", "rm", "-rf", dir, (char *)NULL);
+		_exit(127);
+	}
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct place_of_test *p = *state;
+
+	fd_close(p->from);
+	fd_close(p->to);
+	fd_close(p->root);
+	return remove_all(p->dir);
+}
+
+static void write_file(int dir, const char *name, const char *text, size_t len, mode_t mode)
+{
+	_fd_ int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, text, len), 0);
+}
+
+static void pack_all(const char *dir, struct buf *out, size_t step)
+{
+	struct err e = { 0 };
+	struct pack *p = pack_open(dir, &e);
+	char data[4096];
+	int64_t n;
+
+	assert_non_null(p);
+	while ((n = pack_read(p, data, step)) > 0)
+		assert_int_equal(buf_append(out, data, (size_t)n), 0);
+	assert_int_equal(n, 0);
+	pack_close(p);
+}
+
+static int unpack_all(int dir, const struct buf *b, size_t step, uint64_t *skipped)
+{
+	struct err e = { 0 };
+	struct unpack *u = unpack_open(dir, &e);
+	int r = 0;
+
+	assert_non_null(u);
+	for (size_t at = 0; r == 0 && at < b->len; at += step)
+		r = unpack_feed(u, buf_str(b) + at, b->len - at < step ? b->len - at : step, &e);
+	if (r == 0)
+		r = unpack_end(u, &e);
+	*skipped = unpack_skipped(u);
+	unpack_close(u);
+	return r;
+}
+
+static void test_there_and_back(void **state)
+{
+	struct place_of_test *p = *state;
+	char path[128], deep[300], text[64], big[3000];
+	struct stat st;
+	uint64_t skipped;
+
+	memset(big, 'x', sizeof(big));
+	write_file(p->from, "empty", "", 0, 0600);
+	write_file(p->from, "exact", big, 1024, 0644);
+	write_file(p->from, "script", big, sizeof(big), 0755);
+	assert_int_equal(mkdirat(p->from, "sub", 0700), 0);
+	memset(deep, 'n', sizeof(deep));
+	memcpy(deep, "sub/", 4);
+	deep[200] = '\0';
+	write_file(p->from, deep, "long name", 9, 0644);
+	assert_int_equal(symlinkat("../script", p->from, "sub/link"), 0);
+	assert_int_equal(mkfifoat(p->from, "pipe", 0600), 0);
+	(void)snprintf(path, sizeof(path), "%s/from", p->dir);
+	for (size_t step = 1; step <= 4096; step = step * 7 + 3) {
+		_buf_ struct buf archive = BUF_INIT(1u << 20);
+
+		pack_all(path, &archive, step > 4096 ? 4096 : step);
+		assert_int_equal(archive.len % TAR_BLOCK, 0);
+		assert_int_equal(unpack_all(p->to, &archive, step, &skipped), 0);
+		assert_int_equal(skipped, 0);
+	}
+	assert_int_equal(fstatat(p->to, "script", &st, 0), 0);
+	assert_int_equal(st.st_size, sizeof(big));
+	assert_int_equal(st.st_mode & 0777, 0755);
+	assert_int_equal(fstatat(p->to, "empty", &st, 0), 0);
+	assert_int_equal(st.st_size, 0);
+	assert_true(fd_read_file(p->to, deep, text, sizeof(text)) == 9);
+	assert_true(readlinkat(p->to, "sub/link", text, sizeof(text)) == 9);
+	assert_int_equal(fstatat(p->to, "pipe", &st, AT_SYMLINK_NOFOLLOW), -1);
+}
+
+static void put(struct buf *b, char type, const char *name, const char *link, const char *data)
+{
+	struct tar_head h = { .type = type, .mode = 04755, .size = strlen(data) };
+	static const char zeros[TAR_BLOCK];
+	uint8_t block[TAR_BLOCK];
+
+	(void)snprintf(h.name, sizeof(h.name), "%s", name);
+	(void)snprintf(h.link, sizeof(h.link), "%s", link);
+	tar_format(block, &h);
+	(void)buf_append(b, block, sizeof(block));
+	(void)buf_append(b, data, strlen(data));
+	if (strlen(data) % TAR_BLOCK)
+		(void)buf_append(b, zeros, TAR_BLOCK - strlen(data) % TAR_BLOCK);
+}
+
+static void end(struct buf *b)
+{
+	static const char zeros[2 * TAR_BLOCK];
+
+	(void)buf_append(b, zeros, sizeof(zeros));
+}
+
+static void test_bad_names(void **state)
+{
+	static const char *const names[] = { "/abs", "../up", "a/../../up", "a/.." };
+	struct place_of_test *p = *state;
+	struct stat st;
+	uint64_t skipped;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		_buf_ struct buf b = BUF_INIT(1u << 20);
+
+		put(&b, '0', names[i], "", "evil");
+		end(&b);
+		assert_int_equal(unpack_all(p->to, &b, 100, &skipped), -EBADMSG);
+	}
+	assert_int_equal(fstatat(p->root, "up", &st, 0), -1);
+}
+
+static void test_through_links(void **state)
+{
+	struct place_of_test *p = *state;
+	_buf_ struct buf b = BUF_INIT(1u << 20), c = BUF_INIT(1u << 20), d = BUF_INIT(1u << 20);
+	uint64_t skipped;
+	char text[64];
+	struct stat st;
+
+	write_file(p->root, "victim", "good", 4, 0644);
+	/* Links that lead out are not made. */
+	put(&b, '2', "out", "../victim", "");
+	put(&b, '2', "abs", "/etc/passwd", "");
+	put(&b, '2', "dot", ".", "");
+	put(&b, '2', "sly", "dot/dot/../../victim", "");
+	put(&b, '1', "hard", "out", "");
+	put(&b, '3', "device", "", "");
+	end(&b);
+	assert_int_equal(unpack_all(p->to, &b, 512, &skipped), 0);
+	assert_int_equal(skipped, 5);
+	/* Nor is anything written through one that is there already. */
+	assert_int_equal(symlinkat("..", p->to, "door"), 0);
+	put(&c, '0', "door/victim", "", "evil");
+	end(&c);
+	assert_true(unpack_all(p->to, &c, 512, &skipped) < 0);
+	assert_int_equal(symlinkat("../victim", p->to, "file"), 0);
+	put(&d, '0', "file", "", "evil");
+	end(&d);
+	assert_int_equal(unpack_all(p->to, &d, 512, &skipped), 0);
+	assert_true(fd_read_file(p->root, "victim", text, sizeof(text)) == 4);
+	assert_string_equal(text, "good");
+	assert_int_equal(fstatat(p->to, "file", &st, AT_SYMLINK_NOFOLLOW), 0);
+	assert_true(S_ISREG(st.st_mode));
+	assert_int_equal(st.st_mode & 07000, 0); /* no bits that give rights */
+}
+
+static void test_damaged(void **state)
+{
+	struct place_of_test *p = *state;
+	_buf_ struct buf b = BUF_INIT(1u << 20);
+	uint64_t skipped;
+
+	put(&b, '0', "whole", "", "content");
+	assert_int_equal(unpack_all(p->to, &b, 100, &skipped), -EBADMSG); /* no end */
+	b.data[5] ^= 1;
+	assert_int_equal(unpack_all(p->to, &b, 100, &skipped), -EBADMSG); /* checksum */
+}
+
+static void test_leads_out(void **state)
+{
+	static const struct {
+		const char *name, *target;
+		int out;
+	} cases[] = {
+		{ "a", "b", 0 },         { "a", "../b", 1 },    { "d/a", "../b", 0 },
+		{ "d/a", "../../b", 1 }, { "a", "/b", 1 },      { "a", "", 1 },
+		{ "a", "b/../c", 1 },    { "a", "./b/./c", 0 }, { "d/e/a", "../..", 0 },
+		{ "a", "..", 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(unpack_leads_out(cases[i].name, cases[i].target), cases[i].out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_there_and_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_bad_names, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_through_links, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
+		cmocka_unit_test(test_leads_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
