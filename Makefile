@@ -80,7 +80,7 @@ kernels: build
 	@$(PYTEST) tests/guest_kernels
 
 SERVE_LIFE := $(addprefix tests/serve/test_,auth.py isolation.py life.py pool.py)
-SERVE_ASAN := $(addprefix tests/serve/test_,execute.py errors.py stream.py)
+SERVE_ASAN := $(addprefix tests/serve/test_,execute.py errors.py stream.py sandboxes.py)
 
 serve-test: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve

@@ -58,29 +58,29 @@ struct execution {
 	size_t code_len;
 	char *stdin_text; /* answers to input(), line by line; NULL: none */
 	size_t stdin_at;
-	bool has_stdin;
 	uint64_t timeout_ms;
-	char id[33];
 	struct record *record; /* for those who ask later; NULL: nobody can */
 	struct buf answer;     /* execution_final(), once it was asked for */
-	enum execution_phase phase;
-	bool cancelled; /* nobody wants the result any more */
-	bool wall_hit;
-	int interrupted;    /* a signal that a client asked for */
-	struct timer timer; /* deadline, then grace */
+	struct timer timer;    /* deadline, then grace */
 	uint64_t queued_ns, started_ns, ended_ns, grace_until_ns;
 	struct capture out, err;
 	struct buf displays, result, error; /* JSON: array items, a bundle, an object */
 	size_t n_displays, displays_dropped;
 	size_t late; /* bytes of events beyond what the listener kept up with, while it ends */
-	bool kernel_ended, room_gone, said_done, asked_again;
 	const char *broke; /* the kernel broke the protocol: how */
-	int exit_status; /* as from wait: real when kernel_ended, otherwise what the kernel says */
+	const char *state; /* kept, reset, discarded */
 	struct outcome outcome;
 	struct result verdict;
-	const char *state; /* kept, reset, discarded */
-	uint32_t epoch;
 	struct refusal refusal;
+	enum execution_phase phase;
+	int interrupted; /* a signal that a client asked for */
+	int exit_status; /* as from wait: real when kernel_ended, otherwise what the kernel says */
+	uint32_t epoch;
+	bool has_stdin;
+	bool cancelled; /* nobody wants the result any more */
+	bool wall_hit;
+	bool kernel_ended, room_gone, said_done, asked_again;
+	char id[33];
 };
 
 /* execution_random_id() - 128 bits in hexadecimal: nobody guesses another's. */

@@ -136,7 +136,7 @@ static bool grow(struct file_visit *v)
 	if (v->n_entries < v->cap_entries)
 		return true;
 	size_t cap = v->cap_entries ? v->cap_entries * 2 : 64;
-	void *more = realloc(v->entries, cap * sizeof(*v->entries));
+	void *more = realloc(v->entries, cap * sizeof(struct file_entry *));
 
 	if (!more)
 		return false;
@@ -200,7 +200,7 @@ static void done_list(struct file_call *c)
 	struct http_exchange *x = file_visit_part(v);
 
 	if (v->n_entries > 0)
-		qsort(v->entries, v->n_entries, sizeof(*v->entries), by_name);
+		qsort(v->entries, v->n_entries, sizeof(struct file_entry *), by_name);
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_str(&j, "path", c->path);

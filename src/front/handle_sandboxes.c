@@ -195,11 +195,21 @@ static int by_name(const void *a, const void *b)
 	return strcmp((*s)->name, (*t)->name);
 }
 
+/* With those that do not run. */
+static size_t n_all(const struct front *f)
+{
+	size_t n = 0;
+
+	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+		n++;
+	return n;
+}
+
 /* Those of @owner that are asked for, after @cursor, by name. The array is the caller's. */
 static struct sandbox **select_sandboxes(struct front *f, const char *owner, const json_t *labels,
 					 const char *cursor, size_t *ret_n)
 {
-	struct sandbox **all = calloc(f->n_sandboxes + 1, sizeof(*all));
+	struct sandbox **all = calloc(n_all(f) + 1, sizeof(struct sandbox *));
 	size_t n = 0;
 
 	for (struct sandbox *s = f->sandboxes; all && s; s = s->next)
@@ -207,7 +217,7 @@ static struct sandbox **select_sandboxes(struct front *f, const char *owner, con
 		    (!cursor || strcmp(s->name, cursor) > 0) && labelled(s, labels))
 			all[n++] = s;
 	if (all)
-		qsort(all, n, sizeof(*all), by_name);
+		qsort(all, n, sizeof(struct sandbox *), by_name);
 	*ret_n = n;
 	return all;
 }

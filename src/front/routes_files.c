@@ -21,13 +21,14 @@ static const struct field sandbox_params[] = { ROUTE_SANDBOX_PARAM, { 0 } };
 
 #define PATH_FIELD(name_, required_, text)                                                         \
 	{                                                                                          \
-		.name = name_, .kind = FIELD_STRING, .required = (required_), .min = 1,            \
+		.name = (name_), .kind = FIELD_STRING, .required = (required_), .min = 1,          \
 		.max = FILES_PATH_MAX - 1, .description = text " Relative to /workspace.",         \
 		.example = "\"out/report.csv\""                                                    \
 	}
 #define FLAG_FIELD(name_, text, fallback_)                                                         \
 	{                                                                                          \
-		.name = name_, .kind = FIELD_BOOLEAN, .description = text, .fallback = fallback_   \
+		.name = (name_), .kind = FIELD_BOOLEAN, .description = (text),                     \
+		.fallback = (fallback_)                                                            \
 	}
 #define PARENTS_FIELD FLAG_FIELD("parents", "Make missing directories above it.", "false")
 #define MODE_FIELD                                                                                 \

@@ -80,8 +80,8 @@
 
 #define CODE_FIELD(name_, text)                                                                    \
 	{                                                                                          \
-		.name = name_, .kind = FIELD_STRING, .required = true, .min = 1,                   \
-		.max = CODE_CHARS_MAX, .description = text, .example = "\"print(6 * 7)\""          \
+		.name = (name_), .kind = FIELD_STRING, .required = true, .min = 1,                 \
+		.max = CODE_CHARS_MAX, .description = (text), .example = "\"print(6 * 7)\""        \
 	}
 #define STREAM_FIELD                                                                               \
 	{                                                                                          \

@@ -153,7 +153,7 @@ static bool grow(struct stream_log *l)
 
 	if (l->last - l->first + 1 < l->ring_len)
 		return true;
-	ring = reallocarray(NULL, len, sizeof(*ring));
+	ring = reallocarray(NULL, len, sizeof(struct stream_event *));
 	if (!ring)
 		return false;
 	for (uint64_t id = l->first; id <= l->last; id++)

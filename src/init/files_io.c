@@ -120,7 +120,7 @@ static ssize_t read_some(void *data, size_t size)
 
 static ssize_t next_head(struct files_io *io)
 {
-	struct files_frame head;
+	struct files_frame head = { 0 };
 
 	for (size_t have = 0; have < sizeof(head);) {
 		ssize_t n = read_some((char *)&head + have, sizeof(head) - have);

@@ -8,17 +8,18 @@
 #include "store/store_int.h"
 
 const char *const store_key_sql[STMT_MAX_] = {
-	[STMT_KEY_GET] = "SELECT hash, status, created_at, body FROM idempotency "
-			 "WHERE owner=?1 AND key=?2 AND route=?3 AND created_at>?4",
-	[STMT_KEY_PUT] = "INSERT INTO idempotency "
-			 "(owner, key, route, hash, status, created_at, body) "
-			 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) "
-			 "ON CONFLICT (owner, key, route) DO UPDATE SET hash=?4, status=?5, "
-			 "created_at=?6, body=?7",
-	[STMT_KEY_DEL] = "DELETE FROM idempotency WHERE owner=?1 AND key=?2 AND route=?3",
-	[STMT_KEY_TRIM] = "DELETE FROM idempotency WHERE rowid IN (SELECT rowid FROM idempotency "
-			  "WHERE owner=?1 ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET ?2)",
-	[STMT_KEY_OLD] = "DELETE FROM idempotency WHERE created_at<=?1",
+	[STMT_KEY_GET] = ("SELECT hash, status, created_at, body FROM idempotency "
+			  "WHERE owner=?1 AND key=?2 AND route=?3 AND created_at>?4"),
+	[STMT_KEY_PUT] = ("INSERT INTO idempotency "
+			  "(owner, key, route, hash, status, created_at, body) "
+			  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) "
+			  "ON CONFLICT (owner, key, route) DO UPDATE SET hash=?4, status=?5, "
+			  "created_at=?6, body=?7"),
+	[STMT_KEY_DEL] = ("DELETE FROM idempotency WHERE owner=?1 AND key=?2 AND route=?3"),
+	[STMT_KEY_TRIM] =
+		("DELETE FROM idempotency WHERE rowid IN (SELECT rowid FROM idempotency "
+		 "WHERE owner=?1 ORDER BY created_at DESC, rowid DESC LIMIT -1 OFFSET ?2)"),
+	[STMT_KEY_OLD] = ("DELETE FROM idempotency WHERE created_at<=?1"),
 };
 
 static int check(const struct store_key *k, struct err *e)
