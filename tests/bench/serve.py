@@ -45,6 +45,7 @@ class Daemon:
         self.process = subprocess.Popen(
             [build / "caisson", "serve", "--listen", f"127.0.0.1:{self.port}", "--socket", "none", "--state", self.state,
              "--log-level", "error", "--max-sandboxes", "1100", *options], stdout=subprocess.DEVNULL)
+        self.socket = None
         self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         self.wait()
 
@@ -75,6 +76,21 @@ class Daemon:
             raise RuntimeError(f"caisson: {body[:300]}")
         return took
 
+    def execute_bare(self, code, expect, **fields):
+        """The same over a socket of our own: what the daemon takes, without what a client library takes."""
+        body = json.dumps({"code": code, **fields}).encode()
+        request = (b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)) + body
+        if not self.socket:
+            self.socket = socket.create_connection(("127.0.0.1", self.port), 60)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        begin = time.perf_counter()
+        self.socket.sendall(request)
+        answer = self.socket.recv(65536)
+        took = time.perf_counter() - begin
+        if json.loads(answer.split(b"\r\n\r\n", 1)[1])["stdout"] != expect:
+            raise RuntimeError(f"caisson: {answer[:300]}")
+        return took
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
@@ -83,12 +99,15 @@ class Daemon:
 # ---- latency -------------------------------------------------------------------------------------
 
 
-def settle(daemon):
-    """Let the pool fill: a fresh sandbox is measured as a client that comes by itself meets it."""
-    for _ in range(200):
-        if daemon.get("/health")[1]["pool"]["kernels_ready"] >= 2:
-            return
-        time.sleep(0.005)
+def settle(daemons):
+    """Let the pools fill: everything is measured by itself, not beside the making of sandboxes that another sample has used up."""
+    for daemon in daemons:
+        for _ in range(400):
+            pool = daemon.get("/health")[1]["pool"]
+            if not pool["making"] and pool["kernels_ready"] >= pool["target"]:
+                break
+            time.sleep(0.005)
+    time.sleep(0.02)
 
 
 def latency_kinds(plain, numpy, peers):
@@ -96,14 +115,12 @@ def latency_kinds(plain, numpy, peers):
     plain.execute("x = 1", **warm)
 
     def fresh(daemon, code):
-        def sample():
-            settle(daemon)
-            return daemon.execute(code, "1\n")
-        return sample
+        return lambda: daemon.execute(code, "1\n")
 
     kinds = {
         "caisson": (fresh(plain, "print(1)"), 1),
         "caisson_warm": (lambda: plain.execute("print(1)", "1\n", **warm), 1),
+        "caisson_warm_bare": (lambda: plain.execute_bare("print(1)", "1\n", **warm), 1),
         "caisson_numpy": (fresh(numpy, "import numpy; print(1)"), 1),
     }
     for peer in peers:
@@ -112,17 +129,17 @@ def latency_kinds(plain, numpy, peers):
     return kinds
 
 
-def measure_latency(kinds, rounds, seed):
+def measure_latency(kinds, daemons, rounds, seed):
     rng = random.Random(seed)
     samples = {name: [] for name in kinds}
     for i in range(-2, rounds):  # the first two warm caches and are not counted
         order = [n for n, (_, every) in kinds.items() if i < 0 or i % every == 0]
         rng.shuffle(order)
         for name in order:
+            settle(daemons)
             took = kinds[name][0]()
             if i >= 0:
                 samples[name].append(took * 1e3)
-        time.sleep(0.005)
     return {n: {"median": statistics.median(s), "p95": sorted(s)[int(len(s) * 0.95)], "n": len(s)} for n, s in samples.items()}
 
 
@@ -236,6 +253,7 @@ LINES = (
     ("docker_run", "docker run"),
     ("ipykernel_start", "ipykernel, start and first execute, no isolation"),
     ("caisson_warm", "**warm execute in a session**"),
+    ("caisson_warm_bare", "the same, client without a library"),
     ("ipykernel_warm", "ipykernel, warm execute"),
     ("caisson_numpy", "**fresh sandbox, `import numpy` (preloaded)**"),
     ("python_numpy", "plain `python3 -c 'import numpy'`"),
@@ -275,7 +293,8 @@ def write_document(args, latency, rates, many, reasons):
             f"{many['warm']:.2f} ms, removed in {many['removed']:.1f} s."]
     out += ["", "The time of a fresh sandbox is from the request to the whole answer; its cell is destroyed right after, which the sandboxes "
             "per second include. Commands: `caisson serve`, `caisson serve --preload numpy`, one keep-alive connection (python's http.client); "
-            "wrk for the rates; the others as listed in `tests/bench/serve_peers.py`."]
+            "wrk for the rates; the others as listed in `tests/bench/serve_peers.py`. What bounds the numbers that are not reached: "
+            "[performance.md](performance.md)."]
     for name, reason in reasons:
         out.append(f"\nNot measured: {name}: {reason}")
     machine = f"{os.cpu_count()} processors, Linux {platform.release()}, {time.strftime('%Y-%m-%d')}; {args.rounds} rounds, interleaved."
@@ -328,7 +347,7 @@ def main():
         try:
             daemons = [Daemon(args.build, directory), Daemon(args.build, directory, "--preload", "numpy")]
             log(f"latency, {args.rounds} rounds")
-            latency = measure_latency(latency_kinds(*daemons, peers), args.rounds, args.seed)
+            latency = measure_latency(latency_kinds(*daemons, peers), daemons, args.rounds, args.seed)
             for peer in peers:
                 peer.stop()
             peers = []
