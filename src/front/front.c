@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@
 #include "ledger/ledger.h"
 #include "net/tls.h"
 
+#define LARGE_BYTES (256 * 1024)
 #define EXIT_FAILED 125
 #define CONNS_MAX 10240u
 #define QUEUE_HIGH (256u << 10)
@@ -403,6 +405,8 @@ int main(int argc, char **argv, char **env)
 	struct err e = { 0 };
 
 	f.started_ns = clock_now_ns();
+	/* A large buffer is a mapping of its own, and given back when it is done with, however many there were. */
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	if (config_parse(argc, argv, env, &f.config, &e) < 0)
 		return fail(&e);
 	if (f.config.help) {
