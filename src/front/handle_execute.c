@@ -15,6 +15,7 @@
 #include "front/front.h"
 #include "front/handlers.h"
 #include "front/metrics.h"
+#include "front/own.h"
 #include "front/reply.h"
 #include "front/request.h"
 #include "front/sandbox.h"
@@ -22,14 +23,6 @@
 #include "net/http.h"
 
 #define ANSWER_MAX (128u << 20)
-
-static void refuse(struct http_exchange *x, const struct refusal *r)
-{
-	if (r->retry_after_s)
-		reply_retry(x, r->status, r->retry_after_s, r->code, r->hint, "%s", r->message);
-	else
-		reply_error(x, r->status, r->code, r->field, r->hint, "%s", r->message);
-}
 
 static void write_result(const struct execution *e, struct buf *b)
 {
@@ -61,7 +54,7 @@ static void answer(struct execution *e)
 
 	let_go(e);
 	if (e->refusal.status) {
-		refuse(x, &e->refusal);
+		reply_refusal(x, &e->refusal);
 		return;
 	}
 	write_result(e, &b);
@@ -147,7 +140,7 @@ void handle_execute(struct front *f, struct http_exchange *x, const struct route
 		(void)snprintf(session, sizeof(session), "%s", ask_session(body));
 	json_decref(body);
 	if (!e) {
-		refuse(x, &r);
+		reply_refusal(x, &r);
 		return;
 	}
 	v->work = e;

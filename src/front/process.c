@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -21,6 +20,7 @@
 #include "front/exec_result.h"
 #include "front/front.h"
 #include "front/log.h"
+#include "front/stamp.h"
 
 #define KEPT_NS (5 * 60 * CLOCK_NS_PER_S)
 #define ROWS 24
@@ -31,14 +31,6 @@ struct processes {
 	struct process *first;
 	size_t n, n_alive;
 };
-
-static uint64_t wall_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 int process_signal_number(const char *name)
 {
@@ -92,7 +84,7 @@ static void on_started(struct command *c)
 	struct process_listener *next;
 
 	p->started = true;
-	p->started_ms = wall_ms();
+	p->started_ms = stamp_now_ms();
 	for (struct process_listener *l = p->listeners; l; l = next) {
 		next = l->next;
 		if (l->started)
@@ -169,7 +161,7 @@ static void on_done(struct command *c)
 	bool ran = p->started;
 
 	p->exited = true;
-	p->ended_ms = wall_ms();
+	p->ended_ms = stamp_now_ms();
 	p->owner->n_alive--;
 	if (ran)
 		write_log(p);
@@ -368,20 +360,6 @@ size_t processes_alive(const struct sandbox *s)
 	return s->processes ? s->processes->n_alive : 0;
 }
 
-static void write_time(struct json *j, const char *key, uint64_t ms)
-{
-	time_t seconds = (time_t)(ms / 1000);
-	char text[40];
-	struct tm tm;
-
-	if (!gmtime_r(&seconds, &tm))
-		return;
-	size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-
-	(void)snprintf(text + n, sizeof(text) - n, ".%03uZ", (unsigned int)(ms % 1000));
-	json_member_str(j, key, text);
-}
-
 void process_json(const struct process *p, struct json *j)
 {
 	const struct command *c = &p->command;
@@ -403,9 +381,9 @@ void process_json(const struct process *p, struct json *j)
 		json_member_int(j, "exit_code", c->verdict.exit_code);
 		exec_cause_members(&c->verdict, j);
 	}
-	write_time(j, "started_at", p->started_ms);
+	stamp_json(j, "started_at", p->started_ms);
 	if (p->exited)
-		write_time(j, "ended_at", p->ended_ms);
+		stamp_json(j, "ended_at", p->ended_ms);
 	json_member_uint(j, "stdout_bytes", p->spool[COMMAND_STDOUT].bytes);
 	json_member_uint(j, "stderr_bytes", p->spool[COMMAND_STDERR].bytes);
 	json_member_bool(j, "truncated",
