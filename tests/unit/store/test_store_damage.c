@@ -147,6 +147,7 @@ static void test_flipped(void **state)
 	(void)state;
 	assert_int_equal(read(fd, good, size), size);
 	for (size_t at = 0; at < size; at += at < 4200 ? 7 : 251) {
+		__attribute__((unused))
 		_fd_ int wal = openat(dir, STORE_FILE "-wal", O_WRONLY | O_TRUNC | O_CLOEXEC);
 
 		good[at] = (char)(good[at] ^ (1 << at % 8));
