@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * keeper.c - caisson-keeper: starts the front, holds what it is given, and starts the next one.
+ *
+ * Theory of operation. `caisson serve` becomes this process. It starts caisson-front and then does three
+ * things: it takes descriptors under keys and gives them up again (wire/keeper.h), it passes on SIGTERM and
+ * SIGINT one way and three words to a service manager the other way, opens the operator's files again on SIGHUP and
+ * hands them over unread, and it waits. When the front is killed, by whomever, the next one is started and handed
+ * everything that is held: cells, kernels and listening sockets have not noticed. When the front ends by
+ * itself (it was told to, it could not start, the warden is gone) so does the keeper, with its code; all
+ * descriptors close with it, and the warden sees to the rest.
+ *
+ * Why it is safe. It keeps the rights of whoever started it, because the next front needs them until it is
+ * in its jail. So it reads from the front, which may have been taken over, fixed-size messages alone: a key
+ * that is compared with a bound, and descriptors that it never reads, writes, maps or opens anything with.
+ * Nothing is allocated per message. A front that floods it fills its own table; one that sends nonsense is
+ * not listened to. The one thing that a front can make it do is start a front, at most as often as the
+ * back-off allows, with the arguments and environment that it was itself started with. Which files are opened on
+ * SIGHUP those say too, and no message.
+ *
+ * What a front leaves may be what kills the next one: a front says when it has lived with it for a moment
+ * (KEEPER_SETTLED). After a few that crashed before that, or more that were killed, everything but lock and
+ * listening sockets is dropped; after some more the keeper gives up.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "client/notify.h"
+#include "client/program.h"
+#include "wire/keeper.h"
+
+#define EXIT_FAILED 125
+#define HARM_KILLED 1u   /* a front that did not settle, and was killed by somebody */
+#define HARM_CRASHED 3u  /* ... or died of itself */
+#define HARM_DROP 9u     /* in a row: what they were handed may be the reason */
+#define HARM_GIVE_UP 24u /* it was not */
+#define BACK_OFF_MS 100u /* before the third front in a row, then twice as long each time */
+#define BACK_OFF_MAX_MS 1000u
+#define HAND_OVER_S 10    /* a front that does not take what it is handed for so long is stuck */
+#define CHILDREN_MS 30000 /* how long the warden may take to end */
+
+static struct held {
+	unsigned int n;
+	int fds[KEEPER_FDS_MAX];
+} held[KEEPER_KEYS];
+
+struct keeper {
+	char path[PATH_MAX]; /* of the front */
+	char **argv;
+	sigset_t before; /* the signal mask that we came with, and the front gets */
+	int signals;     /* signalfd */
+	int sock;        /* to the front; -1: it closed it */
+	int manager;     /* who wants to hear how we are; -1: nobody */
+	int table;
+	pid_t front; /* 0: none runs */
+	int status;  /* of the last one */
+	uint32_t life;
+	unsigned int unsettled, harm; /* fronts in a row that died before they had settled */
+	int stopping;                 /* somebody told us to end */
+};
+
+/* ---- what is held --------------------------------------------------------------------------- */
+
+static void drop(uint32_t key)
+{
+	struct held *h = &held[key];
+
+	while (h->n > 0)
+		fd_close(h->fds[--h->n]);
+}
+
+static void drop_from(uint32_t key)
+{
+	for (; key < KEEPER_KEYS; key++)
+		drop(key);
+}
+
+static void put(uint32_t key, const int *fds, size_t n)
+{
+	drop(key);
+	memcpy(held[key].fds, fds, n * sizeof(*fds));
+	held[key].n = (unsigned int)n;
+}
+
+static const char *const words[KEEPER_WORD_MAX_] = KEEPER_WORDS;
+
+/* Everything that the front has said. What makes no sense closes the socket: nothing else can follow. */
+static void listen_to_front(struct keeper *k)
+{
+	while (k->sock >= 0) {
+		struct keeper_msg m = { 0 };
+		int fds[KEEPER_FDS_MAX];
+		size_t n_fds = ARRAY_SIZE(fds);
+		ssize_t n = fd_recv(k->sock, &m, sizeof(m), fds, &n_fds);
+
+		if (n == -EAGAIN)
+			return;
+		/* It died with something of ours unread; what it said before is still to be read. */
+		if (n == -ECONNRESET)
+			continue;
+		/* No descriptor is left for those that came: that key has nothing, then. */
+		if (n == -EMSGSIZE && m.version == KEEPER_VERSION && m.key < KEEPER_KEYS) {
+			drop(m.key);
+			continue;
+		}
+		if (n == (ssize_t)sizeof(m) && m.version == KEEPER_VERSION && m.key < KEEPER_KEYS) {
+			if (m.op == KEEPER_PUT) {
+				put(m.key, fds, n_fds);
+				continue;
+			}
+			if (m.op == KEEPER_DROP)
+				drop(m.key);
+			else if (m.op == KEEPER_SETTLED)
+				k->unsettled = k->harm = 0;
+			else if (m.op == KEEPER_SAY && m.key < KEEPER_WORD_MAX_)
+				notify_say(k->manager, words[m.key]);
+		} else {
+			k->sock = fd_close(k->sock);
+		}
+		for (size_t i = 0; n > 0 && i < n_fds; i++)
+			fd_close(fds[i]);
+	}
+}
+
+/* ---- starting a front ----------------------------------------------------------------------- */
+
+/* Its size is fixed, so that no front can take it from under another. */
+static int make_table(struct keeper *k, struct err *e)
+{
+	fd_close(k->table);
+	k->table = memfd_create("caisson-table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (k->table < 0 || ftruncate(k->table, sizeof(struct keeper_table)) < 0 ||
+	    fcntl(k->table, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return err_set(e, -errno, "make a table for the front");
+	return 0;
+}
+
+static int spawn(struct keeper *k, int theirs, struct err *e)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t usual, mask;
+
+	(void)sigemptyset(&usual);
+	(void)sigaddset(&usual, SIGPIPE);
+	(void)posix_spawn_file_actions_init(&actions);
+	(void)posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_FD);
+	(void)posix_spawnattr_init(&attr);
+	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	mask = k->before;
+	(void)sigaddset(&mask, SIGHUP); /* until it ignores it */
+	/* While it goes on with what another had, it does not hear SIGTERM before it can listen to it. */
+	if (k->life > 1) {
+		(void)sigaddset(&mask, SIGTERM);
+		(void)sigaddset(&mask, SIGINT);
+		(void)sigaddset(&mask, KEEPER_STOP);
+	}
+	(void)posix_spawnattr_setsigmask(&attr, &mask);
+	(void)posix_spawnattr_setsigdefault(&attr, &usual);
+	int r = posix_spawn(&k->front, k->path, &actions, &attr, k->argv, environ);
+
+	(void)posix_spawn_file_actions_destroy(&actions);
+	(void)posix_spawnattr_destroy(&attr);
+	if (r) {
+		k->front = 0;
+		return err_set(e, -r, "start %s", k->path);
+	}
+	return 0;
+}
+
+static int say(struct keeper *k, enum keeper_op op, uint32_t key, const int *fds, size_t n)
+{
+	struct keeper_msg m = { .version = KEEPER_VERSION, .op = op, .key = key };
+
+	m.signo = k->life > 1 ? (uint32_t)WTERMSIG(k->status) : 0;
+	return fd_send(k->sock, &m, sizeof(m), fds, n);
+}
+
+/* A front that dies meanwhile is noticed by its end; one that does not read is stuck, and is ended. */
+static void hand_over(struct keeper *k)
+{
+	int r = say(k, KEEPER_TABLE, k->life, &k->table, 1);
+
+	for (uint32_t key = 0; key < KEEPER_KEYS && r == 0; key++)
+		if (held[key].n > 0)
+			r = say(k, KEEPER_PUT, key, held[key].fds, held[key].n);
+	if (r == 0)
+		r = say(k, KEEPER_ALL, 0, NULL, 0);
+	if (r == -EAGAIN)
+		(void)kill(k->front, SIGKILL);
+	(void)fcntl(k->sock, F_SETFL, O_NONBLOCK);
+}
+
+static int start(struct keeper *k, struct err *e)
+{
+	const struct timeval patience = { .tv_sec = HAND_OVER_S };
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(e, -errno, "socketpair");
+	_fd_ int theirs = pair[1];
+
+	k->sock = pair[0];
+	if (setsockopt(k->sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
+		return err_set(e, -errno, "set up the front's socket");
+	k->life++;
+	k->unsettled++;
+	if (spawn(k, theirs, e) < 0)
+		return e->code;
+	theirs = fd_close(theirs);
+	hand_over(k);
+	return 0;
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+/* Whoever ended: the front, or somebody whose parent it was. */
+static void reap(struct keeper *k)
+{
+	int status;
+
+	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+		if (pid == k->front) {
+			k->front = 0;
+			k->status = status;
+		}
+}
+
+/* The last one counts, then the environment, as in src/front/config.c. NULL: it was not given. */
+static const char *path_of(char **argv, const char *flag, const char *variable)
+{
+	const char *path = NULL, *given = getenv(variable);
+	size_t len = strlen(flag);
+
+	for (size_t i = 1; argv[i]; i++)
+		if (strncmp(argv[i], flag, len) == 0 && argv[i][len] == '=')
+			path = argv[i] + len + 1;
+		else if (strcmp(argv[i], flag) == 0 && argv[i + 1])
+			path = argv[++i];
+	return path ? path : given && *given ? given : NULL;
+}
+
+/* A front may open nothing, and what it had kept open would be the old file: editors rename a new one into its place. */
+static void hand_files(struct keeper *k)
+{
+	static const struct {
+		const char *flag, *variable;
+	} files[KEEPER_FILE_MAX_] = {
+		[KEEPER_FILE_POLICY] = { "--policy", "CAISSON_POLICY" },
+	};
+
+	for (uint32_t i = 0; i < KEEPER_FILE_MAX_ && k->sock >= 0; i++) {
+		const char *path =
+			files[i].flag ? path_of(k->argv, files[i].flag, files[i].variable) : NULL;
+		struct keeper_msg m = { .version = KEEPER_VERSION, .op = KEEPER_FILE, .key = i };
+		_fd_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+
+		if (path && fd < 0)
+			m.signo = (uint32_t)errno;
+		if (path || !files[i].flag) /* the others are not ours to open: that it is time */
+			(void)fd_send(k->sock, &m, sizeof(m), &fd, fd >= 0 ? 1 : 0);
+	}
+}
+
+static void on_signal(struct keeper *k)
+{
+	struct signalfd_siginfo info;
+
+	while (read(k->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			continue; /* several may be one */
+		if (info.ssi_signo == SIGHUP) {
+			hand_files(k);
+			continue;
+		}
+		k->stopping = (int)info.ssi_signo;
+		if (k->front > 0)
+			(void)kill(k->front, KEEPER_STOP);
+	}
+	reap(k);
+}
+
+/* Until the front has ended, or for @ms when there is none (-1: for ever), or until told to end. */
+static void wait_for_front(struct keeper *k, int ms)
+{
+	bool any = k->front > 0;
+
+	do {
+		struct pollfd p[] = { { .fd = k->signals, .events = POLLIN },
+				      { .fd = k->sock, .events = POLLIN } };
+
+		if (poll(p, ARRAY_SIZE(p), ms) == 0)
+			return;
+		if (p[1].revents)
+			listen_to_front(k);
+		if (p[0].revents)
+			on_signal(k);
+	} while (any ? k->front > 0 : !k->stopping);
+	/* Its last words. */
+	listen_to_front(k);
+	k->sock = fd_close(k->sock);
+}
+
+/* The front is done. What is held closes, so the warden ends with everything that it made; wait for that. */
+static void let_go(struct keeper *k)
+{
+	struct pollfd p = { .fd = k->signals, .events = POLLIN };
+	uint64_t until = clock_now_ns() + CHILDREN_MS * CLOCK_NS_PER_MS;
+
+	k->sock = fd_close(k->sock);
+	drop_from(0);
+	for (;;) {
+		uint64_t now = clock_now_ns();
+
+		on_signal(k);
+		if ((waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD) ||
+		    now >= until)
+			return;
+		(void)poll(&p, 1, (int)((until - now) / CLOCK_NS_PER_MS) + 1);
+	}
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static int fail(const struct err *e)
+{
+	(void)fprintf(stderr, "caisson serve: %s\n", e->msg);
+	return EXIT_FAILED;
+}
+
+/* The front was killed. Whether there shall be another, and with what. */
+static bool go_on(struct keeper *k, struct err *e)
+{
+	const char *name = sigabbrev_np(WTERMSIG(k->status));
+	unsigned int wait_ms = BACK_OFF_MS;
+
+	if (k->unsettled > 0)
+		k->harm += WTERMSIG(k->status) == SIGKILL ? HARM_KILLED : HARM_CRASHED;
+	if (k->harm >= HARM_GIVE_UP) {
+		(void)err_say(e, -ECANCELED,
+			      "the front was ended %u times in a row right after its start, last "
+			      "by SIG%s; giving up",
+			      k->unsettled, name ? name : "?");
+		return false;
+	}
+	if (k->harm >= HARM_DROP) {
+		drop_from(KEEPER_WARDEN);
+		if (make_table(k, e) < 0)
+			return false;
+	}
+	for (unsigned int i = 2; i < k->unsettled && wait_ms < BACK_OFF_MAX_MS; i++)
+		wait_ms *= 2;
+	if (k->unsettled > 1)
+		wait_for_front(k, (int)wait_ms);
+	return !k->stopping;
+}
+
+static int setup(struct keeper *k, struct err *e)
+{
+	sigset_t set;
+
+	k->sock = k->table = -1;
+	k->manager = notify_open();
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGCHLD);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigprocmask(SIG_BLOCK, &set, &k->before);
+	(void)signal(SIGCHLD, SIG_DFL); /* ignored, nobody could be waited for */
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGHUP, SIG_DFL); /* ignored, it would not be heard */
+	fd_many();                     /* a dozen per sandbox */
+	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (k->signals < 0)
+		return err_set(e, -errno, "watch signals");
+	/* What a front started is ours when it dies: the warden, first of all. */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return err_set(e, -errno, "become a subreaper");
+	/* Environments of sandboxes are among what is held. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setenv(KEEPER_ENV, "1", 1) < 0)
+		return err_set(e, -errno, "set up the keeper");
+	if (program_find("caisson-front", k->path, sizeof(k->path), e) < 0)
+		return e->code;
+	return make_table(k, e);
+}
+
+int main(int argc, char **argv)
+{
+	static struct keeper k;
+	struct err e = { 0 };
+	bool again = true;
+
+	(void)argc;
+	k.argv = argv;
+	if (setup(&k, &e) < 0)
+		return fail(&e);
+	while (again) {
+		if (start(&k, &e) < 0)
+			break;
+		wait_for_front(&k, -1);
+		again = WIFSIGNALED(k.status) && !k.stopping && go_on(&k, &e);
+	}
+	let_go(&k);
+	if (e.code)
+		return fail(&e);
+	if (WIFEXITED(k.status))
+		return WEXITSTATUS(k.status);
+	/* As the front ended, or as we were told to before it listened. */
+	int signo = WTERMSIG(k.status) == KEEPER_STOP ? k.stopping : WTERMSIG(k.status);
+
+	(void)sigprocmask(SIG_SETMASK, &k.before, NULL);
+	(void)signal(signo, SIG_DFL);
+	(void)raise(signo);
+	return 128 + signo;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_keep.c - A slot of the keeper's table, written by a front that may have been taken over: what
+ * keep_check() lets through is within the bounds that whoever uses it relies on.
+ *
+ * The input is laid over a slot that is good, from an offset in its first two bytes, so that one field can be
+ * wrong at a time.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/keep.h"
+#include "front/language.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool condition)
+{
+	if (!condition)
+		abort();
+}
+
+static void check_seats(const struct keeper_slot *s)
+{
+	for (size_t i = 0; i < KEEPER_SEATS; i++) {
+		const struct keeper_seat *c = &s->seats[i];
+
+		if (c->state == KEPT_EMPTY)
+			continue;
+		require(c->state < KEPT_STATE_MAX_ && i < LANG_MAX_ && s->cell);
+		require(c->pid == 0 || (c->pid > 1 && c->pid <= 1 << 22)); /* kill(-pid) */
+		require(c->command <= s->names);
+		require(c->command || i == LANG_PYTHON);
+		for (size_t j = 0; j < i; j++)
+			require(!c->command || !s->seats[j].state ||
+				s->seats[j].command != c->command);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct keeper_slot s = { .used = 1, .cell = 4097, .names = 9 };
+	size_t off = size >= 2 ? (size_t)(data[0] | data[1] << 8) % sizeof(s) : 0;
+	size_t n = size >= 2 ? size - 2 : 0;
+
+	memcpy(s.id, "0123456789abcdef0123456789abcdef", 33);
+	s.seats[LANG_PYTHON].state = KEPT_IDLE;
+	s.seats[LANG_BASH] = (struct keeper_seat){ .state = KEPT_BUSY, .command = 3, .pid = 7 };
+	require(keep_check(&s) == NULL);
+	if (n > 0)
+		memcpy((char *)&s + off, data + 2, n < sizeof(s) - off ? n : sizeof(s) - off);
+	if (keep_check(&s))
+		return 0;
+	require(s.used == 1 && strnlen(s.id, sizeof(s.id)) == 32);
+	require(strspn(s.id, "0123456789abcdef") == 32);
+	require(s.gauges < 1u << GAUGE_MAX_ && s.executions <= INT64_MAX);
+	check_seats(&s);
+	return 0;
+}
