@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* binds.c - See binds.h. */
+#include "gate/binds.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/ca.h"
+#include "gate/swap.h"
+#include "vault/vault.h"
+
+static bool ends(const char *s, size_t size)
+{
+	return memchr(s, '\0', size) != NULL;
+}
+
+static bool is_good(const struct gate_bind *b, const struct vault *v)
+{
+	if (!ends(b->host, sizeof(b->host)) || !ends(b->name, sizeof(b->name)) ||
+	    !ends(b->owner, sizeof(b->owner)) || !ends(b->placeholder, sizeof(b->placeholder)) ||
+	    !b->placeholder[0])
+		return false;
+	const struct secret *s = vault_find(v, b->name, b->owner);
+
+	return s && vault_lists(s->hosts, b->host);
+}
+
+int binds_set(struct binds *b, const struct vault *v, const struct gate_bind *list, size_t n)
+{
+	if (n > GATE_BINDS_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++)
+		if (!is_good(&list[i], v))
+			return -EINVAL;
+	struct gate_bind *copy = malloc(n * sizeof(*list) + 1);
+
+	if (!copy || (!b->ca && ca_new(&b->ca) < 0)) {
+		free(copy);
+		return -ENOMEM;
+	}
+	memcpy(copy, list, n * sizeof(*list));
+	free(b->list);
+	b->list = copy;
+	b->n = n;
+	return 0;
+}
+
+void binds_free(struct binds *b)
+{
+	free(b->list);
+	ca_free(b->ca);
+	*b = (struct binds){ 0 };
+}
+
+bool binds_has(const struct binds *b, const char *host)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (strcmp(b->list[i].host, host) == 0)
+			return true;
+	return false;
+}
+
+static bool is_listed(const struct swap *list, size_t n, const char *placeholder)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i].from, placeholder) == 0)
+			return true;
+	return false;
+}
+
+size_t binds_swaps(const struct binds *b, const struct vault *v, const char *host, struct swap *ret,
+		   struct swap *ret_stray, size_t *ret_n_stray)
+{
+	size_t n = 0, stray = 0;
+
+	for (size_t i = 0; i < b->n; i++) {
+		const struct secret *s = vault_find(v, b->list[i].name, b->list[i].owner);
+
+		/* The operator may have said otherwise since it was bound. */
+		if (s && strcmp(b->list[i].host, host) == 0 && vault_lists(s->hosts, host))
+			ret[n++] = (struct swap){ b->list[i].placeholder, s->value };
+	}
+	for (size_t i = 0; i < b->n; i++)
+		if (!is_listed(ret, n, b->list[i].placeholder) &&
+		    !is_listed(ret_stray, stray, b->list[i].placeholder))
+			ret_stray[stray++] = (struct swap){ b->list[i].placeholder, "" };
+	*ret_n_stray = stray;
+	return n;
+}
+
+const char *binds_name(const struct binds *b, const char *placeholder)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (strcmp(b->list[i].placeholder, placeholder) == 0)
+			return b->list[i].name;
+	return "";
+}

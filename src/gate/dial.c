@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dial.c - The other end of a flow: its name resolved, its addresses judged and tried; or the proxy asked.
+ *
+ * What the resolver says is judged (address.h), and what was judged is what is connected to: nothing is resolved
+ * twice. Addresses are tried one after the other. With a proxy its own name is what is looked up, and its addresses
+ * are not judged: the operator chose it.
+ */
+#include "gate/dial.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "gate/box.h"
+#include "gate/flow.h"
+#include "gate/gate.h"
+
+#define CONNECT_NS (5 * CLOCK_NS_PER_S) /* for each address but the last */
+
+static void try_next(struct flow *f);
+static void fail_proxy(struct flow *f, const char *what);
+
+/* The proxy's answer is taken to its last byte and not further: what follows is the server's. */
+static void on_proxy(struct flow *f)
+{
+	char head[8192];
+	ssize_t n = recv(f->outer.fd, head, sizeof(head), MSG_PEEK | MSG_DONTWAIT);
+	int r = n > 0 ? proxy_answer(head, (size_t)n) : -ECONNRESET;
+
+	if ((n < 0 && errno == EAGAIN) || r == 0)
+		return;
+	if (r < 0) {
+		fail_proxy(f, r == -ECONNREFUSED ? "refused it" : "broke it off");
+		return;
+	}
+	(void)!recv(f->outer.fd, head, (size_t)r, MSG_DONTWAIT);
+	flow_connected(f);
+}
+
+static void ask_proxy(struct flow *f)
+{
+	char text[1536];
+	size_t n = proxy_request(&f->box->g->config.proxy, f->host, f->port, text, sizeof(text));
+
+	f->asked_proxy = true;
+	if (n == 0 || send(f->outer.fd, text, n, MSG_NOSIGNAL) != (ssize_t)n)
+		fail_proxy(f, "could not be asked");
+	else
+		loop_mod(&f->outer, EPOLLIN);
+}
+
+static void on_outer(struct watch *w, uint32_t events)
+{
+	struct flow *f = w->arg;
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	(void)events;
+	if (f->asked_proxy) {
+		on_proxy(f);
+		return;
+	}
+	if (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		error = errno;
+	if (error) {
+		f->error = error;
+		try_next(f);
+	} else if (f->by_proxy) {
+		ask_proxy(f);
+	} else {
+		flow_connected(f);
+	}
+}
+
+/* 0 when it is under way. */
+static int dial(struct flow *f, const struct in6_addr *a, uint16_t port)
+{
+	struct gate *g = f->box->g;
+	struct sockaddr_storage to;
+	socklen_t len = address_to(a, port, &to);
+
+	f->outer = (struct watch){ .events = EPOLLOUT, .fn = on_outer, .arg = f };
+	f->outer.fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (f->outer.fd < 0)
+		return errno;
+	if (connect(f->outer.fd, (const struct sockaddr *)&to, len) < 0 && errno != EINPROGRESS)
+		return errno;
+	f->address = *a;
+	f->has_address = true;
+	timer_set(&g->loop, &f->timer, g->loop.now_ns + CONNECT_NS);
+	return loop_add(&g->loop, &f->outer, NULL) < 0 ? EMFILE : 0;
+}
+
+static const char *refusal_of(const struct flow *f, const struct in6_addr *a)
+{
+	const struct gate_config *c = &f->box->g->config;
+	const char *why = address_refusal(a, c->private_nets, c->n_private);
+
+	if (!why && !address_is_allowed(a, c->private_nets, c->n_private) && address_is_ours(a))
+		why = "an address of this machine";
+	return why;
+}
+
+static void fail_proxy(struct flow *f, const char *what)
+{
+	char why[GATE_REASON_MAX];
+
+	(void)snprintf(why, sizeof(why), "the proxy %.50s %s", f->box->g->config.proxy.host, what);
+	flow_fail(f, why);
+}
+
+static void give_up(struct flow *f)
+{
+	if (f->by_proxy)
+		fail_proxy(f, "could not be reached");
+	else if (f->error)
+		flow_fail(f, strerror(f->error));
+	else
+		flow_refuse_soon(f, f->refusal ? f->refusal : "it has no address");
+}
+
+/* The next address that may be connected to, and can. Whose the proxy's is the operator knows. */
+static void try_next(struct flow *f)
+{
+	const struct proxy *proxy = &f->box->g->config.proxy;
+
+	loop_del(&f->outer);
+	f->outer.fd = fd_close(f->outer.fd);
+	timer_cancel(&f->timer);
+	if (f->asked_proxy) {
+		fail_proxy(f, "did not answer in time");
+		return;
+	}
+	while (f->next_address < f->lookup.n) {
+		const struct in6_addr *a = &f->lookup.addresses[f->next_address++];
+		const char *why = f->by_proxy ? NULL : refusal_of(f, a);
+
+		if (why) {
+			(void)snprintf(f->refusal_text, sizeof(f->refusal_text),
+				       "the name leads to %s", why);
+			f->refusal = f->refusal_text;
+			continue;
+		}
+		f->error = dial(f, a, f->by_proxy ? proxy->port : f->port);
+		if (f->error == 0)
+			return;
+		loop_del(&f->outer);
+		f->outer.fd = fd_close(f->outer.fd);
+	}
+	give_up(f);
+}
+
+static void on_resolved(struct lookup *l, int code)
+{
+	struct flow *f = l->arg;
+
+	if (code < 0 && f->by_proxy)
+		fail_proxy(f, code == -ENOENT ? "does not exist" : "could not be resolved");
+	else if (code == -ENOENT)
+		flow_fail(f, "there is no such name");
+	else if (code < 0)
+		flow_fail(f, "the name could not be resolved");
+	else
+		try_next(f);
+}
+
+void dial_begin(struct flow *f)
+{
+	struct gate *g = f->box->g;
+	const struct proxy *proxy = &g->config.proxy;
+
+	f->by_proxy = proxy_wanted(proxy, f->host);
+	f->lookup = (struct lookup){ .done = on_resolved, .arg = f };
+	if (!f->by_proxy) {
+		lookup_begin(g->lookups, &f->lookup, f->host);
+	} else if (!proxy->is_address) {
+		lookup_begin(g->proxies, &f->lookup, proxy->host);
+	} else {
+		f->lookup.addresses[0] = proxy->address;
+		f->lookup.n = 1;
+		try_next(f);
+	}
+}
+
+void dial_late(struct flow *f)
+{
+	f->error = ETIMEDOUT;
+	try_next(f);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flow.c - The way of a connection to the point where its bytes move.
+ *
+ * Theory of operation. The address that the cell connected to is the name. While that is resolved and
+ * connected to outside, the first bytes of the client are looked at with MSG_PEEK: SO_RCVLOWAT tells the
+ * kernel to wake us only for more than we have seen. Both have to succeed; then a path takes over. No byte
+ * of the client leaves before, and bytes of the server only where a server may speak first.
+ *
+ * A refusal is told in the words of the protocol when that is known: a TLS alert, an HTTP 403 that names the
+ * rule, otherwise a reset. Whoever says nothing is not waited for.
+ */
+#include "gate/flow.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "gate/box.h"
+#include "gate/dial.h"
+#include "gate/gate.h"
+
+#define RESOLVE_NS (10 * CLOCK_NS_PER_S)
+#define HELLO_NS (30 * CLOCK_NS_PER_S)  /* for first bytes that are waited for */
+#define WORDS_NS (50 * CLOCK_NS_PER_MS) /* for first bytes of one who is to be refused */
+#define IDLE_NS (3600 * CLOCK_NS_PER_S)
+
+/* ---- the end ------------------------------------------------------------------------------------------ */
+
+static void reap(struct deferred *d)
+{
+	free(d->arg);
+}
+
+static void reset(int fd)
+{
+	static const struct linger hard = { .l_onoff = 1 };
+
+	if (fd >= 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+}
+
+/* Everything but the telling. @hard: whoever still speaks hears of it. */
+static void dismantle(struct flow *f, bool hard)
+{
+	struct box *b = f->box;
+
+	f->over = true;
+	timer_cancel(&f->timer);
+	timer_cancel(&f->hello_timer);
+	lookup_cancel(&f->lookup);
+	if (f->path)
+		f->path->cut(f);
+	loop_del(&f->inner);
+	loop_del(&f->outer);
+	if (hard) {
+		reset(f->inner.fd);
+		reset(f->outer.fd);
+	}
+	f->inner.fd = fd_close(f->inner.fd);
+	f->outer.fd = fd_close(f->outer.fd);
+	if (f->prev)
+		f->prev->next = f->next;
+	else
+		b->flows = f->next;
+	if (f->next)
+		f->next->prev = f->prev;
+	b->numbers.live--;
+	b->g->n_flows--;
+	f->reaper = (struct deferred){ .fn = reap, .arg = f };
+	loop_defer(&b->g->loop, &f->reaper);
+}
+
+static void fill_event(const struct flow *f, enum gate_event_kind kind, const char *why,
+		       struct gate_event *ev)
+{
+	*ev = (struct gate_event){ .kind = kind, .port = f->port, .up = f->up, .down = f->down };
+	(void)snprintf(ev->host, sizeof(ev->host), "%s", f->host);
+	(void)snprintf(ev->why, sizeof(ev->why), "%s", why ? why : "");
+	if (f->has_address)
+		address_text(&f->address, ev->address);
+}
+
+static void tell(struct flow *f, enum gate_event_kind kind, const char *why)
+{
+	struct gate_event ev;
+
+	fill_event(f, kind, why, &ev);
+	box_tell(f->box, &ev);
+}
+
+void flow_end(struct flow *f, const char *why)
+{
+	if (f->over)
+		return;
+	if (f->path)
+		tell(f, GATE_CLOSED, why);
+	dismantle(f, why != NULL);
+}
+
+void flow_fail(struct flow *f, const char *why)
+{
+	tell(f, GATE_FAILED, why);
+	dismantle(f, true);
+}
+
+bool flow_moved(struct flow *f, uint64_t up, uint64_t down)
+{
+	struct box *b = f->box;
+
+	f->up += up;
+	f->down += down;
+	f->moved_ns = b->g->loop.now_ns;
+	b->numbers.up += up;
+	b->numbers.down += down;
+	if (b->g->config.bytes == 0 || b->numbers.up + b->numbers.down <= b->g->config.bytes)
+		return true;
+	flow_end(f, "the sandbox has moved as many bytes as it may");
+	return false;
+}
+
+/* ---- refusing ----------------------------------------------------------------------------------------- */
+
+/* Fatal, access_denied (49): the one that means a rule. */
+static const uint8_t tls_denied[] = { 21, 3, 1, 0, 2, 2, 49 };
+
+static void put_words(struct flow *f, const char *why)
+{
+	static char trash[HELLO_PEEK_MAX];
+	char body[512], head[1024];
+	enum hello_kind like = f->hello.kind == HELLO_BAD || f->hello.kind == HELLO_MORE ?
+				       f->hello.like :
+				       f->hello.kind;
+
+	/* What is not read would make the kernel cut the answer off. */
+	while (recv(f->inner.fd, trash, sizeof(trash), MSG_DONTWAIT) == (ssize_t)sizeof(trash))
+		;
+	if (like == HELLO_TLS) {
+		(void)!send(f->inner.fd, tls_denied, sizeof(tls_denied), MSG_NOSIGNAL);
+		return;
+	}
+	int n = snprintf(body, sizeof(body), "egress to %s:%u was refused: %s\n", f->host, f->port,
+			 why);
+
+	n = snprintf(head, sizeof(head),
+		     "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"
+		     "Connection: close\r\nVia: 1.1 caisson-gate\r\n\r\n%s",
+		     n, body);
+	(void)!send(f->inner.fd, head, (size_t)n, MSG_NOSIGNAL);
+}
+
+static bool has_words(const struct flow *f)
+{
+	return f->hello.kind == HELLO_TLS || f->hello.kind == HELLO_HTTP ||
+	       (f->hello.kind == HELLO_BAD && f->hello.like != HELLO_OTHER);
+}
+
+void flow_refuse(struct flow *f, const char *why)
+{
+	bool words = has_words(f);
+
+	if (f->over)
+		return;
+	tell(f, GATE_REFUSED, why);
+	if (words)
+		put_words(f, why);
+	dismantle(f, !words);
+}
+
+void flow_refuse_soon(struct flow *f, const char *why)
+{
+	if (has_words(f) || f->hello.kind == HELLO_OTHER) {
+		flow_refuse(f, why);
+		return;
+	}
+	f->doom = why;
+	timer_set(&f->box->g->loop, &f->timer, f->box->g->loop.now_ns + WORDS_NS);
+}
+
+/* ---- both are there ----------------------------------------------------------------------------------- */
+
+/*
+ * On a port where servers may speak first nobody waits for the client's first bytes: the path begins, and
+ * has them looked at before the first of them goes on.
+ */
+static void join(struct flow *f)
+{
+	if (!f->connected || f->doom || (!f->judged && (f->seen > 0 || flow_waits(f))))
+		return;
+	loop_del(&f->inner);
+	loop_del(&f->outer);
+	timer_cancel(&f->hello_timer);
+	f->moved_ns = f->box->g->loop.now_ns;
+	timer_set(&f->box->g->loop, &f->timer, f->moved_ns + IDLE_NS);
+	f->path = flow_choose(f);
+	f->box->numbers.opened++;
+	tell(f, GATE_OPENED, NULL);
+	f->path->begin(f);
+}
+
+/* ---- the first bytes ---------------------------------------------------------------------------------- */
+
+static bool contradicts(const struct flow *f)
+{
+	const struct hello *h = &f->hello;
+	size_t n = strlen(h->host);
+
+	if (n == 0)
+		return false;
+	if (h->host[n - 1] == '.')
+		n--;
+	if (strlen(f->host) != n || memcmp(f->host, h->host, n) != 0)
+		return true;
+	return h->port && h->port != f->port;
+}
+
+static void judge(struct flow *f)
+{
+	char why[GATE_REASON_MAX];
+
+	if (f->doom) {
+		flow_refuse(f, f->doom);
+	} else if (f->hello.kind == HELLO_BAD) {
+		flow_refuse(f, f->hello.why);
+	} else if (contradicts(f)) {
+		(void)snprintf(why, sizeof(why), "%s names another host: %.50s",
+			       f->hello.kind == HELLO_TLS ? "the TLS server name" : "the HTTP host",
+			       f->hello.host);
+		flow_refuse(f, why);
+	} else if (f->hello.kind == HELLO_OTHER && box_is_ruled(f->box, f->host, f->port)) {
+		flow_refuse(f, "only some HTTP requests to this host are allowed");
+	} else {
+		f->judged = true;
+		if (!f->path) {
+			loop_del(&f->inner);
+			join(f);
+		}
+	}
+}
+
+static void set_lowat(struct flow *f, int n)
+{
+	(void)setsockopt(f->inner.fd, SOL_SOCKET, SO_RCVLOWAT, &n, sizeof(n));
+}
+
+void flow_look(struct flow *f)
+{
+	static uint8_t peeked[HELLO_PEEK_MAX];
+	ssize_t n = recv(f->inner.fd, peeked, sizeof(peeked), MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < 0) {
+		if (errno != EAGAIN)
+			flow_end(f, "the client broke it off");
+		return;
+	}
+	hello_look(peeked, (size_t)n, &f->hello);
+	if (n == 0) {
+		f->hello.kind = HELLO_OTHER; /* and never will be anything */
+	} else if (f->hello.kind == HELLO_MORE && (size_t)n > f->seen) {
+		f->seen = (size_t)n;
+		set_lowat(f, (int)n + 1); /* woken for more than this, or for the end */
+		return;
+	} else if (f->hello.kind == HELLO_MORE) {
+		f->hello.kind = f->hello.like == HELLO_OTHER ? HELLO_OTHER : HELLO_BAD;
+		f->hello.why = "its first message is cut off";
+	}
+	set_lowat(f, 1);
+	judge(f);
+}
+
+static void on_inner(struct watch *w, uint32_t events)
+{
+	(void)events;
+	flow_look(w->arg);
+}
+
+/* Half a head that does not go on. Elsewhere than on HTTP's own ports it may be another protocol's word. */
+static void on_hello_late(struct timer *t)
+{
+	struct flow *f = t->arg;
+
+	if (f->seen == 0 || flow_waits(f)) {
+		flow_end(f, "the client said nothing");
+		return;
+	}
+	f->hello.kind = HELLO_OTHER;
+	set_lowat(f, 1);
+	judge(f);
+}
+
+/* ---- the other end ------------------------------------------------------------------------------------ */
+
+static void on_timer(struct timer *t)
+{
+	struct flow *f = t->arg;
+	uint64_t now = f->box->g->loop.now_ns;
+
+	if (f->doom) {
+		flow_refuse(f, f->doom);
+	} else if (!f->connected) {
+		dial_late(f);
+	} else if (now < f->moved_ns + IDLE_NS) {
+		timer_set(&f->box->g->loop, t, f->moved_ns + IDLE_NS);
+	} else {
+		flow_end(f, "no byte moved for an hour");
+	}
+}
+
+void flow_connected(struct flow *f)
+{
+	static const int on = 1;
+
+	(void)setsockopt(f->outer.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	timer_cancel(&f->timer);
+	loop_del(&f->outer);
+	f->connected = true;
+	join(f);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------------ */
+
+/* Whom it is for: where it was connected to. NULL with the reason. */
+static const char *meant(struct box *b, int fd, uint16_t *ret_port, const char **ret_why)
+{
+	struct sockaddr_storage local = { 0 };
+	socklen_t len = sizeof(local);
+	struct in6_addr a;
+	const char *host = NULL;
+	struct sockaddr_in6 v6;
+
+	*ret_why = "no name was asked for";
+	if (getsockname(fd, (struct sockaddr *)&local, &len) < 0 ||
+	    !address_of((const struct sockaddr *)&local, &a))
+		return NULL;
+	memcpy(&v6, &local, sizeof(v6)); /* the port is at the same place in both families */
+	*ret_port = ntohs(v6.sin6_port);
+	host = names_host(&b->names, &a);
+	if (host && !names_allow(&b->names, host, *ret_port))
+		*ret_why = "no rule allows this port of it";
+	return host;
+}
+
+static const char *limit_of(const struct box *b)
+{
+	const struct gate_config *c = &b->g->config;
+
+	if (b->numbers.live >= c->connections)
+		return "the sandbox has too many connections";
+	if (b->g->n_flows >= b->g->flows_max)
+		return "the gate has too many connections";
+	if (c->bytes && b->numbers.up + b->numbers.down > c->bytes)
+		return "the sandbox has moved as many bytes as it may";
+	return NULL;
+}
+
+void flow_begin(struct box *b, int fd)
+{
+	struct gate *g = b->g;
+	uint16_t port = 0;
+	const char *why = NULL, *host = meant(b, fd, &port, &why);
+	bool allowed = host && names_allow(&b->names, host, port);
+	struct flow *f;
+
+	if (allowed)
+		why = limit_of(b);
+	f = allowed && !why ? calloc(1, sizeof(*f)) : NULL;
+	if (!f) {
+		box_refuse(b, GATE_REFUSED, host ? host : "", port, "",
+			   why ? why : "the gate is out of memory");
+		reset(fd);
+		fd_close(fd);
+		return;
+	}
+	f->box = b;
+	f->port = port;
+	memcpy(f->host, host, strlen(host) + 1);
+	f->inner = (struct watch){ .fd = fd, .events = EPOLLIN, .fn = on_inner, .arg = f };
+	f->outer.fd = -1;
+	f->begun_ns = f->moved_ns = g->loop.now_ns;
+	f->timer = (struct timer){ .fn = on_timer, .arg = f };
+	f->hello_timer = (struct timer){ .fn = on_hello_late, .arg = f };
+	f->next = b->flows;
+	if (f->next)
+		f->next->prev = f;
+	b->flows = f;
+	b->numbers.live++;
+	g->n_flows++;
+	timer_set(&g->loop, &f->hello_timer, f->begun_ns + HELLO_NS);
+	timer_set(&g->loop, &f->timer, f->begun_ns + RESOLVE_NS);
+	if (loop_add(&g->loop, &f->inner, NULL) < 0)
+		flow_fail(f, "the gate is out of descriptors");
+	else
+		dial_begin(f);
+}

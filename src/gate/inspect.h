@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inspect.h - The inside of a path that ends the client's TLS here: for inspect.c, inspect_head.c and
+ * inspect_tunnel.c alone. What others need is inspect_path, in flow.h's terms.
+ */
+#ifndef CAISSON_GATE_INSPECT_H
+#define CAISSON_GATE_INSPECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "net/answer.h"
+#include "net/conn.h"
+#include "net/http.h"
+#include "net/loop.h"
+#include "net/uplink.h"
+
+struct flow;
+
+struct inspect {
+	struct flow *flow; /* NULL: it is over, and only the client's connection is left to end */
+	struct conn *conn; /* the client's; NULL: ended */
+	struct http_config http;
+	struct uplink up;  /* the server's */
+	bool secure;       /* over TLS; only then are secrets put in */
+	bool ready;        /* its handshake is over */
+	bool closing;      /* no further request goes to it */
+	bool tunnel;       /* bytes that mean nothing to us, both ways */
+	char problem[160]; /* why there is no server; empty: there is one */
+
+	struct http_exchange *x; /* the request under way; NULL: none */
+	struct buf head;         /* of it, not yet sent */
+	bool chunked, answering, switches;
+	bool whole;    /* all of the request has come */
+	uint64_t left; /* of the answer's announced length */
+	struct answer answer;
+
+	struct timer timer; /* for the server's handshake */
+	uint64_t counted_up, counted_down;
+	struct deferred reaper;
+};
+
+extern const struct flow_path inspect_path;
+
+/* inspect_head() - The head for the server, with values in the place of placeholders. 0, or the error of i->head. */
+int inspect_head(struct inspect *i, const struct http_request *q);
+/* inspect_switches() - Whether the request asks for another protocol in a way that can be passed on. */
+bool inspect_switches(const struct inspect *i, const struct http_request *q);
+/* inspect_answer() - Headers of the answer, for the client. */
+void inspect_answer(struct inspect *i);
+
+/* inspect_join() - After a 101: from now on bytes. */
+void inspect_join(struct inspect *i, const char *early, size_t len);
+/* inspect_count() - Bytes that moved since last asked. False: the flow is over. */
+bool inspect_count(struct inspect *i);
+
+#endif

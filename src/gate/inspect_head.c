@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inspect_head.c - Heads as they go on: of requests with secrets in them, of answers without.
+ *
+ * Only values of headers are changed. A secret that a server sends back in a header becomes its placeholder
+ * again; bodies pass as they are in both directions.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "gate/binds.h"
+#include "gate/box.h"
+#include "gate/flow.h"
+#include "gate/gate.h"
+#include "gate/inspect.h"
+#include "gate/swap.h"
+
+#define VALUE_MAX (128u << 10)
+
+static const char *header(const struct http_request *q, const char *name)
+{
+	for (size_t i = 0; i < q->n_headers; i++)
+		if (strcmp(q->headers[i].name, name) == 0)
+			return q->headers[i].value;
+	return NULL;
+}
+
+/* Whether a comma-separated list (NULL: none) has this word, in any case. */
+static bool has_word(const char *list, const char *word)
+{
+	size_t want = strlen(word);
+
+	for (const char *at = list ? list : ""; *at;) {
+		at += strspn(at, ", \t");
+		size_t len = strcspn(at, ", \t");
+
+		if (len == want && strncasecmp(at, word, want) == 0)
+			return true;
+		at += len;
+	}
+	return false;
+}
+
+/* Between two neighbours only (RFC 9110, 7.6.1). */
+static bool is_hop(const char *name, const char *connection)
+{
+	static const char *const hop[] = { "connection",      "keep-alive", "te",
+					   "trailer",         "upgrade",    "transfer-encoding",
+					   "proxy-connection" };
+
+	for (size_t i = 0; i < sizeof(hop) / sizeof(hop[0]); i++)
+		if (strcmp(name, hop[i]) == 0)
+			return true;
+	return has_word(connection, name);
+}
+
+bool inspect_switches(const struct inspect *i, const struct http_request *q)
+{
+	const char *to = header(q, "upgrade");
+
+	(void)i;
+	return to && strcasecmp(to, "websocket") == 0 && !q->http10 &&
+	       strcmp(q->method, "GET") == 0 && has_word(header(q, "connection"), "upgrade") &&
+	       !header(q, "transfer-encoding") && !header(q, "content-length");
+}
+
+/* One line of the ledger for each secret that this request used, and for each that it must not. */
+static void tell(struct inspect *i, enum gate_event_kind kind, const struct swap *pairs,
+		 const unsigned char *used, size_t n)
+{
+	for (size_t k = 0; k < n; k++) {
+		struct gate_event ev = { .kind = kind, .port = i->flow->port };
+
+		if (!used[k])
+			continue;
+		(void)snprintf(ev.host, sizeof(ev.host), "%s", i->flow->host);
+		(void)snprintf(ev.why, sizeof(ev.why), "%s",
+			       binds_name(&i->flow->box->binds, pairs[k].from));
+		box_tell(i->flow->box, &ev);
+	}
+}
+
+int inspect_head(struct inspect *i, const struct http_request *q)
+{
+	struct swap pairs[GATE_BINDS_MAX], strays[GATE_BINDS_MAX];
+	unsigned char used[GATE_BINDS_MAX] = { 0 }, strayed[GATE_BINDS_MAX] = { 0 };
+	const struct box *b = i->flow->box;
+	size_t n_strays = 0;
+	/* In plain every placeholder is one that has strayed: the empty name is no host's. */
+	size_t n = binds_swaps(&b->binds, &b->g->vault, i->secure ? i->flow->host : "", pairs,
+			       strays, &n_strays);
+	const char *connection = header(q, "connection");
+
+	(void)buf_printf(&i->head, "%s %s HTTP/1.1\r\n", q->method, q->target);
+	if (!q->host[0])
+		(void)buf_printf(&i->head, "host: %s\r\n", i->flow->host);
+	for (size_t k = 0; k < q->n_headers; k++) {
+		const struct http_header *h = &q->headers[k];
+		_buf_ struct buf ignored = BUF_INIT(VALUE_MAX);
+
+		if (is_hop(h->name, connection) || strcmp(h->name, "expect") == 0)
+			continue;
+		(void)buf_printf(&i->head, "%s: ", h->name);
+		(void)swap_header(h->value, pairs, n, used, &i->head);
+		(void)swap_header(h->value, strays, n_strays, strayed, &ignored);
+		(void)buf_puts(&i->head, "\r\n");
+	}
+	if (header(q, "transfer-encoding"))
+		(void)buf_puts(&i->head, "transfer-encoding: chunked\r\n");
+	if (i->switches)
+		(void)buf_puts(&i->head, "upgrade: websocket\r\nconnection: upgrade\r\n");
+	(void)buf_puts(&i->head, "\r\n");
+	tell(i, GATE_SECRET_USED, pairs, used, n);
+	tell(i, GATE_SECRET_STRAY, strays, strayed, n_strays);
+	return i->head.err;
+}
+
+void inspect_answer(struct inspect *i)
+{
+	struct swap pairs[GATE_BINDS_MAX], back[GATE_BINDS_MAX], strays[GATE_BINDS_MAX];
+	const struct box *b = i->flow->box;
+	const struct answer *a = &i->answer;
+	size_t n_strays = 0;
+	size_t n = binds_swaps(&b->binds, &b->g->vault, i->flow->host, pairs, strays, &n_strays);
+	const char *connection = answer_header(a, "connection");
+
+	for (size_t k = 0; k < n; k++)
+		back[k] = (struct swap){ pairs[k].to, pairs[k].from };
+	for (size_t k = 0; k < a->n; k++) {
+		const char *name = answer_name(a, k);
+		_buf_ struct buf value = BUF_INIT(VALUE_MAX);
+
+		if (is_hop(name, connection) || strcmp(name, "content-length") == 0 ||
+		    strcmp(name, "date") == 0 || strcmp(name, "alt-svc") == 0)
+			continue;
+		if (swap_header(answer_value(a, k), back, n, NULL, &value) >= 0)
+			http_add_header(i->x, name, buf_str(&value));
+	}
+}

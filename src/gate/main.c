@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main.c - caisson-gate: the only way out of a cell.
+ *
+ * Theory of operation. The front starts this program before its jail; what it starts is the minder (minder.c), which
+ * starts the gate itself: one process for all sandboxes of a daemon, and another one when that has died. The
+ * front hands it sockets that were made inside cells, with the rules for each. From then on it accepts there,
+ * decides by name, connects outside and moves bytes; what happens is told to the front, which writes it
+ * down. It reads bytes of cells and of the internet, so it has no power: a user of its own, no capability, no
+ * file, no program; it can make sockets and connect them, and that is all (policy/gate.policy).
+ *
+ * It ends when the front does, and with it everything that went through it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "gate/box.h"
+#include "gate/gate.h"
+#include "gate/lookup.h"
+#include "gate/minder.h"
+#include "net/tls.h"
+
+#define EXIT_FAILED 125
+#define FILES_PER_FLOW 4u  /* two sockets, and a pipe when somebody is slow */
+#define FILES_OF_OURS 256u /* and of the sockets that listen */
+#define FLOWS_MAX 8192u
+
+static size_t flows_max(void)
+{
+	struct rlimit l;
+
+	fd_many();
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur < 2 * FILES_OF_OURS)
+		return 16;
+	size_t n = (size_t)(l.rlim_cur - FILES_OF_OURS) / (FILES_PER_FLOW + 1);
+
+	return n < FLOWS_MAX ? n : FLOWS_MAX;
+}
+
+static int start(struct gate *g, struct err *e)
+{
+	const struct proxy *proxy = &g->config.proxy;
+	int r = loop_init(&g->loop, e);
+
+	if (r == 0)
+		r = lookups_open(&g->loop, g->config.dns, false, &g->lookups, e);
+	if (r == 0 && proxy->on && !proxy->is_address)
+		r = lookups_open(&g->loop, g->config.dns, true, &g->proxies, e);
+	if (r == 0)
+		r = tls_client_new(g->config.ca, &g->tls, e);
+	if (r == 0)
+		r = vault_init(&g->vault, false);
+	g->flows_max = flows_max();
+	if (r == 0)
+		r = gate_jail(e);
+	return r == 0 ? control_open(g, GATE_FD, GATE_MINDER_FD, e) : r;
+}
+
+static int fail(const struct err *e)
+{
+	(void)fprintf(stderr, "caisson-gate: %s\n", e->msg);
+	return EXIT_FAILED;
+}
+
+static int run(struct gate *g, struct err *e)
+{
+	int r;
+
+	(void)prctl(PR_SET_NAME, "caisson-gate");
+	(void)signal(SIGPIPE, SIG_IGN);
+	/* The terminal's signals go to the whole group; the front says when it is over. */
+	(void)signal(SIGINT, SIG_IGN);
+	(void)signal(SIGTERM, SIG_IGN);
+	(void)signal(SIGHUP, SIG_IGN);
+	r = start(g, e);
+	if (r == 0)
+		r = loop_run(&g->loop, e);
+	if (r == -EPIPE)
+		return EXIT_FAILED; /* the front was killed meanwhile: nobody is there to be told */
+	if (r < 0)
+		return fail(e);
+	while (g->boxes)
+		box_close(g->boxes);
+	lookups_close(g->lookups);
+	lookups_close(g->proxies);
+	vault_free(&g->vault);
+	tls_client_free(g->tls);
+	return 0;
+}
+
+int main(int argc, char **argv, char **env)
+{
+	static struct gate g;
+	const struct sources from = minder_sources(argv);
+	struct err e = { 0 };
+
+	for (argc = 0; argv[argc];)
+		argc++;
+	/* The minder looks too: what is wrong with it is wrong before anything was started. */
+	if (gate_config_parse(argc, argv, env, &g.config, &e) < 0)
+		return fail(&e);
+	return g.config.life ? run(&g, &e) : minder_run(argv, env, &from);
+}

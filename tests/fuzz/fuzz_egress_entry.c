@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_egress_entry.c - Entries of egress over arbitrary text.
+ *
+ * Checked for every input: a refusal says why; what is accepted is canonical: it is accepted again, as itself, and
+ * the gate takes its rules.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "front/egress/entry.h"
+#include "gate/names.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool condition)
+{
+	if (!condition)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct egress_entry n, again;
+	struct gate_rule rules[2];
+	struct names names = { 0 };
+	struct err e = { 0 };
+
+	if (egress_entry_parse((const char *)data, size, &n, &e) < 0) {
+		require(e.code < 0 && e.msg[0]);
+		return 0;
+	}
+	require(egress_entry_parse(n.text, strlen(n.text), &again, &e) == 0);
+	require(strcmp(n.text, again.text) == 0 && n.port == again.port && n.wild == again.wild);
+	size_t count = egress_entry_rules(&n, rules);
+
+	require(count == (n.port ? 1 : 2) && names_set(&names, rules, count) == 0);
+	names_free(&names);
+	return 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_inspect.c - The pure parts of what is looked into: placeholders, bindings, rules for requests, certificates. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "gate/binds.h"
+#include "gate/ca.h"
+#include "gate/http_rule.h"
+#include "gate/swap.h"
+#include "vault/vault.h"
+
+#define P "caisson-secret-00112233445566778899aabbccddeeff"
+
+static void assert_swap(const char *value, int hits, const char *expected)
+{
+	static const struct swap pairs[] = { { P, "s3cret" }, { "other", P } };
+	_buf_ struct buf b = BUF_INIT(4096);
+
+	assert_int_equal(swap_header(value, pairs, 2, NULL, &b), hits);
+	assert_string_equal(buf_str(&b), expected);
+}
+
+static void test_swap(void **state)
+{
+	(void)state;
+	assert_swap("Bearer " P, 1, "Bearer s3cret");
+	assert_swap(P P ";x", 2, "s3crets3cret;x");
+	assert_swap("caisson-secret-0011", 0, "caisson-secret-0011");
+	assert_swap("", 0, "");
+	/* What was put in is not looked at again. */
+	assert_swap("other", 1, P);
+	/* git:P */
+	assert_swap("Basic Z2l0OmNhaXNzb24tc2VjcmV0LTAwMTEyMjMzNDQ1NTY2Nzc4ODk5YWFiYmNjZGRlZWZm", 1,
+		    "Basic Z2l0OnMzY3JldA==");
+	assert_swap("basic  Z2l0OmNhaXNzb24tc2VjcmV0LTAwMTEyMjMzNDQ1NTY2Nzc4ODk5YWFiYmNjZGRlZWZm",
+		    1, "basic  Z2l0OnMzY3JldA==");
+	assert_swap("Basic Z2l0OnB3", 0, "Basic Z2l0OnB3");
+	assert_swap("Basic " P, 1, "Basic s3cret");
+	assert_swap("Basic ====", 0, "Basic ====");
+}
+
+static void test_binds(void **state)
+{
+	static const char text[] = "K=one\nT@a.test=two\nalice:K2=three\n";
+	struct gate_bind list[] = {
+		{ .host = "a.test", .name = "K", .owner = "bob", .placeholder = "p1" },
+		{ .host = "a.test", .name = "T", .owner = "bob", .placeholder = "p2" },
+		{ .host = "b.test", .name = "K", .owner = "bob", .placeholder = "p1" },
+	};
+	struct swap pairs[GATE_BINDS_MAX], stray[GATE_BINDS_MAX];
+	struct binds b = { 0 };
+	struct vault v;
+	size_t n_stray;
+
+	(void)state;
+	assert_int_equal(vault_init(&v, false), 0);
+	assert_int_equal(vault_add(&v, text, strlen(text), NULL), 0);
+	assert_int_equal(binds_set(&b, &v, list, 3), 0);
+	assert_true(binds_has(&b, "a.test") && binds_has(&b, "b.test") && !binds_has(&b, "c.test"));
+	assert_int_equal(binds_swaps(&b, &v, "a.test", pairs, stray, &n_stray), 2);
+	assert_string_equal(pairs[1].to, "two");
+	assert_int_equal(n_stray, 0);
+	assert_int_equal(binds_swaps(&b, &v, "b.test", pairs, stray, &n_stray), 1);
+	assert_int_equal(n_stray, 1);
+	assert_string_equal(binds_name(&b, stray[0].from), "T");
+	assert_int_equal(binds_swaps(&b, &v, "", pairs, stray, &n_stray), 0);
+	assert_int_equal(n_stray, 2);
+
+	/* A front that was taken over asks for more than the operator allows. */
+	struct gate_bind bad = { .host = "b.test", .name = "T", .owner = "bob", .placeholder = "p" };
+
+	assert_int_equal(binds_set(&b, &v, &bad, 1), -22);
+	bad = (struct gate_bind){
+		.host = "b.test", .name = "K2", .owner = "bob", .placeholder = "p"
+	};
+	assert_int_equal(binds_set(&b, &v, &bad, 1), -22);
+	memset(bad.placeholder, 'x', sizeof(bad.placeholder));
+	memcpy(bad.name, "K", 2);
+	assert_int_equal(binds_set(&b, &v, &bad, 1), -22);
+	assert_int_equal(b.n, 3);
+	binds_free(&b);
+	vault_free(&v);
+}
+
+static void test_paths(void **state)
+{
+	static const struct {
+		const char *pattern, *path;
+		bool yes;
+	} t[] = {
+		{ "/v1/*", "/v1/", true },        { "/v1/*", "/v1/a/b", true },
+		{ "/v1/*", "/v1", false },        { "/*/x", "/a/x", true },
+		{ "/*/x", "/a/b/x", false },      { "/a*c/d", "/abbc/d", true },
+		{ "/a*c/d", "/ab/c/d", false },   { "/a*bc", "/abbbc", true },
+		{ "/*b*c/*", "/abxc/y/z", true }, { "/x", "/x", true },
+		{ "/x", "/xy", false },           { "*", "/anything", true },
+		{ "/*/", "/a", false },           { "/a/**", "/a/b/c", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
+		if (http_path_matches(t[i].pattern, t[i].path) != t[i].yes)
+			fail_msg("%s on %s", t[i].pattern, t[i].path);
+}
+
+static void test_rules(void **state)
+{
+	static const struct gate_rule rules[] = {
+		{ .host = "a.test", .port = 443, .methods = "GET,HEAD", .path = "/v1/*" },
+		{ .host = "b.test", .port = 443, .methods = "GET" },
+		{ .host = "b.test", .port = 443 },
+		{ .host = "w.test", .port = 443, .flags = GATE_WILD, .path = "/ok" },
+	};
+	_buf_ struct buf why = BUF_INIT(4096);
+
+	(void)state;
+	assert_true(http_ruled(rules, 4, "a.test", 443));
+	assert_false(http_ruled(rules, 4, "a.test", 80));
+	assert_false(http_ruled(rules, 4, "b.test", 443)); /* one of them lets everything through */
+	assert_true(http_ruled(rules, 4, "x.w.test", 443));
+	assert_false(http_ruled(rules, 4, "w.test", 443));
+	assert_int_equal(http_judge(rules, 4, "a.test", 443, "GET", "/v1/x", &why), 0);
+	assert_int_equal(http_judge(rules, 4, "a.test", 443, "HEAD", "/v1/x", &why), 0);
+	assert_int_equal(http_judge(rules, 4, "a.test", 443, "POST", "/v1/x", &why), 403);
+	assert_non_null(strstr(buf_str(&why), "GET,HEAD a.test/v1/*"));
+	assert_int_equal(http_judge(rules, 4, "a.test", 443, "GET", "/v1/..%2fx", &why), 403);
+	assert_int_equal(http_judge(rules, 4, "a.test", 443, "GET", "*", &why), 403);
+	assert_int_equal(http_judge(rules, 4, "b.test", 443, "TRACE", "/", &why), 403);
+	assert_int_equal(http_judge(rules, 4, "x.w.test", 443, "DELETE", "/ok", &why), 0);
+}
+
+static void test_authority(void **state)
+{
+	struct ca *one, *two;
+	_buf_ struct buf a = BUF_INIT(16384), b = BUF_INIT(16384);
+	char host[32];
+
+	(void)state;
+	assert_int_equal(ca_new(&one), 0);
+	assert_int_equal(ca_new(&two), 0);
+	assert_int_equal(ca_pem(one, &a), 0);
+	assert_int_equal(ca_pem(two, &b), 0);
+	assert_string_not_equal(buf_str(&a), buf_str(&b));
+	assert_null(strstr(buf_str(&a), "PRIVATE"));
+	assert_ptr_equal(ca_server(one, "a.test"), ca_server(one, "a.test"));
+	for (int i = 0; i < 200; i++) { /* more than it keeps */
+		(void)snprintf(host, sizeof(host), "h%d.test", i);
+		assert_non_null(ca_server(one, host));
+	}
+	ca_free(one);
+	ca_free(two);
+	ca_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_swap),      cmocka_unit_test(test_binds),
+		cmocka_unit_test(test_paths),     cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_authority),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
