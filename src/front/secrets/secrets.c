@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* secrets.c - See secrets.h. */
+#include "front/secrets/secrets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/rand.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/num.h"
+#include "front/config.h"
+#include "front/egress/rules.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/log.h"
+#include "front/metrics.h"
+#include "front/room.h"
+#include "front/sandbox.h"
+#include "front/secrets/trust.h"
+#include "ledger/ledger.h"
+
+/* ---- where they come from ------------------------------------------------------------------------------- */
+
+static int unseal(struct vault *v, int fd, struct err *e)
+{
+	int r = vault_init(v, true);
+
+	return r < 0 ? err_set(e, r, "hold secrets") : vault_unseal(v, fd, e);
+}
+
+int secrets_load(struct gate_link *gate, struct secrets *ret, struct err *e)
+{
+	_fd_ int blind = -1;
+
+	*ret = (struct secrets){ .roots = trust_roots() };
+	int r = gate_secrets(gate, &blind, e);
+
+	return r < 0 || blind < 0 ? r : unseal(&ret->vault, blind, e);
+}
+
+/* Sandboxes that have some keep what they were given; what is bound the gate looks up with each request. */
+void secrets_again(struct gate_link *gate, int blind, const struct err *why)
+{
+	struct front *f = gate->arg;
+	struct vault fresh = { 0 };
+	struct err e = { 0 };
+
+	if (!why && (blind < 0 || unseal(&fresh, blind, &e) < 0))
+		why = &e;
+	metric_add(why ? M_SECRETS_REJECTED : M_SECRETS_RELOADS, 1);
+	if (why) {
+		vault_free(&fresh);
+		log_event(LOG_LEVEL_ERROR, "secrets_refused", F_STR("why", why->msg),
+			  F_STR("what", "the secrets before them stay in force"));
+	} else {
+		vault_free(&f->secrets.vault);
+		f->secrets.vault = fresh;
+		log_event(LOG_LEVEL_INFO, "secrets", F_STR("how", "reload"),
+			  F_UINT("secrets", fresh.n));
+	}
+	if (ledger_record(f->ledger, &e, why ? "secrets.reject" : "secrets.load", NULL, NULL,
+			  L_UINT("secrets", f->secrets.vault.n)) < 0)
+		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", "secrets.load"),
+			  F_STR("why", e.msg));
+}
+
+void secrets_reload(struct front *f)
+{
+	const struct config *c = &f->config;
+
+	if (c->secrets_file || c->secrets_env || c->secrets_command)
+		gate_reload(&f->gate);
+}
+
+void secrets_free(struct secrets *s)
+{
+	vault_free(&s->vault);
+	s->roots = fd_close(s->roots);
+}
+
+/* ---- what is asked for ----------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 4, 5))) static int refuse(struct refusal *r, const char *code,
+							const char *hint, const char *fmt, ...)
+{
+	va_list ap;
+
+	*r = (struct refusal){ .status = 422, .code = code, .field = "secrets", .hint = hint };
+	va_start(ap, fmt);
+	(void)vsnprintf(r->message, sizeof(r->message), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+bool secret_use_parse(const char *text, struct secret_use *ret)
+{
+	size_t n = strcspn(text, "@");
+	const char *host = text + n + (text[n] == '@');
+	size_t n_host = strlen(host);
+
+	*ret = (struct secret_use){ 0 };
+	if (!vault_name(text, n) || n_host > VAULT_HOST_MAX)
+		return false;
+	memcpy(ret->name, text, n);
+	for (size_t i = 0; i < n_host; i++)
+		ret->host[i] =
+			(char)(host[i] >= 'A' && host[i] <= 'Z' ? host[i] - 'A' + 'a' : host[i]);
+	if (n_host > 1 && ret->host[n_host - 1] == '.')
+		ret->host[--n_host] = '\0';
+	return text[n] != '@' || vault_host(ret->host, n_host);
+}
+
+/* What was taken already: the same again is nothing, the same name in both ways is a contradiction. */
+static int check_before(const json_t *taken, const struct secret_use *u, bool *ret_known,
+			struct refusal *r)
+{
+	size_t i;
+	json_t *v;
+
+	*ret_known = false;
+	json_array_foreach((json_t *)taken, i, v)
+	{
+		struct secret_use w;
+
+		if (!secret_use_parse(json_string_value(v), &w) || strcmp(w.name, u->name) != 0)
+			continue;
+		if (!w.host[0] != !u->host[0])
+			return refuse(
+				r, "invalid_value", "ask for it in one way",
+				"the secret '%.64s' is asked for both plain and bound to a host",
+				u->name);
+		*ret_known |= strcmp(w.host, u->host) == 0;
+	}
+	return 0;
+}
+
+static int take_one(json_t *to, const char *text, const json_t *env, struct refusal *r)
+{
+	struct secret_use u;
+	char canonical[VAULT_NAME_MAX + VAULT_HOST_MAX + 2];
+	bool known;
+
+	if (!secret_use_parse(text, &u))
+		return refuse(r, "invalid_value",
+			      "write NAME, or NAME@api.example.com to bind it to a host",
+			      "'%.80s' names no secret", text);
+	if (json_object_get(env, u.name))
+		return refuse(r, "invalid_value", "leave it out of one of them",
+			      "the variable '%.64s' is in 'env' and in 'secrets'", u.name);
+	if (check_before(to, &u, &known, r) < 0)
+		return -1;
+	(void)snprintf(canonical, sizeof(canonical), "%s%s%s", u.name, u.host[0] ? "@" : "",
+		       u.host);
+	if (!known && json_array_append_new(to, json_string(canonical)) < 0)
+		return refuse(r, "out_of_memory", NULL, "%s", "the daemon is out of memory");
+	return 0;
+}
+
+int secrets_parse(const json_t *list, const json_t *env, json_t **ret, struct refusal *ret_why)
+{
+	json_t *taken = json_array_size(list) > 0 ? json_array() : NULL;
+	size_t i;
+	json_t *v;
+
+	*ret = NULL;
+	json_array_foreach((json_t *)list, i, v)
+	{
+		if (take_one(taken, json_string_value(v), env, ret_why) < 0) {
+			json_decref(taken);
+			return -1;
+		}
+	}
+	*ret = taken;
+	return 0;
+}
+
+/* ---- giving them ------------------------------------------------------------------------------------------ */
+
+static bool make_placeholder(char out[SECRETS_PLACEHOLDER_MAX])
+{
+	unsigned char random[16];
+	size_t n = sizeof(SECRETS_PLACEHOLDER) - 1;
+
+	if (RAND_bytes(random, sizeof(random)) != 1)
+		return false;
+	memcpy(out, SECRETS_PLACEHOLDER, n);
+	for (size_t i = 0; i < sizeof(random); i++)
+		(void)snprintf(out + n + 2 * i, 3, "%02x", random[i]);
+	return true;
+}
+
+static bool may_reach(const json_t *egress, const char *host)
+{
+	static struct egress_rules rules;
+	size_t len = strlen(host);
+
+	if (egress_rules(egress, &rules, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < rules.n_rules; i++) {
+		const struct gate_rule *r = &rules.rules[i];
+		size_t n = strlen(r->host);
+
+		if (r->flags & GATE_WILD ? len > n + 1 && host[len - n - 1] == '.' &&
+						   strcmp(host + len - n, r->host) == 0 :
+					   strcmp(host, r->host) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int give_one(struct sandbox *s, const char *text, struct refusal *r)
+{
+	struct secret_use u;
+	char placeholder[SECRETS_PLACEHOLDER_MAX] = "";
+	const struct secret *have = NULL;
+	const char *value = placeholder;
+
+	if (secret_use_parse(text, &u))
+		have = vault_find(&s->f->secrets.vault, u.name, s->owner);
+	if (!have)
+		return refuse(r, "unknown_secret", "ask the operator of this daemon for it",
+			      "there is no secret '%.80s' for you", text);
+	if (!u.host[0] && have->hosts)
+		return refuse(r, "invalid_value", "bind it to a host: NAME@HOST",
+			      "the secret '%.64s' can only be used bound to a host", u.name);
+	if (u.host[0] && !vault_lists(have->hosts, u.host))
+		return refuse(r, "invalid_value", "bind it to one of its own hosts",
+			      "'%.80s': this secret is not for that host", text);
+	if (u.host[0] && !may_reach(s->spec.egress, u.host))
+		return refuse(r, "invalid_value", "add the host to 'egress' as well",
+			      "'%.80s': the sandbox may not reach that host", text);
+	if (!u.host[0])
+		value = have->value;
+	else if (json_object_get(s->vars, u.name))
+		return 0; /* a second host of the same secret */
+	else if (!make_placeholder(placeholder))
+		return refuse(r, "internal", NULL, "%s", "no random numbers are to be had");
+	if (json_object_set_new(s->vars, u.name, json_string(value)) < 0)
+		return refuse(r, "out_of_memory", NULL, "%s", "the daemon is out of memory");
+	return 0;
+}
+
+int secrets_give(struct sandbox *s, struct refusal *ret_why)
+{
+	size_t i;
+	json_t *v;
+
+	bool look = secrets_look(s, s->spec.egress);
+
+	secrets_take(s);
+	if (json_array_size(s->spec.secrets) == 0 && !look) {
+		s->vars = json_incref(s->spec.env);
+		return 0;
+	}
+	s->vars = s->spec.env ? json_deep_copy(s->spec.env) : json_object();
+	json_array_foreach(s->spec.secrets, i, v)
+	{
+		if (give_one(s, json_string_value(v), ret_why) < 0) {
+			secrets_take(s);
+			return -1;
+		}
+	}
+	if (look)
+		trust_vars(s->vars);
+	return 0;
+}
+
+/* ---- for the gate ------------------------------------------------------------------------------------------ */
+
+size_t secrets_binds(const struct sandbox *s, struct gate_bind *ret)
+{
+	struct secret_use u;
+	size_t i, n = 0;
+	json_t *v;
+
+	json_array_foreach(s->spec.secrets, i, v)
+	{
+		if (!secret_use_parse(json_string_value(v), &u) || !u.host[0] ||
+		    n == GATE_BINDS_MAX)
+			continue;
+		const char *placeholder = json_string_value(json_object_get(s->vars, u.name));
+		struct gate_bind *b = &ret[n++];
+
+		*b = (struct gate_bind){ 0 };
+		(void)snprintf(b->host, sizeof(b->host), "%s", u.host);
+		(void)snprintf(b->name, sizeof(b->name), "%s", u.name);
+		(void)snprintf(b->owner, sizeof(b->owner), "%s", s->owner);
+		(void)snprintf(b->placeholder, sizeof(b->placeholder), "%s",
+			       placeholder ? placeholder : "");
+	}
+	return n;
+}
+
+void secrets_trust(struct sandbox *s)
+{
+	if (json_object_get(s->vars, "SSL_CERT_FILE"))
+		return;
+	if (s->vars == s->spec.env) {
+		s->vars = s->spec.env ? json_deep_copy(s->spec.env) : json_object();
+		json_decref(s->spec.env); /* that of vars; the spec has its own */
+	}
+	trust_vars(s->vars);
+	if (s->room)
+		s->room->env = s->vars;
+	sandbox_keep_vars(s);
+}
+
+bool secrets_look(const struct sandbox *s, const json_t *egress)
+{
+	size_t i;
+	json_t *v;
+
+	json_array_foreach(s->spec.secrets, i,
+			   v) if (strchr(json_string_value(v), '@')) return true;
+	json_array_foreach((json_t *)egress, i,
+			   v) if (strpbrk(json_string_value(v), " /")) return true;
+	return false;
+}
+
+void secrets_take(struct sandbox *s)
+{
+	const char *name;
+	json_t *v;
+
+	if (s->vars != s->spec.env)
+		json_object_foreach(s->vars, name, v)
+			explicit_bzero((char *)json_string_value(v), json_string_length(v));
+	json_decref(s->vars);
+	s->vars = NULL;
+}

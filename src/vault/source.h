@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source.h - Where secrets come from: a file, variables of the environment, what a command prints.
+ *
+ * They are read by a child of whoever asks, which has the rights of whoever started the daemon, hands over
+ * two descriptors and ends. So no process that stays has in its memory what only the gate may know.
+ */
+#ifndef CAISSON_VAULT_SOURCE_H
+#define CAISSON_VAULT_SOURCE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct err;
+
+/* Set to the number of a descriptor that holds what the environment held: see source_hide(). */
+#define SOURCE_FD_ENV "CAISSON_SECRETS_FD"
+
+/* Each may be NULL. */
+struct sources {
+	const char *file;    /* lines of vault.h */
+	const char *prefix;  /* of variables; what follows it is the secret's name */
+	const char *command; /* words; it prints lines of vault.h. No shell reads it */
+};
+
+/*
+ * source_begin() - Start the child that reads all of them.
+ * @ret_sock: readable when it is done; the caller's
+ * Return: its pid, 0 when there is no source, or a negative errno.
+ */
+pid_t source_begin(const struct sources *s, char **env, int *ret_sock, struct err *e);
+
+/*
+ * source_finish() - What it has to say; waits for it. @sock is closed.
+ * @ret_whole, @ret_blind: as of vault_seal(), without and with @blind
+ * Return: 0, or a negative errno with a message that names the option, and never a value.
+ */
+int source_finish(pid_t pid, int sock, int *ret_whole, int *ret_blind, struct err *e);
+
+/*
+ * source_prefix_problem() - NULL, or what is wrong with it as a prefix: it must end with '_', and not take the
+ * daemon's own settings for secrets.
+ */
+const char *source_prefix_problem(const char *prefix);
+
+/*
+ * source_hide() - For the program that becomes the daemon: take variables with @prefix out of @env, which is
+ * changed in place, and put them into a memfd that is inherited.
+ * Return: its descriptor, -1 when there are none, or another negative errno with a message.
+ */
+int source_hide(const char *prefix, char **env, struct err *e);
+
+#endif

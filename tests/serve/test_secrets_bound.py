@@ -1,0 +1,531 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_secrets_bound.py - Secrets that never enter: a placeholder in the sandbox, the value at the one host that it is for."""
+import base64
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import textwrap
+import threading
+
+import pytest
+
+from box_lib import Box
+from egress_lib import Resolver, Web, certificate, gate_of, minder_of
+from serve_lib import Daemon, unique, wait_until
+from test_secrets import canary, files_below, found, in_cell, private, processes_of
+
+PLACEHOLDER = re.compile("caisson-secret-[0-9a-f]{32}")
+
+
+class Api:
+    """An HTTPS server that keeps what it was asked, and can be asked to say it back."""
+
+    def __init__(self, tls, directory):
+        asked = self.asked = []
+        api = self
+        self.user = self.password = None
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, directory=directory, **kwargs)
+
+            def note(self, body=b""):
+                asked.append((self.command, self.path, dict(self.headers), body, self.client_address[1]))
+
+            def do_GET(self):
+                self.note()
+                if self.path.startswith("/repo.git"):
+                    want = "Basic " + base64.b64encode(("git:%s" % api.password).encode()).decode()
+                    if self.headers.get("Authorization") != want:
+                        self.send_response(401)
+                        self.send_header("WWW-Authenticate", "Basic realm=x")
+                        self.send_header("Content-Length", "0")
+                        self.end_headers()
+                        return
+                    super().do_GET()
+                elif self.path == "/chunks":
+                    self.send_response(200)
+                    self.send_header("Transfer-Encoding", "chunked")
+                    self.end_headers()
+                    for _ in range(50):
+                        self.wfile.write(b"3e8\r\n" + b"x" * 1000 + b"\r\n")
+                    self.wfile.write(b"0\r\n\r\n")
+                elif self.path == "/mirror":
+                    self.reply(b"see the header", ("X-Mirror", self.headers.get("Authorization", "")))
+                elif self.path == "/say-back":
+                    self.reply(self.headers.get("Authorization", "").encode())
+                elif self.path == "/socket":
+                    self.send_response(101)
+                    self.send_header("Upgrade", "websocket")
+                    self.send_header("Connection", "Upgrade")
+                    self.end_headers()
+                    self.wfile.write(b"welcome ")
+                    self.wfile.write(self.connection.recv(100))
+                    self.close_connection = True
+                else:
+                    self.reply(b"hello")
+
+            do_DELETE = do_HEAD = do_GET
+
+            def do_POST(self):
+                if self.headers.get("Transfer-Encoding") == "chunked":
+                    body = b""
+                    while True:
+                        n = int(self.rfile.readline(), 16)
+                        body += self.rfile.read(n + 2)[:-2]
+                        if n == 0:
+                            break
+                else:
+                    body = self.rfile.read(int(self.headers["Content-Length"]))
+                self.note(body)
+                self.reply(b"%d" % len(body))
+
+            def reply(self, body, *headers):
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                for h in headers:
+                    self.send_header(*h)
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def log_message(self, *args):
+                pass
+
+        class Quiet(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def finish_request(self, request, address):
+                with context.wrap_socket(request, server_side=True) as s:
+                    super().finish_request(s, address)
+                    try:
+                        s.unwrap()
+                    except (OSError, ValueError):
+                        pass
+
+            def handle_error(self, request, address):
+                pass
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*tls)
+        self.httpd = Quiet(("127.0.0.1", 0), Handler)
+        self.port = self.httpd.server_address[1]
+        threading.Thread(target=self.httpd.serve_forever, daemon=True).start()
+
+    def last(self):
+        return self.asked[-1]
+
+    def close(self):
+        self.httpd.shutdown()
+        self.httpd.server_close()
+
+
+class World:
+    def __init__(self, where):
+        self.key, self.tied, self.password = canary("key"), canary("tied"), canary("password")
+        (where / "good").mkdir()
+        (where / "bad").mkdir()
+        (where / "www").mkdir()
+        good = certificate(where / "good", "api.test", "git.test", "other.test")
+        bad = certificate(where / "bad", "api.test", "bad.test")
+        self.api, self.bad, self.plain = Api(good, where / "www"), Api(bad, where / "www"), Web()
+        self.api.password = self.password
+        self.dns = Resolver({n: ["127.0.0.1"] for n in ("api.test", "git.test", "other.test", "bad.test")})
+        file = private(where / "secrets", "API_KEY=%s\nTIED_KEY@api.test=%s\nGIT_PASSWORD@git.test=%s\n" % (self.key, self.tied, self.password))
+        self.where, self.good = where, good
+        self.daemon = Daemon(where, "--pool", "2", "--egress-private", "127.0.0.0/8", "--egress-dns", self.dns.address,
+                             "--egress-ca", good[0], "--secrets-file", file)
+
+    @property
+    def values(self):
+        return [self.key, self.tied, self.password]
+
+    def url(self, host="api.test", path="/", server=None):
+        return "https://%s:%d%s" % (host, (server or self.api).port, path)
+
+    def at(self, host="api.test", server=None):
+        return "%s:%d" % (host, (server or self.api).port)
+
+    def box(self, *names, egress=None, **spec):
+        return Box(self.daemon, secrets=list(names), egress=egress if egress is not None else [self.at()], **spec)
+
+    def ledger(self):
+        lines = []
+        for path in sorted((self.daemon.state / "ledger").iterdir()):
+            lines += [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
+        return lines
+
+    def close(self):
+        self.daemon.stop()
+        for s in (self.api, self.bad, self.plain, self.dns):
+            s.close()
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    where = tmp_path_factory.mktemp("bound")
+    where.chmod(0o755)
+    w = World(where)
+    yield w
+    w.close()
+
+
+def python(box, code):
+    r = box.post("/execute", {"code": textwrap.dedent(code)})
+    assert r.status == 200 and r.json["status"] == "ok", r
+    return r.json["stdout"]
+
+
+def shell(box, script):
+    r = box.shell(script)
+    assert r["exit_code"] == 0, r
+    return r["stdout"]
+
+
+# ---- the value at its host, and only there -------------------------------------------------------------------------
+
+
+def test_the_value_reaches_the_host_and_never_the_sandbox(world):
+    with world.box("API_KEY@api.test", "TIED_KEY@API.test.") as box:
+        assert box.about()["spec"]["secrets"] == ["API_KEY@api.test", "TIED_KEY@api.test"]
+        placeholders = shell(box, "echo $API_KEY $TIED_KEY").split()
+        assert all(PLACEHOLDER.fullmatch(p) for p in placeholders) and len(set(placeholders)) == 2
+        out = python(box, """
+            import os, urllib.request
+            q = urllib.request.Request(%r, headers={"Authorization": "Bearer " + os.environ["API_KEY"], "X-Two": os.environ["TIED_KEY"] + ";1"})
+            print(urllib.request.urlopen(q).read().decode())
+        """ % world.url(path="/v1/models?key=" + placeholders[0]))
+        assert out == "hello\n"
+        _, path, headers, _, _ = world.api.last()
+        assert headers["authorization"] == "Bearer " + world.key and headers["x-two"] == world.tied + ";1"
+        assert path == "/v1/models?key=" + placeholders[0], "not in the URL"
+        # Not in a body either.
+        shell(box, "curl -sS --fail -d token=$API_KEY %s" % world.url())
+        assert world.api.last()[3] == ("token=" + placeholders[0]).encode()
+    assert wait_until(lambda: "secret.use" in json.dumps(world.ledger())), "the ledger tells of each use"
+
+
+def test_two_sandboxes_have_nothing_of_each_other(world):
+    with world.box("API_KEY@api.test") as one, world.box("API_KEY@api.test") as two:
+        mine, yours = (shell(b, "echo $API_KEY").strip() for b in (one, two))
+        assert mine != yours
+        shell(two, "curl -sS --fail -H 'X: %s' %s" % (mine, world.url()))
+        assert world.api.last()[2]["x"] == mine, "a placeholder is its own sandbox's"
+        cas = [shell(b, "tail -n 12 $SSL_CERT_FILE") for b in (one, two)]
+        assert cas[0] != cas[1], "an authority each"
+
+
+def test_a_placeholder_sent_elsewhere_stays_one(world):
+    entries = [world.at(), world.at("other.test"), world.at("git.test")]
+    with world.box("API_KEY@api.test", "GIT_PASSWORD@git.test", egress=entries) as box:
+        key, password = shell(box, "echo $API_KEY $GIT_PASSWORD").split()
+        # other.test is not looked into: its TLS is its own, and needs its own certificate.
+        box_ca = "/tmp/ca.pem"
+        box.shell("cat > %s <<'E'\n%s\nE" % (box_ca, world.good[0].read_text()))
+        shell(box, "curl -sS --fail --cacert %s -H 'X: %s' %s" % (box_ca, key, world.url("other.test")))
+        assert world.api.last()[2]["X"] == key
+        r = box.shell("curl -sS --cacert $SSL_CERT_FILE %s" % world.url("other.test"))
+        assert r["exit_code"] == 60, "only hosts of secrets are looked into: %r" % r
+        # git.test is, with another secret.
+        shell(box, "curl -sS --fail -H 'X: %s' %s" % (key, world.url("git.test")))
+        assert world.api.last()[2]["x"] == key
+    assert wait_until(lambda: "secret.stray" in json.dumps(world.ledger()))
+
+
+def test_what_a_server_says_back_in_a_header_becomes_the_placeholder_again(world):
+    with world.box("API_KEY@api.test") as box:
+        out = shell(box, "curl -sS -i -H \"Authorization: Bearer $API_KEY\" %s; echo; echo $API_KEY" % world.url(path="/mirror"))
+        placeholder = out.split()[-1]
+        assert "Bearer " + placeholder in out and world.key not in out
+        r = box.shell("curl -sS -o /dev/null -w '%%{http_code}' -X TRACE -H \"X: $API_KEY\" %s" % world.url())
+        assert r["stdout"] == "403", r
+
+
+# ---- clients --------------------------------------------------------------------------------------------------------
+
+
+def test_git_over_https_with_basic_credentials(world):
+    repo = world.where / "www" / "repo.git"
+    if not repo.exists():
+        work = world.where / "work"
+        env = {**os.environ, "HOME": str(world.where), "GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b.test",
+               "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b.test"}
+        for args in (["init", "-q", "-b", "main", str(work)], ["-C", str(work), "commit", "-q", "--allow-empty", "-m", "one commit"],
+                     ["clone", "-q", "--bare", str(work), str(repo)], ["-C", str(repo), "update-server-info"]):
+            subprocess.run(["git", *args], check=True, env=env, timeout=60)
+    with world.box("GIT_PASSWORD@git.test", egress=[world.at("git.test")]) as box:
+        out = shell(box, "git clone -q https://git:$GIT_PASSWORD@git.test:%d/repo.git r && git -C r log --format=%%s" % world.api.port)
+        assert out == "one commit\n"
+        r = box.shell("git clone -q https://git:wrong@git.test:%d/repo.git q" % world.api.port)
+        assert r["exit_code"] != 0, "the positive control: without the password there is nothing"
+
+
+def test_node(world):
+    if not shutil.which("node"):
+        pytest.skip("no node here")
+    with world.box("API_KEY@api.test") as box:
+        script = "fetch('%s', {headers: {'x-api-key': process.env.API_KEY}}).then(r => r.text()).then(console.log)" % world.url()
+        r = box.exec("node", "-e", script)
+        assert r["exit_code"] == 0 and r["stdout"] == "hello\n", r
+        assert world.api.last()[2]["x-api-key"] == world.key
+        r = box.post("/execute", {"language": "javascript", "code": "await (await fetch('%s')).text()" % world.url()})
+        assert r.json["status"] == "ok", r
+
+
+def test_bodies_and_connections(world):
+    with world.box("API_KEY@api.test") as box:
+        assert shell(box, "head -c 5000000 /dev/zero > big; curl -sS --fail --data-binary @big %s" % world.url()) == "5000000"
+        assert shell(box, "curl -sS --fail -H 'Transfer-Encoding: chunked' --data-binary @big %s" % world.url()) == "5000000"
+        assert shell(box, "curl -sS --fail %s | wc -c" % world.url(path="/chunks")).strip() == "50000"
+        before = len(world.api.asked)
+        shell(box, "curl -sS --fail -H \"X: $API_KEY\" %s %s %s" % ((world.url(),) * 3))
+        ports = {a[4] for a in world.api.asked[before:]}
+        assert len(world.api.asked) == before + 3 and len(ports) == 1, "one connection, three requests: %r" % ports
+        assert shell(box, "curl -sS -I -o /dev/null -w '%%{http_code} %%{http_version}' %s" % world.url()) == "200 1.1"
+
+
+def test_a_websocket_passes(world):
+    with world.box("API_KEY@api.test") as box:
+        out = python(box, """
+            import os, socket, ssl
+            s = ssl.create_default_context().wrap_socket(socket.create_connection(("api.test", %d)), server_hostname="api.test")
+            s.sendall(b"GET /socket HTTP/1.1\\r\\nHost: api.test:%d\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n"
+                      b"Authorization: Bearer " + os.environ["API_KEY"].encode() + b"\\r\\nSec-WebSocket-Key: x\\r\\nSec-WebSocket-Version: 13\\r\\n\\r\\n")
+            got = b""
+            while b"welcome " not in got:
+                got += s.recv(1000)
+            s.sendall(os.environ["API_KEY"].encode())
+            while True:
+                more = s.recv(1000)
+                if not more:
+                    break
+                got += more
+            print(got.split(b"\\r\\n")[0].decode(), got.endswith(os.environ["API_KEY"].encode()))
+        """ % (world.api.port, world.api.port))
+        assert out == "HTTP/1.1 101 Switching Protocols True\n", out
+        assert world.api.last()[2]["authorization"] == "Bearer " + world.key
+
+
+# ---- what is refused ------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_is_not_the_host_gets_nothing(world):
+    with world.box("API_KEY@bad.test", egress=[world.at("bad.test", world.bad)]) as box:
+        before = len(world.bad.asked)
+        out = shell(box, "curl -sS -H \"X: $API_KEY\" %s" % world.url("bad.test", server=world.bad))
+        e = json.loads(out)["error"]
+        assert e["code"] == "egress_failed" and "certificate" in e["message"], e
+        assert len(world.bad.asked) == before
+
+
+def test_the_host_must_be_reachable_at_all(world):
+    r = world.daemon.post("/v1/sandboxes", {"name": unique("box"), "secrets": ["API_KEY@api.test"], "egress": ["other.test"]})
+    assert r.status == 422 and r.error["field"] == "secrets" and "egress" in r.error["hint"], r
+
+
+def test_another_host_in_the_head_is_refused(world):
+    with world.box("API_KEY@api.test") as box:
+        out = shell(box, "curl -sS -H 'Host: other.test' -H \"X: $API_KEY\" %s" % world.url())
+        assert json.loads(out)["error"]["code"] == "egress_refused", out
+
+
+@pytest.mark.parametrize("method, path, allowed", [
+    ("GET", "/v1/models", True), ("GET", "/v1/a/b?x=..", True), ("POST", "/v1/models", False), ("GET", "/v2/models", False),
+    ("GET", "/v1", False), ("DELETE", "/v1/x", False), ("GET", "/v1/../v2/x", False), ("GET", "/v1/%2e%2e/v2/x", False),
+    ("GET", "/v1//x", False), ("GET", "/v1/%2fx", False), ("POST", "/v1/chat/7/send", True), ("POST", "/v1/chat/7/8/send", False),
+    ("GET", "/%761/models", True),
+])
+def test_rules_for_requests(world, method, path, allowed, ruled):
+    before = len(world.api.asked)
+    body = " -d x" if method == "POST" else ""
+    out = shell(ruled, "curl -sS --path-as-is -X %s%s -w '\\n%%{http_code}' '%s'" % (method, body, world.url(path=path)))
+    text, _, code = out.rpartition("\n")
+    if allowed:
+        assert code == "200" and world.api.last()[:2] == (method, path), out
+    else:
+        assert code == "403" and len(world.api.asked) == before, out
+        e = json.loads(text)["error"]
+        assert e["code"] == "egress_refused" and ("api.test" in e["message"] or "two ways" in e["message"]), e
+
+
+@pytest.fixture(scope="module")
+def ruled(world):
+    with world.box(egress=["get %s/v1/*" % world.at(), "POST %s/v1/chat/*/send" % world.at()]) as box:
+        assert box.about()["spec"]["egress"] == ["GET %s/v1/*" % world.at(), "POST %s/v1/chat/*/send" % world.at()]
+        yield box
+
+
+def test_a_ruled_host_takes_nothing_but_http(world, ruled):
+    r = ruled.shell("echo hello | timeout 10 curl -sS telnet://%s" % world.at())
+    assert r["exit_code"] not in (0, 124), r
+
+
+def test_rules_hold_in_plain_too(world):
+    with world.box("API_KEY@api.test", egress=["GET %s/v1/*" % world.at(server=world.plain), world.at()]) as box:
+        url = "http://%s" % world.at(server=world.plain)
+        assert shell(box, "curl -sS -H \"X: $API_KEY\" %s/v1/x" % url).startswith("hello from api.test")
+        path, headers = world.plain.heads[-1]
+        assert PLACEHOLDER.fullmatch(headers["x"]), "no value without TLS"
+        assert "egress_refused" in shell(box, "curl -sS %s/v2/x" % url)
+
+
+@pytest.mark.parametrize("entry", ["GET  api.test", "G3T api.test", "GET api.test/a?b", "GET api.test/a/../b", "api.test//a", "GET,,POST api.test", "/v1"])
+def test_rules_that_could_be_read_in_two_ways(world, entry):
+    r = world.daemon.post("/v1/sandboxes", {"name": unique("box"), "egress": [entry]})
+    assert r.status == 422 and r.error["field"].startswith("egress"), r
+
+
+def test_rules_that_come_later_hold_at_once(world):
+    with world.box(egress=[world.at()]) as box:
+        box.shell("cat > ca.pem <<'E'\n%s\nE" % world.good[0].read_text())
+        # A connection that is open, and not looked into yet.
+        python(box, """
+            import socket, ssl
+            s = ssl.create_default_context(cafile="ca.pem").wrap_socket(socket.create_connection(("api.test", %d)), server_hostname="api.test")
+        """ % world.api.port)
+        r = box.daemon.request("PUT", box.url + "/egress", {"egress": ["GET %s/v1/*" % world.at()]})
+        assert r.status == 200, r
+        assert python(box, """
+            try:
+                s.sendall(b"GET /v2/x HTTP/1.1\\r\\nHost: api.test\\r\\n\\r\\n")
+                print(s.recv(100))
+            except OSError as e:
+                print("cut")
+        """) in ("cut\n", "b''\n")
+        assert shell(box, "curl -sS --fail %s" % world.url(path="/v1/x")) == "hello"
+        assert "egress_refused" in shell(box, "curl -sS %s" % world.url(path="/v2/x"))
+
+
+# ---- nowhere else ---------------------------------------------------------------------------------------------------
+
+
+def test_K125_bound_values_are_in_no_cell_and_no_file(world):
+    with world.box("API_KEY@api.test", "TIED_KEY@api.test") as box:
+        sleeper = box.start("sleep", "1000")
+        shell(box, "curl -sS --fail -H \"X: $API_KEY\" -H \"Y: $TIED_KEY\" %s" % world.url())
+        assert world.api.last()[2]["y"] == world.tied
+        pids = processes_of(world.daemon.keeper)
+        names = ("environ", "cmdline", "maps", "status", "comm")
+        assert found(world.values, ["/proc/%d/%s" % (p, n) for p in pids for n in names]) == []
+        assert found([shell(box, "echo $API_KEY").strip()], ["/proc/%d/environ" % p for p in pids if in_cell(p)]), "the search finds what is there"
+        assert set(found(world.values, files_below(world.where))) == {str(world.where / "secrets")}
+        assert memory_of(world.daemon.pid, world.tied) == 0, "a secret that is tied to a host is not in the front"
+        gate = next(p for p in pids if open("/proc/%d/comm" % p).read().strip() == "caisson-gate")
+        assert memory_of(gate, world.tied) > 0, "the search finds it in the gate"
+        assert memory_of(minder_of(world.daemon.pid), world.tied) == 0, "who starts gates passes them on unread"
+        assert sleeper.about()
+
+
+def test_K97_a_host_that_says_it_back(world):
+    """The one way by which a bound value gets into a sandbox, which docs/secrets.md names; and what shuts it: rules for paths."""
+    ask = "curl -sS -D /dev/stderr -H \"Authorization: Bearer $TIED_KEY\" %s 2>&1; env"
+    with world.box("TIED_KEY@api.test") as box:
+        assert world.tied in shell(box, ask % world.url(path="/say-back")), "the control: in a body it comes back"
+        assert world.tied not in shell(box, ask % world.url(path="/mirror")), "in a header it does not"
+    with world.box("TIED_KEY@api.test", egress=["GET %s/v1/*" % world.at(), "GET %s/mirror" % world.at()]) as box:
+        n = len(world.api.asked)
+        for path in ("/say-back", "/v1/../say-back", "/v1/%2e%2e/say-back", "//say-back", "/v1/..%2fsay-back", "/mirror/../say-back"):
+            out = shell(box, ask.replace("curl", "curl --path-as-is") % world.url(path=path))
+            assert " 403 " in out and world.tied not in out, (path, out)
+        assert len(world.api.asked) == n, "and the host was not asked"
+        assert world.tied not in shell(box, ask % world.url(path="/mirror"))
+        assert shell(box, ask % world.url(path="/v1/x")).count(" 200 ") == 1 and world.api.last()[2]["authorization"] == "Bearer " + world.tied
+        pids = [p for p in processes_of(world.daemon.keeper) if in_cell(p)]
+        assert found([world.tied], ["/proc/%d/%s" % (p, n) for p in pids for n in ("environ", "cmdline")]) == []
+
+
+def memory_of(pid, text):
+    """How often it is in the memory of a process."""
+    hits = 0
+    with open("/proc/%d/maps" % pid) as maps, open("/proc/%d/mem" % pid, "rb") as mem:
+        for line in maps:
+            area, mode = line.split()[:2]
+            if "r" not in mode or "[v" in line:
+                continue
+            begin, end = (int(x, 16) for x in area.split("-"))
+            if end - begin > 1 << 30:  # what a sanitizer has reserved
+                continue
+            try:
+                mem.seek(begin)
+                hits += mem.read(end - begin).count(text.encode())
+            except (OSError, OverflowError, ValueError):
+                continue
+    return hits
+
+
+def test_a_front_that_is_killed_costs_no_placeholder(world):
+    with world.box("API_KEY@api.test") as box:
+        code = """
+            import os, urllib.request
+            print(urllib.request.urlopen(urllib.request.Request(%r, headers={"X": os.environ["API_KEY"]})).read().decode())
+        """ % world.url()
+        assert python(box, code) == "hello\n"
+        front = world.daemon.pid
+        os.kill(front, signal.SIGKILL)
+        wait_until(lambda: world.daemon.find_front() not in (None, front))
+        world.daemon.wait_ready()
+        assert python(box, "import os\nprint('API_KEY' in os.environ)") == "True\n"
+        assert python(box, code) == "hello\n"
+        assert world.api.last()[2]["x"] == world.key
+
+
+# ---- read again -----------------------------------------------------------------------------------------------------
+
+
+def rewrite(world, text):
+    """Another file under the same name, and SIGHUP; when it was read."""
+    d, names = world.daemon, ("caisson_secrets_reloads_total", "caisson_secrets_rejected_total")
+    before = sum(d.metrics()[n] for n in names)
+    private(world.where / "secrets.new", text).rename(world.where / "secrets")
+    os.kill(d.keeper, signal.SIGHUP)
+    assert wait_until(lambda: sum(d.metrics()[n] for n in names) == before + 1)
+
+
+def test_secrets_are_read_again(world):
+    """SIGHUP: what is bound is the new value from the next request on, what is plain in new sandboxes; a broken file changes nothing."""
+    file = world.where / "secrets"
+    old = file.read_text()
+    fresh, third = canary("fresh"), canary("third")
+    ask = "curl -sS --fail -H \"X: $API_KEY\" -H \"Y: $TIED_KEY\" %s" % world.url()
+    try:
+        with world.box("API_KEY@api.test", "TIED_KEY@api.test") as box, Box(world.daemon, secrets=["API_KEY"]) as plain:
+            shell(box, ask)
+            assert world.api.last()[2]["x"] == world.key and world.api.last()[2]["y"] == world.tied
+            rewrite(world, old.replace(world.key, fresh) + "THIRD_KEY@api.test=%s\n" % third)
+            shell(box, ask)
+            assert world.api.last()[2]["x"] == fresh and world.api.last()[2]["y"] == world.tied
+            assert shell(plain, "echo $API_KEY") == world.key + "\n", "what was given is not taken back"
+            with Box(world.daemon, secrets=["API_KEY"]) as later, world.box("THIRD_KEY@api.test") as bound:
+                assert shell(later, "echo $API_KEY") == fresh + "\n"
+                shell(bound, "curl -sS --fail -H \"X: $THIRD_KEY\" %s" % world.url())
+                assert world.api.last()[2]["x"] == third
+            # broken: its words, and the values before
+            rewrite(world, "API_KEY=%s\nnonsense\n" % canary("broken"))
+            why = world.daemon.log("secrets_refused")[-1]["why"]
+            assert "--secrets-file" in why and "line 2" in why, why
+            shell(box, ask)
+            assert world.api.last()[2]["x"] == fresh
+            assert world.daemon.post("/v1/sandboxes", {"name": unique(), "secrets": ["NEVER_KEY"]}).status == 422
+            # a gate that dies meanwhile is followed by one that has them too
+            n = world.daemon.metrics()["caisson_gate_restarts_total"]
+            os.kill(gate_of(world.daemon.pid), signal.SIGKILL)
+            assert wait_until(lambda: world.daemon.metrics()["caisson_gate_restarts_total"] == n + 1)
+            shell(box, ask)
+            assert world.api.last()[2]["x"] == fresh and world.api.last()[2]["y"] == world.tied
+            # one that is taken away has no value any more, and is told as having strayed
+            rewrite(world, old.replace("TIED_KEY@api.test", "TIED_KEY@other.test"))
+            shell(box, ask)
+            assert world.api.last()[2]["x"] == world.key and PLACEHOLDER.fullmatch(world.api.last()[2]["y"])
+            assert "secret.stray" in [e["event"] for e in world.ledger() if e["sandbox"] == box.name]
+        events = [e for e in world.ledger() if e["event"].startswith("secrets.")]
+        assert {e["event"] for e in events} == {"secrets.load", "secrets.reject"}
+        assert found([fresh, third], files_below(world.where)) == [], "nowhere but in the file, which is gone"
+    finally:
+        rewrite(world, old)
