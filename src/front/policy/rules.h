@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rules.h - The operator's policy, as read from its file: a ceiling or a list under each name.
+ *
+ *   [daemon]         for all owners together
+ *   [default]        for each owner
+ *   [owners.NAME]    for this one; each key stands in the place of the default's
+ *
+ * What is not named has no ceiling here; the daemon's own limits (its options) stay. A key that nothing
+ * enforces is refused, never accepted and ignored. Pure but for memory: the same functions serve the daemon, its reloads and
+ * `caisson policy check`. Enforcing is in judge.h, the file in load.h.
+ */
+#ifndef CAISSON_FRONT_POLICY_RULES_H
+#define CAISSON_FRONT_POLICY_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "front/policy/toml.h"
+#include "front/token.h" /* OWNER_MAX */
+
+struct config;
+
+#define RULES_TEXT_MAX (256u << 10)
+#define RULES_OWNERS_MAX 1024
+#define RULES_ERRORS_MAX 20
+#define RULES_NAME_MAX (OWNER_MAX + 40) /* "owners.alice.memory_mib" */
+
+enum rule {
+	/* numbers */
+	RULE_MEMORY_MIB,
+	RULE_CPUS, /* in thousandths */
+	RULE_PIDS,
+	RULE_DISK_MIB,
+	RULE_EXECUTION_SECONDS,
+	RULE_LIFE_SECONDS,
+	RULE_IDLE_SECONDS,
+	RULE_SANDBOXES,
+	RULE_EXECUTIONS,
+	/* lists */
+	RULE_IMAGES,
+	RULE_TOOLS,
+	RULE_EGRESS,
+	RULE_EGRESS_DENIED,
+	RULE_SECRETS,
+	RULE_PACKAGES,
+	RULE_PACKAGES_BLOCKED,
+	RULE_MAX_,
+	RULE_NUMBERS_ = RULE_IMAGES,
+};
+
+/* What stands in one place of the file. */
+struct rule_value {
+	struct toml_at at; /* line 0: it is not there */
+	uint64_t number;
+	char **words; /* of a list, n of them */
+	size_t n;
+};
+
+struct rules_section {
+	char owner[OWNER_MAX]; /* of [owners.NAME] */
+	struct toml_at at;
+	struct rule_value values[RULE_MAX_];
+};
+
+struct rules {
+	char sha256[65]; /* of the file's bytes */
+	struct rules_section daemon, fallback;
+	struct rules_section *owners;
+	size_t n_owners;
+};
+
+struct rules_error {
+	struct toml_at at;
+	char message[240]; /* one line, without the place */
+};
+
+/* What is wrong, in the order of the text; the first RULES_ERRORS_MAX of n. */
+struct rules_report {
+	struct rules_error errors[RULES_ERRORS_MAX];
+	size_t n;
+};
+
+/* rules_parse() - NULL: @report says why, at least once. */
+struct rules *rules_parse(const char *text, size_t len, struct rules_report *report);
+void rules_free(struct rules *r); /* NULL is allowed */
+
+/*
+ * rules_agree() - Whether a daemon with @c can serve under @r: what it gives to those who ask for nothing is within
+ * [default], its image is among the images, the tools are tools.
+ */
+bool rules_agree(const struct rules *r, const struct config *c, struct rules_report *report);
+
+/* rules_complain() - Add an error. */
+void rules_complain(struct rules_report *report, struct toml_at at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* ---- asking ------------------------------------------------------------------------------------------- */
+
+/* rule_name() - As in the file. */
+const char *rule_name(enum rule rule);
+
+/*
+ * rules_of() - What holds for @owner (NULL: for all together). @ret_name gets "owners.alice.memory_mib" or
+ * "default.memory_mib"; may be NULL. NULL: no ceiling; also when @r is NULL.
+ */
+const struct rule_value *rules_of(const struct rules *r, const char *owner, enum rule rule,
+				  char ret_name[RULES_NAME_MAX]);
+
+/* rules_package() - Bring the name of a package into the one form that lists have. False: it is no name. */
+bool rules_package(char *name);
+
+/* rule_lists() - Whether @word is in the list. */
+bool rule_lists(const struct rule_value *v, const char *word);
+
+/*
+ * rule_lists_image() - Whether an image may be had: "host" and "dir:/PATH" by their names, a reference by a
+ * pattern of the list (image/ref.h).
+ */
+bool rule_lists_image(const struct rule_value *v, const char *image);
+
+#endif

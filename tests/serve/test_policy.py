@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_policy.py - The operator's policy: what it refuses, to whom, by which name; and how another one takes its place.
+
+Most tests share one daemon and its file; each writes the file that it needs and has it read again.
+"""
+import hashlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import tomllib
+
+import pytest
+
+from box_lib import Box
+from egress_lib import Resolver, Server, echo
+from jupyter_lib import Kernel
+from mcp_lib import Legacy, Modern
+from serve_lib import BIN, Daemon, unique, wait_until
+
+TOKENS = {name: secrets.token_hex(16) for name in ("alice", "bob")}
+
+GENEROUS = """
+[default]
+memory_mib = 4096
+"""
+
+
+def check(path, *flags, json_=True):
+    r = subprocess.run([str(BIN), "policy", "check", *(["--json"] if json_ else []), str(path), *flags],
+                       capture_output=True, text=True, timeout=60, env={"PATH": os.environ["PATH"]})
+    return r.returncode, json.loads(r.stdout) if json_ and r.stdout else r.stdout + r.stderr
+
+
+class Held:
+    """A daemon, the file that it is held to, and two who call it."""
+
+    def __init__(self, where):
+        self.file = where / "policy.toml"
+        self.file.write_text(GENEROUS)
+        self.file.chmod(0o644)
+        vault = where / "secrets"
+        vault.write_text("ONE=%s\nTWO=%s\n" % (secrets.token_hex(8), secrets.token_hex(8)))
+        vault.chmod(0o600)
+        tokens = where / "tokens"
+        tokens.write_text("".join("%s:%s\n" % t for t in TOKENS.items()))
+        tokens.chmod(0o600)
+        self.dns = Resolver({"one.test": ["127.0.0.1"], "two.test": ["127.0.0.1"]})
+        self.d = Daemon(where, "--policy", self.file, "--token-file", tokens, "--memory", "256M", "--pool", "1", "--tools", "all",
+                        "--secrets-file", vault, "--egress-private", "127.0.0.0/8", "--egress-dns", self.dns.address)
+        self.d.token = TOKENS["bob"]
+
+    def ask(self, who, method, path, body=None):
+        return self.d.request(method, path, body, token=TOKENS[who])
+
+    def reload(self, text=None):
+        """As an editor does it: a new file in the place of the old one. Waits until it was judged."""
+        n = self.d.metrics()["caisson_policy_reloads_total"]
+        if text is not None:
+            new = self.file.with_suffix(".new")
+            new.write_text(text)
+            new.rename(self.file)
+        os.kill(self.d.keeper, signal.SIGHUP)
+        assert wait_until(lambda: self.d.metrics()["caisson_policy_reloads_total"] == n + 1)
+
+    def use(self, text):
+        self.reload(text)
+        assert self.d.health()["policy"] == {"sha256": hashlib.sha256(text.encode()).hexdigest(), "stale": False,
+                                             "loaded_at": self.d.health()["policy"]["loaded_at"]}
+
+    def ledger(self, event):
+        lines = [json.loads(line) for line in (self.d.state / "ledger/ledger.jsonl").read_text().splitlines()]
+        return [e for e in lines if e["event"] == event]
+
+
+@pytest.fixture(scope="module")
+def the_daemon(tmp_path_factory):
+    held = Held(tmp_path_factory.mktemp("policy"))
+    yield held
+    try:
+        held.d.stop()
+    finally:
+        held.d.kill()
+        held.dns.close()
+
+
+@pytest.fixture
+def held(the_daemon):
+    yield the_daemon
+    for who, token in TOKENS.items():
+        for name in the_daemon.d.sessions(token=token):
+            the_daemon.d.end_session(name, token=token)
+
+
+def refused(r, rule, *words, status=403):
+    """By the rule of this name, and saying so."""
+    assert (r.status, r.error["code"]) == (status, "policy_busy" if status == 429 else "policy_refused"), r
+    assert r.error["message"].startswith("policy rule %s: " % rule), r
+    assert all(w in r.error["message"] for w in words), r
+
+
+# ---- the file -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text, line, column, says", [
+    ("[default]\nmemroy_mib = 1024\n", 2, 1, "did you mean 'memory_mib'?"),
+    ("[default]\nflavour = 1\n", 2, 1, "unknown key 'flavour'"),
+    ("[default]\nmemory_mib = \"1G\"\n", 2, 14, "a whole number, not a string"),
+    ("[default]\nmemory_mib = 4\n", 2, 14, "between 16 and 1048576"),
+    ("[default]\n  pids = -1\n", 2, 10, "between 1 and 32768"),
+    ("[default]\ncpus = [\"a\"]\n", 2, 8, "must be a number"),
+    ("[default]\ntools = \"execute_code\"\n", 2, 9, "must be a list"),
+    ("[default]\ntools = [\n  'execute_code',\n  'execute code',\n]\n", 4, 3, "'execute code' is not the name of a tool"),
+    ("[default]\ntools = ['execute_cod']\n", 2, 1, "there is no tool 'execute_cod'"),
+    ("[default]\nimages = ['dir:/nowhere']\n", 2, 1, "'host' is not in it"),
+    ("[default]\nsecrets = ['A@b.example']\n", 2, 12, "without a host"),
+    ("[default]\negress = ['a.example', 'https://b.example']\n", 2, 24, "is not a host name"),
+    ("[default]\nmounts = []\n", 2, 1, "can not be enforced by this version"),
+    ("[daemon]\nmemory_mib = 64\n", 2, 1, "is not for [daemon]"),
+    ("[default]\npids = 128\npids = 129\n", 3, 1, "in line 2 already"),
+    ("[default]\n[owners.a]\n[default]\n", 3, 1, "begun in line 1 already"),
+    ("[owners.a.b]\n", 1, 11, "[owners.\"a.b\"]"),
+    ("[owner.a]\n", 1, 2, "there is no table 'owner'"),
+    ("pids = 1\n", 1, 1, "before the first table"),
+    ("[default]\npids = 5 6\n", 2, 10, "the line should end here"),
+    ("[default]\ntools = ['é', x]\n", 2, 15, "a string in quotes"),
+    ("[default]\ntools = ['a'\n", 2, 9, "has no end"),
+    ("[default]\npids = 1d\n", 2, 8, "this is no value"),
+    ("[default]\n# \x01\n", 2, 3, "control character"),
+    ("[default]\npids = 100\n", 2, 1, "--pids"),
+])
+def test_what_is_wrong_and_where(tmp_path, text, line, column, says):
+    path = tmp_path / "p.toml"
+    path.write_text(text)
+    code, report = check(path)
+    assert code == 1 and report["status"] == "refused" and report["sha256"] is None
+    assert (report["errors"][0]["line"], report["errors"][0]["column"]) == (line, column), report
+    assert says in report["errors"][0]["message"], report
+    code, words = check(path, json_=False)
+    assert code == 1 and words.startswith("%s:%d:%d: " % (path, line, column))
+
+
+def test_all_that_is_wrong_at_once(tmp_path):
+    path = tmp_path / "p.toml"
+    path.write_text("[default]\nfoo = 1\npids = 0\n[owners.x]\nbar = 2\n")
+    code, report = check(path)
+    assert code == 1 and [e["line"] for e in report["errors"]] == [2, 3, 5]
+
+
+def test_check_is_for_the_daemon_that_will_have_it(tmp_path):
+    path = tmp_path / "p.toml"
+    path.write_text("[default]\nmemory_mib = 600\n")
+    assert check(path)[0] == 0
+    assert check(path, "--", "--memory", "1G")[0] == 1
+    path.chmod(0o666)
+    code, words = check(path, json_=False)
+    assert code == 125 and "chmod go-w" in words
+    code, words = check(tmp_path / "none", json_=False)
+    assert code == 125 and "No such file" in words
+
+
+def test_a_daemon_does_not_start_with_a_broken_one(tmp_path, pytestconfig):
+    path = tmp_path / "p.toml"
+    path.write_text("[default]\nmemory_mib = 64\n")
+    d = Daemon(pytestconfig.serve_dir, "--policy", path, wait=False)
+    assert d.end() == 125
+    assert "--policy: %s:2:1: memory_mib: is below" % path in d.log_text() and "--memory" in d.log_text()
+    d.kill()
+
+
+# ---- what it refuses ----------------------------------------------------------------------------------
+
+CEILINGS = """
+[daemon]
+sandboxes = 4
+
+[default]                        # bob
+memory_mib = 512
+cpus = 1.5
+pids = 200
+disk_mib = 2048
+execution_seconds = 60
+life_seconds = 3600
+idle_seconds = 600
+sandboxes = 2
+tools = ["create_sandbox", "execute_code", "pip_install"]
+packages = ["requests", "Left_Pad"]
+
+[owners.alice]
+memory_mib = 128                 # below what the daemon gives by itself
+sandboxes = 3
+packages_blocked = ["requests"]
+"""
+
+
+def test_every_limit_by_name(held):
+    held.use(CEILINGS)
+    for field, most, more in (("memory_mib", 512, 513), ("cpus", 1.5, 1.6), ("pids", 200, 201), ("disk_mib", 2048, 2049),
+                              ("timeout_seconds", 3600, 3601), ("idle_seconds", 600, 601)):
+        rule = "default." + {"timeout_seconds": "life_seconds"}.get(field, field)
+        r = held.ask("bob", "POST", "/v1/sandboxes", {"name": "over", field: more})
+        refused(r, rule, "at most %s" % most, str(more))
+        assert r.error["field"] == field
+        refused(held.ask("bob", "POST", "/v1/run_python", {"code": "1", field: more}), rule)
+        refused(held.ask("bob", "POST", "/v1/run_shell", {"script": ":", field: more}), rule)
+    with Box(held.d, memory_mib=512, cpus=1.5, pids=200, disk_mib=2048, timeout_seconds=3600, idle_seconds=600) as b:
+        assert b.about()["spec"]["policy"] == hashlib.sha256(CEILINGS.encode()).hexdigest()
+        refused(b.post("/extend", {"seconds": 3601}), "default.life_seconds", "from its beginning")
+        assert b.post("/extend", {"seconds": 60}).status == 200
+        for path, body in (("/execute", {"code": "1"}), ("/exec", {"cmd": "true"}), ("/shell", {"script": ":"})):
+            refused(b.post(path, {**body, "timeout": 61}), "default.execution_seconds", "at most 60")
+            assert b.post(path, {**body, "timeout": 60}).status == 200
+    refused(held.ask("bob", "POST", "/execute", {"code": "1", "timeout": 61}), "default.execution_seconds")
+    assert {e["rule"] for e in held.ledger("policy.refuse")} >= {"default.memory_mib", "default.execution_seconds", "default.life_seconds"}
+    assert {e["owner"] for e in held.ledger("policy.refuse")} == {"bob"}
+
+
+def test_an_owner_has_a_table_of_their_own(held):
+    held.use(CEILINGS)
+    refused(held.ask("alice", "POST", "/v1/sandboxes", {"name": "a", "memory_mib": 129}), "owners.alice.memory_mib", "at most 128")
+    refused(held.ask("alice", "POST", "/v1/sandboxes", {"name": "a", "pids": 201}), "default.pids")
+    # Who asks for nothing gets what there is: below the daemon's default, which others have.
+    assert held.ask("alice", "POST", "/v1/sandboxes", {"name": "a"}).json["spec"]["memory_mib"] == 128
+    r = held.ask("alice", "POST", "/execute", {"code": "x = bytearray(200 << 20)", "session_id": "b"}).json
+    assert r["status"] == "limit" and r["cause"]["kind"] == "memory", r
+    assert held.ask("bob", "POST", "/v1/sandboxes", {"name": "a"}).json["spec"]["memory_mib"] == 256
+    # A life without an end would be beyond the ceiling.
+    assert held.ask("bob", "GET", "/v1/sandboxes/a").json["spec"]["timeout_seconds"] == 3600
+
+
+def test_callers_see_their_own_ceilings_alone(held):
+    held.use(CEILINGS)
+    mine = held.ask("alice", "GET", "/v1/policy").json
+    assert mine["owner"] == "alice" and mine["sha256"] == hashlib.sha256(CEILINGS.encode()).hexdigest()
+    assert mine["ceilings"]["memory_mib"] == {"rule": "owners.alice.memory_mib", "value": 128}
+    assert mine["ceilings"]["packages"] == {"rule": "default.packages", "value": ["requests", "left-pad"]}
+    theirs = held.ask("bob", "GET", "/v1/policy")
+    assert b"alice" not in theirs.body and "packages_blocked" not in theirs.json["ceilings"]
+    # The file is TOML, and means to us what it means to others.
+    said = {k: v["value"] for k, v in theirs.json["ceilings"].items()}
+    meant = tomllib.loads(CEILINGS)["default"]
+    assert said == {**meant, "packages": ["requests", "left-pad"]}
+
+
+def test_sandboxes_at_once(held):
+    held.use(CEILINGS)
+    for name in ("a", "b"):
+        assert held.ask("bob", "POST", "/v1/sandboxes", {"name": name}).status == 201
+    for body, path in (({"name": "c"}, "/v1/sandboxes"), ({"code": "1"}, "/execute"), ({"code": "1", "session_id": "c"}, "/execute"),
+                       ({"code": "1"}, "/v1/run_python"), ({"script": ":"}, "/v1/run_shell")):
+        refused(held.ask("bob", "POST", path, body), "default.sandboxes", "at most 2", status=429)
+    assert held.ask("bob", "GET", "/v1/policy").json["use"] == {"sandboxes": 2, "executions": 0}
+    assert held.ask("bob", "POST", "/execute", {"code": "1", "session_id": "a"}).status == 200
+    for name in ("a", "b"):
+        assert held.ask("alice", "POST", "/v1/sandboxes", {"name": name}).status == 201
+    refused(held.ask("alice", "POST", "/v1/sandboxes", {"name": "c"}), "daemon.sandboxes", "at most 4", status=429)
+    held.ask("bob", "DELETE", "/v1/sandboxes/a")
+    assert held.ask("bob", "POST", "/v1/sandboxes", {"name": "c"}).status == 201
+
+
+def test_executions_at_once(held):
+    held.use("[default]\nexecutions = 2\n")
+    with Box(held.d) as b:
+        p = b.start("sleep", "600")
+        b.start("sleep", "600")
+        for path, body in (("/execute", {"code": "1"}), ("/exec", {"cmd": "true"}), ("/shell", {"script": ":"}),
+                           ("/processes", {"cmd": "true"})):
+            refused(b.post(path, body), "default.executions", "at most 2", status=429)
+        for path, body in (("/execute", {"code": "1"}), ("/v1/run_python", {"code": "1"}), ("/v1/run_shell", {"script": ":"})):
+            refused(held.ask("bob", "POST", path, body), "default.executions", status=429)
+        assert held.ask("alice", "POST", "/execute", {"code": "1"}).status == 200
+        held.d.request("DELETE", "%s/processes/%s" % (b.url, p.id))
+        assert wait_until(lambda: held.ask("bob", "GET", "/v1/policy").json["use"]["executions"] == 1)
+        assert b.post("/execute", {"code": "1"}).status == 200
+        held.use("[default]\nexecutions = 0\n")
+        for path, body in (("/execute", {"code": "1"}), ("/exec", {"cmd": "true"}), ("/processes", {"cmd": "true"})):
+            refused(b.post(path, body), "default.executions")
+
+
+def test_tools_that_are_not_listed_are_neither_seen_nor_called(held):
+    held.use(CEILINGS)
+    for client in (Legacy, Modern):
+        c = client(held.d, Authorization="Bearer " + TOKENS["bob"])
+        assert set(c.tools()) == {"create_sandbox", "execute_code", "pip_install"}
+        r = c.call("tools/call", {"name": "list_sandboxes", "arguments": {}})
+        assert r["isError"] and "policy rule default.tools: " in r["content"][0]["text"], r
+        r = c.tool("create_sandbox", memory_mib=1024)
+        assert r["isError"] and "policy rule default.memory_mib: at most 512" in r["content"][0]["text"], r
+        r = c.tool("execute_code", code="1", language="python", session_id="m", timeout=100)
+        assert r["isError"] and "policy rule default.execution_seconds" in r["content"][0]["text"], r
+        assert not c.tool("execute_code", code="1", language="python", session_id="m")["isError"]
+    assert Modern(held.d).call("tools/list")["cacheScope"] == "private"
+
+
+def test_kernels_of_jupyter(held):
+    held.use("[default]\nsandboxes = 1\nexecution_seconds = 30\n")
+    with Kernel(held.d) as k:
+        r = held.ask("bob", "POST", "/api/kernels")
+        assert r.status == 429 and b"policy rule default.sandboxes: " in r.body, r
+        # One that names no time has the longest there is, and that is the policy's.
+        held.use("[default]\nexecution_seconds = 31\n[owners.bob]\nexecution_seconds = 1\n")
+        assert k.run("import time; time.sleep(60)").reply["status"] == "error"
+        held.use("[default]\nexecutions = 0\n")
+        r = k.run("print(6 * 7)")
+        assert r.text() == "" and r.reply["status"] == "error" and "policy rule default.executions" in json.dumps(r.reply), r.reply
+
+
+def test_packages(held):
+    held.use(CEILINGS)
+    refused(held.ask("bob", "POST", "/pip_install", {"package": "numpy"}), "default.packages", "'numpy'")
+    refused(held.ask("alice", "POST", "/pip_install", {"package": "Requests"}), "owners.alice.packages_blocked", "'requests'")
+    assert held.ask("bob", "POST", "/pip_install", {"package": "left.pad"}).status != 403
+    r = Modern(held.d).tool("pip_install", package="numpy")
+    assert r["isError"] and "policy rule default.packages" in r["content"][0]["text"]
+
+
+def test_secrets(held):
+    held.use("[default]\nsecrets = ['ONE']\n[owners.alice]\nsecrets = []\n")
+    refused(held.ask("bob", "POST", "/v1/sandboxes", {"name": "s", "secrets": ["ONE", "TWO"]}), "default.secrets", "'TWO'")
+    refused(held.ask("bob", "POST", "/v1/run_shell", {"script": "env", "secrets": ["TWO@example.com"]}), "default.secrets")
+    refused(held.ask("alice", "POST", "/v1/sandboxes", {"name": "s", "secrets": ["ONE"]}), "owners.alice.secrets", "'ONE'")
+    with Box(held.d, secrets=["ONE"]) as b:
+        assert len(b.exec("printenv", "ONE")["stdout"].strip()) == 16
+
+
+REACH = """
+[default]
+egress = ["*.example.org", "api.example.com", "git.example.net:22", "any.example.net:*"]
+egress_denied = ["secret.example.org"]
+
+[owners.alice]
+egress = ["*"]
+"""
+
+
+def test_egress_is_within_the_patterns(held):
+    held.use(REACH)
+    for entry in ("api.example.com", "API.example.com.:443", "a.example.org", "*.b.example.org", "git.example.net:22", "any.example.net:9999"):
+        with Box(held.d, egress=[entry]):
+            pass
+    for entry in ("example.org", "example.com", "xapi.example.com", "api.example.com:8443", "git.example.net", "*.example.com"):
+        refused(held.ask("bob", "POST", "/v1/sandboxes", {"name": "e", "egress": ["a.example.org", entry]}), "default.egress", entry)
+    # Also what only lets it through among others.
+    for entry in ("secret.example.org", "secret.example.org:22", "*.example.org"):
+        refused(held.ask("bob", "POST", "/v1/sandboxes", {"name": "e", "egress": [entry]}), "default.egress_denied", "secret.example.org")
+    refused(held.ask("alice", "POST", "/v1/run_python", {"code": "1", "egress": ["x.example:22"]}), "owners.alice.egress")
+    with Box(held.d) as b:
+        refused(held.ask("bob", "PUT", b.url + "/egress", {"egress": ["example.com"]}), "default.egress")
+        assert held.ask("bob", "PUT", b.url + "/egress", {"egress": ["api.example.com"]}).status == 200
+
+
+TALK = """
+import socket
+def talk(s):
+    try:
+        s.sendall(b"x"); return s.recv(1)
+    except OSError as e:
+        return type(e).__name__
+one, two = (socket.create_connection((n, %d)) for n in ("one.test", "two.test"))
+"""
+
+
+def test_what_may_be_reached_is_narrowed_at_once(held):
+    held.use(GENEROUS)
+    server = Server(echo)
+    entries = ["one.test:%d" % server.port, "two.test:%d" % server.port]
+    with Box(held.d, egress=entries) as b:
+        assert b.post("/execute", {"code": TALK % server.port + "print(talk(one), talk(two))"}).json["stdout"] == "b'x' b'x'\n"
+        held.use("[default]\negress = ['*:*']\negress_denied = ['two.test']\n")
+        assert wait_until(lambda: b.get("/net").json["live"] == 1)
+        said = b.post("/execute", {"code": "print(talk(one), talk(two))"}).json["stdout"].split()
+        assert said[0] == "b'x'" and said[1] != "b'x'", said
+        assert b.about()["spec"]["egress"] == entries[:1]
+        held.use(GENEROUS)
+        assert b.about()["spec"]["egress"] == entries[:1], "what was taken does not come back by itself"
+        # A front that takes over finds another policy.
+        held.file.write_text("[default]\negress = []\n")
+        os.kill(held.d.pid, signal.SIGKILL)
+        held.d.wait_ready()
+        assert wait_until(lambda: b.about()["spec"]["egress"] == [])
+        assert "gaierror" in b.post("/execute", {"code": "socket.getaddrinfo('one.test', 80)"}).json["stderr"]
+    server.close()
+    held.use(GENEROUS)
+
+
+# ---- another one in its place -----------------------------------------------------------------------------
+
+
+def test_what_exists_goes_on_under_a_new_policy(held):
+    held.use(GENEROUS)
+    with Box(held.d, memory_mib=1024) as b:
+        made_under = b.about()["spec"]["policy"]
+        held.use("[default]\nmemory_mib = 512\n")
+        assert b.exec("true")["exit_code"] == 0 and b.about()["spec"]["memory_mib"] == 1024
+        assert b.about()["spec"]["policy"] == made_under != held.d.health()["policy"]["sha256"]
+        refused(held.ask("bob", "POST", "/v1/sandboxes", {"name": "new", "memory_mib": 1024}), "default.memory_mib")
+    assert [e["sha256"] for e in held.ledger("policy.load")][-1] == held.d.health()["policy"]["sha256"]
+
+
+@pytest.mark.parametrize("spoil, line", [
+    (lambda f: f.write_text("[default]\nmemory_mib = 512\npids = 'x'\n"), 3),
+    (lambda f: f.write_text("[default]\nmemory_mib = 64\n"), 2),
+    (lambda f: f.chmod(0o666), 0),
+    (lambda f: f.unlink(), 0),
+    (lambda f: (f.unlink(), f.mkdir()), 0),
+])
+def test_a_broken_file_changes_nothing(held, spoil, line):
+    held.use("[default]\nmemory_mib = 600\n")
+    sum_ = held.d.health()["policy"]["sha256"]
+    spoil(held.file)
+    try:
+        held.reload()
+        h = held.d.health()
+        assert h["status"] == "healthy" and h["policy"]["sha256"] == sum_ and h["policy"]["stale"]
+        assert h["policy"]["line"] == line
+        assert held.d.metrics()["caisson_policy_stale"] == 1
+        said = held.d.log("policy_refused")[-1]
+        assert said["line"] == line and str(held.file) in said["why"]
+        assert held.ledger("policy.reject")[-1]["in_force"] == sum_
+        refused(held.ask("bob", "POST", "/v1/sandboxes", {"name": "n", "memory_mib": 601}), "default.memory_mib", "at most 600")
+    finally:
+        if held.file.is_dir():
+            held.file.rmdir()
+    held.use(GENEROUS)
+    assert held.d.metrics()["caisson_policy_stale"] == 0
+
+
+def test_a_front_that_is_killed_is_followed_by_one_under_the_same_policy(held):
+    held.use("[default]\nmemory_mib = 600\n")
+    with Box(held.d) as b:
+        made_under = b.about()["spec"]["policy"]
+        held.file.write_text("broken")
+        os.kill(held.d.pid, signal.SIGKILL)
+        held.d.wait_ready()
+        h = held.d.health()["policy"]
+        assert h["sha256"] == made_under and h["stale"] and h["line"] == 1
+        assert b.about()["state"] == "running" and b.about()["spec"]["policy"] == made_under
+        refused(held.ask("bob", "POST", "/v1/sandboxes", {"name": "n", "memory_mib": 601}), "default.memory_mib")
+    held.use(GENEROUS)
+
+
+def test_an_owner_whom_nobody_can_be_is_noted(held):
+    name = unique("nobody")
+    held.use("[owners.%s]\npids = 200\n[owners.alice]\npids = 200\n" % name)
+    assert [e["owner"] for e in held.d.log("policy_owner")] == [name]
+
+
+def test_without_a_policy_there_are_no_ceilings(daemon):
+    r = daemon.get("/v1/policy").json
+    assert r["ceilings"] == {} and r["sha256"] is None
+    os.kill(daemon.keeper, signal.SIGHUP)
+    assert daemon.execute("1")["status"] == "ok" and "policy" not in daemon.health()
