@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* call.c - Answers and notifications as both eras want them. */
+#include "front/mcp/call.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/front.h"
+#include "front/log.h"
+#include "front/mcp/mcp.h"
+#include "front/mcp/session.h"
+#include "front/spare.h"
+
+#define NOTE_MAX (1u << 20)
+#define NO_LEVEL (-1)
+
+/* ---- life --------------------------------------------------------------------------------------------- */
+
+struct mcp_call *mcp_call_new(struct front *f, const char *owner, struct mcp_session *session,
+			      enum mcp_era era, json_t *message, const struct mcp_line *line,
+			      void *at)
+{
+	struct mcp_call *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		json_decref(message);
+		return NULL;
+	}
+	c->f = f;
+	c->session = session;
+	c->era = era;
+	c->message = message;
+	c->line = line;
+	c->at = at;
+	(void)snprintf(c->owner, sizeof(c->owner), "%s", owner);
+	mcp_message_read(message, &c->m);
+	c->next = f->mcp.calls;
+	if (c->next)
+		c->next->prev = c;
+	f->mcp.calls = c;
+	return c;
+}
+
+static void end(struct mcp_call *c, int status, const struct buf *json)
+{
+	c->line->finish(c, status, json);
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		c->f->mcp.calls = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	timer_cancel(&c->patience);
+	json_decref(c->state);
+	json_decref(c->message);
+	free(c);
+}
+
+void mcp_call_move(struct mcp_call *c, const struct buf *json, const struct mcp_line *line,
+		   void *at)
+{
+	c->line->finish(c, 200, json);
+	c->line = line;
+	c->at = at;
+}
+
+void mcp_call_cancel(struct mcp_call *c)
+{
+	if (c->cancel)
+		c->cancel(c);
+	end(c, 200, NULL);
+}
+
+struct mcp_call *mcp_call_find(struct front *f, const struct mcp_session *session, const void *at,
+			       const json_t *id)
+{
+	for (struct mcp_call *c = f->mcp.calls; c; c = c->next)
+		if ((session ? c->session == session : !c->session && c->at == at) &&
+		    json_equal(c->m.id, id))
+			return c;
+	return NULL;
+}
+
+bool mcp_capable(const struct mcp_call *c, const char *capability, const char *extension)
+{
+	const json_t *all = c->session ? c->session->capabilities :
+					 json_object_get(c->m.meta, MCP_META_CAPABILITIES);
+	const json_t *one = json_object_get(all, capability);
+
+	return json_is_object(extension ? json_object_get(one, extension) : one);
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------ */
+
+void mcp_put_json(struct json *j, const char *key, const json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+
+	json_key(j, key);
+	if (text)
+		json_raw(j, text, strlen(text));
+	else
+		json_none(j);
+	spare_free(text);
+}
+
+void mcp_answer_begin_as(const struct mcp_call *c, struct mcp_answer *a, const char *result_type)
+{
+	buf_init(&a->buf, MCP_ANSWER_MAX);
+	json_init(&a->j, &a->buf);
+	json_object_begin(&a->j);
+	json_member_str(&a->j, "jsonrpc", "2.0");
+	mcp_put_json(&a->j, "id", c->m.id);
+	json_key(&a->j, "result");
+	json_object_begin(&a->j);
+	if (c->era == MCP_MODERN)
+		json_member_str(&a->j, "resultType", result_type);
+}
+
+void mcp_answer_begin(const struct mcp_call *c, struct mcp_answer *a)
+{
+	mcp_answer_begin_as(c, a, "complete");
+}
+
+void mcp_answer_cache(const struct mcp_call *c, struct mcp_answer *a, uint64_t ttl_ms, bool public_)
+{
+	if (c->era != MCP_MODERN)
+		return;
+	json_member_uint(&a->j, "ttlMs", ttl_ms);
+	json_member_str(&a->j, "cacheScope", public_ ? "public" : "private");
+}
+
+int mcp_answer_close(const struct mcp_call *c, struct mcp_answer *a)
+{
+	if (c->era == MCP_MODERN) {
+		json_key(&a->j, "_meta");
+		json_object_begin(&a->j);
+		json_key(&a->j, MCP_META_SERVER);
+		mcp_server_info(&a->j);
+		if (c->listens)
+			mcp_put_json(&a->j, MCP_META_SUBSCRIPTION, c->m.id);
+		json_object_end(&a->j);
+	}
+	json_object_end(&a->j);
+	json_object_end(&a->j);
+	return json_finish(&a->j);
+}
+
+void mcp_answer_end(struct mcp_call *c, struct mcp_answer *a)
+{
+	if (mcp_answer_close(c, a) < 0) {
+		buf_free(&a->buf);
+		mcp_fail(c, MCP_INTERNAL, "the answer could not be written");
+		return;
+	}
+	end(c, 200, &a->buf);
+	buf_free(&a->buf);
+}
+
+void mcp_answer_text(struct mcp_call *c, const struct buf *json)
+{
+	end(c, 200, json);
+}
+
+void mcp_answer_with(struct mcp_call *c, json_t *response)
+{
+	_buf_ struct buf b = BUF_INIT(MCP_ANSWER_MAX);
+	char *text;
+
+	(void)json_object_set(response, "id", c->m.id);
+	text = json_dumps(response, JSON_COMPACT);
+	if (text && buf_puts(&b, text) == 0)
+		end(c, 200, &b);
+	else
+		mcp_fail(c, MCP_INTERNAL, "the answer could not be written");
+	spare_free(text);
+}
+
+void mcp_answer_empty(struct mcp_call *c)
+{
+	struct mcp_answer a;
+
+	mcp_answer_begin(c, &a);
+	mcp_answer_end(c, &a);
+}
+
+void mcp_error_json(struct buf *out, const json_t *id, int code, const json_t *data,
+		    const char *message)
+{
+	char *text = data ? json_dumps(data, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+	struct json j;
+
+	json_init(&j, out);
+	json_object_begin(&j);
+	json_member_str(&j, "jsonrpc", "2.0");
+	mcp_put_json(&j, "id", id);
+	json_key(&j, "error");
+	json_object_begin(&j);
+	json_member_int(&j, "code", code);
+	json_member_str(&j, "message", message);
+	if (text) {
+		json_key(&j, "data");
+		json_raw(&j, text, strlen(text));
+	}
+	json_object_end(&j);
+	json_object_end(&j);
+	(void)json_finish(&j);
+	spare_free(text);
+}
+
+static void fail(struct mcp_call *c, int status, int code, const json_t *data, const char *message)
+{
+	_buf_ struct buf b = BUF_INIT(NOTE_MAX);
+
+	mcp_error_json(&b, c->m.id, code, data, message);
+	end(c, status, &b);
+}
+
+void mcp_fail_data(struct mcp_call *c, int status, int code, json_t *data, const char *fmt, ...)
+{
+	char message[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	fail(c, status, code, data, message);
+	json_decref(data);
+}
+
+void mcp_fail(struct mcp_call *c, int code, const char *fmt, ...)
+{
+	char message[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	fail(c, 200, code, NULL, message);
+}
+
+void mcp_fail_capability(struct mcp_call *c, const char *capability, const char *extension)
+{
+	json_t *one = json_object(), *all = json_object(), *data = json_object();
+
+	if (extension)
+		(void)json_object_set_new(one, extension, json_object());
+	(void)json_object_set_new(all, capability, one);
+	(void)json_object_set_new(data, "requiredCapabilities", all);
+	mcp_fail_data(c, 400, MCP_NO_CAPABILITY, data,
+		      "this needs the client capability %s%s%s, which the request does not declare",
+		      capability, extension ? " " : "", extension ? extension : "");
+}
+
+/* ---- on the way --------------------------------------------------------------------------------------- */
+
+void mcp_notify(struct mcp_call *c, const char *method, const struct buf *params)
+{
+	_buf_ struct buf b = BUF_INIT(NOTE_MAX);
+
+	mcp_note_json(&b, method, params);
+	if (!b.err)
+		c->line->send(c, &b);
+}
+
+bool mcp_wants_progress(const struct mcp_call *c)
+{
+	const json_t *token = json_object_get(c->m.meta, "progressToken");
+
+	return json_is_string(token) || json_is_integer(token);
+}
+
+void mcp_progress(struct mcp_call *c, uint64_t progress, uint64_t total, const char *text,
+		  size_t len)
+{
+	_buf_ struct buf b = BUF_INIT(NOTE_MAX);
+	struct json j;
+	char *token;
+
+	/* It has to rise, and the first may be 0. */
+	if (!mcp_wants_progress(c) || (c->progress && progress < c->progress))
+		return;
+	c->progress = progress + 1;
+	token = json_dumps(json_object_get(c->m.meta, "progressToken"), JSON_ENCODE_ANY);
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "progressToken");
+	json_raw(&j, token ? token : "0", token ? strlen(token) : 1);
+	spare_free(token);
+	json_member_uint(&j, "progress", progress);
+	if (total)
+		json_member_uint(&j, "total", total);
+	if (len) {
+		json_key(&j, "message");
+		(void)json_strn(&j, text, len);
+	}
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		mcp_notify(c, "notifications/progress", &b);
+}
+
+static const char *const levels[] = { "debug", "info",     "notice", "warning",
+				      "error", "critical", "alert",  "emergency" };
+
+int mcp_log_level(const char *name)
+{
+	for (size_t i = 0; name && i < sizeof(levels) / sizeof(*levels); i++)
+		if (strcmp(levels[i], name) == 0)
+			return (int)i;
+	return NO_LEVEL;
+}
+
+void mcp_log(struct mcp_call *c, unsigned int level, const char *logger, const char *text)
+{
+	_buf_ struct buf b = BUF_INIT(NOTE_MAX);
+	struct json j;
+	int asked = c->session ? c->session->log_level :
+				 mcp_log_level(json_string_value(
+					 json_object_get(c->m.meta, MCP_META_LOG_LEVEL)));
+
+	if (asked == NO_LEVEL || (int)level < asked)
+		return;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "level", levels[level]);
+	json_member_str(&j, "logger", logger);
+	json_member_str(&j, "data", text);
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		mcp_notify(c, "notifications/message", &b);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * consent.c - Approvals as questions of the protocol, and answers as words.
+ *
+ * A question is known by the approval's id; an answer to one that is decided already finds nothing, and means nothing.
+ */
+#include "front/mcp/consent.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "front/code/approval.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/mcp/call.h"
+#include "front/mcp/parked.h"
+#include "front/mcp/session.h"
+#include "front/mcp/task.h"
+#include "front/sandbox.h"
+#include "front/spare.h"
+
+#define BY "elicitation"
+
+/* ---- the question ---------------------------------------------------------------------------------------- */
+
+static json_t *params_of(const struct approval *a)
+{
+	char *message = NULL;
+	const char *cut = strlen(a->arguments) < a->argument_bytes ? " (cut)" : "";
+	json_t *params;
+
+	if (asprintf(
+		    &message,
+		    "Code in %s%s wants to call the tool %s of the MCP server %s. Its arguments%s: %s",
+		    a->x->sandbox->name[0] ? "session " : "a sandbox", a->x->sandbox->name, a->tool,
+		    a->server, cut, a->arguments) < 0)
+		return NULL;
+	params = json_pack("{s:s, s:{s:s, s:{s:{s:s,s:s,s:s}, s:{s:s,s:s,s:s,s:i}}, s:[s]}}",
+			   "message", message, "requestedSchema", "type", "object", "properties",
+			   "approve", "type", "boolean", "title", "Approve", "description",
+			   "Whether the call may be made, this once.", "reason", "type", "string",
+			   "title", "Reason", "description", "Why not; the code is told.",
+			   "maxLength", (int)APPROVAL_REASON, "required", "approve");
+	free(message);
+	return params;
+}
+
+/* Yes is said in so many words; all else that is no silence is a no. */
+static void take_word(struct approval *a, const json_t *answer)
+{
+	const char *action = json_string_value(json_object_get(answer, "action"));
+	const json_t *content = json_object_get(answer, "content");
+	const char *reason = json_string_value(json_object_get(content, "reason"));
+	bool accepts = action && strcmp(action, "accept") == 0;
+	bool yes = accepts && json_is_true(json_object_get(content, "approve"));
+	char text[APPROVAL_REASON * 4 + 1];
+
+	if (!reason)
+		reason = accepts ? "" : "the user declined";
+	(void)snprintf(text, sizeof(text), "%.*s",
+		       (int)utf8_truncate(reason, strlen(reason), APPROVAL_REASON), reason);
+	approval_decide(a, yes, BY, text);
+}
+
+/* ---- a modern client, and tasks ---------------------------------------------------------------------------- */
+
+static json_t *questions(struct mcp_call *c)
+{
+	json_t *all = json_object();
+
+	for (const struct approval *a = c->f->approvals; a; a = a->next)
+		if (a->x == c->work)
+			(void)json_object_set_new(all, a->id,
+						  json_pack("{s:s,s:o?}", "method",
+							    "elicitation/create", "params",
+							    params_of(a)));
+	return all;
+}
+
+static void answered(struct mcp_call *c, const json_t *responses)
+{
+	struct front *f = c->f;
+	const struct execution *x = c->work;
+	const char *id;
+	json_t *answer;
+
+	/* A word may end the call: only what it came with is looked at after that. */
+	json_object_foreach((json_t *)responses, id, answer)
+	{
+		struct approval *a = f->approvals;
+
+		while (a && (strcmp(a->id, id) != 0 || a->x != x))
+			a = a->next;
+		if (a)
+			take_word(a, answer);
+	}
+}
+
+static const struct mcp_parked_ops parked_ops = { .questions = questions, .answered = answered };
+
+static void task_answered(struct mcp_call *c, const json_t *responses)
+{
+	json_t *more;
+
+	answered(c, responses);
+	more = questions(c);
+	if (json_object_size(more) > 0)
+		mcp_task_ask(c, more, task_answered);
+	else
+		json_decref(more);
+}
+
+/* ---- a legacy one ------------------------------------------------------------------------------------------ */
+
+struct asked {
+	struct mcp_question question;
+	struct approval *approval;
+};
+
+static void on_over(struct approval *a)
+{
+	struct asked *q = a->asked;
+
+	mcp_unask(&q->question);
+	a->asked = NULL;
+	a->over = NULL;
+	free(q);
+}
+
+static void on_answer(struct mcp_question *question, const json_t *result, const json_t *error)
+{
+	struct asked *q = question->arg;
+	struct approval *a = q->approval;
+
+	(void)error;
+	if (result)
+		take_word(a, result);
+	else
+		on_over(a); /* it can not say: others may */
+}
+
+static void ask_legacy(struct mcp_call *c, struct approval *a)
+{
+	_buf_ struct buf b = BUF_INIT(APPROVAL_SHOWN * 8 + 4096);
+	struct asked *q = calloc(1, sizeof(*q));
+	json_t *params = params_of(a);
+	char *text = json_dumps(params, JSON_COMPACT);
+
+	json_decref(params);
+	if (!q || !text || buf_puts(&b, text) < 0) {
+		free(q);
+		spare_free(text);
+		return;
+	}
+	spare_free(text);
+	*q = (struct asked){ .question = { .answered = on_answer, .arg = q }, .approval = a };
+	a->asked = q;
+	a->over = on_over;
+	mcp_ask(c, &q->question, "elicitation/create", &b);
+}
+
+void mcp_consent_ask(struct mcp_call *c, struct approval *a)
+{
+	if (!mcp_capable(c, "elicitation", NULL))
+		return;
+	if (c->session)
+		ask_legacy(c, a);
+	else if (!mcp_is_task(c))
+		(void)mcp_park(c, &parked_ops);
+	else if (!mcp_task_asks(c))
+		mcp_task_ask(c, questions(c), task_answered);
+}

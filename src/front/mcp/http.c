@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * http.c - Streamable HTTP: POST, GET and DELETE of /mcp, for both eras.
+ *
+ * What a POST is, the ladder says (mcp/era.h); how it is answered, post.c. GET is the stream of a session's messages
+ * that belong to no request, DELETE its end.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "front/front.h"
+#include "front/handlers.h"
+#include "front/mcp/batch.h"
+#include "front/mcp/head.h"
+#include "front/mcp/mcp.h"
+#include "front/mcp/methods.h"
+#include "front/mcp/pipe.h"
+#include "front/mcp/post.h"
+#include "front/mcp/session.h"
+#include "front/mcp/sse.h"
+#include "front/reply.h"
+#include "front/schema.h"
+#include "front/serve.h"
+#include "net/http.h"
+
+#define ALIVE_NS (15 * CLOCK_NS_PER_S)
+
+/* ---- sessions ----------------------------------------------------------------------------------------- */
+
+/* The session that the request names; NULL: answered. */
+static struct mcp_session *own_session(struct front *f, struct http_exchange *x, const json_t *id)
+{
+	const char *name = http_header(x, "mcp-session-id");
+	struct mcp_session *s = name ? mcp_session_find(f, visit_of(x)->owner, name) : NULL;
+
+	if (s && mcp_pipe_of(s))
+		s = NULL; /* it has a wire of its own */
+	if (s)
+		mcp_session_touch(s);
+	else if (!name)
+		mcp_refuse(x, 400, id, MCP_BAD_SESSION, NULL,
+			   "header Mcp-Session-Id is missing: begin with initialize");
+	else
+		mcp_refuse(x, 404, id, MCP_NO_SESSION, NULL,
+			   "there is no such session: begin again with initialize");
+	return s;
+}
+
+/* ---- POST --------------------------------------------------------------------------------------------- */
+
+static void serve_batch(struct front *f, struct http_exchange *x, json_t *list)
+{
+	bool named = http_header(x, "mcp-session-id") != NULL;
+	struct mcp_session *s = named ? own_session(f, x, NULL) : NULL;
+	const char *why;
+
+	if (named && !s)
+		return;
+	why = mcp_batch_why_not(s, list);
+	if (why) {
+		mcp_refuse(x, 400, NULL, MCP_INVALID_REQUEST, NULL, why);
+		return;
+	}
+	mcp_post_batch(f, x, s, list);
+}
+
+static void serve_legacy(struct front *f, struct http_exchange *x, json_t *message,
+			 const struct mcp_message *m)
+{
+	bool begins = m->kind == MCP_REQUEST && strcmp(m->method, "initialize") == 0;
+	struct mcp_session *s = begins ? mcp_session_new(f, visit_of(x)->owner) :
+					 own_session(f, x, m->id);
+
+	if (!s && begins)
+		mcp_refuse(x, 503, m->id, MCP_INTERNAL, NULL,
+			   "there are too many sessions: end some");
+	if (!s)
+		return;
+	if (m->kind == MCP_REQUEST) {
+		mcp_post_run(f, x, s, MCP_LEGACY, message);
+		if (begins && !s->version)
+			mcp_session_end(s); /* the handshake failed */
+		return;
+	}
+	if (m->kind == MCP_NOTIFICATION)
+		mcp_notified(f, s, NULL, m);
+	else
+		(void)mcp_session_response(s, m->id, m->result, m->error);
+	reply_empty(x, 202);
+}
+
+static void serve_message(struct front *f, struct http_exchange *x, json_t *message)
+{
+	const struct mcp_headers h = { http_header(x, "mcp-protocol-version"),
+				       http_header(x, "mcp-method"), http_header(x, "mcp-name") };
+	struct mcp_message m;
+	struct mcp_ruling r;
+
+	mcp_message_read(message, &m);
+	if (m.kind == MCP_NONSENSE) {
+		mcp_refuse(x, 400, m.id, MCP_INVALID_REQUEST, NULL, m.why);
+		return;
+	}
+	mcp_rule(&m, &h, &r);
+	if (r.http)
+		mcp_refuse(x, r.http, m.id, r.code, r.data, r.message);
+	else if (r.era == MCP_LEGACY)
+		serve_legacy(f, x, message, &m);
+	else if (m.kind == MCP_REQUEST && strcmp(m.method, "subscriptions/listen") == 0 &&
+		 !mcp_accepts(x, MCP_EVENTS))
+		mcp_refuse(x, 406, m.id, MCP_INVALID_REQUEST, NULL, "Accept must name " MCP_EVENTS);
+	else if (m.kind == MCP_REQUEST)
+		mcp_post_run(f, x, NULL, MCP_MODERN, message);
+	else
+		reply_empty(x, 202);
+	json_decref(r.data);
+}
+
+void handle_mcp_post(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	const struct http_request *q = http_request(x);
+	struct schema_error e;
+	json_t *message;
+
+	(void)p;
+	if (!mcp_head_ok(x))
+		return;
+	if (mcp_sse_named(x)) {
+		mcp_sse_post(f, x);
+		return;
+	}
+	message = schema_load(q->body ? q->body : "", q->body_len, &e);
+	if (!message) {
+		mcp_refuse(x, 400, NULL, MCP_PARSE_ERROR, NULL, e.message);
+		return;
+	}
+	if (json_is_array(message))
+		serve_batch(f, x, message);
+	else
+		serve_message(f, x, message);
+	json_decref(message);
+}
+
+/* ---- GET: messages that belong to no request ------------------------------------------------------------ */
+
+struct listener_out {
+	struct http_exchange *x;
+	struct mcp_session *session;
+	struct timer alive;
+};
+
+static void out_send(struct mcp_session *s, const struct buf *json)
+{
+	struct listener_out *o = s->at;
+
+	(void)sse_event(o->x, NULL, "message", buf_str(json), json->len);
+}
+
+static void out_drop(struct listener_out *o)
+{
+	timer_cancel(&o->alive);
+	o->session->outlet = NULL;
+	o->session->at = NULL;
+	free(o);
+}
+
+static void out_ended(struct mcp_session *s)
+{
+	struct listener_out *o = s->at;
+	struct http_exchange *x = o->x;
+	struct visit *v = visit_of(x);
+
+	v->gone = NULL;
+	out_drop(o);
+	http_stream_end(x);
+}
+
+static const struct mcp_outlet stream_outlet = { out_send, out_ended };
+
+static void out_gone(struct visit *v)
+{
+	out_drop(v->work);
+}
+
+static void out_alive(struct timer *t)
+{
+	struct listener_out *o = t->arg;
+	struct loop *l = &o->session->f->loop;
+
+	mcp_session_touch(o->session);
+	timer_set(l, t, l->now_ns + ALIVE_NS);
+	(void)sse_comment(o->x, "");
+}
+
+static void no_stream(struct http_exchange *x)
+{
+	http_add_header(x, "Allow", "POST");
+	mcp_refuse(x, 405, NULL, MCP_BAD_SESSION, NULL,
+		   "there is no stream without a session: header Mcp-Session-Id, from initialize");
+}
+
+void handle_mcp_get(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct visit *v = visit_of(x);
+	struct listener_out *o;
+	struct mcp_session *s;
+
+	(void)p;
+	if (!http_header(x, "mcp-session-id")) {
+		no_stream(x);
+		return;
+	}
+	if (!(s = own_session(f, x, NULL)))
+		return;
+	if (!mcp_accepts(x, MCP_EVENTS)) {
+		mcp_refuse(x, 406, NULL, MCP_BAD_SESSION, NULL, "Accept must name " MCP_EVENTS);
+		return;
+	}
+	if (strcmp(http_request(x)->method, "HEAD") == 0) {
+		reply_headers(x);
+		http_reply(x, 200, MCP_EVENTS, "", 0);
+		return;
+	}
+	if (http_header(x, "last-event-id")) {
+		mcp_post_resume(s, x, http_header(x, "last-event-id"));
+		return;
+	}
+	if (s->outlet) {
+		mcp_refuse(x, 409, NULL, MCP_BAD_SESSION, NULL,
+			   "this session has a stream already");
+		return;
+	}
+	if (!(o = calloc(1, sizeof(*o)))) {
+		mcp_refuse(x, 503, NULL, MCP_INTERNAL, NULL, "the daemon is out of memory");
+		return;
+	}
+	*o = (struct listener_out){ .x = x, .session = s };
+	o->alive.fn = out_alive;
+	o->alive.arg = o;
+	timer_set(&f->loop, &o->alive, f->loop.now_ns + ALIVE_NS);
+	s->outlet = &stream_outlet;
+	s->at = o;
+	v->work = o;
+	v->gone = out_gone;
+	reply_headers(x);
+	http_add_header(x, "X-Accel-Buffering", "no");
+	http_stream(x, 200, MCP_EVENTS);
+	(void)sse_comment(x, "");
+}
+
+/* ---- DELETE ------------------------------------------------------------------------------------------- */
+
+void handle_mcp_delete(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct mcp_session *s;
+
+	(void)p;
+	if (!http_header(x, "mcp-session-id")) {
+		no_stream(x);
+		return;
+	}
+	if (!(s = own_session(f, x, NULL)))
+		return;
+	mcp_session_end(s);
+	reply_empty(x, 204);
+}

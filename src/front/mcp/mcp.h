@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mcp.h - What the daemon holds for clients of the Model Context Protocol.
+ */
+#ifndef CAISSON_FRONT_MCP_MCP_H
+#define CAISSON_FRONT_MCP_MCP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct buf;
+struct front;
+struct json;
+struct mcp_call;
+struct mcp_parked;
+struct mcp_session;
+struct mcp_subscription;
+struct mcp_task;
+struct mcp_watch;
+
+#define MCP_SESSIONS_MAX 1024u
+#define MCP_KEY_BYTES 32
+
+struct mcp {
+	struct mcp_call *calls;       /* under way */
+	struct mcp_session *sessions; /* of clients that shook hands */
+	size_t n_sessions;
+	struct mcp_subscription *subscriptions; /* of modern clients */
+	size_t n_subscriptions;
+	struct mcp_watch *watches; /* of files that somebody subscribed to */
+	size_t n_watches;
+	struct mcp_parked *parked; /* calls that asked their client back (parked.h) */
+	size_t n_parked, parked_bytes;
+	struct mcp_task *tasks; /* the newest first */
+	size_t n_tasks, tasks_bytes;
+	size_t replay_bytes;              /* of streams that may be resumed */
+	unsigned char key[MCP_KEY_BYTES]; /* of this process: seals what clients keep for us */
+};
+
+/* mcp_setup() - Before the first request. */
+void mcp_setup(struct front *f);
+
+/* mcp_server_info() - The object {name, version, ...}. */
+void mcp_server_info(struct json *j);
+/* mcp_capabilities() - The object, for `initialize` or for `server/discover`. */
+void mcp_capabilities(const struct front *f, struct json *j, bool modern);
+/* mcp_instructions - What a model should know before it uses the tools. */
+extern const char mcp_instructions[];
+
+/* mcp_note_json() - A whole notification; @params: an object, or NULL. Appends to @out. */
+void mcp_note_json(struct buf *out, const char *method, const struct buf *params);
+
+/* mcp_drain() - The daemon is about to stop: end what only waits, so that nobody waits for it. */
+void mcp_drain(struct front *f);
+
+/* mcp_end() - The daemon stops: end every session and what it waits for. */
+void mcp_end(struct front *f);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * metadata.c - The document, and its address.
+ *
+ * The address that a client used is the name of what it wants to reach. We know it from the Host header, which
+ * was checked before (auth.h); behind a proxy that ends TLS the operator has to say it.
+ */
+#include "front/mcp/metadata.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/front.h"
+#include "net/conn.h"
+#include "net/http.h"
+
+#define WELL_KNOWN "/.well-known/oauth-protected-resource"
+
+/* Up to the path; of --mcp-url, or as the client calls us. */
+static void put_origin(const struct front *f, const struct http_exchange *x, struct buf *out)
+{
+	const char *url = f->config.mcp_url;
+
+	if (url)
+		(void)buf_append(out, url,
+				 (size_t)(strstr(url, "://") - url) + 3 +
+					 strcspn(strstr(url, "://") + 3, "/"));
+	else
+		(void)buf_printf(out, "%s://%s", conn_is_tls(http_conn(x)) ? "https" : "http",
+				 http_request(x)->host);
+}
+
+void mcp_metadata_url(const struct front *f, const struct http_exchange *x, struct buf *out)
+{
+	const char *path = http_request(x)->path;
+
+	if (!f->config.mcp_auth_server || strncmp(path, "/mcp", 4) != 0 ||
+	    (path[4] && path[4] != '/'))
+		return;
+	put_origin(f, x, out);
+	(void)buf_puts(out, WELL_KNOWN "/mcp");
+}
+
+void mcp_metadata_json(const struct front *f, const struct http_exchange *x, struct buf *out)
+{
+	_buf_ struct buf resource = BUF_INIT(2048);
+	struct json j;
+
+	if (f->config.mcp_url) {
+		(void)buf_puts(&resource, f->config.mcp_url);
+	} else {
+		put_origin(f, x, &resource);
+		(void)buf_puts(&resource, "/mcp");
+	}
+	json_init(&j, out);
+	json_object_begin(&j);
+	json_member_str(&j, "resource", buf_str(&resource));
+	json_key(&j, "authorization_servers");
+	json_array_begin(&j);
+	(void)json_str(&j, f->config.mcp_auth_server);
+	json_array_end(&j);
+	json_key(&j, "bearer_methods_supported");
+	json_array_begin(&j);
+	(void)json_str(&j, "header");
+	json_array_end(&j);
+	json_member_str(&j, "resource_name", "Caisson");
+	json_object_end(&j);
+	(void)json_finish(&j);
+}

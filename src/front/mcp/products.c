@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * products.c - Which files an execution left, asked of the cell after it.
+ *
+ * The kernel of the machine says which: those whose status changed since it began, by a time that code can not
+ * set. What a background process changed meanwhile is among them. Where the operator has a bucket for them they are
+ * put there, one after another, before the answer, which has a link to each.
+ */
+#include "front/mcp/products.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "front/artifact.h"
+#include "front/buckets/publish.h"
+#include "front/front.h"
+#include "front/log.h"
+#include "front/mcp/file_job.h"
+#include "front/mcp/listing.h"
+#include "front/mime.h"
+#include "front/sandbox.h"
+#include "mcp/uri.h"
+
+#define LOOKED_AT 10000u
+#define PRODUCTS_MAX 20u
+#define SLACK_NS INT64_C(5000000) /* times of files are those of the last tick of a clock */
+
+struct products {
+	struct mcp_output o;
+	struct buf structured;
+	char sandbox[SANDBOX_NAME_MAX + 1];
+	int64_t since_ns;
+	bool is_error;
+	struct listing found;
+	struct mcp_call *c;
+	struct publish *copy; /* of the file at hand */
+	size_t at;
+	char *links[PRODUCTS_MAX]; /* NULL: none */
+};
+
+static void products_free(void *arg)
+{
+	struct products *p = arg;
+
+	buf_free(&p->o.a.buf);
+	buf_free(&p->structured);
+	publish_free(p->copy);
+	for (size_t i = 0; i < p->found.n; i++) {
+		free(p->found.files[i].name);
+		free(p->links[i]);
+	}
+	free(p);
+}
+
+static void on_entry(struct file_job *j, const struct files_stat *st, struct files_text name)
+{
+	struct products *p = j->arg;
+
+	if (st->type != FILES_T_FILE || st->ctime_ns < p->since_ns ||
+	    !utf8_valid(name.data, name.len) || !artifact_is(name.data, name.len))
+		return;
+	if (p->found.n == PRODUCTS_MAX) {
+		p->found.truncated = true;
+		return;
+	}
+	p->found.files[p->found.n++] = (struct listing_file){ strndup(name.data, name.len), *st };
+}
+
+/* `files` as the last member of an object that is whole. */
+static void add_member(struct products *p)
+{
+	struct buf *b = &p->structured;
+	_buf_ struct buf list = BUF_INIT(256u << 10);
+	struct json j;
+
+	json_init(&j, &list);
+	json_array_begin(&j);
+	for (size_t i = 0; i < p->found.n; i++) {
+		const struct listing_file *f = &p->found.files[i];
+
+		json_object_begin(&j);
+		json_member_str(&j, "path", f->name);
+		json_member_uint(&j, "size", f->stat.size);
+		json_member_str(&j, "mime_type", mime_of(f->name));
+		if (p->links[i])
+			json_member_str(&j, "link", p->links[i]);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	if (json_finish(&j) < 0 || b->len < 2 || buf_str(b)[b->len - 1] != '}')
+		return;
+	b->len--;
+	(void)buf_printf(b, ",\"files\":%s}", buf_str(&list));
+}
+
+static void answer(struct products *p)
+{
+	static const char more[] = "[more files changed: see list_files]";
+
+	for (size_t i = 0; i < p->found.n; i++) {
+		const struct listing_file *f = &p->found.files[i];
+		_buf_ struct buf uri = BUF_INIT(4 * FILES_PATH_MAX);
+
+		mcp_uri_file(&uri, p->sandbox, f->name);
+		mcp_output_link(&p->o, buf_str(&uri), f->name, mime_of(f->name), f->stat.size);
+		if (p->links[i])
+			mcp_output_link(&p->o, p->links[i], f->name, mime_of(f->name),
+					f->stat.size);
+	}
+	if (p->found.truncated)
+		mcp_output_text(&p->o, more, sizeof(more) - 1);
+	add_member(p);
+	mcp_output_end(p->c, &p->o, &p->structured, p->is_error);
+	p->o.a.buf = (struct buf){ 0 }; /* freed with the answer */
+}
+
+/* ---- to the bucket ------------------------------------------------------------------------------------------ */
+
+static void on_cancel(struct mcp_call *c)
+{
+	products_free(c->work);
+}
+
+static void copy_next(struct products *p);
+
+static void on_copied(struct publish *copy)
+{
+	struct products *p = copy->arg;
+
+	if (copy->code == 0)
+		p->links[p->at] = strdup(copy->link);
+	else
+		log_event(LOG_LEVEL_WARNING, "artifact_not_put", F_STR("sandbox", p->sandbox),
+			  F_STR("why", copy->why));
+	publish_free(copy);
+	p->copy = NULL;
+	p->at++;
+	copy_next(p);
+}
+
+/* The next one that can be put; after the last the call is answered. */
+static void copy_next(struct products *p)
+{
+	struct sandbox *s = sandbox_find(p->c->f, p->c->owner, p->sandbox);
+
+	if (s && p->at < p->found.n)
+		p->copy = publish_new(p->c->f, s, p->found.files[p->at].name, on_copied, p);
+	if (p->copy)
+		return;
+	p->c->work = NULL;
+	p->c->cancel = NULL;
+	answer(p);
+	products_free(p);
+}
+
+static void on_done(struct file_job *j)
+{
+	struct products *p = j->arg;
+
+	listing_sort(&p->found);
+	if (!j->c->f->buckets.artifacts) {
+		answer(p);
+		return;
+	}
+	/* The job ends here; what it found is the call's from now on. */
+	j->arg = NULL;
+	j->free_arg = NULL;
+	j->c->work = p;
+	j->c->cancel = on_cancel;
+	copy_next(p);
+}
+
+void mcp_output_products(struct mcp_call *c, struct sandbox *s, struct mcp_output *o,
+			 struct buf *structured, int64_t since_ns, bool is_error)
+{
+	struct refusal why;
+	struct products *p = calloc(1, sizeof(*p));
+	struct file_job *j = p ? file_job_new(c, "/workspace", 0, &why) : NULL;
+
+	if (!j) {
+		free(p);
+		mcp_output_end(c, o, structured, is_error);
+		buf_free(structured);
+		return;
+	}
+	p->o = *o;
+	p->o.a.j.out = &p->o.a.buf;
+	p->structured = *structured;
+	p->c = c;
+	p->since_ns = since_ns - SLACK_NS;
+	p->is_error = is_error;
+	(void)snprintf(p->sandbox, sizeof(p->sandbox), "%s", s->name);
+	j->arg = p;
+	j->free_arg = products_free;
+	j->entry = on_entry;
+	j->done = on_done;
+	j->call.q.limit = LOOKED_AT;
+	j->call.q.flags = FILES_RECURSIVE;
+	j->call.q.depth = FILES_DEPTH_MAX;
+	file_job_run(j, FILES_LIST, s);
+}

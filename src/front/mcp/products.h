@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* products.h - The files that an execution made or changed, as links at the end of its result. */
+#ifndef CAISSON_FRONT_MCP_PRODUCTS_H
+#define CAISSON_FRONT_MCP_PRODUCTS_H
+
+#include <stdint.h>
+
+#include "front/mcp/tool.h"
+
+struct sandbox;
+
+/*
+ * mcp_output_products() - Look for them, add a link for each, and end the result with them.
+ * @o: with the blocks so far; @structured: the whole object, which gets a member `files`. Both are taken.
+ * @since_ns: wall clock; what changed since then counts.
+ */
+void mcp_output_products(struct mcp_call *c, struct sandbox *s, struct mcp_output *o,
+			 struct buf *structured, int64_t since_ns, bool is_error);
+
+#endif

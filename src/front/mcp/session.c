@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session.c - Handshakes that are remembered, and questions that wait for their answers. */
+#include "front/mcp/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/mcp/call.h"
+#include "front/mcp/mcp.h"
+#include "front/mcp/replay.h"
+#include "front/mcp/watch.h"
+
+#define IDLE_NS (3600 * CLOCK_NS_PER_S)
+#define QUESTION_MAX (1u << 20)
+
+static void on_idle(struct timer *t)
+{
+	mcp_session_end(t->arg);
+}
+
+void mcp_session_touch(struct mcp_session *s)
+{
+	s->idle.fn = on_idle;
+	s->idle.arg = s;
+	timer_set(&s->f->loop, &s->idle, s->f->loop.now_ns + IDLE_NS);
+}
+
+struct mcp_session *mcp_session_new(struct front *f, const char *owner)
+{
+	struct mcp_session *s;
+
+	if (f->mcp.n_sessions >= MCP_SESSIONS_MAX || !(s = calloc(1, sizeof(*s))))
+		return NULL;
+	s->f = f;
+	s->log_level = -1;
+	(void)snprintf(s->owner, sizeof(s->owner), "%s", owner);
+	execution_random_id(s->id);
+	s->next = f->mcp.sessions;
+	if (s->next)
+		s->next->prev = s;
+	f->mcp.sessions = s;
+	f->mcp.n_sessions++;
+	mcp_session_touch(s);
+	return s;
+}
+
+struct mcp_session *mcp_session_find(struct front *f, const char *owner, const char *id)
+{
+	for (struct mcp_session *s = f->mcp.sessions; s; s = s->next)
+		if (strcmp(s->id, id) == 0 && strcmp(s->owner, owner) == 0)
+			return s;
+	return NULL;
+}
+
+void mcp_session_end(struct mcp_session *s)
+{
+	struct front *f = s->f;
+
+	/* From the beginning each time: the end of one call may be that of another. */
+	for (struct mcp_call *c = f->mcp.calls; c;) {
+		if (c->session == s) {
+			mcp_call_cancel(c);
+			c = f->mcp.calls;
+		} else {
+			c = c->next;
+		}
+	}
+	while (s->questions)
+		mcp_unask(s->questions);
+	if (s->outlet)
+		s->outlet->ended(s);
+	timer_cancel(&s->idle);
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		s->f->mcp.sessions = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	s->f->mcp.n_sessions--;
+	mcp_replays_free(s);
+	json_decref(s->capabilities);
+	json_decref(s->subscriptions);
+	free(s);
+	mcp_watches_sweep(f);
+}
+
+void mcp_session_send(struct mcp_session *s, const char *method, const struct buf *params)
+{
+	_buf_ struct buf b = BUF_INIT(QUESTION_MAX);
+
+	mcp_note_json(&b, method, params);
+	if (s->outlet && !b.err)
+		s->outlet->send(s, &b);
+}
+
+/* ---- questions ---------------------------------------------------------------------------------------- */
+
+void mcp_ask(struct mcp_call *c, struct mcp_question *q, const char *method,
+	     const struct buf *params)
+{
+	_buf_ struct buf b = BUF_INIT(QUESTION_MAX);
+	struct json j;
+
+	q->session = c->session;
+	q->id = ++c->session->asked;
+	q->next = c->session->questions;
+	c->session->questions = q;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "jsonrpc", "2.0");
+	json_member_uint(&j, "id", q->id);
+	json_member_str(&j, "method", method);
+	json_key(&j, "params");
+	json_raw(&j, buf_str(params), params->len);
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		c->line->send(c, &b);
+}
+
+void mcp_unask(struct mcp_question *q)
+{
+	if (!q->session)
+		return;
+	for (struct mcp_question **p = &q->session->questions; *p; p = &(*p)->next)
+		if (*p == q) {
+			*p = q->next;
+			break;
+		}
+	q->session = NULL;
+}
+
+bool mcp_session_response(struct mcp_session *s, const json_t *id, const json_t *result,
+			  const json_t *error)
+{
+	struct mcp_question *q = s->questions;
+
+	while (q && !(json_is_integer(id) && json_integer_value(id) == (json_int_t)q->id))
+		q = q->next;
+	if (!q)
+		return false;
+	mcp_unask(q);
+	q->answered(q, result, error);
+	return true;
+}
+
+void mcp_session_unanswered(struct mcp_session *s)
+{
+	json_t *error = json_pack("{s:i,s:s}", "code", MCP_BAD_SESSION, "message",
+				  "the client answers no more");
+	struct mcp_question *list = s->questions, *next;
+
+	/* Whoever asks again meanwhile is not among them. */
+	s->questions = NULL;
+	for (; list; list = next) {
+		next = list->next;
+		list->session = NULL;
+		list->answered(list, NULL, error);
+	}
+	json_decref(error);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sse.c - The protocol's first HTTP transport: answers on a stream of events, questions by POST.
+ *
+ * GET /mcp/sse opens the stream. Its first event says where to post, /mcp?sessionId=...; every message that is
+ * posted there is answered with 202 at once, and with its response on the stream. The session is the
+ * stream: when that ends, it does. A client that leaves too much unread is dropped.
+ */
+#include "front/mcp/sse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "front/front.h"
+#include "front/handlers.h"
+#include "front/mcp/head.h"
+#include "front/mcp/pipe.h"
+#include "front/mcp/session.h"
+#include "front/reply.h"
+#include "front/schema.h"
+#include "front/serve.h"
+#include "mcp/message.h"
+#include "net/conn.h"
+#include "net/http.h"
+
+#define ALIVE_NS (15 * CLOCK_NS_PER_S)
+#define NAME_MAX_BYTES 64u
+
+struct mcp_stream {
+	struct mcp_pipe pipe;
+	struct http_exchange *x;
+	struct timer alive;
+};
+
+/* ---- the stream --------------------------------------------------------------------------------------- */
+
+static void stream_write(struct mcp_pipe *p, const struct buf *json)
+{
+	struct mcp_stream *s = (struct mcp_stream *)p;
+
+	if (conn_queued(http_conn(s->x)) + json->len > MCP_PIPE_QUEUE_MAX)
+		mcp_pipe_doom(p);
+	else
+		(void)sse_event(s->x, NULL, "message", buf_str(json), json->len);
+}
+
+static bool stream_congested(const struct mcp_pipe *p)
+{
+	const struct mcp_stream *s = (const struct mcp_stream *)p;
+
+	return http_stream_congested(s->x);
+}
+
+static void release(struct mcp_stream *s)
+{
+	timer_cancel(&s->alive);
+	mcp_pipe_end(&s->pipe);
+	free(s);
+}
+
+static void stream_close(struct mcp_pipe *p, bool lost)
+{
+	struct mcp_stream *s = (struct mcp_stream *)p;
+	struct http_exchange *x = s->x;
+	struct visit *v = visit_of(x);
+
+	v->gone = NULL;
+	v->work = NULL;
+	release(s);
+	if (lost)
+		http_stream_abort(x);
+	else
+		http_stream_end(x);
+}
+
+static const struct mcp_pipe_ops ops = { stream_write, stream_congested, stream_close };
+
+static void on_gone(struct visit *v)
+{
+	release(v->work);
+}
+
+static void on_drain(struct http_exchange *x)
+{
+	struct mcp_stream *s = visit_of(x)->work;
+
+	if (s)
+		mcp_pipe_drained(&s->pipe);
+}
+
+static void on_alive(struct timer *t)
+{
+	struct mcp_stream *s = t->arg;
+	struct loop *l = &s->pipe.f->loop;
+
+	timer_set(l, t, l->now_ns + ALIVE_NS);
+	(void)sse_comment(s->x, "keep-alive");
+}
+
+/* ---- GET ---------------------------------------------------------------------------------------------- */
+
+static void begin(struct mcp_stream *s, struct front *f)
+{
+	_buf_ struct buf b = BUF_INIT(128);
+	struct visit *v = visit_of(s->x);
+
+	v->work = s;
+	v->gone = on_gone;
+	s->alive.fn = on_alive;
+	s->alive.arg = s;
+	timer_set(&f->loop, &s->alive, f->loop.now_ns + ALIVE_NS);
+	reply_headers(s->x);
+	http_add_header(s->x, "X-Accel-Buffering", "no");
+	http_stream(s->x, 200, MCP_EVENTS);
+	http_stream_on_drain(s->x, on_drain);
+	(void)buf_printf(&b, "/mcp?sessionId=%s", s->pipe.session->id);
+	(void)sse_event(s->x, NULL, "endpoint", buf_str(&b), b.len);
+}
+
+void handle_mcp_sse(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct mcp_stream *s;
+
+	(void)p;
+	if (!mcp_accepts(x, MCP_EVENTS)) {
+		mcp_refuse(x, 406, NULL, MCP_BAD_SESSION, NULL, "Accept must name " MCP_EVENTS);
+		return;
+	}
+	if (strcmp(http_request(x)->method, "HEAD") == 0) {
+		reply_headers(x);
+		http_reply(x, 200, MCP_EVENTS, "", 0);
+		return;
+	}
+	s = calloc(1, sizeof(*s));
+	if (s)
+		mcp_pipe_init(&s->pipe, f, visit_of(x)->owner, &ops);
+	if (!s || !mcp_pipe_shake(&s->pipe)) {
+		free(s);
+		mcp_refuse(x, 503, NULL, MCP_INTERNAL, NULL,
+			   "there are too many sessions: end some");
+		return;
+	}
+	s->x = x;
+	begin(s, f);
+}
+
+/* ---- POST --------------------------------------------------------------------------------------------- */
+
+static bool name_of(const struct http_exchange *x, struct buf *name)
+{
+	return http_query(x, "sessionId", name) || http_query(x, "session_id", name);
+}
+
+bool mcp_sse_named(const struct http_exchange *x)
+{
+	_buf_ struct buf name = BUF_INIT(NAME_MAX_BYTES);
+
+	return name_of(x, &name);
+}
+
+/* The message that was posted; NULL: answered. */
+static json_t *message_of(struct http_exchange *x)
+{
+	const struct http_request *q = http_request(x);
+	struct schema_error e;
+	struct mcp_message m;
+	json_t *value = schema_load(q->body ? q->body : "", q->body_len, &e);
+
+	if (!value) {
+		mcp_refuse(x, 400, NULL, MCP_PARSE_ERROR, NULL, e.message);
+		return NULL;
+	}
+	mcp_message_read(value, &m);
+	if (m.kind == MCP_NONSENSE && !json_is_array(value)) {
+		mcp_refuse(x, 400, m.id, MCP_INVALID_REQUEST, NULL, m.why);
+		json_decref(value);
+		return NULL;
+	}
+	return value;
+}
+
+void mcp_sse_post(struct front *f, struct http_exchange *x)
+{
+	_buf_ struct buf name = BUF_INIT(NAME_MAX_BYTES);
+	struct mcp_session *s;
+	struct mcp_pipe *p = NULL;
+	json_t *value;
+
+	if (name_of(x, &name)) {
+		s = mcp_session_find(f, visit_of(x)->owner, buf_str(&name));
+		p = s ? mcp_pipe_of(s) : NULL;
+	}
+	if (!p || p->ops != &ops || p->dead) {
+		mcp_refuse(x, 404, NULL, MCP_NO_SESSION, NULL,
+			   "there is no such session: open a stream with GET /mcp/sse");
+		return;
+	}
+	value = message_of(x);
+	if (!value)
+		return;
+	reply_empty(x, 202); /* before anything that is said on the stream */
+	mcp_pipe_take_json(p, value);
+	json_decref(value);
+}

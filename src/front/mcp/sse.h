@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sse.h - Messages that are posted for a stream of the protocol's first HTTP transport. */
+#ifndef CAISSON_FRONT_MCP_SSE_H
+#define CAISSON_FRONT_MCP_SSE_H
+
+#include <stdbool.h>
+
+struct front;
+struct http_exchange;
+
+/* mcp_sse_named() - Whether the query names a session, as the stream's first event said. */
+bool mcp_sse_named(const struct http_exchange *x);
+/* mcp_sse_post() - Answers: 202, or why not. */
+void mcp_sse_post(struct front *f, struct http_exchange *x);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * subscribe.h - Who wants to know when something changes.
+ *
+ * A modern client holds a call of `subscriptions/listen` open, which names what it wants; a legacy one
+ * hears of lists on its session's stream, and of resources that it subscribed to. Whoever changes something
+ * says so here and need not know who listens. One owner never hears of another's things.
+ */
+#ifndef CAISSON_FRONT_MCP_SUBSCRIBE_H
+#define CAISSON_FRONT_MCP_SUBSCRIBE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct front;
+
+enum mcp_list { MCP_LIST_TOOLS, MCP_LIST_PROMPTS, MCP_LIST_RESOURCES, MCP_LISTS_ };
+
+/* mcp_list_changed() - To everybody who asked. */
+void mcp_list_changed(struct front *f, enum mcp_list list);
+/* mcp_resource_updated() - Its content is another. @owner: whose it is; NULL: everybody's. */
+void mcp_resource_updated(struct front *f, const char *owner, const char *uri);
+/* mcp_resource_wanted() - Whether anybody of @owner subscribed to it: whether to watch it at all. */
+bool mcp_resource_wanted(const struct front *f, const char *owner, const char *uri);
+/* mcp_task_told() - @task: as tasks/get shows it; stolen. */
+void mcp_task_told(struct front *f, const char *owner, const char *id, json_t *task);
+
+/* mcp_subscriptions_end() - Every one, with the answer that a client takes for an end. */
+void mcp_subscriptions_end(struct front *f);
+
+#endif

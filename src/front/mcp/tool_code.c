@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tool_code.c - Tools that run code in kernels: execute_code, execute_python, run_shell.
+ *
+ * The result is told twice: as text in the order in which a person would read it, followed by pictures, and
+ * as an object with everything that a program needs. Both have the daemon's bounds. While it runs, lines of
+ * its output go to clients that asked for progress, a few times a second.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "front/ask.h"
+#include "front/exec_result.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/mcp/code_text.h"
+#include "front/mcp/consent.h"
+#include "front/mcp/place.h"
+#include "front/mcp/products.h"
+#include "front/mcp/tool.h"
+#include "front/routes.h"
+#include "front/sandbox.h"
+#include "front/stamp.h"
+
+#define LINE_NS (200 * CLOCK_NS_PER_MS)
+#define LINE_CHARS 200u
+
+struct run {
+	struct mcp_call *call; /* NULL: cancelled */
+	uint64_t told_ns;
+	uint64_t lines;
+};
+
+/* ---- on the way --------------------------------------------------------------------------------------- */
+
+/* The last whole line of what was said. */
+static void on_event(struct execution *x, const char *type, const struct buf *json)
+{
+	struct run *r = x->user;
+	json_t *event;
+	const char *text;
+	size_t len, begin;
+
+	if (!r->call || (strcmp(type, "stdout") != 0 && strcmp(type, "stderr") != 0))
+		return;
+	r->lines++;
+	if (x->f->loop.now_ns < r->told_ns + LINE_NS)
+		return;
+	event = json_loadb(buf_str(json), json->len, 0, NULL);
+	text = json_string_value(json_object_get(event, "data"));
+	len = text ? strlen(text) : 0;
+	while (len > 0 && text[len - 1] == '\n')
+		len--;
+	begin = len;
+	while (begin > 0 && text[begin - 1] != '\n' && len - begin < LINE_CHARS)
+		begin--;
+	if (len > begin) {
+		r->told_ns = x->f->loop.now_ns;
+		mcp_progress(r->call, r->lines, 0, text + begin, len - begin);
+	}
+	json_decref(event);
+}
+
+/* ---- the result --------------------------------------------------------------------------------------- */
+
+static const char result_schema[] =
+	"{\"type\":\"object\",\"properties\":{"
+	"\"stdout\":{\"type\":\"string\"},\"stderr\":{\"type\":\"string\"},"
+	"\"result\":{\"type\":\"string\",\"description\":\"value of the last expression\"},"
+	"\"exit_code\":{\"type\":\"integer\"},\"success\":{\"type\":\"boolean\"},"
+	"\"status\":{\"type\":\"string\",\"enum\":[\"ok\",\"error\",\"signal\",\"timeout\",\"limit\",\"failed\"]},"
+	"\"cause\":{\"type\":\"string\"},\"hint\":{\"type\":\"string\"},"
+	"\"truncated\":{\"type\":\"boolean\"},"
+	"\"state\":{\"type\":\"string\",\"enum\":[\"kept\",\"reset\",\"discarded\"]},"
+	"\"epoch\":{\"type\":\"integer\"},\"execution_time\":{\"type\":\"number\"},"
+	"\"execution_id\":{\"type\":\"string\"},\"session_id\":{\"type\":\"string\"},"
+	"\"files\":{\"type\":\"array\",\"description\":\"files that it made or changed\"},"
+	"\"language\":{\"type\":\"string\"}},"
+	"\"required\":[\"stdout\",\"stderr\",\"exit_code\",\"success\",\"status\",\"truncated\",\"state\",\"epoch\"]}";
+
+static void write_structured(const struct execution *x, const json_t *result, struct buf *b)
+{
+	uint64_t chars = x->f->config.max_output;
+	struct json j;
+
+	json_init(&j, b);
+	json_object_begin(&j);
+	bool cut = capture_json(&x->out, &j, "stdout", chars);
+
+	cut |= capture_json(&x->err, &j, "stderr", chars);
+	if (mcp_code_plain(result))
+		json_member_str(&j, "result", mcp_code_plain(result));
+	json_member_int(&j, "exit_code", x->verdict.exit_code);
+	json_member_bool(&j, "success", x->verdict.status == RESULT_OK);
+	exec_cause_members(&x->verdict, &j);
+	json_member_bool(&j, "truncated", cut || x->displays_dropped > 0);
+	json_member_str(&j, "state", x->state);
+	json_member_uint(&j, "epoch", x->epoch);
+	json_key(&j, "execution_time");
+	json_double(&j, (double)x->outcome.wall_ns / 1e9, 6);
+	json_member_str(&j, "execution_id", x->id);
+	if (x->sandbox->name[0])
+		json_member_str(&j, "session_id", x->sandbox->name);
+	json_member_str(&j, "language", x->language->name);
+	json_object_end(&j);
+	(void)json_finish(&j);
+}
+
+static void on_done(struct execution *x)
+{
+	struct buf structured = BUF_INIT(MCP_CODE_TEXT_MAX(x->f));
+	struct run *r = x->user;
+	struct mcp_call *c = r->call;
+	struct mcp_output o;
+	json_t *result;
+
+	free(r);
+	c->cancel = NULL;
+	if (x->refusal.status) {
+		mcp_output_refuse(c, &x->refusal);
+		return;
+	}
+	result = json_loadb(buf_str(&x->result), x->result.len, 0, NULL);
+	mcp_output_begin(c, &o);
+	mcp_code_text(x, result, &o);
+	mcp_code_images(x, result, &o);
+	write_structured(x, result, &structured);
+	json_decref(result);
+	bool failed = x->verdict.status != RESULT_OK;
+
+	if (x->look && x->files && x->sandbox->state == SANDBOX_RUNNING && !x->room_gone) {
+		uint64_t took_ns = clock_now_ns() - x->started_ns;
+
+		mcp_output_products(c, x->sandbox, &o, &structured,
+				    (int64_t)(stamp_now_ms() * 1000000 - took_ns), failed);
+		return;
+	}
+	mcp_output_end(c, &o, &structured, failed);
+	buf_free(&structured);
+}
+
+static void on_approve(struct execution *x, struct approval *a)
+{
+	const struct run *r = x->user;
+
+	mcp_consent_ask(r->call, a);
+}
+
+static const struct sink quiet_sink = { .approve = on_approve, .done = on_done };
+static const struct sink told_sink = { .event = on_event, .approve = on_approve, .done = on_done };
+
+/* ---- the calls ---------------------------------------------------------------------------------------- */
+
+static void on_cancel(struct mcp_call *c)
+{
+	struct execution *x = c->work;
+
+	free(x->user);
+	x->user = NULL;
+	execution_cancel(x);
+}
+
+static void run(struct mcp_call *c, json_t *args, const char *session)
+{
+	struct refusal why = { .code = "out_of_memory",
+			       .retry_after_s = 1,
+			       .message = "the daemon is out of memory" };
+	struct run *r = calloc(1, sizeof(*r));
+	struct execution *x = r ? ask_execution(c->f, c->owner, args,
+						mcp_wants_progress(c) ? &told_sink : &quiet_sink, r,
+						&why) :
+				  NULL;
+
+	if (!x) {
+		free(r);
+		mcp_output_refuse(c, &why);
+		return;
+	}
+	struct sandbox *s = sandbox_obtain(c->f, c->owner, session, &why);
+
+	if (!s || (session && !execution_keep(x, s))) {
+		free(r);
+		execution_free(x);
+		mcp_output_refuse(c, &why);
+		return;
+	}
+	x->look = session != NULL;
+	r->call = c;
+	c->work = x;
+	c->cancel = on_cancel;
+	sandbox_queue(s, x);
+}
+
+static void run_code(struct mcp_call *c, json_t *args)
+{
+	run(c, args, ask_session(args));
+}
+
+/* A shell that stays is a kernel like others. */
+static void run_shell(struct mcp_call *c, json_t *args)
+{
+	json_t *bash =
+		json_copy(args); /* the request's own stay as they came: a seal may be on them */
+
+	(void)json_object_set(bash, "code", json_object_get(args, "command"));
+	(void)json_object_set_new(bash, "language", json_string("bash"));
+	run(c, bash, ask_session(args));
+	json_decref(bash);
+}
+
+static void run_python(struct mcp_call *c, json_t *args)
+{
+	run(c, args, NULL);
+}
+
+/* ---- the table ---------------------------------------------------------------------------------------- */
+
+#define CODE_FIELD(text)                                                                           \
+	{                                                                                          \
+		.name = "code", .kind = FIELD_STRING, .required = true, .min = 1, .max = 1048576,  \
+		.description = (text)                                                              \
+	}
+
+static struct field execute_code_input[] = {
+	MCP_SESSION_FIELD,
+	{ .name = "language",
+	  .kind = FIELD_STRING,
+	  .required = true,
+	  .min = 1,
+	  .max = 32,
+	  .description = "python, bash, javascript or r." },
+	CODE_FIELD("What to run. The value of a last expression comes back as result."),
+	ROUTE_TIMEOUT_FIELD,
+	{ 0 },
+};
+
+static struct field execute_python_input[] = {
+	CODE_FIELD(
+		"Python to run in a fresh sandbox. The value of a last expression comes back as result."),
+	ROUTE_TIMEOUT_FIELD,
+	{ 0 },
+};
+
+static struct field run_shell_input[] = {
+	MCP_SESSION_FIELD,
+	{ .name = "command",
+	  .kind = FIELD_STRING,
+	  .required = true,
+	  .min = 1,
+	  .max = 1048576,
+	  .description = "For bash; several lines are fine." },
+	ROUTE_TIMEOUT_FIELD,
+	{ 0 },
+};
+
+const struct mcp_tool mcp_tools_code[] = {
+	{ .name = "execute_code",
+	  .title = "Run code in a session",
+	  .description =
+		  "Run code in a sealed sandbox and keep its state: variables, imports and files below "
+		  "/workspace are there in the next call with the same session_id. Returns output, the value of "
+		  "a last expression, and images that were shown (matplotlib works). No network.",
+	  .input = execute_code_input,
+	  .output_schema = result_schema,
+	  .hints = TOOL_DESTRUCTIVE,
+	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
+	  .task = true,
+	  .run = run_code },
+	{ .name = "execute_python",
+	  .title = "Run Python once",
+	  .description =
+		  "Run Python in a fresh sealed sandbox that is discarded afterwards: nothing is kept. For "
+		  "several steps that build on each other use execute_code. No network.",
+	  .input = execute_python_input,
+	  .output_schema = result_schema,
+	  .hints = TOOL_IDEMPOTENT,
+	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
+	  .task = true,
+	  .run = run_python },
+	{ .name = "run_shell",
+	  .title = "Run a shell command",
+	  .description =
+		  "Run a command in bash, in a session. The shell stays: its directory and variables are there "
+		  "in the next call. Works on the same files as execute_code. No network.",
+	  .input = run_shell_input,
+	  .output_schema = result_schema,
+	  .hints = TOOL_DESTRUCTIVE,
+	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
+	  .task = true,
+	  .run = run_shell },
+	{ 0 },
+};

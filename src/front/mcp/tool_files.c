@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_files.c - Tools for the files of a session: read_file, write_file, list_files. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/utf8.h"
+#include "front/mcp/file_job.h"
+#include "front/mcp/listing.h"
+#include "front/mcp/place.h"
+#include "front/mcp/tool.h"
+#include "front/mime.h"
+
+#define READ_LIMIT 65536 /* bytes, unless told */
+#define READ_MAX (1u << 20)
+#define IMAGE_MAX (3u << 20)
+#define WRITE_MAX (16u << 20)
+#define STRUCTURED_MAX (4u << 20)
+
+static const char *text_of(const json_t *args, const char *name)
+{
+	return json_string_value(json_object_get(args, name));
+}
+
+static uint64_t number_of(const json_t *args, const char *name, uint64_t fallback)
+{
+	const json_t *v = json_object_get(args, name);
+
+	return v ? (uint64_t)json_integer_value(v) : fallback;
+}
+
+static struct file_job *make_job(struct mcp_call *c, const char *path, size_t max)
+{
+	struct refusal why;
+	struct file_job *j = file_job_new(c, path, max, &why);
+
+	if (!j)
+		mcp_output_refuse(c, &why);
+	return j;
+}
+
+/* ---- read_file ---------------------------------------------------------------------------------------- */
+
+/* Where a part begins or ends in the middle of a character, what is there of it is left out. */
+static bool as_text(const struct buf *b, bool cut_before, bool cut_after, size_t *begin,
+		    size_t *len)
+{
+	const char *s = buf_str(b);
+	size_t skip = 0, end = b->len;
+
+	while (cut_before && skip < b->len && skip < 3 && ((unsigned char)s[skip] & 0xc0) == 0x80)
+		skip++;
+	for (size_t n = 0; cut_after && n < 3 && end > skip && !utf8_valid(s + skip, end - skip);
+	     n++)
+		end--;
+	*begin = skip;
+	*len = end - skip;
+	return utf8_valid(s + skip, *len) && !memchr(s + skip, '\0', *len);
+}
+
+static bool is_image(const char *mime)
+{
+	return strcmp(mime, "image/png") == 0 || strcmp(mime, "image/jpeg") == 0 ||
+	       strcmp(mime, "image/gif") == 0 || strcmp(mime, "image/webp") == 0;
+}
+
+static void put_image(struct mcp_output *o, const struct buf *data, const char *mime)
+{
+	struct json *j = &o->a.j;
+
+	json_object_begin(j);
+	json_member_str(j, "type", "image");
+	json_key(j, "data");
+	json_base64(j, buf_str(data), data->len);
+	json_member_str(j, "mimeType", mime);
+	json_object_end(j);
+}
+
+static void read_done(struct file_job *j)
+{
+	_buf_ struct buf structured = BUF_INIT(STRUCTURED_MAX);
+	const char *mime = mime_of(j->call.path);
+	uint64_t offset = j->call.q.offset, end = offset + j->data.len;
+	bool text, image;
+	size_t begin, len;
+	struct mcp_output o;
+	struct json s;
+	char note[160];
+
+	if (j->call.refusal.status) {
+		mcp_output_refuse(j->c, &j->call.refusal);
+		return;
+	}
+	text = as_text(&j->data, offset > 0, end < j->stat.size, &begin, &len);
+	image = is_image(mime) && offset == 0 && end == j->stat.size;
+	json_init(&s, &structured);
+	json_object_begin(&s);
+	json_member_str(&s, "path", j->call.path);
+	json_member_str(&s, "mime_type", mime);
+	json_member_uint(&s, "size", j->stat.size);
+	json_member_uint(&s, "offset", offset);
+	json_member_uint(&s, "bytes", j->data.len);
+	json_member_bool(&s, "truncated", end < j->stat.size);
+	mcp_output_begin(j->c, &o);
+	if (image) {
+		put_image(&o, &j->data, mime);
+	} else if (text) {
+		mcp_output_text(&o, buf_str(&j->data) + begin, len);
+	} else {
+		(void)snprintf(note, sizeof(note),
+			       "%s: %" PRIu64 " bytes, not text; content_base64 has them", mime,
+			       (uint64_t)j->data.len);
+		mcp_output_text(&o, note, strlen(note));
+		json_key(&s, "content_base64");
+		json_base64(&s, buf_str(&j->data), j->data.len);
+	}
+	if (end < j->stat.size) {
+		(void)snprintf(note, sizeof(note),
+			       "[bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64
+			       "; go on with offset %" PRIu64 "]",
+			       offset, end, j->stat.size, end);
+		mcp_output_text(&o, note, strlen(note));
+		json_member_uint(&s, "next_offset", end);
+	}
+	json_object_end(&s);
+	(void)json_finish(&s);
+	mcp_output_end(j->c, &o, &structured, false);
+}
+
+static void read_file(struct mcp_call *c, json_t *args)
+{
+	const char *path = text_of(args, "path");
+	struct sandbox *s = mcp_place_find(c, args);
+	bool whole = !json_object_get(args, "offset") && !json_object_get(args, "limit") &&
+		     is_image(mime_of(path));
+	uint64_t limit = whole ? IMAGE_MAX : number_of(args, "limit", READ_LIMIT);
+	struct file_job *j = s ? make_job(c, path, limit) : NULL;
+
+	if (!j)
+		return;
+	j->done = read_done;
+	j->call.q.offset = number_of(args, "offset", 0);
+	j->call.q.length = limit;
+	file_job_run(j, FILES_READ, s);
+}
+
+/* ---- write_file --------------------------------------------------------------------------------------- */
+
+static void write_done(struct file_job *j)
+{
+	_buf_ struct buf structured = BUF_INIT(STRUCTURED_MAX);
+	bool made = j->call.end.flags & FILES_MADE;
+	struct mcp_output o;
+	struct json s;
+	char note[FILES_PATH_MAX + 64];
+
+	if (j->call.refusal.status) {
+		mcp_output_refuse(j->c, &j->call.refusal);
+		return;
+	}
+	(void)snprintf(note, sizeof(note), "%s %s, %" PRIu64 " bytes", made ? "made" : "replaced",
+		       j->call.path, j->stat.size);
+	json_init(&s, &structured);
+	json_object_begin(&s);
+	json_member_str(&s, "path", j->call.path);
+	json_member_uint(&s, "size", j->stat.size);
+	json_member_bool(&s, "created", made);
+	json_object_end(&s);
+	(void)json_finish(&s);
+	mcp_output_begin(j->c, &o);
+	mcp_output_text(&o, note, strlen(note));
+	mcp_output_end(j->c, &o, &structured, false);
+}
+
+static void write_file(struct mcp_call *c, json_t *args)
+{
+	const json_t *text = json_object_get(args, "content"),
+		     *coded = json_object_get(args, "content_base64");
+	struct sandbox *s;
+	struct file_job *j;
+
+	if (!text == !coded) {
+		mcp_output_fail(c, "invalid_value",
+				"give text as content, or bytes as content_base64",
+				"content: exactly one of content and content_base64 is needed");
+		return;
+	}
+	s = mcp_place(c, args);
+	j = s ? make_job(c, text_of(args, "path"), WRITE_MAX) : NULL;
+	if (!j)
+		return;
+	if (text)
+		(void)buf_append(&j->data, json_string_value(text), json_string_length(text));
+	else if (!base64_decode(json_string_value(coded), json_string_length(coded), &j->data))
+		j->data.err = -1;
+	if (j->data.err) {
+		buf_free(&j->data);
+		free(j);
+		mcp_output_fail(c, "invalid_value", NULL, "%s",
+				coded ? "content_base64: it is not base64, or too large" :
+					"content: it is too large");
+		return;
+	}
+	j->done = write_done;
+	j->call.q.flags = FILES_PARENTS;
+	file_job_run(j, FILES_WRITE, s);
+}
+
+/* ---- list_files --------------------------------------------------------------------------------------- */
+
+static void list_done(struct file_job *j)
+{
+	_buf_ struct buf text = BUF_INIT(STRUCTURED_MAX), structured = BUF_INIT(STRUCTURED_MAX);
+	struct listing *l = j->arg;
+	struct mcp_output o;
+
+	if (j->call.refusal.status) {
+		mcp_output_refuse(j->c, &j->call.refusal);
+		return;
+	}
+	l->truncated |= (j->call.end.flags & FILES_CUT) != 0;
+	listing_sort(l);
+	listing_text(l, &text);
+	listing_json(l, j->call.path, &structured);
+	mcp_output_begin(j->c, &o);
+	mcp_output_text(&o, buf_str(&text), text.len);
+	mcp_output_end(j->c, &o, &structured, false);
+}
+
+static void list_files(struct mcp_call *c, json_t *args)
+{
+	const char *path = text_of(args, "path");
+	struct sandbox *s = mcp_place_find(c, args);
+	struct file_job *j = s ? make_job(c, path ? path : "/workspace", 0) : NULL;
+
+	if (!j)
+		return;
+	j->done = list_done;
+	j->entry = listing_entry;
+	j->arg = listing_new();
+	j->free_arg = listing_free;
+	j->call.q.limit = LISTING_MAX;
+	if (json_is_true(json_object_get(args, "recursive"))) {
+		j->call.q.flags = FILES_RECURSIVE;
+		j->call.q.depth = FILES_DEPTH_MAX;
+	}
+	file_job_run(j, FILES_LIST, s);
+}
+
+/* ---- the table ---------------------------------------------------------------------------------------- */
+
+#define PATH_FIELD(required_, text)                                                                \
+	{                                                                                          \
+		.name = "path", .kind = FIELD_STRING, .required = (required_), .min = 1,           \
+		.max = 4095, .description = (text)                                                 \
+	}
+
+static const struct field read_input[] = {
+	MCP_SESSION_FIELD,
+	PATH_FIELD(true, "Absolute, or relative to /workspace."),
+	{ .name = "offset",
+	  .kind = FIELD_INTEGER,
+	  .min = 0,
+	  .max = 9007199254740991.0,
+	  .description = "Byte to begin with.",
+	  .fallback = "0" },
+	{ .name = "limit",
+	  .kind = FIELD_INTEGER,
+	  .min = 1,
+	  .max = READ_MAX,
+	  .description = "Most bytes to return.",
+	  .fallback = "65536" },
+	{ 0 },
+};
+
+static const struct field write_input[] = {
+	MCP_SESSION_FIELD,
+	PATH_FIELD(true, "Absolute, or relative to /workspace. Missing directories are made."),
+	{ .name = "content", .kind = FIELD_STRING, .nul = true, .description = "Text to write." },
+	{ .name = "content_base64",
+	  .kind = FIELD_STRING,
+	  .description = "Bytes to write, in base64, instead of content." },
+	{ 0 },
+};
+
+static const struct field list_input[] = {
+	MCP_SESSION_FIELD,
+	PATH_FIELD(false, "Directory; /workspace when it is left out."),
+	{ .name = "recursive",
+	  .kind = FIELD_BOOLEAN,
+	  .description = "Also what is in directories below.",
+	  .fallback = "false" },
+	{ 0 },
+};
+
+static const char read_schema[] =
+	"{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},"
+	"\"mime_type\":{\"type\":\"string\"},\"size\":{\"type\":\"integer\"},\"offset\":{\"type\":\"integer\"},"
+	"\"bytes\":{\"type\":\"integer\"},\"truncated\":{\"type\":\"boolean\"},"
+	"\"next_offset\":{\"type\":\"integer\"},\"content_base64\":{\"type\":\"string\"}},"
+	"\"required\":[\"path\",\"mime_type\",\"size\",\"offset\",\"bytes\",\"truncated\"]}";
+
+static const char write_schema[] =
+	"{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},\"size\":{\"type\":\"integer\"},"
+	"\"created\":{\"type\":\"boolean\"}},\"required\":[\"path\",\"size\",\"created\"]}";
+
+const struct mcp_tool mcp_tools_files[] = {
+	{ .name = "read_file",
+	  .title = "Read a file",
+	  .description =
+		  "Read a file of a session. Images come back as images, other files as text, or as "
+		  "base64 when they are not text.",
+	  .input = read_input,
+	  .output_schema = read_schema,
+	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
+	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
+	  .run = read_file },
+	{ .name = "write_file",
+	  .title = "Write a file",
+	  .description =
+		  "Write a file of a session, all of it at once: a reader sees the old content or the "
+		  "new, never a part.",
+	  .input = write_input,
+	  .output_schema = write_schema,
+	  .hints = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT,
+	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
+	  .run = write_file },
+	{ .name = "list_files",
+	  .title = "List files",
+	  .description = "List a directory of a session.",
+	  .input = list_input,
+	  .output_schema = listing_schema,
+	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
+	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
+	  .run = list_files },
+	{ 0 },
+};

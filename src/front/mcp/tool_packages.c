@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tool_packages.c - pip_install, install_package: packages for a session, or for all of the caller's.
+ *
+ * Offered by default where the daemon has an index; elsewhere they say which option is missing.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/front.h"
+#include "front/mcp/place.h"
+#include "front/mcp/tool.h"
+#include "front/packages/closure.h"
+#include "front/packages/install.h"
+
+#define RESULT_MAX (1u << 20)
+
+struct waiter {
+	struct mcp_call *c;
+	struct install *in;
+	uint64_t steps;
+};
+
+static void write_result(const struct install *in, struct json *j)
+{
+	const char *version = closure_version(in->tree->packages, in->first);
+
+	json_object_begin(j);
+	json_member_bool(j, "success", true);
+	json_member_str(j, "installed_version", version ? version : "");
+	install_json(in, j);
+	json_object_end(j);
+}
+
+static void on_progress(struct install *in, const struct install_progress *p)
+{
+	struct waiter *w = in->arg;
+
+	mcp_progress(w->c, ++w->steps, 0, p->text, strlen(p->text));
+}
+
+static void on_done(struct install *in)
+{
+	_buf_ struct buf b = BUF_INIT(RESULT_MAX);
+	struct waiter *w = in->arg;
+	struct mcp_call *c = w->c;
+	struct mcp_output o;
+	struct json j;
+
+	c->work = NULL;
+	c->cancel = NULL;
+	free(w);
+	if (in->refusal.status) {
+		mcp_output_refuse(c, &in->refusal);
+		return;
+	}
+	json_init(&j, &b);
+	write_result(in, &j);
+	(void)json_finish(&j);
+	mcp_output_begin(c, &o);
+	mcp_output_text(&o, buf_str(&b), b.len);
+	mcp_output_end(c, &o, &b, false);
+}
+
+static const struct install_ops ops = { .progress = on_progress, .done = on_done };
+
+static void on_cancel(struct mcp_call *c)
+{
+	struct waiter *w = c->work;
+
+	c->work = NULL;
+	c->cancel = NULL;
+	install_drop(w->in);
+	free(w);
+}
+
+static void install(struct mcp_call *c, json_t *args, const char *field)
+{
+	bool session = json_object_get(args, "session_id") != NULL;
+	const char *language = json_string_value(json_object_get(args, "language"));
+	enum ecosystem eco = language ? ecosystem_find(language) : ECO_PYTHON;
+	struct sandbox *s = session ? mcp_place(c, args) : NULL;
+	struct waiter *w;
+	struct refusal why;
+	json_t *wishes;
+
+	if (session && !s)
+		return;
+	if (eco == ECO_MAX_) {
+		mcp_output_fail(c, "unsupported_language", "python or javascript",
+				"there are no packages for this language");
+		return;
+	}
+	w = calloc(1, sizeof(*w));
+	wishes = json_pack("[O]", json_object_get(args, field));
+	if (!w || !wishes) {
+		free(w);
+		json_decref(wishes);
+		mcp_output_fail(c, "out_of_memory", NULL, "the daemon is out of memory");
+		return;
+	}
+	w->c = c;
+	w->in = install_begin(c->f, s, c->owner, eco, wishes,
+			      json_string_value(json_object_get(args, "version")), &ops, w, &why);
+	json_decref(wishes);
+	if (!w->in) {
+		free(w);
+		mcp_output_refuse(c, &why);
+		return;
+	}
+	c->work = w;
+	c->cancel = on_cancel;
+}
+
+static void pip_install(struct mcp_call *c, json_t *args)
+{
+	install(c, args, "package");
+}
+
+static void install_package(struct mcp_call *c, json_t *args)
+{
+	install(c, args, "package_name");
+}
+
+#define VERSION_FIELD                                                                              \
+	{                                                                                          \
+		.name = "version", .kind = FIELD_STRING, .min = 1, .max = 64,                      \
+		.description = "As in 2.31.0; the newest when it is left out."                     \
+	}
+
+static const struct field pip_input[] = {
+	{ .name = "package",
+	  .kind = FIELD_STRING,
+	  .required = true,
+	  .min = 1,
+	  .max = 128,
+	  .description = "Name on the index, as in requests or numpy>=1.26." },
+	VERSION_FIELD,
+	{ .name = "session_id",
+	  .kind = FIELD_STRING,
+	  .min = 1,
+	  .max = ROUTE_SESSION_MAX,
+	  .pattern = ROUTE_SESSION_PATTERN,
+	  .check = route_session_name,
+	  .description = "For this session alone. Without it: for all of yours, now and later." },
+	{ 0 },
+};
+
+static const struct field install_input[] = {
+	MCP_SESSION_FIELD,
+	{ .name = "package_name",
+	  .kind = FIELD_STRING,
+	  .required = true,
+	  .min = 1,
+	  .max = 128,
+	  .description = "Name on the index, as in requests, or left-pad for javascript." },
+	VERSION_FIELD,
+	{ .name = "language",
+	  .kind = FIELD_STRING,
+	  .min = 1,
+	  .max = 32,
+	  .description = "python or javascript.",
+	  .fallback = "\"python\"" },
+	{ 0 },
+};
+
+const struct mcp_tool mcp_tools_packages[] = {
+	{ .name = "pip_install",
+	  .title = "Install a Python package",
+	  .description =
+		  "Install a Python package and what it needs. It can be imported at once, also in "
+		  "code that already ran in the session.",
+	  .input = pip_input,
+	  .hints = TOOL_IDEMPOTENT | TOOL_OPEN_WORLD,
+	  .sets = TOOL_SET_ALL | TOOL_SET_PACKAGES,
+	  .task = true,
+	  .run = pip_install },
+	{ .name = "install_package",
+	  .title = "Install a package into a session",
+	  .description =
+		  "Install a Python or npm package, and what it needs, into a session. It can be "
+		  "imported (or required) at once.",
+	  .input = install_input,
+	  .hints = TOOL_IDEMPOTENT | TOOL_OPEN_WORLD,
+	  .sets = TOOL_SET_ALL | TOOL_SET_PACKAGES,
+	  .task = true,
+	  .run = install_package },
+	{ 0 },
+};

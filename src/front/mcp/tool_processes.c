@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tool_processes.c - Programs in the background of a session: start_process, list_processes, process_output,
+ * process_input, stop_process.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "front/front.h"
+#include "front/mcp/place.h"
+#include "front/mcp/tool.h"
+#include "front/mcp/tool_spool.h"
+#include "front/process.h"
+
+#define ONE_MAX (256u << 10)
+#define LIST_MAX (4u << 20)
+#define WAIT_MAX_S 60
+
+/* ---- one who waits ------------------------------------------------------------------------------------ */
+
+struct waiter {
+	struct process_listener listener;
+	struct mcp_call *c;
+	struct timer timer;
+	json_t *args; /* of the call */
+};
+
+static void waiter_end(struct waiter *w)
+{
+	w->c->work = NULL;
+	w->c->cancel = NULL;
+	timer_cancel(&w->timer);
+	process_unlisten(&w->listener);
+	free(w);
+}
+
+static void on_cancel(struct mcp_call *c)
+{
+	waiter_end(c->work);
+}
+
+static struct waiter *waiter_new(struct mcp_call *c, json_t *args)
+{
+	struct waiter *w = calloc(1, sizeof(*w));
+
+	if (!w) {
+		mcp_output_fail(c, "out_of_memory", NULL, "the daemon is out of memory");
+		return NULL;
+	}
+	w->c = c;
+	w->args = args;
+	w->listener.arg = w;
+	w->timer.arg = w;
+	c->work = w;
+	c->cancel = on_cancel;
+	return w;
+}
+
+static struct process *own_process(struct mcp_call *c, const json_t *args)
+{
+	struct sandbox *s = mcp_place_find(c, args);
+	struct process *p =
+		s ? process_find(s, json_string_value(json_object_get(args, "process_id"))) : NULL;
+
+	if (s && !p)
+		mcp_output_fail(
+			c, "no_such_process", "see list_processes",
+			"there is no such process in this session, or it is not kept any more");
+	return p;
+}
+
+static void answer(struct mcp_call *c, const struct process *p)
+{
+	_buf_ struct buf b = BUF_INIT(ONE_MAX);
+	struct mcp_output o;
+	struct json j;
+
+	json_init(&j, &b);
+	process_json(p, &j);
+	(void)json_finish(&j);
+	mcp_output_begin(c, &o);
+	mcp_output_text(&o, buf_str(&b), b.len);
+	mcp_output_end(c, &o, &b, false);
+}
+
+/* ---- starting ----------------------------------------------------------------------------------------- */
+
+static void on_started(struct process_listener *l)
+{
+	struct waiter *w = l->arg;
+	struct process *p = l->process;
+	struct mcp_call *c = w->c;
+
+	waiter_end(w);
+	if (p->started)
+		answer(c, p);
+	else if (p->command.refusal.status)
+		mcp_output_refuse(c, &p->command.refusal);
+	else
+		mcp_output_fail(c, "cannot_start", NULL, "%s", p->command.verdict.hint);
+}
+
+static void start_process(struct mcp_call *c, json_t *args)
+{
+	const char *cwd = json_string_value(json_object_get(args, "cwd"));
+	struct sandbox *s = mcp_place(c, args);
+	struct waiter *w = s ? waiter_new(c, args) : NULL;
+	json_t *body;
+	struct refusal why;
+
+	if (!w)
+		return;
+	w->listener.started = on_started;
+	body = json_pack("{s:s, s:[s, O], s:b}", "cmd", "/bin/bash", "args", "-c",
+			 json_object_get(args, "command"), "stdin", 1);
+	if (cwd)
+		(void)json_object_set_new(body, "cwd", json_string(cwd));
+	if (!body || process_new(s, body, &w->listener, &why) < 0) {
+		waiter_end(w);
+		mcp_output_refuse(c, &why);
+	}
+	json_decref(body);
+}
+
+static void list_processes(struct mcp_call *c, json_t *args)
+{
+	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	const struct sandbox *s = mcp_place_find(c, args);
+	struct mcp_output o;
+	struct json j;
+
+	if (!s)
+		return;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	processes_json(s, &j);
+	json_object_end(&j);
+	(void)json_finish(&j);
+	mcp_output_begin(c, &o);
+	mcp_output_text(&o, buf_str(&b), b.len);
+	mcp_output_end(c, &o, &b, false);
+}
+
+/* ---- output ------------------------------------------------------------------------------------------- */
+
+static void state_members(struct json *j, const void *arg)
+{
+	const struct process *p = arg;
+
+	json_member_str(j, "state", p->exited ? "exited" : "running");
+	if (p->exited)
+		json_member_int(j, "exit_code", p->command.verdict.exit_code);
+}
+
+static void put_part(struct mcp_call *c, const struct process *p, const json_t *args)
+{
+	mcp_output_spool(c, &p->spool[mcp_is_stderr(args) ? COMMAND_STDERR : COMMAND_STDOUT], args,
+			 p->exited, state_members, p);
+}
+
+static void on_news(struct process_listener *l)
+{
+	struct waiter *w = l->arg;
+	struct mcp_call *c = w->c;
+	json_t *args = w->args;
+	const struct process *p = l->process;
+
+	waiter_end(w);
+	put_part(c, p, args);
+}
+
+static void on_output(struct process_listener *l, enum command_stream stream, const char *data,
+		      size_t len)
+{
+	struct waiter *w = l->arg;
+
+	(void)data;
+	(void)len;
+	if (mcp_is_stderr(w->args) == (stream == COMMAND_STDERR))
+		on_news(l);
+}
+
+static void on_late(struct timer *t)
+{
+	on_news(&((struct waiter *)t->arg)->listener);
+}
+
+static void on_forgotten(struct process_listener *l)
+{
+	struct waiter *w = l->arg;
+	struct mcp_call *c = w->c;
+
+	waiter_end(w);
+	mcp_output_fail(c, "no_such_process", NULL, "the process was removed meanwhile");
+}
+
+static void process_output(struct mcp_call *c, json_t *args)
+{
+	struct process *p = own_process(c, args);
+	json_int_t wait = json_integer_value(json_object_get(args, "wait_seconds"));
+	uint64_t offset = (uint64_t)json_integer_value(json_object_get(args, "offset"));
+	struct waiter *w;
+
+	if (!p)
+		return;
+	if (p->exited || wait == 0 ||
+	    p->spool[mcp_is_stderr(args) ? COMMAND_STDERR : COMMAND_STDOUT].kept > offset) {
+		put_part(c, p, args);
+		return;
+	}
+	if (!(w = waiter_new(c, args)))
+		return;
+	w->listener.output = on_output;
+	w->listener.exited = on_news;
+	w->listener.forgotten = on_forgotten;
+	w->timer.fn = on_late;
+	process_listen(p, &w->listener);
+	timer_set(&c->f->loop, &w->timer, c->f->loop.now_ns + (uint64_t)wait * CLOCK_NS_PER_S);
+}
+
+/* ---- input and the end -------------------------------------------------------------------------------- */
+
+static void process_input(struct mcp_call *c, json_t *args)
+{
+	const json_t *data = json_object_get(args, "data");
+	struct process *p = own_process(c, args);
+	int r = 0;
+
+	if (!p)
+		return;
+	if (data)
+		r = command_input(&p->command, json_string_value(data), json_string_length(data));
+	if (r == 0 && json_is_true(json_object_get(args, "close")))
+		command_input_end(&p->command);
+	if (r == -EAGAIN)
+		mcp_output_fail(c, "input_full", "try again when it has read some",
+				"it does not read what it was given");
+	else if (r < 0)
+		mcp_output_fail(c, "input_closed", NULL, "its input is closed");
+	else
+		answer(c, p);
+}
+
+static void stop_process(struct mcp_call *c, json_t *args)
+{
+	const char *name = json_string_value(json_object_get(args, "signal"));
+	struct process *p = own_process(c, args);
+	int signo = name ? process_signal_number(name) : SIGTERM;
+
+	if (!p)
+		return;
+	if (!signo)
+		mcp_output_fail(c, "invalid_value", "TERM, KILL, INT, HUP, USR1, ...",
+				"signal: there is no signal %.40s", name);
+	else if (!command_signal(&p->command, signo, true))
+		mcp_output_fail(c, "not_running", "see list_processes", "it does not run any more");
+	else
+		answer(c, p);
+}
+
+/* ---- the table ---------------------------------------------------------------------------------------- */
+
+#define PROCESS_FIELD                                                                              \
+	{                                                                                          \
+		.name = "process_id", .kind = FIELD_STRING, .required = true, .min = 1, .max = 64, \
+		.description = "From start_process."                                               \
+	}
+
+static const struct field start_input[] = {
+	MCP_SESSION_FIELD,
+	{ .name = "command",
+	  .kind = FIELD_STRING,
+	  .required = true,
+	  .min = 1,
+	  .max = 131072,
+	  .description = "For bash, as in: python3 -m http.server 8000" },
+	{ .name = "cwd",
+	  .kind = FIELD_STRING,
+	  .min = 1,
+	  .max = 4095,
+	  .description = "Working directory; relative to /workspace." },
+	{ 0 },
+};
+
+static const struct field list_input[] = { MCP_SESSION_FIELD, { 0 } };
+
+static const struct field output_input[] = {
+	MCP_SESSION_FIELD,
+	PROCESS_FIELD,
+	MCP_STREAM_FIELD,
+	MCP_OFFSET_FIELD,
+	MCP_LIMIT_FIELD,
+	{ .name = "wait_seconds",
+	  .kind = FIELD_INTEGER,
+	  .min = 0,
+	  .max = WAIT_MAX_S,
+	  .description = "When there is nothing new yet, wait so long for it.",
+	  .fallback = "0" },
+	{ 0 },
+};
+
+static const struct field input_input[] = {
+	MCP_SESSION_FIELD,
+	PROCESS_FIELD,
+	{ .name = "data",
+	  .kind = FIELD_STRING,
+	  .nul = true,
+	  .description = "What it reads from stdin." },
+	{ .name = "close",
+	  .kind = FIELD_BOOLEAN,
+	  .description = "Nothing follows: end of file.",
+	  .fallback = "false" },
+	{ 0 },
+};
+
+static const struct field stop_input[] = {
+	MCP_SESSION_FIELD,
+	PROCESS_FIELD,
+	{ .name = "signal",
+	  .kind = FIELD_STRING,
+	  .min = 1,
+	  .max = 16,
+	  .description = "TERM, KILL, INT, ...; to the process and what it started.",
+	  .fallback = "\"TERM\"" },
+	{ 0 },
+};
+
+#define PROCESS_SCHEMA                                                                             \
+	"{\"type\":\"object\",\"properties\":{\"process_id\":{\"type\":\"string\"},"               \
+	"\"state\":{\"type\":\"string\"},\"exit_code\":{\"type\":\"integer\"}},"                   \
+	"\"required\":[\"process_id\",\"state\"]}"
+
+const struct mcp_tool mcp_tools_processes[] = {
+	{ .name = "start_process",
+	  .title = "Start a program in the background",
+	  .description =
+		  "Start a command that goes on while you do other things, such as a server or a long "
+		  "build. Read its output with process_output.",
+	  .input = start_input,
+	  .output_schema = PROCESS_SCHEMA,
+	  .hints = TOOL_DESTRUCTIVE,
+	  .sets = TOOL_SET_ALL,
+	  .run = start_process },
+	{ .name = "list_processes",
+	  .title = "List programs in the background",
+	  .description =
+		  "List those of a session, with their state. One that ended is kept for 5 minutes.",
+	  .input = list_input,
+	  .output_schema =
+		  "{\"type\":\"object\",\"properties\":{\"processes\":{\"type\":\"array\"}},"
+		  "\"required\":[\"processes\"]}",
+	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
+	  .sets = TOOL_SET_ALL,
+	  .run = list_processes },
+	{ .name = "process_output",
+	  .title = "Read what a program wrote",
+	  .description =
+		  "Read output of a program in the background, from an offset; may wait for more.",
+	  .input = output_input,
+	  .output_schema =
+		  "{\"type\":\"object\",\"properties\":{\"next_offset\":{\"type\":\"integer\"},"
+		  "\"complete\":{\"type\":\"boolean\"},\"state\":{\"type\":\"string\"}},"
+		  "\"required\":[\"next_offset\",\"complete\",\"state\"]}",
+	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
+	  .sets = TOOL_SET_ALL,
+	  .run = process_output },
+	{ .name = "process_input",
+	  .title = "Write to a program",
+	  .description = "Write to the stdin of a program in the background.",
+	  .input = input_input,
+	  .output_schema = PROCESS_SCHEMA,
+	  .hints = TOOL_DESTRUCTIVE,
+	  .sets = TOOL_SET_ALL,
+	  .run = process_input },
+	{ .name = "stop_process",
+	  .title = "Stop a program",
+	  .description = "Send a signal to a program in the background.",
+	  .input = stop_input,
+	  .output_schema = PROCESS_SCHEMA,
+	  .hints = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT,
+	  .sets = TOOL_SET_ALL,
+	  .run = stop_process },
+	{ 0 },
+};

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tool_run_python.c - run_python(code, servers, timeout): Python that calls other servers' tools, and prints what matters.
+ *
+ * One sandbox for one call. The result is small, because a model reads all of it: status, summary, exit code and the lines
+ * that were printed; what is empty is left out. The exit code is the interpreter's own.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "front/ask.h"
+#include "front/code/code_spec.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/mcp/code_text.h"
+#include "front/mcp/consent.h"
+#include "front/mcp/tool.h"
+#include "front/routes.h"
+#include "front/sandbox.h"
+#include "front/spare.h"
+
+#define SUMMARY_CHARS 300u
+
+/* ---- the result --------------------------------------------------------------------------------------- */
+
+static const char *status_of(const struct execution *x)
+{
+	switch (x->verdict.status) {
+	case RESULT_OK:
+		return "success";
+	case RESULT_TIMEOUT:
+		return "timeout";
+	default:
+		return "error";
+	}
+}
+
+/* "ValueError: not a number", of an exception that ended it; false: none did. */
+static bool put_exception(const struct execution *x, struct buf *b)
+{
+	json_t *error = spare_load(buf_str(&x->error), x->error.len, 0, NULL);
+	const char *name = json_string_value(json_object_get(error, "name"));
+	const char *value = json_string_value(json_object_get(error, "value"));
+
+	if (name)
+		(void)buf_printf(b, "%s%s%.*s", name, value && *value ? ": " : "",
+				 value ? (int)utf8_truncate(value, strlen(value), SUMMARY_CHARS) :
+					 0,
+				 value ? value : "");
+	json_decref(error);
+	return name != NULL;
+}
+
+static void put_summary(const struct execution *x, struct buf *b)
+{
+	if (x->verdict.status == RESULT_OK)
+		(void)buf_puts(b, x->out.bytes || x->err.bytes || x->result.len ?
+					  "Success" :
+					  "Success, without output");
+	else if (x->verdict.status == RESULT_TIMEOUT)
+		(void)buf_printf(b, "Timeout: it ran for longer than %" PRIu64 " s",
+				 x->timeout_ms / 1000);
+	else if (x->verdict.cause != CAUSE_NONE)
+		(void)buf_printf(b, "%s: %s", result_cause_name(x->verdict.cause), x->verdict.hint);
+	else if (!put_exception(x, b))
+		(void)buf_printf(b, "It ended with exit code %d", x->verdict.exit_code);
+}
+
+static void put_lines(struct json *j, const char *key, const struct capture *c, uint64_t chars)
+{
+	const char *at = buf_str(&c->kept);
+	const char *end = at + utf8_truncate(at, c->kept.len, chars);
+
+	if (at == end)
+		return;
+	json_key(j, key);
+	json_array_begin(j);
+	while (at < end) {
+		const char *nl = memchr(at, '\n', (size_t)(end - at));
+
+		(void)json_strn(j, at, (size_t)((nl ? nl : end) - at));
+		at = nl ? nl + 1 : end;
+	}
+	json_array_end(j);
+	if (c->bytes > (uint64_t)(end - buf_str(&c->kept)))
+		json_member_bool(j, "truncated", true);
+}
+
+static void write_structured(const struct execution *x, const json_t *result, struct buf *b)
+{
+	uint64_t chars = x->f->config.max_output;
+	_buf_ struct buf text = BUF_INIT(16384);
+	struct json j;
+
+	json_init(&j, b);
+	json_object_begin(&j);
+	json_member_str(&j, "status", status_of(x));
+	put_summary(x, &text);
+	json_member_str(&j, "summary", buf_str(&text));
+	json_member_int(&j, "exitCode", x->verdict.exit_code);
+	put_lines(&j, "stdout", &x->out, chars);
+	put_lines(&j, "stderr", &x->err, chars);
+	if (mcp_code_plain(result))
+		json_member_str(&j, "result", mcp_code_plain(result));
+	if (json_array_size(x->sandbox->spec.servers) > 0)
+		mcp_put_json(&j, "servers", x->sandbox->spec.servers);
+	buf_clear(&text);
+	if (put_exception(x, &text))
+		json_member_str(&j, "error", buf_str(&text));
+	if (x->verdict.status == RESULT_TIMEOUT)
+		json_member_uint(&j, "timeoutSeconds", x->timeout_ms / 1000);
+	json_object_end(&j);
+	(void)json_finish(&j);
+}
+
+static void on_done(struct execution *x)
+{
+	_buf_ struct buf structured = BUF_INIT(MCP_CODE_TEXT_MAX(x->f));
+	struct mcp_call *c = x->user;
+	struct mcp_output o;
+	json_t *result;
+
+	c->cancel = NULL;
+	if (x->refusal.status) {
+		mcp_output_refuse(c, &x->refusal);
+		return;
+	}
+	result = spare_load(buf_str(&x->result), x->result.len, 0, NULL);
+	mcp_output_begin(c, &o);
+	mcp_code_text(x, result, &o);
+	mcp_code_images(x, result, &o);
+	write_structured(x, result, &structured);
+	json_decref(result);
+	mcp_output_end(c, &o, &structured, x->verdict.status != RESULT_OK);
+}
+
+static void on_approve(struct execution *x, struct approval *a)
+{
+	mcp_consent_ask(x->user, a);
+}
+
+static const struct sink run_sink = { .approve = on_approve, .done = on_done };
+
+/* ---- the call ----------------------------------------------------------------------------------------- */
+
+/* Nothing ran: what is wrong with the arguments, in the shape of a result. */
+static void refuse(struct mcp_call *c, const struct refusal *why)
+{
+	_buf_ struct buf b = BUF_INIT(16384);
+	struct mcp_output o;
+	struct json j;
+
+	if (why->status != 422) {
+		mcp_output_refuse(c, why);
+		return;
+	}
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "status", "validation_error");
+	json_member_str(&j, "summary", why->message);
+	json_member_int(&j, "exitCode", 1);
+	json_member_str(&j, "error", why->code);
+	json_object_end(&j);
+	(void)json_finish(&j);
+	mcp_output_begin(c, &o);
+	mcp_output_text(&o, why->message, strlen(why->message));
+	if (why->hint)
+		mcp_output_text(&o, why->hint, strlen(why->hint));
+	mcp_output_end(c, &o, &b, true);
+}
+
+static void on_cancel(struct mcp_call *c)
+{
+	execution_cancel(c->work);
+}
+
+/* A sandbox with the servers that are asked for; with none it has memory and saved tools all the same. */
+static struct sandbox *make_sandbox(struct mcp_call *c, const json_t *args, struct refusal *why)
+{
+	json_t *servers = json_incref(json_object_get(args, "servers"));
+	json_t *body = json_pack("{s:o}", "servers", servers ? servers : json_array());
+	struct sandbox_spec spec;
+	struct sandbox *s = NULL;
+	int r = sandbox_spec_parse(c->f, c->owner, body, &spec, why);
+
+	json_decref(body);
+	if (r == 0)
+		s = sandbox_create(c->f, c->owner, NULL, &spec, why);
+	if (r == 0 && !s)
+		sandbox_spec_free(&spec);
+	return s;
+}
+
+static void run_python(struct mcp_call *c, json_t *args)
+{
+	struct refusal why = { 0 };
+	struct execution *x = ask_execution(c->f, c->owner, args, &run_sink, c, &why);
+	struct sandbox *s = x ? make_sandbox(c, args, &why) : NULL;
+
+	if (!s) {
+		if (x)
+			execution_free(x);
+		refuse(c, &why);
+		return;
+	}
+	c->work = x;
+	c->cancel = on_cancel;
+	sandbox_queue(s, x);
+}
+
+/* ---- the table ---------------------------------------------------------------------------------------- */
+
+static const char schema[] =
+	"{\"type\":\"object\",\"properties\":{"
+	"\"status\":{\"type\":\"string\",\"enum\":[\"success\",\"error\",\"timeout\",\"validation_error\"]},"
+	"\"summary\":{\"type\":\"string\"},\"exitCode\":{\"type\":\"integer\"},"
+	"\"stdout\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"lines\"},"
+	"\"stderr\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"lines\"},"
+	"\"result\":{\"type\":\"string\",\"description\":\"value of the last expression\"},"
+	"\"truncated\":{\"type\":\"boolean\"},"
+	"\"servers\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
+	"\"error\":{\"type\":\"string\"},\"timeoutSeconds\":{\"type\":\"integer\"}},"
+	"\"required\":[\"status\",\"summary\",\"exitCode\"]}";
+
+static struct field input[] = {
+	{ .name = "code",
+	  .kind = FIELD_STRING,
+	  .required = true,
+	  .min = 1,
+	  .max = ROUTE_CODE_CHARS_MAX,
+	  .description = "Python to run in a fresh sandbox; await works at its top level." },
+	CODE_SERVERS_FIELD,
+	ROUTE_TIMEOUT_FIELD,
+	{ 0 },
+};
+
+const struct mcp_tool mcp_tools_run_python[] = {
+	{ .name = "run_python",
+	  .title = "Run Python that calls tools",
+	  .description =
+		  "Run Python in a fresh sealed sandbox that is discarded afterwards. Tools of the MCP servers that "
+		  "`servers` names can be called from it: `await mcp_github.get_issue(number=7)`; "
+		  "`import mcp.runtime` has list_tools, search_tool_docs, save_memory and more. Only what the code "
+		  "prints comes back.",
+	  .input = input,
+	  .output_schema = schema,
+	  .hints = TOOL_DESTRUCTIVE | TOOL_OPEN_WORLD,
+	  .sets = TOOL_SET_ALL,
+	  .task = true,
+	  .run = run_python },
+	{ 0 },
+};

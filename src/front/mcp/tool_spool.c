@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_spool.c - Long output by parts, and the tool that reads what an execution's result left out. */
+#include "front/mcp/tool_spool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "front/mcp/place.h"
+#include "front/mcp/tool.h"
+#include "front/record.h"
+#include "front/sandbox.h"
+#include "front/spool.h"
+
+#define STRUCTURED_MAX (4096u)
+
+const char *const mcp_streams[] = { "stdout", "stderr", NULL };
+
+bool mcp_is_stderr(const json_t *args)
+{
+	const char *stream = json_string_value(json_object_get(args, "stream"));
+
+	return stream && strcmp(stream, "stderr") == 0;
+}
+
+static uint64_t number_of(const json_t *args, const char *name, uint64_t fallback)
+{
+	const json_t *v = json_object_get(args, name);
+
+	return v ? (uint64_t)json_integer_value(v) : fallback;
+}
+
+/* A character that the limit cut comes with the next part. */
+static size_t whole(const char *s, size_t n)
+{
+	for (size_t cut = 0; cut < 4 && cut < n; cut++)
+		if (utf8_valid(s + n - cut - 1, 1) ||
+		    ((unsigned char)s[n - cut - 1] & 0xc0) == 0xc0)
+			return utf8_valid(s + n - cut - 1, cut + 1) ? n : n - cut - 1;
+	return n;
+}
+
+void mcp_output_spool(struct mcp_call *c, const struct spool *s, const json_t *args, bool ended,
+		      void (*more)(struct json *j, const void *arg), const void *arg)
+{
+	_buf_ struct buf part = BUF_INIT(SPOOL_PART_MAX), structured = BUF_INIT(STRUCTURED_MAX);
+	uint64_t offset = number_of(args, "offset", 0),
+		 limit = number_of(args, "limit", SPOOL_PART);
+	char *to = buf_reserve(&part, limit);
+	int64_t n = to ? spool_read(s, offset, to, limit) : -1;
+	struct mcp_output o;
+	struct json j;
+	char note[160];
+
+	if (n < 0) {
+		mcp_output_fail(c, "spool_failed", NULL, "what was written could not be read back");
+		return;
+	}
+	size_t len = offset + (uint64_t)n < s->kept ? whole(to, (size_t)n) : (size_t)n;
+	uint64_t end = offset + len;
+
+	mcp_output_begin(c, &o);
+	mcp_output_text(&o, len ? to : "(nothing here)", len ? len : strlen("(nothing here)"));
+	if (end < s->kept) {
+		(void)snprintf(note, sizeof(note),
+			       "[bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64
+			       "; go on with offset %" PRIu64 "]",
+			       offset, end, s->bytes, end);
+		mcp_output_text(&o, note, strlen(note));
+	}
+	json_init(&j, &structured);
+	json_object_begin(&j);
+	json_member_uint(&j, "offset", offset);
+	json_member_uint(&j, "next_offset", end);
+	json_member_uint(&j, "bytes_written", s->bytes);
+	json_member_uint(&j, "bytes_kept", s->kept);
+	json_member_bool(&j, "complete", ended && end >= s->kept);
+	if (more)
+		more(&j, arg);
+	json_object_end(&j);
+	(void)json_finish(&j);
+	mcp_output_end(c, &o, &structured, false);
+}
+
+/* ---- read_output -------------------------------------------------------------------------------------- */
+
+static void read_output(struct mcp_call *c, json_t *args)
+{
+	const char *id = json_string_value(json_object_get(args, "execution_id"));
+	struct sandbox *s = mcp_place_find(c, args);
+	const struct record *r = s ? records_find(&s->records, id) : NULL;
+
+	if (s && !r)
+		mcp_output_fail(
+			c, "no_such_execution",
+			"take execution_id from the result of execute_code or run_shell",
+			"there is no such execution in this session, or it is not kept any more");
+	else if (r)
+		mcp_output_spool(c, mcp_is_stderr(args) ? &r->err : &r->out, args, r->ended_ms != 0,
+				 NULL, NULL);
+}
+
+static const struct field read_input[] = {
+	MCP_SESSION_FIELD,
+	{ .name = "execution_id",
+	  .kind = FIELD_STRING,
+	  .required = true,
+	  .min = 1,
+	  .max = 64,
+	  .description = "From the result whose output was cut." },
+	MCP_STREAM_FIELD,
+	MCP_OFFSET_FIELD,
+	MCP_LIMIT_FIELD,
+	{ 0 },
+};
+
+const struct mcp_tool mcp_tools_output[] = {
+	{ .name = "read_output",
+	  .title = "Read the rest of an output",
+	  .description =
+		  "Read output that a result left out because it was long (`truncated`). Kept for 15 "
+		  "minutes.",
+	  .input = read_input,
+	  .output_schema =
+		  "{\"type\":\"object\",\"properties\":{\"offset\":{\"type\":\"integer\"},"
+		  "\"next_offset\":{\"type\":\"integer\"},\"bytes_written\":{\"type\":\"integer\"},"
+		  "\"bytes_kept\":{\"type\":\"integer\"},\"complete\":{\"type\":\"boolean\"}},"
+		  "\"required\":[\"offset\",\"next_offset\",\"bytes_written\",\"complete\"]}",
+	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
+	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
+	  .run = read_output },
+	{ 0 },
+};

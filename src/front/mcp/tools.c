@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tools.c - tools/list and tools/call: which tools there are, and the way to one of them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/mcp/call.h"
+#include "front/mcp/methods.h"
+#include "front/mcp/mrtr.h"
+#include "front/mcp/page.h"
+#include "front/mcp/parked.h"
+#include "front/mcp/task.h"
+#include "front/mcp/tool.h"
+#include "front/policy/judge.h"
+#include "front/schema.h"
+#include "mcp/header.h"
+
+#define LIST_TTL_MS (300u * 1000u)
+
+static const struct mcp_tool *const tables[] = {
+	mcp_tools_code,        mcp_tools_run_python,    mcp_tools_files,        mcp_tools_output,
+	mcp_tools_processes,   mcp_tools_sandboxes,     mcp_tools_packages,     mcp_tools_fixture,
+	mcp_tools_fixture_ask, mcp_tools_fixture_input, mcp_tools_fixture_task,
+};
+
+/* ---- which ones --------------------------------------------------------------------------------------- */
+
+/* Whether @name is a word of the list @words, "a,b,c". */
+static bool listed(const char *words, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *p = words; *p; p += strcspn(p, ",")) {
+		p += strspn(p, ", ");
+		if (strncmp(p, name, len) == 0 && (p[len] == ',' || p[len] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+static bool offered(const struct front *f, const struct mcp_tool *t)
+{
+	const char *tools = f->config.tools;
+
+	if (t->sets & TOOL_SET_CONFORMANCE)
+		return f->config.mcp_conformance;
+	if (t->sets & TOOL_SET_PACKAGES && packages_on(f) && listed(tools, "default"))
+		return true;
+	return (t->sets & TOOL_SET_DEFAULT && listed(tools, "default")) || listed(tools, "all") ||
+	       listed(tools, t->name);
+}
+
+const struct mcp_tool *mcp_tool_at(const struct front *f, size_t i)
+{
+	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)
+		for (const struct mcp_tool *t = tables[n]; t->name; t++)
+			if (offered(f, t) && i-- == 0)
+				return t;
+	return NULL;
+}
+
+const struct mcp_tool *mcp_tool_find(const struct front *f, const char *name)
+{
+	const struct mcp_tool *t;
+
+	for (size_t i = 0; (t = mcp_tool_at(f, i)); i++)
+		if (strcmp(t->name, name) == 0)
+			return t;
+	return NULL;
+}
+
+bool mcp_tools_check(const char *list, char *unknown, size_t size)
+{
+	for (const char *p = list; *p; p += strcspn(p, ",")) {
+		p += strspn(p, ", ");
+		size_t len = strcspn(p, ",");
+		bool known = len == 0 || (len == 7 && strncmp(p, "default", len) == 0) ||
+			     (len == 3 && strncmp(p, "all", len) == 0);
+
+		for (size_t n = 0; !known && n < ARRAY_SIZE(tables); n++)
+			for (const struct mcp_tool *t = tables[n]; t->name && !known; t++)
+				known = strlen(t->name) == len && strncmp(t->name, p, len) == 0 &&
+					!(t->sets & TOOL_SET_CONFORMANCE);
+		if (!known) {
+			(void)snprintf(unknown, size, "%.*s", (int)len, p);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- tools/list --------------------------------------------------------------------------------------- */
+
+static void write_hints(struct json *j, const struct mcp_tool *t)
+{
+	json_key(j, "annotations");
+	json_object_begin(j);
+	json_member_str(j, "title", t->title);
+	json_member_bool(j, "readOnlyHint", t->hints & TOOL_READ_ONLY);
+	json_member_bool(j, "destructiveHint", t->hints & TOOL_DESTRUCTIVE);
+	json_member_bool(j, "idempotentHint", t->hints & TOOL_IDEMPOTENT);
+	json_member_bool(j, "openWorldHint", t->hints & TOOL_OPEN_WORLD);
+	json_object_end(j);
+}
+
+static void write_tool(struct json *j, const struct mcp_tool *t)
+{
+	json_object_begin(j);
+	json_member_str(j, "name", t->name);
+	json_member_str(j, "title", t->title);
+	json_member_str(j, "description", t->description);
+	json_key(j, "inputSchema");
+	if (t->input_schema)
+		json_raw(j, t->input_schema, strlen(t->input_schema));
+	else
+		schema_write(j, t->input, false);
+	if (t->output_schema) {
+		json_key(j, "outputSchema");
+		json_raw(j, t->output_schema, strlen(t->output_schema));
+	}
+	write_hints(j, t);
+	json_object_end(j);
+}
+
+void mcp_method_tools_list(struct mcp_call *c)
+{
+	const struct mcp_tool *t;
+	struct mcp_answer a;
+	struct mcp_page page;
+
+	if (!mcp_page_begin(c, &page))
+		return;
+	mcp_answer_begin(c, &a);
+	json_key(&a.j, "tools");
+	json_array_begin(&a.j);
+	for (size_t i = 0; (t = mcp_tool_at(c->f, i)); i++)
+		if (policy_tool(c->f, c->owner, t->name) && mcp_page_takes(&page))
+			write_tool(&a.j, t);
+	json_array_end(&a.j);
+	mcp_page_end(&page, &a.j);
+	mcp_answer_cache(c, &a, LIST_TTL_MS, !c->f->policy.rules); /* owners may differ */
+	mcp_answer_end(c, &a);
+}
+
+/* ---- tools/call --------------------------------------------------------------------------------------- */
+
+/* Whether the headers repeat the arguments as they should. False: answered. */
+static bool mirrored(struct mcp_call *c, const struct mcp_tool *t, const json_t *args)
+{
+	if (c->era != MCP_MODERN || !c->line->header)
+		return true;
+	for (const struct mcp_mirror *m = t->mirrors; m && m->arg; m++) {
+		const char *header = c->line->header(c, m->header);
+
+		if (mcp_header_mirrors(header, json_object_get(args, m->arg)))
+			continue;
+		mcp_fail_data(c, 400, MCP_BAD_HEADER, NULL, "header %s %s params.arguments.%s",
+			      m->header, header ? "is not" : "is missing: it repeats", m->arg);
+		return false;
+	}
+	return true;
+}
+
+void mcp_method_tools_call(struct mcp_call *c)
+{
+	const char *name = json_string_value(json_object_get(c->m.params, "name"));
+	json_t *args = json_object_get(c->m.params, "arguments");
+	const struct mcp_tool *t = name ? mcp_tool_find(c->f, name) : NULL;
+	struct schema_error e;
+	struct refusal why;
+
+	if (!t) {
+		mcp_fail(c, MCP_INVALID_PARAMS,
+			 name ? "there is no tool %.100s; see tools/list" :
+				"params.name is missing",
+			 name);
+		return;
+	}
+	if (policy_tool_call(c->f, c->owner, name, &why) < 0) {
+		mcp_output_refuse(c, &why);
+		return;
+	}
+	if (!args || json_is_null(args)) {
+		args = json_object();
+		(void)json_object_set_new(c->m.params, "arguments", args);
+	}
+	if (!json_is_object(args)) {
+		mcp_fail(c, MCP_INVALID_PARAMS, "params.arguments must be an object");
+		return;
+	}
+	if (!mirrored(c, t, args) || !mcp_inputs_check(c))
+		return;
+	if (t->input && !schema_check(args, t->input, &e)) {
+		mcp_output_fail(c, e.code, e.hint, "%s%s%s", e.field, e.field[0] ? ": " : "",
+				e.message);
+		return;
+	}
+	if (t->task)
+		mcp_task_later(c);
+	if (!mcp_parked_resume(c))
+		t->run(c, args);
+}

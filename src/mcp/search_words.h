@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* search_words.h - Text as words, and how near two words are. For search.c; pure. */
+#ifndef CAISSON_MCP_SEARCH_WORDS_H
+#define CAISSON_MCP_SEARCH_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WORD_MAX 32u /* bytes that are looked at */
+
+struct word {
+	char text[WORD_MAX]; /* lower case; not terminated */
+	uint8_t len, stem;   /* stem: set by word_stem() */
+	uint32_t letters;    /* a bit for each kind of letter that is in it */
+};
+
+/*
+ * word_next() - The next word of a text: letters and digits; getWeather, get_weather and get-weather are two words.
+ * Whatever is not ASCII is a letter. Return: false at the end; otherwise *@at is behind it.
+ */
+bool word_next(const char **at, const char *end, struct word *ret);
+
+/* word_stem() - Find what is left without the ending of a plural or a verb's form. Before word_near(). */
+void word_stem(struct word *w);
+
+/*
+ * word_near() - How much @word says to somebody who asks for @asked: 0 nothing, 100 it is the same. In between: another
+ * form of it, one that begins with it, one that contains it, one with a letter or two wrong.
+ */
+unsigned int word_near(const struct word *asked, const struct word *word);
+
+/* word_common() - One that stands in every sentence. */
+bool word_common(const struct word *w);
+
+#endif

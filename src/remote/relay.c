@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * relay.c - Lines to messages, messages to lines.
+ *
+ * What a message means is the daemon's business (src/front/mcp/duplex.c), also what is wrong with it: here lines
+ * are only told from each other. A line that is no text goes as a binary message, so that it can be
+ * refused; an empty binary message is the end of our input, after which the daemon closes when it has
+ * answered everything.
+ */
+#include "remote/relay.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "remote/lines.h"
+#include "remote/problem.h"
+#include "remote/websocket.h"
+
+#define IN_WAITS (1u << 20)   /* more than this waits for the daemon: no more lines are read */
+#define OUT_WAITS (64u << 20) /* for the host: no more messages are read */
+#define OUT_MAX (512u << 20)
+#define PIECE                                                                                      \
+	4096u /* what a pipe takes at once when it takes anything: writing it does not block */
+
+struct relay {
+	struct websocket *ws;
+	struct lines lines;
+	struct buf out; /* from out_at on it is not written yet */
+	size_t out_at;
+	int signals, signo;
+	int number; /* errno of a write that failed */
+	bool eof, over;
+};
+
+/* ---- to the daemon ------------------------------------------------------------------------------------- */
+
+static int on_line(void *arg, const char *line, size_t len)
+{
+	struct relay *r = arg;
+
+	r->over = !websocket_send(r->ws, utf8_valid(line, len), line, len);
+	return r->over;
+}
+
+static int on_long(void *arg)
+{
+	static const char error[] = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,"
+				    "\"message\":\"a line is at most 16 MiB long\"}}\n";
+	struct relay *r = arg;
+
+	return buf_puts(&r->out, error);
+}
+
+static void on_input(struct relay *r)
+{
+	char data[65536];
+	ssize_t n = read(STDIN_FILENO, data, sizeof(data));
+
+	if (n > 0) {
+		(void)lines_feed(&r->lines, data, (size_t)n);
+	} else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
+		r->eof = true;
+		(void)lines_end(&r->lines);
+		r->over = r->over || !websocket_send(r->ws, false, "", 0);
+	}
+}
+
+/* ---- to the host --------------------------------------------------------------------------------------- */
+
+/* Line ends in JSON stand between values only, and can be spaces as well. */
+static void on_message(void *arg, bool text, const char *data, size_t len)
+{
+	struct relay *r = arg;
+	size_t from = r->out.len;
+
+	if (!text || len == 0)
+		return;
+	(void)buf_append(&r->out, data, len);
+	for (size_t i = from; i < r->out.len; i++)
+		if (r->out.data[i] == '\n' || r->out.data[i] == '\r')
+			r->out.data[i] = ' ';
+	(void)buf_puts(&r->out, "\n");
+}
+
+static const struct websocket_ops ops = { .on_message = on_message };
+
+static void on_output(struct relay *r)
+{
+	size_t left = r->out.len - r->out_at;
+	ssize_t n = write(STDOUT_FILENO, buf_str(&r->out) + r->out_at, left < PIECE ? left : PIECE);
+
+	if (n > 0)
+		r->out_at += (size_t)n;
+	else if (n < 0 && errno != EINTR && errno != EAGAIN)
+		r->number = errno;
+	if (r->out_at == r->out.len) {
+		buf_clear(&r->out);
+		r->out_at = 0;
+		if (r->out.cap > IN_WAITS)
+			buf_free(&r->out);
+	}
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------------ */
+
+static void on_signal(struct relay *r)
+{
+	struct signalfd_siginfo info;
+
+	if (read(r->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		r->signo = (int)info.ssi_signo;
+}
+
+static void turn(struct relay *r)
+{
+	size_t left = r->out.len - r->out_at;
+	bool deaf = left > OUT_WAITS;
+	bool full = r->eof || r->over || websocket_queued(r->ws) > IN_WAITS;
+	short events = websocket_events(r->ws);
+	struct pollfd p[] = {
+		{ .fd = r->over ? -1 : websocket_fd(r->ws),
+		  .events = (short)(deaf ? events & ~POLLIN : events) },
+		{ .fd = full ? -1 : STDIN_FILENO, .events = POLLIN },
+		{ .fd = left > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
+		{ .fd = r->signals, .events = POLLIN },
+	};
+
+	if (poll(p, 4, -1) < 0)
+		return;
+	if (p[0].revents)
+		r->over = !websocket_step(r->ws);
+	if (p[1].revents)
+		on_input(r);
+	if (p[2].revents)
+		on_output(r);
+	if (p[3].revents)
+		on_signal(r);
+}
+
+int relay_run(struct relay *r, struct problem *p)
+{
+	r->over = !websocket_step(r->ws); /* what came with the handshake */
+	/* What was answered is written, whatever became of the daemon. */
+	while ((!r->over || r->out.len > r->out_at) && !r->signo && !r->number && !r->out.err)
+		turn(r);
+	if (r->signo)
+		return 128 + r->signo;
+	if (r->number == EPIPE)
+		return 128 + SIGPIPE;
+	if (r->number)
+		return problem_say(p, EXIT_OURS, "output_failed", "write to standard output: %s",
+				   strerror(r->number));
+	if (r->out.err)
+		return problem_say(p, EXIT_OURS, "ENOMEM", "too much waits to be read from us");
+	if (!r->eof)
+		return problem_say(p, EXIT_NO_DAEMON, "connection_broken",
+				   "the daemon ended the connection");
+	return 0;
+}
+
+struct relay *relay_open(const struct api *a, int signals, struct problem *p)
+{
+	struct relay *r = calloc(1, sizeof(*r));
+
+	if (!r) {
+		(void)problem_say(p, EXIT_OURS, "ENOMEM", "no memory");
+		return NULL;
+	}
+	r->signals = signals;
+	buf_init(&r->out, OUT_MAX);
+	lines_init(&r->lines, on_line, r);
+	lines_limit(&r->lines, RELAY_LINE_MAX, on_long);
+	r->ws = websocket_open(a, RELAY_PATH, &ops, r, p);
+	if (!r->ws) {
+		relay_close(r);
+		return NULL;
+	}
+	return r;
+}
+
+void relay_close(struct relay *r)
+{
+	if (!r)
+		return;
+	websocket_close(r->ws);
+	lines_free(&r->lines);
+	buf_free(&r->out);
+	free(r);
+}

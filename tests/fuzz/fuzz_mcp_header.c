@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_mcp_header.c - Header values of strangers: text that has no NUL and, when it was coded, is UTF-8. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "mcp/header.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_buf_ struct buf value = BUF_INIT(size + 1), out = BUF_INIT(size + 1);
+
+	(void)buf_append(&value, data, strnlen((const char *)data, size));
+	if (mcp_header_decode(buf_str(&value), &out) == 0) {
+		if (memchr(buf_str(&out), '\0', out.len) || out.len > value.len)
+			abort();
+		if (strcmp(buf_str(&out), buf_str(&value)) != 0 &&
+		    !utf8_valid(buf_str(&out), out.len))
+			abort();
+	}
+	return 0;
+}
