@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bridge.c - caisson-bridge: the client of the MCP servers that an operator configured.
+ *
+ * Started by the front before its jail, with the rights of whoever started that. Files that were named are opened
+ * first; then, as root, it becomes the user whose servers these are, and never root unless somebody says so: programs
+ * that a file names are run. Then the files are read, and what is wrong with them is said to the front.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <jansson.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "bridge/config.h"
+#include "bridge/discover.h"
+#include "bridge/outlet.h"
+#include "bridge/say.h"
+#include "bridge/supervise.h"
+#include "wire/bridge.h"
+
+#define FILES_MAX 64
+#define EXIT_FAILED 125
+
+struct wish {
+	const char *files[FILES_MAX];
+	int fds[FILES_MAX];
+	size_t n;
+	bool discover;
+	const char *user;
+	const char *self[2];
+};
+
+/* ---- arguments -------------------------------------------------------------------------------- */
+
+static int take(struct wish *w, const char *flag, const char *value, struct err *e)
+{
+	if (strcmp(flag, "--config") == 0 && w->n < FILES_MAX)
+		w->files[w->n++] = value;
+	else if (strcmp(flag, "--user") == 0)
+		w->user = value;
+	else if (strcmp(flag, "--listen") == 0)
+		w->self[0] = value;
+	else if (strcmp(flag, "--log") == 0)
+		say_setup(value[0] == 'd' ? SAY_DEBUG :
+			  value[0] == 'i' ? SAY_INFO :
+			  value[0] == 'w' ? SAY_WARNING :
+					    SAY_ERROR,
+			  strchr(value, 'j') != NULL);
+	else
+		return err_say(e, -EINVAL, "caisson-bridge is started by caisson serve: %s", flag);
+	return 0;
+}
+
+static int parse(struct wish *w, int argc, char **argv, struct err *e)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--discover") == 0)
+			w->discover = true;
+		else if (i + 1 == argc || take(w, argv[i], argv[i + 1], e) < 0)
+			return err_say(e, -EINVAL, "caisson-bridge is started by caisson serve");
+		else
+			i++;
+	}
+	return 0;
+}
+
+/* ---- identity --------------------------------------------------------------------------------- */
+
+static int open_files(struct wish *w, struct err *e)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		w->fds[i] = open(w->files[i], O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		if (w->fds[i] < 0)
+			return err_set(e, -errno, "--mcp-config %s", w->files[i]);
+	}
+	return 0;
+}
+
+static int find_user(const struct wish *w, const struct passwd **ret, struct err *e)
+{
+	struct stat st;
+
+	*ret = NULL;
+	if (w->user) {
+		*ret = getpwnam(w->user);
+		if (!*ret)
+			return err_say(e, -ENOENT, "--mcp-user: there is no user '%s'", w->user);
+		if (geteuid() != 0 && (*ret)->pw_uid != geteuid())
+			return err_say(
+				e, -EPERM,
+				"--mcp-user: only root can run MCP servers as somebody else");
+		return 0;
+	}
+	if (geteuid() != 0)
+		return 0;
+	if (w->n == 0)
+		return err_say(e, -EINVAL,
+			       "--mcp-discover: as root, name the user whose files and MCP servers "
+			       "are meant with --mcp-user NAME");
+	if (fstat(w->fds[0], &st) < 0)
+		return err_set(e, -errno, "--mcp-config %s", w->files[0]);
+	if (st.st_uid == 0)
+		return err_say(
+			e, -EPERM,
+			"--mcp-config %s: the file is root's, and what it names would be run "
+			"as root; give --mcp-user NAME, or --mcp-user root if that is meant",
+			w->files[0]);
+	*ret = getpwuid(st.st_uid);
+	if (!*ret)
+		return err_say(e, -ENOENT,
+			       "--mcp-config %s: its owner %u is no user of this machine; give "
+			       "--mcp-user NAME",
+			       w->files[0], st.st_uid);
+	return 0;
+}
+
+static int become(const struct passwd *pw, struct err *e)
+{
+	if (!pw)
+		return 0;
+	if (geteuid() == 0 && pw->pw_uid != 0 &&
+	    (initgroups(pw->pw_name, pw->pw_gid) < 0 ||
+	     setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) < 0 ||
+	     setresuid(pw->pw_uid, pw->pw_uid, pw->pw_uid) < 0))
+		return err_set(e, -errno, "--mcp-user: become %s", pw->pw_name);
+	if (pw->pw_uid != 0 && setresuid(0, 0, 0) == 0)
+		return err_say(e, -EPERM, "still able to become root after giving it up");
+	if (setenv("HOME", pw->pw_dir, 1) < 0)
+		return err_set(e, -errno, "set HOME");
+	return 0;
+}
+
+/* A daemon may be last in line when memory runs out; the servers of others are not meant by that. */
+static void stand_in_line(void)
+{
+	char now[16];
+
+	if (fd_read_file(AT_FDCWD, "/proc/self/oom_score_adj", now, sizeof(now)) > 0 &&
+	    now[0] == '-')
+		(void)fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "0");
+}
+
+static int settle(struct err *e)
+{
+	const struct rlimit no_core = { 0, 0 };
+	size_t seed = 0;
+
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return err_set(e, -errno, "become undumpable");
+	if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+		return err_set(e, -errno, "getrandom");
+	json_object_seed(seed | 1);
+	fd_many();
+	return 0;
+}
+
+/* ---- configuration ---------------------------------------------------------------------------- */
+
+static void note(void *arg, const char *text)
+{
+	(void)arg;
+	say_text(SAY_WARNING, "mcp_config", NULL, text);
+}
+
+static const char *variable(const char *name)
+{
+	return getenv(name);
+}
+
+static int load(struct wish *w, struct bridge_config *c, struct err *e)
+{
+	char cwd[PATH_MAX];
+	const char *home = getenv("HOME");
+	int r = 0;
+
+	for (size_t i = 0; i < w->n && r == 0; i++) {
+		_mem_ char *text = NULL;
+		size_t len;
+
+		r = bridge_read_file(w->fds[i], w->files[i], &text, &len, e);
+		w->fds[i] = fd_close(w->fds[i]);
+		if (r == 0)
+			r = bridge_config_add(c, w->files[i], text, len, true, e);
+	}
+	if (r == 0 && w->discover)
+		r = bridge_discover(c, home ? home : "/", getcwd(cwd, sizeof(cwd)), e);
+	return r;
+}
+
+static int refuse(const struct err *e)
+{
+	struct packet_queue q;
+	json_t *head = json_pack("{s:s, s:s}", "event", "refused", "message", e->msg);
+	_mem_ char *text = head ? json_dumps(head, JSON_COMPACT) : NULL;
+
+	json_decref(head);
+	packet_queue_init(&q);
+	if (!text || packet_put(&q, BRIDGE_FD, text, strlen(text), NULL, 0) < 0)
+		(void)fprintf(stderr, "caisson-bridge: %s\n", e->msg);
+	return EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	static struct wish w;
+	struct bridge_config c = { .note = note, .variable = variable, .self = w.self };
+	const struct passwd *pw = NULL;
+	struct err e = { 0 };
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	stand_in_line(); /* while our files in /proc are still ours */
+	if (parse(&w, argc, argv, &e) < 0 || open_files(&w, &e) < 0 || find_user(&w, &pw, &e) < 0 ||
+	    become(pw, &e) < 0 || settle(&e) < 0 || load(&w, &c, &e) < 0)
+		return refuse(&e);
+	if (fcntl(BRIDGE_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return EXIT_FAILED;
+	int r = supervise(&c, BRIDGE_FD);
+
+	bridge_config_free(&c);
+	return r;
+}

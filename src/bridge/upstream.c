@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * upstream.c - The life of a server: idle, starting, ready, failed.
+ *
+ * It is started by the first call and then kept. When it ends, those who wait hear of it, and the next call starts it
+ * again: at once if it had worked for a while, otherwise after a time that doubles. Nothing is tried without a caller.
+ */
+#include "bridge/upstream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "bridge/config.h"
+#include "bridge/outlet.h"
+#include "bridge/say.h"
+
+#define START_MS 60000u
+#define BACK_OFF_MS 1000u
+#define BACK_OFF_MAX_MS 60000u
+#define HEALTHY_NS (60 * CLOCK_NS_PER_S) /* after so long an end counts as the first */
+#define WORKED_NS CLOCK_NS_PER_S         /* after so long the first is not waited for */
+
+const char *upstream_state_name(enum up_state s)
+{
+	static const char *const names[] = { "idle", "starting", "ready", "failed" };
+
+	return names[s];
+}
+
+static void set_state(struct upstream *u, enum up_state s, const char *message)
+{
+	u->state = s;
+	outlet_say(u->outlet,
+		   json_pack("{s:s, s:s, s:s, s:s*}", "event", "state", "server", u->config->name,
+			     "state", upstream_state_name(s), "message", message),
+		   NULL, 0);
+}
+
+/* ---- from the wire ---------------------------------------------------------------------------- */
+
+static void on_message(void *arg, char *text, size_t len)
+{
+	calls_message(arg, text, len);
+}
+
+static void on_failure(void *arg, uint64_t id, const struct wire_failure *f)
+{
+	calls_failure(arg, id, f);
+}
+
+static void on_closed(void *arg, const char *why)
+{
+	struct upstream *u = arg;
+
+	/* Some servers end at a first request that they do not know. */
+	if (u->state == UP_STARTING && u->modern && u->config->transport == BRIDGE_STDIO) {
+		u->legacy_only = true;
+		upstream_reopen(u);
+		return;
+	}
+	upstream_fail(u, why);
+}
+
+/* ---- states ----------------------------------------------------------------------------------- */
+
+static void close_wire(struct upstream *u)
+{
+	if (u->wire)
+		u->wire->ops->close(u->wire);
+	u->wire = NULL;
+	u->version[0] = '\0';
+	u->listens = u->listing = u->modern = false;
+	u->nonsense = 0;
+	/* What was asked for the bridge's own sake; and what others wait for is sent anew, if it was not yet. */
+	for (struct request *r = u->requests, *next; r; r = next) {
+		next = r->next;
+		if (r->front_id == 0)
+			request_free(r);
+	}
+}
+
+static void on_rest(struct timer *t)
+{
+	struct upstream *u = t->arg;
+
+	set_state(u, UP_IDLE, NULL);
+}
+
+static void on_patience(struct timer *t)
+{
+	upstream_fail(t->arg, "does not answer: it was given 60 s to start");
+}
+
+void upstream_fail(struct upstream *u, const char *why)
+{
+	uint64_t now = clock_now_ns(), worked = u->ready_ns ? now - u->ready_ns : 0;
+	uint64_t ms = BACK_OFF_MS;
+	char message[400];
+
+	(void)snprintf(message, sizeof(message), "%s: the MCP server %s", u->config->name, why);
+	say_text(SAY_WARNING, "mcp_server_failed", u->config->name, why);
+	close_wire(u);
+	tools_free(u);
+	u->failures = worked > HEALTHY_NS ? 1 : u->failures + 1;
+	u->ready_ns = 0;
+	u->use_sse = false;
+	for (unsigned int i = 1; i < u->failures && ms < BACK_OFF_MAX_MS; i++)
+		ms *= 2;
+	if (ms > BACK_OFF_MAX_MS)
+		ms = BACK_OFF_MAX_MS;
+	if (u->failures == 1 && worked > WORKED_NS) {
+		timer_cancel(&u->timer);
+		set_state(u, UP_IDLE, message);
+	} else {
+		u->timer.fn = on_rest;
+		timer_set(u->base.loop, &u->timer, now + ms * CLOCK_NS_PER_MS);
+		set_state(u, UP_FAILED, message);
+	}
+	while (u->requests)
+		request_fail(u->requests, "unavailable", message,
+			     u->requests->id ?
+				     "it was in mid-call: whether the tool ran is not known" :
+			     u->config->transport == BRIDGE_STDIO ?
+				     "what it wrote to stderr is in the daemon's log" :
+				     NULL);
+}
+
+void upstream_ready(struct upstream *u)
+{
+	timer_cancel(&u->timer);
+	u->ready_ns = clock_now_ns();
+	set_state(u, UP_READY, NULL);
+	say_text(SAY_INFO, "mcp_server_ready", u->config->name, u->version);
+	calls_dispatch(u);
+}
+
+static void open_wire(struct upstream *u)
+{
+	const struct wire_user user = { on_message, on_failure, on_closed, u };
+	const struct server_config *s = u->config;
+	struct err e = { 0 };
+	int r = s->transport == BRIDGE_STDIO ? wire_stdio_open(&u->base, s, &user, &u->wire, &e) :
+		s->transport == BRIDGE_SSE || u->use_sse ?
+					       wire_sse_open(&u->base, s, &user, &u->wire, &e) :
+					       wire_http_open(&u->base, s, &user, &u->wire, &e);
+	char why[300];
+
+	if (r < 0) {
+		u->wire = NULL;
+		(void)snprintf(why, sizeof(why), "can not be started: %.250s", e.msg);
+		upstream_fail(u, why);
+		return;
+	}
+	talk_begin(u);
+}
+
+static void start(struct upstream *u)
+{
+	u->retried = false;
+	set_state(u, UP_STARTING, NULL);
+	u->timer.fn = on_patience;
+	timer_set(u->base.loop, &u->timer, clock_now_ns() + START_MS * CLOCK_NS_PER_MS);
+	open_wire(u);
+}
+
+void upstream_start(struct upstream *u)
+{
+	if (u->state == UP_IDLE || u->state == UP_FAILED)
+		start(u);
+}
+
+/* One of those who are in the session that is gone. */
+static struct request *next_sent(const struct upstream *u)
+{
+	for (struct request *r = u->requests; r; r = r->next)
+		if (r->kind == ASK_CALL && r->id)
+			return r;
+	return NULL;
+}
+
+void upstream_renew(struct upstream *u)
+{
+	char message[300];
+
+	if (clock_now_ns() - u->ready_ns < WORKED_NS) {
+		upstream_fail(u, "does not know the session that it has just begun");
+		return;
+	}
+	(void)snprintf(message, sizeof(message), "%s: the MCP server forgot the session",
+		       u->config->name);
+	for (struct request *r; (r = next_sent(u));)
+		request_fail(r, "unavailable", message, "whether the tool ran is not known");
+	close_wire(u);
+	tools_free(u);
+	start(u);
+}
+
+void upstream_reopen(struct upstream *u)
+{
+	close_wire(u);
+	open_wire(u);
+}
+
+/* ---- for the worker --------------------------------------------------------------------------- */
+
+void upstream_init(struct upstream *u, const struct server_config *s, const struct wire_base *b,
+		   struct outlet *o)
+{
+	*u = (struct upstream){ .config = s, .base = *b, .outlet = o };
+	u->timer.arg = u;
+}
+
+void upstream_end(struct upstream *u)
+{
+	timer_cancel(&u->timer);
+	close_wire(u);
+	while (u->requests)
+		request_free(u->requests);
+	tools_free(u);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * upstream.h - One configured server: started when it is first needed, asked what it speaks, called, restarted.
+ *
+ * In four files: upstream.c (its life), talk.c (the handshake of both eras), calls.c (requests and what answers them),
+ * tools.c (its list of tools).
+ */
+#ifndef CAISSON_BRIDGE_UPSTREAM_H
+#define CAISSON_BRIDGE_UPSTREAM_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "bridge/wire.h"
+#include "net/loop.h"
+
+struct outlet;
+struct server_config;
+
+#define REQUESTS_MAX 256u
+
+enum up_state { UP_IDLE, UP_STARTING, UP_READY, UP_FAILED };
+
+/* What is asked of the server, or waits to be. */
+enum ask {
+	ASK_DISCOVER,   /* modern handshake */
+	ASK_INITIALIZE, /* legacy handshake */
+	ASK_LIST,       /* one page of tools */
+	ASK_LISTEN,     /* modern: changes of the list */
+	ASK_TOOLS,      /* the front wants the list; nothing of it is sent */
+	ASK_CALL,
+};
+
+struct request {
+	struct request *next;
+	struct upstream *up;
+	enum ask kind;
+	uint64_t id;       /* on the wire; 0: not sent yet */
+	uint64_t front_id; /* 0: the bridge's own */
+	struct timer timer;
+	uint64_t timeout_ms;
+	/* a call */
+	char *tool;
+	struct buf arguments;
+	char *state; /* requestState to repeat, as JSON text; or NULL */
+	unsigned int rounds;
+	bool progress, again;
+	uint64_t progress_ns; /* when the last one was passed on */
+};
+
+struct upstream {
+	const struct server_config *config;
+	struct wire_base base;
+	struct outlet *outlet;
+	enum up_state state;
+	struct wire *wire; /* NULL unless STARTING or READY */
+	bool modern, legacy_only, use_sse, retried, listens, listing, relist;
+	char version[16];
+	uint64_t last_id;
+	struct request *requests;
+	size_t n_requests;
+	struct timer timer; /* STARTING: patience; FAILED: back-off */
+	unsigned int failures;
+	uint64_t ready_ns;
+	unsigned int nonsense; /* lines in a row that were no messages */
+	/* tools: NULL until they were asked for */
+	json_t *tools, *pages;
+	char *tools_text; /* {"tools":[...]} */
+	size_t tools_len, n_pages;
+	uint64_t tools_until_ns; /* 0: until it says that they changed */
+};
+
+/* ---- for the worker --------------------------------------------------------------------------- */
+
+void upstream_init(struct upstream *u, const struct server_config *s, const struct wire_base *b,
+		   struct outlet *o);
+/* upstream_end() - Close the wire; whoever waits is not told. */
+void upstream_end(struct upstream *u);
+
+void upstream_tools(struct upstream *u, uint64_t front_id);
+/* upstream_call() - @arguments: taken out of the buffer. */
+void upstream_call(struct upstream *u, uint64_t front_id, const char *tool, struct buf *arguments,
+		   uint64_t timeout_ms, bool progress);
+/* upstream_cancel() - Whether it was one of ours. */
+bool upstream_cancel(struct upstream *u, uint64_t front_id);
+
+const char *upstream_state_name(enum up_state s);
+
+/* ---- between its files ------------------------------------------------------------------------ */
+
+/* upstream.c */
+void upstream_start(struct upstream *u);
+void upstream_ready(struct upstream *u);
+/* upstream_fail() - It is of no use now: everybody who waits hears @why ("ended with status 1"). */
+void upstream_fail(struct upstream *u, const char *why);
+/* upstream_reopen() - Close the wire and open it again, without telling anybody. */
+void upstream_reopen(struct upstream *u);
+/* upstream_renew() - The server has forgotten the session: a new one, with what was not sent yet. */
+void upstream_renew(struct upstream *u);
+
+/* calls.c */
+struct request *request_new(struct upstream *u, enum ask kind, uint64_t front_id,
+			    uint64_t timeout_ms);
+void request_free(struct request *r);
+/* request_send() - @params: JSON text of an object without its last brace, so that _meta can follow, or NULL. */
+void request_send(struct request *r, const char *method, const char *params, const char *name,
+		  char *const *headers);
+void request_fail(struct request *r, const char *code, const char *message, const char *hint);
+void notify(struct upstream *u, const char *method, const char *params);
+void calls_dispatch(struct upstream *u);
+void calls_message(struct upstream *u, char *text, size_t len);
+void calls_failure(struct upstream *u, uint64_t id, const struct wire_failure *f);
+/* An error of JSON-RPC: its number, and its text cut and made printable. */
+int calls_error(const char *text, size_t len, char *message, size_t size, json_t **ret_data);
+
+/* talk.c */
+void talk_begin(struct upstream *u);
+void talk_initialize(struct upstream *u);
+void talk_result(struct request *r, const char *text, size_t len);
+void talk_error(struct request *r, int code, const char *message, const json_t *data);
+void talk_failure(struct request *r, const struct wire_failure *f);
+void talk_silence(struct request *r);
+
+/* tools.c */
+void tools_want(struct upstream *u);
+void tools_page(struct request *r, const char *text, size_t len);
+void tools_failed(struct upstream *u, const char *code, const char *message);
+void tools_changed(struct upstream *u);
+void tools_free(struct upstream *u);
+bool tools_fresh(const struct upstream *u);
+/* tools_find() - The tool, or NULL. */
+const json_t *tools_find(const struct upstream *u, const char *name);
+/* tools_check_headers() - Whether what a tool wants as headers can be had. Pure. */
+bool tools_check_headers(const json_t *tool);
+/* tools_headers() - The headers for a call: a list that ends with NULL, or NULL without memory. The caller frees it. */
+char **tools_headers(const json_t *tool, const char *arguments, size_t len);
+void tools_free_headers(char **list);
+
+#endif

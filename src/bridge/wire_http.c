@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire_http.c - Streamable HTTP: each message is a POST, the answer is JSON or a stream of events.
+ *
+ * Legacy servers may have a session, whose name goes with every request; may end the stream of an answer and go on
+ * with it when asked for what came after the last event (GET with Last-Event-ID, after as long as they said); and may
+ * speak without being asked on a stream of its own, which is opened after the handshake if their list of tools may
+ * change, and does not have to be there.
+ * With modern servers none of this exists: closing the stream of an answer is how a call is cancelled.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "bridge/config.h"
+#include "bridge/events.h"
+#include "bridge/fetch.h"
+#include "bridge/say.h"
+#include "bridge/wire.h"
+#include "mcp/message.h"
+#include "mcp/slice.h"
+#include "wire/bridge.h"
+
+#define RETRY_MS 1000u
+#define RETRY_MAX_MS 60000u
+#define ATTEMPTS_MAX 8u
+#define GOODBYE_MS 1000L
+#define LINGER_NS CLOCK_NS_PER_S /* for the end of a stream whose answer is here */
+
+struct http_wire {
+	struct wire wire;
+	struct loop *loop;
+	struct fetcher *fetcher;
+	struct post *posts;
+	char session[300]; /* "": none */
+	char version[16];  /* of a legacy server, after the handshake */
+	bool dead;
+	struct deferred bury;
+};
+
+/* A request of HTTP, and what follows from it. */
+struct post {
+	struct http_wire *w;
+	struct post *next;
+	uint64_t id;         /* of the request in it; 0: nothing answers it */
+	struct fetch *fetch; /* NULL: waits to ask again */
+	bool unasked;        /* the stream of what a legacy server says without being asked */
+	bool modern, answered, streams;
+	unsigned int attempts;
+	struct buf body; /* an answer that is no stream */
+	struct events events;
+	struct timer timer;
+};
+
+/* ---- ends ------------------------------------------------------------------------------------- */
+
+static void free_post(struct post *p)
+{
+	for (struct post **q = &p->w->posts; *q; q = &(*q)->next)
+		if (*q == p) {
+			*q = p->next;
+			break;
+		}
+	timer_cancel(&p->timer);
+	if (p->fetch)
+		fetch_stop(p->fetch);
+	buf_free(&p->body);
+	events_free(&p->events);
+	free(p);
+}
+
+static void bury(struct deferred *d)
+{
+	free(d->arg);
+}
+
+static bool add_header(struct fetch *f, const char *name, const char *value)
+{
+	_buf_ struct buf line = BUF_INIT(64u << 10);
+
+	return buf_printf(&line, "%s: %s", name, value) == 0 && fetch_header(f, buf_str(&line));
+}
+
+/* So that the server does not keep for ever what was for us. Nobody waits for the answer for long. */
+static void end_session(struct http_wire *w)
+{
+	const struct server_config *s = w->wire.config;
+	struct fetch *f = w->session[0] ? fetch_new(w->fetcher, "DELETE", s->url) : NULL;
+	bool good = f && add_header(f, "Mcp-Session-Id", w->session);
+
+	if (good && w->version[0])
+		good = add_header(f, "MCP-Protocol-Version", w->version);
+	for (size_t i = 0; good && s->headers && s->headers[i]; i++)
+		good = fetch_header(f, s->headers[i]);
+	if (f)
+		fetch_limit(f, GOODBYE_MS);
+	if (good)
+		(void)fetch_go(f, NULL, 0);
+	else if (f)
+		fetch_stop(f);
+}
+
+static void close_wire(struct wire *wire)
+{
+	struct http_wire *w = (struct http_wire *)wire;
+
+	if (w->dead)
+		return;
+	w->dead = true;
+	end_session(w);
+	while (w->posts)
+		free_post(w->posts);
+	w->bury = (struct deferred){ .fn = bury, .arg = w };
+	loop_defer(w->loop, &w->bury);
+}
+
+/* The post is over, and its request, if any, without an answer. */
+static void fail(struct post *p, struct wire_failure f)
+{
+	struct http_wire *w = p->w;
+	uint64_t id = p->id;
+	bool tell = id && !p->answered;
+
+	free_post(p);
+	if (tell)
+		w->wire.user.on_failure(w->wire.user.arg, id, &f);
+}
+
+/* ---- asking ----------------------------------------------------------------------------------- */
+
+static void on_head(struct fetch *f);
+static void on_data(struct fetch *f, const char *data, size_t len);
+static void on_end(struct fetch *f, const char *error);
+
+static struct fetch *make_fetch(struct post *p, const char *method, const char *version)
+{
+	const struct server_config *s = p->w->wire.config;
+	struct fetch *f = fetch_new(p->w->fetcher, method, s->url);
+	bool good = f;
+
+	for (size_t i = 0; good && s->headers && s->headers[i]; i++)
+		good = fetch_header(f, s->headers[i]);
+	if (good && version)
+		good = add_header(f, "MCP-Protocol-Version", version);
+	if (good && p->w->session[0] && !p->modern)
+		good = add_header(f, "Mcp-Session-Id", p->w->session);
+	if (!good) {
+		if (f)
+			fetch_stop(f);
+		return NULL;
+	}
+	f->on_head = on_head;
+	f->on_data = on_data;
+	f->on_end = on_end;
+	f->arg = p;
+	return f;
+}
+
+static bool on_event(void *arg, const char *type, char *data, size_t len);
+
+static struct post *make_post(struct http_wire *w, uint64_t id, bool modern)
+{
+	struct post *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->w = w;
+	p->id = id;
+	p->modern = modern;
+	buf_init(&p->body, BRIDGE_MESSAGE_MAX);
+	events_init(&p->events, BRIDGE_MESSAGE_MAX + 64);
+	p->events.on_event = on_event;
+	p->events.arg = p;
+	p->next = w->posts;
+	w->posts = p;
+	return p;
+}
+
+static int send_message(struct wire *wire, const struct wire_message *m, struct err *e)
+{
+	struct http_wire *w = (struct http_wire *)wire;
+	struct post *p = make_post(w, m->id, m->modern);
+	struct fetch *f = p ? make_fetch(p, "POST", m->version) : NULL;
+	bool good = f && fetch_header(f, "Content-Type: application/json") &&
+		    fetch_header(f, "Accept: application/json, text/event-stream");
+
+	if (good && m->modern && m->method)
+		good = add_header(f, "Mcp-Method", m->method);
+	if (good && m->modern && m->name)
+		good = add_header(f, "Mcp-Name", m->name);
+	for (size_t i = 0; good && m->headers && m->headers[i]; i++)
+		good = fetch_header(f, m->headers[i]);
+	if (f && !good)
+		fetch_stop(f);
+	if (good && fetch_go(f, m->text, m->len) == 0) {
+		p->fetch = f;
+		return 0;
+	}
+	if (p)
+		free_post(p);
+	return err_set(e, -ENOMEM, "send it");
+}
+
+/* ---- streams that are asked for again --------------------------------------------------------- */
+
+static void get_stream(struct timer *t)
+{
+	struct post *p = t->arg;
+	struct fetch *f = make_fetch(p, "GET", p->w->version[0] ? p->w->version : NULL);
+	bool good = f && fetch_header(f, "Accept: text/event-stream");
+
+	if (good && p->events.id[0])
+		good = add_header(f, "Last-Event-ID", p->events.id);
+	if (f && !good)
+		fetch_stop(f);
+	if (good && fetch_go(f, NULL, 0) == 0) {
+		p->fetch = f;
+		return;
+	}
+	fail(p, (struct wire_failure){ .message = "could not be asked: no memory" });
+}
+
+/* Whether it makes sense; then it will be done. */
+static bool ask_again(struct post *p)
+{
+	uint64_t ms = p->events.has_retry ? p->events.retry_ms : RETRY_MS;
+	char id[EVENTS_ID_MAX];
+	bool has_retry = p->events.has_retry;
+
+	if (p->modern || (p->id && !p->events.id[0]) || ++p->attempts > ATTEMPTS_MAX)
+		return false;
+	for (unsigned int i = 1; i < p->attempts && ms < RETRY_MAX_MS; i++)
+		ms *= 2;
+	if (ms > RETRY_MAX_MS)
+		ms = RETRY_MAX_MS;
+	/* The rest of an event that was cut off is of no use. */
+	memcpy(id, p->events.id, sizeof(id));
+	uint64_t retry_ms = p->events.retry_ms;
+
+	events_free(&p->events);
+	events_init(&p->events, BRIDGE_MESSAGE_MAX + 64);
+	memcpy(p->events.id, id, sizeof(id));
+	p->events.has_retry = has_retry;
+	p->events.retry_ms = retry_ms;
+	p->events.on_event = on_event;
+	p->events.arg = p;
+	if (p->fetch)
+		fetch_stop(p->fetch);
+	p->fetch = NULL;
+	p->timer = (struct timer){ .fn = get_stream, .arg = p };
+	timer_set(p->w->loop, &p->timer, clock_now_ns() + ms * CLOCK_NS_PER_MS);
+	return true;
+}
+
+static void settle(struct wire *wire, const char *version, bool listen)
+{
+	struct http_wire *w = (struct http_wire *)wire;
+	struct post *p = listen ? make_post(w, 0, false) : NULL;
+
+	(void)snprintf(w->version, sizeof(w->version), "%s", version);
+	if (!p)
+		return;
+	p->unasked = true;
+	p->timer = (struct timer){ .fn = get_stream, .arg = p };
+	timer_set(w->loop, &p->timer, 0);
+}
+
+/* ---- answers ---------------------------------------------------------------------------------- */
+
+/* False: the post is gone. */
+static bool hand_on(struct post *p, char *text, size_t len)
+{
+	struct http_wire *w = p->w;
+
+	slice_one_line(text, len);
+	w->wire.user.on_message(w->wire.user.arg, text, len);
+	if (w->dead)
+		return false;
+	for (struct post *q = w->posts; q; q = q->next)
+		if (q == p)
+			return true;
+	return false;
+}
+
+static bool on_event(void *arg, const char *type, char *data, size_t len)
+{
+	struct post *p = arg;
+
+	p->attempts = 0;
+	return strcmp(type, "message") != 0 || hand_on(p, data, len);
+}
+
+static void on_head(struct fetch *f)
+{
+	struct post *p = f->arg;
+	bool good = f->status < 300;
+
+	p->streams = good && strcmp(f->type, "text/event-stream") == 0;
+	if (good && !p->modern && f->session[0] && !p->w->session[0])
+		memcpy(p->w->session, f->session, sizeof(p->w->session));
+}
+
+static void on_data(struct fetch *f, const char *data, size_t len)
+{
+	struct post *p = f->arg;
+	const struct wire_failure large = { .http = f->status,
+					    .message = "sent a message of more than 64 MiB",
+					    .too_large = true };
+
+	if (!p->streams) {
+		if (buf_append(&p->body, data, len) < 0)
+			fail(p, large);
+		return;
+	}
+	/* A post that is gone has stopped its fetch, which says so. */
+	if (!events_feed(&p->events, data, len) && !f->stopped && p->events.too_large)
+		fail(p, large);
+}
+
+/* The error of JSON-RPC in an answer that HTTP calls an error, as the message that it should have been. */
+static bool hand_on_error(struct post *p)
+{
+	static const char *const keys[] = { "jsonrpc", "id", "error" };
+	_buf_ struct buf text = BUF_INIT(BRIDGE_MESSAGE_MAX);
+	struct slice s[3];
+
+	if (!p->id || p->body.len == 0 ||
+	    slice_members(p->body.data, p->body.len, keys, 3, s) < 0 || !s[0].at || !s[2].at ||
+	    s[2].at[0] != '{' || (s[1].at && !slice_is(&s[1], "null") && slice_id(&s[1]) != p->id))
+		return false;
+	if (buf_printf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"error\":",
+		       (unsigned long long)p->id) < 0 ||
+	    buf_append(&text, s[2].at, s[2].len) < 0 || buf_append(&text, "}", 1) < 0)
+		return false;
+	if (hand_on(p, text.data, text.len))
+		free_post(p);
+	return true;
+}
+
+/* 404 says it. Some servers say it with 400 and one of the numbers that were in use for it. */
+static bool lost_session(const struct post *p, int status)
+{
+	json_t *body, *code;
+	bool lost = status == 404;
+
+	if (!p->w->session[0] || p->modern || !p->id)
+		return false;
+	if (status == 400) {
+		body = json_loadb(buf_str(&p->body), p->body.len, 0, NULL);
+		code = json_object_get(json_object_get(body, "error"), "code");
+		lost = json_integer_value(code) == MCP_BAD_SESSION ||
+		       json_integer_value(code) == MCP_NO_SESSION;
+		json_decref(body);
+	}
+	return lost;
+}
+
+static void refused(struct post *p, int status)
+{
+	struct wire_failure f = { .http = status };
+	char text[80];
+
+	(void)snprintf(text, sizeof(text), "answered with HTTP status %d", status);
+	f.message = text;
+	if (status == 401 || status == 403)
+		f.message = status == 401 ? "wants other credentials (HTTP status 401)" :
+					    "does not allow it (HTTP status 403)";
+	else if (status >= 300 && status < 400)
+		f.message = "moved to another address (HTTP redirect)";
+	else if (lost_session(p, status))
+		f.no_session = true;
+	else if (hand_on_error(p))
+		return;
+	fail(p, f);
+}
+
+static void on_end(struct fetch *f, const char *error)
+{
+	struct post *p = f->arg;
+	char text[160];
+
+	if (error && f->error[0])
+		say_text(SAY_DEBUG, "mcp_http", p->w->wire.config->name, f->error);
+	if (f->status >= 300) {
+		if (p->unasked && f->status >= 500 && ask_again(p))
+			return;
+		refused(p, f->status);
+		return;
+	}
+	if (!error && !p->streams && p->body.len > 0 && !p->answered) {
+		if (!hand_on(p, p->body.data, p->body.len))
+			return;
+		/* Whatever it was, it was not what this was asked for. */
+		if (p->id && !p->answered) {
+			fail(p, (struct wire_failure){
+					.http = f->status,
+					.message = "gave another answer than the one asked for" });
+			return;
+		}
+	}
+	if (p->answered || (!p->id && !p->unasked)) {
+		free_post(p);
+		return;
+	}
+	if ((p->streams || (p->unasked && error)) && ask_again(p))
+		return;
+	(void)snprintf(text, sizeof(text), "can not be reached: %.120s", error ? error : "");
+	fail(p,
+	     (struct wire_failure){ .http = f->status,
+				    .message = !error    ? "ended its answer without a result" :
+					       f->status ? "broke off in the middle of its answer" :
+							   text });
+}
+
+static void stop_lingering(struct timer *t)
+{
+	free_post(t->arg);
+}
+
+static void abandon(struct wire *wire, uint64_t id, bool answered)
+{
+	struct http_wire *w = (struct http_wire *)wire;
+
+	for (struct post *p = w->posts; p; p = p->next)
+		if (p->id == id && !p->answered) {
+			if (!answered || !p->fetch) {
+				free_post(p);
+				return;
+			}
+			/* Its connection can be used again when the stream has come to its end. */
+			p->answered = true;
+			p->timer = (struct timer){ .fn = stop_lingering, .arg = p };
+			timer_set(w->loop, &p->timer, clock_now_ns() + LINGER_NS);
+			return;
+		}
+}
+
+static const struct wire_ops ops = { send_message, abandon, settle, close_wire };
+
+int wire_http_open(const struct wire_base *b, const struct server_config *s,
+		   const struct wire_user *user, struct wire **ret, struct err *e)
+{
+	struct http_wire *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return err_set(e, -ENOMEM, "open it");
+	w->wire = (struct wire){ .ops = &ops, .config = s, .user = *user };
+	w->loop = b->loop;
+	w->fetcher = b->fetcher;
+	*ret = &w->wire;
+	return 0;
+}

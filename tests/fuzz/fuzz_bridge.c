@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_bridge.c - What servers send, and what configurations say: slices of JSON against a real parser, lines and events in
+ * pieces of any size, a configuration of any text. The first byte chooses.
+ */
+#include <jansson.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "bridge/config.h"
+#include "bridge/events.h"
+#include "bridge/lines.h"
+#include "mcp/slice.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void slices(const char *text, size_t len)
+{
+	static const char *const keys[] = { "id", "result" };
+	struct slice s[2];
+	int r = slice_members(text, len, keys, 2, s);
+	json_t *v = json_loadb(text, len, 0, NULL);
+
+	/* What we take the real parser takes, but for what it has no room for (NUL, lone surrogates, large numbers). */
+	if (r == 0 && !v && !memchr(text, '\\', len) && !memchr(text, 'e', len) &&
+	    !memchr(text, 'E', len) && len < 200)
+		abort();
+	if (r != 0 && json_is_object(v) && r != -40 /* ELOOP */) {
+		/* ... and the other way round, but for keys that come twice. */
+		json_t *strict = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+
+		if (strict)
+			abort();
+	}
+	for (int i = 0; r == 0 && i < 2; i++)
+		if (s[i].at && (s[i].at < text || s[i].at + s[i].len > text + len))
+			abort();
+	json_decref(v);
+}
+
+static bool on_line(void *arg, char *text, size_t len)
+{
+	*(size_t *)arg += len;
+	return !memchr(text, '!', len);
+}
+
+static bool on_long(void *arg, uint64_t id)
+{
+	*(size_t *)arg += id > 0;
+	return true;
+}
+
+static bool on_event(void *arg, const char *type, char *data, size_t len)
+{
+	*(size_t *)arg += len + strlen(type);
+	return !memchr(data, '!', len);
+}
+
+static void streams(const char *text, size_t len, size_t piece)
+{
+	size_t n = 0;
+	struct lines l = {
+		.text = { .max = 64 }, .on_line = on_line, .on_long = on_long, .arg = &n
+	};
+	struct events v;
+
+	events_init(&v, 128);
+	v.on_event = on_event;
+	v.arg = &n;
+	for (size_t at = 0; at < len; at += piece)
+		if (!lines_feed(&l, text + at, len - at < piece ? len - at : piece))
+			break;
+	for (size_t at = 0; at < len; at += piece)
+		if (!events_feed(&v, text + at, len - at < piece ? len - at : piece))
+			break;
+	lines_free(&l);
+	events_free(&v);
+}
+
+static const char *variable(const char *name)
+{
+	return strlen(name) % 2 ? "value" : NULL;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *text = (const char *)data + 1;
+	const char *const self[] = { "127.0.0.1:8001", NULL };
+	struct bridge_config c = { .variable = variable, .self = self };
+	struct err e = { 0 };
+
+	if (size == 0)
+		return 0;
+	if (data[0] % 4 == 0)
+		slices(text, size - 1);
+	else if (data[0] % 4 == 1)
+		streams(text, size - 1, 1 + data[0] / 4);
+	else if (bridge_config_add(&c, "f", text, size - 1, data[0] % 4 == 2, &e) < 0 && !e.msg[0])
+		abort();
+	bridge_config_free(&c);
+	return 0;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_text.c - Lines and events, in whatever pieces they come; headers that tools ask for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "bridge/events.h"
+#include "bridge/lines.h"
+#include "bridge/upstream.h"
+#include "mcp/header.h"
+
+/* ---- lines ------------------------------------------------------------------------------------ */
+
+static bool on_line(void *arg, char *text, size_t len)
+{
+	assert_int_equal(strlen(text), len);
+	(void)buf_printf(arg, "[%s]", text);
+	return true;
+}
+
+static bool on_long(void *arg, uint64_t id)
+{
+	(void)buf_printf(arg, "<%llu>", (unsigned long long)id);
+	return true;
+}
+
+static void feed_lines(const char *text, size_t piece, const char *expected)
+{
+	_buf_ struct buf out = BUF_INIT(4096);
+	struct lines l = {
+		.text = { .max = 40 }, .on_line = on_line, .on_long = on_long, .arg = &out
+	};
+
+	for (size_t at = 0, len = strlen(text); at < len; at += piece)
+		assert_true(lines_feed(&l, text + at, len - at < piece ? len - at : piece));
+	assert_string_equal(buf_str(&out), expected);
+	lines_free(&l);
+}
+
+static void test_lines(void **state)
+{
+	(void)state;
+	for (size_t piece = 1; piece < 120; piece++) {
+		feed_lines("one\n\ntwo\r\nthree", piece, "[one][two]");
+		feed_lines("{\"id\":12,\"result\":\"long long long long long long\"}\nx\n", piece,
+			   "<12>[x]");
+		feed_lines("{\"result\":\"long long long long long long\",\"id\": 7}\nx\n", piece,
+			   "<7>[x]");
+		feed_lines("nothing that looks like a message of anybody\nx\n", piece, "<0>[x]");
+	}
+}
+
+/* ---- events ----------------------------------------------------------------------------------- */
+
+static bool on_event(void *arg, const char *type, char *data, size_t len)
+{
+	assert_int_equal(strlen(data), len);
+	(void)buf_printf(arg, "[%s:%s]", type, data);
+	return true;
+}
+
+static void feed_events(const char *text, size_t piece, const char *expected, const char *id,
+			bool whole)
+{
+	_buf_ struct buf out = BUF_INIT(4096);
+	struct events v;
+	bool go_on = true;
+
+	events_init(&v, 60);
+	v.on_event = on_event;
+	v.arg = &out;
+	for (size_t at = 0, len = strlen(text); go_on && at < len; at += piece)
+		go_on = events_feed(&v, text + at, len - at < piece ? len - at : piece);
+	assert_int_equal(go_on, whole);
+	assert_int_equal(v.too_large, !whole);
+	assert_string_equal(buf_str(&out), expected);
+	assert_string_equal(v.id, id);
+	events_free(&v);
+}
+
+static void test_events(void **state)
+{
+	(void)state;
+	for (size_t piece = 1; piece < 80; piece++) {
+		feed_events("\xef\xbb\xbf"
+			    "data: a\n\ndata:b\rdata: c\r\r",
+			    piece, "[message:a][message:b\nc]", "", true);
+		feed_events(": note\r\nevent: endpoint\r\ndata: /x\r\n\r\n", piece, "[endpoint:/x]",
+			    "", true);
+		feed_events("id: 5\nretry: 10\ndata: \n\nid: 6\n\ndata: cut off", piece, "", "6",
+			    true);
+		feed_events("event\ndata\nother: x\n\ndata: y\n\n", piece, "[message:y]", "", true);
+		feed_events(
+			"data: 0123456789012345678901234567890123456789012345678901234567890123456789\n\n",
+			piece, "", "", false);
+	}
+}
+
+/* ---- headers ---------------------------------------------------------------------------------- */
+
+static json_t *tool(const char *properties)
+{
+	_buf_ struct buf text = BUF_INIT(4096);
+
+	(void)buf_printf(&text,
+			 "{\"name\":\"t\",\"inputSchema\":{\"type\":\"object\",\"properties\":%s}}",
+			 properties);
+	json_t *t = json_loads(buf_str(&text), 0, NULL);
+
+	assert_non_null(t);
+	return t;
+}
+
+static void test_headers(void **state)
+{
+	static const char *const bad[] = {
+		"{\"a\":{\"type\":\"string\",\"x-mcp-header\":\"\"}}",
+		"{\"a\":{\"type\":\"number\",\"x-mcp-header\":\"A\"}}",
+		"{\"a\":{\"x-mcp-header\":\"A\"}}",
+		"{\"a\":{\"type\":\"string\",\"x-mcp-header\":\"A b\"}}",
+		"{\"a\":{\"type\":\"string\",\"x-mcp-header\":7}}",
+		"{\"a\":{\"type\":\"string\",\"x-mcp-header\":\"A\"},\"b\":{\"type\":\"string\",\"x-mcp-header\":\"a\"}}",
+	};
+	static const char arguments[] =
+		"{\"a\":\"\\u00e4\",\"b\":{\"c\":7},\"d\":null,\"e\":true,\"f\":\"\"}";
+	json_t *t;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		t = tool(bad[i]);
+		if (tools_check_headers(t))
+			fail_msg("%s", bad[i]);
+		json_decref(t);
+	}
+	t = tool(
+		"{\"a\":{\"type\":\"string\",\"x-mcp-header\":\"A\"},\"b\":{\"type\":\"object\",\"properties\":{\"c\":{"
+		"\"type\":\"integer\",\"x-mcp-header\":\"C\"}}},\"d\":{\"type\":\"string\",\"x-mcp-header\":\"D\"},"
+		"\"e\":{\"type\":\"boolean\",\"x-mcp-header\":\"E\"},\"f\":{\"type\":\"string\",\"x-mcp-header\":\"F\"}}");
+	assert_true(tools_check_headers(t));
+	char **list = tools_headers(t, arguments, strlen(arguments));
+
+	assert_string_equal(list[0], "Mcp-Param-A: =?base64?w6Q=?=");
+	assert_string_equal(list[1], "Mcp-Param-C: 7");
+	assert_string_equal(list[2], "Mcp-Param-E: true");
+	assert_string_equal(list[3], "Mcp-Param-F: ");
+	assert_null(list[4]);
+	tools_free_headers(list);
+	json_decref(t);
+}
+
+static void test_encode(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "plain text", "plain text" },
+		{ " a", "=?base64?IGE=?=" },
+		{ "a\n", "=?base64?YQo=?=" },
+		{ "=?base64?x", "=?base64?PT9iYXNlNjQ/eA==?=" },
+		{ "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		_buf_ struct buf out = BUF_INIT(100), back = BUF_INIT(100);
+
+		assert_int_equal(mcp_header_encode(rows[i][0], &out), 0);
+		assert_string_equal(buf_str(&out), rows[i][1]);
+		assert_int_equal(mcp_header_decode(buf_str(&out), &back), 0);
+		assert_string_equal(buf_str(&back), rows[i][0]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_headers),
+		cmocka_unit_test(test_encode),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
