@@ -9,7 +9,7 @@ them one at a time and answers on another pipe; all text goes to descriptors 1 a
     aio          the loop that outlives executions       interrupts  where SIGINT may become KeyboardInterrupt
     traceback_   what the user sees of an exception      wire        messages as bytes, with their limits
     streams      sys.stdout and sys.stderr               stdin_      input(), getpass() and sys.stdin
-    reseed       no two forks share a random stream
+    reseed       no two forks share a random stream      codemode    the agent's tools, in sandboxes that have some
 
 Nothing but the standard library is used, and Python 3.8 is enough.
 """

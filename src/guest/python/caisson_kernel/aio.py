@@ -63,8 +63,10 @@ class Loop:
         """The loop, alive and set as the current one."""
         loop = self.loop
         if loop is None or loop.is_closed():
-            loop = self.loop = asyncio.new_event_loop()
-            loop.add_reader(self._channel.in_fd, self._channel.pump)
+            with interrupts.shield:  # one that does not hear the host would be waited in for ever
+                loop = asyncio.new_event_loop()
+                loop.add_reader(self._channel.in_fd, self._channel.pump)
+                self.loop = loop
         asyncio.set_event_loop(loop)
         return loop
 
@@ -211,6 +213,11 @@ def create_task(coro, **kwargs):
     if _owner is not None and asyncio._get_running_loop() is None and threading.get_ident() == _owner.main:
         return _owner.current().create_task(coro, **kwargs)
     return _asyncio_create_task(coro, **kwargs)
+
+
+def is_kernels(loop):
+    """Whether it is the one that reads the channel anyway."""
+    return _owner is not None and loop is _owner.loop
 
 
 def disown():

@@ -8,7 +8,8 @@ needs something reads; everything read is sorted into the place where its owner 
     execute          executes, a queue for the idle kernel
     ack              a counter. Displays are numbered, and number n waits for n acks; so an interrupted wait leaves
                      nothing behind that the next display could take for its own
-    input_response   by id                    rpc_response   the future of the id
+    input_response   by id, as install_response; rpc_part, rpc_response: the call of the id (codemode/rpc.py)
+    packages         at once: what can be imported (packages.py)
 
 Nobody holds a lock while it waits for the descriptor. With several threads the one that loses the race finds its
 answer already sorted, at most _TICK_MS later; whoever happens to read an `execute` wakes the idle loop.
@@ -16,7 +17,6 @@ answer already sorted, at most _TICK_MS later; whoever happens to read an `execu
 The other end is the host. When it closes the pipe the kernel ends, at once and without ceremony. A process that user
 code forks has no channel: there the descriptors are closed, nothing is sent, and every question is answered with EOF.
 """
-import asyncio
 import collections
 import fcntl
 import os
@@ -58,7 +58,7 @@ class Channel:
         self._requests = 0
         self._questions = set()
         self._answers = {}
-        self._rpcs = {}
+        self.calls = {}  # by number: who waits for an rpc_response
 
     def close(self):
         for fd in (self.in_fd, self._out_fd):
@@ -132,10 +132,16 @@ class Channel:
         elif kind == "input_response":
             if str(message.get("id")) in self._questions:
                 self._answers[str(message["id"])] = message
-        elif kind == "rpc_response":
-            future = self._rpcs.pop(str(message.get("id")), None)
-            if future is not None:
-                future.get_loop().call_soon_threadsafe(_resolve, future, message)
+        elif kind == "install_response":
+            if str(message.get("id")) in self._questions:
+                self._answers[str(message["id"])] = message
+        elif kind == "packages":
+            from . import packages
+            packages.use(message)
+        elif kind == "rpc_part" or kind == "rpc_response":
+            call = self.calls.get(message.get("id"))
+            if call is not None:
+                call.take(kind, message)
 
     def wait_for(self, arrived):
         """Reads until arrived() is true. This is where KeyboardInterrupt may come, between two reads."""
@@ -177,26 +183,22 @@ class Channel:
             self._questions.discard(key)
             self._answers.pop(key, None)
 
-    async def rpc(self, payload):
-        """Asks the host; returns the payload of its answer, or raises RuntimeError with its reason."""
+    def install(self, packages):
+        """The host's answer to an install_request; what was installed can be imported by then."""
         if not self.mine:
-            raise RuntimeError("a forked process has no channel to the host")
-        future = asyncio.get_running_loop().create_future()
-        key = os.urandom(16).hex()
-        self._rpcs[key] = future
+            return {"error": "a forked process has no channel to the host"}
+        with interrupts.shield:
+            self._requests += 1
+            number = self._requests
+            key = str(number)
+            self._questions.add(key)
+            self.send({"type": "install_request", "id": number, "packages": packages})
         try:
-            self.send({"type": "rpc_request", "id": key, "payload": payload})
-            message = await future
+            self.wait_for(lambda: key in self._answers)
+            return self._answers[key]
         finally:
-            self._rpcs.pop(key, None)
-        if message.get("success"):
-            return message.get("payload")
-        raise RuntimeError(str(message.get("error") or "the host refused the call"))
-
-
-def _resolve(future, message):
-    if not future.done():
-        future.set_result(message)
+            self._questions.discard(key)
+            self._answers.pop(key, None)
 
 
 def open_channel(control_in, control_out):

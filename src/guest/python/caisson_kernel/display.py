@@ -29,6 +29,7 @@ import weakref
 
 TEXT_MAX = 1 << 20
 BUNDLE_MAX = 8 << 20
+WIDGET = "application/vnd.jupyter.widget-view+json"
 CANARY = "_caisson_canary_method_that_no_class_has_"
 
 sender = None  # the kernel's function (message: dict, ack: bool) -> None
@@ -178,8 +179,16 @@ def encode(mime, value):
     return clean(value)
 
 
+def _without_widgets(data):
+    """A widget lives on messages between page and kernel that there are none of here: its page would show an error. Its text stays, and says why."""
+    if WIDGET in data:
+        del data[WIDGET]
+        data["text/plain"] = "%s\n(widgets are not shown: this kernel has no comms)" % data.get("text/plain", "")
+
+
 def limit(data, metadata):
     """The pair, or a line of text in its place when its JSON is too large."""
+    _without_widgets(data)
     rough = sum(len(v) if isinstance(v, str) else BUNDLE_MAX for v in data.values())
     if rough * 12 < BUNDLE_MAX and not metadata:  # one character is at most 12 bytes of JSON
         return data, metadata

@@ -17,14 +17,15 @@ import os
 import sys
 import types
 
-from . import interrupts, source, stdin_, streams, traceback_, wire
+from . import interrupts, source, stdin_, streams, traceback_, wire, workspace
 
 try:
-    from . import display
+    from . import display, standins
 except ImportError:
-    display = None
+    display = standins = None
 
 _OK, _ERROR, _INTERRUPTED = "ok", "error", "interrupted"
+ANSWER = "application/vnd.caisson.answer+json"  # the bundle of an answer to a query
 _RECURSION_MIN = 300  # what the kernel itself needs, and some room
 _TASKS_TAKE_CONTEXT = sys.version_info >= (3, 11)
 
@@ -56,10 +57,14 @@ class Executor:
         self._namespace = new_namespace()
         self._context = contextvars.copy_context()
         self._last = None
+        self._mcp = None
 
     # User code. These run inside interrupts.call().
 
     def _run(self, code, name):
+        if self._mcp is not None:
+            from . import codemode
+            codemode.enter(self._mcp, self._namespace, name)
         cell = source.compile_cell(code, name)
         if cell.is_async:
             value = self._run_async(cell)
@@ -120,23 +125,33 @@ class Executor:
         code's own can come in between, and lose it, any more."""
         interrupts.begin()
         message = executes.popleft()
+        done = {"type": "execution_done", "id": message.get("id")}
+        before = workspace.snapshot() if message.get("files") else ()
         try:
             self._loop.reset()
             streams.restore()
             stdin_.restore()
             _set_environment(message.get("env"))
-            lines, status, exit_code = self._outcome(
-                str(message.get("code") or ""), str(message.get("name") or "<sandbox>"))
+            if isinstance(message.get("query"), dict):
+                lines, status, exit_code = self._answer(message["query"])
+            else:
+                self._mcp = message.get("mcp")
+                lines, status, exit_code = self._outcome(
+                    str(message.get("code") or ""), str(message.get("name") or "<sandbox>"))
         except BaseException as exc:  # the kernel itself failed: memory, most likely
             lines, status, exit_code = _kernel_failure(exc), _ERROR, 1
-        self._channel.send_lines(lines + wire.encode(
-            {"type": "execution_done", "id": message.get("id"), "status": status, "exit_code": exit_code}))
+        done.update(status=status, exit_code=exit_code)
+        if message.get("files"):
+            done["files"] = workspace.changed(before)
+        self._channel.send_lines(lines + wire.encode(done))
         interrupts.end()
 
     def _outcome(self, code, name):
         lines = b""
         value, exc = self._attempt(self._run, code, name)
         self._loop.settle()
+        if standins is not None and code.strip():
+            standins.remember(value, exc is None)
         if exc is None and value is not None:
             lines, exc = self._attempt(self._result, value)
             value = None
@@ -148,6 +163,13 @@ class Executor:
             lines, status, exit_code = self._failure(exc)
         self._attempt(streams.flush)
         return lines, status, exit_code
+
+    def _answer(self, question):
+        from . import query  # the first question of a notebook; others never ask
+        value, exc = self._attempt(query.answer, question, self._namespace)
+        if exc is not None:
+            return self._failure(exc)
+        return wire.encode({"type": "result", "data": {ANSWER: value}, "metadata": {}}), _OK, 0
 
     def _failure(self, exc):
         """(lines, status, exit code) of an execution that an exception ended."""

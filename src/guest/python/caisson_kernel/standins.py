@@ -16,7 +16,7 @@ The backend is chosen in this process, not by MPLBACKEND: programs that the user
 environment and cannot import this package, so they find plain "agg" there.
 
 get_ipython() gives an object with the few methods that scripts call and the few attributes that libraries look at
-(matplotlib: events; sympy and rich: display_formatter). Its class is not one of IPython's: libraries that
+(matplotlib: events; sympy and rich: display_formatter; clients that want the value itself: last_execution_result). Its class is not one of IPython's: libraries that
 ask for a notebook with widgets must not find one.
 """
 import builtins
@@ -37,6 +37,7 @@ class Shell:
         self.display_formatter = types.SimpleNamespace(formatters=display.formatters, format=display.bundle)
         self.display_pub = types.SimpleNamespace(publish=display.publish, clear_output=display.clear_output)
         self.config, self.kernel, self.colors = {}, None, "NoColor"
+        self.last_execution_result = None
 
     @property
     def user_ns(self):
@@ -78,6 +79,11 @@ _shell = Shell()
 
 def get_ipython():
     return _shell
+
+
+def remember(value, success):
+    """The value of the execution that just ended, until the next one: `_` is not always it, since that name may be the user's own."""
+    _shell.last_execution_result = types.SimpleNamespace(result=value, success=success)
 
 
 def _registrar(kind):

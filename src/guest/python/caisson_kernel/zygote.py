@@ -13,6 +13,7 @@ on what Python is at hand. Around the fork the interpreter is told what os.fork(
 import array
 import ctypes
 import errno
+import importlib
 import json
 import os
 import signal
@@ -88,6 +89,8 @@ def main(directory):
     status = socket.socket(fileno=STATUS_FD)
     enter = load_enter(directory)
     config = json.loads(status.recv(65536) or b"{}")
+    # What kernels load when they need it: in a cell they do not see the file that it would come from.
+    importlib.import_module(__package__ + ".codemode")
     failed = kernel.prepare([str(name) for name in config.get("preload", [])])
     status.send(
         json.dumps(

@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: Apache-2.0
+// mcp.js - What javascript in a cell sees of the agent's tools: `mcp`, in sandboxes that were created with servers.
+//
+//   await mcp.weather.get_weather({ city: 'Paris' })        await mcp.runtime.search_tool_docs('rain')
+//
+// Theory of operation. Requests go to the host as lines (docs/protocol/kernel.md, "Asking the host") and are answered in any
+// order; everything is a promise, so many can wait at once. A server's tools are asked for when they are first needed, and
+// kept. Arguments are checked against the tool's schema before the host is asked. When an execution is over, whatever
+// still waits is forgotten here and cancelled by the host; an interrupt is told to it at once.
+//
+// The driver loads this file when an execution first comes with servers (in a cell it is part of the driver's own file).
+'use strict';
+
+const fs = require('fs');
+const path = require('path');
+
+const RESULT_MAX = 64 << 20;
+const TEXT_MAX = 8 << 20;
+const LINE_MAX = 12 << 20; // quoted once more; the host takes 16, and ends who sends more
+const DEPTH_MAX = 40;
+const PROBLEMS_MAX = 5;
+const KEY_MAX = 100;
+const ATTEMPTS = 20;
+const PATIENCE_MS = 30000;
+const SIGNAL_MS = 1000;
+const BASE = '/workspace/executions';
+const PROJECTS = '/projects';
+
+const { stringify, parse } = JSON;
+
+// A call that failed: `code` says in a word why; hint, server, tool and content where there is something to say.
+class MCPError extends Error {
+	constructor(message, { code = 'error', hint, server, tool, content } = {}) {
+		super(hint ? `${message} (${hint})` : message);
+		Object.assign(this, { code, hint, server, tool, content });
+		Object.defineProperty(this, 'name', { value: 'MCPError', configurable: true, writable: true });
+		for (const key of Object.keys(this)) if (this[key] === undefined) delete this[key];
+	}
+}
+
+const isObject = (v) => v !== null && typeof v === 'object' && !Array.isArray(v);
+const list = (v) => (Array.isArray(v) ? v : []);
+const words = (v) => (typeof v === 'string' ? [v] : list(v).filter((w) => typeof w === 'string'));
+const oneOf = (names) => (names.length === 1 ? names[0] : `one of ${[...new Set(names)].join(', ')}`);
+const show = (v) => {
+	const text = stringify(v) || String(v);
+	return text.length <= 60 ? text : `${text.slice(0, 60)}...`;
+};
+
+// --- arguments against a schema
+
+function typeOf(v) {
+	if (v === null) return 'null';
+	if (Array.isArray(v)) return 'array';
+	if (typeof v === 'number') return Number.isInteger(v) ? 'integer' : 'number';
+	return typeof v;
+}
+
+const fitsType = (v, kind) => typeOf(v) === kind || (kind === 'number' && typeof v === 'number');
+
+// The one of `names` that was most likely meant, or none.
+function nearest(asked, names) {
+	let best = null;
+	let least = Math.max(1, Math.floor(asked.length / 3)) + 1;
+	for (const name of names) {
+		let row = [...Array(name.length + 1).keys()];
+		for (let i = 1; i <= asked.length; i++) {
+			const next = [i];
+			for (let j = 1; j <= name.length; j++) {
+				next[j] = Math.min(next[j - 1] + 1, row[j] + 1, row[j - 1] + (asked[i - 1] !== name[j - 1]));
+			}
+			row = next;
+		}
+		if (row[name.length] < least) [best, least] = [name, row[name.length]];
+	}
+	return best;
+}
+
+function matches(pattern, text) {
+	try {
+		return new RegExp(pattern, 'u').test(text);
+	} catch (e) {
+		return true; // another dialect: the server's business
+	}
+}
+
+class Check {
+	constructor(root) {
+		this.root = root;
+		this.problems = [];
+	}
+	say(where, text, schema) {
+		const note = isObject(schema) && typeof schema.description === 'string' ? ` (${schema.description.split(/\s+/).join(' ').slice(0, 200)})` : '';
+		if (this.problems.length < PROBLEMS_MAX) this.problems.push(`${where} ${text}${note}`);
+	}
+	follow(schema) {
+		for (let i = 0; i < DEPTH_MAX && isObject(schema) && typeof schema.$ref === 'string' && schema.$ref[0] === '#'; i++) {
+			let target = this.root;
+			for (const word of schema.$ref.split('/').slice(1)) {
+				target = isObject(target) ? target[word.replace(/~1/g, '/').replace(/~0/g, '~')] : undefined;
+			}
+			schema = target;
+		}
+		return schema;
+	}
+	fits(value, schema, depth) {
+		const other = new Check(this.root);
+		other.look('', value, schema, depth);
+		return other.problems.length === 0;
+	}
+	look(where, value, schema, depth = 0) {
+		schema = this.follow(schema);
+		if (schema === false) this.say(where, 'is not allowed');
+		if (!isObject(schema) || depth > DEPTH_MAX) return;
+		const kinds = words(schema.type);
+		if (kinds.length && !kinds.some((kind) => fitsType(value, kind))) {
+			this.say(where, `must be ${oneOf(kinds)}, not ${typeOf(value)}: ${show(value)}`, schema);
+			return;
+		}
+		const allowed = 'const' in schema ? [schema.const] : schema.enum;
+		if (Array.isArray(allowed) && !allowed.some((a) => stringify(a) === stringify(value))) {
+			const near = nearest(String(value), words(allowed));
+			this.say(where, `must be ${oneOf(allowed.slice(0, 30).map(show))}, not ${show(value)}${near ? `; did you mean ${show(near)}?` : ''}`, schema);
+			return;
+		}
+		this.bounds(where, value, schema);
+		if (isObject(value)) this.members(where, value, schema, depth);
+		else if (Array.isArray(value)) this.items(where, value, schema, depth);
+		this.combined(where, value, schema, depth);
+	}
+	bounds(where, value, schema) {
+		const size = (n, least, most, noun) => {
+			if (n < schema[least]) this.say(where, `must have at least ${schema[least]} ${noun}, not ${n}`, schema);
+			if (n > schema[most]) this.say(where, `must have at most ${schema[most]} ${noun}, not ${n}`, schema);
+		};
+		if (typeof value === 'string') {
+			size([...value].length, 'minLength', 'maxLength', 'characters');
+			if (typeof schema.pattern === 'string' && !matches(schema.pattern, value)) {
+				this.say(where, `must match the pattern ${schema.pattern}, not ${show(value)}`, schema);
+			}
+		} else if (typeof value === 'number') {
+			for (const [key, bad, text] of [['minimum', value < schema.minimum, 'at least'], ['maximum', value > schema.maximum, 'at most'],
+				['exclusiveMinimum', value <= schema.exclusiveMinimum, 'more than'], ['exclusiveMaximum', value >= schema.exclusiveMaximum, 'less than']]) {
+				if (bad) this.say(where, `must be ${text} ${schema[key]}, not ${value}`, schema);
+			}
+			const step = schema.multipleOf;
+			if (step > 0 && Math.abs(value / step - Math.round(value / step)) > 1e-9) this.say(where, `must be a multiple of ${step}, not ${value}`, schema);
+		} else if (Array.isArray(value)) {
+			size(value.length, 'minItems', 'maxItems', 'items');
+			if (schema.uniqueItems === true && new Set(value.map((v) => stringify(v))).size < value.length) this.say(where, 'must not have the same item twice', schema);
+		} else if (isObject(value)) {
+			size(Object.keys(value).length, 'minProperties', 'maxProperties', 'properties');
+		}
+	}
+	// An argument that `properties` does not name is refused unless the schema says that there may be others.
+	members(where, value, schema, depth) {
+		const inner = (name) => (where ? `${where}.${name}` : `argument '${name}'`);
+		const known = isObject(schema.properties) ? schema.properties : {};
+		const patterns = isObject(schema.patternProperties) ? schema.patternProperties : {};
+		for (const name of words(schema.required)) {
+			if (name in value) continue;
+			const expected = this.follow(known[name]);
+			const kinds = isObject(expected) ? words(expected.type) : [];
+			this.say(inner(name), `is required${kinds.length ? `: ${oneOf(kinds)}` : ''}`, expected);
+		}
+		const closed = depth === 0 && Object.keys(known).length && !Object.keys(patterns).length;
+		const rest = 'additionalProperties' in schema ? schema.additionalProperties : !closed;
+		for (const [name, item] of Object.entries(value)) {
+			const fitting = Object.keys(patterns).filter((p) => matches(p, name)).map((p) => patterns[p]);
+			if (Object.prototype.hasOwnProperty.call(known, name)) fitting.push(known[name]);
+			for (const one of fitting) this.look(inner(name), item, one, depth + 1);
+			if (fitting.length) continue;
+			if (rest === false) {
+				const near = nearest(name, Object.keys(known));
+				const others = Object.keys(known).map((k) => `'${k}'`).join(', ') || 'none';
+				this.say(inner(name), `is not known; ${near ? `did you mean '${near}'?` : `known are: ${others}`}`);
+			} else {
+				this.look(inner(name), item, rest, depth + 1);
+			}
+		}
+	}
+	items(where, value, schema, depth) {
+		const first = list(schema.prefixItems);
+		for (let i = 0; i < value.length && this.problems.length < PROBLEMS_MAX; i++) {
+			this.look(`${where}[${i}]`, value[i], i < first.length ? first[i] : schema.items, depth + 1);
+		}
+	}
+	combined(where, value, schema, depth) {
+		for (const one of list(schema.allOf)) this.look(where, value, one, depth + 1);
+		for (const key of ['anyOf', 'oneOf']) {
+			const choices = list(schema[key]).map((one) => this.follow(one));
+			const fitting = choices.filter((one) => this.fits(value, one, depth + 1)).length;
+			if (choices.length && !fitting) {
+				const near = choices.filter((one) => isObject(one) && words(one.type).some((kind) => fitsType(value, kind)));
+				const kinds = choices.filter(isObject).flatMap((one) => words(one.type));
+				if (near.length === 1) this.look(where, value, near[0], depth + 1);
+				else this.say(where, `must be ${kinds.length ? oneOf(kinds) : `one of ${choices.length} things`}, not ${typeOf(value)}: ${show(value)}`, schema);
+			} else if (key === 'oneOf' && fitting > 1) {
+				this.say(where, `fits ${fitting} of the schemas in oneOf, and must fit one`, schema);
+			}
+		}
+		if (isObject(schema.not) && this.fits(value, schema.not, depth + 1)) this.say(where, `must not be ${show(value)}`, schema);
+	}
+}
+
+// --- results
+
+function blob(data, mime, uri) {
+	const made = Buffer.from(String(data), 'base64');
+	made.mimeType = mime || 'application/octet-stream';
+	if (uri) made.uri = uri;
+	Object.defineProperty(made, Symbol.for('Jupyter.display'), {
+		value: () => (/^image\/(png|jpeg|gif)$/.test(made.mimeType) ? { [made.mimeType]: made.toString('base64'), 'text/plain': `<${made.mimeType}, ${made.length} bytes>` } : {}),
+	});
+	return made;
+}
+
+function item(one) {
+	if (!isObject(one)) return one;
+	if (one.type === 'text') {
+		try {
+			return parse(one.text);
+		} catch (e) {
+			return String(one.text);
+		}
+	}
+	if (one.type === 'image' || one.type === 'audio') return blob(one.data, one.mimeType);
+	if (one.type === 'resource' && isObject(one.resource)) {
+		const { blob: data, text, mimeType, uri } = one.resource;
+		return data !== undefined ? blob(data, mimeType, uri) : String(text === undefined ? '' : text);
+	}
+	return one;
+}
+
+function unwrap(result, server, tool) {
+	if (!isObject(result)) return result;
+	const content = list(result.content);
+	if (result.isError) {
+		const text = content.filter((c) => isObject(c) && c.type === 'text').map((c) => c.text).join('\n').trim();
+		throw new MCPError(`${server}.${tool.name}: ${text || 'the tool reported an error without a word'}`, { code: 'tool', server, tool: tool.name, content });
+	}
+	if (result.structuredContent !== undefined && result.structuredContent !== null) {
+		const wrapped = isObject(tool.outputSchema) && tool.outputSchema['x-fastmcp-wrap-result'];
+		return wrapped ? result.structuredContent.result : result.structuredContent;
+	}
+	const items = content.map(item);
+	return items.length === 1 ? items[0] : items.length ? items : null;
+}
+
+// --- the host
+
+function text(value, what) {
+	let made;
+	try {
+		made = stringify(value, (key, v) => {
+			if (typeof v === 'number' && !Number.isFinite(v)) throw new TypeError(`${v} at '${key}'`);
+			return v instanceof Map ? Object.fromEntries(v) : v instanceof Set ? [...v] : v;
+		});
+	} catch (e) {
+		throw new TypeError(`${what}: JSON can not say it: ${e.message}`);
+	}
+	if (made === undefined) throw new TypeError(`${what}: JSON can not say it: ${typeof value}`);
+	if (made.length > TEXT_MAX) throw new MCPError(`${what}: ${made.length} characters of JSON, at most ${TEXT_MAX} are allowed`, { code: 'too_large' });
+	return made;
+}
+
+module.exports = function codeMode(send) {
+	const calls = new Map();
+	let number = 0;
+	let servers = [];
+	let execution = 0;
+
+	const request = (op, fields) =>
+		new Promise((resolve, reject) => {
+			const message = Object.assign({ type: 'rpc_request', id: ++number, op }, fields);
+			const bytes = Buffer.byteLength(stringify(message));
+			if (bytes > LINE_MAX) throw new MCPError(`${op}: a request of ${bytes} bytes, at most ${LINE_MAX} are allowed`, { code: 'too_large' });
+			calls.set(number, { resolve, reject, parts: [], size: 0 });
+			send(message);
+		});
+
+	// The host bounds what a sandbox keeps and reads in a second; who has much to keep waits.
+	async function note(op, fields) {
+		for (const end = Date.now() + PATIENCE_MS; ; await new Promise((resolve) => setTimeout(resolve, 100))) {
+			try {
+				return await request(op, fields);
+			} catch (e) {
+				if (e.code !== 'rate' || Date.now() > end) throw e;
+			}
+		}
+	}
+
+	function receive(message) {
+		const call = calls.get(message.id);
+		if (!call) return;
+		if (message.type === 'rpc_part') {
+			call.size += String(message.text).length;
+			if (call.size <= RESULT_MAX) {
+				call.parts.push(String(message.text));
+				return;
+			}
+			send({ type: 'rpc_cancel', id: message.id });
+			message = { id: message.id, ok: false, error: { code: 'too_large', message: `the result has more than ${RESULT_MAX >> 20} MiB` } };
+		}
+		calls.delete(message.id);
+		if (!message.ok) {
+			const error = isObject(message.error) ? message.error : {};
+			const thrown = new MCPError(String(error.message || 'the host refused the call'), { code: error.code, hint: error.hint });
+			// The host cancels what it is about to interrupt: the signal is on its way here, and comes first.
+			if (error.code === 'cancelled') setTimeout(() => call.reject(thrown), SIGNAL_MS);
+			else call.reject(thrown);
+			return;
+		}
+		try {
+			call.resolve(call.parts.length ? parse(call.parts.join('')) : message.result);
+		} catch (e) {
+			call.reject(new MCPError('the result is no JSON', { code: 'internal' }));
+		}
+	}
+
+	// The execution is over. What nobody answered is forgotten; `tell`: the host does not know yet.
+	function end(tell) {
+		if (tell) for (const id of calls.keys()) send({ type: 'rpc_cancel', id });
+		calls.clear();
+	}
+
+	// --- servers and tools
+
+	const aliasOf = (name) => {
+		const alias = name.replace(/[^\w$]/g, '_') || '_';
+		return /^\d/.test(alias) ? `_${alias}` : alias;
+	};
+
+	function find(name) {
+		const server = servers.find((s) => s.name === name) || servers.find((s) => s.alias === name);
+		if (server) return server;
+		throw new MCPError(`this sandbox has no server '${name}'; it has: ${servers.map((s) => s.name).join(', ') || 'none'}`, {
+			code: 'unknown_server', server: name, hint: 'name it in `servers` when the sandbox is created',
+		});
+	}
+
+	async function toolsOf(server) {
+		if (!server.tools) {
+			const answer = await request('mcp.tools', { server: server.name });
+			server.tools = list(answer && answer.tools).filter((t) => isObject(t) && typeof t.name === 'string');
+			for (const tool of server.tools) tool.alias = aliasOf(tool.name);
+			server.refused = list(answer && answer.refused);
+		}
+		return server.tools;
+	}
+
+	async function toolOf(server, name) {
+		for (let again = 0; ; again++) {
+			const tools = await toolsOf(server);
+			const tool = tools.find((t) => t.name === name) || tools.find((t) => t.alias === name);
+			if (tool) return tool;
+			// The host says which rule it is, and writes down that somebody tried.
+			if (server.refused.includes(name)) return { name, alias: aliasOf(name), inputSchema: {} };
+			if (again) {
+				const near = nearest(name, tools.map((t) => t.alias));
+				throw new MCPError(`${server.name} has no tool '${name}'${near ? `, did you mean '${near}'?` : ''}; it has: ${tools.map((t) => t.alias).sort().slice(0, 40).join(', ') || 'none'}`, {
+					code: 'unknown_tool', server: server.name, tool: name,
+				});
+			}
+			server.tools = null; // servers change their lists
+		}
+	}
+
+	async function call(server, name, given = {}, { timeout, raw = false } = {}) {
+		const tool = await toolOf(server, name);
+		const what = `${server.name}.${tool.name}`;
+		if (!isObject(given)) throw new TypeError(`${what}: arguments must be an object: ${tool.alias}({name: value})`);
+		const fields = { server: server.name, tool: tool.name, arguments: text(given, `${what}: arguments`) };
+		const check = new Check(isObject(tool.inputSchema) ? tool.inputSchema : {});
+		check.look('', parse(fields.arguments), tool.inputSchema);
+		if (check.problems.length) throw new MCPError(`${what}: ${check.problems.join('; ')}`, { code: 'arguments', server: server.name, tool: tool.name });
+		if (timeout !== undefined) fields.timeout_ms = Math.max(1, Math.round(timeout * 1000));
+		let answer;
+		try {
+			answer = await request('mcp.call', fields);
+		} catch (e) {
+			throw new MCPError(`${what}: ${e.message}`, { code: e.code, server: server.name, tool: tool.name });
+		}
+		return raw ? answer : unwrap(answer, server.name, tool);
+	}
+
+	// Names that the language or a console asks any object for, and that no tool is meant by.
+	const own = (name) => typeof name === 'string' && !['then', 'toJSON', 'constructor', 'prototype', 'inspect', 'valueOf', 'toString'].includes(name);
+
+	const proxyOf = (server) =>
+		new Proxy(Object.create(null), {
+			get: (made, name) => {
+				if (!own(name)) return undefined;
+				if (name === 'list_tools') return () => runtime.list_tools(server.name);
+				if (!made[name]) made[name] = (given, options) => call(server, name, given, options);
+				return made[name];
+			},
+			ownKeys: () => list(server.tools).map((t) => t.alias),
+			getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
+		});
+
+	// --- mcp.runtime
+
+	const detailOf = (options) => {
+		const detail = (typeof options === 'string' ? options : options && options.detail) || 'summary';
+		if (detail !== 'summary' && detail !== 'full') throw new TypeError(`detail must be 'summary' or 'full', not '${detail}'`);
+		return detail;
+	};
+
+	function documentOf(server, tool, detail) {
+		const doc = { server: server.name, serverAlias: server.alias, tool: tool.name, toolAlias: tool.alias };
+		if (tool.description) doc.description = tool.description;
+		if (detail === 'full') for (const key of ['inputSchema', 'outputSchema', 'annotations']) if (tool[key]) doc[key] = tool[key];
+		return doc;
+	}
+
+	const keyOf = (key) => {
+		const made = String(key).trim().replace(/[^A-Za-z0-9_-]/gu, '_').slice(0, KEY_MAX);
+		if (!made) throw new TypeError('a memory key can not be empty');
+		return made;
+	};
+	const info = (entry) => ({
+		key: entry.key,
+		metadata: parse(entry.metadata || '{}'),
+		created_at: new Date(entry.created_at).toISOString(),
+		updated_at: new Date(entry.updated_at).toISOString(),
+	});
+	const load = async (key) => {
+		const entry = await note('memory.load', { key: keyOf(key) });
+		return entry && entry.found !== false ? entry : null;
+	};
+
+	// A file below /projects, a view for other programs. Best effort.
+	function view(key, content) {
+		const file = path.join(PROJECTS, 'memory', `${key}.json`);
+		try {
+			if (content === null) return fs.unlinkSync(file);
+			fs.mkdirSync(path.dirname(file), { recursive: true });
+			fs.writeFileSync(`${file}.new`, stringify(content, null, 2));
+			fs.renameSync(`${file}.new`, file);
+		} catch (e) {
+			// An image without the directory has no view.
+		}
+	}
+
+	async function save(key, value, metadata, more) {
+		if (metadata !== undefined && !isObject(metadata)) throw new TypeError('metadata must be an object');
+		const kept = keyOf(key);
+		const entry = await note('memory.save', Object.assign(
+			{ key: kept, value: text(value, `memory '${key}'`), metadata: text(metadata || {}, `memory '${key}': metadata`) }, more));
+		view(kept, Object.assign(info(Object.assign({ metadata: '{}' }, entry)), { value, metadata: metadata || {} }));
+	}
+
+	const runtime = {
+		MCPError,
+		call_tool: async (server, tool, given, options) => call(find(server), tool, given, options),
+		discovered_servers: async (detailed = false) => {
+			const known = list((await request('mcp.servers')).servers);
+			return known.map((s) => (detailed === true || (detailed && detailed.detailed) ? { name: s.name, description: s.description || '' } : s.name));
+		},
+		list_servers: async () => servers.map((s) => s.name),
+		list_tools: async (server) =>
+			(await toolsOf(find(server))).map((t) => ({ name: t.name, alias: t.alias, description: t.description || '', input_schema: t.inputSchema })),
+		describe_server: async (name) => {
+			const server = find(name);
+			return { name: server.name, alias: server.alias, description: server.description, tools: await runtime.list_tools(name) };
+		},
+		list_loaded_server_metadata: async () => Promise.all(servers.map((s) => runtime.describe_server(s.name))),
+		query_tool_docs: async (server, tool, options) => {
+			if (isObject(tool)) [tool, options] = [undefined, tool];
+			const [detail, found] = [detailOf(options), find(server)];
+			if (tool !== undefined && tool !== null) return documentOf(found, await toolOf(found, tool), detail);
+			return (await toolsOf(found)).map((t) => documentOf(found, t, detail));
+		},
+		search_tool_docs: async (query, { limit = 5, detail = 'summary' } = {}) => {
+			const fields = { query: String(query), limit: Math.max(1, Math.min(20, Math.trunc(limit) || 1)), detail: detailOf(detail) };
+			return list((await request('mcp.search', fields)).results).map(({ server, alias, tool, ...rest }) =>
+				({ server, serverAlias: alias, tool, toolAlias: aliasOf(String(tool)), ...rest }));
+		},
+		capability_summary: () => [
+			'Servers of this sandbox:', ...(servers.length ? servers.map((s) => `  mcp.${s.alias}${s.description ? `: ${s.description}` : ''}`) : ['  none']),
+			'Call: await mcp.<alias>.<tool>({name: value}), several at once with Promise.all()',
+			"Find: await mcp.<alias>.list_tools(), await mcp.runtime.search_tool_docs('words'), await mcp.runtime.query_tool_docs(server, tool, {detail: 'full'})",
+			'Keep: await mcp.runtime.save_memory(key, value), load_memory(key), list_memories()',
+			'Only what is printed, shown or the last expression leaves the sandbox. Failures throw MCPError.',
+		].join('\n'),
+		save_memory: async (key, value, { metadata } = {}) => {
+			await save(key, value, metadata);
+			return `Memory '${key}' saved.`;
+		},
+		load_memory: async (key, options = {}) => {
+			const entry = await load(key);
+			return entry ? parse(entry.value) : options.default === undefined ? null : options.default;
+		},
+		delete_memory: async (key) => {
+			const { deleted } = await note('memory.delete', { key: keyOf(key) });
+			view(keyOf(key), null);
+			return `Memory '${key}' ${deleted ? 'deleted' : 'not found'}.`;
+		},
+		list_memories: async () => list((await note('memory.list')).memories).map(info),
+		update_memory: async (key, updater) => {
+			for (let i = 0; i < ATTEMPTS; i++) {
+				const entry = await load(key);
+				const value = await updater(entry ? parse(entry.value) : null);
+				try {
+					await save(key, value, entry ? parse(entry.metadata || '{}') : undefined, { revision: entry ? entry.revision : 0 });
+					return value;
+				} catch (e) {
+					if (e.code !== 'conflict') throw e;
+				}
+			}
+			throw new MCPError(`memory '${key}' is changed by others all the time`, { code: 'conflict' });
+		},
+		memory_exists: async (key) => (await load(key)) !== null,
+		get_memory_info: async (key) => {
+			const entry = await load(key);
+			return entry && Object.assign(info(entry), { value: parse(entry.value) });
+		},
+		execution_folder: () => path.join(BASE, String(execution).padStart(3, '0')),
+		save_file: async (name, content, { subdir = 'data' } = {}) => {
+			const folder = runtime.execution_folder();
+			const file = path.join(folder, subdir, String(name));
+			if (!file.startsWith(`${folder}/`)) throw new TypeError(`'${name}': a file's name, without .. and not absolute`);
+			fs.mkdirSync(path.dirname(file), { recursive: true });
+			fs.writeFileSync(`${file}.new`, content);
+			fs.renameSync(`${file}.new`, file);
+			return file;
+		},
+	};
+
+	// --- the name `mcp`
+
+	const proxies = new Map();
+	const mcp = new Proxy({ runtime, MCPError }, {
+		get: (fixed, name) => {
+			if (!own(name) || name in fixed) return fixed[name];
+			if (name === 'servers') return Object.fromEntries(servers.map((s) => [s.name, proxies.get(s)]));
+			return proxies.get(find(name));
+		},
+		ownKeys: (fixed) => [...new Set([...Reflect.ownKeys(fixed), ...servers.map((s) => s.alias)])],
+		getOwnPropertyDescriptor: (fixed, name) =>
+			Reflect.getOwnPropertyDescriptor(fixed, name) || { value: proxies.get(servers.find((s) => s.alias === name)), enumerable: true, configurable: true },
+	});
+
+	// Before each execution, with what the host sent: what is known of a server that stays is kept.
+	function enter(given, name) {
+		execution = Number((/\d+/.exec(name) || [execution + 1])[0]);
+		servers = list(given.servers).filter((s) => isObject(s) && s.name).map((s) => {
+			const old = servers.find((o) => o.name === s.name && o.alias === s.alias);
+			return old || { name: s.name, alias: s.alias || aliasOf(s.name), description: s.description || '', tools: null };
+		});
+		for (const server of [...proxies.keys()]) if (!servers.includes(server)) proxies.delete(server);
+		for (const server of servers) if (!proxies.has(server)) proxies.set(server, proxyOf(server));
+	}
+
+	return { mcp, MCPError, enter, receive, end };
+};

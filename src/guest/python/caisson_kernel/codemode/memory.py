@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""memory - mcp.runtime: what the owner keeps from sandbox to sandbox: values by key, and functions.
+
+The host keeps them, per owner and project, each change whole or not at all; a cell has no way to another owner's. A key is what is left
+when everything but letters, digits, "_" and "-" became "_": "my plan" and "my_plan" are the same entry. Files under /projects are a
+view: written when something is saved or loaded here, so that other programs in the cell can read it, and never read back.
+"""
+import ast
+import builtins
+import datetime
+import inspect
+import json
+import os
+import re
+import sys
+import textwrap
+import time
+import types
+
+from . import rpc
+from .rpc import MCPError
+
+PROJECTS = "/projects"
+_KEY_MAX = 100
+_ATTEMPTS = 20
+_PATIENCE_SECONDS = 30
+
+
+def _ask(op, **fields):
+    """The host bounds what a sandbox keeps and reads in a second; who has much to keep waits."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return rpc.ask(op, **dict(fields))
+        except MCPError as exc:
+            if exc.code != "rate" or time.monotonic() > end:
+                raise
+        time.sleep(0.1)
+
+
+def _key(key):
+    key = re.sub(r"[^A-Za-z0-9_-]", "_", str(key).strip())[:_KEY_MAX]
+    if not key:
+        raise ValueError("a memory key can not be empty")
+    return key
+
+
+def _time(milliseconds):
+    if not isinstance(milliseconds, (int, float)):
+        return None
+    return datetime.datetime.fromtimestamp(milliseconds / 1000, datetime.timezone.utc).isoformat(timespec="milliseconds")
+
+
+def _parse(text, otherwise):
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return otherwise
+
+
+def _info(key, entry):
+    return {"key": entry.get("key") or key, "metadata": _parse(entry.get("metadata"), {}),
+            "created_at": _time(entry.get("created_at")), "updated_at": _time(entry.get("updated_at"))}
+
+
+def _view(path, text):
+    """A file below /projects, or its absence. Best effort: an image without the directory has no view."""
+    path = os.path.join(PROJECTS, path)
+    try:
+        if text is None:
+            os.unlink(path)
+            return
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path + ".new", "w", encoding="utf-8", errors="replace") as f:
+            f.write(text)
+        os.replace(path + ".new", path)
+    except OSError:
+        pass
+
+
+def _view_memory(key, info):
+    _view("memory/%s.json" % key, None if info is None else json.dumps(info, indent=2, ensure_ascii=False))
+
+
+def _save(key, value, metadata, **more):
+    what = "memory %r" % key
+    if metadata is not None and not isinstance(metadata, dict):
+        raise TypeError("metadata must be a dictionary, not %s" % type(metadata).__name__)
+    key = _key(key)
+    entry = _ask("memory.save", key=key, value=rpc.text(value, what), metadata=rpc.text(metadata or {}, what + ": metadata"),
+                    **more)
+    _view_memory(key, dict(_info(key, entry), value=value, metadata=metadata or {}))
+
+
+def save_memory(key, value, *, metadata=None):
+    """Keep a value (anything that JSON can say) under a key, for every later sandbox of yours in this project."""
+    _save(key, value, metadata)
+    return "Memory %r saved." % str(key)
+
+
+def _load(key):
+    entry = _ask("memory.load", key=_key(key)) or {}
+    return entry if entry.get("found", True) else None
+
+
+def load_memory(key, *, default=None):
+    """The value that was kept, or the default."""
+    entry = _load(key)
+    if entry is None:
+        return default
+    value = _parse(entry.get("value"), default)
+    _view_memory(_key(key), dict(_info(_key(key), entry), value=value))
+    return value
+
+
+def delete_memory(key):
+    """Forget it."""
+    gone = (_ask("memory.delete", key=_key(key)) or {}).get("deleted")
+    _view_memory(_key(key), None)
+    return "Memory %r %s." % (str(key), "deleted" if gone else "not found")
+
+
+def list_memories():
+    """What is kept: dictionaries with key, metadata, created_at and updated_at."""
+    return [_info(None, entry) for entry in (_ask("memory.list") or {}).get("memories") or ()]
+
+
+def update_memory(key, updater):
+    """Replace a value by updater(value), None when there was none; returns the new value. If another sandbox has changed it meanwhile, the
+    updater is called again with what it is now."""
+    for _ in range(_ATTEMPTS):
+        entry = _load(key)
+        value = updater(_parse(entry.get("value"), None) if entry else None)
+        try:
+            _save(key, value, _parse(entry.get("metadata"), {}) if entry else None,
+                  revision=entry.get("revision", 0) if entry else 0)
+            return value
+        except MCPError as exc:
+            if exc.code != "conflict":
+                raise
+    raise MCPError("memory %r is changed by others all the time" % str(key), code="conflict")
+
+
+def memory_exists(key):
+    """Whether something is kept under the key."""
+    return _load(key) is not None
+
+
+def get_memory_info(key):
+    """Value, metadata, created_at and updated_at; None when there is no such key."""
+    entry = _load(key)
+    return dict(_info(_key(key), entry), value=_parse(entry.get("value"), None)) if entry else None
+
+
+# ---- functions
+
+def _source(func):
+    if not inspect.isfunction(func) or func.__name__ == "<lambda>":
+        raise ValueError("save_tool expects a function that was made with def")
+    try:
+        source = textwrap.dedent(inspect.getsource(func))
+    except (OSError, TypeError):
+        raise ValueError("save_tool: the source of %s is not known here" % func.__name__) from None
+    tree = ast.parse(source).body[0]
+    lines = source.split("\n")
+    for decorator in tree.decorator_list:  # saving it again when it is loaded is not what was meant
+        if getattr(decorator, "id", getattr(decorator, "attr", None)) == "save_tool":
+            lines[decorator.lineno - 1:decorator.end_lineno] = [""] * (decorator.end_lineno - decorator.lineno + 1)
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def save_tool(func):
+    """Keep a function: it is defined in every later sandbox of yours in this project. Modules that it uses are imported there too."""
+    source = _source(func)
+    used = inspect.getclosurevars(func)
+    if used.nonlocals:
+        raise ValueError("save_tool: %s uses variables of the function around it: %s" % (
+            func.__name__, ", ".join(sorted(used.nonlocals))))
+    imports = ["import %s as %s\n" % (value.__name__, name) for name, value in sorted(used.globals.items())
+               if isinstance(value, types.ModuleType) and value.__name__ != "mcp"]
+    outside = sorted(name for name, value in used.globals.items() if name != func.__name__ and not isinstance(value, types.ModuleType)
+                     and not name.startswith("mcp_") and name not in NAMES and not hasattr(builtins, name))
+    _ask("tool.save", name=func.__name__, source="".join(imports) + source)
+    note = " It uses %s from outside of itself, which must be there then too." % ", ".join(outside) if outside else ""
+    return "Tool %r saved. It will be available in future sandboxes.%s" % (func.__name__, note)
+
+
+def delete_tool(name):
+    """Forget a saved function."""
+    gone = (_ask("tool.delete", name=getattr(name, "__name__", None) or str(name)) or {}).get("deleted")
+    return "Tool %r %s." % (str(name), "deleted" if gone else "not found")
+
+
+def list_saved_tools():
+    """The saved functions: dictionaries with name, source, created_at and updated_at."""
+    return [{"name": t.get("name"), "source": t.get("source"), "created_at": _time(t.get("created_at")),
+             "updated_at": _time(t.get("updated_at"))} for t in (_ask("tool.list") or {}).get("tools") or ()]
+
+
+def load_tools(namespace, remember):
+    """Define the saved functions. One that fails is reported and costs nobody anything else."""
+    try:
+        tools = list_saved_tools()
+    except MCPError as exc:
+        print("saved tools could not be loaded: %s" % exc, file=sys.stderr)
+        return
+    for tool in tools:
+        name, source = str(tool["name"]), str(tool["source"])
+        file = "%s/tools/%s.py" % (PROJECTS, name)
+        try:
+            code = compile(source, file, "exec")
+            remember(file, source)
+            exec(code, namespace)
+        except Exception as exc:
+            print("saved tool %r was not loaded: %s: %s" % (name, type(exc).__name__, exc), file=sys.stderr)
+    _view("user_tools.py", "\n\n".join(str(tool["source"]) for tool in tools))
+
+
+NAMES = ("save_memory", "load_memory", "delete_memory", "list_memories", "update_memory", "memory_exists", "get_memory_info",
+         "save_tool", "delete_tool", "list_saved_tools")

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""proxy - Servers and their tools as Python finds them natural: objects, functions, modules.
+
+    await mcp_weather.get_weather(city="Paris")          await mcp_servers["weather"].get_weather(city="Paris")
+    from mcp.servers.weather import get_weather          mcp_weather.get_weather.sync(city="Paris")
+
+A tool is a real function with a signature and a docstring from its schema, so help(), completion and inspect show it; that needs the
+server's list of tools, which is why the first look at a proxy's attribute asks for it. Names that begin with "_" are never asked for.
+"""
+import types
+
+from . import schema, servers
+
+
+def _document(server, tool):
+    lines = [str(tool.get("description") or tool.get("title") or "A tool of %s." % server.name).strip()]
+    if tool.parameters:
+        lines += ["", "Arguments:"] + [schema.describe(python, part, required) for python, _, part, required in tool.parameters]
+    notes = tool.get("annotations")
+    if isinstance(notes, dict):
+        said = [text for key, text in (("readOnlyHint", "changes nothing"), ("destructiveHint", "may destroy something"),
+                                       ("idempotentHint", "may be repeated"), ("openWorldHint", "reaches beyond the server"))
+                if notes.get(key) is True]
+        if said:
+            lines += ["", "The server says that it %s." % ", ".join(said)]
+    lines += ["", "A tool of the MCP server %r: await it, or call .sync() instead." % server.name]
+    return "\n".join(lines)
+
+
+def function(server, tool):
+    """The function of a tool."""
+    async def call(*args, **kwargs):
+        return await servers.call(server, tool, servers.arguments_of(server, tool, args, kwargs))
+
+    def sync(*args, **kwargs):
+        return servers.call_sync(server, tool, servers.arguments_of(server, tool, args, kwargs))
+
+    for made, name in ((call, tool["alias"]), (sync, "sync")):
+        made.__name__ = name
+        made.__qualname__ = "mcp_%s.%s" % (server.alias, tool["alias"] + (".sync" if made is sync else ""))
+        made.__module__ = "mcp.servers." + server.alias
+        made.__doc__ = _document(server, tool)
+        made.__signature__ = schema.signature(tool.get("inputSchema"))
+    call.sync = sync
+    call.tool = tool
+    return call
+
+
+class _Functions:
+    """The functions of one server, made when they are asked for."""
+
+    def __init__(self, server):
+        self.server = server
+        self._made = {}
+
+    def get(self, name):
+        tool = self.server.tool(name)
+        made = self._made.get(tool["name"])
+        if made is None or made.tool is not tool:
+            made = self._made[tool["name"]] = function(self.server, tool)
+        return made
+
+    def names(self):
+        return sorted(tool["alias"] for tool in self.server.tools().values())
+
+
+class Proxy:
+    """An MCP server. Its tools are functions: await proxy.tool(name=value), or proxy["tool-name"]. dir() lists them, help(proxy.tool)
+    explains one."""
+
+    def __init__(self, server):
+        self._server = server
+        self._functions = _Functions(server)
+
+    async def list_tools(self):
+        """What the server offers: a list of dictionaries."""
+        return [servers.listed(tool) for tool in (await self._server.tools_async()).values()]
+
+    def list_tools_sync(self):
+        return [servers.listed(tool) for tool in self._server.tools().values()]
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._functions.get(name)
+
+    def __getitem__(self, name):
+        return self._functions.get(name)
+
+    def __dir__(self):
+        return ["list_tools", "list_tools_sync"] + self._functions.names()
+
+    def __repr__(self):
+        note = " ".join(self._server.description.split())
+        return "<MCP server %s%s>" % (self._server.name, ": " + note[:200] if note else "")
+
+
+class ServerModule(types.ModuleType):
+    """mcp.servers.<alias>"""
+
+    def __init__(self, server):
+        super().__init__("mcp.servers." + server.alias, server.description or None)
+        self.__dict__["_functions"] = _Functions(server)
+
+    def __getattr__(self, name):
+        if name == "__all__":
+            return self._functions.names()
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._functions.get(name)
+
+    def __dir__(self):
+        return self._functions.names()
+
+
+class Servers(dict):
+    """mcp_servers: proxies by name; also found by alias."""
+
+    def __missing__(self, name):
+        return self[servers.find(name).name]

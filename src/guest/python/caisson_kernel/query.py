@@ -1,0 +1,422 @@
+# SPDX-License-Identifier: Apache-2.0
+"""query - Questions of a notebook's editor: completion, inspection, is that all, values beside a result.
+
+Theory of operation. A query is an execution whose code is a question (docs/protocol/kernel.md), so everything here may be
+interrupted and may run the user's code: attributes are looked up, objects are asked for what they have. Nothing is called that the
+user did not write, except what looking at an object calls by itself. Each question is answered with a dictionary in the
+words of Jupyter's messages; what can not be answered is an empty answer, never an error.
+
+Positions. Jupyter counts characters as code points, as Python does.
+
+Completion looks at the text before the cursor for one of four things: a string (inside a subscript: keys; elsewhere:
+paths), a chain of names (attributes of its value), a name (of the namespace, builtins, keywords, and parameters of the call around it), a
+magic. The chain is evaluated only if it is made of names, attributes and constant subscripts.
+"""
+import ast
+import builtins
+import codeop
+import glob
+import inspect
+import io
+import keyword
+import os
+import re
+import tokenize
+import types
+import warnings
+
+from . import magics, source, wire
+
+MATCHES_MAX = 2000
+DOC_MAX = 20000
+_NAME = re.compile(r"[^\W\d]\w*\Z")
+_CHAIN = re.compile(r"((?:[^\W\d]\w*)(?:\s*\.\s*[^\W\d]\w*|\[[^\[\]\n]*\])*)\s*\.\s*([^\W\d]\w*)?\Z")
+_SUBSCRIPT = re.compile(r"((?:[^\W\d]\w*)(?:\s*\.\s*[^\W\d]\w*|\[[^\[\]\n]*\])*)\[\s*([uUbBrR]{0,2})(['\"])([^'\"\n]*)\Z")
+_MODULE = re.compile(r"(?:^|\n|;)\s*(?:import|from)\s+([\w.]*)\Z")
+_FROM = re.compile(r"(?:^|\n|;)\s*from\s+([\w.]+)\s+import\s+(?:\(?\s*)(?:[\w\s,]*,\s*)?([^\W\d]\w*)?\Z")
+_MAGIC = re.compile(r"(?:^|\n)\s*(%{1,2})(\w*)\Z")
+_missing = object()
+
+
+def answer(question, namespace):
+    """The dictionary for a question, whatever it is."""
+    ask = {"complete": _complete, "inspect": _inspect, "is_complete": _is_complete,
+           "expressions": _expressions}.get(question.get("op"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ask(question, namespace) if ask else {}
+
+
+# ---- values without calling anything --------------------------------------------------------------------------------
+
+def _value(text, namespace):
+    """The object that a chain of names means, or _missing."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _missing
+    return _walk(tree, namespace)
+
+
+def _walk(node, namespace):
+    if isinstance(node, ast.Name):
+        return namespace.get(node.id, getattr(builtins, node.id, _missing))
+    if isinstance(node, ast.Attribute):
+        owner = _walk(node.value, namespace)
+        return _missing if owner is _missing else _attribute(owner, node.attr)
+    if isinstance(node, ast.Subscript):
+        owner, key = _walk(node.value, namespace), _constant(node.slice)
+        if owner is _missing or key is _missing or not isinstance(owner, (dict, list, tuple, str)) \
+                and not hasattr(owner, "_ipython_key_completions_") and not hasattr(owner, "keys"):
+            return _missing
+        try:
+            return owner[key]
+        except Exception:
+            return _missing
+    return _missing
+
+
+def _constant(node):
+    node = getattr(node, "value", node) if type(node).__name__ == "Index" else node  # Python 3.8
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        return _missing
+
+
+def _attribute(owner, name):
+    try:
+        return getattr(owner, name)
+    except Exception:
+        return _missing
+
+
+# ---- completion -------------------------------------------------------------------------------------------------------
+
+def _complete(question, namespace):
+    code = str(question.get("code") or "")
+    cursor = question.get("cursor_pos")
+    cursor = len(code) if not isinstance(cursor, int) or not 0 <= cursor <= len(code) else cursor
+    start, found = _candidates(code[:cursor], namespace)
+    matches = list(dict.fromkeys(text for text, _ in found))[:MATCHES_MAX]
+    kinds = dict(found)
+    return {"status": "ok", "matches": matches, "cursor_start": start, "cursor_end": cursor,
+            "metadata": {"_jupyter_types_experimental": [
+                {"start": start, "end": cursor, "text": text, "type": kinds[text]} for text in matches]}}
+
+
+def _candidates(before, namespace):
+    """(where the word begins, [(text, kind)])"""
+    for look in (_magic_names, _from_import, _module_names, _keys, _paths, _attributes):
+        result = look(before, namespace)
+        if result is not None:
+            return result
+    return _names(before, namespace)
+
+
+def _magic_names(before, _namespace):
+    match = _MAGIC.search(before)
+    if not match:
+        return None
+    mark, word = match.groups()
+    magics.load()
+    names = magics.CELL if len(mark) == 2 else magics.LINE
+    return match.start(1), [(mark + n, "magic") for n in sorted(names) if n.startswith(word)]
+
+
+def _module_names(before, _namespace):
+    match = _MODULE.search(before)
+    if not match:
+        return None
+    package, _, word = match.group(1).rpartition(".")
+    return match.start(1), [((package + "." if package else "") + n, "module")
+                            for n in _modules(package) if n.startswith(word)]
+
+
+def _modules(package):
+    import pkgutil
+    import sys
+    if not package:
+        names = set(sys.builtin_module_names) | {m.name for m in pkgutil.iter_modules()}
+    else:
+        module = sys.modules.get(package)
+        if module is None:
+            try:
+                module = __import__(package, fromlist=["x"])
+            except BaseException:
+                return []
+        names = {m.name for m in pkgutil.iter_modules(getattr(module, "__path__", []))}
+    return sorted(n for n in names if not n.startswith("_"))
+
+
+def _from_import(before, _namespace):
+    match = _FROM.search(before)
+    if not match:
+        return None
+    word = match.group(2) or ""
+    try:
+        module = __import__(match.group(1), fromlist=["x"])
+    except BaseException:
+        return len(before) - len(word), []
+    names = set(_dir(module)) | set(_modules(match.group(1)))
+    return len(before) - len(word), _public(names, word, lambda n: _kind(_attribute(module, n)))
+
+
+def _keys(before, namespace):
+    match = _SUBSCRIPT.search(before)
+    if not match:
+        return None
+    owner = _value(match.group(1), namespace)
+    if owner is _missing:
+        return None
+    quote, word = match.group(3), match.group(4)
+    try:
+        ask = getattr(owner, "_ipython_key_completions_", None)
+        keys = ask() if ask is not None else owner.keys() if hasattr(owner, "keys") else \
+            owner.dtype.names or () if hasattr(owner, "dtype") else ()
+        keys = [k for k, _ in zip(keys, range(MATCHES_MAX * 4)) if isinstance(k, str)]
+    except Exception:
+        return None
+    if not keys:
+        return None
+    return match.start(4), [(k + quote + "]", "property") for k in keys if k.startswith(word) and quote not in k and "\n" not in k]
+
+
+def _open_string(before):
+    """The text of the string that the cursor is in, or None."""
+    line = before.rpartition("\n")[2]
+    quote = None
+    start = 0
+    i = 0
+    while i < len(line):
+        c = line[i]
+        if quote:
+            if c == "\\":
+                i += 1
+            elif c == quote:
+                quote = None
+        elif c in "'\"":
+            quote, start = c, i + 1
+        elif c == "#":
+            return None
+        i += 1
+    return line[start:] if quote else None
+
+
+def _paths(before, _namespace):
+    shell = re.search(r"(?:^|\n)\s*!.*?(\S*)\Z", before)
+    word = _open_string(before) if not shell else shell.group(1)
+    if word is None:
+        return None
+    home = os.path.expanduser(word)
+    found = []
+    for path in sorted(glob.glob(glob.escape(home) + "*"))[:MATCHES_MAX]:
+        text = word + path[len(home):] + ("/" if os.path.isdir(path) else "")
+        found.append((text, "path"))
+    return len(before) - len(word), found
+
+
+def _attributes(before, namespace):
+    match = _CHAIN.search(before)
+    if not match or _is_number(match.group(1)):
+        return None
+    owner = _value(match.group(1), namespace)
+    word = match.group(2) or ""
+    if owner is _missing:
+        return len(before) - len(word), []
+    return len(before) - len(word), _public(_dir(owner), word, lambda n: _kind_of_attribute(owner, n))
+
+
+def _is_number(text):
+    return text[:1].isdigit()
+
+
+def _dir(owner):
+    try:
+        names = dir(owner)
+    except Exception:
+        names = []
+    return [n for n in names if isinstance(n, str) and (n.isidentifier() or _NAME.match(n))]
+
+
+def _kind_of_attribute(owner, name):
+    """Without running a property."""
+    try:
+        static = inspect.getattr_static(owner, name)
+    except Exception:
+        return "instance"
+    return "property" if isinstance(static, property) else _kind(static)
+
+
+def _kind(value):
+    if isinstance(value, type):
+        return "class"
+    if isinstance(value, types.ModuleType):
+        return "module"
+    return "function" if callable(value) or isinstance(value, (staticmethod, classmethod)) else "instance"
+
+
+def _public(names, word, kind):
+    """Those that fit, names with underscores only when asked for."""
+    chosen = sorted((n for n in set(names) if n.startswith(word) and (word.startswith("_") or not n.startswith("_"))),
+                    key=lambda n: (n.startswith("__"), n.startswith("_"), n))
+    return [(n, kind(n)) for n in chosen[:MATCHES_MAX]]
+
+
+def _names(before, namespace):
+    match = re.search(r"[^\W\d]\w*\Z", before)
+    word = match.group() if match else ""
+    found = []
+    if word or before.rstrip().endswith(("(", ",")):
+        found += [(n + "=", "param") for n in _parameters(before[:len(before) - len(word)], namespace) if n.startswith(word)]
+    if word:
+        found += _public(namespace, word, lambda n: _kind(namespace.get(n)))
+        found += _public(dir(builtins), word, lambda n: _kind(getattr(builtins, n)))
+        found += [(k, "keyword") for k in keyword.kwlist if k.startswith(word)]
+        found += [("%" + n, "magic") for n in sorted(magics.LINE) if n.startswith(word) and before == word]
+    return len(before) - len(word), found
+
+
+def _around(before):
+    """The text of what is called, when the cursor is among its arguments."""
+    depth = 0
+    for i in range(len(before) - 1, max(-1, len(before) - 4000), -1):
+        c = before[i]
+        if c in ")]}":
+            depth += 1
+        elif c in "([{":
+            if depth == 0:
+                return before[:i] if c == "(" else None
+            depth -= 1
+    return None
+
+
+def _callee(before, namespace):
+    head = _around(before)
+    match = head and re.search(r"((?:[^\W\d]\w*)(?:\.[^\W\d]\w*)*)\s*\Z", head)
+    return _value(match.group(1), namespace) if match else _missing
+
+
+def _parameters(before, namespace):
+    function = _callee(before, namespace)
+    if function is _missing or not callable(function):
+        return []
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+
+
+# ---- inspection ---------------------------------------------------------------------------------------------------------
+
+def _word_at(code, cursor):
+    """The chain of names around the cursor."""
+    end = cursor
+    while end < len(code) and (code[end].isalnum() or code[end] == "_"):
+        end += 1
+    match = re.search(r"(?:[^\W\d]\w*)(?:\s*\.\s*[^\W\d]\w*)*\Z", code[:end])
+    return match.group() if match else ""
+
+
+def _inspect(question, namespace):
+    code = str(question.get("code") or "")
+    cursor = question.get("cursor_pos")
+    cursor = len(code) if not isinstance(cursor, int) or not 0 <= cursor <= len(code) else cursor
+    word = _word_at(code, cursor)
+    value = _value(word, namespace) if word and not keyword.iskeyword(word) else _missing
+    if value is _missing:
+        value = _callee(code[:cursor], namespace)
+        word = ""
+    if value is _missing:
+        return {"status": "ok", "found": False, "data": {}, "metadata": {}}
+    text = wire.cut(describe(value, word, question.get("detail_level") == 1), DOC_MAX)
+    return {"status": "ok", "found": True, "data": {"text/plain": text}, "metadata": {}}
+
+
+def _try(function, *args):
+    try:
+        return function(*args)
+    except Exception:
+        return None
+
+
+def describe(value, name="", source_too=False):
+    """What a person wants to know of an object, in IPython's order."""
+    lines = []
+    signature = _try(inspect.signature, value) if callable(value) else None
+    if signature is not None:
+        lines.append("Signature: %s%s" % (name or getattr(value, "__name__", ""), signature))
+    lines.append("Type:      %s" % type(value).__name__)
+    if not callable(value) and not isinstance(value, types.ModuleType):
+        text = _try(repr, value)
+        if text is not None:
+            lines.append("String form: %s" % wire.cut(text, 400))
+        length = _try(len, value)
+        if length is not None:
+            lines.append("Length:    %d" % length)
+    file = _try(inspect.getfile, value) if inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value) else None
+    if file and not file.startswith("<"):
+        lines.append("File:      %s" % file)
+    text = _try(inspect.getsource, value) if source_too else None
+    if text:
+        lines.append("Source:\n%s" % text)
+    else:
+        doc = _try(inspect.getdoc, value)
+        lines.append("Docstring:\n%s" % doc if doc else "Docstring: <no docstring>")
+    return "\n".join(lines)
+
+
+# ---- is that all? --------------------------------------------------------------------------------------------------------
+
+def _is_complete(question, _namespace):
+    code = str(question.get("code") or "")
+    try:
+        source.compile_cell(code, "<query>")  # top-level await and magics are code here
+    except (SyntaxError, OverflowError, ValueError):
+        pass
+    except Exception:
+        return {"status": "unknown"}
+    else:
+        return {"status": "incomplete", "indent": _indent(code)} if _block_is_open(code) else {"status": "complete"}
+    try:
+        more = codeop.compile_command(code, "<query>", "exec") is None
+    except (SyntaxError, OverflowError, ValueError):
+        more = _runs_out(code)
+    return {"status": "incomplete", "indent": _indent(code)} if more else {"status": "invalid"}
+
+
+def _block_is_open(code):
+    """A block whose last line is indented goes on until an empty line."""
+    last = code.rpartition("\n")[2]
+    return last[:1] in (" ", "\t") and bool(last.strip())
+
+
+def _runs_out(code):
+    try:
+        for _ in tokenize.generate_tokens(io.StringIO(code).readline):
+            pass
+    except (tokenize.TokenError, IndentationError) as exc:
+        return "EOF" in str(exc)
+    return False
+
+
+def _indent(code):
+    last = code.rstrip("\n").rpartition("\n")[2]
+    blank = last[:len(last) - len(last.lstrip())]
+    return blank + "    " if last.rstrip().endswith(":") else blank
+
+
+# ---- values beside a result -------------------------------------------------------------------------------------------------
+
+def _expressions(question, namespace):
+    from . import display, traceback_
+    values = {}
+    for name, text in (question.get("expressions") or {}).items():
+        try:
+            data, metadata = display.bundle(eval(compile(str(text), "<expression>", "eval"), namespace))
+            values[str(name)] = {"status": "ok", "data": data, "metadata": metadata}
+        except Exception as exc:
+            kind, value, lines = traceback_.describe(exc)
+            values[str(name)] = {"status": "error", "ename": kind, "evalue": value, "traceback": lines}
+    return values

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_mcp_javascript.py - What code in a javascript kernel sees of MCP servers, against a host that the test plays."""
+import base64
+import json
+import os
+import signal
+
+import pytest
+
+from kernel_lib import GUEST, Kernel, interpreter
+from mcp_lib import Host, Refusal, text
+
+NODE = interpreter("node", "/usr/bin/node")
+DRIVER = GUEST / "javascript" / "driver.js"
+pytestmark = pytest.mark.skipif(not NODE, reason="no node on this machine")
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    kernel = Kernel([NODE, DRIVER], cwd=tmp_path_factory.mktemp("js"))
+    yield Host(kernel)
+    assert kernel.alive() and kernel.close() == 0
+
+
+@pytest.fixture(autouse=True)
+def fresh(host):
+    host.__init__(host.kernel)
+
+
+def ok(result):
+    assert (result.status, result.error) == ("ok", None), result
+    return result
+
+
+@pytest.mark.parametrize("call", [
+    "await mcp.weather.get_weather({city: 'Rome'})", "await mcp.servers['weather'].get_weather({city: 'Rome'})",
+    "await mcp.runtime.call_tool('weather', 'get_weather', {city: 'Rome'})",
+    "async function f() { return mcp.weather.get_weather({city: 'Rome'}) }\nawait f()",
+])
+def test_every_way_to_call(host, call):
+    assert ok(host.run(call)).text == "{ temp: 21.5 }"
+    assert host.calls == [("weather", "get_weather", {"city": "Rome"})]
+
+
+
+
+def test_nothing_is_there_without_servers(tmp_path):
+    kernel = Kernel([NODE, DRIVER], cwd=tmp_path)
+    assert kernel.run("typeof mcp").text == "'undefined'"
+    kernel.close()
+
+
+def test_ten_calls_wait_at_once(host):
+    held = []
+
+    def hold(m):
+        held.append(m)
+        if len(held) == 10:
+            for one in reversed(held):
+                host.answer(one)
+        return True
+
+    host.answers["slow"] = lambda a: text(str(a["n"]))
+    r = host.run("(await Promise.all([...Array(10).keys()].map((n) => mcp.weather.slow({n})))).join()", hold)
+    assert ok(r).text == "'0,1,2,3,4,5,6,7,8,9'"
+
+
+def test_an_interrupt_ends_the_wait_and_tells_the_host(host):
+    held = []
+
+    def hold(m):
+        held.append(m["id"])
+        os.killpg(host.kernel.process.pid, signal.SIGINT)
+        return True
+
+    r = host.run("await mcp.weather.slow({})", hold)
+    assert (r.status, r.exit_code) == ("interrupted", 130) and host.cancelled == held and len(held) == 1
+    host.kernel.send({"type": "rpc_response", "id": held[0], "ok": True, "result": text("late")})
+    assert ok(host.run("(await mcp.weather.get_weather({city: 'x'})).temp")).text == "21.5"
+
+
+@pytest.mark.parametrize("given, said", [
+    ("", "argument 'city' is required: string (Name of the city)"), ("{city: 3}", "argument 'city' must be string, not integer: 3"),
+    ("{city: ''}", "must have at least 1 characters, not 0"), ("{city: 'x', units: 'metrik'}", 'did you mean "metric"?'),
+    ("{city: 'x', days: 11}", "argument 'days' must be at most 10, not 11"),
+    ("{city: 'x', dais: 1}", "argument 'dais' is not known; did you mean 'days'?"),
+    ("{city: 'x', at: {}}", "argument 'at'.lat is required: number"),
+    ("{city: 'x', tags: ['ok', 'No']}", "argument 'tags'[1] must match the pattern ^[a-z]+$"),
+    ("{city: NaN}", "JSON can not say it"), ("{city: 1n}", "JSON can not say it"), ("'Rome'", "arguments must be an object"),
+])
+def test_wrong_arguments_fail_in_the_cell(host, given, said):
+    r = host.run("await mcp.weather.get_weather(%s)" % given)
+    assert r.status == "error" and said in r.error["value"], r.error["value"]
+    assert host.calls == []
+
+
+def test_arguments_that_are_too_large_fail_in_the_cell(host):
+    assert "at most 12582912 are allowed" in host.run("await mcp.weather.slow({a: '\\\\'.repeat(4000000)})").error["value"]
+    assert host.calls == [] and ok(host.run("1")).text == "1"
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(10)
+
+
+@pytest.mark.parametrize("result, shown", [
+    (text("[1, 2]"), "[ 1, 2 ]"), (text("hello"), "'hello'"), ({"content": []}, "null"),
+    ({"content": [{"type": "text", "text": "no"}], "structuredContent": {"a": 1}}, "{ a: 1 }"),
+    ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "1"}]}, "[ 'a', 1 ]"),
+    ({"content": [{"type": "image", "mimeType": "image/png", "data": base64.b64encode(PNG).decode()}]}, "<image/png, 18 bytes>"),
+])
+def test_results_are_objects(host, result, shown):
+    host.answers["slow"] = result
+    r = ok(host.run("await mcp.weather.slow()"))
+    assert r.text == shown
+    if "image" in shown:
+        assert r.result["data"]["image/png"] == base64.b64encode(PNG).decode()
+
+
+def test_errors(host):
+    host.answers["slow"] = dict(text("it broke"), isError=True)
+    r = host.run("try { await mcp.weather.slow() } catch (e) { console.log(e instanceof MCPError, e.code, e.message) }")
+    assert ok(r).stdout == "true tool weather.slow: it broke\n"
+
+    def refuse(_):
+        raise Refusal("refused", "a rule forbids it", hint="ask the operator")
+
+    host.answers["slow"] = refuse
+    r = host.run("await mcp.weather.slow()")
+    assert r.error["name"] == "MCPError" and r.error["value"] == "weather.slow: a rule forbids it (ask the operator)"
+    assert "did you mean 'get_weather'?" in host.run("await mcp.weather.get_wether({})").error["value"]
+    assert "it has: weather, file-system" in host.run("mcp.wether").error["value"]
+
+
+def test_a_large_result_comes_in_parts(host):
+    host.answers["slow"] = text("x" * (5 << 20))
+    assert ok(host.run("(await mcp.weather.slow()).length")).text == str(5 << 20)
+
+
+def test_discovery_and_memory(host):
+    r = ok(host.run("""
+        const rt = mcp.runtime;
+        console.log(JSON.stringify([await rt.discovered_servers(), (await rt.list_tools('weather')).map((t) => t.alias),
+            (await rt.query_tool_docs('weather', 'get_forecast')).description, (await rt.query_tool_docs('weather', {detail: 'full'})).length,
+            (await rt.search_tool_docs('rain', {limit: 99, detail: 'full'}))[0].inputSchema, (await rt.describe_server('file_system')).name,
+            rt.capability_summary().includes('mcp.weather: Weather of cities')]));
+        console.log(JSON.stringify([await rt.save_memory('a b', {x: 1}, {metadata: {t: 1}}), await rt.load_memory('a_b'), await rt.load_memory('no', {default: 7}),
+            await rt.memory_exists('a b'), await rt.update_memory('n', (n) => (n || 0) + 1), await rt.update_memory('n', (n) => n + 1),
+            (await rt.list_memories()).map((m) => m.key), await rt.delete_memory('n'), await rt.delete_memory('n')]));
+    """))
+    one, two = map(json.loads, r.stdout.splitlines())
+    assert one == [["weather", "file-system", "other"], ["get_weather", "get_forecast", "slow"], "The days to come.", 3, {"type": "object"},
+                   "file-system", True]
+    assert two == ["Memory 'a b' saved.", {"x": 1}, 7, True, 1, 2, ["a_b", "n"], "Memory 'n' deleted.", "Memory 'n' not found."]
+
+
+def test_names(host):
+    r = ok(host.run("console.log(JSON.stringify([Object.keys(mcp), typeof MCPError, await mcp.runtime.list_servers(), 'x' in mcp]))\nconsole.log(mcp.weather)"))
+    assert json.loads(r.stdout.splitlines()[0]) == [["runtime", "MCPError", "weather", "file_system"], "function", ["weather", "file-system"], False]
