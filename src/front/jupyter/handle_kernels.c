@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_kernels.c - /api, /api/kernelspecs, /api/kernels, /api/status: as a Jupyter Kernel Gateway answers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/handlers.h"
+#include "front/jupyter/jupyter.h"
+#include "front/reply.h"
+#include "front/serve.h"
+#include "net/http.h"
+
+#define LIST_MAX (16u << 20)
+
+static void finish(struct http_exchange *x, int status, struct json *j, const struct buf *b)
+{
+	if (json_finish(j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, status, b);
+}
+
+/* ---- what there is -------------------------------------------------------------------------------------------------- */
+
+void handle_jupyter_api(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(256);
+	struct json j;
+
+	(void)f;
+	(void)p;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "version", "2.14.0"); /* of the API that clients compare with */
+	json_object_end(&j);
+	finish(x, 200, &j, &b);
+}
+
+void handle_jupyter_specs(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(16384);
+	struct json j;
+
+	(void)p;
+	json_init(&j, &b);
+	jinfo_specs(f, &j);
+	finish(x, 200, &j, &b);
+}
+
+void handle_jupyter_spec(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(16384);
+	struct json j;
+
+	json_init(&j, &b);
+	if (jinfo_spec(f, p->value[0], &j))
+		finish(x, 200, &j, &b);
+	else
+		reply_error(x, 404, "no_such_kernelspec", "name", "see GET /api/kernelspecs",
+			    "there is no such kernelspec");
+}
+
+static bool is_kernel_of(const struct sandbox *s, const char *owner)
+{
+	return s->name[0] && s->state == SANDBOX_RUNNING && !s->ending &&
+	       strcmp(s->owner, owner) == 0;
+}
+
+void handle_jupyter_status(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(1024);
+	uint64_t last = f->started_ms;
+	size_t kernels = 0, lines = 0;
+	struct json j;
+
+	(void)p;
+	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+		if (is_kernel_of(s, visit_of(x)->owner)) {
+			kernels++;
+			lines += s->jupyter ? s->jupyter->n_lines : 0;
+			last = s->jupyter && s->jupyter->active_ms > last ? s->jupyter->active_ms :
+									    last;
+		}
+	json_init(&j, &b);
+	json_object_begin(&j);
+	jupyter_stamp(&j, "started", f->started_ms);
+	jupyter_stamp(&j, "last_activity", last);
+	json_member_uint(&j, "kernels", kernels);
+	json_member_uint(&j, "connections", lines);
+	json_object_end(&j);
+	finish(x, 200, &j, &b);
+}
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------- */
+
+static void reply_kernel(struct http_exchange *x, int status, const struct sandbox *s)
+{
+	_buf_ struct buf b = BUF_INIT(4096);
+	struct json j;
+
+	json_init(&j, &b);
+	jkernel_json(s, &j);
+	finish(x, status, &j, &b);
+}
+
+static void on_made(struct http_exchange *x, struct sandbox *s, json_t *arg)
+{
+	_buf_ struct buf where = BUF_INIT(128);
+	char id[JUPYTER_ID_MAX];
+
+	(void)arg;
+	jkernel_id(s, id);
+	(void)buf_printf(&where, "/api/kernels/%s", id);
+	http_add_header(x, "Location", buf_str(&where));
+	reply_kernel(x, 201, s);
+}
+
+void handle_jupyter_kernel_start(struct front *f, struct http_exchange *x,
+				 const struct route_params *p)
+{
+	json_t *body = jupyter_body(x);
+
+	(void)p;
+	if (body)
+		jbirth(f, x, body, on_made, NULL);
+	json_decref(body);
+}
+
+void handle_jupyter_kernels(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	struct json j;
+
+	(void)p;
+	json_init(&j, &b);
+	json_array_begin(&j);
+	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+		if (is_kernel_of(s, visit_of(x)->owner))
+			jkernel_json(s, &j);
+	json_array_end(&j);
+	finish(x, 200, &j, &b);
+}
+
+static struct sandbox *own_kernel(struct front *f, struct http_exchange *x,
+				  const struct route_params *p)
+{
+	struct sandbox *s = jkernel_find(f, visit_of(x)->owner, p->value[0]);
+
+	if (!s)
+		reply_error(x, 404, "no_such_kernel", "kernel_id", "see GET /api/kernels",
+			    "there is no such kernel");
+	return s;
+}
+
+void handle_jupyter_kernel(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct sandbox *s = own_kernel(f, x, p);
+
+	if (s)
+		reply_kernel(x, 200, s);
+}
+
+void handle_jupyter_kernel_end(struct front *f, struct http_exchange *x,
+			       const struct route_params *p)
+{
+	struct sandbox *s = own_kernel(f, x, p);
+
+	if (!s)
+		return;
+	sandbox_end(s, "removed by its owner");
+	reply_empty(x, 204);
+}
+
+void handle_jupyter_interrupt(struct front *f, struct http_exchange *x,
+			      const struct route_params *p)
+{
+	struct sandbox *s = own_kernel(f, x, p);
+
+	if (!s)
+		return;
+	if (s->head)
+		execution_interrupt(s->head);
+	reply_empty(x, 204);
+}
+
+/* ---- restart ------------------------------------------------------------------------------------------------------------ */
+
+static void on_restarted(struct jkernel *k, void *arg)
+{
+	struct http_exchange *x = arg;
+
+	visit_of(x)->work = NULL;
+	visit_of(x)->gone = NULL;
+	if (k)
+		reply_kernel(x, 200, k->sandbox);
+	else
+		reply_error(x, 404, "no_such_kernel", "kernel_id", NULL,
+			    "the kernel was removed meanwhile");
+}
+
+static void on_client_gone(struct visit *v)
+{
+	struct jkernel *k = v->work;
+
+	k->restarted = NULL;
+	v->work = NULL;
+}
+
+void handle_jupyter_restart(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct sandbox *s = own_kernel(f, x, p);
+	struct jkernel *k = s ? jkernel_of(s) : NULL;
+
+	if (!s)
+		return;
+	if (!k) {
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return;
+	}
+	if (k->restarted) {
+		reply_error(x, 409, "restarting", "kernel_id", "wait for its answer",
+			    "another client is restarting this kernel");
+		return;
+	}
+	visit_of(x)->work = k;
+	visit_of(x)->gone = on_client_gone;
+	jkernel_restart(k, on_restarted, x);
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------------------------ */
+
+void handle_jupyter_channels(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct sandbox *s = own_kernel(f, x, p);
+
+	if (!s)
+		return;
+	if (!http_is_ws(x)) {
+		http_add_header(x, "Upgrade", "websocket");
+		reply_error(x, 426, "upgrade_required", NULL, "connect with a WebSocket client",
+			    "this is no WebSocket handshake");
+		return;
+	}
+	struct jkernel *k = jkernel_of(s);
+
+	if (k && k->n_lines >= JUPYTER_LINES_MAX)
+		reply_retry(x, 503, 1, "too_many_connections", NULL,
+			    "this kernel has as many clients as it may have");
+	else if (!k || !jline_open(k, x))
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * query.c - Questions to the interpreter that are no code of the user's: what could be meant here, what is this, is that all,
+ * and the values that come with a reply.
+ *
+ * They look at the user's objects, which may do anything when they are looked at; so a query has its turn, its limits
+ * and its line in the ledger like code. Its answer is a bundle with one member. Only python answers; other languages have
+ * nothing to offer, and say so in the way of the protocol.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/jupyter/jupyter.h"
+#include "front/spare.h"
+
+#define QUERY_MS 5000u
+#define QUERY_MAX (8u << 20)
+#define ANSWER "application/vnd.caisson.answer+json"
+
+/* What is said when there is no answer: nothing fits, nothing is known. */
+static const char *no_answer(const struct jrequest *r, struct buf *out)
+{
+	json_int_t at = json_integer_value(json_object_get(r->content, "cursor_pos"));
+
+	if (strcmp(r->type, "complete_request") == 0) {
+		(void)buf_printf(out,
+				 "{\"status\":\"ok\",\"matches\":[],\"cursor_start\":%lld,"
+				 "\"cursor_end\":%lld,\"metadata\":{}}",
+				 (long long)at, (long long)at);
+		return "complete_reply";
+	}
+	if (strcmp(r->type, "inspect_request") == 0) {
+		(void)buf_puts(out,
+			       "{\"status\":\"ok\",\"found\":false,\"data\":{},\"metadata\":{}}");
+		return "inspect_reply";
+	}
+	(void)buf_puts(out, "{\"status\":\"unknown\"}");
+	return "is_complete_reply";
+}
+
+static void reply(struct jrequest *r, const struct buf *answer)
+{
+	_buf_ struct buf none = BUF_INIT(256);
+	const char *type = no_answer(r, &none);
+
+	jrequest_say(r, r->channel, type, answer && answer->len > 0 ? answer : &none);
+	jrequest_end(r);
+}
+
+/* The member of the bundle, as text. */
+static void answer_of(const struct execution *x, struct buf *out)
+{
+	json_t *bundle = x->result.len > 0 ? spare_load(buf_str(&x->result), x->result.len,
+							JSON_ALLOW_NUL, NULL) :
+					     NULL;
+	const json_t *member = json_object_get(bundle, ANSWER);
+	char *text = json_is_object(member) ? json_dumps(member, JSON_COMPACT) : NULL;
+
+	if (text && !x->refusal.status)
+		(void)buf_puts(out, text);
+	spare_free(text);
+	json_decref(bundle);
+}
+
+static void on_answer(struct execution *x)
+{
+	_buf_ struct buf b = BUF_INIT(QUERY_MAX);
+	struct jrequest *r = x->user;
+
+	r->running = NULL;
+	answer_of(x, &b);
+	reply(r, &b);
+}
+
+static void on_expressions(struct execution *x)
+{
+	_buf_ struct buf b = BUF_INIT(QUERY_MAX);
+	struct jrequest *r = x->user;
+
+	r->running = NULL;
+	answer_of(x, &b);
+	jrun_reply(r, &b);
+}
+
+static const struct sink answering = { .done = on_answer, .errors_apart = true };
+static const struct sink expressing = { .done = on_expressions, .errors_apart = true };
+
+/* @query is taken. */
+static bool ask(struct jrequest *r, json_t *query, const struct sink *sink)
+{
+	struct jkernel *k = r->kernel;
+	char *text = query ? json_dumps(query, JSON_COMPACT) : NULL;
+
+	json_decref(query);
+	if (text && strlen(text) < QUERY_MAX)
+		r->running = execution_new(k->sandbox->f, k->language, text, strlen(text), QUERY_MS,
+					   sink, r);
+	spare_free(text);
+	if (!r->running)
+		return false;
+	r->running->is_query = true;
+	sandbox_queue(k->sandbox, r->running);
+	return true;
+}
+
+static void query(struct jrequest *r, const char *op)
+{
+	json_t *q = r->kernel->language->id == LANG_PYTHON ? json_copy(r->content) : NULL;
+
+	if (q && json_object_set_new(q, "op", json_string(op)) < 0) {
+		json_decref(q);
+		q = NULL;
+	}
+	if (!q || !ask(r, q, &answering))
+		reply(r, NULL);
+}
+
+void jquery_complete(struct jrequest *r)
+{
+	query(r, "complete");
+}
+
+void jquery_inspect(struct jrequest *r)
+{
+	query(r, "inspect");
+}
+
+void jquery_is_complete(struct jrequest *r)
+{
+	query(r, "is_complete");
+}
+
+void jquery_expressions(struct jrequest *r, json_t *expressions)
+{
+	json_t *q = json_pack("{s:s, s:O}", "op", "expressions", "expressions", expressions);
+
+	if (!ask(r, q, &expressing))
+		jrun_reply(r, NULL);
+}

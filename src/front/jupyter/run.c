@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run.c - execute_request: an execution whose events are messages.
+ *
+ * execute_input, what the code says, execute_reply; busy before and idle after (request.c). A limit that was hit is an error as
+ * any exception is, with its cause as name. An interpreter that ended says `restarting`: the next code finds a new one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/jupyter/jupyter.h"
+#include "front/metrics.h"
+#include "front/schema.h"
+#include "front/spare.h"
+
+#define CODE_MAX (8u << 20)
+
+static bool flag(const json_t *content, const char *key, bool fallback)
+{
+	const json_t *v = json_object_get(content, key);
+
+	return json_is_boolean(v) ? json_is_true(v) : fallback;
+}
+
+/* ---- what the code says ----------------------------------------------------------------------------------------- */
+
+static void put(struct json *j, const char *key, const json_t *value, const char *fallback)
+{
+	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+
+	json_key(j, key);
+	json_raw(j, text ? text : fallback, strlen(text ? text : fallback));
+	spare_free(text);
+}
+
+static void say_stream(struct jrequest *r, const char *name, const json_t *event)
+{
+	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "name", name);
+	put(&j, "text", json_object_get(event, "data"), "\"\"");
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		jkernel_publish(r->kernel, r, "stream", &b);
+}
+
+static void say_display(struct jrequest *r, const json_t *event)
+{
+	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
+	const json_t *id = json_object_get(event, "display_id");
+	bool update = json_is_true(json_object_get(event, "update"));
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	put(&j, "data", json_object_get(event, "data"), "{}");
+	put(&j, "metadata", json_object_get(event, "metadata"), "{}");
+	json_key(&j, "transient");
+	json_object_begin(&j);
+	if (json_is_string(id))
+		put(&j, "display_id", id, "\"\"");
+	json_object_end(&j);
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		jkernel_publish(r->kernel, r, update ? "update_display_data" : "display_data", &b);
+}
+
+static void say_result(struct execution *x, struct jrequest *r, const struct buf *bundle)
+{
+	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_uint(&j, "execution_count", r->count);
+	json_key(&j, "data");
+	json_raw(&j, buf_str(bundle), bundle->len);
+	put(&j, "metadata", x->result_metadata, "{}");
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		jkernel_publish(r->kernel, r, "execute_result", &b);
+}
+
+/* Content of `error`; the reply repeats it. */
+static void write_error(struct jrequest *r, const char *name, const char *value,
+			const json_t *traceback)
+{
+	struct json j;
+
+	buf_clear(&r->error);
+	json_init(&j, &r->error);
+	json_object_begin(&j);
+	json_member_str(&j, "ename", name);
+	json_member_str(&j, "evalue", value);
+	if (traceback) {
+		put(&j, "traceback", traceback, "[]");
+	} else {
+		_buf_ struct buf line = BUF_INIT(4096);
+
+		(void)buf_printf(&line, "%s: %s", name, value);
+		json_key(&j, "traceback");
+		json_array_begin(&j);
+		(void)json_strn(&j, buf_str(&line), line.len);
+		json_array_end(&j);
+	}
+	json_object_end(&j);
+	if (json_finish(&j) < 0) {
+		buf_clear(&r->error);
+		(void)buf_puts(&r->error,
+			       "{\"ename\":\"Error\",\"evalue\":\"too large\",\"traceback\":[]}");
+	}
+	r->failed = true;
+}
+
+static void say_error(struct jrequest *r, const json_t *event)
+{
+	const char *name = json_string_value(json_object_get(event, "name"));
+	const char *value = json_string_value(json_object_get(event, "value"));
+
+	write_error(r, name ? name : "Error", value ? value : "",
+		    json_object_get(event, "traceback"));
+	jkernel_publish(r->kernel, r, "error", &r->error);
+}
+
+static void say_question(struct jrequest *r, const json_t *event)
+{
+	_buf_ struct buf b = BUF_INIT(1u << 20);
+	struct json j;
+
+	r->question = json_integer_value(json_object_get(event, "id"));
+	r->asked = true;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	put(&j, "prompt", json_object_get(event, "prompt"), "\"\"");
+	json_member_bool(&j, "password", json_is_true(json_object_get(event, "password")));
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		jrequest_say(r, JCHANNEL_STDIN, "input_request", &b);
+}
+
+static void on_event(struct execution *x, const char *type, const struct buf *json)
+{
+	struct jrequest *r = x->user;
+
+	if (strcmp(type, "result") == 0) {
+		if (!r->silent)
+			say_result(x, r, json);
+		return;
+	}
+	json_t *event = spare_load(buf_str(json), json->len, JSON_ALLOW_NUL, NULL);
+
+	if (strcmp(type, "stdout") == 0 || strcmp(type, "stderr") == 0)
+		say_stream(r, type, event);
+	else if (strcmp(type, "display") == 0)
+		say_display(r, event);
+	else if (strcmp(type, "error") == 0)
+		say_error(r, event);
+	else if (strcmp(type, "input_request") == 0)
+		say_question(r, event);
+	else if (strcmp(type, "clear_output") == 0)
+		jkernel_publish(r->kernel, r, "clear_output", json);
+	json_decref(event);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------- */
+
+static bool congested(struct execution *x)
+{
+	const struct jrequest *r = x->user;
+
+	return jkernel_congested(r->kernel);
+}
+
+void jrun_reply(struct jrequest *r, const struct buf *expressions)
+{
+	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
+	struct jkernel *k = r->kernel;
+	bool stop = r->failed && flag(r->content, "stop_on_error", true);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "status", r->failed ? "error" : "ok");
+	json_member_uint(&j, "execution_count", r->count);
+	if (r->failed) { /* its members, beside ours */
+		json_t *error = spare_load(buf_str(&r->error), r->error.len, JSON_ALLOW_NUL, NULL);
+		const char *key;
+		json_t *value;
+
+		json_object_foreach(error, key, value) put(&j, key, value, "null");
+		json_decref(error);
+	} else {
+		json_key(&j, "payload");
+		json_array_begin(&j);
+		json_array_end(&j);
+		json_key(&j, "user_expressions");
+		json_raw(&j, expressions && expressions->len ? buf_str(expressions) : "{}",
+			 expressions && expressions->len ? expressions->len : 2);
+	}
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		jrequest_say(r, r->channel, "execute_reply", &b);
+	if (stop)
+		jrequest_abort_rest(k);
+	jrequest_end(r);
+}
+
+static void judge(struct execution *x, struct jrequest *r)
+{
+	if (x->refusal.status) {
+		metric_error(x->refusal.code);
+		write_error(r, x->refusal.code, x->refusal.message, NULL);
+		jkernel_publish(r->kernel, r, "error", &r->error);
+	} else if (x->verdict.status != RESULT_OK && !r->failed) {
+		const char *cause = result_cause_name(x->verdict.cause);
+
+		write_error(r, cause && *cause ? cause : "exit", x->verdict.hint, NULL);
+		jkernel_publish(r->kernel, r, "error", &r->error);
+	}
+}
+
+static void on_done(struct execution *x)
+{
+	struct jrequest *r = x->user;
+	json_t *expressions = json_object_get(r->content, "user_expressions");
+
+	r->running = NULL;
+	judge(x, r);
+	if (!r->failed && x->language->id == LANG_PYTHON && json_object_size(expressions) > 0)
+		jquery_expressions(r, expressions);
+	else
+		jrun_reply(r, NULL);
+}
+
+static const struct sink plain = {
+	.event = on_event, .congested = congested, .done = on_done, .errors_apart = true
+};
+static const struct sink asking = { .event = on_event,
+				    .can_answer = true,
+				    .congested = congested,
+				    .done = on_done,
+				    .errors_apart = true };
+
+/* ---- the beginning ---------------------------------------------------------------------------------------------------- */
+
+static void say_input(struct jrequest *r, const json_t *code)
+{
+	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	put(&j, "code", code, "\"\"");
+	json_member_uint(&j, "execution_count", r->count);
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		jkernel_publish(r->kernel, r, "execute_input", &b);
+}
+
+void jrun_execute(struct jrequest *r)
+{
+	struct jkernel *k = r->kernel;
+	struct front *f = k->sandbox->f;
+	const json_t *code = json_object_get(r->content, "code");
+	size_t len = json_string_length(code);
+
+	r->silent = flag(r->content, "silent", false);
+	bool store = !r->silent && flag(r->content, "store_history", true);
+
+	if (!json_is_string(code) || len > CODE_MAX) {
+		r->count = k->count;
+		write_error(r, "ValueError", "content.code is a string of at most 8 MiB", NULL);
+		jrun_reply(r, NULL);
+		return;
+	}
+	if (store)
+		jhistory_add(&k->history, ++k->count, json_string_value(code));
+	r->count = k->count;
+	if (!r->silent)
+		say_input(r, code);
+	r->running = execution_new(f, k->language, json_string_value(code), len,
+				   f->config.max_timeout_ms,
+				   flag(r->content, "allow_stdin", true) ? &asking : &plain, r);
+	if (r->running) {
+		sandbox_queue(k->sandbox, r->running);
+		return;
+	}
+	write_error(r, "out_of_memory", "the daemon is out of memory", NULL);
+	jrun_reply(r, NULL);
+}
+
+/* ---- the rest of the conversation --------------------------------------------------------------------------------------- */
+
+void jrun_answer(struct jkernel *k, const json_t *content)
+{
+	struct jrequest *r = k->first;
+	const char *value = json_string_value(json_object_get(content, "value"));
+
+	if (!r || !r->running || !r->asked || !value)
+		return;
+	r->asked = false;
+	execution_answer(r->running, r->question, value, NULL);
+}
+
+void jrun_resume(struct jkernel *k)
+{
+	if (k->first && k->first->running && !jkernel_congested(k))
+		execution_resume(k->first->running);
+}
