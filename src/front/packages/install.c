@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * install.c - The life of one wish.
+ *
+ * Theory of operation. What resolves, downloads and builds is a program (src/guest/fetch) in a cell of its
+ * own: a sandbox without a name, with limits of its own and the configured hosts as its only network. It says
+ * what it would install; that is judged here (rules.h) before it may go on. When it is done the cell's pid 1
+ * packs the tree, and the pantry reads it from a descriptor that is only passed on. So of all that a package
+ * brings the front sees some lines of JSON, and those are data of whoever wrote the package.
+ *
+ * Whatever goes wrong ends the cell, and with it all that there was.
+ */
+#include "front/packages/install.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "front/front.h"
+#include "front/metrics.h"
+#include "front/packages/fetcher.h"
+#include "front/packages/install_int.h"
+#include "front/packages/packages.h"
+#include "ledger/ledger.h"
+
+#define LINE_MAX_BYTES (2u << 20)
+
+/* ---- the end ------------------------------------------------------------------------------------------------ */
+
+static void free_install(struct install *in)
+{
+	if (in->prev)
+		in->prev->next = in->next;
+	else
+		in->f->packages.installs = in->next;
+	if (in->next)
+		in->next->prev = in->prev;
+	json_decref(in->requirements);
+	json_decref(in->constraints);
+	json_decref(in->closure);
+	buf_free(&in->line);
+	free(in->request);
+	free(in);
+}
+
+static void leave_cell(struct install *in)
+{
+	struct sandbox *cell = in->cell;
+
+	timer_cancel(&in->timer);
+	pantry_forget(&in->f->packages.pantry, &in->call);
+	if (in->room)
+		room_forget(in->room, &in->pack);
+	in->room = NULL;
+	command_release(&in->command);
+	in->cell = NULL;
+	sandbox_leave(&in->hold); /* nobody else is in it: it ends with this */
+	if (cell && !cell->ending)
+		sandbox_end(cell, "done");
+}
+
+/* Deferred: whoever calls us goes on with what is let go here. */
+static void conclude(struct deferred *d)
+{
+	struct install *in = d->arg;
+	struct sandbox *s = install_sandbox(in);
+
+	if (in->room || in->cell || in->command.f)
+		leave_cell(in);
+	in->f->packages.n_installs -= in->cached ? 0 : 1;
+	in->ended_ns = clock_now_ns();
+	if (!in->refusal.status && in->sandbox_id[0] && !s) {
+		in->refusal = (struct refusal){ .status = 409, .code = "session_ended" };
+		(void)snprintf(in->refusal.message, sizeof(in->refusal.message),
+			       "the sandbox ended before its packages were there");
+	}
+	if (!in->refusal.status)
+		trees_use(in->f, s, in->owner, in->tree);
+	outcome_record(in);
+	if (in->ops)
+		in->ops->done(in);
+	free_install(in);
+}
+
+void install_end(struct install *in)
+{
+	if (in->ended)
+		return;
+	in->ended = true;
+	in->later.fn = conclude;
+	in->later.arg = in;
+	loop_defer(&in->f->loop, &in->later);
+}
+
+void install_fail(struct install *in, const struct refusal *why)
+{
+	if (in->ended)
+		return;
+	in->refusal = *why;
+	install_end(in);
+}
+
+void install_fail_text(struct install *in, int status, const char *code, const char *hint,
+		       const char *fmt, ...)
+{
+	struct refusal why = { .status = status, .code = code, .hint = hint };
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why.message, sizeof(why.message), fmt, ap);
+	va_end(ap);
+	if (status == 503)
+		why.retry_after_s = 5;
+	install_fail(in, &why);
+}
+
+struct sandbox *install_sandbox(const struct install *in)
+{
+	struct sandbox *s = in->sandbox_id[0] ? in->f->sandboxes : NULL;
+
+	while (s && strcmp(s->id, in->sandbox_id) != 0)
+		s = s->next;
+	return s;
+}
+
+void install_drop(struct install *in)
+{
+	in->ops = NULL;
+	if (!in->closure)
+		install_fail_text(in, 409, "cancelled", NULL, "nobody waits for it any more");
+}
+
+/* ---- the fetcher ------------------------------------------------------------------------------------------------------- */
+
+static void on_output(struct command *c, enum command_stream stream, const char *data, size_t len)
+{
+	if (stream == COMMAND_STDOUT)
+		said_feed(c->owner, data, len);
+}
+
+static void on_fetched(struct command *c)
+{
+	struct install *in = c->owner;
+
+	if (in->ended)
+		return;
+	if (c->refusal.status) {
+		install_fail(in, &c->refusal);
+	} else if (in->said_done && in->closure && c->verdict.exit_code == 0) {
+		pack_begin(in);
+	} else if (c->wall_hit) {
+		install_fail_text(in, 504, "index_timeout",
+				  "the operator's limit: --package-timeout",
+				  "'%.60s' was not fetched and built in %llu s", in->first,
+				  (unsigned long long)(in->f->config.package_timeout_ms / 1000));
+	} else if (c->verdict.status == RESULT_LIMIT) {
+		install_fail_text(in, 413, "package_too_big",
+				  "the operator's limit: --package-size",
+				  "'%.60s' needed more than the fetcher's cell has: %.150s",
+				  in->first, c->verdict.hint);
+	} else {
+		install_fail_text(in, 502, "install_failed", NULL,
+				  "the fetcher ended without a word: %.200s", c->verdict.hint);
+	}
+}
+
+static const struct command_ops fetch_ops = { .output = on_output, .done = on_fetched };
+
+/* ---- the cell ------------------------------------------------------------------------------------------------------- */
+
+static void on_in(struct entry *en, struct room *r)
+{
+	struct install *in = en->arg;
+
+	in->room = r;
+	command_run(&in->command, in->cell);
+}
+
+static void on_refused(struct entry *en, const struct refusal *why)
+{
+	struct install *in = en->arg;
+
+	in->cell = NULL; /* ends by itself: nobody else wants anything of it */
+	install_fail(in, why);
+}
+
+static void on_gone(struct entry *en, const struct cell_usage *u)
+{
+	struct install *in = en->arg;
+
+	in->room = NULL;
+	in->cell = NULL;
+	if (u->end == CELL_END_MEMORY)
+		install_fail_text(in, 413, "package_too_big",
+				  "the operator's limit: --package-size",
+				  "'%.60s' needed more memory than the fetcher's cell has",
+				  in->first);
+	else
+		install_fail_text(in, 503, "install_failed", NULL, "the fetcher's cell ended");
+}
+
+static void on_late(struct timer *t)
+{
+	struct install *in = t->arg;
+
+	install_fail_text(in, 504, "index_timeout", "the operator's limit: --package-timeout",
+			  "'%.60s' was not installed in time", in->first);
+}
+
+static int fetch(struct install *in, struct refusal *why)
+{
+	struct front *f = in->f;
+	struct sandbox_spec spec;
+
+	fetcher_spec(in, &spec);
+	if (fetcher_line(in, &in->command.line, why) < 0 ||
+	    !(in->cell = sandbox_create(f, in->owner, NULL, &spec, why))) {
+		command_line_free(&in->command.line);
+		sandbox_spec_free(&spec);
+		return -1;
+	}
+	in->command.ops = &fetch_ops;
+	in->command.owner = in;
+	in->command.timeout_ms = f->config.package_timeout_ms;
+	in->hold = (struct entry){ .in = on_in, .refused = on_refused, .gone = on_gone, .arg = in };
+	in->timer.fn = on_late;
+	in->timer.arg = in;
+	timer_set(&f->loop, &in->timer,
+		  f->loop.now_ns + 2 * f->config.package_timeout_ms * CLOCK_NS_PER_MS);
+	sandbox_enter(in->cell, &in->hold);
+	return 0;
+}
+
+/* ---- the beginning -------------------------------------------------------------------------------------------------- */
+
+static int admit(struct install *in, struct refusal *why)
+{
+	struct front *f = in->f;
+	struct err e = { 0 };
+
+	if (f->draining || f->packages.pantry.watch.fd < 0)
+		return wish_refuse(
+			why, 503, "draining", NULL,
+			f->draining ?
+				"the daemon is shutting down" :
+				"the pantry, which keeps packages, is gone: restart the daemon");
+	if (f->packages.n_installs >= INSTALL_FETCHES_MAX) {
+		(void)wish_refuse(why, 429, "packages_busy", NULL,
+				  "other packages are being fetched; try again");
+		why->retry_after_s = 2;
+		return -1;
+	}
+	if (rate_take(f, in->owner, why) < 0)
+		return -1;
+	if (ledger_record(f->ledger, &e, "packages.begin", in->owner, in->sandbox,
+			  L_STR("id", in->id), L_STR("language", ecosystem_name(in->eco)),
+			  L_STR("request", in->request)) < 0) {
+		(void)wish_refuse(why, 503, "not_recorded", NULL,
+				  "the ledger can not be written, so nothing is done");
+		return -1;
+	}
+	return 0;
+}
+
+static void enlist(struct install *in)
+{
+	in->next = in->f->packages.installs;
+	if (in->next)
+		in->next->prev = in;
+	in->f->packages.installs = in;
+}
+
+/* What the daemon's own image has built is of no use to another's interpreter. */
+static int fits(const struct sandbox *s, struct refusal *why)
+{
+	if (!s || packages_fit(s))
+		return 0;
+	return wish_refuse(
+		why, 409, "package_conflict",
+		"use an image that has it, or a sandbox of the daemon's own image",
+		"packages are made with the daemon's own image, and this sandbox is made "
+		"from another");
+}
+
+struct install *install_begin(struct front *f, struct sandbox *s, const char *owner,
+			      enum ecosystem eco, const json_t *wishes, const char *version,
+			      const struct install_ops *ops, void *arg, struct refusal *why)
+{
+	struct install *in = calloc(1, sizeof(*in));
+
+	if (!in) {
+		(void)wish_refuse(why, 503, "out_of_memory", NULL, "the daemon is out of memory");
+		return NULL;
+	}
+	in->f = f;
+	in->ops = ops;
+	in->arg = arg;
+	in->eco = eco;
+	in->began_ns = clock_now_ns();
+	buf_init(&in->line, LINE_MAX_BYTES);
+	execution_random_id(in->id);
+	(void)snprintf(in->owner, sizeof(in->owner), "%s", owner);
+	if (s) {
+		(void)snprintf(in->sandbox, sizeof(in->sandbox), "%s", s->name);
+		(void)snprintf(in->sandbox_id, sizeof(in->sandbox_id), "%s", s->id);
+	}
+	enlist(in);
+	if (wish_take(in, wishes, version, why) < 0 || fits(s, why) < 0) {
+		metric_package(why->status == 403 ? "blocked" : "unsupported");
+		free_install(in);
+		return NULL;
+	}
+	in->tree = trees_find(f, eco, in->request, s);
+	in->cached = in->tree != NULL;
+	if (in->cached) {
+		install_end(in);
+		return in;
+	}
+	wish_constrain(in, s);
+	if (admit(in, why) < 0 || fetch(in, why) < 0) {
+		metric_package("failed");
+		free_install(in);
+		return NULL;
+	}
+	f->packages.n_installs++;
+	return in;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * install.h - One wish for packages, from its words to a tree that a sandbox can import from.
+ *
+ * Life: install_begin() -> (a tree is there already) | fetching -> judged -> installing -> packing -> done.
+ * done is called exactly once, never from inside install_begin(), unless install_drop() comes first: the
+ * work then goes on for those who ask next, or is given up when it has only begun.
+ */
+#ifndef CAISSON_FRONT_PACKAGES_INSTALL_H
+#define CAISSON_FRONT_PACKAGES_INSTALL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "front/auth.h"
+#include "front/command.h"
+#include "front/packages/pantry.h"
+#include "front/packages/requirement.h"
+#include "front/packages/trees.h"
+#include "front/room.h"
+#include "front/sandbox.h"
+#include "net/loop.h"
+
+struct front;
+struct install;
+struct json;
+
+#define INSTALL_REQUIREMENTS_MAX 64u
+#define INSTALL_FETCHES_MAX 4u
+
+/* What goes on, and how far it is: total is 0 as long as nobody knows. */
+struct install_progress {
+	const char *text;
+	unsigned int done, total;
+};
+
+struct install_ops {
+	void (*progress)(struct install *in, const struct install_progress *p); /* may be NULL */
+	void (*done)(struct install *in); /* the last; it is freed after it */
+};
+
+struct install {
+	struct install *prev, *next;
+	struct front *f;
+	const struct install_ops *ops; /* NULL: nobody waits */
+	void *arg;
+	char owner[OWNER_MAX];
+	char sandbox[SANDBOX_NAME_MAX + 1], sandbox_id[33]; /* empty: for all of the owner's */
+	char id[33];
+	enum ecosystem eco;
+	char first[PACKAGE_NAME_MAX + 1]; /* the first that was asked for */
+	json_t *requirements, *constraints;
+	char *request;
+	bool exact;
+
+	struct sandbox *cell; /* the fetcher's; NULL: none, or gone */
+	struct entry hold;
+	struct room *room;
+	struct command command;
+	struct room_command pack;
+	struct pantry_call call;
+	struct buf line;
+	char installer[INSTALLER_MAX]; /* as the fetcher says */
+	json_t *closure;
+	bool said_done, failed, ended;
+	struct timer timer;
+	struct deferred later;
+	uint64_t began_ns, ended_ns;
+
+	/* The result, valid in done. */
+	struct refusal refusal; /* status 0: it is installed */
+	struct tree *tree;
+	bool cached;
+};
+
+/*
+ * install_begin() - @s: the sandbox that wants it; NULL: @owner, for all sandboxes. @wishes: array of strings;
+ * @version: of the only one, or NULL.
+ * Return: the install, whose done will be called; or NULL with @why.
+ */
+struct install *install_begin(struct front *f, struct sandbox *s, const char *owner,
+			      enum ecosystem eco, const json_t *wishes, const char *version,
+			      const struct install_ops *ops, void *arg, struct refusal *why);
+
+/* install_drop() - Whoever waited is gone; done is not called any more. */
+void install_drop(struct install *in);
+
+/* install_sandbox() - The sandbox that it is for, if it still is there. */
+struct sandbox *install_sandbox(const struct install *in);
+
+/* install_json() - Members of an object: packages, cached, seconds, bytes, files. In done. */
+void install_json(const struct install *in, struct json *j);
+
+#endif

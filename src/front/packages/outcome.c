@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* outcome.c - How an install went: for the ledger, the metrics, and whoever asked. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "front/front.h"
+#include "front/log.h"
+#include "front/metrics.h"
+#include "front/packages/install_int.h"
+#include "front/packages/trees.h"
+#include "ledger/ledger.h"
+
+static void record(const struct install *in)
+{
+	char names[CHAIN_VALUE_MAX] = "";
+	struct err e = { 0 };
+	size_t at = 0, i;
+	json_t *p;
+
+	json_array_foreach(in->tree ? in->tree->packages : NULL, i, p)
+	{
+		struct err one = { 0 };
+
+		if (at < sizeof(names) - 1)
+			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
+					       at ? " " : "",
+					       json_string_value(json_object_get(p, "name")));
+		if (!in->cached &&
+		    ledger_record(in->f->ledger, &one, "package", in->owner, in->sandbox,
+				  L_STR("id", in->id),
+				  L_STR("name", json_string_value(json_object_get(p, "name"))),
+				  L_STR("version",
+					json_string_value(json_object_get(p, "version"))),
+				  L_STR("digest", json_string_value(json_object_get(p, "hash"))),
+				  L_BOOL("built", json_is_true(json_object_get(p, "built")))) < 0)
+			e = one;
+	}
+	if (ledger_record(in->f->ledger, &e, "packages.end", in->owner, in->sandbox,
+			  L_STR("id", in->id),
+			  L_STR("outcome", in->refusal.status ? in->refusal.code : "installed"),
+			  L_BOOL("cached", in->cached), L_STR("packages", names),
+			  L_STR("installer", in->tree ? in->tree->installer : NULL),
+			  L_STR("tree", in->tree ? in->tree->sha256 : NULL)) < 0 ||
+	    e.code)
+		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("owner", in->owner),
+			  F_STR("why", e.msg));
+}
+
+static const char *outcome_of(const struct install *in)
+{
+	if (!in->refusal.status)
+		return "installed";
+	return in->refusal.status == 403 ? "blocked" : "failed";
+}
+
+void outcome_record(const struct install *in)
+{
+	metric_package(outcome_of(in));
+	record(in);
+}
+
+void install_json(const struct install *in, struct json *j)
+{
+	size_t i;
+	json_t *p;
+
+	json_key(j, "packages");
+	json_array_begin(j);
+	json_array_foreach(in->tree->packages, i, p)
+	{
+		json_object_begin(j);
+		json_member_str(j, "name", json_string_value(json_object_get(p, "name")));
+		json_member_str(j, "version", json_string_value(json_object_get(p, "version")));
+		json_member_str(j, "hash", json_string_value(json_object_get(p, "hash")));
+		json_member_bool(j, "built", json_is_true(json_object_get(p, "built")));
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_member_str(j, "language", ecosystem_name(in->eco));
+	json_member_str(j, "installer", in->tree->installer);
+	json_member_bool(j, "cached", in->cached);
+	json_member_uint(j, "bytes", in->tree->bytes);
+	json_member_uint(j, "files", in->tree->files);
+	json_key(j, "seconds");
+	json_double(j, (double)(in->ended_ns - in->began_ns) / (double)CLOCK_NS_PER_S, 3);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rules.c - The operator's lists, and an eye for misspellings.
+ *
+ * A name is taken for a misspelling when one letter more, less, other or swapped makes it a popular one (two,
+ * from 12 letters on) and it is not popular itself. Shorter names than five letters have too many
+ * honest neighbours. An operator who knows better names it (--known-packages).
+ */
+#include "front/packages/rules.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/wild.h"
+#include "front/config.h"
+#include "front/execution.h"
+
+#define SHORT_NAME 5u
+#define LONG_NAME 12u
+
+static bool listed(const char *const *list, const char *name)
+{
+	for (; *list; list++)
+		if (wild_match(*list, name))
+			return true;
+	return false;
+}
+
+/* ---- misspellings ------------------------------------------------------------------------------------------ */
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Letters more, less, other or swapped. Both are at most PACKAGE_NAME_MAX long. */
+static size_t distance(const char *a, size_t n, const char *b, size_t m)
+{
+	size_t rows[3][PACKAGE_NAME_MAX + 1];
+	size_t *before = rows[0], *last = rows[1], *now = rows[2];
+
+	for (size_t j = 0; j <= m; j++)
+		last[j] = j;
+	for (size_t i = 1; i <= n; i++) {
+		now[0] = i;
+		for (size_t j = 1; j <= m; j++) {
+			size_t other = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+			now[j] = least(other, least(last[j], now[j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				now[j] = least(now[j], before[j - 2] + 1);
+		}
+		size_t *spare = before;
+
+		before = last;
+		last = now;
+		now = spare;
+	}
+	return last[m];
+}
+
+const char *rules_lookalike(enum ecosystem eco, const char *name)
+{
+	size_t n = strnlen(name, PACKAGE_NAME_MAX);
+	const char *found = NULL;
+
+	if (n < SHORT_NAME)
+		return NULL;
+	for (const char *const *p = popular_names[eco]; *p; p++) {
+		size_t m = strlen(*p), most = n >= LONG_NAME && m >= LONG_NAME ? 2 : 1;
+
+		if (strcmp(*p, name) == 0)
+			return NULL;
+		if (found || m < SHORT_NAME || m + most < n || n + most < m)
+			continue;
+		if (distance(name, n, *p, m) <= most)
+			found = *p;
+	}
+	return found;
+}
+
+/* ---- rules ------------------------------------------------------------------------------------------------- */
+
+static int refuse(struct refusal *r, const char *code, const char *hint, const char *name,
+		  const char *by, const char *text)
+{
+	*r = (struct refusal){ .status = 403, .code = code, .field = "package", .hint = hint };
+	(void)snprintf(r->message, sizeof(r->message), "the package '%.100s'%s%.60s%s %s", name,
+		       by ? ", which '" : "", by ? by : "", by ? "' needs," : "", text);
+	return -1;
+}
+
+int rules_name(const struct config *c, enum ecosystem eco, const char *name, const char *by,
+	       struct refusal *ret)
+{
+	char text[160];
+	const char *other;
+
+	if (listed(c->blocked_packages, name))
+		return refuse(ret, "package_blocked",
+			      "the operator's list: --blocked-packages, BLOCKED_PACKAGES", name, by,
+			      "is blocked");
+	if (c->allowed_packages[0] && !listed(c->allowed_packages, name))
+		return refuse(ret, "package_not_allowed", "the operator's list: --allowed-packages",
+			      name, by, "is not among those that may be installed");
+	if (listed(c->allowed_packages, name) || listed(c->known_packages, name))
+		return 0;
+	other = rules_lookalike(eco, name);
+	if (!other)
+		return 0;
+	(void)snprintf(text, sizeof(text), "looks like a misspelling: did you mean '%.100s'?",
+		       other);
+	return refuse(ret, "package_lookalike",
+		      "an operator who knows it is meant names it in --known-packages", name, by,
+		      text);
+}
+
+static const char *text_of(const json_t *p, const char *key)
+{
+	return json_string_value(json_object_get(p, key));
+}
+
+/* Who in the closure needs @name; NULL: nobody, it was asked for. */
+static const char *needed_by(const json_t *closure, const char *name)
+{
+	size_t i, k;
+	json_t *p, *need;
+
+	json_array_foreach((json_t *)closure, i, p) json_array_foreach(
+		json_object_get(p, "needs"), k,
+		need) if (strcmp(json_string_value(need), name) == 0) return text_of(p, "name");
+	return NULL;
+}
+
+static int check_pin(const json_t *pins, const json_t *p, const char *by, struct refusal *ret)
+{
+	char key[PACKAGE_NAME_MAX + PACKAGE_VERSION_MAX + 4];
+	const char *pin;
+
+	(void)snprintf(key, sizeof(key), "%s==%s", text_of(p, "name"), text_of(p, "version"));
+	pin = json_string_value(json_object_get(pins, key));
+	if (!pin)
+		return refuse(ret, "package_not_pinned", "the operator's file: --package-pins", key,
+			      by, "is not pinned");
+	if (strcmp(pin, text_of(p, "hash")) != 0)
+		return refuse(ret, "hash_mismatch", "the operator's file: --package-pins", key, by,
+			      "has another hash than it is pinned to");
+	return 0;
+}
+
+int rules_closure(const struct config *c, enum ecosystem eco, const json_t *closure,
+		  const json_t *pins, struct refusal *ret)
+{
+	size_t i;
+	json_t *p;
+
+	if (json_array_size(closure) > c->package_count) {
+		*ret = (struct refusal){ .status = 403,
+					 .code = "too_many_packages",
+					 .field = "package",
+					 .hint = "the operator's limit: --package-count" };
+		(void)snprintf(ret->message, sizeof(ret->message),
+			       "it takes %zu packages, more than may be installed at once",
+			       json_array_size(closure));
+		return -1;
+	}
+	json_array_foreach((json_t *)closure, i, p)
+	{
+		const char *by = needed_by(closure, text_of(p, "name"));
+
+		if (rules_name(c, eco, text_of(p, "name"), by, ret) < 0 ||
+		    (pins && check_pin(pins, p, by, ret) < 0))
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stock.c - Which trees there are after a start, and which go for being old or too much. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "front/front.h"
+#include "front/log.h"
+#include "front/packages/trees.h"
+#include "front/packages/trees_int.h"
+#include "front/sandbox.h"
+#include "front/spare.h"
+#include "front/stamp.h"
+#include "ledger/ledger.h"
+#include "store/store.h"
+
+/* ---- the start --------------------------------------------------------------------------------------------- */
+
+static int load_tree(const struct store_tree *row, void *arg)
+{
+	struct trees *all = arg;
+	struct tree *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return 0;
+	(void)snprintf(t->key, sizeof(t->key), "%s", row->key);
+	(void)snprintf(t->sha256, sizeof(t->sha256), "%s", row->sha256);
+	(void)snprintf(t->seal, sizeof(t->seal), "%s", row->seal);
+	(void)snprintf(t->installer, sizeof(t->installer), "%s", row->installer);
+	t->eco = ecosystem_find(row->language);
+	t->request = strdup(row->request);
+	t->exact = row->exact;
+	t->packages = spare_load(row->packages, strlen(row->packages), 0, NULL);
+	t->bytes = row->bytes;
+	t->files = row->files;
+	t->created_ms = (uint64_t)row->created_at;
+	t->used_ms = (uint64_t)row->used_at;
+	if (t->eco == ECO_MAX_ || !t->request || !json_is_array(t->packages)) {
+		tree_free(t);
+		return 0;
+	}
+	t->next = all->all;
+	all->all = t;
+	all->bytes += t->bytes;
+	return 0;
+}
+
+static struct tree *by_key(struct trees *all, const char *key)
+{
+	struct tree *t = all->all;
+
+	while (t && strcmp(t->key, key) != 0)
+		t = t->next;
+	return t;
+}
+
+static int load_use(const char *holder, const char *key, void *arg)
+{
+	struct trees *all = arg;
+	struct tree *t = by_key(all, key);
+
+	if (t)
+		tree_add_use(all, holder, t);
+	return 0;
+}
+
+/* Somebody took it away, or wrote to it: neither is imported from. Its users go with it; who wishes for it again has it fetched. */
+static void refuse(struct front *f, struct tree *t, int code)
+{
+	const char *event = code == -ENOENT ? "packages_lost" : "packages_changed";
+	struct err e = { 0 };
+
+	log_event(code == -ENOENT ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR, event,
+		  F_STR("key", t->key), F_STR("request", t->request), F_STR("sha256", t->sha256));
+	if (code != -ENOENT &&
+	    ledger_record(f->ledger, &e, "packages.changed", NULL, NULL,
+			  L_STR("request", t->request), L_STR("tree", t->sha256)) < 0)
+		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("why", e.msg));
+	tree_forget(f, t);
+}
+
+/* The pantry looks whether each is what it was (src/pantry/check.h). */
+static int keep_known(struct front *f, struct err *e)
+{
+	struct tree *next;
+
+	for (struct tree *t = f->packages.trees.all; t; t = next) {
+		struct pantry_req q = { .op = PANTRY_KEEP };
+		struct pantry_reply a;
+		int r;
+
+		next = t->next;
+		memcpy(q.key, t->key, sizeof(t->key));
+		memcpy(q.sha256, t->sha256, sizeof(t->sha256));
+		memcpy(q.seal, t->seal, sizeof(t->seal));
+		r = pantry_wait(&f->packages.pantry, &q, &a);
+		if (r == -EPIPE)
+			return err_set(e, r, "ask the pantry");
+		if (r < 0) {
+			refuse(f, t, r);
+		} else if (strcmp(t->seal, a.seal) != 0) {
+			(void)snprintf(t->seal, sizeof(t->seal), "%.64s", a.seal);
+			if (tree_put(f, t, e) < 0)
+				return e->code;
+		}
+	}
+	return 0;
+}
+
+int trees_load(struct front *f, struct err *e)
+{
+	struct trees *all = &f->packages.trees;
+	struct pantry_req q = { .op = PANTRY_SWEEP };
+	struct pantry_reply a;
+	int r = store_tree_each(f->store, load_tree, all, e);
+
+	all->changes = 1;
+	if (r == 0)
+		r = store_use_each(f->store, load_use, all, e);
+	if (r == 0)
+		r = keep_known(f, e);
+	if (r == 0 && (r = pantry_wait(&f->packages.pantry, &q, &a)) < 0)
+		(void)err_set(e, r, "tidy the pantry");
+	return r;
+}
+
+/* ---- garbage ------------------------------------------------------------------------------------------------ */
+
+static void remove_tree(struct front *f, struct tree *gone)
+{
+	log_event(LOG_LEVEL_INFO, "packages_removed", F_STR("request", gone->request),
+		  F_UINT("bytes", gone->bytes));
+	tree_drop_files(f, gone->key);
+	tree_forget(f, gone);
+}
+
+static struct tree *oldest(struct trees *all)
+{
+	struct tree *found = NULL;
+
+	for (struct tree *t = all->all; t; t = t->next)
+		if (t->users == 0 && (!found || t->used_ms < found->used_ms))
+			found = t;
+	return found;
+}
+
+/* An owner's trees are for sandboxes to come: as long as some come. */
+static bool is_given_up(const struct front *f, const struct tree_use *u, uint64_t now)
+{
+	const struct sandbox *s = f->sandboxes;
+
+	if (u->holder[0] != 'o' || now <= u->tree->used_ms + f->config.package_keep_ms)
+		return false;
+	while (s && strcmp(s->owner, u->holder + 2) != 0)
+		s = s->next;
+	return !s;
+}
+
+static void drop_given_up(struct front *f, uint64_t now)
+{
+	struct tree_use **at = &f->packages.trees.uses;
+
+	while (*at) {
+		struct tree_use *u = *at;
+
+		if (is_given_up(f, u, now)) {
+			*at = u->next;
+			u->tree->users--; /* the store forgets it with the tree */
+			free(u);
+		} else {
+			at = &u->next;
+		}
+	}
+}
+
+/* Only what nobody uses goes. */
+void trees_tidy(struct front *f)
+{
+	struct trees *all = &f->packages.trees;
+	uint64_t now = stamp_now_ms();
+	struct err e = { 0 };
+	struct tree *t;
+
+	for (t = all->all; t; t = t->next)
+		if (t->touched) {
+			t->touched = false;
+			if (tree_put(f, t, &e) < 0)
+				trees_complain(&e);
+		}
+	drop_given_up(f, now);
+	while ((t = oldest(all)) && (now > t->used_ms + f->config.package_keep_ms ||
+				     all->bytes > f->config.package_store))
+		remove_tree(f, t);
+}

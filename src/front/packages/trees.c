@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trees.c - The table of trees and of their users, in memory and in the store. How they come and go is in stock.c. */
+#include "front/packages/trees.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "front/front.h"
+#include "front/log.h"
+#include "front/packages/closure.h"
+#include "front/packages/install.h"
+#include "front/packages/trees_int.h"
+#include "front/sandbox.h"
+#include "front/spare.h"
+#include "front/stamp.h"
+#include "store/store.h"
+
+#define FRESH_MS (24 * 3600 * UINT64_C(1000)) /* "the newest" means: of the last day */
+
+void trees_complain(const struct err *e)
+{
+	log_event(LOG_LEVEL_ERROR, "store", F_STR("why", e->msg));
+}
+
+static void holder_of(char ret[TREE_HOLDER_MAX], const struct sandbox *s, const char *owner)
+{
+	(void)snprintf(ret, TREE_HOLDER_MAX, "%s%s", s ? "s:" : "o:", s ? s->id : owner);
+}
+
+/* ---- store ------------------------------------------------------------------------------------------------- */
+
+int tree_put(struct front *f, const struct tree *t, struct err *e)
+{
+	char *packages = json_dumps(t->packages, JSON_COMPACT);
+	const struct store_tree row = {
+		.key = t->key,
+		.sha256 = t->sha256,
+		.language = ecosystem_name(t->eco),
+		.request = t->request,
+		.packages = packages,
+		.installer = t->installer,
+		.seal = t->seal,
+		.exact = t->exact,
+		.bytes = t->bytes,
+		.files = t->files,
+		.created_at = (int64_t)t->created_ms,
+		.used_at = (int64_t)t->used_ms,
+	};
+	int r = packages ? store_tree_put(f->store, &row, e) :
+			   err_set(e, -ENOMEM, "remember a tree");
+
+	spare_free(packages);
+	return r;
+}
+
+void tree_free(struct tree *t)
+{
+	json_decref(t->packages);
+	free(t->request);
+	free(t);
+}
+
+void tree_add_use(struct trees *all, const char *holder, struct tree *t)
+{
+	struct tree_use *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return;
+	(void)snprintf(u->holder, sizeof(u->holder), "%s", holder);
+	u->tree = t;
+	u->next = all->uses;
+	all->uses = u;
+	t->users++;
+	all->changes++;
+}
+
+void tree_forget(struct front *f, struct tree *gone)
+{
+	struct trees *all = &f->packages.trees;
+	struct err e = { 0 };
+
+	for (struct tree_use **at = &all->uses; *at;) {
+		struct tree_use *u = *at;
+
+		if (u->tree != gone) {
+			at = &u->next;
+			continue;
+		}
+		*at = u->next;
+		free(u);
+	}
+	for (struct tree **at = &all->all; *at; at = &(*at)->next)
+		if (*at == gone) {
+			*at = gone->next;
+			break;
+		}
+	all->bytes -= gone->bytes;
+	all->changes++;
+	if (store_tree_del(f->store, gone->key, &e) < 0)
+		trees_complain(&e);
+	tree_free(gone);
+}
+
+/* ---- adding ------------------------------------------------------------------------------------------------ */
+
+void tree_drop_files(struct front *f, const char *key)
+{
+	struct pantry_req q = { .op = PANTRY_DROP };
+
+	(void)snprintf(q.key, sizeof(q.key), "%s", key);
+	(void)pantry_ask(&f->packages.pantry, NULL, &q, -1);
+}
+
+static struct tree *same_content(struct trees *all, const struct install *in, const char *sha256)
+{
+	struct tree *t = all->all;
+
+	while (t && (t->eco != in->eco || strcmp(t->sha256, sha256) != 0 ||
+		     strcmp(t->request, in->request) != 0))
+		t = t->next;
+	return t;
+}
+
+static struct tree *make(const struct install *in, const struct pantry_reply *r)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+
+	if (!t || !(t->request = strdup(in->request))) {
+		free(t);
+		return NULL;
+	}
+	(void)snprintf(t->key, sizeof(t->key), "%.32s", r->key);
+	(void)snprintf(t->sha256, sizeof(t->sha256), "%.64s", r->sha256);
+	(void)snprintf(t->seal, sizeof(t->seal), "%.64s", r->seal);
+	(void)snprintf(t->installer, sizeof(t->installer), "%s", in->installer);
+	t->eco = in->eco;
+	t->exact = in->exact;
+	t->packages = json_incref(in->closure);
+	t->bytes = r->bytes;
+	t->files = r->files;
+	t->created_ms = t->used_ms = stamp_now_ms();
+	return t;
+}
+
+struct tree *trees_add(struct front *f, const struct install *in, const struct pantry_reply *r)
+{
+	struct trees *all = &f->packages.trees;
+	struct tree *t = same_content(all, in, r->sha256);
+	struct err e = { 0 };
+
+	if (t) { /* fetched again for being old, and still the same */
+		tree_drop_files(f, r->key);
+		t->created_ms = t->used_ms = stamp_now_ms();
+		if (tree_put(f, t, &e) < 0)
+			trees_complain(&e);
+		return t;
+	}
+	t = make(in, r);
+	if (!t || tree_put(f, t, &e) < 0) {
+		if (t) {
+			trees_complain(&e);
+			tree_free(t);
+		}
+		tree_drop_files(f, r->key);
+		return NULL;
+	}
+	t->next = all->all;
+	all->all = t;
+	all->bytes += t->bytes;
+	return t;
+}
+
+/* ---- finding ----------------------------------------------------------------------------------------------- */
+
+/* One interpreter has one version of a package. In javascript each tree is a world of its own. */
+static bool agrees(const struct front *f, const struct tree *t, const struct sandbox *s)
+{
+	const struct tree_use *at = NULL;
+	const struct tree *other;
+	size_t i;
+	json_t *p;
+
+	while (t->eco == ECO_PYTHON && s && (other = trees_next(f, s, &at)))
+		json_array_foreach(t->packages, i, p)
+		{
+			const char *name = json_string_value(json_object_get(p, "name"));
+			const char *have = other->eco == t->eco && name ?
+						   closure_version(other->packages, name) :
+						   NULL;
+
+			if (have &&
+			    strcmp(have, json_string_value(json_object_get(p, "version"))) != 0)
+				return false;
+		}
+	return true;
+}
+
+struct tree *trees_find(struct front *f, enum ecosystem eco, const char *request,
+			const struct sandbox *s)
+{
+	uint64_t now = stamp_now_ms();
+
+	for (struct tree *t = f->packages.trees.all; t; t = t->next)
+		if (t->eco == eco && strcmp(t->request, request) == 0 &&
+		    (t->exact || now < t->created_ms + FRESH_MS) && agrees(f, t, s))
+			return t;
+	return NULL;
+}
+
+static bool is_holder(const struct tree_use *u, const struct sandbox *s)
+{
+	return packages_fit(s) &&
+	       strcmp(u->holder + 2, u->holder[0] == 's' ? s->id : s->owner) == 0;
+}
+
+/* ---- using ------------------------------------------------------------------------------------------------- */
+
+void trees_use(struct front *f, const struct sandbox *s, const char *owner, struct tree *t)
+{
+	char holder[TREE_HOLDER_MAX];
+	struct err e = { 0 };
+
+	holder_of(holder, s, owner);
+	t->used_ms = stamp_now_ms();
+	for (const struct tree_use *u = f->packages.trees.uses; u; u = u->next)
+		if (u->tree == t && strcmp(u->holder, holder) == 0)
+			return;
+	tree_add_use(&f->packages.trees, holder, t);
+	if ((!s || s->name[0]) &&
+	    (store_use_put(f->store, holder, t->key, (int64_t)t->used_ms, &e) < 0 ||
+	     tree_put(f, t, &e) < 0))
+		trees_complain(&e);
+}
+
+void trees_touch(const struct sandbox *s)
+{
+	uint64_t now = stamp_now_ms();
+
+	for (struct tree_use *u = s->f->packages.trees.uses; u; u = u->next)
+		if (is_holder(u, s)) {
+			u->tree->used_ms = now;
+			u->tree->touched = true;
+		}
+}
+
+bool trees_leave(struct front *f, const struct sandbox *s)
+{
+	struct tree_use **at = &f->packages.trees.uses;
+	char holder[TREE_HOLDER_MAX];
+	struct err e = { 0 };
+	bool any = false;
+
+	holder_of(holder, s, NULL);
+	while (*at) {
+		struct tree_use *u = *at;
+
+		if (strcmp(u->holder, holder) != 0) {
+			at = &u->next;
+			continue;
+		}
+		*at = u->next;
+		u->tree->users--;
+		u->tree->used_ms = stamp_now_ms();
+		free(u);
+		any = true;
+	}
+	if (any && store_use_del(f->store, holder, &e) < 0)
+		trees_complain(&e);
+	return any;
+}
+
+const struct tree *trees_next(const struct front *f, const struct sandbox *s,
+			      const struct tree_use **at)
+{
+	const struct tree_use *u = *at ? (*at)->next : f->packages.trees.uses;
+
+	for (; u; u = u->next)
+		if (is_holder(u, s)) {
+			*at = u;
+			return u->tree;
+		}
+	return NULL;
+}

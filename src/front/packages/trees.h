@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trees.h - What is installed: trees of packages, who uses them, and for how long they are kept.
+ *
+ * A tree is what one wish led to: its closure, unpacked by the pantry, read-only for everybody. It is
+ * found again by the wish (names, versions, constraints), never by what the fetcher said it contains: that may be
+ * a stranger's word. Users are sandboxes and owners; an owner's trees are in every sandbox of theirs.
+ * Everything is in the store too, so that it outlives the front.
+ */
+#ifndef CAISSON_FRONT_PACKAGES_TREES_H
+#define CAISSON_FRONT_PACKAGES_TREES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/packages/requirement.h"
+#include "wire/pantry.h"
+
+struct err;
+struct front;
+struct install;
+struct sandbox;
+
+#define TREE_HOLDER_MAX 80
+#define INSTALLER_MAX 32
+
+struct tree {
+	struct tree *next;
+	char key[PANTRY_KEY_LEN + 1];
+	char sha256[65], seal[65];
+	char installer[INSTALLER_MAX]; /* pip, uv or npm, with its version */
+	enum ecosystem eco;
+	char *request; /* the wish, in one line */
+	bool exact;    /* every version in it was named: it does not become old */
+	json_t *packages;
+	uint64_t bytes, files;
+	uint64_t created_ms, used_ms;
+	size_t users;
+	bool touched; /* used since the store was told */
+};
+
+struct tree_use {
+	struct tree_use *next;
+	char holder[TREE_HOLDER_MAX]; /* "s:" and a sandbox's id, "o:" and an owner */
+	struct tree *tree;
+};
+
+struct trees {
+	struct tree *all;
+	struct tree_use *uses; /* the newest first */
+	uint64_t changes;      /* counts: what a kernel was told may be old */
+	uint64_t bytes;
+};
+
+/* trees_load() - From the store; the pantry looks whether each is what it was, and removes the rest. */
+int trees_load(struct front *f, struct err *e);
+
+/* trees_add() - What @in led to, and the pantry has. What is there with the same content is used instead. NULL without memory. */
+struct tree *trees_add(struct front *f, const struct install *in, const struct pantry_reply *r);
+
+/* trees_find() - For this wish, young enough, and not in contradiction to what @s has. NULL: fetch it. */
+struct tree *trees_find(struct front *f, enum ecosystem eco, const char *request,
+			const struct sandbox *s);
+
+void trees_use(struct front *f, const struct sandbox *s, const char *owner, struct tree *t);
+/* trees_touch() - Something runs in @s that can import from its trees. */
+void trees_touch(const struct sandbox *s);
+/* trees_leave() - The sandbox is gone for good. Return: whether it had any. */
+bool trees_leave(struct front *f, const struct sandbox *s);
+
+/* trees_next() - The next tree that @s has, the newest first; @at: begin with NULL. */
+const struct tree *trees_next(const struct front *f, const struct sandbox *s,
+			      const struct tree_use **at);
+
+/* trees_tidy() - Remove what nobody uses and is too old, or too much. */
+void trees_tidy(struct front *f);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trees_int.h - Between trees.c and stock.c: one tree, in memory, in the store and on the shelf. */
+#ifndef CAISSON_FRONT_PACKAGES_TREES_INT_H
+#define CAISSON_FRONT_PACKAGES_TREES_INT_H
+
+#include "front/packages/trees.h"
+
+/* tree_put() - To the store. tree_forget() - From the store and from memory, with its users; frees it. */
+int tree_put(struct front *f, const struct tree *t, struct err *e);
+void tree_forget(struct front *f, struct tree *gone);
+void tree_free(struct tree *t);
+
+/* tree_drop_files() - From the shelf; nobody waits for it. */
+void tree_drop_files(struct front *f, const char *key);
+/* tree_add_use() - In memory alone. */
+void tree_add_use(struct trees *all, const char *holder, struct tree *t);
+
+void trees_complain(const struct err *e);
+
+#endif

@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fetch.py - Resolve, download and build packages, in a cell of its own.
+
+Started by the front with one JSON argument; it says what it does as JSON lines on stdout:
+
+    {"event": "progress", "text": ...}        something is under way; with "done" and "total" once it is known how much
+    {"event": "closure", "packages": [...], "installer": ...}
+                                              what would be installed; then it waits for a line on stdin: "go"
+    {"event": "done"}                         the tree is complete in SITE
+    {"event": "error", "code": ..., "message": ..., "log": ...}   it is not, and why
+
+What is said after a package was built may be said by that package: the front takes all of it for data.
+Nothing of a package is run before its wheel is known to be missing: wheels come first, for the whole closure.
+"""
+import base64
+import hashlib
+import http.client
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+
+SITE = "/tmp/site"
+HOME = "/tmp/fetch"
+CERTS = "/etc/ssl/certs/ca-certificates.crt"
+LOG_MAX = 4000
+SAYS = re.compile(r"\s*(Collecting|Downloading|Building|Preparing|Installing|Resolved|Prepared|Installed|Built)\b.*")
+STEP = re.compile(r"(Collecting|Installing|Installed) ")
+ALL_STEPS = re.compile(r"Prepared ")  # uv says it once, for all of them
+
+
+class Failed(Exception):
+    def __init__(self, code, message, log=""):
+        super().__init__(message)
+        self.code, self.log = code, log
+
+
+def say(event, **members):
+    sys.stdout.write(json.dumps({"event": event, **members}) + "\n")
+    sys.stdout.flush()
+
+
+class Steps:
+    """How far it is: a step for each package, one for installing, and one for what comes after it."""
+    done = total = 0
+
+
+def step(text, steps=1):
+    Steps.done = max(Steps.done, min(Steps.done + steps, Steps.total))
+    say("progress", text=text, done=Steps.done, total=Steps.total)
+
+
+def run(argv, cwd=HOME, env=None):
+    """The status of a program, and all that it said; its progress is passed on."""
+    lines = []
+    process = subprocess.Popen(argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace")
+    for line in process.stdout:
+        lines.append(line)
+        if SAYS.match(line):
+            step(line.strip()[:160], 1 if STEP.match(line) else Steps.total - 2 if ALL_STEPS.match(line) else 0)
+    return process.wait(), "".join(lines)
+
+
+# What tools say, and what it means. The first that fits counts.
+MEANINGS = (
+    ("index_unavailable", r"Retrying \(|Connection broken|Connection aborted|BadStatusLine|timed out|Max retries|Failed to establish|SSLError|"
+                          r"ProxyError|HTTP error 5|[45]\d\d (?:Client|Server) Error|ECONNREFUSED|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|"
+                          r"error sending request|Failed to fetch",
+     "the index did not answer, or not as an index does"),
+    ("too_big", r"No space left on device|ENOSPC|Disk quota exceeded", "it does not fit: it is larger than packages may be"),
+    ("conflict", r"ResolutionImpossible|conflicting dependencies|ERESOLVE|have conflicting|we can conclude",
+     "its dependencies contradict each other, or what the sandbox has"),
+    ("invalid_package", r"outside the target directory|BadZipFile|is invalid|Invalid wheel|invalid metadata|"
+                        r"has an invalid|unsupported wheel|EBADZIP|TAR_BAD_ARCHIVE|TAR_ENTRY",
+     "what the index has is no package that may be installed"),
+    ("hash_mismatch", r"DO NOT MATCH THE HASHES|EINTEGRITY|Hash mismatch", "what was downloaded has another hash"),
+    ("build_failed", r"subprocess-exited-with-error|Failed to build|Failed building|metadata-generation-failed|"
+                     r"build backend|npm error command failed|npm ERR! command failed", "it could not be built"),
+    ("package_not_found", r"from versions: none|was not found in the package registry|code E404|not found : ",
+     "the index has no such package"),
+    ("version_not_found", r"No matching distribution|Could not find a version|code ETARGET|there is no version",
+     "the index has no version of it that fits"),
+)
+
+
+# uv explains itself in one sentence, which ends with "we can conclude" whatever the reason was.
+UV_MEANINGS = (
+    ("invalid_package", r"Skipping unsafe file name|[Ii]nvalid zip|[Ff]ailed to (?:extract|read|unzip)|zip archive|dist-info|Failed to parse",
+     "what the index has is no package that may be installed"),
+    ("package_not_found", r"was not found in the package registry|was not found in the provided package locations",
+     "the index has no such package"),
+    ("version_not_found", r"there (?:is|are) no versions? of|has no (?:usable )?wheels|have no (?:usable )?wheels|only .{0,200} (?:is|are) available|"
+                          r"Building source distributions is disabled", "the index has no version of it that fits"),
+    *MEANINGS,
+)
+
+
+def failed(log, meanings=MEANINGS):
+    """The error that a log tells of."""
+    for code, pattern, text in meanings:
+        if re.search(pattern, log):
+            break
+    else:
+        code, text = "install_failed", "it could not be installed"
+    match = (re.search(r"(?:ERROR|error|npm error|cause)[: ]+((?:No matching|Could not find|THESE|Failed|notarget|404|Cannot|Because).{0,200})", log)
+             if code != "index_unavailable" else re.search(r"((?:HTTPS?Connection|[45]\d\d (?:Client|Server) Error|ECONN|ETIMED).{0,160})", log))
+    said = match.group(1).strip() if match else ""
+    own = re.findall(r"lines of output\]\n(.*?)\[end of output\]", log, re.S)
+    if code == "build_failed" and own:  # what the build said, without what pip says about it
+        log = re.sub(r"[ \t]*\n[ \t]*", "\n", own[-1]).strip()
+    return Failed(code, text + (": " + said if said else ""), log[-LOG_MAX:])
+
+
+def sha256(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as f:
+        for block in iter(lambda: f.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def canonical(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+# ---- python -----------------------------------------------------------------------------------------------
+#
+# uv where the image has it, else pip. Both say what they would install, with the hash of the file that they would take,
+# and then install exactly that. What has to be built is pip's where there is one: it takes an older version with a wheel
+# before a newer one without, which uv can not be told to.
+
+def write_lines(name, lines):
+    with open(HOME + "/" + name, "w") as f:
+        f.write("".join(line + "\n" for line in lines))
+    return HOME + "/" + name
+
+
+class Pip:
+    wheels, builds = ["--only-binary", ":all:"], ["--prefer-binary"]
+
+    def __init__(self, task):
+        self.task = task
+        self.says = "pip " + importlib.metadata.version("pip")
+
+    @staticmethod
+    def is_here():
+        return importlib.util.find_spec("pip") is not None
+
+    def options(self):
+        options = ["--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar", "off",
+                   "--timeout", "15", "--retries", "2", "--cache-dir", HOME + "/cache"]
+        index = self.task.get("index")
+        if index:
+            url = urllib.parse.urlsplit(index)
+            options += ["--index-url", index]
+            if url.scheme == "http":
+                options += ["--trusted-host", url.hostname]
+            elif os.path.exists(CERTS):
+                options += ["--cert", CERTS]
+        else:
+            options += ["--no-index"]
+        if self.task.get("dir"):
+            options += ["--find-links", self.task["dir"]]
+        return options
+
+    def run(self, *args):
+        env = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "HOME": HOME, "TMPDIR": HOME}
+        status, log = run([sys.executable, "-m", "pip", "install", *self.options(), *args], env=env)
+        if status:
+            self.ask_again(log)
+            raise failed(log)
+
+    def ask_again(self, log):
+        """pip takes an index that answers with an error for one that does not have the package: look."""
+        name = re.search(r"the requirement ([A-Za-z0-9._-]+).*\(from versions: none\)", log)
+        url = urllib.parse.urlsplit(self.task.get("index") or "")
+        if not name or not url.hostname:
+            return
+        page = "%s://%s%s/%s/" % (url.scheme, url.netloc.rpartition("@")[2], url.path.rstrip("/"), canonical(name.group(1)))
+        request = urllib.request.Request(page)
+        if url.username:
+            words = "%s:%s" % (urllib.parse.unquote(url.username), urllib.parse.unquote(url.password or ""))
+            request.add_header("Authorization", "Basic " + base64.b64encode(words.encode()).decode())
+        try:
+            urllib.request.urlopen(request, timeout=15).close()
+        except urllib.error.HTTPError as error:
+            if error.code not in (404, 410):
+                raise Failed("index_unavailable", "the index answers with an error: %d %s" % (error.code, error.reason), log)
+        except (OSError, http.client.HTTPException) as error:
+            raise Failed("index_unavailable", "the index did not answer, or not as an index does: %s" % error, log)
+
+    def entry(self, item, names):
+        info, meta = item["download_info"], item["metadata"]
+        url = info["url"]
+        digest = info.get("archive_info", {}).get("hashes", {}).get("sha256")
+        old = info.get("archive_info", {}).get("hash", "")
+        if not digest and old.startswith("sha256="):
+            digest = old[len("sha256="):]
+        if not digest and url.startswith("file://"):
+            digest = sha256(urllib.parse.unquote(urllib.parse.urlsplit(url).path))
+        name = canonical(meta["name"])
+        needs = {canonical(re.match(r"[A-Za-z0-9._-]+", r).group()) for r in meta.get("requires_dist", [])
+                 if re.match(r"[A-Za-z0-9._-]+", r)}
+        return {"name": name, "version": meta["version"], "sha256": digest or "",
+                "built": not url.split("#")[0].endswith(".whl"), "needs": sorted(needs & names - {name})}
+
+    def resolve(self, only):
+        report = HOME + "/report.json"
+        args = ["--dry-run", "--ignore-installed", "--report", report, *only]
+        if self.task.get("constraints"):
+            args += ["--constraint", write_lines("constraints.txt", self.task["constraints"])]
+        self.run(*args, *self.task["requirements"])
+        with open(report) as f:
+            items = json.load(f)["install"]
+        names = {canonical(item["metadata"]["name"]) for item in items}
+        return [self.entry(item, names) for item in items]
+
+    def install(self, pinned, only):
+        self.run("--no-deps", "--require-hashes", "--no-compile", "--target", SITE, *only, "-r", pinned)
+
+
+class Uv:
+    wheels, builds = ["--only-binary", ":all:"], []
+
+    def __init__(self, task):
+        self.task, self.says = task, self.version()
+
+    @staticmethod
+    def version():
+        """"uv 0.9.1", or nothing: it is not here, or does not run here."""
+        if not shutil.which("uv"):
+            return ""
+        said = subprocess.run(["uv", "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        return " ".join(said.stdout.split()[:2]) if said.returncode == 0 else ""
+
+    @classmethod
+    def is_here(cls):
+        return importlib.util.find_spec("tomllib") is not None and cls.version() != ""
+
+    def run(self, *args):
+        options = ["--no-config", "--no-progress", "--color", "never", "--cache-dir", HOME + "/uv", "--no-python-downloads",
+                   "--python", sys.executable]
+        env = {**os.environ, "HOME": HOME, "TMPDIR": HOME, "UV_HTTP_TIMEOUT": "15", "UV_HTTP_RETRIES": "2",
+               "RUST_LOG": "warn"}
+        index = self.task.get("index")
+        if index:
+            url = urllib.parse.urlsplit(index)
+            options += ["--default-index", index]
+            if url.scheme == "http":
+                options += ["--allow-insecure-host", url.hostname]
+            elif os.path.exists(CERTS):
+                env["SSL_CERT_FILE"] = CERTS
+        else:
+            options += ["--no-index"]
+        if self.task.get("dir"):
+            options += ["--find-links", self.task["dir"]]
+        status, log = run(["uv", "pip", *args, *options], env=env)
+        if status or "Skipping unsafe file name" in log:  # uv leaves such a file out, and goes on: pip does not
+            raise failed(re.sub(r"\n\s+", " ", log), UV_MEANINGS)
+
+    @staticmethod
+    def rank(wheel):
+        """Of wheels that fit, which one pip would take: made for this interpreter, for a newer libc, for one platform."""
+        interpreter, abi, platform = wheel.rsplit(".whl", 1)[0].split("-")[-3:]
+        libc = max(((int(a), int(b)) for a, b in re.findall(r"linux_(\d+)_(\d+)", platform)), default=(0, 0))
+        version = max((int(v or 0) for v in re.findall(r"(?:cp|py)3(\d*)", interpreter)), default=0)
+        return interpreter.startswith("cp"), abi.startswith("cp"), abi != "none", version, platform != "any", libc
+
+    def entry(self, item, needs):
+        name, wheels = canonical(item["name"]), {}
+        for wheel in item.get("wheels", []):
+            wheels[wheel.get("name") or urllib.parse.unquote(wheel.get("url", wheel.get("path", "")).rsplit("/", 1)[-1])] = wheel
+        files = [wheels[max(wheels, key=self.rank)]] if wheels else [item.get("sdist") or item.get("archive") or {}]
+        digest = files[0].get("hashes", {}).get("sha256", "")
+        path = files[0].get("path") or urllib.parse.unquote(urllib.parse.urlsplit(files[0].get("url", "")).path)
+        if not digest and self.task.get("dir") and os.path.exists(os.path.join(HOME, path)):
+            digest = sha256(os.path.join(HOME, path))
+        return {"name": name, "version": item["version"], "sha256": digest, "built": not wheels,
+                "needs": sorted(needs.get(name, ()))}
+
+    def needs(self, args):
+        """Which of them needs which, as uv notes it beside each: "a==1  # via b, c"."""
+        needs = {}
+        self.run("compile", *args, "--format", "requirements.txt", "--no-header", "--annotation-style", "line",
+                 "-o", HOME + "/needs.txt")
+        with open(HOME + "/needs.txt") as f:
+            for name, via in re.findall(r"^([\w.-]+)==\S+\s+# via (.*)$", f.read(), re.M):
+                for other in via.split(", "):
+                    needs.setdefault(canonical(other), set()).add(canonical(name))
+        return needs
+
+    def resolve(self, only):
+        import tomllib
+        args = [write_lines("wishes.txt", self.task["requirements"]), *only]
+        if self.task.get("constraints"):
+            args += ["--constraint", write_lines("constraints.txt", self.task["constraints"])]
+        self.run("compile", *args, "--generate-hashes", "--format", "pylock.toml", "-o", HOME + "/pylock.toml")
+        with open(HOME + "/pylock.toml", "rb") as f:
+            items = tomllib.load(f)["packages"]
+        needs = self.needs(args)
+        return [self.entry(item, needs) for item in items]
+
+    def install(self, pinned, only):
+        self.run("install", "--no-deps", "--require-hashes", "--link-mode", "copy", "--target", SITE, *only, "-r", pinned)
+        if os.path.exists(SITE + "/.lock"):
+            os.unlink(SITE + "/.lock")
+
+
+def install_python(task):
+    tools = [tool(task) for tool in (Uv, Pip) if tool.is_here()]
+    if not tools:
+        raise Failed("no_installer", "the image has neither uv nor a pip for its python")
+    step("Resolving %s" % ", ".join(task["requirements"])[:100])
+    tool, only = tools[0], tools[0].wheels
+    try:
+        packages = tool.resolve(only)
+    except Failed as error:
+        if error.code not in ("package_not_found", "version_not_found", "conflict") or not task.get("build"):
+            raise
+        tool, only = tools[-1], tools[-1].builds
+        packages = tool.resolve(only)
+    confirm(packages, tool.says)
+    tool.install(write_lines("pinned.txt", ["%s==%s --hash=sha256:%s" % (p["name"], p["version"], p["sha256"])
+                                            for p in packages]), only)
+    step("Compiling")
+    # Valid without a look at the source's time, which is not kept.
+    subprocess.call([sys.executable, "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash", SITE],
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+# ---- javascript -------------------------------------------------------------------------------------------
+
+def npm(task, *args):
+    env = {**os.environ, "HOME": HOME, "NPM_CONFIG_USERCONFIG": HOME + "/npmrc",
+           "NPM_CONFIG_GLOBALCONFIG": HOME + "/npmrc.global"}
+    options = ["--no-audit", "--no-fund", "--no-update-notifier", "--cache", HOME + "/cache",
+               "--registry", task["index"], "--fetch-retries", "1", "--fetch-timeout", "20000"]
+    if os.path.exists(CERTS):
+        options += ["--cafile", CERTS]
+        env["NODE_EXTRA_CA_CERTS"] = CERTS
+    if os.path.exists("/usr/include/node/node.h"):  # what is built against it needs no download
+        env["NPM_CONFIG_NODEDIR"] = "/usr"
+    return run(["npm", *args, *options], cwd=SITE, env=env)
+
+
+def install_javascript(task):
+    if not shutil.which("npm"):
+        raise Failed("no_installer", "the image has no npm")
+    with open(SITE + "/package.json", "w") as f:
+        json.dump({"name": "packages", "version": "0.0.0", "private": True}, f)
+    step("Resolving")
+    status, log = npm(task, "install", "--ignore-scripts", "--package-lock-only", *task["requirements"])
+    if status:
+        raise failed(log)
+    with open(SITE + "/package-lock.json") as f:
+        lock = json.load(f)["packages"]
+    packages = {}
+    for path, item in lock.items():
+        if not path:
+            continue
+        name = path.rsplit("node_modules/", 1)[-1]
+        packages[name, item["version"]] = {
+            "name": name, "version": item["version"], "integrity": item.get("integrity", ""),
+            "built": bool(task.get("scripts") and item.get("hasInstallScript")), "needs": sorted(item.get("dependencies", {}))}
+    names = {name for name, _ in packages}
+    for p in packages.values():
+        p["needs"] = [n for n in p["needs"] if n in names and n != p["name"]]
+    confirm(list(packages.values()), "npm " + subprocess.run(["npm", "--version"], capture_output=True, text=True).stdout.strip())
+    step("Downloading %d packages" % len(packages))
+    status, log = npm(task, "ci", "--foreground-scripts" if task.get("scripts") else "--ignore-scripts")
+    if status:
+        raise failed(log)
+
+
+# ---- both ---------------------------------------------------------------------------------------------------
+
+def confirm(packages, installer):
+    say("closure", packages=packages, installer=installer)
+    Steps.total = len(packages) + 2
+    if sys.stdin.readline().strip() != "go":
+        sys.exit(0)
+
+
+def main():
+    task = json.loads(sys.argv[1])
+    try:
+        for path in (HOME, SITE):
+            os.makedirs(path)
+        {"python": install_python, "javascript": install_javascript}[task["language"]](task)
+        say("done")
+    except Failed as error:
+        say("error", code=error.code, message=str(error), log=error.log)
+    except OSError as error:
+        say("error", code="too_big" if error.errno == 28 else "install_failed", message=str(error), log="")
+
+
+if __name__ == "__main__":
+    main()

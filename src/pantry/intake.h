@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * intake.h - One tree on its way from a cell to the shelf.
+ *
+ * Life: intake_begin() -> intake_read() when there is something to read, until it is over -> intake_end().
+ * Whatever goes wrong leaves nothing: what was unpacked is removed.
+ */
+#ifndef CAISSON_PANTRY_INTAKE_H
+#define CAISSON_PANTRY_INTAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "client/files_client.h"
+#include "pantry/digest.h"
+#include "pantry/untar.h"
+#include "wire/pantry.h"
+
+struct intake {
+	uint64_t seq; /* 0: not in use */
+	int fd;       /* what the cell says */
+	int shelf;    /* borrowed */
+	int root, file;
+	char key[PANTRY_KEY_LEN + 1];
+	struct files_parser parser;
+	struct untar untar;
+	struct digest digest;
+	bool ended;
+	struct err err;
+};
+
+/* intake_begin() - @fd is the intake's, also on failure. 0 or -errno with in->err. */
+int intake_begin(struct intake *in, int shelf, const struct pantry_req *q, int fd);
+/* intake_read() - One read. True: it is over, for better or worse. */
+bool intake_read(struct intake *in);
+/* intake_end() - Fill the reply: the tree has its name now, or nothing is left of it. */
+void intake_end(struct intake *in, struct pantry_reply *ret);
+
+#endif

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_packages.py - What a sandbox can import: installed from an index, at once, shared, and by the operator's rules.
+
+What takes many builds, or hostile packages, is in tests/hostile/test_j_packages.py.
+"""
+import json
+import subprocess
+
+import pytest
+
+from box_lib import Box, Events
+from mcp_lib import Modern
+from cli_lib import Cli, Terminal
+from package_lib import Index, install, tarball, trees, wheel
+from serve_lib import BIN, unique
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    files = tmp_path_factory.mktemp("files")
+    wheel(files, "alpha", "1.0")
+    wheel(files, "alpha", "2.0", {"alpha.py": "import beta\nVERSION = '2.0'\n"}, requires=["beta"])
+    wheel(files, "beta", "1.5")
+    wheel(files, "top", requires=["middle"])
+    wheel(files, "middle", requires=["evil"])
+    wheel(files, "evil")
+    for name in ("told", "shown"):
+        wheel(files, name)
+    tarball(files / "npm", "grown", "1.1.0", dependencies={"scripted": "^1.0.0"}, bin={"grow": "grow.js"},
+            files={"grow.js": "#!/usr/bin/env node\nconsole.log('grown')\n"})
+    tarball(files / "npm", "scripted", scripts={"postinstall": "node ran.js"},
+            files={"ran.js": "require('fs').writeFileSync('ran', '')\n", "index.js": "module.exports = require('fs').existsSync(__dirname + '/ran')\n"})
+    i = Index(tmp_path_factory.mktemp("index"), files, "--blocked-packages", "evil,os")
+    yield i
+    i.close()
+
+
+def text(result):
+    return "".join(b["text"] for b in result["content"] if b["type"] == "text")
+
+
+def says(daemon, code, **fields):
+    r = daemon.post("/execute", {"code": code, **fields}, timeout=60).json
+    assert r["status"] == "ok", r
+    return r["stdout"].strip()
+
+
+def test_installed_at_once_and_for_others_without_a_network(index):
+    d = index.daemon
+    with Box(d) as box, Box(d) as other:
+        assert "No module" in box.post("/execute", {"code": "import alpha"}).json["stderr"], "and the kernel runs"
+        r = box.post("/packages", {"packages": ["alpha"]})
+        assert r.status == 200 and not r.json["cached"], r
+        assert {p["name"]: p["version"] for p in r.json["packages"]} == {"alpha": "2.0", "beta": "1.5"}
+        assert all(p["hash"].startswith("sha256:") and not p["built"] for p in r.json["packages"])
+        assert r.json["installer"].split()[0] in ("pip", "uv")
+        assert box.post("/execute", {"code": "import alpha; print(alpha.VERSION)"}).json["stdout"] == "2.0\n"
+        assert box.exec("python3", "-c", "import beta; print(beta.VERSION)")["stdout"] == "1.5\n"
+        assert box.get("/packages").json["packages"][0]["language"] == "python"
+        # The same in another sandbox.
+        before = len(index.asked)
+        r = other.post("/packages", {"packages": ["alpha"]})
+        assert r.json["cached"] and len(index.asked) == before and len(trees(d)) == 1
+        assert other.exec("python3", "-c", "import alpha; print(alpha.VERSION)")["stdout"] == "2.0\n"
+        # It can neither be written nor listed, nor is it in a sandbox that did not ask.
+        assert "denied" in box.shell("ls /packages")["stderr"]
+        path = box.exec("python3", "-c", "import alpha; print(alpha.__file__)")["stdout"].strip()
+        assert box.shell("echo x >> " + path)["exit_code"] != 0
+    assert "No module" in d.post("/execute", {"code": "import alpha"}).json["stderr"]
+    lines = [json.loads(line) for line in (d.state / "ledger/ledger.jsonl").read_text().splitlines()]
+    assert {"alpha", "beta"} <= {e["name"] for e in lines if e["event"] == "package" and e["digest"]}
+    assert all(e["installer"].split()[0] in ("pip", "uv") for e in lines if e["event"] == "packages.end" and e["outcome"] == "installed")
+
+
+def test_for_all_of_a_caller_in_the_older_words(index):
+    d = index.daemon
+    r = install(d, "alpha", version="latest")
+    assert r.status == 200 and r.json["success"] and r.json["installed_version"] == "2.0" and r.json["installation_time"] >= 0, r
+    assert says(d, "import alpha; print(alpha.VERSION)") == "2.0"
+    with Box(d) as box:
+        events = Events(d, "POST", box.url + "/packages", {"packages": ["alpha"], "stream": True})
+        _, kind, data = list(events)[-1]
+        assert kind == "done" and data["cached"]
+
+
+def test_from_code(index):
+    """%pip install, in a sandbox of one execution; what is refused is an error of the code."""
+    r = index.daemon.post("/execute", {"code": "%pip install -q 'alpha'\nimport alpha; print(alpha.VERSION)", "timeout": 60}, timeout=90).json
+    assert r["stdout"] == "Installed alpha 2.0, beta 1.5\n2.0\n" and r["status"] == "ok", r
+    r = index.daemon.post("/execute", {"code": "!pip install evil"}).json
+    assert r["error"]["name"] == "RuntimeError" and "package_blocked" in r["error"]["value"], r
+
+
+def test_tools_of_mcp_and_the_command(index):
+    d = index.daemon
+    c = Modern(d)
+    assert {"pip_install", "install_package"} <= {t["name"] for t in c.call("tools/list")["tools"]}, "by default, where there is an index"
+    name = unique("mcp")
+    r = c.tool("install_package", session_id=name, package_name="alpha")
+    assert not r.get("isError") and r["structuredContent"]["installed_version"] == "2.0"
+    assert text(c.tool("execute_code", session_id=name, language="python", code="import alpha; alpha.VERSION")) == "'2.0'"
+    r = c.call("tools/call", {"name": "pip_install", "arguments": {"package": "evil"}})
+    assert r["isError"] and "package_blocked" in text(r)
+    run = lambda *words: subprocess.run([BIN, *words, "--url", "http://127.0.0.1:%d" % d.port], capture_output=True, text=True, timeout=60)
+    with Box(d) as box:
+        p = run("install", box.name, "alpha")
+        assert (p.returncode, p.stdout.split("\n")[0]) == (0, "alpha 2.0"), p
+        p = run("install", box.name, "evil")
+        assert p.returncode != 0 and "blocked" in p.stderr, p
+
+
+def test_what_goes_on_is_told_to_clients_of_mcp_and_shown_on_a_terminal(index):
+    """Before the end: notifications that rise, and a bar that is taken away when it is done."""
+    d = index.daemon
+    c = Modern(d)
+    r = c.call("tools/call", {"name": "pip_install", "arguments": {"package": "told"}}, meta={"progressToken": "p"})
+    assert not r["isError"] and not r["structuredContent"]["cached"], r
+    steps = [n["params"]["progress"] for n in c.notes]
+    assert steps == sorted(set(steps)) and len(steps) >= 3, c.notes
+    assert any("told" in n["params"]["message"] for n in c.notes)
+    with Box(d) as box, Terminal(Cli(CAISSON_URL="http://127.0.0.1:%d" % d.port), "install", box.name, "shown") as t:
+        t.until(rb"\[#+\.*\] +\d+% \S+")
+        t.until(rb"\[#{20}\] 100% ")
+        t.until(rb"\r\x1b\[Kshown 1.0")
+        assert t.end() == 0
+
+
+@pytest.mark.slow
+def test_javascript(index):
+    """From a registry, with what it needs; no script of a package is run."""
+    with Box(index.daemon) as box:
+        r = box.post("/packages", {"packages": ["grown"], "language": "javascript"})
+        assert r.status == 200 and r.json["installer"].startswith("npm "), r
+        assert {(p["name"], p["version"], p["built"]) for p in r.json["packages"]} == {("grown", "1.1.0", False), ("scripted", "1.0.0", False)}
+        assert all(p["hash"].startswith("sha512-") for p in r.json["packages"])
+        r = box.post("/execute", {"code": "console.log(require('grown'), require('scripted'))", "language": "javascript"}).json
+        assert r["stdout"] == "1.1.0 false\n", r
+        assert box.shell("grow")["stdout"] == "grown\n", "a link to a program of the package"
+        r = box.post("/packages", {"packages": ["nonesuch"], "language": "javascript"})
+        assert (r.status, r.error["code"]) == (404, "package_not_found"), r
+
+
+@pytest.mark.slow
+def test_javascript_with_scripts_where_the_operator_allows_them(index, tmp_path):
+    i = Index(tmp_path, index.files, "--npm-scripts")
+    try:
+        with Box(i.daemon) as box:
+            r = box.post("/packages", {"packages": ["scripted"], "language": "javascript"})
+            assert r.status == 200 and r.json["packages"][0]["built"], r
+            r = box.post("/execute", {"code": "console.log(require('scripted'))", "language": "javascript"}).json
+            assert r["stdout"] == "true\n", r
+    finally:
+        i.close()
+
+
+@pytest.mark.parametrize("wish,status,code,word", [
+    ("os", 403, "package_blocked", "blocked"), ("reqeusts", 403, "package_lookalike", "'requests'"),
+    ("numpyy", 403, "package_lookalike", "'numpy'"), ("../x", 422, "invalid_requirement", "name"),
+    ("git+https://a/b", 422, "invalid_requirement", "address"), ("--index-url=http://a", 422, "invalid_requirement", ""),
+    ("x @ file:///etc/passwd", 422, "invalid_requirement", "address")])
+def test_refused_before_anything_is_fetched(index, wish, status, code, word):
+    before = len(index.asked)
+    r = install(index.daemon, wish)
+    assert (r.status, r.error["code"]) == (status, code) and word in r.error["message"], r
+    assert len(index.asked) == before
+
+
+def test_a_language_without_packages(index):
+    with Box(index.daemon) as box:
+        r = box.post("/packages", {"packages": ["x"], "language": "r"})
+        assert (r.status, r.error["code"]) == (422, "unsupported_language"), r
+
+
+def test_without_an_index_it_is_said_which_option_is_missing(daemon):
+    r = daemon.post("/pip_install", {"package": "alpha"})
+    assert (r.status, r.error["code"]) == (501, "not_configured") and "--pip-index" in r.error["hint"]
+    with Box(daemon) as box:
+        r = box.post("/packages", {"packages": ["left-pad"], "language": "javascript"})
+        assert (r.status, r.error["code"]) == (501, "not_configured") and "--npm-registry" in r.error["hint"]

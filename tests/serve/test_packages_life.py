@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_packages_life.py - Packages when something is killed in the middle, when they are old, and when somebody wrote to them.
+
+After a kill -9 in any phase there is nothing left of what was under way, or it is finished and known; and what is asked for
+next is installed. Judged by the state directory, and by what code can import.
+"""
+import os
+import random
+import signal
+import threading
+
+import pytest
+
+from box_lib import Box, Events
+from package_lib import Index, install, pages, pantry, sdist, trees, wheel
+from serve_lib import HANG, wait_until
+
+pytestmark = pytest.mark.slow
+
+LARGE = 24 << 20  # enough that unpacking it can be met
+
+
+@pytest.fixture
+def index(tmp_path):
+    files = tmp_path / "files"
+    files.mkdir()
+    noise = random.Random(1).randbytes
+    wheel(files, "known")
+    wheel(files, "slow")
+    wheel(files, "large", files={"large.py": "VERSION = '1.0'\n", **{"data/%d.bin" % i: noise(LARGE // 64) for i in range(64)}})
+    i = Index(tmp_path, files, "--package-timeout", "60s")
+    sdist(files, "homemade", "import urllib.request\nurllib.request.urlopen(%r).read()" % (i.url + "/robots.txt"))
+    pages(files)
+    (files / "robots.txt").write_text("")
+    yield i
+    i.close()
+
+
+class Asking(threading.Thread):
+    """Somebody who asks for a package and may never hear."""
+
+    def __init__(self, daemon, package):
+        super().__init__(daemon=True)
+        self.of, self.package, self.answer = daemon, package, None
+        self.start()
+
+    def run(self):
+        try:
+            self.answer = install(self.of, self.package)
+        except OSError:
+            pass
+
+    def end(self):
+        self.join(HANG)
+        assert not self.is_alive(), "it waits for ever"
+        return self.answer
+
+
+def kill(daemon, victim, stopped=None):
+    """kill -9, and whatever is started again is. stopped: a process that goes on when the victim is dead."""
+    if victim == "pantry":
+        os.kill(pantry(daemon), signal.SIGKILL)
+        return
+    if victim == "daemon":
+        daemon.p.send_signal(signal.SIGSTOP)  # or it would start another front
+    os.kill(daemon.find_front(), signal.SIGKILL)
+    if victim == "daemon":
+        daemon.p.kill()
+        daemon.p.wait()
+    if stopped:
+        os.kill(stopped, signal.SIGCONT)
+    if victim == "daemon":
+        assert not daemon.settled(), daemon.left()
+        daemon.remove_cgroups()
+        daemon.start()
+
+
+def whole(index, before, package):
+    """All that is kept has its name, and the package that was under way can be had."""
+    d = index.daemon
+    d.wait_ready()
+    assert wait_until(lambda: not [t for t in trees(d) if t.endswith(".new")], 20), trees(d)
+    assert wait_until(lambda: d.health()["sandboxes"]["live"] == 0, 20), "the fetcher's cell is there"
+    assert set(before) <= set(trees(d)), "what was there before is there"
+    r = install(d, package)
+    assert r.status == 200, r
+    name = package.partition("=")[0]
+    said = d.post("/execute", {"code": "import known, %s; print(known.VERSION)" % name}).json
+    assert said["stdout"] == "1.0\n", said
+    assert len(trees(d)) == len(before) + 1, "one for each of them"
+
+
+VICTIMS = ["pantry", "front", "daemon"]
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("package,path,nth", [("slow", "/simple/slow/", 1), ("homemade", "/robots.txt", 2)], ids=["resolving", "building"])
+def test_killed_while_it_is_fetched(index, victim, package, path, nth):
+    """The second build is the one after the closure was judged. What the pantry has no part in yet its death does not end."""
+    d = index.daemon
+    assert install(d, "known").status == 200
+    before = trees(d)
+    with index.hold(path, nth) as hold:
+        asking = Asking(d, package)
+        hold.wait()
+        kill(d, victim)
+        if victim != "pantry":
+            assert asking.end() is None, "cut off"
+            assert trees(d) == before
+    if victim == "pantry":
+        assert asking.end().status == 200
+    whole(index, before, package)
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_killed_while_it_is_stored(index, victim):
+    d = index.daemon
+    assert install(d, "known").status == 200
+    before = trees(d)
+    worker = pantry(d)
+    asking = Asking(d, "large")
+    assert wait_until(lambda: [t for t in trees(d) if t.endswith(".new")]), "never began"
+    os.kill(worker, signal.SIGSTOP)
+    assert [t for t in trees(d) if t.endswith(".new")], "it was too quick for this test"
+    kill(d, victim, stopped=worker)
+    answer = asking.end()
+    if victim == "pantry":
+        assert (answer.status, answer.error["code"]) == (503, "install_failed"), answer
+    d.wait_ready()
+    assert wait_until(lambda: not [t for t in trees(d) if t.endswith(".new")], 20), trees(d)
+    assert install(d, "large").status == 200
+    assert len(trees(d)) == len(before) + 1
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_finished_is_known_whoever_is_killed(index, victim):
+    """Also without the index: it is there, for those who had it and for others."""
+    d = index.daemon
+    assert install(d, "known").status == 200
+    assert install(d, "slow").status == 200
+    before, asked = trees(d), len(index.asked)
+    kill(d, victim)
+    d.wait_ready()
+    said = d.post("/execute", {"code": "import known, slow; print(known.VERSION, slow.VERSION)"}).json
+    assert said["stdout"] == "1.0 1.0\n", said
+    with Box(d) as box:
+        r = box.post("/packages", {"packages": ["slow"]})
+        assert r.status == 200 and r.json["cached"], r
+    assert trees(d) == before and len(index.asked) == asked
+
+
+# ---- garbage ------------------------------------------------------------------------------------------------------
+
+def test_kept_as_long_as_it_is_used_and_then_for_so_long(tmp_path):
+    """--package-keep counts from the last use: a tree in use is older than that, and stays; others go meanwhile."""
+    files = tmp_path / "files"
+    files.mkdir()
+    for name in ("used", "left"):
+        wheel(files, name)
+    i = Index(tmp_path, files, "--package-keep", "2s")
+    try:
+        with Box(i.daemon) as box:
+            assert box.post("/packages", {"packages": ["used"]}).status == 200
+            used = trees(i.daemon)
+            for _ in range(2):
+                with Box(i.daemon) as other:
+                    assert other.post("/packages", {"packages": ["left"]}).status == 200
+                    assert len(trees(i.daemon)) == 2
+                assert wait_until(lambda: trees(i.daemon) == used, HANG), trees(i.daemon)
+            assert box.exec("python3", "-c", "import used; print(used.VERSION)")["stdout"] == "1.0\n"
+        assert wait_until(lambda: trees(i.daemon) == [], HANG), trees(i.daemon)
+        assert install(i.daemon, "used").json["cached"] is False
+    finally:
+        i.close()
+
+
+def test_no_more_than_the_store_may_have_unless_it_is_used(tmp_path):
+    files = tmp_path / "files"
+    files.mkdir()
+    for name in ("one", "two", "three"):
+        wheel(files, name, files={name + ".py": "VERSION = '1.0'\n", name + ".bin": random.Random(name).randbytes(700 << 10)})
+    i = Index(tmp_path, files, "--package-store", "1M")
+    d = i.daemon
+    try:
+        with Box(d) as one, Box(d) as two:
+            assert one.post("/packages", {"packages": ["one"]}).status == 200
+            assert two.post("/packages", {"packages": ["two"]}).status == 200
+            with Box(d) as three:
+                assert three.post("/packages", {"packages": ["three"]}).status == 200
+                assert len(trees(d)) == 3, "more than may be, and all in use"
+            assert wait_until(lambda: len(trees(d)) == 2, HANG), "what nobody uses goes at once"
+            for box, name in ((one, "one"), (two, "two")):
+                assert box.exec("python3", "-c", "import %s as m; print(m.VERSION)" % name)["stdout"] == "1.0\n"
+        assert wait_until(lambda: len(trees(d)) == 1, HANG), "until it fits"
+    finally:
+        i.close()
+
+
+# ---- changed behind our back ----------------------------------------------------------------------------------------
+
+def content_of(daemon, name):
+    return next((daemon.state / "packages").rglob(name))
+
+
+@pytest.mark.parametrize("how", ["byte", "added", "replaced"])
+def test_K129_changed_packages_are_refused_at_the_start(index, how):
+    """One byte of one file, with size and time as they were; what was there before is fetched again by who wants it."""
+    d = index.daemon
+    assert install(d, "known").status == 200
+    assert install(d, "slow").status == 200
+    good = {content_of(d, "slow.py").parent.name}
+    d.stop()
+    path = content_of(d, "known.py")
+    before = path.stat()
+    if how == "byte":
+        with open(path, "r+b") as f:
+            f.seek(-3, os.SEEK_END)
+            f.write(b"9")
+    elif how == "added":
+        (path.parent / "json.py").write_text("print('mine')\n")
+    else:
+        path.rename(path.with_suffix(".old"))
+        path.write_text("VERSION = '6.6'\n")
+        path.with_suffix(".old").unlink()
+    if path.exists():
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    d.start()
+    d.wait_ready()
+    assert set(trees(d)) == good, "it is gone, and the other is not"
+    assert [e["request"] for e in d.log("packages_changed")] == ["known"]
+    assert "packages.changed" in (d.state / "ledger/ledger.jsonl").read_text()
+    assert "No module" in d.post("/execute", {"code": "import known"}).json["stderr"]
+    assert d.post("/execute", {"code": "import slow; print(slow.VERSION)"}).json["stdout"] == "1.0\n"
+    assert install(d, "known").json["cached"] is False
+    assert d.post("/execute", {"code": "import known; print(known.VERSION)"}).json["stdout"] == "1.0\n"
+
+
+def test_K129_a_copy_of_the_state_is_as_good(index):
+    """Other times, the same content: read, and taken."""
+    d = index.daemon
+    assert install(d, "known").status == 200
+    d.stop()
+    path = content_of(d, "known.py")
+    path.write_bytes(path.read_bytes())
+    before, asked = trees(d), len(index.asked)
+    d.start()
+    d.wait_ready()
+    assert trees(d) == before and not d.log("packages_changed")
+    assert install(d, "known").json["cached"] and len(index.asked) == asked
+
+
+# ---- what goes on -----------------------------------------------------------------------------------------------------
+
+def test_progress_is_told_while_it_goes_on(index):
+    """Events come before the end, and say how far it is."""
+    with index.hold("/simple/slow/") as hold, Box(index.daemon) as box:
+        events = Events(index.daemon, "POST", box.url + "/packages", {"packages": ["slow"], "stream": True})
+        hold.wait()
+        seen = iter(events)
+        first = next(seen)
+        assert first[1] == "progress" and "slow" in first[2]["text"], "while the index has not answered"
+        hold.release()
+        rest = list(seen)
+        assert rest[-1][1] == "done" and not rest[-1][2]["cached"]
+        steps = [(data["done"], data["total"]) for _, kind, data in rest if kind == "progress" and "total" in data]
+        assert steps == sorted(steps) and steps[-1][0] == steps[-1][1] == 3, steps
