@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* image.h - The stored image of one run: borrowed from the lender, with what it says of programs. */
+#ifndef CAISSON_CLI_IMAGE_H
+#define CAISSON_CLI_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/lender_client.h"
+
+struct err;
+struct options;
+
+#define RUN_IMAGE_WORDS_MAX 2048
+
+/* All zero: another kind of image. Strings point into the loan. */
+struct run_image {
+	struct loan loan;
+	const char *workdir; /* NULL: it names none */
+	size_t n_env;
+	const char *env[RUN_IMAGE_WORDS_MAX];
+	size_t n_command;
+	const char *command[RUN_IMAGE_WORDS_MAX]; /* its entrypoint and command, in this order */
+};
+
+/* run_image_open() - Borrow it and complete @o by it: layers, and who runs the program when that was not said. */
+int run_image_open(struct options *o, struct run_image *ret, struct err *e);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * guest_image.h - What sandboxes are made from, as the front holds it: an image's layers as descriptors, its
+ * zygote, and rooms that are ready.
+ *
+ * The daemon's own image (--image) is there from the start to the end. Others are borrowed from the store when a
+ * sandbox asks for them (wire/lender.h), and given back when nobody has used them for a while: their rooms and
+ * their zygote end, and the store may remove them again. Whoever holds one (image_hold()) keeps it.
+ *
+ * Nothing of one image is shared with another: each has a zygote of its own, with a user of its own, and the
+ * user namespaces of its cells belong to that user alone.
+ */
+#ifndef CAISSON_FRONT_IMAGES_GUEST_IMAGE_H
+#define CAISSON_FRONT_IMAGES_GUEST_IMAGE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "front/language.h"
+#include "front/nursery.h"
+#include "front/pool.h"
+#include "wire/lender.h"
+#include "wire/warden.h"
+
+struct err;
+struct front;
+struct refusal;
+
+struct guest_image {
+	struct front *f;
+	struct guest_image *next;
+	char name[LENDER_REF_MAX]; /* host, dir:PATH, or the canonical reference */
+	char digest[72];           /* of its manifest; "": it has none */
+	uint32_t kind;             /* enum cell_image */
+	uint32_t n_layers;
+	int fds[CELL_IMAGE_FDS_MAX]; /* what a spec of this kind takes */
+	size_t n_fds;
+	json_t *env;                  /* variables that it brings; NULL: none */
+	bool has_language[LANG_MAX_]; /* as far as is known; trying tells for sure */
+	bool warm;                    /* a zygote can be its python */
+	struct nursery nursery;
+	struct pool pool;
+	size_t holders;
+	uint64_t used_ns, checked_ns; /* last held; last found to be what its name stands for */
+	bool stale;                   /* its name stands for another one by now */
+	bool ending;
+	bool lost; /* not in the store any more: nothing can be made from it */
+};
+
+/* The lender, and every image that is in use. */
+struct images {
+	int lender; /* -1: there is none */
+	struct guest_image own;
+	struct guest_image *others;
+	struct timer tick;
+	bool started;
+};
+
+/* images_open() - Before the jail: start the lender, open the daemon's own image. */
+int images_open(struct front *f, struct err *e);
+/* images_start() - In the jail, with a warden: zygotes and rooms may be made. images_stop(): no more. */
+void images_start(struct front *f);
+void images_stop(struct front *f);
+
+/*
+ * image_name() - How @text is called here: "" for the daemon's own, otherwise the canonical reference.
+ * 0, or -EINVAL with what is wrong with it.
+ */
+int image_name(const struct front *f, const char *text, char ret[LENDER_REF_MAX], struct err *e);
+
+/*
+ * image_get() - The image of this name (as image_name() made it), held. @digest: not what the name stands for now, but
+ * this one; NULL: what it stands for.
+ * NULL with why in @ret: it is not in the store, or can not be opened.
+ */
+struct guest_image *image_get(struct front *f, const char *name, const char *digest,
+			      struct refusal *ret);
+/* image_lost() - For a sandbox that has a cell of an image which can not be had any more; held. NULL: no memory. */
+struct guest_image *image_lost(struct front *f, const char *name, const char *digest);
+void image_hold(struct guest_image *g);
+void image_release(struct guest_image *g);
+
+/* image_spec() - Make @spec one of a cell of this image; its descriptors are g->fds. */
+void image_spec(const struct guest_image *g, struct cell_spec *spec);
+
+/* image_languages() - "python, bash": what it has, for messages. */
+void image_languages(const struct guest_image *g, char *text, size_t size);
+
+/* images_next() - All of them, the daemon's own first: NULL begins and ends. */
+struct guest_image *images_next(struct front *f, const struct guest_image *g);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unpack_main.c - caisson-unpack: makes files of one layer's archive, and can do nothing else.
+ *
+ * Theory of operation. An archive is a stranger's, and so is every byte that two decompressors and a tar reader
+ * parse of it. So that is done by a process that is worth nothing: started by layer.c in user, mount, pid,
+ * network, ipc, uts and cgroup namespaces of its own, with the users of the image store and no others (as root), or
+ * with the caller as its only one. Here it makes the layer's directory its root, gives up every capability but
+ * those that owners and modes of files take, in that user namespace alone, and puts a Landlock domain and a system
+ * call filter (policy/unpack.policy) on itself. It has three descriptors: the archive, the directory, and a
+ * pipe for one report.
+ *
+ * With 0 BYTES it unpacks nothing, and says what the directory holds.
+ *
+ * usage: caisson-unpack BYTES ENTRIES RANGED    (started by caisson image, not by hand)
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/caps.h"
+#include "cell/landlock.h"
+#include "cell/seccomp.h"
+#include "image/digest.h"
+#include "image/seal.h"
+#include "image/unpack.h"
+#include "unpack_filter.h"
+
+#ifdef CAISSON_SANITIZED
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+#define MEMORY_MAX (1ull << 30)
+
+#define CAPS                                                                                       \
+	(UINT64_C(1) << CAP_CHOWN | UINT64_C(1) << CAP_DAC_OVERRIDE | UINT64_C(1) << CAP_FOWNER)
+
+static int limit(int what, uint64_t value)
+{
+	const struct rlimit l = { value, value };
+
+	return setrlimit((unsigned int)what, &l) < 0 ? -errno : 0;
+}
+
+static int limits(uint64_t bytes)
+{
+	int r = limit(RLIMIT_CORE, 0);
+
+	if (r == 0)
+		r = limit(RLIMIT_FSIZE, bytes);
+	if (r == 0)
+		r = limit(RLIMIT_NOFILE, UNPACK_DEPTH_MAX + 64);
+	if (r == 0 && !SANITIZED)
+		r = limit(RLIMIT_AS, MEMORY_MAX);
+	return r;
+}
+
+static int enter_jail(uint64_t bytes, struct err *e)
+{
+	const struct landlock_dir tree = { UNPACK_DIR_FD,
+					   LANDLOCK_WRITE_FILE | LANDLOCK_READ_FILE |
+						   LANDLOCK_READ_DIR | LANDLOCK_REMOVE_FILE |
+						   LANDLOCK_MAKE_DIR | LANDLOCK_MAKE_REG |
+						   LANDLOCK_MAKE_SYM | LANDLOCK_MAKE_CHAR |
+						   LANDLOCK_REFER | LANDLOCK_TRUNCATE };
+	int r;
+
+	if (fchdir(UNPACK_DIR_FD) < 0 || chroot(".") < 0)
+		return err_set(e, -errno, "make the layer's directory the root");
+	r = limits(bytes);
+	if (r == 0)
+		r = caps_keep(CAPS, 0);
+	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		r = -errno;
+	if (r == 0 && !SANITIZED)
+		r = landlock_deny_all_but(&tree, 1);
+	if (r < 0)
+		return err_set(e, r, "enter the jail");
+	return SANITIZED ? 0 : seccomp_install_program(UNPACK_FILTER, ARRAY_SIZE(UNPACK_FILTER), e);
+}
+
+int main(int argc, char **argv)
+{
+	struct unpack_report report = { 0 };
+	struct unpack_limits l;
+	struct err e = { 0 };
+	char warm[IMAGE_DIGEST_MAX];
+	int r;
+
+	if (argc != 4 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
+	    fcntl(UNPACK_REPORT_FD, F_GETFD) < 0 || fcntl(UNPACK_DIR_FD, F_GETFD) < 0) {
+		(void)fprintf(stderr, "caisson-unpack: started by caisson image, not by hand\n");
+		return 2;
+	}
+	l = (struct unpack_limits){ strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10),
+				    argv[3][0] == '1' };
+	/* What opens files does so now: names in archives are UTF-8, and OpenSSL reads its configuration. */
+	(void)setlocale(LC_CTYPE, "C.UTF-8");
+	(void)digest_of("", 0, warm);
+	(void)signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of write(2) */
+	(void)umask(0);
+	r = enter_jail(l.bytes, &e);
+	if (r == 0 && l.bytes)
+		r = unpack(STDIN_FILENO, UNPACK_DIR_FD, &l, &report, &e);
+	if (r == 0)
+		r = seal_tree(UNPACK_DIR_FD, report.seal, &e);
+	report.code = r;
+	if (r < 0)
+		(void)snprintf(report.msg, sizeof(report.msg), "%.299s", e.msg);
+	return fd_write_all(UNPACK_REPORT_FD, &report, sizeof(report)) < 0 || r < 0;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lender.c - caisson-lender: opens images of the store for whoever makes cells of them.
+ *
+ * Theory of operation. An image is a manifest, a configuration and directories, all of them brought by strangers.
+ * The front reads strangers' bytes and may open no file; the command is static, and parses no JSON; so somebody
+ * has to stand between them and the store, who can read that and nothing else. That is this process: own
+ * user (as root) with the one capability to read what it does not own, since the store is the puller's alone;
+ * Landlock, with reading below the store as the only right; and a filter without sockets, programs and
+ * processes (policy/lender.policy). It is asked on descriptor 3, answers with descriptors, holds none of
+ * them itself, and ends when its socket does.
+ *
+ * usage: caisson-lender [STORE]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <jansson.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/caps.h"
+#include "cell/landlock.h"
+#include "cell/seccomp.h"
+#include "image/digest.h"
+#include "image/open.h"
+#include "image/store.h"
+#include "lender/closet.h"
+#include "lender_filter.h"
+#include "wire/lender.h"
+#include "wire/warden.h"
+
+#define LENDER_ID 0x6ffffffcu /* just below the pantry's */
+#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
+
+_Static_assert(IMAGE_LAYERS_MAX <= CELL_LAYERS_MAX, "every image of the store fits into a cell");
+_Static_assert(IMAGE_ID_BASE == CELL_LAYER_IDS, "whose the files of layers are");
+_Static_assert(IMAGE_REF_MAX <= LENDER_REF_MAX, "a reference fits into a reply");
+
+#ifdef CAISSON_SANITIZED
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+/* ---- the jail --------------------------------------------------------------------------------------------- */
+
+static int leave_privilege(struct err *e)
+{
+	const uint64_t read_all = UINT64_C(1) << CAP_DAC_READ_SEARCH;
+	int r = 0;
+
+	if (geteuid() != 0) {
+		r = caps_drop();
+	} else if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || (r = caps_bound(read_all)) < 0 ||
+		   setgroups(0, NULL) < 0 || setresgid(LENDER_ID, LENDER_ID, LENDER_ID) < 0 ||
+		   setresuid(LENDER_ID, LENDER_ID, LENDER_ID) < 0) {
+		r = r < 0 ? r : -errno;
+	} else {
+		r = caps_keep(read_all, 0);
+	}
+	return r < 0 ? err_set(e, r, "become a user without rights") : 0;
+}
+
+/* What libraries read from files when they are first used, they read now. */
+static int prime_libraries(struct err *e)
+{
+	size_t seed = 0;
+
+	if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+		return err_set(e, -errno, "getrandom");
+	json_object_seed(seed | 1);
+	struct digest *d = digest_new();
+
+	if (!d)
+		return err_say(e, -ENOMEM, "no SHA-256");
+	digest_free(d);
+	return 0;
+}
+
+static int enter_jail(int store, struct err *e)
+{
+	const struct landlock_dir dir = { store, LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };
+	const struct rlimit no_core = { 0, 0 };
+	int r = prime_libraries(e);
+
+	if (r == 0)
+		r = leave_privilege(e);
+	if (r < 0)
+		return r;
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
+		return err_set(e, -errno, "enter the jail");
+	r = SANITIZED ? 0 : landlock_deny_all_but(&dir, 1);
+	if (r < 0)
+		return err_set(e, r, "enter a Landlock domain");
+	return SANITIZED ? 0 : seccomp_install_program(LENDER_FILTER, ARRAY_SIZE(LENDER_FILTER), e);
+}
+
+/* ---- one image ---------------------------------------------------------------------------------------------- */
+
+static int put(struct lender_reply *r, const char *s)
+{
+	size_t len = strlen(s) + 1;
+
+	if (len > sizeof(r->text) - r->text_len)
+		return -EMSGSIZE;
+	memcpy(r->text + r->text_len, s, len);
+	r->text_len += (uint32_t)len;
+	return 0;
+}
+
+static int put_all(struct lender_reply *r, char *const *list, uint32_t *n)
+{
+	int code = 0;
+
+	for (; code == 0 && *list; list++, ++*n)
+		code = put(r, *list);
+	return code;
+}
+
+static const char *path_of(const struct image_config *c)
+{
+	for (char **v = c->env; *v; v++)
+		if (strncmp(*v, "PATH=", 5) == 0)
+			return *v + 5;
+	return PATH_DEFAULT;
+}
+
+static int describe(const struct image *im, const struct lender_req *q, struct lender_reply *r,
+		    struct err *e)
+{
+	const struct image_config *c = &im->config;
+
+	(void)snprintf(r->ref, sizeof(r->ref), "%s", im->ref);
+	(void)snprintf(r->digest, sizeof(r->digest), "%s", im->digest);
+	r->n_layers = (uint32_t)im->n_layers;
+	if (put(r, c->workdir) < 0 || put_all(r, c->env, &r->n_env) < 0 ||
+	    put_all(r, c->entrypoint, &r->n_entrypoint) < 0 || put_all(r, c->cmd, &r->n_cmd) < 0)
+		return err_say(e, -EMSGSIZE,
+			       "%s: its environment and command are larger than %u KiB", im->ref,
+			       LENDER_TEXT_MAX / 1024);
+	for (uint32_t i = 0; i < q->n_programs && i < LENDER_PROGRAMS_MAX; i++)
+		if (closet_has(im->layers, im->n_layers, path_of(c), q->programs[i]))
+			r->found |= 1u << i;
+	return closet_user(im->layers, im->n_layers, c->user, &r->uid, &r->gid, e);
+}
+
+static int lend(int store, struct lender_req *q, struct lender_reply *r)
+{
+	int fds[1 + IMAGE_LAYERS_MAX];
+	struct image im;
+	struct err e = { 0 };
+
+	q->ref[sizeof(q->ref) - 1] = '\0';
+	for (size_t i = 0; i < LENDER_PROGRAMS_MAX; i++)
+		q->programs[i][sizeof(q->programs[i]) - 1] = '\0';
+	r->code = image_open(store, q->ref, &im, &e);
+	if (r->code < 0) {
+		(void)snprintf(r->msg, sizeof(r->msg), "%s", e.msg);
+		return fd_send(LENDER_FD, r, sizeof(*r), NULL, 0);
+	}
+	r->code = describe(&im, q, r, &e);
+	(void)snprintf(r->msg, sizeof(r->msg), "%s", r->code < 0 ? e.msg : "");
+	fds[0] = im.lease;
+	memcpy(fds + 1, im.layers, im.n_layers * sizeof(int));
+	int sent = fd_send(LENDER_FD, r, sizeof(*r), fds, r->code < 0 ? 0 : 1 + im.n_layers);
+
+	image_close(&im);
+	return sent;
+}
+
+/* False: whoever asked is gone, or speaks another version. */
+static bool answer(int store, const struct err *why, struct lender_req *q)
+{
+	static struct lender_reply r;
+
+	memset(&r, 0, sizeof(r));
+	r.version = LENDER_VERSION;
+	if (store >= 0)
+		return lend(store, q, &r) == 0;
+	r.code = why->code;
+	(void)snprintf(r.msg, sizeof(r.msg), "%s", why->msg);
+	return fd_send(LENDER_FD, &r, sizeof(r), NULL, 0) == 0;
+}
+
+/* A store in which nothing was removed yet may lack the file that is locked for reading; in the jail none is made. */
+static void make_lock(int dir)
+{
+	_store_ struct store s = STORE_NONE;
+
+	if (dir >= 0 && store_open_at(&s, dir, NULL) == 0)
+		fd_close(store_lock(&s, false, NULL));
+}
+
+/* Behind it the jail closes. Half a jail never serves. */
+static int open_store(const char *path, struct err *e)
+{
+	int store = image_store_open(path, e);
+
+	make_lock(store);
+	if (store >= 0 && enter_jail(store, e) < 0) {
+		(void)fprintf(stderr, "caisson-lender: %s\n", e->msg);
+		_exit(1);
+	}
+	return store;
+}
+
+/* While there is no store (nothing was pulled yet) there is nothing to read: it is looked for at each question. */
+static int run(const char *path)
+{
+	struct err e = { 0 };
+	_fd_ int store = open_store(path, &e);
+
+	for (;;) {
+		static struct lender_req q;
+		size_t n_fds = 0;
+
+		ssize_t n = fd_recv(LENDER_FD, &q, sizeof(q), NULL, &n_fds);
+
+		if (n == 0)
+			return 0;
+		if (n != (ssize_t)sizeof(q) || q.version != LENDER_VERSION)
+			return 1;
+		if (store < 0)
+			store = open_store(path, &e);
+		if (!answer(store, &e, &q))
+			return 1;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C goes to the whole group; our socket says when */
+	(void)signal(SIGTERM, SIG_IGN);
+	if (argc > 2 || fcntl(LENDER_FD, F_SETFD, FD_CLOEXEC) < 0) {
+		(void)fprintf(stderr, "caisson-lender: started by caisson, not by hand\n");
+		return 2;
+	}
+	return run(argc > 1 ? argv[1] : NULL);
+}

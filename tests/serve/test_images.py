@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_images.py - Sandboxes of stored images: any image of the store, by its name, each with a zygote of its own."""
+import fcntl
+import json
+import os
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from layers_lib import SMALL, Store, programs_layer, python_layer
+from serve_lib import alive, unique, wait_until
+
+PY = "docker.io/library/py:1"
+BASH = "docker.io/library/small:1"
+WHICH = "import os; print(open('/etc/which').read(), os.environ.get('COLOUR'), os.path.exists('/usr/bin/bash'))"
+
+
+def make_store(path):
+    s = Store(path)
+    base = s.layer(lambda r: programs_layer(r, *SMALL))
+    python = s.layer(python_layer)
+    s.py_layers = [base, python]
+    s.py = s.add(PY, [base, python, s.layer({"etc/which": "first"})], Env=["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "COLOUR=blue"])
+    s.small = s.add(BASH, [base], Env=["PATH=/bin", "COLOUR=red"])
+    return s
+
+
+@pytest.fixture(scope="module")
+def store():
+    path = Path(tempfile.mkdtemp(prefix="caisson-images-"))
+    yield make_store(path / "store")
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def d(serve, store):
+    return serve("--image-store", str(store.path), "--pool", "1")
+
+
+def create(d, image, **fields):
+    name = unique()
+    r = d.post("/v1/sandboxes", {"name": name, "image": image, **fields})
+    return name, r
+
+
+def run_python(d, code, **fields):
+    r = d.post("/v1/run_python", {"code": code, **fields})
+    assert r.status == 200, r
+    return r.json
+
+
+def zygotes_of(d):
+    """Children of the warden that are neither cells nor kernels, which are in pid namespaces of their own."""
+    found = []
+    for pid in d.processes():
+        try:
+            if b"zygote" in Path("/proc/%d/cmdline" % pid).read_bytes().split(b"\0") and os.readlink("/proc/%d/ns/pid" % pid) == os.readlink("/proc/self/ns/pid"):
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def is_locked(store, digest):
+    fd = os.open(store.path / "leases" / digest[7:], os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+
+
+# ---- by name -------------------------------------------------------------------------------------------------------
+
+
+def test_sandbox_of_an_image(d, store):
+    name, r = create(d, "py:1")
+    assert r.status == 201 and (r.json["spec"]["image"], r.json["spec"]["image_digest"]) == (PY, store.py), r
+    assert d.execute(WHICH, session_id=name)["stdout"] == "first blue False\n"
+    assert d.execute("x = 6 * 7", session_id=name)["success"] and d.execute("x", session_id=name)["result"]["text/plain"] == "42"
+    assert d.execute("echo $COLOUR; cat /etc/which", session_id=name, language="bash")["stdout"] == "blue\nfirst"
+    again = d.post("/v1/sandboxes", {"name": name, "image": "docker.io/library/py:1"})
+    assert again.status == 200, again
+    assert d.post("/v1/sandboxes", {"name": name}).status == 409
+    # beside it the daemon's own image goes on
+    own = d.execute("import os; print(os.path.exists('/etc/which'))")
+    assert own["stdout"] == "False\n", own
+
+
+def test_one_run(d):
+    assert run_python(d, WHICH, image="py:1")["stdout"] == "first blue False\n"
+    r = d.post("/v1/run_shell", {"script": "echo $COLOUR", "image": "small:1"})
+    assert r.status == 200 and r.json["stdout"] == "red\n", r
+
+
+def test_commands_have_the_environment_of_the_image(d):
+    name, _ = create(d, "small:1", env={"MINE": "1"})
+    r = d.post("/v1/sandboxes/%s/exec" % name, {"cmd": "env"})
+    assert r.status == 200, r
+    lines = set(r.json["stdout"].splitlines())
+    assert {"PATH=/bin", "COLOUR=red", "MINE=1", "HOME=/home/agent"} <= lines, lines
+
+
+def test_image_that_is_not_there(d):
+    _, r = create(d, "python:0.0-never")
+    assert (r.status, r.error["code"], r.error["field"]) == (422, "image_unavailable", "image"), r
+    assert "caisson image pull python:0.0-never" in r.error["message"], r
+    for bad in ("dir:/", "UPPER", "a b", "host/../x"):
+        _, r = create(d, bad)
+        assert (r.status, r.error["code"]) == (422, "image_unavailable"), r
+
+
+def test_language_that_the_image_lacks(d):
+    name, r = create(d, "small:1")
+    assert r.status == 201, r
+    r = d.try_execute("print(1)", session_id=name)
+    assert (r.status, r.error["code"], r.error["field"]) == (422, "language_unavailable", "language"), r
+    assert r.error["message"].endswith("there are: bash"), r
+    assert d.execute("echo $COLOUR", session_id=name, language="bash")["stdout"] == "red\n"
+
+
+def test_image_pulled_while_the_daemon_runs(serve, short_dir):
+    """Also into a store that was not there when it started."""
+    d = serve("--image-store", str(short_dir / "store"), "--pool", "1")
+    _, r = create(d, "small:1")
+    assert (r.status, r.error["code"]) == (422, "image_unavailable") and "caisson image pull" in r.error["message"], r
+    s = Store(short_dir / "store")
+    s.add(BASH, [s.layer(lambda r: programs_layer(r, *SMALL), {"n": "1"})], Env=["PATH=/bin"])
+    name, r = create(d, "small:1")
+    assert r.status == 201, r
+    assert d.execute("cat /n", session_id=name, language="bash")["stdout"] == "1"
+
+
+def test_default_image(serve, store):
+    with serve("--image-store", str(store.path), "--image", "py:1", "--pool", "1") as d:
+        assert d.execute(WHICH)["stdout"] == "first blue False\n"
+        assert d.health()["languages"] == ["python", "bash"] and d.health()["pool"]["zygote"] is True
+        name, r = create(d, "py:1")
+        assert (r.json["spec"]["image"], r.json["spec"]["image_digest"]) == (PY, store.py), r
+
+
+def test_default_image_that_is_not_there(serve, store):
+    d = serve("--image-store", str(store.path), "--image", "python:0.0-never", wait=False)
+    assert d.end() == 125 and "caisson image pull python:0.0-never" in d.log_text(), d.log_text()
+
+
+def test_name_that_stands_for_another_image_by_now(d, store):
+    """Who has the old one keeps it; by its digest it is still there; new sandboxes get the new one."""
+    ref = "docker.io/library/moving:1"
+    store.add(ref, [*store.py_layers, store.layer({"etc/which": "old"})], Env=["PATH=/usr/bin:/bin"])
+    first, _ = create(d, "moving:1")
+    assert d.execute("open('/etc/which').read()", session_id=first)["result"]["text/plain"] == "'old'"
+    store.add(ref, [*store.py_layers, store.layer({"etc/which": "new"})], Env=["PATH=/usr/bin:/bin"])
+    assert wait_until(lambda: run_python(d, "print(open('/etc/which').read())", image="moving:1")["stdout"] == "new\n")
+    assert d.execute("open('/etc/which').read()", session_id=first)["result"]["text/plain"] == "'old'"
+
+
+# ---- what is written down ------------------------------------------------------------------------------------------
+
+
+def test_ledger_has_the_digest(d, store):
+    name, _ = create(d, "py:1")
+    lines = [json.loads(x) for f in sorted((d.state / "ledger").glob("*")) for x in f.read_text(errors="replace").splitlines() if '"sandbox.create"' in x]
+    mine = [x for x in lines if name in json.dumps(x)]
+    assert store.py in json.dumps(mine) and PY in json.dumps(mine), mine
+
+
+def test_policy_speaks_of_the_image_of_the_sandbox(serve, store, short_dir):
+    policy = short_dir / "policy.toml"
+    policy.write_text('[default]\nimages = ["host", "%s"]\n' % PY)
+    d = serve("--image-store", str(store.path), "--policy", str(policy), "--pool", "1")
+    assert create(d, "py:1")[1].status == 201
+    _, r = create(d, "small:1")
+    assert r.status == 403 and r.error["field"] == "image", r
+
+
+# ---- the zygote ----------------------------------------------------------------------------------------------------
+
+
+def test_zygote_per_image(d, store):
+    own = zygotes_of(d)
+    name, _ = create(d, "py:1")
+    assert d.execute("1", session_id=name)["success"]
+    assert wait_until(lambda: len(zygotes_of(d)) == len(own) + 1), zygotes_of(d)
+    other = (set(zygotes_of(d)) - set(own)).pop()
+    users = {z: Path("/proc/%d/status" % z).read_text().split("Uid:")[1].split()[0] for z in (own[0], other)}
+    assert len(set(users.values())) == 2 and "0" not in users.values(), users
+    # The death of one is nothing to the other, and it is replaced.
+    os.kill(other, signal.SIGKILL)
+    assert d.execute("1 + 1", session_id=name)["success"]
+    assert wait_until(lambda: len(set(zygotes_of(d)) - set(own) - {other}) == 1)
+    assert set(own) <= set(zygotes_of(d)) and alive(own[0])
+    assert run_python(d, WHICH, image="py:1")["stdout"] == "first blue False\n"
+
+
+def test_path_that_leads_to_another_python(d, store):
+    """What runs does not depend on how warm it is: the first python3 of the image's PATH, always."""
+    mine = store.layer({"opt/bin/python3": "#!/usr/bin/python3\nimport os, sys\nos.environ['WHO'] = 'opt'\nos.execv('/usr/bin/python3', ['python3', *sys.argv[1:]])\n", "etc/which": "opt"})
+    store.add("docker.io/library/opt:1", [*store.py_layers, mine], Env=["PATH=/opt/bin:/usr/bin:/bin"])
+    assert run_python(d, "import os; print(os.environ['WHO'])", image="opt:1")["stdout"] == "opt\n"
+
+
+# ---- the lease -----------------------------------------------------------------------------------------------------
+
+
+def kill_front(d):
+    old = d.pid
+    os.kill(old, signal.SIGKILL)
+    assert wait_until(lambda: d.find_front() not in (None, old)) and d.running()
+
+
+def test_image_is_in_use_as_long_as_its_sandboxes(serve, short_dir):
+    """Also while no front lives, and for the next one."""
+    s = Store(short_dir / "store")
+    digest = s.add(BASH, [s.layer(lambda r: programs_layer(r, *SMALL))], Env=["PATH=/bin"])
+    d = serve("--image-store", str(s.path), "--pool", "1")
+    assert not is_locked(s, digest)
+    name, _ = create(d, "small:1")
+    assert d.execute("x=5", session_id=name, language="bash")["success"] and is_locked(s, digest)
+    kill_front(d)
+    assert is_locked(s, digest)
+    # Its name is another image's by now: what was adopted is what it was.
+    s.add(BASH, [s.layer(lambda r: programs_layer(r, *SMALL), {"n": "2"})], Env=["PATH=/bin"])
+    with open(s.path / "refs", "a") as f:
+        f.write("%s 1 docker.io/library/kept:1\n" % digest)
+    r = d.execute("echo $x; ls /n", session_id=name, language="bash")
+    assert r["stdout"] == "5\n" and is_locked(s, digest), r
+    d.end_session(name)
+
+
+def test_ends_with_the_daemon(serve, store):
+    with serve("--image-store", str(store.path), "--pool", "1") as d:
+        create(d, "py:1")
+        assert run_python(d, "print(1)", image="py:1")["stdout"] == "1\n" and is_locked(store, store.py)
+    assert wait_until(lambda: not is_locked(store, store.py))
+
+
+def test_jupyter_kernel_of_an_image(d):
+    r = d.post("/api/kernels", {"name": "python3", "env": {"KERNEL_IMAGE": "py:1"}})
+    assert r.status == 201, r
+    boxes = d.get("/v1/sandboxes").json["sandboxes"]
+    assert PY in [b["spec"]["image"] for b in boxes], boxes
+
+
+def test_packages_are_of_the_daemons_own_image(serve, store, tmp_path):
+    """What another interpreter built is not given to one that could not load it."""
+    d = serve("--image-store", str(store.path), "--pool", "0", "--package-dir", str(tmp_path))
+    name, r = create(d, PY)
+    assert r.status == 201, r
+    r = d.post("/v1/sandboxes/%s/packages" % name, {"packages": ["requests"]})
+    assert r.status == 409 and r.json["error"]["code"] == "package_conflict" and "own image" in r.json["error"]["message"], r

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_ref.c - Names of images: what they mean, what is refused, and patterns of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "image/ref.h"
+
+#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void test_forms(void **state)
+{
+	static const struct {
+		const char *text, *canonical, *people;
+	} cases[] = {
+		{ "python", "docker.io/library/python:latest", "python:latest" },
+		{ "python:3.11-slim", "docker.io/library/python:3.11-slim", "python:3.11-slim" },
+		{ "docker.io/python:3", "docker.io/library/python:3", "python:3" },
+		{ "index.docker.io/library/python:3", "docker.io/library/python:3", "python:3" },
+		{ "me/tool", "docker.io/me/tool:latest", "me/tool:latest" },
+		{ "localhost/x", "localhost/x:latest", "localhost/x:latest" },
+		{ "localhost:5000/x/y:1", "localhost:5000/x/y:1", "localhost:5000/x/y:1" },
+		{ "Example.COM/x", "example.com/x:latest", "example.com/x:latest" },
+		{ "[::1]:5000/x:A", "[::1]:5000/x:A", "[::1]:5000/x:A" },
+		{ "r.io/x@sha256:" HEX, "r.io/x@sha256:" HEX, "r.io/x@sha256:" HEX },
+		{ "r.io/x:t@sha256:" HEX, "r.io/x:t@sha256:" HEX, "r.io/x:t@sha256:" HEX },
+		{ "localhost:5000", "docker.io/library/localhost:5000", "localhost:5000" },
+		{ "docker.io/a.b/c", "docker.io/a.b/c:latest", "docker.io/a.b/c:latest" },
+		{ "a__b/c--d.e_f", "docker.io/a__b/c--d.e_f:latest", "a__b/c--d.e_f:latest" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[IMAGE_REF_MAX];
+		struct ref r, again;
+		struct err e = { 0 };
+
+		assert_int_equal(ref_parse(cases[i].text, &r, &e), 0);
+		ref_format(&r, text);
+		assert_string_equal(text, cases[i].canonical);
+		assert_int_equal(ref_parse(text, &again, &e), 0);
+		assert_memory_equal(&r, &again, sizeof(r));
+		ref_short(&r, text);
+		assert_string_equal(text, cases[i].people);
+		assert_int_equal(ref_parse(text, &again, &e), 0);
+		assert_memory_equal(&r, &again, sizeof(r));
+	}
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *text, *part;
+	} cases[] = {
+		{ "", "empty" },
+		{ "Python", "no name" },
+		{ "a//b", "no name" },
+		{ "a/", "no name" },
+		{ "/a", "no name" },
+		{ "-a", "no name" },
+		{ "a..b/c", "no registry" },
+		{ "a___b", "no name" },
+		{ "a b", "no name" },
+		{ "../../etc/passwd", "no registry" },
+		{ "x:", "tag" },
+		{ "x:-a", "tag" },
+		{ "x:a/b", "no registry" },
+		{ "x@sha256:12", "digest" },
+		{ "x@md5:" HEX, "digest" },
+		{ "x@sha256:" HEX "@sha256:" HEX, "digest" },
+		{ "host:port/x", "no registry" },
+		{ "host:123456/x", "no registry" },
+		{ "ho_st.com/x", "no registry" },
+		{ "a\n.com/x", "no registry" },
+	};
+	char endless[2 * IMAGE_REF_MAX];
+	struct err e;
+	struct ref r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		e = (struct err){ 0 };
+		assert_int_equal(ref_parse(cases[i].text, &r, &e), -22);
+		if (!strstr(e.msg, cases[i].part))
+			fail_msg("'%s': '%s' does not say '%s'", cases[i].text, e.msg,
+				 cases[i].part);
+	}
+	memset(endless, 'a', sizeof(endless));
+	endless[sizeof(endless) - 1] = '\0';
+	assert_int_equal(ref_parse(endless, &r, &e), -22);
+	endless[300] = '\0';
+	assert_int_equal(ref_parse(endless, &r, &e), -22);
+}
+
+static void test_local(void **state)
+{
+	static const char *const local[] = { "localhost/x", "localhost:1/x", "127.0.0.1:1/x",
+					     "[::1]:1/x" };
+	static const char *const far[] = { "x", "127.0.0.1.example.com/x",
+					   "localhost.example.com/x", "[::2]/x", "10.0.0.1/x" };
+	struct ref r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(local); i++)
+		assert_true(ref_parse(local[i], &r, NULL) == 0 && ref_is_local(&r));
+	for (size_t i = 0; i < ARRAY_SIZE(far); i++)
+		assert_true(ref_parse(far[i], &r, NULL) == 0 && !ref_is_local(&r));
+}
+
+static void test_patterns(void **state)
+{
+	static const struct {
+		const char *ref, *pattern;
+		bool matches;
+	} cases[] = {
+		{ "python:3.11", "python", true },
+		{ "python:3.11", "python:3.11", true },
+		{ "python:3.11", "python:3.*", true },
+		{ "python:3.11", "python:2", false },
+		{ "python:3.11", "docker.io/library/python", true },
+		{ "python:3.11", "docker.io/*", true },
+		{ "python:3.11", "docker.io/library/*:3.11", true },
+		{ "pythonx:3.11", "python", false },
+		{ "evil.com/python:3.11", "python", false },
+		{ "evil.com/docker.io/library/python", "docker.io/*", false },
+		{ "r.io:5000/a/b:1", "r.io:5000/*", true },
+		{ "r.io/a:1@sha256:" HEX, "r.io/a:1", true },
+		{ "r.io/a:2@sha256:" HEX, "r.io/a:1", false },
+		{ "r.io/a@sha256:" HEX, "r.io/a:1", false },
+		{ "r.io/a@sha256:" HEX, "r.io/a@sha256:" HEX, true },
+		{ "r.io/a:1", "r.io/a@sha256:" HEX, false },
+		{ "python", "*", true },
+	};
+	struct ref r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_true(ref_pattern_ok(cases[i].pattern));
+		assert_int_equal(ref_parse(cases[i].ref, &r, NULL), 0);
+		if (ref_matches(&r, cases[i].pattern) != cases[i].matches)
+			fail_msg("%s and %s", cases[i].ref, cases[i].pattern);
+	}
+	assert_false(ref_pattern_ok(""));
+	assert_false(ref_pattern_ok("a b"));
+	assert_false(ref_pattern_ok("a,b"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_local),
+		cmocka_unit_test(test_patterns),
+	};
+
+	return cmocka_run_group_tests_name("ref", tests, NULL, NULL);
+}
