@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hold.c - A sandbox and its tree: who may have it together with whom, how it is opened, and when it is let go.
+ *
+ * Generations share files that did not change. So nobody writes into the newest one in place while somebody
+ * else relies on a tree that does not change: a copy on write, or a view. Those who write together, and those
+ * who only read what they write, may.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "front/audit.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/sandbox.h"
+#include "front/stamp.h"
+#include "front/workspaces/workspaces.h"
+
+/* ---- together --------------------------------------------------------------------------------------------- */
+
+/* Whether it relies on a tree that stays as it is. */
+static bool is_still(const struct workspace_use *u)
+{
+	return u->mode == WORKSPACE_COW || u->allow || u->deny;
+}
+
+static int refuse(struct refusal *r, int status, const char *code, const char *hint)
+{
+	*r = (struct refusal){ .status = status, .code = code, .field = "workspace", .hint = hint };
+	return -1;
+}
+
+static int no_such(struct refusal *ret, const char *name)
+{
+	(void)refuse(ret, 404, "no_such_workspace", "make it first: POST /v1/workspaces");
+	(void)snprintf(ret->message, sizeof(ret->message), "there is no workspace '%.64s' of yours",
+		       name);
+	return -1;
+}
+
+int workspaces_admit(struct front *f, const char *owner, const struct workspace_use *use,
+		     const struct sandbox *self, struct refusal *ret)
+{
+	const struct workspace *w = use->name[0] ? workspaces_find(f, owner, use->name) : NULL;
+
+	if (!use->name[0])
+		return 0;
+	if (!w)
+		return no_such(ret, use->name);
+	if (use->mode == WORKSPACE_RW && !w->volume && !f->config.workspace_rw) {
+		(void)refuse(ret, 422, "quota_unavailable",
+			     "use mode cow and commit, or start the daemon with --workspace-rw");
+		(void)snprintf(
+			ret->message, sizeof(ret->message),
+			"nothing here keeps a sandbox that writes in place within the quota");
+		return -1;
+	}
+	for (struct sandbox *s = NULL; (s = workspaces_user(f, w, s));) {
+		const struct workspace_use *u = &s->spec.workspace;
+
+		if (s == self || (use->mode != WORKSPACE_RW && u->mode != WORKSPACE_RW) ||
+		    (!is_still(use) && !is_still(u) && strcmp(u->tree, u->base) == 0))
+			continue;
+		(void)refuse(ret, 409, "workspace_busy",
+			     "wait for it, stop it, or use the same mode");
+		(void)snprintf(ret->message, sizeof(ret->message),
+			       "sandbox '%.64s' has it %s, which does not go together with %s",
+			       s->name, workspace_mode_name(u->mode),
+			       workspace_mode_name(use->mode));
+		return -1;
+	}
+	return 0;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------ */
+
+static void fail(struct sandbox *s, int status, const char *code, const char *message)
+{
+	struct refusal why = { .status = status,
+			       .code = code,
+			       .field = "workspace",
+			       .retry_after_s = status == 503 ? 1 : 0 };
+
+	(void)snprintf(why.message, sizeof(why.message), "%.300s", message);
+	sandbox_no_room(s, &why);
+}
+
+static void on_open(struct shelf_call *c, const struct shelf_reply *r, int *fd)
+{
+	struct sandbox *s = c->arg;
+	struct workspace_use *u = &s->spec.workspace;
+
+	if (r->code < 0 || *fd < 0) {
+		fail(s, 503, "workspace_failed", r->code < 0 ? r->msg : "the shelf sent no tree");
+		return;
+	}
+	u->fd = 1 + TAKE_FD(*fd);
+	if (!u->tree[0]) {
+		(void)snprintf(u->tree, sizeof(u->tree), "%s", r->tree);
+		(void)snprintf(u->base, sizeof(u->base), "%s", r->tree);
+		audit_spec(s); /* the front after us has to know what is used */
+	}
+	sandbox_step(s);
+}
+
+static void open_tree(struct sandbox *s, const struct workspace *w)
+{
+	struct workspace_use *u = &s->spec.workspace;
+	struct shelf_req q = { .op = SHELF_OPEN };
+	_fd_ int rules = u->tree[0] ? -1 : workspace_use_rules(u);
+	_fd_ int parts = u->mode == WORKSPACE_RW ? workspace_use_parts(u) : -1;
+
+	if (rules >= 0)
+		q.op = SHELF_VIEW;
+	memcpy(u->key, w->key, sizeof(u->key));
+	memcpy(q.key, w->key, sizeof(w->key));
+	memcpy(q.tree, u->tree, sizeof(q.tree));
+	s->workspace_call.fn = on_open;
+	s->workspace_call.arg = s;
+	if (shelf_ask(&s->f->workspaces.shelf, &s->workspace_call, &q, rules >= 0 ? rules : parts) <
+	    0)
+		fail(s, 503, "workspace_failed",
+		     "the shelf, which keeps workspaces, does not answer");
+}
+
+static void on_filled(struct workspace *w, void *arg, const struct refusal *why)
+{
+	struct sandbox *s = arg;
+
+	s->workspace_filling = false;
+	if (why)
+		sandbox_no_room(s, why);
+	else if (!s->ending && s->state == SANDBOX_RUNNING)
+		open_tree(s, w);
+}
+
+bool workspaces_ready(struct sandbox *s)
+{
+	const struct workspace_use *u = &s->spec.workspace;
+	const struct workspace_backing *b = s->f->workspaces.backing;
+
+	if (!u->name[0] || u->fd)
+		return true;
+	if (s->workspace_call.seq || s->workspace_filling)
+		return false;
+	struct workspace *w = workspaces_find(s->f, s->owner, u->name);
+
+	if (!w) {
+		fail(s, 404, "no_such_workspace", "its workspace has been removed");
+	} else if (b && b->backs(s->f, w)) {
+		s->workspace_filling = true;
+		b->fill(s->f, w, on_filled, s);
+	} else {
+		open_tree(s, w);
+	}
+	return false;
+}
+
+/* ---- letting go ---------------------------------------------------------------------------------------------- */
+
+static bool is_used(const struct front *f, const struct workspace *w, const char *tree)
+{
+	for (struct sandbox *s = NULL; (s = workspaces_user(f, w, s));)
+		if (strcmp(s->spec.workspace.tree, tree) == 0 ||
+		    strcmp(s->spec.workspace.base, tree) == 0)
+			return true;
+	return false;
+}
+
+/* The shelf knows better than we which is the newest: that one it keeps. */
+void workspaces_drop(struct front *f, const struct workspace *w, const char *tree)
+{
+	struct shelf_req q = { .op = SHELF_DROP };
+
+	if (!tree[0] || is_used(f, w, tree))
+		return;
+	memcpy(q.key, w->key, sizeof(w->key));
+	(void)snprintf(q.tree, sizeof(q.tree), "%s", tree);
+	(void)shelf_ask(&f->workspaces.shelf, NULL, &q, -1);
+}
+
+void workspaces_written(struct front *f, struct workspace *w, uint64_t old_generation)
+{
+	const struct workspace_backing *b = f->workspaces.backing;
+
+	w->changed_ms = stamp_now_ms();
+	(void)workspace_save(f, w, NULL);
+	if (b && b->backs(f, w))
+		b->written(f, w, old_generation);
+}
+
+void workspaces_left(struct sandbox *s)
+{
+	struct workspace_use *u = &s->spec.workspace;
+	struct workspace *w = u->name[0] ? workspaces_find(s->f, s->owner, u->name) : NULL;
+	char tree[SHELF_TREE_MAX], base[SHELF_TREE_MAX];
+
+	shelf_forget(&s->f->workspaces.shelf, &s->workspace_call);
+	if (u->fd)
+		fd_close(u->fd - 1);
+	u->fd = 0;
+	memcpy(tree, u->tree, sizeof(tree));
+	memcpy(base, u->base, sizeof(base));
+	u->tree[0] = u->base[0] = '\0';
+	if (!w)
+		return;
+	workspaces_drop(s->f, w, tree);
+	if (strcmp(tree, base) != 0)
+		workspaces_drop(s->f, w, base);
+	if (u->mode == WORKSPACE_RW && tree[0])
+		workspaces_written(s->f, w, w->generation);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shelf.c - Starting the shelf, and talking to it.
+ *
+ * Its directory belongs to a user of its own (as root), whose id the warden knows: files of it are shown in
+ * cells as the agent's. The front hands it two descriptors and no path.
+ */
+#include "front/workspaces/shelf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "client/program.h"
+#include "front/log.h"
+#include "wire/warden.h"
+
+#define SHELF_NAME "caisson-shelf"
+#define DIR_NAME "workspaces"
+#define VOLUMES_NAME "volumes"
+#define VOLUMES_FD (SHELF_DIR_FD + 1) /* as in workspace/porter.h */
+
+/* ---- before the jail --------------------------------------------------------------------------------------- */
+
+static int open_dir(const char *state, uid_t uid, struct err *e)
+{
+	_fd_ int top = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (top < 0 || (mkdirat(top, DIR_NAME, 0700) < 0 && errno != EEXIST))
+		return err_set(e, -errno, "--state: make %s/" DIR_NAME, state);
+	_fd_ int fd = openat(top, DIR_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_set(e, -errno, "--state: open %s/" DIR_NAME, state);
+	/* Who mounts file systems in it has to get there, and has no right beyond that. */
+	if (uid && (fchown(fd, uid, uid) < 0 || fchmod(fd, 0711) < 0))
+		return err_set(e, -errno, "--state: give %s/" DIR_NAME " to uid %u", state, uid);
+	return TAKE_FD(fd);
+}
+
+/* Where the file systems of workspaces are, when we are root; -1 otherwise. */
+static int open_volumes(const char *state, uid_t uid, struct err *e)
+{
+	_fd_ int top = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (!uid)
+		return -1;
+	if (top < 0 || (mkdirat(top, VOLUMES_NAME, 0700) < 0 && errno != EEXIST))
+		return err_set(e, -errno, "--state: make %s/" VOLUMES_NAME, state);
+	int fd = openat(top, VOLUMES_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? err_set(e, -errno, "--state: open %s/" VOLUMES_NAME, state) : fd;
+}
+
+static int spawn(const char *path, int sock, int dir, int volumes, uid_t uid, struct err *e)
+{
+	char name[] = SHELF_NAME, id[16];
+	char *argv[] = { name, id, id, NULL }, *envp[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+
+	(void)snprintf(id, sizeof(id), "%u", uid);
+	(void)posix_spawn_file_actions_init(&actions);
+	(void)posix_spawn_file_actions_adddup2(&actions, sock, SHELF_FD);
+	(void)posix_spawn_file_actions_adddup2(&actions, dir, SHELF_DIR_FD);
+	if (volumes >= 0)
+		(void)posix_spawn_file_actions_adddup2(&actions, volumes, VOLUMES_FD);
+	(void)posix_spawn_file_actions_addclosefrom_np(&actions,
+						       VOLUMES_FD + (volumes >= 0 ? 1 : 0));
+	int r = posix_spawn(&pid, path, &actions, NULL, argv, envp);
+
+	(void)posix_spawn_file_actions_destroy(&actions);
+	return r ? err_set(e, -r, "start %s", path) : 0;
+}
+
+int shelf_open(struct shelf *s, const char *state, struct err *e)
+{
+	const uid_t uid = geteuid() == 0 ? CELL_WORKSPACE_ID : 0;
+	char path[4096];
+	int pair[2];
+
+	s->watch.fd = -1;
+	_fd_ int dir = open_dir(state, uid, e);
+
+	if (dir < 0 || program_find(SHELF_NAME, path, sizeof(path), e) < 0)
+		return e->code;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(e, -errno, "socketpair");
+	_fd_ int ours = pair[0];
+	/* Numbers above those that the child is given, so that the copies lose close-on-exec. */
+	_fd_ int theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, VOLUMES_FD + 1);
+	_fd_ int its_dir = fcntl(dir, F_DUPFD_CLOEXEC, VOLUMES_FD + 1);
+	_fd_ int top = open_volumes(state, uid, e);
+	_fd_ int volumes = top < 0 ? -1 : fcntl(top, F_DUPFD_CLOEXEC, VOLUMES_FD + 1);
+
+	fd_close(pair[1]);
+	if (uid && top < 0)
+		return e->code;
+	if (theirs < 0 || its_dir < 0 || (top >= 0 && volumes < 0))
+		return err_set(e, -errno, "start the shelf");
+	if (spawn(path, theirs, its_dir, volumes, uid, e) < 0)
+		return e->code;
+	s->watch.fd = TAKE_FD(ours);
+	return 0;
+}
+
+/* ---- in the jail ------------------------------------------------------------------------------------------- */
+
+static struct shelf_call *take(struct shelf *p, uint64_t seq)
+{
+	for (struct shelf_call **at = &p->calls; *at; at = &(*at)->next)
+		if ((*at)->seq == seq) {
+			struct shelf_call *c = *at;
+
+			*at = c->next;
+			c->seq = 0;
+			return c;
+		}
+	return NULL;
+}
+
+static void gone(struct shelf *p)
+{
+	static const struct shelf_reply dead = { .code = -EPIPE, .msg = "the shelf is gone" };
+	int none = -1;
+
+	loop_del(&p->watch);
+	p->watch.fd = fd_close(p->watch.fd);
+	log_event(LOG_LEVEL_ERROR, "shelf_gone",
+		  F_STR("what", "no workspace can be used until the daemon is restarted"));
+	while (p->calls) {
+		struct shelf_call *c = take(p, p->calls->seq);
+
+		c->fn(c, &dead, &none);
+	}
+}
+
+static void on_event(struct watch *w, uint32_t events)
+{
+	struct shelf *p = w->arg;
+	static struct shelf_reply r;
+	int fd = -1;
+	size_t n_fds = 1;
+
+	(void)events;
+	ssize_t n = fd_recv(w->fd, &r, sizeof(r), &fd, &n_fds);
+
+	if (n == -EAGAIN)
+		return;
+	if (n != (ssize_t)sizeof(r) || r.version != SHELF_VERSION) {
+		if (n_fds && n > 0)
+			fd_close(fd);
+		gone(p);
+		return;
+	}
+	r.key[sizeof(r.key) - 1] = r.tree[sizeof(r.tree) - 1] = r.msg[sizeof(r.msg) - 1] = '\0';
+	struct shelf_call *c = take(p, r.seq);
+
+	if (n_fds == 0)
+		fd = -1;
+	if (c)
+		c->fn(c, &r, &fd);
+	fd_close(fd);
+}
+
+int shelf_wait(struct shelf *p, struct shelf_req *q, int fd, struct shelf_reply *ret)
+{
+	size_t n_fds = 0;
+	int code = shelf_ask(p, NULL, q, fd);
+
+	if (code == 0 &&
+	    (fd_recv(p->watch.fd, ret, sizeof(*ret), NULL, &n_fds) != (ssize_t)sizeof(*ret) ||
+	     ret->version != SHELF_VERSION))
+		code = -EPIPE;
+	return code < 0 ? code : ret->code;
+}
+
+int shelf_start(struct shelf *p, struct loop *l, struct err *e)
+{
+	p->watch.events = EPOLLIN;
+	p->watch.fn = on_event;
+	p->watch.arg = p;
+	if (fcntl(p->watch.fd, F_SETFL, O_NONBLOCK) < 0)
+		return err_set(e, -errno, "set up the shelf's socket");
+	return loop_add(l, &p->watch, e);
+}
+
+int shelf_ask(struct shelf *p, struct shelf_call *c, struct shelf_req *q, int fd)
+{
+	if (p->watch.fd < 0)
+		return -EPIPE;
+	q->version = SHELF_VERSION;
+	q->seq = ++p->seq;
+	int r = fd_send(p->watch.fd, q, sizeof(*q), &fd, fd >= 0 ? 1 : 0);
+
+	if (r < 0)
+		return r;
+	if (c) {
+		c->seq = q->seq;
+		c->next = p->calls;
+		p->calls = c;
+	}
+	return 0;
+}
+
+void shelf_forget(struct shelf *p, struct shelf_call *c)
+{
+	if (c->seq)
+		(void)take(p, c->seq);
+}

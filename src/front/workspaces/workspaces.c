@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workspaces.c - The list of workspaces: from the store, and with those who use them. */
+#include "front/workspaces/workspaces.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "front/execution.h"
+#include "front/front.h"
+#include "front/log.h"
+#include "front/sandbox.h"
+#include "front/spare.h"
+#include "front/stamp.h"
+#include "ledger/ledger.h"
+#include "store/store.h"
+
+#define KNOWN_BYTES (16u << 20)
+
+/* ---- finding ------------------------------------------------------------------------------------------------ */
+
+struct workspace *workspaces_find(struct front *f, const char *owner, const char *name)
+{
+	for (struct workspace *w = f->workspaces.all; w; w = w->next)
+		if (!w->removing && strcmp(w->name, name) == 0 && strcmp(w->owner, owner) == 0)
+			return w;
+	return NULL;
+}
+
+struct sandbox *workspaces_user(const struct front *f, const struct workspace *w,
+				struct sandbox *at)
+{
+	struct sandbox *s = at ? at->next : f->sandboxes;
+
+	while (s &&
+	       (s->state != SANDBOX_RUNNING || s->ending ||
+		strcmp(s->spec.workspace.name, w->name) != 0 || strcmp(s->owner, w->owner) != 0))
+		s = s->next;
+	return s;
+}
+
+/* ---- the store ---------------------------------------------------------------------------------------------- */
+
+static void not_recorded(struct refusal *ret, const struct err *e)
+{
+	*ret = (struct refusal){ .status = 503, .code = "workspace_failed", .retry_after_s = 5 };
+	(void)snprintf(ret->message, sizeof(ret->message),
+		       "it could not be written down, so it did not happen: %.200s", e->msg);
+}
+
+int workspace_save(struct front *f, struct workspace *w, struct refusal *ret)
+{
+	char *labels = w->labels ? json_dumps(w->labels, JSON_COMPACT) : NULL;
+	struct err e = { 0 };
+	const struct store_workspace row = {
+		.key = w->key,
+		.owner = w->owner,
+		.name = w->name,
+		.labels = labels,
+		.backing = w->backing,
+		.quota_bytes = w->quota_bytes,
+		.quota_files = w->quota_files,
+		.created_at = (int64_t)w->created_ms,
+		.changed_at = (int64_t)w->changed_ms,
+	};
+	int r = store_workspace_put(f->store, &row, &e);
+
+	spare_free(labels);
+	if (r == 0)
+		return 0;
+	log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("workspace", w->name),
+		  F_STR("why", e.msg));
+	if (ret)
+		not_recorded(ret, &e);
+	return -1;
+}
+
+static void free_one(struct workspace *w)
+{
+	json_decref(w->labels);
+	free(w->backing);
+	free(w);
+}
+
+static int load_one(const struct store_workspace *row, void *arg)
+{
+	struct front *f = arg;
+	struct workspace *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	(void)snprintf(w->key, sizeof(w->key), "%s", row->key);
+	(void)snprintf(w->owner, sizeof(w->owner), "%s", row->owner);
+	(void)snprintf(w->name, sizeof(w->name), "%s", row->name);
+	w->labels = row->labels[0] ? spare_load(row->labels, strlen(row->labels), 0, NULL) : NULL;
+	w->backing = row->backing[0] ? strdup(row->backing) : NULL;
+	w->quota_bytes = row->quota_bytes;
+	w->quota_files = row->quota_files;
+	w->created_ms = (uint64_t)row->created_at;
+	w->changed_ms = (uint64_t)row->changed_at;
+	w->next = f->workspaces.all;
+	f->workspaces.all = w;
+	return 0;
+}
+
+struct workspace *workspaces_add(struct front *f, const struct workspace *from, struct refusal *ret)
+{
+	struct workspace *w = malloc(sizeof(*w));
+	struct err e = { 0 };
+
+	if (!w) {
+		*ret = (struct refusal){ .status = 503,
+					 .code = "out_of_memory",
+					 .retry_after_s = 1 };
+		(void)snprintf(ret->message, sizeof(ret->message), "the daemon is out of memory");
+		return NULL;
+	}
+	if (ledger_record(f->ledger, &e, "workspace.create", from->owner, NULL,
+			  L_STR("workspace", from->name), L_STR("key", from->key),
+			  L_UINT("quota_bytes", from->quota_bytes)) < 0) {
+		free(w);
+		not_recorded(ret, &e);
+		return NULL;
+	}
+	*w = *from;
+	w->created_ms = w->changed_ms = stamp_now_ms();
+	if (workspace_save(f, w, ret) < 0) {
+		free(w);
+		return NULL;
+	}
+	json_incref(w->labels);
+	w->next = f->workspaces.all;
+	f->workspaces.all = w;
+	return w;
+}
+
+void workspaces_forget(struct front *f, struct workspace *w)
+{
+	const struct workspace_backing *b = f->workspaces.backing;
+	struct err e = { 0 };
+
+	if (b && b->backs(f, w))
+		b->forgotten(f, w);
+	if (store_workspace_del(f->store, w->key, &e) < 0 ||
+	    ledger_record(f->ledger, &e, "workspace.remove", w->owner, NULL,
+			  L_STR("workspace", w->name), L_STR("key", w->key)) < 0)
+		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("workspace", w->name),
+			  F_STR("why", e.msg));
+	for (struct workspace **at = &f->workspaces.all; *at; at = &(*at)->next)
+		if (*at == w) {
+			*at = w->next;
+			break;
+		}
+	free_one(w);
+}
+
+/* ---- life ----------------------------------------------------------------------------------------------------- */
+
+int workspaces_open(struct front *f, struct err *e)
+{
+	return shelf_open(&f->workspaces.shelf, f->config.state, e);
+}
+
+/* What the shelf is to keep: each workspace, and the trees that sandboxes of the front before us have. */
+static int sweep(struct front *f, struct err *e)
+{
+	_buf_ struct buf b = BUF_INIT(KNOWN_BYTES);
+	struct shelf_req q = { .op = SHELF_SWEEP };
+	struct shelf_reply r;
+
+	for (struct workspace *w = f->workspaces.all; w; w = w->next) {
+		(void)buf_puts(&b, w->key);
+		for (struct sandbox *s = NULL; (s = workspaces_user(f, w, s));) {
+			if (s->spec.workspace.tree[0])
+				(void)buf_printf(&b, " %s", s->spec.workspace.tree);
+			if (s->spec.workspace.base[0])
+				(void)buf_printf(&b, " %s", s->spec.workspace.base);
+		}
+		(void)buf_puts(&b, "\n");
+	}
+	if (b.err)
+		return err_set(e, b.err, "list the workspaces");
+	_fd_ int fd = fd_memfd("caisson-known", buf_str(&b), b.len);
+	int code = fd < 0 ? fd : shelf_wait(&f->workspaces.shelf, &q, fd, &r);
+
+	return code < 0 ? err_set(e, code, "sweep the workspaces") : 0;
+}
+
+static int look(struct front *f, struct workspace *w)
+{
+	struct shelf_req q = { .op = SHELF_LOOK };
+	struct shelf_reply r;
+
+	memcpy(q.key, w->key, sizeof(w->key));
+	int code = shelf_wait(&f->workspaces.shelf, &q, -1, &r);
+
+	if (code == 0)
+		w->generation = r.generation, w->volume = r.volume;
+	else
+		log_event(LOG_LEVEL_ERROR, "workspace_lost", F_STR("owner", w->owner),
+			  F_STR("workspace", w->name),
+			  F_STR("why", code == -EPIPE ? "the shelf is gone" : r.msg));
+	return code;
+}
+
+int workspaces_start(struct front *f, struct err *e)
+{
+	int r = store_workspace_each(f->store, load_one, f, e);
+
+	if (r == 0)
+		r = sweep(f, e);
+	for (struct workspace *w = f->workspaces.all; r == 0 && w; w = w->next)
+		if (look(f, w) == -EPIPE)
+			r = err_say(e, -EPIPE, "the shelf, which keeps workspaces, ended");
+	return r < 0 ? r : shelf_start(&f->workspaces.shelf, &f->loop, e);
+}
+
+/* ---- for people ------------------------------------------------------------------------------------------------ */
+
+void workspace_json(struct front *f, const struct workspace *w, const struct shelf_reply *r,
+		    struct json *j)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_begin(j);
+	json_member_str(j, "name", w->name);
+	json_key(j, "labels");
+	json_object_begin(j);
+	json_object_foreach(w->labels, key, value)
+		json_member_str(j, key, json_string_value(value));
+	json_object_end(j);
+	json_member_uint(j, "generation", w->generation);
+	json_member_uint(j, "quota_mib", w->quota_bytes >> 20);
+	json_member_uint(j, "quota_files", w->quota_files);
+	json_member_str(j, "quota", w->volume ? "kernel" : "commit");
+	if (r) {
+		json_member_uint(j, "bytes", r->bytes);
+		json_member_uint(j, "files", r->files);
+	}
+	json_key(j, "sandboxes");
+	json_array_begin(j);
+	for (struct sandbox *s = NULL; (s = workspaces_user(f, w, s));) {
+		json_object_begin(j);
+		json_member_str(j, "name", s->name);
+		json_member_str(j, "mode", workspace_mode_name(s->spec.workspace.mode));
+		json_object_end(j);
+	}
+	json_array_end(j);
+	if (f->workspaces.backing && f->workspaces.backing->backs(f, w))
+		f->workspaces.backing->tell(f, w, j);
+	stamp_json(j, "created_at", w->created_ms);
+	stamp_json(j, "changed_at", w->changed_ms);
+	json_object_end(j);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * workspaces.h - Directories that outlive sandboxes (docs/workspaces.md): whose they are, and who uses them.
+ *
+ * The trees themselves are with the shelf (wire/shelf.h). A name is its owner's: another owner's does not exist
+ * for us. Which sandboxes use one is not counted but looked up: they say so in their spec.
+ */
+#ifndef CAISSON_FRONT_WORKSPACES_WORKSPACES_H
+#define CAISSON_FRONT_WORKSPACES_WORKSPACES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/auth.h"
+#include "front/workspaces/shelf.h"
+#include "front/workspaces/use.h"
+
+struct err;
+struct front;
+struct json;
+struct refusal;
+struct sandbox;
+struct workspace;
+
+#define WORKSPACES_MAX 1000u /* per owner */
+#define WORKSPACE_BYTES (1ull << 30)
+#define WORKSPACE_FILES 100000ull
+
+struct workspace {
+	struct workspace *next;
+	char key[SHELF_KEY_LEN + 1];
+	char owner[OWNER_MAX];
+	char name[WORKSPACE_NAME_MAX + 1];
+	json_t *labels; /* NULL: none */
+	char *backing;  /* of whoever backs it: JSON, or NULL */
+	uint64_t quota_bytes, quota_files;
+	uint64_t generation, bytes, files;
+	uint64_t created_ms, changed_ms;
+	bool volume;   /* a file system of its own: the kernel keeps the quota */
+	bool removing; /* it answers to nobody any more */
+};
+
+typedef void workspace_done_fn(struct workspace *w, void *arg, const struct refusal *why);
+
+/* Whose content comes from elsewhere. */
+struct workspace_backing {
+	bool (*backs)(const struct front *f, const struct workspace *w);
+	/* Before a sandbox of it starts, each time; @done is called once, perhaps at once. @why NULL: it is there. */
+	void (*fill)(struct front *f, struct workspace *w, workspace_done_fn *done, void *arg);
+	/* A new generation is there, or the last that wrote into the newest has ended. */
+	void (*written)(struct front *f, struct workspace *w, uint64_t old_generation);
+	/* A member of the object that describes it. */
+	void (*tell)(struct front *f, const struct workspace *w, struct json *j);
+	/* It has what is not there yet: removing it would lose that. */
+	bool (*is_ahead)(struct front *f, const struct workspace *w);
+	void (*forgotten)(struct front *f, const struct workspace *w); /* it is removed */
+};
+
+struct workspaces {
+	struct shelf shelf;
+	struct workspace *all;
+	const struct workspace_backing *backing; /* NULL: none */
+};
+
+/* workspaces_open() - Before the jail. workspaces_start() - In it, when the sandboxes of former fronts are known. */
+int workspaces_open(struct front *f, struct err *e);
+int workspaces_start(struct front *f, struct err *e);
+
+struct workspace *workspaces_find(struct front *f, const char *owner, const char *name);
+/* workspaces_user() - A running sandbox of @w, after @at; NULL begins, and ends. */
+struct sandbox *workspaces_user(const struct front *f, const struct workspace *w,
+				struct sandbox *at);
+
+/* workspace_save() - To the store. 0, or -1 with @ret. */
+int workspace_save(struct front *f, struct workspace *w, struct refusal *ret);
+/* workspace_json() - @r: what the shelf counted, or NULL. */
+void workspace_json(struct front *f, const struct workspace *w, const struct shelf_reply *r,
+		    struct json *j);
+
+/*
+ * workspaces_add() - One that the shelf has made. NULL with @ret: there are too many, or it could not be
+ * written down.
+ */
+struct workspace *workspaces_add(struct front *f, const struct workspace *w, struct refusal *ret);
+void workspaces_forget(struct front *f, struct workspace *w);
+
+/* workspaces_admit() - Whether a sandbox with this use may begin. 0, or -1 with @ret. */
+int workspaces_admit(struct front *f, const char *owner, const struct workspace_use *use,
+		     const struct sandbox *self, struct refusal *ret);
+
+/*
+ * workspaces_ready() - Before a cell is made: whether its tree is open. Otherwise it is being opened, and
+ * sandbox_step() follows; or it can not be, and everybody who waits has been told.
+ */
+bool workspaces_ready(struct sandbox *s);
+/* workspaces_left() - The sandbox, or its cell, is over: what it used is free. */
+void workspaces_left(struct sandbox *s);
+/* workspaces_drop() - A sandbox does not use this tree any more; it goes when none does. */
+void workspaces_drop(struct front *f, const struct workspace *w, const char *tree);
+/* workspaces_written() - @w has another content than before. */
+void workspaces_written(struct front *f, struct workspace *w, uint64_t old_generation);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shelf.h - What may be asked of the shelf, the process that keeps workspaces (docs/workspaces.md).
+ *
+ * A workspace is a directory with a random name, its key. In it are trees: generations (g1, g2, ...), of which
+ * the newest is the workspace and none changes once it has its name, but by sandboxes that mounted the newest
+ * one read-write; and views (v...), a generation without what a sandbox shall not see. A file that is in two
+ * trees and did not change is one file with two names.
+ *
+ * One SEQPACKET socket, one fixed-size request per message, one fixed-size reply per request, when its work is
+ * done. Trees travel as descriptors: of a directory, to be mounted; or of a pipe with an archive in it, which
+ * is read by the shelf and by nobody before it. Paths do not appear.
+ *
+ * The format is between binaries of one build (version checked), host byte order.
+ */
+#ifndef CAISSON_WIRE_SHELF_H
+#define CAISSON_WIRE_SHELF_H
+
+#include <stdint.h>
+
+#define SHELF_VERSION 2u
+#define SHELF_FD 3     /* the shelf finds its socket here */
+#define SHELF_DIR_FD 4 /* and the directory of workspaces here */
+#define SHELF_JOBS_MAX 8u
+#define SHELF_KEY_LEN 32u /* hexadecimal digits */
+#define SHELF_TREE_MAX 24u
+#define SHELF_FILES_MAX 4000000u
+#define SHELF_RULES_BYTES (64u << 10)
+
+enum shelf_op {
+	SHELF_CREATE = 1, /* -> key: a workspace with an empty generation */
+	SHELF_REMOVE,     /* key: all of it */
+	SHELF_LOOK,       /* key -> the newest generation; what it has, with SHELF_COUNT */
+	SHELF_OPEN, /* key, tree -> descriptor. @fd: directories to make in it, one per line */
+	SHELF_VIEW, /* key, tree, @fd: rules (workspace/pattern.h) -> another tree, descriptor */
+	SHELF_DROP, /* key, tree: nobody uses it. It goes, unless it is the newest generation */
+	SHELF_DIFF, /* key, tree: what a cell has differs from it how? @fd: FILES_TAR_OUT of that */
+	SHELF_COMMIT,  /* the same, and it becomes a new generation */
+	SHELF_IMPORT,  /* key, @fd: an archive -> a new generation */
+	SHELF_EXPORT,  /* key, tree, @fd: where its archive goes; from: without what that has */
+	SHELF_CHANGES, /* key, from, tree: how do they differ? */
+	SHELF_SWEEP,   /* @fd: what is known, KEY and TREEs per line; the rest goes */
+	SHELF_OP_MAX_,
+};
+
+enum shelf_flag {
+	SHELF_COUNT = 1u << 0,   /* LOOK: count bytes and files */
+	SHELF_REPLACE = 1u << 1, /* IMPORT: what is not in the archive goes */
+	SHELF_FLAGS_ = (1u << 2) - 1,
+};
+
+struct shelf_req {
+	uint32_t version;
+	uint32_t op;
+	uint64_t seq;
+	uint32_t flags;
+	uint32_t pad_;
+	uint64_t max_bytes, max_files; /* CREATE, COMMIT, IMPORT: a larger tree is refused */
+	char key[SHELF_KEY_LEN + 8];   /* NUL-terminated, as the others */
+	char tree[SHELF_TREE_MAX], from[SHELF_TREE_MAX];
+};
+
+/*
+ * DIFF, COMMIT and CHANGES answer with a memfd too: a line of JSON per path that differs. Of a COMMIT
+ * that is refused (-ESTALE) these are the paths that somebody else has changed meanwhile.
+ */
+struct shelf_reply {
+	uint32_t version;
+	uint32_t op;
+	uint64_t seq;
+	int32_t code;    /* 0 or negative errno; then msg says what */
+	uint32_t volume; /* CREATE, LOOK: it is a file system of its own */
+	uint32_t cut;    /* more differs than there are lines */
+	uint32_t pad_;
+	uint64_t generation;   /* the newest */
+	uint64_t bytes, files; /* of content; entries */
+	uint64_t changes;      /* how many paths differ */
+	char key[SHELF_KEY_LEN + 8];
+	char tree[SHELF_TREE_MAX]; /* OPEN, VIEW: which it is */
+	char msg[256];
+};
+
+#endif

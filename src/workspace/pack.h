@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pack.h - A generation as an archive, and what differs between two of them. */
+#ifndef CAISSON_WORKSPACE_PACK_H
+#define CAISSON_WORKSPACE_PACK_H
+
+#include <stdint.h>
+
+struct changes;
+struct err;
+
+/*
+ * pack_tree() - Write a tree as tar (ustar, pax where needed) to a pipe.
+ * @from: -1, or a tree: what that has too, unchanged, is left out
+ * @ret_bytes, @ret_files: of content; entries. 0 or -errno.
+ */
+int pack_tree(int tree, int from, int fd, uint64_t *ret_bytes, uint64_t *ret_files, struct err *e);
+
+/* pack_changes() - How @tree differs from @from, a former generation of it. 0 or -errno. */
+int pack_changes(int from, int tree, struct changes *ret, struct err *e);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * porter.h - File systems for workspaces, each in a file of its own: how a quota is the kernel's business.
+ *
+ * A sandbox that writes into a workspace in place is held by nothing but the file system it writes to. So, as root,
+ * each workspace is one: as large as its quota, with as many inodes, in a file that is mounted through a loop
+ * device. To mount takes a privilege that whoever reads archives of strangers must not have. The porter has it, is
+ * the parent of the shelf, and is told by it keys and numbers over a socket; it reads nothing else, and no
+ * byte of any workspace.
+ */
+#ifndef CAISSON_WORKSPACE_PORTER_H
+#define CAISSON_WORKSPACE_PORTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/shelf.h"
+
+struct err;
+
+#define PORTER_DIR_FD 5 /* the directory of the files; none: there are no such workspaces */
+
+enum porter_op { PORTER_MAKE = 1, PORTER_MOUNT, PORTER_REMOVE };
+
+/*
+ * porter_start() - Fork: the parent is the porter from then on and does not return, the child gets the socket.
+ * Return: it, -1 when there is no PORTER_DIR_FD; or -errno.
+ */
+int porter_start(struct err *e);
+
+/* porter_ask() - In the child. 0 or -errno; -ENOENT: PORTER_MOUNT of a workspace that is none of these. */
+int porter_ask(int sock, enum porter_op op, const char *key, uint64_t bytes, uint64_t files);
+
+/* porter_size() - How large a file has to be for that quota. Pure. */
+uint64_t porter_size(uint64_t bytes, uint64_t files);
+
+#endif

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_mounts.py - --mount of the daemon: read-only, writable, and names in it that code in a sandbox can not get at.
+
+Every trick is played twice: where the names are protected nothing of it is to be seen from outside, where the operator has given that
+up it lands.
+"""
+import os
+
+import pytest
+
+from box_lib import Box
+
+EVIL = "echo evil"
+# What shall end up under a name that is believed. In /p, from a directory with `.git` (a hook in it), `.bashrc` and nothing else.
+TRICKS = {
+    "write": "echo evil > .bashrc",
+    "append": "echo evil >> .bashrc",
+    "truncate and write": "python3 -c \"open('.bashrc', 'r+').write('echo evil')\"",
+    "make a missing one": "echo evil > .zshrc",
+    "make a missing directory's": "mkdir -p .vscode; echo evil > .vscode/tasks.json",
+    "a hook": "echo evil > .git/hooks/pre-commit",
+    "the configuration": "echo evil >> .git/config",
+    "hooks elsewhere": "mkdir -p new/hooks; echo evil > new/hooks/pre-commit; echo ../new > .git/commondir; echo evil > .git/commondir.evil",
+    "remove and make": "rm -f .bashrc; echo evil > .bashrc",
+    "rename over": "echo evil > x; mv -f x .bashrc",
+    "rename over a missing one": "echo evil > x; mv -f x .profile",
+    "rename away": "mv .bashrc y; echo evil > .bashrc",
+    "rename the directory away": "mv .git g2; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit",
+    "exchange": "echo evil > x; python3 -c \"import ctypes; ctypes.CDLL(None).renameat2(-100, b'x', -100, b'.bashrc', 2)\"",
+    "exchange directories": "mkdir -p d/hooks; echo evil > d/hooks/pre-commit; python3 -c \"import ctypes; ctypes.CDLL(None).renameat2(-100, b'd', -100, b'.git', 2)\"",
+    "hard link from it": "ln .bashrc z; echo evil >> z",
+    "hard link to it": "rm -f .npmrc; echo evil > x; ln x .npmrc",
+    "symbolic link in its place": "rm -f .envrc; echo evil > x; ln -s x .envrc",
+    "symbolic link to it": "ln -s .bashrc s; echo evil >> s",
+    "through another path": "echo evil >> sub/../.bashrc; echo evil >> /proc/self/cwd/.bashrc",
+    "an open directory": "python3 -c \"import os; fd = os.open('.', os.O_RDONLY); os.write(os.open('.bashrc', os.O_WRONLY | os.O_APPEND, dir_fd=fd), b'echo evil')\"",
+    "mode and write": "chmod 777 .bashrc .git .git/hooks; echo evil >> .bashrc",
+}
+
+
+def project(tmp_path):
+    top = tmp_path / "project"
+    (top / ".git" / "hooks").mkdir(parents=True)
+    (top / ".git" / "config").write_text("[core]\n")
+    (top / ".bashrc").write_text("true\n")
+    (top / "sub").mkdir()
+    top.chmod(0o777)
+    return top
+
+
+BELIEVED = [".git", ".bashrc", ".zshrc", ".profile", ".npmrc", ".envrc", ".vscode", ".mcp.json", ".ssh", "CLAUDE.md"]
+
+
+def believed(top):
+    """Whether one of the names says what code wanted it to, as whoever works there would see it."""
+    found = []
+    for name in BELIEVED:
+        path = top / name
+        files = [path] if not path.is_dir() else [p for p in path.rglob("*") if p.is_file() or p.is_symlink()]
+        found += [str(p.relative_to(top)) for p in files if p.exists() and "evil" in p.read_text()]
+    return found
+
+
+def play(serve, top, mode):
+    """The tricks that land, each in a sandbox and a project of its own."""
+    landed = set()
+    d = serve("--pool", "0", "--mount", "%s:/p:%s" % (top, mode))
+    with Box(d) as box:
+        for trick, script in TRICKS.items():
+            box.shell("cd /p; " + script)
+            if believed(top):
+                landed.add(trick)
+                yield trick
+    assert box.name
+
+
+@pytest.mark.slow
+def test_protected_names_can_not_be_had(serve, tmp_path):
+    top = project(tmp_path)
+    assert list(play(serve, top, "rw")) == []
+    assert (top / ".git/hooks").is_dir() and (top / ".git/config").read_text() == "[core]\n" and (top / ".bashrc").read_text() == "true\n"
+    assert (top / "x").exists()  # it can be written to otherwise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trick", list(TRICKS))
+def test_without_protection_each_of_them_lands(serve, tmp_path, trick):
+    top = project(tmp_path)
+    d = serve("--pool", "0", "--mount", "%s:/p:rw-unprotected" % top)
+    with Box(d) as box:
+        box.shell("cd /p; " + TRICKS[trick])
+    assert believed(top), os.listdir(top)
+
+
+def test_a_few_tricks_and_their_controls(serve, tmp_path):
+    """What `make test` has of the two above: one daemon, two mounts."""
+    one, two = project(tmp_path), tmp_path / "two"
+    os.rename(one, tmp_path / "one")
+    one = tmp_path / "one"
+    project(tmp_path).rename(two)
+    d = serve("--pool", "0", "--mount", "%s:/one:rw" % one, "--mount", "%s:/two:rw-unprotected" % two, "--mount", "%s:/three" % two)
+    with Box(d) as box:
+        for trick in ("write", "make a missing one", "rename the directory away", "exchange", "hard link to it"):
+            script = TRICKS[trick]
+            box.shell("cd /one; " + script)
+            box.shell("cd /two; " + script)
+            assert believed(one) == [] and believed(two), trick
+        assert box.shell("echo fine > /one/fine")["exit_code"] == 0 and (one / "fine").read_text() == "fine\n"
+        r = box.shell("echo x > /three/x")
+        assert r["exit_code"] != 0 and "Read-only" in r["stderr"]
+
+
+def test_what_can_not_be_protected_is_refused_at_the_start(serve, tmp_path):
+    top = project(tmp_path)
+    os.remove(top / ".bashrc")
+    os.symlink("elsewhere", top / ".bashrc")
+    d = serve("--mount", "%s:/p:rw" % top, wait=False)
+    assert d.end() == 125 and ".bashrc" in d.log_text() and "symbolic link" in d.log_text()
+
+
+@pytest.mark.parametrize("value", ["relative:/p", "/tmp", "/tmp:p", "/tmp:/proc/x", "/tmp:/a/../b", "/nowhere/at/all:/p"])
+def test_what_is_no_mount_is_refused_at_the_start(serve, value):
+    d = serve("--mount", value, wait=False)
+    assert d.end() == 125 and "--mount" in d.log_text(), d.log_text()
