@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.c - What the front starts caisson-bucket with. It has checked the words; what they name is read here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/num.h"
+#include "bucket/bucket.h"
+#include "s3/creds.h"
+
+#define CA_MAX (4u << 20)
+
+struct words {
+	const char *endpoint, *region, *style, *ca, *credentials, *keys, *profile;
+};
+
+static int add_place(struct bucket_config *c, const char *text, struct err *e)
+{
+	size_t len = strcspn(text, "=");
+
+	if (!text[len] || len == 0 || len > BUCKET_PLACE_MAX || c->n_places == PLACES_MAX)
+		return err_say(e, -EINVAL, "place: '%.64s' is none, or one too many", text);
+	memcpy(c->places[c->n_places].name, text, len);
+	int r = s3_place_parse(text + len + 1, &c->places[c->n_places].place, e);
+
+	c->n_places++;
+	return r < 0 ? err_wrap(e, "place %.*s", (int)len, text) : 0;
+}
+
+static int take(struct bucket_config *c, struct words *w, const char *arg, struct err *e)
+{
+	const struct {
+		const char *name;
+		const char **to;
+	} known[] = {
+		{ "endpoint=", &w->endpoint },
+		{ "region=", &w->region },
+		{ "style=", &w->style },
+		{ "ca=", &w->ca },
+		{ "credentials=", &w->credentials },
+		{ "keys=", &w->keys },
+		{ "profile=", &w->profile },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strncmp(arg, known[i].name, strlen(known[i].name)) == 0) {
+			*known[i].to = arg + strlen(known[i].name);
+			return 0;
+		}
+	if (strncmp(arg, "place=", 6) == 0)
+		return add_place(c, arg + 6, e);
+	return err_say(e, -EINVAL, "'%.64s' is no setting of it", arg);
+}
+
+static int read_ca(const char *path, struct buf *ret, struct err *e)
+{
+	_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : 1;
+
+	buf_init(ret, CA_MAX);
+	while (n > 0) {
+		char *room = buf_reserve(ret, 64u << 10);
+
+		n = room ? read(fd, room, 64u << 10) : -1;
+		if (n > 0)
+			buf_commit(ret, (size_t)n);
+	}
+	return n < 0 || ret->err || ret->len == 0 ? err_set(e,
+							    ret->err ? ret->err :
+							    n < 0    ? -errno :
+								       -ENODATA,
+							    "--s3-ca %s", path) :
+						    0;
+}
+
+/* A file that was named, or else what stood in the environment. */
+static int read_keys(const struct words *w, struct s3_creds *ret, struct err *e)
+{
+	uint64_t fd = 0;
+
+	if (w->credentials) {
+		int r = s3_creds_file(w->credentials, w->profile, ret, e);
+
+		return r < 0 ? err_wrap(e, "--s3-credentials %s", w->credentials) : 0;
+	}
+	if (w->keys && num_parse_u64(w->keys, 3, 1024, &fd, NULL) == 0) {
+		int r = s3_creds_fd((int)fd, NULL, ret, e);
+
+		(void)close((int)fd);
+		return r < 0 ? err_wrap(e, "keys of the environment") : 0;
+	}
+	return err_say(
+		e, -ENOENT,
+		"there are no keys for the buckets: name a file with --s3-credentials, or set "
+		"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+}
+
+int bucket_config_parse(int argc, char **argv, struct bucket_config *ret, struct err *e)
+{
+	struct words w = { 0 };
+	enum s3_style style;
+	int r = 0;
+
+	for (int i = 1; r == 0 && i < argc; i++)
+		r = take(ret, &w, argv[i], e);
+	style = !w.style                     ? S3_STYLE_AUTO :
+		strcmp(w.style, "path") == 0 ? S3_STYLE_PATH :
+					       S3_STYLE_VIRTUAL;
+	if (r == 0 && s3_site_parse(w.endpoint, w.region, style, &ret->site, e) < 0)
+		r = err_wrap(e, "--s3-endpoint");
+	if (r == 0 && w.ca)
+		r = read_ca(w.ca, &ret->ca, e);
+	return r == 0 ? read_keys(&w, &ret->creds, e) : r;
+}
+
+const struct s3_place *bucket_place(const struct bucket_config *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_places; i++)
+		if (strcmp(c->places[i].name, name) == 0)
+			return &c->places[i].place;
+	return NULL;
+}

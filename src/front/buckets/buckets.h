@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * buckets.h - The front's side of caisson-bucket (wire/bucket.h): starting it, and jobs.
+ *
+ * A job is a pipe on which it answers. Whoever asked holds the struct until done was called, or bucket_stop().
+ */
+#ifndef CAISSON_FRONT_BUCKETS_BUCKETS_H
+#define CAISSON_FRONT_BUCKETS_BUCKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "net/loop.h"
+#include "wire/bucket.h"
+
+struct bucket_job;
+struct config;
+struct err;
+
+struct buckets {
+	struct loop *loop;
+	int fd;                     /* -1: nothing is configured, or it is gone */
+	bool artifacts;             /* there is a place for files that executions left */
+	size_t live;                /* jobs that were begun */
+	struct bucket_job *waiting; /* those that were not, the oldest first */
+};
+
+#define BUCKETS_ARTIFACTS                                                                          \
+	"artifacts" /* the name of that place: no workspace's, which have a '/' in front */
+
+struct bucket_job {
+	/* The asker's; moved may be NULL. Both may stop it and ask for others; done is called once, last. */
+	void (*moved)(struct bucket_job *j, const struct bucket_reply *r);
+	void (*done)(struct bucket_job *j, const struct bucket_reply *r);
+	void *arg;
+
+	struct buckets *all; /* NULL: not under way */
+	struct bucket_job *next;
+	struct bucket_req q;
+	int fds[2]; /* until it is begun */
+	size_t n_fds;
+	struct watch watch;
+	bool begun;
+};
+
+/* buckets_wanted() - Whether the configuration names any. */
+bool buckets_wanted(const struct config *c);
+
+/* buckets_start() - Before the jail. What is wrong with the configuration stops the start. */
+int buckets_start(struct buckets *b, const struct config *c, struct loop *loop, struct err *e);
+void buckets_free(struct buckets *b);
+
+/*
+ * bucket_ask() - @q without its version, copied. @fds become the job's, whatever happens; done is not called when this
+ * fails. Return: 0 or a negative errno.
+ */
+int bucket_ask(struct buckets *b, struct bucket_job *j, const struct bucket_req *q, int *fds,
+	       size_t n);
+
+/* bucket_stop() - done is not called any more; what was begun ends. Idempotent, also on a zeroed struct. */
+void bucket_stop(struct bucket_job *j);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_bucket.c - Lists that are no trees, manifests, archives. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "bucket/archive.h"
+#include "bucket/listing.h"
+#include "bucket/manifest.h"
+
+static struct s3_page page(const char *const *keys, size_t n)
+{
+	struct s3_page p = { .list = calloc(n, sizeof(struct s3_object)), .n = n };
+
+	for (size_t i = 0; i < n; i++) {
+		p.list[i].key = strdup(keys[i]);
+		p.list[i].key_len = strlen(keys[i]);
+		p.list[i].size = 10;
+	}
+	return p;
+}
+
+static int check(const char *const *keys, size_t n, const char *prefix, struct err *e)
+{
+	_listing_ struct listing l = { 0 };
+	struct s3_page p = page(keys, n);
+	int r = listing_add(&l, &p, prefix, e);
+
+	s3_page_free(&p);
+	return r == 0 ? listing_check(&l, e) : r;
+}
+
+static void test_listing(void **state)
+{
+	const char *good[] = { "p/", "p/b", "p/a/c", "p/a/", "p/a-b" };
+	const char *escape[] = { "p/ok", "p/a/../b", "p//x" };
+	const char *both[] = { "a", "a!", "a/b" };
+	const char *mark[] = { "a", "a/" };
+	const char *other[] = { "q/a" };
+	struct err e = { 0 };
+
+	(void)state;
+	assert_int_equal(check(good, 5, "p/", &e), 0);
+	assert_int_equal(check(escape, 3, "p/", &e), -EINVAL);
+	assert_non_null(strstr(e.msg, "2 keys"));
+	assert_non_null(strstr(e.msg, "'a/../b'"));
+	assert_non_null(strstr(e.msg, "'/x'"));
+	assert_int_equal(check(both, 3, "", &e), -EINVAL);
+	assert_non_null(strstr(e.msg, "'a/b'"));
+	assert_int_equal(check(mark, 2, "", &e), -EINVAL);
+	assert_int_equal(check(other, 1, "p/", &e), -EBADMSG);
+}
+
+static void test_manifest(void **state)
+{
+	static const char text[] = "12 e2 h2 b c\0"
+				   "0   a\n\0";
+	_manifest_ struct manifest m = { 0 };
+	char temp[] = "/tmp/caisson-manifest-XXXXXX";
+	struct bucket_req q = { .work = "0123456789abcdef0123456789abcdef" };
+	struct job j = { .q = &q };
+	struct err e = { 0 };
+
+	(void)state;
+	assert_int_equal(manifest_parse(text, sizeof(text) - 1, &m), 0);
+	assert_int_equal(m.n, 2);
+	assert_string_equal(m.list[0].path, "a\n");
+	assert_string_equal(m.list[0].etag, "");
+	assert_string_equal(manifest_find(&m, "b c")->etag, "e2");
+	assert_string_equal(manifest_find(&m, "b c")->sha256, "h2");
+	assert_int_equal(manifest_set(&m, "aa", 5, "x", "y"), 0);
+	assert_string_equal(m.list[1].path, "aa");
+	assert_int_equal(manifest_set(&m, "aa", 6, "x", "z"), 0);
+	manifest_drop(&m, manifest_find(&m, "a\n"));
+	assert_int_equal(m.n, 2);
+
+	assert_non_null(mkdtemp(temp));
+	j.dir = open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(manifest_write(&j, false, &m, &e), 0);
+	manifest_free(&m);
+	assert_int_equal(manifest_read(&j, &m, &e), -ENOENT); /* it does not count yet */
+	assert_int_equal(manifest_keep(&j, &e), 0);
+	assert_int_equal(manifest_read(&j, &m, &e), 0);
+	assert_int_equal(m.n, 2);
+	assert_int_equal(manifest_find(&m, "aa")->size, 6);
+	assert_string_equal(manifest_find(&m, "aa")->sha256, "z");
+	assert_int_equal(manifest_forget(&j, &e), 0);
+	assert_int_equal(close(j.dir), 0);
+	assert_int_equal(rmdir(temp), 0);
+}
+
+static void test_manifest_refused(void **state)
+{
+	static const char *const bad[] = { "x", "1 e", "1 e h", "x e h p", "1 e h ", "-1 e h p" };
+	struct manifest m;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(manifest_parse(bad[i], strlen(bad[i]) + 1, &m), -EBADMSG);
+	assert_int_equal(manifest_parse("1 e h p", 7, &m), -EBADMSG); /* no end */
+}
+
+static void test_archive(void **state)
+{
+	char long_name[301], data[8];
+	struct archive_entry a;
+	struct err e = { 0 };
+	int ends[2];
+
+	(void)state;
+	memset(long_name, 'n', 300);
+	long_name[150] = '/';
+	long_name[300] = '\0';
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(archive_head(ends[1], "d", true, 0, 1), 0);
+	assert_int_equal(archive_head(ends[1], long_name, false, 5, 1), 0);
+	assert_int_equal(archive_data(ends[1], "hello", 5), 0);
+	assert_int_equal(archive_pad(ends[1], 5), 0);
+	assert_int_equal(archive_head(ends[1], "skipped", false, 3, 1), 0);
+	assert_int_equal(archive_data(ends[1], "xyz", 3), 0);
+	assert_int_equal(archive_pad(ends[1], 3), 0);
+	assert_int_equal(archive_end(ends[1]), 0);
+	(void)close(ends[1]);
+	assert_int_equal(archive_next(ends[0], &a, &e), 1);
+	assert_string_equal(a.path, "d");
+	assert_int_equal(a.type, '5');
+	assert_int_equal(archive_next(ends[0], &a, &e), 1);
+	assert_string_equal(a.path, long_name);
+	assert_int_equal(a.size, 5);
+	assert_int_equal(archive_read(ends[0], data, 5), 0);
+	assert_memory_equal(data, "hello", 5);
+	assert_int_equal(archive_skip(ends[0], 5, true), 0);
+	assert_int_equal(archive_next(ends[0], &a, &e), 1);
+	assert_int_equal(archive_skip(ends[0], a.size, false), 0);
+	assert_int_equal(archive_next(ends[0], &a, &e), 0);
+	/* One that ends in the middle is no archive. */
+	assert_int_equal(archive_read(ends[0], data, 8), 0);
+	(void)close(ends[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_listing),
+		cmocka_unit_test(test_manifest),
+		cmocka_unit_test(test_manifest_refused),
+		cmocka_unit_test(test_archive),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
