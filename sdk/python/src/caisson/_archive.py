@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""_archive.py - Directories of this machine as tar archives, and back.
+
+What comes out of a sandbox was written by code that nobody has read. So unpack() makes directories and plain files and
+nothing else: no link (through which a later entry could leave the directory), no device, no owner, no set-id bit; a name
+that is absolute or climbs is an error, not a surprise.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+from pathlib import Path
+from typing import BinaryIO, List, Union
+
+from .errors import ProtocolError
+
+LocalPath = Union[str, "os.PathLike[str]"]
+
+
+def pack(local: LocalPath, out: BinaryIO) -> None:
+    """What is in a directory; links as links. NotADirectoryError when it is none."""
+    where = Path(local)
+    if not where.is_dir():
+        raise NotADirectoryError(f"{where} is no directory")
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for entry in sorted(where.iterdir()):
+            archive.add(entry, arcname=entry.name, filter=_anonymous)
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Owners of this machine mean nothing there; devices, pipes and sockets do not travel."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member if member.isfile() or member.isdir() or member.issym() or member.islnk() else None
+
+
+def unpack(f: BinaryIO, local: LocalPath) -> List[str]:
+    """Into a directory, which is made. Returns the names of what was left out."""
+    root = Path(local)
+    root.mkdir(parents=True, exist_ok=True)
+    left_out: List[str] = []
+    try:
+        with tarfile.open(fileobj=f, mode="r:") as archive:
+            for member in archive:
+                if not _entry(archive, member, root):
+                    left_out.append(member.name)
+    except tarfile.TarError as e:
+        raise ProtocolError(f"this is no archive: {e}") from e
+    return left_out
+
+
+def _entry(archive: tarfile.TarFile, member: tarfile.TarInfo, root: Path) -> bool:
+    """One of them; false when it is of a kind that is left out. A file with holes is: it may be larger than any disk."""
+    parts = [part for part in member.name.split("/") if part not in ("", ".")]
+    if member.name.startswith("/") or ".." in parts or "\0" in member.name:
+        raise ProtocolError(f"the archive has an entry outside of its directory: {member.name!r}")
+    if member.isdir():
+        _directory(root, parts)
+        return True
+    if member.isfile() and not member.issparse() and parts:
+        _file(archive, member, _directory(root, parts[:-1]) / parts[-1])
+        return True
+    return False
+
+
+def _directory(root: Path, parts: List[str]) -> Path:
+    """Below root, without following a link that was there before."""
+    where = root
+    for part in parts:
+        where = where / part
+        if where.is_symlink():
+            raise ProtocolError(f"{where} is a link: nothing is unpacked through it")
+        where.mkdir(exist_ok=True)
+    return where
+
+
+def _file(archive: tarfile.TarFile, member: tarfile.TarInfo, where: Path) -> None:
+    source = archive.extractfile(member)
+    assert source is not None
+    if where.is_symlink() or where.is_file():
+        where.unlink()
+    with source, open(os.open(where, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, member.mode & 0o755 | 0o600), "wb") as out:
+        shutil.copyfileobj(source, out, 256 << 10)

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""client.py - The client of a daemon."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, List, Mapping, Optional, Sequence, Union
+
+from .._glue import asleep, given, whole_seconds
+from .._http_async import AsyncTransport
+from .._local import LocalDaemon
+from .._place import find_place
+from .._wire import segment
+from ..abstract import SandboxClient
+from ..errors import NotServing, SandboxUnavailable
+from ..records import Approval, SandboxInfo
+from ..types import DEFAULT_IMAGE, ExecResult, SandboxSpec, Unchosen
+from .sandbox import AsyncSandbox
+from .stream import AsyncExecution
+from .workspaces import AsyncWorkspaces
+
+
+class AsyncCaisson(SandboxClient):
+    """A client of the daemon at url (``http://``, ``https://`` or ``unix:``) or on a unix socket.
+
+    Without either it is where CAISSON_URL or CAISSON_SOCKET say, or where ``caisson serve`` listens by default. token is the
+    bearer token (CAISSON_TOKEN), ca_file vouches for a daemon's certificate (CAISSON_CA_FILE). timeout is how long the daemon may
+    be silent, in seconds; it does not apply to code and commands, which have times of their own. retries is how often a request
+    is sent again, where that is safe, and retry_wait the longest time that the daemon may tell us to wait before.
+
+    It is a context: close it, or its connections stay open.
+    """
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        *,
+        socket: Optional[str] = None,
+        token: Optional[str] = None,
+        ca_file: Optional[str] = None,
+        timeout: Optional[float] = 60.0,
+        retries: int = 3,
+        retry_wait: float = 30.0,
+    ) -> None:
+        place = find_place(url, socket_path=socket, token=token, ca_file=ca_file)
+        self.transport = AsyncTransport(place, retries=retries, patience=retry_wait)
+        self.timeout = timeout
+        self.workspaces = AsyncWorkspaces(self.transport)
+        self._daemon: Optional[LocalDaemon] = None
+
+    @classmethod
+    async def local(cls, *, fresh: bool = False, options: Sequence[str] = (), binary: Optional[str] = None, **kwargs: Any) -> AsyncCaisson:
+        """A client of the daemon that runs on this machine; when none does, of one that is started now.
+
+        A daemon that is started so is reached by nobody else, is shared by all clients of this process that ask for one with the
+        same options, and ends with the last of them, or with the process, however that ends. fresh=True starts one in any case.
+        options are those of ``caisson serve``; binary is where caisson is, if not in CAISSON_BIN, PATH or beside a checkout.
+        """
+        if not fresh and not options:
+            client = cls(**kwargs)
+            try:
+                await client.health()
+                return client
+            except SandboxUnavailable as e:
+                await client.aclose()
+                if client.transport.place.chosen or isinstance(e, NotServing):
+                    raise
+        daemon = LocalDaemon.start(binary, options)
+        try:
+            while not daemon.ready():
+                await asleep(0.01)
+        except BaseException:
+            await cls._end(daemon)
+            raise
+        client = cls(**{**kwargs, "socket": daemon.socket, "token": None})
+        client._daemon = daemon
+        return client
+
+    async def aclose(self) -> None:
+        """Close its connections. A daemon of its own ends when no other client of this process uses it."""
+        await self.transport.close()
+        daemon, self._daemon = self._daemon, None
+        if daemon is not None:
+            await self._end(daemon)
+
+    @staticmethod
+    async def _end(daemon: LocalDaemon) -> None:
+        daemon.release()
+        while not daemon.ended():
+            await asleep(0.01)
+
+    async def __aenter__(self) -> AsyncCaisson:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {self.transport.place}>"
+
+    # -- sandboxes with a name --
+
+    async def create(self, spec: Union[SandboxSpec, str, None] = None, **more: Any) -> AsyncSandbox:
+        """Make a sandbox: from a spec, or from a name and what SandboxSpec has. Without a name it gets one.
+
+        The same again, with the same spec, is the same sandbox; with another it is SandboxExists.
+        """
+        if not isinstance(spec, SandboxSpec):
+            spec = SandboxSpec(name=spec or f"sb-{uuid.uuid4().hex[:12]}", **more)
+        elif more:
+            raise TypeError(f"a spec says it all; these are beside it: {', '.join(more)}")
+        headers = {"Idempotency-Key": uuid.uuid4().hex}
+        await self.transport.request("POST", "/v1/sandboxes", json=spec.to_json(), headers=headers, timeout=self.timeout)
+        return AsyncSandbox(self.transport, spec.name)
+
+    async def get(self, name: str) -> AsyncSandbox:
+        """A handle of one that exists; SandboxNotFound when it does not."""
+        await self.transport.request("GET", "/v1/sandboxes/" + segment(name), timeout=self.timeout)
+        return AsyncSandbox(self.transport, name)
+
+    async def list(self) -> List[str]:
+        """The names of your sandboxes."""
+        return [info.name for info in await self.sandboxes()]
+
+    async def sandboxes(self, labels: Optional[Mapping[str, str]] = None) -> List[SandboxInfo]:
+        """Your sandboxes; with labels those that have all of them."""
+        wanted = [f"{key}={value}" for key, value in (labels or {}).items()]
+        found: List[SandboxInfo] = []
+        cursor: Optional[str] = None
+        while True:
+            query = given(label=wanted or None, limit=1000, cursor=cursor)
+            answer = (await self.transport.request("GET", "/v1/sandboxes", query=query, timeout=self.timeout)).json()
+            found += [SandboxInfo.from_json(s) for s in answer["sandboxes"]]
+            cursor = answer.get("next_cursor")
+            if cursor is None:
+                return found
+
+    async def remove(self, name: str) -> None:
+        """Whatever runs in it ends, and its name is free."""
+        await self.transport.request("DELETE", "/v1/sandboxes/" + segment(name), timeout=self.timeout)
+
+    # -- once --
+
+    async def run_python(
+        self, code: str, *, image: str = DEFAULT_IMAGE, timeout: Optional[float] = None, stdin: Optional[str] = None, **kwargs: Any
+    ) -> ExecResult:
+        """Python in a sandbox of its own, which is gone afterwards. kwargs: as SandboxSpec has them."""
+        body = given(code=code, timeout=whole_seconds(timeout), stdin=stdin)
+        return await self._once("/v1/run_python", body, image, kwargs)
+
+    async def run_shell(self, script: str, *, image: str = DEFAULT_IMAGE, timeout: Optional[float] = None, **kwargs: Any) -> ExecResult:
+        """A shell script in a sandbox of its own, which is gone afterwards."""
+        return await self._once("/v1/run_shell", given(script=script, timeout=whole_seconds(timeout)), image, kwargs)
+
+    async def _once(self, path: str, body: Mapping[str, Any], image: str, spec: Mapping[str, Any]) -> ExecResult:
+        about = SandboxSpec(name="", image=image, **spec).to_json() if spec or not isinstance(image, Unchosen) else {}
+        about.pop("name", None)
+        answer = await self.transport.request("POST", path, json={**about, **body}, timeout=None)
+        return ExecResult.from_json(answer.json())
+
+    async def execute(
+        self,
+        code: str,
+        *,
+        language: Optional[str] = None,
+        session_id: Optional[str] = None,
+        timeout: Optional[float] = None,
+        stdin: Optional[str] = None,
+    ) -> ExecResult:
+        """Code in an interpreter that was ready before: a fresh one, or with a session_id that one, with its variables."""
+        body = given(code=code, language=language, session_id=session_id, timeout=whole_seconds(timeout), stdin=stdin)
+        return ExecResult.from_json((await self.transport.request("POST", "/execute", json=body, timeout=None)).json())
+
+    def stream(
+        self,
+        code: str,
+        *,
+        language: Optional[str] = None,
+        session_id: Optional[str] = None,
+        timeout: Optional[float] = None,
+        stdin: Optional[str] = None,
+    ) -> AsyncExecution:
+        """As execute(), with what it writes and displays while it runs: iterate over its events."""
+        body = given(code=code, language=language, session_id=session_id, timeout=whole_seconds(timeout), stdin=stdin)
+        return AsyncExecution(self.transport, "/execute", body, session_id)
+
+    async def install(self, package: str, *, version: Optional[str] = None) -> str:
+        """A python package for all of your sandboxes. Returns the version that was installed."""
+        body = given(package=package, version=version)
+        answer = await self.transport.request("POST", "/pip_install", json=body, timeout=None)
+        return str(answer.json()["installed_version"])
+
+    # -- tool calls that wait for a person --
+
+    async def approvals(self) -> List[Approval]:
+        """Tool calls of code in your sandboxes that wait for your word, the newest first."""
+        answer = await self.transport.request("GET", "/v1/approvals", timeout=self.timeout)
+        return [Approval.from_json(a) for a in answer.json()["approvals"]]
+
+    async def approve(self, approval: Union[str, Approval]) -> Approval:
+        """Let it be made."""
+        return await self._decide(approval, {"decision": "approve"})
+
+    async def deny(self, approval: Union[str, Approval], reason: Optional[str] = None) -> Approval:
+        """The code is told, with the reason."""
+        return await self._decide(approval, given(decision="deny", reason=reason))
+
+    async def _decide(self, approval: Union[str, Approval], body: Mapping[str, Any]) -> Approval:
+        which = approval if isinstance(approval, str) else approval.id
+        answer = await self.transport.request("POST", "/v1/approvals/" + segment(which), json=body, timeout=self.timeout)
+        return Approval.from_json(answer.json())
+
+    # -- the daemon --
+
+    async def health(self) -> Mapping[str, Any]:
+        """State, version, isolation, pools, languages. A daemon that can not serve now is SandboxUnavailable."""
+        return self._object(await self.transport.request("GET", "/health", timeout=self.timeout))
+
+    async def policy(self) -> Mapping[str, Any]:
+        """What the operator's policy lets you have, and how much of it is in use."""
+        return self._object(await self.transport.request("GET", "/v1/policy", timeout=self.timeout))
+
+    @staticmethod
+    def _object(answer: Any) -> Mapping[str, Any]:
+        about = answer.json()
+        return about if isinstance(about, dict) else {}
+

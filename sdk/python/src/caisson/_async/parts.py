@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""parts.py - Ports, packages, the way out, and what was run: the smaller parts of a sandbox."""
+
+from __future__ import annotations
+
+from typing import Iterable, List, Sequence
+
+from .._glue import given
+from .._http_async import AsyncTransport
+from .._wire import segment
+from ..records import ExecutionInfo, Installed, Match, Net, Output, Package, Port
+from .processes import to_output
+from .stream import AsyncExecution, AsyncInstallation
+
+
+class AsyncPorts:
+    """``sandbox.ports``: services in the sandbox that are reached through the daemon."""
+
+    def __init__(self, transport: AsyncTransport, base: str) -> None:
+        self._transport, self._base = transport, base + "/ports"
+
+    async def open(self, port: int) -> Port:
+        """Open it. The url of the answer has a token of its own; who has it may use the service, and nothing else."""
+        return Port.from_json((await self._transport.request("POST", f"{self._base}/{port}", json={})).json())
+
+    async def get(self, port: int) -> Port:
+        return Port.from_json((await self._transport.request("GET", f"{self._base}/{port}")).json())
+
+    async def list(self) -> List[Port]:
+        return [Port.from_json(p) for p in (await self._transport.request("GET", self._base)).json()["ports"]]
+
+    async def close(self, port: int) -> None:
+        """Close it: what goes through it is cut off, and its token is worth nothing any more."""
+        await self._transport.request("DELETE", f"{self._base}/{port}")
+
+
+class AsyncPackages:
+    """``sandbox.packages``: brought in by the daemon, if its operator lets it."""
+
+    def __init__(self, transport: AsyncTransport, base: str) -> None:
+        self._transport, self._base = transport, base + "/packages"
+
+    async def install(self, *packages: str, language: str = "python") -> Installed:
+        """Names on the index, perhaps with versions: ``install("numpy>=1.26", "pandas")``."""
+        body = {"packages": list(packages), "language": language}
+        return Installed.from_json((await self._transport.request("POST", self._base, json=body, timeout=None)).json())
+
+    def stream(self, *packages: str, language: str = "python") -> AsyncInstallation:
+        """The same with events of its progress: iterate over it."""
+        return AsyncInstallation(self._transport, self._base, {"packages": list(packages), "language": language})
+
+    async def list(self) -> List[Package]:
+        return [Package.from_json(p) for p in (await self._transport.request("GET", self._base)).json()["packages"]]
+
+
+class AsyncEgress:
+    """``sandbox.egress``: what it may reach, by name, and what it does reach."""
+
+    def __init__(self, transport: AsyncTransport, base: str) -> None:
+        self._transport, self._base = transport, base
+
+    async def get(self) -> List[str]:
+        return list_of(await self._transport_json("/egress"))
+
+    async def set(self, hosts: Iterable[str]) -> List[str]:
+        """From now on these and nothing else. Connections that are not allowed any more are cut."""
+        answer = await self._transport.request("PUT", self._base + "/egress", json={"egress": list(hosts)})
+        return list_of(answer.json())
+
+    async def net(self) -> Net:
+        """Connections, and numbers of bytes and of refusals."""
+        return Net.from_json(await self._transport_json("/net"))  # type: ignore[arg-type]
+
+    async def _transport_json(self, path: str) -> object:
+        return (await self._transport.request("GET", self._base + path)).json()
+
+
+def list_of(answer: object) -> List[str]:
+    return [str(host) for host in answer["egress"]]  # type: ignore[index]
+
+
+class AsyncExecutions:
+    """``sandbox.executions``: what runs, and what ran a short while ago."""
+
+    def __init__(self, transport: AsyncTransport, base: str, name: str) -> None:
+        self._transport, self._base, self._name = transport, base + "/executions", name
+
+    async def list(self) -> List[ExecutionInfo]:
+        """The oldest first."""
+        answer = await self._transport.request("GET", self._base)
+        return [ExecutionInfo.from_json(e) for e in answer.json()["executions"]]
+
+    async def get(self, execution_id: str) -> ExecutionInfo:
+        return ExecutionInfo.from_json((await self._transport.request("GET", self._at(execution_id))).json())
+
+    def attach(self, execution_id: str, *, cursor: int = 0) -> AsyncExecution:
+        """The events of one that is or was streamed, from after a cursor on. Leaving it before its end interrupts it."""
+        return AsyncExecution(self._transport, self._base, {}, self._name, execution_id, cursor)
+
+    async def interrupt(self, execution_id: str) -> None:
+        """As by Ctrl-C. NothingRuns when it is over."""
+        await self._transport.request("POST", self._at(execution_id) + "/interrupt", json={})
+
+    async def output(self, execution_id: str, stream: str = "stdout", *, offset: int = 0, limit: int = 4 << 20) -> Output:
+        """What it wrote, by offset: also what was too much for its result."""
+        query = {"stream": stream, "offset": offset, "limit": limit}
+        return to_output(await self._transport.request("GET", self._at(execution_id) + "/output", query=query), offset)
+
+    async def search(self, execution_id: str, pattern: str, *, stream: str = "stdout", limit: int = 100) -> List[Match]:
+        """Lines of its output that hold a text."""
+        query = given(pattern=pattern, stream=stream, limit=limit)
+        answer = await self._transport.request("GET", self._at(execution_id) + "/search", query=query)
+        return [Match(m["offset"], m["line"], m["text"]) for m in answer.json()["matches"]]
+
+    def _at(self, execution_id: str) -> str:
+        return f"{self._base}/{segment(execution_id)}"
+
+
+__all__: Sequence[str] = ["AsyncEgress", "AsyncExecutions", "AsyncPackages", "AsyncPorts"]

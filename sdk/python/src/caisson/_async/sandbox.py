@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sandbox.py - A sandbox with a name, and everything that can be done in it.
+
+The handle holds nothing but the name: any number of clients may have one for the same sandbox, and it goes on without them. As a
+context it is removed at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, List, Mapping, Optional, Sequence, Union
+
+from .._glue import given, whole_seconds
+from .._http_async import AsyncTransport
+from .._wire import segment
+from ..abstract import SandboxHandle
+from ..errors import NotFound
+from ..records import Artifact, SandboxInfo
+from ..types import ExecResult
+from .files import AsyncFiles
+from .parts import AsyncEgress, AsyncExecutions, AsyncPackages, AsyncPorts
+from .processes import AsyncProcesses
+from .stream import AsyncExecution
+from .workspaces import AsyncWorkspaceCopy
+
+
+class AsyncSandbox(SandboxHandle):
+    """A handle of one sandbox: ``files``, ``processes``, ``ports``, ``packages``, ``egress``, ``executions``,
+    ``workspace``, and these methods."""
+
+    def __init__(self, transport: AsyncTransport, name: str) -> None:
+        self.name = name
+        self._transport = transport
+        self._base = base = "/v1/sandboxes/" + segment(name)
+        self.files = AsyncFiles(transport, base)
+        self.processes = AsyncProcesses(transport, base)
+        self.ports = AsyncPorts(transport, base)
+        self.packages = AsyncPackages(transport, base)
+        self.egress = AsyncEgress(transport, base)
+        self.executions = AsyncExecutions(transport, base, name)
+        self.workspace = AsyncWorkspaceCopy(transport, base)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} at {self._transport.place}>"
+
+    async def __aenter__(self) -> AsyncSandbox:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with contextlib.suppress(NotFound):
+            await self.remove()
+
+    # -- running things --
+
+    async def exec(
+        self,
+        cmd: str,
+        args: Optional[Sequence[str]] = None,
+        *,
+        timeout: Optional[float] = None,
+        env: Optional[Mapping[str, str]] = None,
+        cwd: Optional[str] = None,
+        stdin: Optional[str] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> ExecResult:
+        """Run a program; no shell reads its arguments. timeout is in seconds, rounded up.
+
+        When the caller gives up it is ended, unless it has an idempotency_key: then it goes on, and the same call with the
+        same key gets the same answer.
+        """
+        return await self._run("/exec", self._exec_body(cmd, args, timeout, env, cwd, stdin), idempotency_key)
+
+    async def shell(
+        self,
+        script: str,
+        *,
+        timeout: Optional[float] = None,
+        env: Optional[Mapping[str, str]] = None,
+        cwd: Optional[str] = None,
+        stdin: Optional[str] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> ExecResult:
+        """Run a script by a fresh bash. As exec()."""
+        return await self._run("/shell", self._shell_body(script, timeout, env, cwd, stdin), idempotency_key)
+
+    async def execute(
+        self, code: str, *, language: Optional[str] = None, timeout: Optional[float] = None, stdin: Optional[str] = None
+    ) -> ExecResult:
+        """Run code in the sandbox's interpreter of that language (python), which keeps its variables."""
+        return await self._run("/execute", self._code_body(code, language, timeout, stdin))
+
+    def stream_exec(
+        self,
+        cmd: str,
+        args: Optional[Sequence[str]] = None,
+        *,
+        timeout: Optional[float] = None,
+        env: Optional[Mapping[str, str]] = None,
+        cwd: Optional[str] = None,
+        stdin: Optional[str] = None,
+    ) -> AsyncExecution:
+        """As exec(), with what it writes while it runs: iterate over its events."""
+        return self._stream("/exec", self._exec_body(cmd, args, timeout, env, cwd, stdin))
+
+    def stream_shell(
+        self,
+        script: str,
+        *,
+        timeout: Optional[float] = None,
+        env: Optional[Mapping[str, str]] = None,
+        cwd: Optional[str] = None,
+        stdin: Optional[str] = None,
+    ) -> AsyncExecution:
+        """As shell(), with what it writes while it runs."""
+        return self._stream("/shell", self._shell_body(script, timeout, env, cwd, stdin))
+
+    def stream(
+        self, code: str, *, language: Optional[str] = None, timeout: Optional[float] = None, stdin: Optional[str] = None
+    ) -> AsyncExecution:
+        """As execute(), with what it writes and displays while it runs."""
+        return self._stream("/execute", self._code_body(code, language, timeout, stdin))
+
+    async def interrupt(self) -> None:
+        """The code that runs in it gets a KeyboardInterrupt, or its language's like. NothingRuns when none does."""
+        await self._transport.request("POST", self._base + "/interrupt", json={})
+
+    # -- its life --
+
+    async def info(self) -> SandboxInfo:
+        """State, spec, what it used, and its receipt: the layers in force, as read from its processes."""
+        return SandboxInfo.from_json((await self._transport.request("GET", self._base)).json())
+
+    async def extend(self, seconds: int) -> SandboxInfo:
+        """It is removed in so many seconds from now, not earlier."""
+        return await self._life("/extend", {"seconds": seconds})
+
+    async def stop(self, *, grace: Optional[float] = None) -> None:
+        """SIGTERM to everything in it, and its end when all has ended or after the grace (5 s). Its name stays."""
+        await self._life("/stop", given(grace_seconds=whole_seconds(grace)))
+
+    async def kill(self) -> None:
+        """Its end, at once. Its name stays."""
+        await self._life("/kill", {})
+
+    async def remove(self) -> None:
+        """Its end, and its name is free."""
+        await self._transport.request("DELETE", self._base)
+
+    async def logs(self, *, tail: Optional[int] = None) -> str:
+        """What code and commands wrote lately, 64 KiB of it; with tail only so many lines."""
+        answer = await self._transport.request("GET", self._base + "/logs", query=given(tail=tail))
+        return answer.body.decode("utf-8", "replace")
+
+    async def artifacts(self, execution: Union[str, ExecResult], *, inline: bool = True) -> List[Artifact]:
+        """Files below /workspace that were made or changed while it ran."""
+        execution_id = execution if isinstance(execution, str) else execution.execution_id
+        found: List[Artifact] = []
+        path: Optional[str] = self._base + "/artifacts"
+        query: Optional[Mapping[str, Any]] = given(execution_id=execution_id, inline=None if inline else False)
+        while path:
+            answer = (await self._transport.request("GET", path, query=query)).json()
+            found += [Artifact.from_json(a) for a in answer["artifacts"]]
+            path, query = answer.get("next"), None
+        return found
+
+    # -- requests --
+
+    async def _run(self, route: str, body: Mapping[str, Any], key: Optional[str] = None) -> ExecResult:
+        headers = {"Idempotency-Key": key} if key is not None else None
+        answer = await self._transport.request("POST", self._base + route, json=body, headers=headers, timeout=None)
+        return ExecResult.from_json(answer.json())
+
+    def _stream(self, route: str, body: Mapping[str, Any]) -> AsyncExecution:
+        return AsyncExecution(self._transport, self._base + route, body, self.name)
+
+    async def _life(self, route: str, body: Mapping[str, Any]) -> SandboxInfo:
+        answer = await self._transport.request("POST", self._base + route, json=body, timeout=360.0)
+        return SandboxInfo.from_json(answer.json())
+
+    @staticmethod
+    def _exec_body(
+        cmd: str,
+        args: Optional[Sequence[str]],
+        timeout: Optional[float],
+        env: Optional[Mapping[str, str]],
+        cwd: Optional[str],
+        stdin: Optional[str],
+    ) -> Mapping[str, Any]:
+        listed = list(args) if args is not None else None
+        return given(cmd=cmd, args=listed, timeout=whole_seconds(timeout), env=dict(env) if env else None, cwd=cwd, stdin=stdin)
+
+    @staticmethod
+    def _shell_body(
+        script: str, timeout: Optional[float], env: Optional[Mapping[str, str]], cwd: Optional[str], stdin: Optional[str]
+    ) -> Mapping[str, Any]:
+        return given(script=script, timeout=whole_seconds(timeout), env=dict(env) if env else None, cwd=cwd, stdin=stdin)
+
+    @staticmethod
+    def _code_body(code: str, language: Optional[str], timeout: Optional[float], stdin: Optional[str]) -> Mapping[str, Any]:
+        return given(code=code, language=language, timeout=whole_seconds(timeout), stdin=stdin)

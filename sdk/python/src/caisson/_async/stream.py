@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stream.py - Executions whose events are read while they run.
+
+A stream begins with its first event, or on entering it as a context. When its connection breaks it is taken up again after
+the last event that was seen, so that none is lost and none comes twice; that needs an execution that has a name, which is
+everything but code in a sandbox without one. Leaving a stream before its end, by close(), by an exception or by a cancelled
+task, interrupts what runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import warnings
+from typing import Any, AsyncIterator, List, Mapping, Optional, TypeVar
+
+from .._glue import asleep, to_event
+from .._http_async import AsyncBody, AsyncTransport
+from .._wire import EventDecoder, segment
+from ..errors import CaissonError, ConnectionLost, NotFound, ProtocolError, SandboxUnavailable, StreamGone
+from ..types import Event, ExecResult
+
+SILENCE = 45.0  # the daemon says something every 15 seconds
+RESUMES = 8
+
+Stream = TypeVar("Stream", bound="AsyncEventStream")
+
+
+class AsyncEventStream:
+    """Events of one request, until `done`. Iterate over it; then last is the data of that event."""
+
+    def __init__(self, transport: AsyncTransport, path: str, body: Mapping[str, Any]) -> None:
+        self._transport, self._path = transport, path
+        self._request = dict(body)
+        self._body: Optional[AsyncBody] = None
+        self._decoder = EventDecoder()
+        self._ready: List[Event] = []
+        self._over = False
+        self.cursor = 0
+        self.last: Optional[Mapping[str, Any]] = None
+
+    async def __aenter__(self: Stream) -> Stream:
+        await self._begin()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        try:
+            await self._begin()
+            while not self._ready:
+                if self._over:
+                    raise StopAsyncIteration
+                await self._more()
+        except StopAsyncIteration:
+            raise
+        except BaseException:
+            await self.aclose()
+            raise
+        return self._note(self._ready.pop(0))
+
+    async def aclose(self) -> None:
+        """Has no effect on a stream that is over; otherwise what runs is interrupted."""
+        body, self._body = self._body, None
+        begun, self._over = body is not None and not self._over, True
+        if body is not None:
+            body.close()
+        if begun and self.last is None:
+            await self._cancel()
+
+    def __del__(self) -> None:
+        if self._body is not None and not self._over:
+            warnings.warn("a stream was neither read to its end nor closed", ResourceWarning, source=self, stacklevel=1)
+            self._body.close()
+
+    # -- reading --
+
+    async def _begin(self) -> None:
+        if self._body is None and not self._over:
+            self._body = await self._open()
+
+    async def _open(self) -> AsyncBody:
+        return await self._transport.open(
+            "POST",
+            self._path,
+            json={**self._request, "stream": True},
+            headers={"Accept": "text/event-stream"},
+            timeout=SILENCE,
+        )
+
+    async def _more(self) -> None:
+        assert self._body is not None
+        try:
+            data = await self._body.__anext__()
+        except StopAsyncIteration:
+            await self._again(ConnectionLost("the stream ended before its last event"))
+            return
+        except SandboxUnavailable as e:
+            await self._again(e)
+            return
+        for one in self._decoder.feed(data):
+            try:
+                about = json.loads(one.data)
+            except ValueError as e:
+                raise ProtocolError(f"an event is no JSON: {one.data[:80]!r}") from e
+            self._ready.append(to_event(one.event, about, one.id))
+
+    async def _again(self, why: CaissonError) -> None:
+        """Nothing to go back to, here."""
+        raise why
+
+    async def _cancel(self) -> None:
+        """The closed connection says it."""
+
+    def _note(self, event: Event) -> Event:
+        if event.id is not None:
+            self.cursor = event.id
+        if event.type in ("done", "refused"):
+            self.last = event.data
+            self._over = True
+            body, self._body = self._body, None
+            if body is not None:
+                body.release()
+            refused = event.refusal
+            if refused is not None:
+                raise refused
+        return event
+
+
+class AsyncExecution(AsyncEventStream):
+    """Code or a command that runs. sandbox is the name that it can be found under again, or None."""
+
+    def __init__(
+        self,
+        transport: AsyncTransport,
+        path: str,
+        body: Mapping[str, Any],
+        sandbox: Optional[str],
+        execution_id: Optional[str] = None,
+        cursor: int = 0,
+    ) -> None:
+        super().__init__(transport, path, body)
+        self._sandbox = sandbox
+        self._resumed = 0
+        self.execution_id = execution_id
+        self._attached = execution_id is not None
+        self.cursor = cursor
+
+    async def result(self) -> ExecResult:
+        """Read to the end. How it ended."""
+        async for _ in self:
+            pass
+        if self.last is None:
+            raise ConnectionLost("the stream was closed before its end")
+        return ExecResult.from_json(self.last)
+
+    async def interrupt(self) -> None:
+        """As by Ctrl-C. The stream goes on, to the result."""
+        if self._sandbox is None or self.execution_id is None:
+            await self.aclose()
+            return
+        with contextlib.suppress(NotFound):  # it has ended meanwhile
+            await self._transport.request("POST", self._where("interrupt"), json={}, timeout=10.0)
+
+    def _where(self, what: str) -> str:
+        assert self._sandbox is not None and self.execution_id is not None
+        return f"/v1/sandboxes/{segment(self._sandbox)}/executions/{segment(self.execution_id)}/{what}"
+
+    async def _open(self) -> AsyncBody:
+        if self._attached:
+            return await self._rest()
+        body = await super()._open()
+        self.execution_id = body.headers.get("x-execution-id")
+        return body
+
+    async def _rest(self) -> AsyncBody:
+        return await self._transport.open(
+            "GET",
+            self._where("events"),
+            query={"cursor": self.cursor},
+            headers={"Accept": "text/event-stream"},
+            timeout=SILENCE,
+        )
+
+    async def _again(self, why: CaissonError) -> None:
+        """From the event after the last one on. What was half read of one is read again."""
+        if self._body is not None:
+            self._body.close()
+        self._decoder = EventDecoder()
+        if self._sandbox is None or self.execution_id is None:
+            raise why
+        while self._resumed < RESUMES:
+            self._resumed += 1
+            try:
+                self._body = await self._rest()
+                return
+            except (NotFound, StreamGone) as e:
+                raise ConnectionLost(f"the stream was cut, and can not be taken up again: {e.message}") from why
+            except SandboxUnavailable as e:
+                why = e
+                await asleep(0.1 * self._resumed)
+        raise why
+
+    def _note(self, event: Event) -> Event:
+        self._resumed = 0
+        if event.type == "started" and self.execution_id is None:
+            self.execution_id = event.data.get("execution_id")
+        return super()._note(event)
+
+    async def _cancel(self) -> None:
+        if self._sandbox is not None and self.execution_id is not None:
+            with contextlib.suppress(CaissonError):
+                await self.interrupt()
+
+
+class AsyncInstallation(AsyncEventStream):
+    """Packages on their way: events of type progress, then done."""

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+# Made from ../_async/files.py by tools/unasync.py. Change it there.
+"""files.py - Files of a sandbox. Paths are relative to /workspace unless they are absolute."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import uuid
+from pathlib import Path
+from typing import BinaryIO, Iterator, List, Optional, Union
+
+from .._archive import pack, unpack
+from .._glue import as_bytes, given, pieces, size_left, to_event
+from .._http import Body, Content, Transport
+from .._wire import EventDecoder
+from ..errors import NoSuchFile
+from ..records import FileEvent, FileInfo
+
+LocalPath = Union[str, "os.PathLike[str]"]
+
+
+class Files:
+    """``sandbox.files``."""
+
+    def __init__(self, transport: Transport, base: str) -> None:
+        self._transport, self._base = transport, base + "/files"
+
+    # -- contents --
+
+    def read(self, path: str) -> bytes:
+        """All of a file."""
+        return (self._transport.request("GET", self._base, query={"path": path}, timeout=None)).body
+
+    def read_text(self, path: str, encoding: str = "utf-8") -> str:
+        return (self.read(path)).decode(encoding)
+
+    def open(self, path: str, *, offset: int = 0) -> Body:
+        """A file as pieces of bytes, from an offset on, to iterate over. Use it as a context, or close() it."""
+        headers = {"Range": f"bytes={offset}-"} if offset else None
+        return self._transport.open("GET", self._base, query={"path": path}, headers=headers)
+
+    def write(
+        self,
+        path: str,
+        data: Union[str, Content],
+        *,
+        mode: Optional[str] = None,
+        parents: bool = False,
+        length: Optional[int] = None,
+    ) -> FileInfo:
+        """Make or replace a file, in one step. data is text, bytes, or pieces of bytes; mode is octal, as in "755"."""
+        if isinstance(data, (str, bytes, bytearray, memoryview)):
+            data = as_bytes(data)
+        query = given(path=path, mode=mode, parents=parents or None)
+        answer = self._transport.request("PUT", self._base, query=query, content=data, length=length, timeout=None)
+        return FileInfo.from_json(answer.json())
+
+    def upload(self, local: LocalPath, path: str, *, mode: Optional[str] = None, parents: bool = True) -> FileInfo:
+        """A file of this machine into the sandbox."""
+        with open(local, "rb") as f:
+            return self.write(path, pieces(f), mode=mode, parents=parents, length=size_left(f))
+
+    def download(self, path: str, local: LocalPath) -> int:
+        """A file of the sandbox onto this machine: whole, or not at all. Returns its size."""
+        where = Path(local)
+        with self.open(path) as body:
+            part = where.with_name(f".caisson-{uuid.uuid4().hex}")
+            try:
+                with open(part, "xb") as f:
+                    for piece in body:
+                        f.write(piece)
+                    size = f.tell()
+                os.replace(part, where)
+            except BaseException:
+                part.unlink()
+                raise
+        return size
+
+    # -- names --
+
+    def list(self, path: str = ".", *, recursive: bool = False, depth: Optional[int] = None, limit: int = 10000) -> List[FileInfo]:
+        """The entries of a directory, by name."""
+        query = given(path=path, recursive=recursive or None, depth=depth, limit=limit)
+        answer = self._transport.request("GET", self._base + "/list", query=query)
+        return [FileInfo.from_json(entry) for entry in answer.json()["entries"]]
+
+    def stat(self, path: str, *, follow: bool = True) -> FileInfo:
+        """What a name is; with follow=False of a link the link itself."""
+        query = given(path=path, follow=None if follow else False)
+        return FileInfo.from_json((self._transport.request("GET", self._base + "/stat", query=query)).json())
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.stat(path)
+        except NoSuchFile:
+            return False
+        return True
+
+    def move(self, source: str, to: str, *, overwrite: bool = False, parents: bool = False) -> None:
+        """Rename, in one step or not at all. ``to`` is the new name, never a directory to move it into."""
+        body = {"from": source, "to": to, "overwrite": overwrite, "parents": parents}
+        self._transport.request("POST", self._base + "/move", json=body)
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        """A file, a link itself, an empty directory; with recursive a directory with everything in it."""
+        query = given(path=path, recursive=recursive or None)
+        self._transport.request("DELETE", self._base, query=query)
+
+    def mkdir(self, path: str, *, parents: bool = False, mode: Optional[str] = None) -> FileInfo:
+        body = given(path=path, parents=parents or None, mode=mode)
+        return FileInfo.from_json((self._transport.request("POST", self._base + "/mkdir", json=body)).json())
+
+    # -- whole directories --
+
+    def tar(self, path: str = ".") -> Body:
+        """A directory as a tar archive, as pieces of bytes. Use it as a context, or close() it."""
+        return self._transport.open("GET", self._base + "/tar", query={"path": path})
+
+    def untar(self, data: Content, path: str = ".", *, parents: bool = True, length: Optional[int] = None) -> int:
+        """Unpack a tar archive there, not compressed. Returns how many entries it had."""
+        query = given(path=path, parents=parents or None)
+        headers = {"Content-Type": "application/x-tar"}
+        answer = self._transport.request(
+            "PUT", self._base + "/tar", query=query, content=data, length=length, headers=headers, timeout=None
+        )
+        return int(answer.json()["entries"])
+
+    def upload_dir(self, local: LocalPath, path: str = ".", *, parents: bool = True) -> int:
+        """A directory of this machine, with all in it. Returns how many entries it had."""
+        with tempfile.TemporaryFile() as f:
+            pack(local, f)
+            f.seek(0)
+            return self.untar(pieces(f), path, parents=parents, length=size_left(f))
+
+    def download_dir(self, path: str, local: LocalPath) -> List[str]:
+        """A directory of the sandbox into one of this machine, which is made. Files and directories only: returns what was
+        left out. Nothing is written outside of it, whatever the archive says."""
+        with tempfile.TemporaryFile() as f:
+            self._fetch(path, f)
+            f.seek(0)
+            return unpack(f, local)
+
+    def _fetch(self, path: str, f: BinaryIO) -> None:
+        with self.tar(path) as body:
+            for piece in body:
+                f.write(piece)
+
+    # -- news --
+
+    def watch(self, path: str = ".", *, recursive: bool = False) -> Watch:
+        """News of a directory from now on: iterate over it. It is a context; leaving it ends the watching."""
+        query = given(path=path, recursive=recursive or None)
+        return Watch(self._transport.open("GET", self._base + "/watch", query=query, timeout=45.0))
+
+
+class Watch:
+    """News of a directory, until it is closed or the directory is gone."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self._decoder = EventDecoder()
+        self._ready: List[FileEvent] = []
+
+    def __iter__(self) -> Iterator[FileEvent]:
+        return self
+
+    def __next__(self) -> FileEvent:
+        while not self._ready:
+            for one in self._decoder.feed(self._body.__next__()):
+                event = to_event(one.event, json.loads(one.data), one.id)
+                self._ready.append(FileEvent(event.type, str(event.data.get("path", "")), event.data))
+        return self._ready.pop(0)
+
+    def close(self) -> None:
+        self._body.close()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

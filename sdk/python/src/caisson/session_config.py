@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""session_config.py - What a SessionManager is told by the environment: COREASON_SANDBOX_*, checked before anything is started.
+
+A variable that makes no sense, one that is missing beside another, and one that nobody knows are errors that name it. An empty
+variable is none.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
+
+from .errors import Misconfigured
+
+PREFIX = "COREASON_SANDBOX_"
+LOCAL, REMOTE = ("caisson", "local", "docker"), ("remote", "e2b")
+
+
+def _runtime(text: str) -> str:
+    if text.lower() not in LOCAL + REMOTE:
+        raise ValueError("is one of %s" % ", ".join(LOCAL + REMOTE))
+    return text.lower()
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 31536000:
+        raise ValueError("is a number of seconds, more than 0")
+    return seconds
+
+
+def _flag(text: str) -> bool:
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if text.lower() not in words:
+        raise ValueError("is true or false")
+    return words[text.lower()]
+
+
+def _names(text: str) -> FrozenSet[str]:
+    """A list as JSON has it, or with commas."""
+    names = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
+    if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+        raise ValueError('is a list of names: pandas,numpy or ["pandas", "numpy"]')
+    return frozenset(canonical(n) for n in names if n.strip())
+
+
+def canonical(package: str) -> str:
+    """A package's name without case, version and the difference between - _ and . ."""
+    name = package.strip()
+    for mark in "[<>=!~; @":
+        name = name.partition(mark)[0]
+    return name.strip().lower().replace("_", "-").replace(".", "-")
+
+
+@dataclass(frozen=True)
+class SandboxConfig:
+    """
+    runtime:           caisson, local or docker: where CAISSON_URL says, or the daemon of this machine, or one that is started for this
+                       process. remote or e2b: a daemon elsewhere, by `url` and a token
+    docker_image:      of the sandboxes; None: the daemon's own
+    allowed_packages:  what install_package() takes; None: whatever the operator's rules allow
+    execution_timeout: of one execution, in seconds
+    idle_timeout:      after so long without use a session is ended
+    """
+
+    runtime: str = "caisson"
+    url: Optional[str] = None
+    token: Optional[str] = field(default=None, repr=False)
+    docker_image: Optional[str] = None
+    allowed_packages: Optional[FrozenSet[str]] = None
+    execution_timeout: float = 60.0
+    idle_timeout: float = 300.0
+    reaper_interval: float = 60.0
+    enable_audit_logging: bool = True
+    e2b_api_key: Optional[str] = field(default=None, repr=False)
+    s3_bucket: Optional[str] = None
+    s3_region: Optional[str] = None
+    s3_access_key: Optional[str] = field(default=None, repr=False)
+    s3_secret_key: Optional[str] = field(default=None, repr=False)
+    s3_endpoint_url: Optional[str] = None
+
+    def __post_init__(self) -> None:
+        self._check_remote()
+        self._check_s3()
+
+    @classmethod
+    def from_env(cls, environ: Optional[Mapping[str, str]] = None) -> SandboxConfig:
+        env = os.environ if environ is None else environ
+        found: Dict[str, Any] = {}
+        for name, text in env.items():
+            if not name.startswith(PREFIX) or not text.strip():
+                continue
+            key = name[len(PREFIX) :]
+            if key not in VARIABLES:
+                near = difflib.get_close_matches(key, VARIABLES, 1)
+                raise Misconfigured(
+                    f"{name}: there is no such variable",
+                    field=name,
+                    hint=f"do you mean {PREFIX}{near[0]}?" if near else "unset it; there are " + ", ".join(PREFIX + v for v in VARIABLES),
+                )
+            member, read = VARIABLES[key]
+            try:
+                found[member] = read(text.strip())
+            except ValueError as e:
+                raise Misconfigured(f"{name}: {text.strip()[:80]!r} {_reason(e)}", field=name) from None
+        return cls(**found)
+
+    def _check_remote(self) -> None:
+        _require(self.runtime in LOCAL + REMOTE, "RUNTIME", f"{self.runtime!r} is none of {', '.join(LOCAL + REMOTE)}")
+        if self.runtime not in REMOTE:
+            _require(
+                not self.e2b_api_key,
+                "E2B_API_KEY",
+                f"has no use with {PREFIX}RUNTIME={self.runtime}",
+                f"set {PREFIX}RUNTIME=e2b, or unset it",
+            )
+            return
+        _require(
+            bool(self.url or os.environ.get("CAISSON_URL")), "URL", f"is needed with {PREFIX}RUNTIME={self.runtime}: where the daemon is"
+        )
+        if self.runtime == "e2b":
+            _require(bool(self.e2b_api_key), "E2B_API_KEY", f"is needed with {PREFIX}RUNTIME=e2b: the token of the daemon")
+
+    def _check_s3(self) -> None:
+        """The daemon has the bucket and its keys (docs/s3.md). What is here must at least make sense."""
+        _require(
+            bool(self.s3_access_key) == bool(self.s3_secret_key),
+            "S3_SECRET_KEY" if self.s3_access_key else "S3_ACCESS_KEY",
+            "is missing: a key has two parts",
+        )
+        if not self.s3_bucket:
+            for member, key in (("s3_region", "S3_REGION"), ("s3_endpoint_url", "S3_ENDPOINT_URL"), ("s3_access_key", "S3_ACCESS_KEY")):
+                _require(not getattr(self, member), key, f"has no use without {PREFIX}S3_BUCKET")
+
+    @property
+    def bearer(self) -> Optional[str]:
+        """The token that is shown to the daemon."""
+        return self.e2b_api_key or self.token
+
+
+def _require(holds: bool, key: str, message: str, hint: Optional[str] = None) -> None:
+    if not holds:
+        raise Misconfigured(f"{PREFIX}{key}: {message}", field=PREFIX + key, hint=hint)
+
+
+def _reason(error: ValueError) -> str:
+    return str(error) if str(error).startswith("is ") else "is no number" if "float" in str(error) else "can not be read"
+
+
+VARIABLES: Dict[str, Tuple[str, Callable[[str], Any]]] = {
+    "RUNTIME": ("runtime", _runtime),
+    "URL": ("url", str),
+    "TOKEN": ("token", str),
+    "DOCKER_IMAGE": ("docker_image", str),
+    "ALLOWED_PACKAGES": ("allowed_packages", _names),
+    "EXECUTION_TIMEOUT": ("execution_timeout", _seconds),
+    "IDLE_TIMEOUT": ("idle_timeout", _seconds),
+    "REAPER_INTERVAL": ("reaper_interval", _seconds),
+    "ENABLE_AUDIT_LOGGING": ("enable_audit_logging", _flag),
+    "E2B_API_KEY": ("e2b_api_key", str),
+    "S3_BUCKET": ("s3_bucket", str),
+    "S3_REGION": ("s3_region", str),
+    "S3_ACCESS_KEY": ("s3_access_key", str),
+    "S3_SECRET_KEY": ("s3_secret_key", str),
+    "S3_ENDPOINT_URL": ("s3_endpoint_url", str),
+}

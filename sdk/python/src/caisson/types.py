@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""types.py - What code, commands and streams result in, and what a sandbox is asked to be.
+
+All of them are frozen, and made from the daemon's JSON by from_json(), which takes what it knows: a newer daemon may say
+more. What was said in full is in ``raw`` where that may matter.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass, field, fields
+from typing import Any, Mapping, Type, TypeVar
+
+from .errors import ExecutionFailed, RequestRefused, error_from
+
+T = TypeVar("T")
+
+
+_seen: dict[Any, tuple[str, ...]] = {}
+
+
+def _names(kind: Any) -> tuple[str, ...]:
+    """The fields of a dataclass. Looked up often, so they are kept."""
+    if kind not in _seen:
+        _seen[kind] = tuple(f.name for f in fields(kind))
+    return _seen[kind]
+
+
+def pick(cls: Type[T], obj: Mapping[str, Any], /, **more: Any) -> T:
+    """An instance of a dataclass from the members of obj that it has, and more."""
+    known = {name: obj[name] for name in _names(cls) if name in obj}
+    known.update(more)
+    return cls(**known)
+
+
+def decoded(obj: Mapping[str, Any], name: str) -> bytes:
+    """The very bytes of a text member: from NAME_base64 where they are no UTF-8."""
+    exact = obj.get(name + "_base64")
+    if isinstance(exact, str):
+        try:
+            return base64.b64decode(exact, validate=True)
+        except binascii.Error:
+            pass
+    return str(obj.get(name, "")).encode("utf-8", "surrogatepass")
+
+
+# ---- what is asked for -----------------------------------------------------------------------------------------------------
+
+
+class Unchosen(str):
+    """A default that nobody chose. As text it is what it says; to the daemon it is not sent."""
+
+    __slots__ = ()
+
+
+DEFAULT_IMAGE = Unchosen("python:3.11-slim")
+
+
+@dataclass(frozen=True)
+class SandboxSpec:
+    """What create() asks for.
+
+    An image that is left out is the daemon's own; one that is named has to be there, also if it is ``python:3.11-slim``.
+    What is None is left to the daemon.
+    """
+
+    name: str
+    image: str = DEFAULT_IMAGE
+    memory_mib: int = 512
+    cpus: float = 1
+    workspace: str | Mapping[str, Any] | None = None  # "name", "name:ro", or an object: docs/workspaces.md
+    secrets: tuple[str, ...] = ()
+    egress: tuple[str, ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)
+    # What the daemon knows beyond these.
+    pids: int | None = None
+    disk_mib: int | None = None
+    env: Mapping[str, str] | None = None
+    timeout_seconds: int | None = None  # when it is removed, whatever happens
+    idle_seconds: int | None = None  # removed when nobody used it for so long
+    servers: tuple[str, ...] | None = None  # MCP servers whose tools its code may call
+    tools: Mapping[str, Any] | None = None  # rules for them
+    project: str | None = None  # where its code keeps things
+
+    def to_json(self) -> dict[str, Any]:
+        """The body of a request. Empty lists say the same as none; an empty list of servers does not."""
+        body: dict[str, Any] = {}
+        for name in _names(type(self)):
+            value = getattr(self, name)
+            if value is None or isinstance(value, Unchosen):
+                continue
+            if isinstance(value, (tuple, list)):
+                if value or name == "servers":
+                    body[name] = list(value)
+            elif isinstance(value, Mapping):
+                if value:
+                    body[name] = dict(value)
+            else:
+                body[name] = value
+        return body
+
+
+# ---- how it ended ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Which limit or event ended it, from the kernel's own numbers."""
+
+    kind: str
+    limit: int | None = None
+    peak: int | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class CodeError:
+    """What the code raised and did not catch."""
+
+    name: str
+    value: str
+    traceback: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(self.traceback) or f"{self.name}: {self.value}"
+
+
+@dataclass(frozen=True)
+class Display:
+    """Something the code displayed, in one or more forms."""
+
+    data: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    display_id: str | None = None
+
+    def bytes(self, mime: str) -> bytes | None:
+        """One form of it, as bytes; None when it does not have it."""
+        return form_bytes(self.data, mime)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What it used. Nanoseconds, bytes, counts."""
+
+    wall_ns: int = 0
+    cpu_ns: int = 0
+    memory_peak: int = 0
+    pids_peak: int = 0
+    disk_used: int = 0
+
+
+def form_bytes(bundle: Mapping[str, Any], mime: str) -> bytes | None:
+    """One form of a value: text and JSON encoded, everything else from base64."""
+    value = bundle.get(mime)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        return json.dumps(value).encode()
+    if mime.startswith("text/") or mime.endswith(("+xml", "/json", "+json", "/javascript")):
+        return value.encode()
+    return base64.b64decode(value)
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """How code or a command ended, and what it wrote.
+
+    ``status`` is ok, error, signal, timeout, limit or failed; ``cause`` says which limit. Of code there is also
+    ``result`` (the last expression, by media type), ``displays`` (figures and the like), ``error`` (the exception), and
+    what became of its variables: ``state`` is kept, reset or discarded.
+    """
+
+    stdout: str
+    stderr: str = ""
+    exit_code: int = 0
+    truncated: bool = False
+    # What the daemon knows beyond these.
+    status: str = "ok"
+    cause: Cause | None = None
+    signal: str | None = None
+    execution_id: str = ""
+    execution_time: float = 0.0
+    result: Mapping[str, Any] | None = field(default=None, hash=False)
+    displays: tuple[Display, ...] = field(default=(), hash=False)
+    error: CodeError | None = None
+    state: str | None = None
+    epoch: int = 0
+    language: str | None = None
+    usage: Usage = Usage()
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def output(self) -> str:
+        """stdout, then stderr."""
+        return self.stdout + (self.stderr or "")
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0
+
+    @property
+    def text(self) -> str | None:
+        """The last expression of the code as text; None when there was none."""
+        return self.result.get("text/plain") if self.result else None
+
+    @property
+    def stdout_bytes(self) -> bytes:
+        """The very bytes, also where they are no UTF-8."""
+        return decoded(self.raw, "stdout") if "stdout" in self.raw else self.stdout.encode()
+
+    @property
+    def stderr_bytes(self) -> bytes:
+        return decoded(self.raw, "stderr") if "stderr" in self.raw else self.stderr.encode()
+
+    @property
+    def images(self) -> tuple[bytes, ...]:
+        """Everything that was displayed as PNG, and the last expression if it is one."""
+        bundles = [d.data for d in self.displays] + ([self.result] if self.result else [])
+        found = (form_bytes(bundle, "image/png") for bundle in bundles)
+        return tuple(image for image in found if image is not None)
+
+    def check(self) -> ExecResult:
+        """Itself when it went well, otherwise ExecutionFailed."""
+        if self.ok:
+            return self
+        if self.error is not None:
+            why = f"{self.error.name}: {self.error.value}"
+        else:
+            tail = self.stderr.strip().splitlines()[-1:] or [""]
+            why = f"{self.status}, exit code {self.exit_code}" + (f": {tail[0]}" if tail[0] else "")
+        hint = self.cause.hint if self.cause else None
+        raise ExecutionFailed(why, self, code=self.cause.kind if self.cause else None, hint=hint or None)
+
+    @classmethod
+    def from_json(cls, obj: Mapping[str, Any]) -> ExecResult:
+        error, usage = obj.get("error"), obj.get("usage")
+        return cls(
+            stdout=obj.get("stdout", ""),
+            stderr=obj.get("stderr", ""),
+            exit_code=obj.get("exit_code", 0),
+            truncated=obj.get("truncated", False),
+            status=obj.get("status", "ok"),
+            cause=_cause(obj),
+            signal=obj.get("signal"),
+            execution_id=obj.get("execution_id", ""),
+            execution_time=obj.get("execution_time", 0.0),
+            result=obj.get("result"),
+            displays=tuple(pick(Display, d) for d in obj["displays"]) if obj.get("displays") else (),
+            error=_code_error(error) if error else None,
+            state=obj.get("state"),
+            epoch=obj.get("epoch", 0),
+            language=obj.get("language"),
+            usage=pick(Usage, usage) if usage else Usage(),
+            raw=obj,
+        )
+
+
+def _cause(obj: Mapping[str, Any]) -> Cause | None:
+    """Of /execute an object, of a sandbox's executions a word with its numbers beside it."""
+    cause = obj.get("cause")
+    if not cause:
+        return None
+    return pick(Cause, cause) if isinstance(cause, Mapping) else pick(Cause, obj, kind=cause)
+
+
+def _code_error(obj: Mapping[str, Any]) -> CodeError:
+    return CodeError(obj.get("name", ""), obj.get("value", ""), tuple(obj.get("traceback", ())))
+
+
+# ---- while it runs -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a stream.
+
+    ``type`` is started, stdout, stderr, display, result, error, progress or done. ``id`` is its number in the stream.
+    """
+
+    type: str
+    data: Mapping[str, Any]
+    id: int | None = None
+
+    @property
+    def text(self) -> str:
+        """Of stdout and stderr what was written; empty of all others."""
+        return str(self.data.get("data", "")) if self.type in ("stdout", "stderr") else ""
+
+    @property
+    def bytes(self) -> bytes:
+        """The same as bytes, exact."""
+        return decoded(self.data, "data") if self.type in ("stdout", "stderr") else b""
+
+    @property
+    def refusal(self) -> RequestRefused | None:
+        return error_from(self.data) if self.type == "refused" else None
