@@ -19,8 +19,8 @@ SNIPPET := print("hello from a cell:", 6 * 7)
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit integ kernels serve-test serve-api serve-life hostile hostile-quick guest \
-	asan asan-quick asan-build asan-unit asan-integ asan-serve fuzz soak bench lint fmt install clean help
+.PHONY: all build run serve test unit integ image-test kernels serve-test serve-api serve-life packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
+	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve fuzz soak bench lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
 
@@ -31,11 +31,23 @@ help:
 	@echo 'make test       everything that has to pass: units, fuzz corpora, integration, kernels, the'
 	@echo '                daemon, hostile (quick selection), guests, lint; a selection of it again under'
 	@echo '                ASan and UBSan (asan-quick)'
+	@echo 'make mcp        the conformance suite of the Model Context Protocol, and real clients (part of make test)'
+	@echo 'make mcp-servers  code in cells calls MCP servers from npm'
+	@echo 'make bridge-full  calls of MCP servers: real ones, hostile ones, the suite for clients; make test has a part of it'
+	@echo 'make s3         buckets against MinIO, which make s3-fetch builds: all of it, also a gigabyte and a bucket that goes away'
+	@echo 'make jupyter    real clients of the Jupyter wire (part of make test), and JupyterLab in a browser'
+	@echo 'make sdk        the Python library: its wheel in a clean environment against a daemon, ruff, mypy (part of make test);'
+	@echo '                make sdk-full has the tests too that make test leaves out for time'
+	@echo 'make image-test all tests of images: registries, hostile archives, kills; make test has a part of them'
+	@echo 'make serve-test all tests of the daemon, those too that make test leaves out for time'
+	@echo 'make packages   numpy, pandas and others from PyPI and npm, uv beside pip, kills in the middle, hostile packages'
 	@echo 'make hostile    the whole hostile suite, which also judges times: for a quiet machine'
 	@echo 'make guest      the other cgroup layouts, in small QEMU guests'
 	@echo 'make asan       units, integration and the daemon on ASan+UBSan binaries ($(ASAN)/)'
+	@echo 'make fuzz-api   schemathesis against a daemon, SECS=seconds'
 	@echo 'make fuzz       libFuzzer, T=target (default: all) SECS=seconds per target'
-	@echo 'make soak       SOAK="--count 100000 --storm 120": mixed executions, then kill -9 of everything'
+	@echo 'make soak       hours: 100,000 mixed executions, kill -9 of everything, every fault, every byte;'
+	@echo '                SOAK="--count 2000 --storm 20 --json FILE": the executions and the kills alone, so many'
 	@echo 'make bench      against plain python3, bubblewrap, crun, runc, podman, docker'
 	@echo 'make lint fmt   static checks; formatting'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
@@ -61,42 +73,140 @@ serve:
 
 # What makes cells and looks for what is left of them has no neighbour that makes cells: integ and the sanitized integ run
 # one after the other, beside what only computes. The halves of the daemon's tests mostly wait, and each looks after its own
-# daemons alone. The hostile suite judges the host as a whole and runs by itself.
+# daemons alone. The hostile suite judges the host as a whole, by what is its own: its halves have each other for a neighbour and nobody else.
 test:
-	@tools/deps.sh build test guest lint
+	@tools/deps.sh build test guest lint jupyter
 	@tools/steps.sh build -- \
-		'integ asan-integ' 'asan-build kernels guest' -- \
-		'serve-api asan-serve' 'serve-life' 'unit asan-unit lint' -- \
-		hostile-quick
+		'integ asan-parsers' 'asan-build kernels' 'mcp-fetch api-fetch jupyter-fetch sdk-fetch guest' -- \
+		'serve-api' 'serve-life mcp jupyter-clients sdk' 'unit asan-units lint-quick api asan-serve' -- \
+		'hostile-cells' 'hostile-serve' -- 'hostile-time api-coverage'
 
 unit: build
 	@meson test -C $(BUILD) $(MESON_TEST)
 
 integ: build
-	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/integ
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m 'not slow' tests/integ
+
+# Images: those tests too that take a registry longer than make test has time for.
+image-test: build
+	@tools/deps.sh test
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(wildcard tests/integ/test_image*.py)
 
 # The kernels' drivers by themselves, and the daemon with everything behind it.
 kernels: build
 	@$(PYTEST) tests/guest_kernels
 
-SERVE_LIFE := $(addprefix tests/serve/test_,auth.py isolation.py life.py pool.py)
-SERVE_ASAN := $(addprefix tests/serve/test_,execute.py errors.py stream.py sandboxes.py)
+SERVE_LIFE := $(addprefix tests/serve/test_,adopt.py auth.py floods.py isolation.py life.py mcp_stdio.py pool.py state.py)
+SERVE_SCHEMA := tests/serve/test_schema.py
+SERVE_ASAN := $(addprefix tests/serve/test_,execute.py errors.py)
+
+# What the daemons of all tests answered, for api-coverage.
+COVERAGE := $(abspath $(BUILD))/api-coverage
 
 serve-test: build
-	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve
+	@mkdir -p $(COVERAGE)
+	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve
 
 # Its two halves, for two processors: how it lives, and all the rest.
 serve-life: build
-	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(SERVE_LIFE)
+	@mkdir -p $(COVERAGE)
+	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(SERVE_LIFE)
 
 serve-api: build
-	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(addprefix --ignore=,$(SERVE_LIFE)) tests/serve
+	@mkdir -p $(COVERAGE)
+	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m 'not slow' $(addprefix --ignore=,$(SERVE_LIFE) $(SERVE_SCHEMA)) tests/serve
+
+# The document, by tools that others wrote; and for longer, with another seed each time.
+api: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(SERVE_SCHEMA)
+
+# What can not be had is said again, and skipped, by the tests.
+api-fetch: build
+	@mkdir -p $(BUILD)/api-tools
+	@for what in python npm; do tools/api-tools.sh $(BUILD)/api-tools $$what || :; done
+
+fuzz-api: build
+	@CAISSON_FUZZ_SECONDS=$(SECS) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -k schemathesis $(SERVE_SCHEMA)
+
+# After serve-api and serve-life: was everything that the document promises seen, and nothing else?
+api-coverage: build
+	@$(BUILD)/tests/unit/unit-front-test_openapi --print >$(COVERAGE)/openapi.json
+	@tools/api-coverage.py $(COVERAGE)/openapi.json $(COVERAGE)
+
+# The Model Context Protocol by its own conformance suite, and by clients that nobody here wrote. npm and pip bring them into
+# the build directory; what they can not bring is skipped, with the reason.
+mcp: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/mcp
+
+bridge-full: build
+	@CAISSON_BRIDGE_FULL=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve/test_bridge.py tests/mcp/test_bridge_servers.py tests/mcp/test_bridge_conformance.py
+
+mcp-fetch: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/mcp/fetch.py
+
+# Packages: from the real indexes where they answer, and all that is slow or hostile about them.
+packages: build
+	@CAISSON_REAL_INDEX=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(addprefix tests/serve/test_packages,.py _life.py _real.py)
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_j_packages.py
+
+# Buckets against a server that nobody here wrote: MinIO, or a smaller one. make test runs the quick ones of them where a
+# server is there; a gigabyte and buckets that go away are here alone.
+s3: build s3-fetch
+	@CAISSON_S3_FULL=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve/test_s3.py
+
+s3-fetch: build
+	@tools/s3-server.sh $(BUILD)/s3 minio || tools/s3-server.sh $(BUILD)/s3 npm || :
+
+# Notebooks, by Jupyter's own clients; and JupyterLab in a browser, which brings half a gigabyte.
+jupyter: build
+	@tools/deps.sh jupyter browser
+	@CAISSON_BROWSER=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/jupyter
+
+jupyter-clients: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/jupyter
+
+jupyter-fetch: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/jupyter/real_lib.py
+
+# The Python library. Its tests run from the wheel, in an environment that has nothing else; ruff and mypy come from PyPI.
+SDK := $(abspath $(BUILD))/sdk
+SDK_TEST = CAISSON_BUILD=$(abspath $(BUILD)) $(SDK)/venv/bin/python -m pytest -q -p no:cacheprovider
+
+sdk: build
+	@sdk/python/tools/lint.sh check $(SDK)
+	@sdk/python/tools/install.py $(SDK)
+	@$(SDK_TEST) -m 'not slow' sdk/python/tests
+
+sdk-full: build
+	@sdk/python/tools/extras.sh $(SDK)
+	@sdk/python/tools/lint.sh check $(SDK)
+	@sdk/python/tools/install.py $(SDK)
+	@$(SDK_TEST) sdk/python/tests
+
+sdk-fetch: build
+	@sdk/python/tools/lint.sh fetch $(SDK)
+
+# Code in cells and MCP servers from npm.
+mcp-servers: build
+	@CAISSON_SERVERS=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/mcp/test_code_servers.py
 
 hostile: build
 	@CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile
 
 hostile-quick: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick tests/hostile
+
+# Its parts: what is about a processor's time wants one; those who leave things where the whole host sees them follow each other.
+HOSTILE_TIME := tests/hostile/test_a_time.py
+HOSTILE_CELLS := $(addprefix tests/hostile/test_,a_resources.py b_output.py c_lifetime.py d_kernel.py e_files.py h_neighbours.py posture.py syscall_matrix.py)
+hostile-time: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick $(HOSTILE_TIME)
+
+hostile-cells: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick $(HOSTILE_CELLS)
+
+hostile-serve: build
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick $(addprefix --ignore=,$(HOSTILE_CELLS) $(HOSTILE_TIME)) tests/hostile
 
 # Cgroup layouts that this machine does not have, in small QEMU guests (no KVM needed).
 guest: build
@@ -112,18 +222,28 @@ asan-build: $(ASAN)/build.ninja
 asan-unit: asan-build
 	@meson test -C $(ASAN) $(MESON_TEST)
 
+# Without those that write and damage files by the thousand, which take more time than all the others.
+ASAN_SLOW := front-spool|store-store_damage|store-store_prefix
+asan-units: asan-build
+	@meson test -C $(ASAN) $(MESON_TEST) $$(meson test -C $(ASAN) --no-rebuild --list 2>/dev/null | sed -n 's,^caisson:[a-z]* / ,,p' | grep -vxE '$(ASAN_SLOW)')
+
 # Without the loops that kill it at every step: they are about what is left on the host, not about memory.
 asan-integ: asan-build
 	@CAISSON_BUILD=$(abspath $(ASAN)) CAISSON_LEAK_RUNS=20 $(PYTEST) --deselect tests/integ/test_crash.py::test_killed_at_every_step \
 		--deselect tests/integ/test_crash.py::test_killed_at_random_moments tests/integ
 
+# Of it what reads other people's bytes.
+asan-parsers: asan-build
+	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/integ/test_bad_input.py tests/integ/test_files.py tests/integ/test_files_tar.py
+
 asan-serve: asan-build
 	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) $(SERVE_ASAN)
 
-asan-quick: asan-unit asan-integ asan-serve
+asan-quick: asan-units asan-parsers asan-serve
 
 asan: asan-unit asan-serve
-	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/integ
+	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/integ $(addprefix tests/serve/test_,stream.py sandboxes.py egress.py secrets.py secrets_bound.py policy.py \
+		leash.py code_mode.py bridge.py packages.py jupyter.py)
 
 $(FUZZ)/build.ninja:
 	CC=clang meson setup -Dfuzz=true -Db_sanitize=address,undefined $(FUZZ)
@@ -134,9 +254,19 @@ fuzz:
 	@meson compile -C $(FUZZ)
 	@tools/fuzz.sh $(FUZZ) $(SECS) $(T)
 
+# What takes hours: the soak, then a storm of ten minutes (L2), every prefix of the store's log (L6), a fault of every system call (L14).
+# With SOAK it is the soak alone, with these options.
 SOAK ?=
+SOAKER := CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/soak/soak.py
 soak: build
-	@CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/soak/soak.py $(SOAK)
+ifneq ($(SOAK),)
+	@$(SOAKER) $(SOAK)
+else
+	@$(SOAKER)
+	@$(SOAKER) --count 0 --storm 600 --pause 1:3 --victims daemon --rate 20
+	@CAISSON_EVERY_BYTE=1 $(BUILD)/tests/unit/unit-store-test_store_prefix
+	@CAISSON_SWEEP=all CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_l_faults.py
+endif
 
 bench:
 	@tools/deps.sh build
@@ -144,9 +274,21 @@ bench:
 	@tools/deps.sh bench || echo "bench: going on with the peers that are here"
 	@/usr/bin/python3 tests/bench/bench.py --build $(BUILD) --readme README.md $(BENCH)
 	@/usr/bin/python3 tests/bench/serve.py --build $(BUILD) --readme README.md $(SERVE_BENCH)
+	@/usr/bin/python3 tests/bench/streams.py --build $(BUILD) --output docs/benchmarks.md $(STREAM_BENCH)
+	@/usr/bin/python3 tests/bench/search.py --build $(BUILD) --output docs/benchmarks.md
+	@/usr/bin/python3 tests/bench/tools.py --build $(BUILD) --output docs/benchmarks.md $(TOOLS_BENCH)
+	@tools/deps.sh jupyter || echo "bench: going on without jupyter-server"
+	@/usr/bin/python3 tests/bench/jupyter.py --build $(BUILD) --output docs/benchmarks.md $(JUPYTER_BENCH)
+	@/usr/bin/python3 tests/bench/gate.py --build $(BUILD) --output docs/benchmarks.md $(GATE_BENCH)
+	@/usr/bin/python3 tests/bench/image_pull.py --build $(BUILD) --output docs/benchmarks.md $(PULL_BENCH)
+	@/usr/bin/python3 tests/bench/sdk.py --build $(BUILD) --output docs/benchmarks.md $(SDK_BENCH)
 
 lint: build
 	@tools/lint.sh $(BUILD)
+
+# Without clang-tidy, which takes more time than everything else in it.
+lint-quick: build
+	@LINT_TIDY=no tools/lint.sh $(BUILD)
 
 fmt:
 	@find src tools tests -name '*.[ch]' -print0 | xargs -0 clang-format -i

@@ -14,15 +14,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMON = {"--help", "--version"}  # known by every program, not in the table
-OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*)")
 SHELLS = ("dist/completions/caisson.bash", "dist/completions/caisson.zsh")
-REMOTE = {"src/remote/audit.c": "docs/man/caisson-audit.1.scd", "src/remote/wish.c": "docs/man/caisson-sandbox.1.scd"}  # verbs with a page of their own
+REMOTE = {"src/remote/audit.c": "docs/man/caisson-audit.1.scd", "src/remote/wish.c": "docs/man/caisson-sandbox.1.scd",
+          "src/image/options.c": "docs/man/caisson-image.1.scd"}  # verbs with a page of their own
+MCP = "docs/man/caisson-mcp.1.scd"  # has options of wish.c, and examples with options of a daemon
 
 
 def table_options(source):
     text = (ROOT / source).read_text(encoding="utf-8")
     rows = text[text.index("rows[] = {"):]
-    return set(re.findall(r'^\t\{ "(--[a-z-]+)"', rows[:rows.index("\n};")], re.MULTILINE))
+    return set(re.findall(r'^\t\{ "(--[a-z0-9-]+)"', rows[:rows.index("\n};")], re.MULTILINE))
 
 
 def differences(place, known, used):
@@ -52,6 +54,9 @@ def main():
     for source, page in REMOTE.items():
         pages[page] = table_options(source)
     remote = set().union(*(pages[page] for page in REMOTE.values()))
+    mcp = set(OPTION.findall((ROOT / MCP).read_text(encoding="utf-8")))
+    pages["docs/man/caisson-sandbox.1.scd"] -= {"--tools", "--print-config"}
+    bad += differences(MCP, {"--tools", "--print-config"}, mcp - remote - served | mcp & {"--tools", "--print-config"})
     pages.update((shell, known | remote) for shell in SHELLS)
     for page, options in pages.items():
         bad += differences(page, options, set(OPTION.findall((ROOT / page).read_text(encoding="utf-8"))))

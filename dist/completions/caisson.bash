@@ -7,17 +7,18 @@ _caisson_names() { caisson ps --all 2>/dev/null | awk 'NR > 1 { print $1 }'; }
 
 _caisson() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local verbs='run exec serve audit doctor create shell cp ps top logs port stop kill rm help'
+	local verbs='run exec serve mcp audit approve image policy doctor create shell cp install ps top logs port net workspace stop kill rm help'
 	local options='--lang --code --memory --cpus --pids --timeout --cpu-time --disk --inodes --files
-		--max-output --capture --env --mount --workdir --user --image --name --tty --json --receipt
+		--max-output --capture --env --mount --workdir --user --image --image-store --name --tty --json --receipt
 		--without --state --help'
 	local audit='--state --sandbox --owner --event --since --tail --head --from --json --help'
+	local image='--store --json --quiet --allow --name --authfile --ca --insecure --all --package --suite --mirror --help'
 	local daemon='--json --socket --state --url --token-file --ca-file --help'
 	local verb='' own='' named='' i
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		run | exec | serve | audit | doctor | help | create | shell | cp | ps | top | logs | port | stop | kill | rm)
+		run | exec | serve | mcp | audit | approve | image | policy | doctor | help | create | shell | cp | install | ps | top | logs | port | net | workspace | stop | kill | rm)
 			verb=${COMP_WORDS[i]}
 			break
 			;;
@@ -30,13 +31,19 @@ _caisson() {
 	case $verb$named in
 	run1) options="--name --timeout --lang --code --stdin $daemon" ;;
 	exec1) options="--name --env --workdir --cwd --timeout --stdin $daemon" ;;
-	create) own='--memory --cpus --pids --disk --image --env --label --timeout --idle' ;;
+	create) own='--memory --cpus --pids --disk --workspace --image --env --label --egress --secret --timeout --idle --server --tool-rules' ;;
 	shell) own='--env --workdir --cwd' ;;
 	cp) own='--recursive' ;;
+	install) own='--lang' ;;
+	workspace) own='create ls rm diff commit discard cp --disk --label --force --recursive' ;;
 	ps | top) own='--all --label' ;;
 	logs) own='--follow --tail' ;;
 	stop) own='--grace' ;;
 	rm) own='--force' ;;
+	port) own='--listen --close' ;;
+	net) own='--egress' ;;
+	approve) own='--deny --reason' ;;
+	mcp) own='--tools --print-config' ;;
 	esac
 
 	COMPREPLY=()
@@ -53,15 +60,19 @@ _caisson() {
 		mapfile -t COMPREPLY < <(compgen -W 'host dir:' -- "$cur")
 		return
 		;;
+	--print-config)
+		mapfile -t COMPREPLY < <(compgen -W 'claude cursor vscode mcpo openwebui' -- "$cur")
+		return
+		;;
 	--name)
 		mapfile -t COMPREPLY < <(compgen -W "$(_caisson_names)" -- "$cur")
 		return
 		;;
-	--socket | --token-file | --ca-file)
+	--socket | --token-file | --ca-file | --authfile | --ca)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
-	--state | --workdir | --cwd)
+	--state | --store | --workdir | --cwd)
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 		return
 		;;
@@ -71,7 +82,7 @@ _caisson() {
 		;;
 	--memory | --cpus | --pids | --timeout | --cpu-time | --disk | --inodes | --files | --max-output | \
 		--capture | --env | --code | --user | --sandbox | --owner | --event | --since | --tail | --head | --from | \
-		--label | --idle | --grace | --url)
+		--label | --egress | --secret | --idle | --grace | --url | --tools | --server | --tool-rules | --reason | --allow)
 		return
 		;;
 	esac
@@ -80,9 +91,26 @@ _caisson() {
 	'') mapfile -t COMPREPLY < <(compgen -W "$verbs --version --help" -- "$cur") ;;
 	help) mapfile -t COMPREPLY < <(compgen -W "${verbs% help}" -- "$cur") ;;
 	doctor) mapfile -t COMPREPLY < <(compgen -W '--json --help' -- "$cur") ;;
+	image)
+		if [[ $cur == -* || $prev == image ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "pull import build ls inspect verify rm prune $image" -- "$cur")
+		else
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur"; compgen -W "$(caisson image ls 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$cur")
+		fi
+		;;
 	audit) mapfile -t COMPREPLY < <(compgen -W "ls verify $audit" -- "$cur") ;;
-	create | ps | top) mapfile -t COMPREPLY < <(compgen -W "$own $daemon" -- "$cur") ;;
-	shell | logs | port | stop | kill | rm | cp)
+	policy)
+		if [[ $prev == policy ]]; then
+			mapfile -t COMPREPLY < <(compgen -W 'check --help' -- "$cur")
+		elif [[ $cur == -* ]]; then
+			mapfile -t COMPREPLY < <(compgen -W '--json --help' -- "$cur")
+		else
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		fi
+		;;
+	mcp) mapfile -t COMPREPLY < <(compgen -W "$own ${daemon#--json }" -- "$cur") ;;
+	create | ps | top | approve) mapfile -t COMPREPLY < <(compgen -W "$own $daemon" -- "$cur") ;;
+	shell | install | logs | port | net | stop | kill | rm | cp)
 		if [[ $cur == -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$own $daemon" -- "$cur")
 		elif [[ $verb == cp ]]; then

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion of caisson(1) for fish.
 
-set -l verbs run exec serve audit doctor create shell cp ps top logs port stop kill rm help
+set -l verbs run exec serve mcp audit approve image policy doctor create shell cp install ps top logs port net workspace stop kill rm help
 set -l none "not __fish_seen_subcommand_from $verbs"
 set -l cell "__fish_seen_subcommand_from run exec"
 
@@ -9,7 +9,11 @@ complete -c caisson -f
 complete -c caisson -n "$none" -a run -d 'run code in a fresh cell'
 complete -c caisson -n "$none" -a exec -d 'run a program in a fresh cell'
 complete -c caisson -n "$none" -a serve -d 'HTTP daemon with warm, stateful interpreters'
+complete -c caisson -n "$none" -a mcp -d 'tools for models, on standard input and output'
 complete -c caisson -n "$none" -a audit -d 'the audit log: show it, check its chain'
+complete -c caisson -n "$none" -a approve -d 'tool calls of code that wait for your word'
+complete -c caisson -n "$none" -a image -d 'images that cells can be made of'
+complete -c caisson -n "$none" -a policy -d 'whether a daemon would take a policy'
 complete -c caisson -n "$none" -a doctor -d 'what this kernel gives and which layers are enforced'
 complete -c caisson -n "$none" -a create -d 'make a sandbox of a daemon'
 complete -c caisson -n "$none" -a shell -d 'an interactive shell in a sandbox'
@@ -18,13 +22,16 @@ complete -c caisson -n "$none" -a ps -d 'list sandboxes'
 complete -c caisson -n "$none" -a top -d 'what sandboxes use, live'
 complete -c caisson -n "$none" -a logs -d 'what was written in a sandbox lately'
 complete -c caisson -n "$none" -a port -d 'where a port of a sandbox is'
+complete -c caisson -n "$none" -a net -d 'what a sandbox is connected to'
 complete -c caisson -n "$none" -a stop -d 'end what runs in a sandbox'
 complete -c caisson -n "$none" -a kill -d 'end it at once'
 complete -c caisson -n "$none" -a rm -d 'remove a sandbox'
 complete -c caisson -n "$none" -a help -d 'explain a verb'
 complete -c caisson -n "$none" -l version -d 'show the version'
 complete -c caisson -l help -d 'show help'
-complete -c caisson -n "__fish_seen_subcommand_from help" -a "run exec serve audit doctor create shell cp ps top logs port stop kill rm"
+complete -c caisson -n "__fish_seen_subcommand_from help" -a "run exec serve mcp audit approve image policy doctor create shell cp install ps top logs port net workspace stop kill rm"
+complete -c caisson -n "__fish_seen_subcommand_from policy" -F -a check
+complete -c caisson -n "__fish_seen_subcommand_from policy" -l json -d 'print one object'
 complete -c caisson -n "__fish_seen_subcommand_from doctor" -l json -d 'print one object'
 
 complete -c caisson -n "$cell" -F
@@ -45,12 +52,27 @@ complete -c caisson -n "$cell" -l mount -s v -r -d 'show a host path in the cell
 complete -c caisson -n "$cell" -l workdir -s w -x -d 'working directory in the cell'
 complete -c caisson -n "$cell" -l user -s u -x -d 'who runs it in the cell, UID[:GID]'
 complete -c caisson -n "$cell" -l image -x -a 'host dir:' -d 'root file system'
+complete -c caisson -n "$cell" -l image-store -r -d 'where pulled images are'
 complete -c caisson -n "$cell" -l tty -d 'run on a terminal of the cell'
 complete -c caisson -n "$cell" -l json -d 'print one result object'
 complete -c caisson -n "$cell" -l receipt -d 'print the isolation receipt'
 complete -c caisson -n "$cell" -l without -x -a 'seccomp landlock cgroup' -d 'give up a layer, visibly'
 complete -c caisson -n "$cell" -l state -x -a '(__fish_complete_directories)' -d 'state directory'
 
+set -l image "__fish_seen_subcommand_from image"
+complete -c caisson -n "$image" -F -a 'pull import build ls inspect verify rm prune'
+complete -c caisson -n "$image" -l store -x -a '(__fish_complete_directories)' -d 'where images are kept'
+complete -c caisson -n "$image" -l json -d 'for programs'
+complete -c caisson -n "$image" -l quiet -d 'no progress'
+complete -c caisson -n "$image" -l allow -x -d 'only references like these'
+complete -c caisson -n "$image" -l name -x -d 'what it is called'
+complete -c caisson -n "$image" -l package -x -d 'further Debian packages'
+complete -c caisson -n "$image" -l suite -x -d 'release of Debian'
+complete -c caisson -n "$image" -l mirror -x -d 'where Debian is taken from'
+complete -c caisson -n "$image" -l authfile -r -d 'credentials'
+complete -c caisson -n "$image" -l ca -r -d 'certificates of the registry'
+complete -c caisson -n "$image" -l insecure -d 'any certificate, and plain HTTP'
+complete -c caisson -n "$image" -l all -d 'images with a reference, too'
 set -l audit "__fish_seen_subcommand_from audit"
 complete -c caisson -n "$audit" -a 'ls verify'
 complete -c caisson -n "$audit" -l state -x -a '(__fish_complete_directories)' -d 'state directory'
@@ -67,8 +89,8 @@ function __caisson_names
     caisson ps --all 2>/dev/null | awk 'NR > 1 { print $1 }'
 end
 
-set -l remote "__fish_seen_subcommand_from create shell cp ps top logs port stop kill rm"
-complete -c caisson -n "__fish_seen_subcommand_from shell logs port stop kill rm" -a '(__caisson_names)'
+set -l remote "__fish_seen_subcommand_from approve create shell cp install ps top logs port net workspace stop kill rm"
+complete -c caisson -n "__fish_seen_subcommand_from shell install logs port net stop kill rm" -a '(__caisson_names)'
 complete -c caisson -n "__fish_seen_subcommand_from cp" -F -a '(__caisson_names | string replace -r "\$" ":")'
 complete -c caisson -n "$cell" -l name -x -a '(__caisson_names)' -d 'run it in this sandbox'
 complete -c caisson -n "$cell" -l stdin -s i -d 'with --name: send our standard input'
@@ -78,20 +100,38 @@ complete -c caisson -n "__fish_seen_subcommand_from create" -l memory -s m -x -d
 complete -c caisson -n "__fish_seen_subcommand_from create" -l cpus -x -d 'processors, as a number'
 complete -c caisson -n "__fish_seen_subcommand_from create" -l pids -x -d 'processes and threads'
 complete -c caisson -n "__fish_seen_subcommand_from create" -l disk -x -d 'size of the writable layer'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l workspace -x -d 'a workspace, with its mode'
+complete -c caisson -n "__fish_seen_subcommand_from workspace" -a 'create ls rm diff commit discard cp'
+complete -c caisson -n "__fish_seen_subcommand_from workspace" -l disk -x -d 'how much it may hold'
+complete -c caisson -n "__fish_seen_subcommand_from workspace" -l label -x -d 'a mark, K=V'
+complete -c caisson -n "__fish_seen_subcommand_from workspace" -l recursive -s r -d 'directories'
+complete -c caisson -n "__fish_seen_subcommand_from workspace" -l force -s f -d 'one that is not there is no error'
 complete -c caisson -n "__fish_seen_subcommand_from create" -l image -x -d 'root file system'
 complete -c caisson -n "__fish_seen_subcommand_from create shell" -l env -s e -x -d 'set a variable K=V'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l secret -x -d 'a secret of the daemon, by name'
+complete -c caisson -n "__fish_seen_subcommand_from create net" -l egress -x -d 'a host that it may reach'
 complete -c caisson -n "__fish_seen_subcommand_from create" -l timeout -s t -x -d 'its life'
 complete -c caisson -n "__fish_seen_subcommand_from create" -l idle -x -d 'end it when unused for so long'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l server -x -d 'MCP server whose tools its code may call'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l tool-rules -x -d 'what to take away of those, JSON'
+complete -c caisson -n "__fish_seen_subcommand_from approve" -l deny -d 'say no'
+complete -c caisson -n "__fish_seen_subcommand_from approve" -l reason -x -d 'why'
 complete -c caisson -n "__fish_seen_subcommand_from create ps top" -l label -x -d 'a mark, K=V'
 complete -c caisson -n "__fish_seen_subcommand_from ps top" -l all -s a -d 'also those that do not run'
 complete -c caisson -n "__fish_seen_subcommand_from logs" -l follow -s f -d 'go on with what is written later'
 complete -c caisson -n "__fish_seen_subcommand_from logs" -l tail -x -d 'only the last lines'
 complete -c caisson -n "__fish_seen_subcommand_from cp" -l recursive -s r -d 'directories'
+complete -c caisson -n "__fish_seen_subcommand_from install" -l lang -s l -x -a 'python javascript' -d 'language of the packages'
 complete -c caisson -n "__fish_seen_subcommand_from stop" -l grace -x -d 'from SIGTERM to the end'
 complete -c caisson -n "__fish_seen_subcommand_from rm" -l force -s f -d 'one that is not there is no error'
+complete -c caisson -n "__fish_seen_subcommand_from port" -l listen -x -d 'be that port of the sandbox here'
+complete -c caisson -n "__fish_seen_subcommand_from port" -l close -d 'close the port; what goes through it is cut off'
+set -l mcp "__fish_seen_subcommand_from mcp"
+complete -c caisson -n "$mcp" -l tools -x -d 'tools of a daemon of its own'
+complete -c caisson -n "$mcp" -l print-config -x -a 'claude cursor vscode mcpo openwebui' -d 'what to tell a host'
 complete -c caisson -n "$remote" -l json -d 'for programs'
-complete -c caisson -n "$remote; or $cell" -l socket -r -d 'unix socket of the daemon'
-complete -c caisson -n "$remote; or $cell" -l url -x -d 'a daemon elsewhere'
-complete -c caisson -n "$remote; or $cell" -l token-file -r -d 'file with the token'
-complete -c caisson -n "$remote; or $cell" -l ca-file -r -d 'certificates that its own must come from'
-complete -c caisson -n "$remote" -l state -x -a '(__fish_complete_directories)' -d 'state directory'
+complete -c caisson -n "$remote; or $cell; or $mcp" -l socket -r -d 'unix socket of the daemon'
+complete -c caisson -n "$remote; or $cell; or $mcp" -l url -x -d 'a daemon elsewhere'
+complete -c caisson -n "$remote; or $cell; or $mcp" -l token-file -r -d 'file with the token'
+complete -c caisson -n "$remote; or $cell; or $mcp" -l ca-file -r -d 'certificates that its own must come from'
+complete -c caisson -n "$remote; or $mcp" -l state -x -a '(__fish_complete_directories)' -d 'state directory'

@@ -3,20 +3,27 @@
 # Completion of caisson(1) for zsh.
 
 _caisson() {
-	local -a verbs options audit daemon create_options program_options
+	local -a verbs options audit image daemon create_options program_options
 	verbs=(
 		'run:run code in a fresh cell'
 		'exec:run a program in a fresh cell'
 		'serve:HTTP daemon with warm, stateful interpreters'
+		'mcp:tools for models, on standard input and output'
 		'audit:the audit log, shown and checked'
+		'approve:tool calls of code that wait for your word'
+		'image:images that cells can be made of'
+		'policy:whether a daemon would take a policy'
 		'doctor:what this kernel gives and which layers will be enforced'
 		'create:make a sandbox of a daemon'
 		'shell:an interactive shell in a sandbox'
 		'cp:copy files into or out of a sandbox'
+		'install:packages for a sandbox'
 		'ps:list sandboxes'
 		'top:what sandboxes use, live'
 		'logs:what was written in a sandbox lately'
-		'port:where a port of a sandbox is'
+		'port:open a port of a sandbox and say where it is'
+		'net:what a sandbox is connected to, and may reach'
+		'workspace:directories that outlive sandboxes'
 		'stop:end what runs in a sandbox'
 		'kill:end it at once'
 		'rm:remove a sandbox'
@@ -40,6 +47,7 @@ _caisson() {
 		'--workdir[working directory in the cell]:directory'
 		'--user[who runs it in the cell]:UID[\:GID]'
 		'--image[root file system]:image:(host dir\:)'
+		'--image-store[where pulled images are]:directory:_files -/'
 		'--name[run it in this sandbox of a daemon]:name:_caisson_names'
 		'--tty[run on a terminal of the cell]'
 		'--json[print one result object]'
@@ -61,6 +69,21 @@ _caisson() {
 		'--help[show help]'
 	)
 
+	image=(
+		'--store[where images are kept]:directory:_directories'
+		'--json[for programs]'
+		'--quiet[no progress]'
+		'--allow[only references like these]:patterns'
+		'--name[what it is called]:reference'
+		'--authfile[credentials]:file:_files'
+		'--package[further Debian packages]:names'
+		'--suite[release of Debian]:name'
+		'--mirror[where Debian is taken from]:URL'
+		'--ca[certificates of the registry]:file:_files'
+		'--insecure[any certificate, and plain HTTP]'
+		'--all[images with a reference, too]'
+		'--help[show help]'
+	)
 	daemon=(
 		'--json[for programs]'
 		'--socket[unix socket of the daemon]:socket:_files'
@@ -86,11 +109,16 @@ _caisson() {
 		'--cpus[processors, as a number]:number'
 		'--pids[processes and threads]:number'
 		'--disk[size of the writable layer]:size'
+		'--workspace[a workspace, with its mode]:name'
 		'--image[root file system]:image'
 		'*--env[set a variable]:K=V'
 		'*--label[mark it]:K=V'
 		'--timeout[its life]:duration'
+		'*--egress[a host that it may reach]:host'
+		'*--secret[a secret of the daemon]:name'
 		'--idle[end it when unused for so long]:duration'
+		'*--server[MCP server whose tools its code may call]:name'
+		'--tool-rules[what to take away of those]:JSON'
 		$daemon
 	)
 
@@ -107,15 +135,23 @@ _caisson() {
 	exec) shift words; (( CURRENT-- )); _arguments -S $options '*::program:_normal' ;;
 	doctor) _arguments '--json[print one object]' '--help[show help]' ;;
 	audit) _arguments $audit '2:verb:(ls verify)' ;;
+	image) _arguments $image '2:verb:(pull import build ls inspect verify rm prune)' '*:file:_files' ;;
+	policy) _arguments '--json[print one object]' '--help[show help]' '2:verb:(check)' '3:file:_files' ;;
+	mcp) _arguments '--tools[tools of a daemon of its own]:names' '--print-config[what to tell a host]:host:(claude cursor vscode mcpo openwebui)' $daemon ;;
+	approve) _arguments '--deny[say no]' '--reason[why]:text' $daemon '2:id' ;;
 	create) _arguments $create_options ':name' ;;
 	ps|top) _arguments '--all[also those that do not run]' '*--label[only those marked so]:K=V' $daemon ;;
 	logs) _arguments '--follow[go on with what is written later]' '--tail[only the last lines]:number' $daemon '2:name:_caisson_names' ;;
 	shell) _arguments '*--env[set a variable]:K=V' '--workdir[working directory]:directory' $daemon '2:name:_caisson_names' ;;
 	cp) _arguments '--recursive[directories]' $daemon '*:file:_files' ;;
+	install) _arguments '--lang[language of the packages]:language:(python javascript)' $daemon '1:name:_caisson_names' ;;
 	stop) _arguments '--grace[from SIGTERM to the end]:duration' $daemon '*:name:_caisson_names' ;;
 	rm) _arguments '--force[one that is not there is no error]' $daemon '*:name:_caisson_names' ;;
-	kill|port) _arguments $daemon '*:name:_caisson_names' ;;
-	help) _values verb run exec serve audit doctor create shell cp ps top logs port stop kill rm ;;
+	port) _arguments '--close[close the port]' '--listen[be that port here]:[address\:]port' $daemon '2:name:_caisson_names' '3:port' ;;
+	net) _arguments '*--egress[a host that it may reach]:host' $daemon '2:name:_caisson_names' ;;
+	workspace) _arguments '--disk[how much it may hold]:size' '*--label[mark it]:K=V' '--recursive[directories]' '--force[one that is not there is no error]' $daemon '2:verb:(create ls rm diff commit discard cp)' ;;
+	kill) _arguments $daemon '*:name:_caisson_names' ;;
+	help) _values verb run exec serve mcp audit approve image policy doctor create shell cp install ps top logs port net workspace stop kill rm ;;
 	esac
 }
 

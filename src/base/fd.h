@@ -52,7 +52,7 @@ int fd_memfd(const char *name, const void *data, size_t len);
 /* fd_many() - As many descriptors as may be had: the soft limit becomes the hard one. */
 void fd_many(void);
 
-#define FD_PASS_MAX 24
+#define FD_PASS_MAX 96
 
 /*
  * fd_send() - One message with up to FD_PASS_MAX descriptors on a SEQPACKET socket.

@@ -7,8 +7,7 @@
  * the comma; json_key() does the same for keys. After the first misuse nothing more is written, so
  * that a broken document is short and cannot be taken for a whole one: json_finish() fails.
  *
- * Strings are copied in runs: only quotes, backslashes, control characters and invalid bytes leave
- * the run. DEL and U+2028 are legal in JSON strings and stay as they are.
+ * Strings are the business of json_quote.c.
  */
 #include "base/json.h"
 
@@ -19,7 +18,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/utf8.h"
+#include "base/json_quote.h"
 
 enum {
 	LEVEL_OBJECT = 1 << 0,
@@ -113,101 +112,6 @@ void json_array_end(struct json *j)
 	container_end(j, LEVEL_ARRAY, "]");
 }
 
-static void escape(struct buf *out, unsigned char c)
-{
-	static const char hex[] = "0123456789abcdef";
-	static const char plain[] = "\"\\\b\f\n\r\t";
-	static const char letter[] = "\"\\bfnrt";
-	char text[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
-	const char *at = memchr(plain, c, sizeof(plain) - 1);
-
-	if (at) {
-		text[1] = letter[at - plain];
-		(void)buf_append(out, text, 2);
-	} else {
-		(void)buf_append(out, text, sizeof(text));
-	}
-}
-
-/* U+0080 to U+009F: control characters too, and some terminals obey them. */
-static bool is_c1(const char *s, size_t len)
-{
-	return len >= 2 && (unsigned char)s[0] == 0xc2 && ((unsigned char)s[1] & 0xe0) == 0x80;
-}
-
-/*
- * Whether eight bytes are ASCII that needs no escape, all at once. Of a byte that does, one of the sums has
- * the top bit; a borrow from below may set it for others too, which are then looked at one by one.
- */
-static bool eight_plain(const char *s)
-{
-	const uint64_t ones = UINT64_C(0x0101010101010101);
-	uint64_t v, quote, slash;
-
-	memcpy(&v, s, sizeof(v));
-	quote = v ^ ones * '"';
-	slash = v ^ ones * '\\';
-	return !((v | (v - ones * 0x20) | (v + ones) | ((quote - ones) & ~quote) |
-		  ((slash - ones) & ~slash)) &
-		 ones * 0x80);
-}
-
-/* The length of what can be copied as it is: valid characters that need no escape. */
-static size_t plain_run(const char *s, size_t len)
-{
-	size_t i = 0;
-
-	while (i < len) {
-		while (i + sizeof(uint64_t) <= len && eight_plain(s + i))
-			i += sizeof(uint64_t);
-		if (i == len)
-			break;
-
-		unsigned char c = (unsigned char)s[i];
-
-		if (c < 0x20 || c == 0x7f || c == '"' || c == '\\' || is_c1(s + i, len - i))
-			break;
-		if (c < 0x80) {
-			i++;
-			continue;
-		}
-
-		size_t n = utf8_next(s + i, len - i);
-
-		if (n == 0)
-			break;
-		i += n;
-	}
-	return i;
-}
-
-static bool write_quoted(struct buf *out, const char *s, size_t len)
-{
-	bool replaced = false;
-
-	(void)buf_append(out, "\"", 1);
-	for (size_t i = 0; i < len;) {
-		size_t n = plain_run(s + i, len - i);
-
-		(void)buf_append(out, s + i, n);
-		i += n;
-		if (i == len)
-			break;
-		if ((unsigned char)s[i] < 0x80) {
-			escape(out, (unsigned char)s[i]);
-		} else if (is_c1(s + i, len - i)) {
-			escape(out, (unsigned char)s[i + 1]);
-			i++;
-		} else {
-			(void)buf_append(out, "\xef\xbf\xbd", 3); /* U+FFFD */
-			replaced = true;
-		}
-		i++;
-	}
-	(void)buf_append(out, "\"", 1);
-	return replaced;
-}
-
 void json_key(struct json *j, const char *key)
 {
 	uint8_t *level = &j->level[j->depth];
@@ -221,7 +125,7 @@ void json_key(struct json *j, const char *key)
 	if (*level & LEVEL_FILLED)
 		(void)buf_append(j->out, ",", 1);
 	*level |= LEVEL_KEYED;
-	(void)write_quoted(j->out, key, strlen(key));
+	(void)json_quote(j->out, key, strlen(key));
 	(void)buf_append(j->out, ":", 1);
 }
 
@@ -229,7 +133,7 @@ bool json_strn(struct json *j, const char *s, size_t len)
 {
 	if (value_begin(j) < 0)
 		return false;
-	return write_quoted(j->out, s, len);
+	return json_quote(j->out, s, len);
 }
 
 bool json_str(struct json *j, const char *s)

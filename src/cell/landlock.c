@@ -15,6 +15,8 @@
 #define ABI_WITH_SCOPES 6
 #define SCOPE_ABSTRACT_UNIX_SOCKET (1ull << 0)
 #define SCOPE_SIGNAL (1ull << 1)
+#define NET_BIND_TCP (1ull << 0)
+#define NET_CONNECT_TCP (1ull << 1)
 #define CREATE_RULESET_VERSION 1u
 
 struct ruleset_attr {
@@ -38,8 +40,8 @@ static const struct {
 	{ 1, { .handled_access_fs = (1ull << 13) - 1 } }, /* execute, read, write, make, remove */
 	{ 2, { .handled_access_fs = 1ull << 13 } },       /* REFER: link and rename elsewhere */
 	{ 3, { .handled_access_fs = 1ull << 14 } },       /* TRUNCATE */
-	{ 4, { .handled_access_net = 1ull << 0 | 1ull << 1 } }, /* BIND_TCP, CONNECT_TCP */
-	{ 5, { .handled_access_fs = 1ull << 15 } },             /* IOCTL_DEV */
+	{ 4, { .handled_access_net = NET_BIND_TCP | NET_CONNECT_TCP } },
+	{ 5, { .handled_access_fs = 1ull << 15 } }, /* IOCTL_DEV */
 	{ ABI_WITH_SCOPES, { .scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL } },
 };
 
@@ -84,7 +86,7 @@ int landlock_scope_self(bool signals)
 	return r < 0 ? r : 1;
 }
 
-int landlock_deny_all_but(const struct landlock_dir *dirs, size_t n)
+static int deny(uint64_t net_kept, const struct landlock_dir *dirs, size_t n)
 {
 	struct ruleset_attr attr = { 0 };
 	int abi = landlock_abi(), r;
@@ -93,9 +95,24 @@ int landlock_deny_all_but(const struct landlock_dir *dirs, size_t n)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(rights) && rights[i].abi <= abi; i++) {
 		attr.handled_access_fs |= rights[i].attr.handled_access_fs;
-		attr.handled_access_net |= rights[i].attr.handled_access_net;
+		attr.handled_access_net |= rights[i].attr.handled_access_net & ~net_kept;
 		attr.scoped |= rights[i].attr.scoped;
 	}
 	r = restrict_self(&attr, dirs, n);
 	return r < 0 ? r : abi;
+}
+
+int landlock_deny_all_but(const struct landlock_dir *dirs, size_t n)
+{
+	return deny(0, dirs, n);
+}
+
+int landlock_deny_files_but(const struct landlock_dir *dirs, size_t n)
+{
+	return deny(NET_CONNECT_TCP, dirs, n);
+}
+
+int landlock_deny_files(void)
+{
+	return landlock_deny_files_but(NULL, 0);
 }

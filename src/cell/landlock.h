@@ -17,8 +17,15 @@
 /* What may be kept below a directory; the kernel's own bits. */
 #define LANDLOCK_WRITE_FILE (UINT64_C(1) << 1)
 #define LANDLOCK_READ_FILE (UINT64_C(1) << 2)
+#define LANDLOCK_READ_DIR (UINT64_C(1) << 3)
+#define LANDLOCK_REMOVE_DIR (UINT64_C(1) << 4)
 #define LANDLOCK_REMOVE_FILE (UINT64_C(1) << 5)
+#define LANDLOCK_MAKE_CHAR (UINT64_C(1) << 6)
+#define LANDLOCK_MAKE_DIR (UINT64_C(1) << 7)
 #define LANDLOCK_MAKE_REG (UINT64_C(1) << 8)
+#define LANDLOCK_MAKE_FIFO (UINT64_C(1) << 10)
+#define LANDLOCK_MAKE_SYM (UINT64_C(1) << 12)
+#define LANDLOCK_REFER (UINT64_C(1) << 13)    /* ABI 2: link and rename to another directory */
 #define LANDLOCK_TRUNCATE (UINT64_C(1) << 14) /* ABI 3; not restricted before */
 
 /* A directory below which some rights remain. */
@@ -48,5 +55,12 @@ int landlock_scope_self(bool signals);
  * Return: the ABI whose rights are denied, 0 when the kernel has no Landlock, or -errno.
  */
 int landlock_deny_all_but(const struct landlock_dir *dirs, size_t n);
+
+/*
+ * landlock_deny_files_but() - The same, but TCP sockets may be connected: for caisson-bucket. They may not be bound.
+ * landlock_deny_files() - That without any directory: for the gate. Return: as above.
+ */
+int landlock_deny_files_but(const struct landlock_dir *dirs, size_t n);
+int landlock_deny_files(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -14,6 +15,8 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "cell/cover.h"
+#include "cell/nodes.h"
 #include "cell/spec.h"
 
 #define PIDS_SLACK 16u
@@ -44,7 +47,8 @@ static int plan_top(struct plan *p, struct err *e)
 
 /*
  * With privilege: a private copy of the client's mount, restricted before the cell can see it, and
- * with its ids shifted so that the client's own files belong to the cell's agent.
+ * with its ids shifted so that the client's own files belong to the cell's agent; unless it is plain: then
+ * @userns is -1, and what it has for others is what the cell gets.
  *
  * Safe although the client may be hostile: it needed to open the object itself, nosuid and nodev
  * are forced, and the shifted ids are those of this cell alone.
@@ -67,7 +71,8 @@ static int mount_detach(struct plan_mount *m, int fd, int userns, struct err *e)
 	struct mount_attr shift = { .attr_set = MOUNT_ATTR_IDMAP,
 				    .userns_fd = (unsigned int)userns };
 
-	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &shift, sizeof(shift)) < 0 &&
+	if (userns >= 0 &&
+	    mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &shift, sizeof(shift)) < 0 &&
 	    m->rw)
 		return err_say(
 			e, -errno,
@@ -81,14 +86,16 @@ static int mount_detach(struct plan_mount *m, int fd, int userns, struct err *e)
 /* Without privilege the child must find the object again by path, and proves it by device and inode. */
 static int mount_remember(struct plan_mount *m, int fd, const struct stat *st, struct err *e)
 {
-	char link[64];
+	char link[64], path[PATH_MAX];
 
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	ssize_t n = readlink(link, m->src, sizeof(m->src) - 1);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
 
-	if (n < 0 || m->src[0] != '/')
+	if (n < 0 || path[0] != '/')
 		return err_set(e, n < 0 ? -errno : -EINVAL, "find the path of the mount");
-	m->src[n] = '\0';
+	m->src = strndup(path, (size_t)n);
+	if (!m->src)
+		return err_set(e, -ENOMEM, "remember the path of the mount");
 	m->dev = st->st_dev;
 	m->ino = st->st_ino;
 	return 0;
@@ -106,47 +113,135 @@ static int plan_mount(struct plan *p, struct plan_mount *m, int fd, int userns, 
 	return p->ids.ranged ? mount_detach(m, fd, userns, e) : mount_remember(m, fd, &st, e);
 }
 
+/* From which id on the disk the agent's is made, and into what: shared by the mounts of a cell. */
+struct shift {
+	int client, workspace; /* -1: not made yet */
+};
+
+/*
+ * The user namespace for the shift of this mount; making one costs a process. Files of the client become the
+ * agent's, id 0 here, as the warden serves root's clients; those of workspaces have an id that means
+ * nothing else, so that no other file can be given away as one of them.
+ */
+static int shift_of(const struct plan *p, uint32_t flags, struct shift *s, struct err *e)
+{
+	int *at = flags & CELL_MOUNT_WORKSPACE ? &s->workspace : &s->client;
+	uint32_t from = flags & CELL_MOUNT_WORKSPACE ? CELL_WORKSPACE_ID : p->ids.caller_uid;
+
+	if (!p->ids.ranged || flags & CELL_MOUNT_PLAIN)
+		return -1;
+	if (*at < 0)
+		*at = idmap_userns(from, p->ids.base + CELL_UID, 1, e);
+	return *at;
+}
+
+static size_t mount_fds(const struct cell_spec *s)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_mounts; i++)
+		n += !(s->mounts[i].flags & CELL_MOUNT_PART);
+	return n;
+}
+
+static int plan_user_mounts(struct plan *p, const int *fds, struct shift *shift, struct err *e)
+{
+	const struct cell_spec *s = p->spec;
+
+	for (uint32_t i = 0; i < s->n_mounts; i++) {
+		struct plan_mount *m = &p->mounts[i];
+
+		m->dst = s->mounts[i].dst + 1;
+		m->flags = s->mounts[i].flags;
+		m->rw = m->flags & CELL_MOUNT_RW;
+		p->n_mounts++;
+		if (m->flags & CELL_MOUNT_PART)
+			continue;
+		int userns = shift_of(p, m->flags, shift, e);
+
+		if (userns < 0 && e->code)
+			return e->code;
+		if (plan_mount(p, m, *fds++, userns, e) < 0)
+			return err_wrap(e, "--mount %s", s->mounts[i].dst);
+		if (!m->is_dir && m->flags & (CELL_MOUNT_COW | CELL_MOUNT_PROTECT))
+			return err_say(e, -ENOTDIR, "--mount %s: not a directory",
+				       s->mounts[i].dst);
+	}
+	return 0;
+}
+
+/* What stands for the image among the client's descriptors. */
+static size_t image_fds(const struct cell_spec *s)
+{
+	switch (s->image) {
+	case CELL_IMAGE_DIR:
+		return 1;
+	case CELL_IMAGE_LAYERS:
+		return 1 + s->n_layers;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * Each layer by itself: an overlay can not be id-mapped, what it is made of can. A directory is an image of one
+ * layer, whose files have the ids that they show.
+ */
+static int plan_layers(struct plan *p, const int *fds, size_t n, uint32_t ids, struct err *e)
+{
+	_fd_ int userns = -1;
+
+	if (p->ids.ranged) {
+		userns = idmap_userns(ids, p->ids.base, IDMAP_COUNT, e);
+		if (userns < 0)
+			return userns;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct plan_mount *m = &p->layers[p->n_layers++];
+		char *name = &p->lowers[3 * i];
+		int r = plan_mount(p, m, fds[i], userns, e);
+
+		if (r == 0 && !m->is_dir)
+			r = err_say(e, -ENOTDIR, "not a directory");
+		if (r < 0)
+			return err_wrap(e, "--image");
+		name[0] = (char)('a' + i / 26);
+		name[1] = (char)('a' + i % 26);
+		name[2] = i + 1 < n ? ':' : '\0';
+	}
+	return 0;
+}
+
+static int plan_image(struct plan *p, const int *fds, struct err *e)
+{
+	const struct cell_spec *s = p->spec;
+
+	if (s->image == CELL_IMAGE_DIR)
+		return plan_layers(p, fds, 1, 0, e);
+	if (s->image != CELL_IMAGE_LAYERS)
+		return 0;
+	p->lease_fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+	if (p->lease_fd < 0)
+		return err_set(e, -errno, "hold the image");
+	return plan_layers(p, fds + 1, s->n_layers, CELL_LAYER_IDS, e);
+}
+
 static int plan_mounts(struct plan *p, const int *fds, size_t n_fds, struct err *e)
 {
 	const struct cell_spec *s = p->spec;
-	size_t used = 0, want = s->n_mounts + (s->image == CELL_IMAGE_DIR ? 1 : 0);
-	_fd_ int userns = -1;
+	size_t used = image_fds(s), want = used + mount_fds(s);
+	struct shift shift = { -1, -1 };
 	int r;
 
 	if (n_fds != want)
 		return err_say(e, -EINVAL, "%zu descriptors came with a request that needs %zu",
 			       n_fds, want);
-	if (s->image == CELL_IMAGE_DIR) {
-		_fd_ int image_ns = -1;
-
-		if (p->ids.ranged) {
-			image_ns = idmap_userns(0, p->ids.base, IDMAP_COUNT, e);
-			if (image_ns < 0)
-				return image_ns;
-		}
-		r = plan_mount(p, &p->image, fds[used++], image_ns, e);
-		if (r == 0 && !p->image.is_dir)
-			r = err_say(e, -ENOTDIR, "not a directory");
-		if (r < 0)
-			return err_wrap(e, "--image");
-	}
-	if (s->n_mounts > 0 && p->ids.ranged) {
-		/* The client's files become the agent's: id 0 here, as the warden serves root's clients. */
-		userns = idmap_userns(p->ids.caller_uid, p->ids.base + CELL_UID, 1, e);
-		if (userns < 0)
-			return userns;
-	}
-	for (uint32_t i = 0; i < s->n_mounts; i++) {
-		struct plan_mount *m = &p->mounts[i];
-
-		m->dst = s->mounts[i].dst + 1;
-		m->rw = s->mounts[i].flags & CELL_MOUNT_RW;
-		r = plan_mount(p, m, fds[used++], userns, e);
-		if (r < 0)
-			return err_wrap(e, "--mount %s", s->mounts[i].dst);
-		p->n_mounts++;
-	}
-	return 0;
+	r = plan_image(p, fds, e);
+	if (r == 0)
+		r = plan_user_mounts(p, fds + used, &shift, e);
+	fd_close(shift.client);
+	fd_close(shift.workspace);
+	return r;
 }
 
 int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path, const int *fds,
@@ -156,7 +251,9 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 
 	memset(p, 0, sizeof(*p));
 	p->spec = spec;
-	p->channel_fd = p->sync_fd = p->status_fd = p->image.fd = -1;
+	p->channel_fd = p->sync_fd = p->status_fd = p->lease_fd = p->nodes_fd = -1;
+	for (size_t i = 0; i < ARRAY_SIZE(p->layers); i++)
+		p->layers[i].fd = -1;
 	for (size_t i = 0; i < ARRAY_SIZE(p->mounts); i++)
 		p->mounts[i].fd = -1;
 	idmap_choose(slot, &p->ids);
@@ -177,6 +274,10 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 
 	int r = spec->image == CELL_IMAGE_HOST ? plan_top(p, e) : 0;
 
+	if (spec->image == CELL_IMAGE_HOST)
+		p->cover = cover_choose();
+	if (p->ids.ranged)
+		p->nodes_fd = nodes_make();
 	if (r == 0)
 		r = plan_mounts(p, fds, n_fds, e);
 	if (r < 0)
@@ -184,9 +285,19 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 	return r;
 }
 
+static void mount_free(struct plan_mount *m)
+{
+	m->fd = fd_close(m->fd);
+	free(m->src);
+	m->src = NULL;
+}
+
 void plan_free(struct plan *p)
 {
-	p->image.fd = fd_close(p->image.fd);
+	p->lease_fd = fd_close(p->lease_fd);
+	p->nodes_fd = fd_close(p->nodes_fd);
+	for (size_t i = 0; i < ARRAY_SIZE(p->layers); i++)
+		mount_free(&p->layers[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(p->mounts); i++)
-		p->mounts[i].fd = fd_close(p->mounts[i].fd);
+		mount_free(&p->mounts[i]);
 }

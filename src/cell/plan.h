@@ -35,8 +35,9 @@ struct plan_mount {
 	ino_t ino;
 	bool is_dir;
 	bool rw;
-	char src[PATH_MAX]; /* unprivileged: where the client's descriptor points */
-	const char *dst;    /* without the leading slash */
+	uint32_t flags;  /* enum cell_mount_flag */
+	char *src;       /* unprivileged: where the client's descriptor points; the plan's own */
+	const char *dst; /* without the leading slash */
 };
 
 struct plan {
@@ -47,7 +48,12 @@ struct plan {
 	char layer_size[32], layer_inodes[32];
 	size_t n_top;
 	struct plan_top top[PLAN_TOP_MAX];
-	struct plan_mount image; /* fd -1 for the host image */
+	uint32_t cover;  /* host image: see cover.h */
+	int nodes_fd;    /* privileged: a detached mount, see nodes.h; otherwise -1 */
+	int lease_fd;    /* what came with layers, to be held as long as the cell lives; or -1 */
+	size_t n_layers; /* of the image, the uppermost first; 0 for the host image */
+	struct plan_mount layers[CELL_LAYERS_MAX];
+	char lowers[3 * CELL_LAYERS_MAX]; /* names for them, as overlayfs takes them: "aa:ab:ac" */
 	size_t n_mounts;
 	struct plan_mount mounts[CELL_MOUNTS_MAX];
 	struct cgroup_enter enter; /* the v1 cgroups the child moves itself into; set by launch() */
@@ -63,7 +69,7 @@ struct plan {
 /*
  * plan_make() - Compute the plan of one cell.
  * @spec: checked by spec_check(); must outlive the plan
- * @fds:  the client's descriptors: image directory (CELL_IMAGE_DIR), then one per mount. Borrowed.
+ * @fds:  the client's descriptors: the image's (enum cell_image), then one per mount that is no part. Borrowed.
  *
  * With privilege this clones and restricts the mounts; plan_free() drops them. Large: keep static
  * or on the heap. On failure nothing is held.

@@ -66,6 +66,38 @@ bool spec_path_normal(const char *path, uint32_t max)
 	return true;
 }
 
+/* A part is below the mount before it, of which it is one; that one can be written to, or it would be pointless. */
+static bool part_ok(const struct cell_spec *s, uint32_t i)
+{
+	uint32_t of = i;
+
+	while (of > 0 && s->mounts[of].flags & CELL_MOUNT_PART)
+		of--;
+	size_t n = strlen(s->mounts[of].dst);
+
+	return !(s->mounts[of].flags & CELL_MOUNT_PART) &&
+	       s->mounts[of].flags & (CELL_MOUNT_RW | CELL_MOUNT_COW) &&
+	       strncmp(s->mounts[i].dst, s->mounts[of].dst, n) == 0 && s->mounts[i].dst[n] == '/';
+}
+
+static bool flags_ok(const struct cell_spec *s, uint32_t i)
+{
+	switch (s->mounts[i].flags) {
+	case 0:
+	case CELL_MOUNT_RW:
+	case CELL_MOUNT_RW | CELL_MOUNT_PROTECT:
+	case CELL_MOUNT_PLAIN:
+	case CELL_MOUNT_WORKSPACE:
+	case CELL_MOUNT_WORKSPACE | CELL_MOUNT_RW:
+	case CELL_MOUNT_WORKSPACE | CELL_MOUNT_COW:
+		return true;
+	case CELL_MOUNT_PART:
+		return part_ok(s, i);
+	default:
+		return false;
+	}
+}
+
 static int check_mounts(const struct cell_spec *s, struct err *e)
 {
 	if (s->n_mounts > CELL_MOUNTS_MAX)
@@ -88,7 +120,7 @@ static int check_mounts(const struct cell_spec *s, struct err *e)
 				return err_say(e, -EINVAL, "--mount: nothing may be mounted in %s",
 					       ours[k]);
 		}
-		if (s->mounts[i].flags & ~(uint32_t)CELL_MOUNT_RW)
+		if (!flags_ok(s, i))
 			return err_say(e, -EINVAL, "--mount: unknown flags");
 	}
 	return 0;
@@ -110,8 +142,12 @@ int spec_check(const struct cell_spec *s, struct err *e)
 	}
 	if (s->limits.cpu_milli < CPU_MILLI_MIN || s->limits.cpu_milli > CPU_MILLI_MAX)
 		return err_say(e, -EINVAL, "--cpus: must be between 0.01 and 1024");
-	if (s->image != CELL_IMAGE_HOST && s->image != CELL_IMAGE_DIR)
+	if (s->image < CELL_IMAGE_HOST || s->image > CELL_IMAGE_LAYERS)
 		return err_say(e, -EINVAL, "--image: unknown kind of image");
+	if (s->image == CELL_IMAGE_LAYERS ? s->n_layers < 1 || s->n_layers > CELL_LAYERS_MAX :
+					    s->n_layers != 0)
+		return err_say(e, -EINVAL, "--image: an image has from 1 to %d layers",
+			       CELL_LAYERS_MAX);
 	if (s->without & CELL_WITHOUT_CGROUP && s->limits.cpu_time_ms)
 		return err_say(e, -EINVAL, "--cpu-time: can not be kept with --without cgroup");
 	if (s->without & ~(uint32_t)CELL_WITHOUT_ALL_)

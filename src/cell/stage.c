@@ -16,17 +16,14 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
-#include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -147,17 +144,6 @@ static void prefer_as_victim(const struct plan *p)
 	}
 }
 
-static void loopback_up(const struct plan *p)
-{
-	struct ifreq req = { .ifr_flags = IFF_UP | IFF_RUNNING };
-
-	_fd_ int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	memcpy(req.ifr_name, "lo", 3);
-	if (s < 0 || ioctl(s, SIOCSIFFLAGS, &req) < 0)
-		stage_fail(p, STAGE_LOOPBACK, 0);
-}
-
 /* Init has /dev/null as stdio, its channel as descriptor 3, and nothing else. */
 static void set_descriptors(const struct plan *p)
 {
@@ -199,9 +185,10 @@ void stage_run(const struct plan *p)
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		stage_fail(p, STAGE_CGROUPNS, 0);
 	forbid_nested_userns(p);
+	stage_net_ports(p);
 	leave_keyring(p);
 	root_build(p);
-	loopback_up(p);
+	stage_net(p);
 	if (sethostname(CELL_HOSTNAME, sizeof(CELL_HOSTNAME) - 1) < 0)
 		stage_fail(p, STAGE_HOSTNAME, 0);
 	(void)setsid();
@@ -228,17 +215,18 @@ static const char *const stage_text[] = {
 	[STAGE_USERNS_LIMIT] = "forbid nested user namespaces",
 	[STAGE_KEYRING] = "leave the caller's keyring",
 	[STAGE_LAYER] = "make the writable layer (tmpfs)",
+	[STAGE_LOWER] = "bring a layer of the image in",
 	[STAGE_OVERLAY] = "make the overlay root",
 	[STAGE_TREE] = "make the directories of the root",
 	[STAGE_ETC] = "write /etc",
-	[STAGE_USR] = "bind /usr read-only",
+	[STAGE_USR] = "bring /usr in, read-only",
 	[STAGE_PROC] = "mount /proc",
 	[STAGE_MASK] = "mask /proc",
 	[STAGE_DEV] = "make /dev",
 	[STAGE_PTS] = "mount /dev/pts",
 	[STAGE_MOUNT] = "mount",
 	[STAGE_PIVOT] = "change the root",
-	[STAGE_LOOPBACK] = "bring up lo",
+	[STAGE_LOOPBACK] = "set up lo and its addresses",
 	[STAGE_HOSTNAME] = "set the host name",
 	[STAGE_STDIO] = "set up descriptors",
 	[STAGE_CAPS] = "drop capabilities",

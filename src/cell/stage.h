@@ -23,6 +23,7 @@ enum stage_id {
 	STAGE_USERNS_LIMIT,
 	STAGE_KEYRING,
 	STAGE_LAYER,
+	STAGE_LOWER, /* a directory of the image */
 	STAGE_OVERLAY,
 	STAGE_TREE,
 	STAGE_ETC,
@@ -56,6 +57,11 @@ _Noreturn void stage_fail(const struct plan *p, enum stage_id stage, uint32_t it
 
 /* stage_describe() - What a report means and, where we know it, how to mend it. For the parent. */
 void stage_describe(const struct stage_report *r, const struct plan *p, char *msg, uint32_t size);
+
+/* stage_net() - stage_net.c: lo up, with the addresses behind which a gate may listen. */
+void stage_net(const struct plan *p);
+/* stage_net_ports() - Low ports are free to all in the cell; while the host's /proc is still there. */
+void stage_net_ports(const struct plan *p);
 
 /* root_build() - root.c: make the root filesystem and move into it. */
 void root_build(const struct plan *p);

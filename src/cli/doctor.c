@@ -23,6 +23,7 @@
 #include "cell/cgroup.h"
 #include "cell/landlock.h"
 #include "cell/spec.h"
+#include "cli/image.h"
 #include "cli/options.h"
 #include "cli/supervise.h"
 #include "cli/verbs.h"
@@ -185,10 +186,17 @@ static void check_cell(struct check *c, const struct options *o, struct buf *rec
 	char state[4096];
 	struct outcome out;
 	struct err e = { 0 };
+	static struct options whole; /* with the layers of an image of the store */
+	static struct run_image stored;
 	_fd_ int image = -1;
 
+	whole = *o;
 	if (options_state_dir(o, state, sizeof(state), &e) < 0) {
 		set(c, BAD, "no state directory", e.msg);
+		return;
+	}
+	if (run_image_open(&whole, &stored, &e) < 0) {
+		set(c, BAD, "no image", e.msg);
 		return;
 	}
 	if (o->image_path) {
@@ -200,9 +208,11 @@ static void check_cell(struct check *c, const struct options *o, struct buf *rec
 	}
 	struct job job = {
 		.state = state,
-		.spec = &o->spec,
-		.fds = &image,
-		.n_fds = image >= 0 ? 1 : 0,
+		.spec = &whole.spec,
+		.fds = o->image_ref ? stored.loan.fds : &image,
+		.n_fds = o->image_ref ? stored.loan.n_fds :
+			 image >= 0   ? 1 :
+					0,
 		.exec = { .id = 1,
 			  .cwd = "/",
 			  .argv = argv,
@@ -217,6 +227,7 @@ static void check_cell(struct check *c, const struct options *o, struct buf *rec
 	};
 	int r = supervise(&job, &out, &e);
 
+	loan_close(&stored.loan);
 	(void)buf_append(receipt, buf_str(&job.receipt_json), job.receipt_json.len);
 	if (r < 0)
 		set(c, BAD, "could not be sealed", e.msg);

@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "cell/spec.h"
 #include "client/state.h"
+#include "image/ref.h"
 
 #define TIMEOUT_DEFAULT_MS 30000u
 #define TIMEOUT_MAX_MS (24ull * 3600 * 1000)
@@ -149,22 +150,40 @@ static int set_user(struct options *o, const char *v, struct err *e)
 		return err_say(e, -EINVAL, "must be UID or UID:GID, numbers from 1 to 65535");
 	o->uid = (uint32_t)u;
 	o->gid = (uint32_t)g;
+	o->user_given = true;
 	return 0;
 }
 
 static int set_image(struct options *o, const char *v, struct err *e)
 {
+	bool dir = strncmp(v, "dir:", 4) == 0;
+	struct ref ref;
+
+	if (!*v || (dir && !v[4]))
+		return err_say(
+			e, -EINVAL,
+			"must be host, dir:PATH, or the name of a pulled image, as in python:3.11-slim");
+	o->image_path = o->image_ref = NULL;
+	o->spec.n_layers = 0;
 	if (strcmp(v, "host") == 0) {
 		o->spec.image = CELL_IMAGE_HOST;
-		o->image_path = NULL;
-		return 0;
-	}
-	if (strncmp(v, "dir:", 4) == 0 && v[4]) {
+	} else if (dir) {
 		o->spec.image = CELL_IMAGE_DIR;
 		o->image_path = v + 4;
-		return 0;
+	} else if (ref_parse(v, &ref, e) < 0) {
+		return -EINVAL;
+	} else {
+		o->spec.image = CELL_IMAGE_LAYERS;
+		o->spec.n_layers = 1; /* until it is opened */
+		o->image_ref = v;
 	}
-	return err_say(e, -EINVAL, "'%s' does not exist; there are: host, dir:PATH", v);
+	return 0;
+}
+
+static int set_image_store(struct options *o, const char *v, struct err *e)
+{
+	o->image_store = v;
+	return *v ? 0 : err_say(e, -EINVAL, "must name a directory");
 }
 
 /* SRC:DST[:ro|rw], split from the right so that SRC may hold colons. */
@@ -309,7 +328,9 @@ static const struct option_row {
 	{ "--user", "-u", "UID[:GID]", "CAISSON_USER", RUNS, set_user,
 	  "who runs it inside the cell (1000:1000)" },
 	{ "--image", NULL, "IMAGE", "CAISSON_IMAGE", CELLS, set_image,
-	  "host (default), or dir:PATH for a root directory" },
+	  "host (default), a pulled image as in python:3.11-slim, or dir:PATH" },
+	{ "--image-store", NULL, "DIR", "CAISSON_IMAGE_STORE", CELLS, set_image_store,
+	  "where pulled images are (as for caisson image)" },
 	{ "--name", NULL, "NAME", NULL, RUNS, set_name,
 	  "in this sandbox of a daemon instead; its options: --name NAME --help" },
 	{ "--tty", NULL, NULL, NULL, RUNS, set_tty, "run on a terminal of the cell's own" },

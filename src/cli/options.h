@@ -20,11 +20,13 @@ struct err;
 
 struct options {
 	struct cell_spec spec;
-	const char *lang;       /* NULL: by suffix, else python */
-	const char *workdir;    /* NULL: /workspace */
-	const char *state;      /* NULL: the default place */
-	const char *code;       /* -c */
-	const char *image_path; /* for dir: images */
+	const char *lang;        /* NULL: by suffix, else python */
+	const char *workdir;     /* NULL: /workspace */
+	const char *state;       /* NULL: the default place */
+	const char *code;        /* -c */
+	const char *image_path;  /* for dir: images */
+	const char *image_ref;   /* for images of the store */
+	const char *image_store; /* NULL: the default place */
 	const char *mount_src[CELL_MOUNTS_MAX];
 	const char *env[OPTIONS_ENV_MAX]; /* "K=V" */
 	size_t n_env;
@@ -33,7 +35,7 @@ struct options {
 	uint64_t max_output; /* 0 = none */
 	uint64_t capture_chars;
 	bool json, receipt, tty;
-	bool cpus_given;              /* asked for, not the default */
+	bool cpus_given, user_given;  /* asked for, not the default */
 	int rest;                     /* index of the first argument that is not an option */
 	char *owned[CELL_MOUNTS_MAX]; /* copies that mount_src points into */
 };

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cell/spec.h"
+#include "cli/image.h"
 #include "cli/lang.h"
 #include "cli/options.h"
 #include "cli/supervise.h"
@@ -190,10 +191,28 @@ static int use_source(struct program *p, const struct options *o, const char *so
 	return use_code(p, o, lang, source, e);
 }
 
+/* Nothing was said: an image of the store may know what it is for. */
+static int use_own_command(struct program *p, const struct run_image *im, enum options_verb verb,
+			   struct err *e)
+{
+	int r = 0;
+
+	if (im->n_command == 0 && im->loan.reply.digest[0])
+		return err_say(e, -EINVAL, "nothing to run: the image has no command of its own");
+	if (im->n_command == 0)
+		return err_say(e, -EINVAL,
+			       verb == OPTIONS_RUN ?
+				       "nothing to run: caisson run 'print(6*7)'" :
+				       "nothing to run: caisson exec -- /usr/bin/env");
+	for (size_t i = 0; r == 0 && i < im->n_command; i++)
+		r = push(p, im->command[i], e);
+	return r;
+}
+
 /* ---- the environment -------------------------------------------------------------------------- */
 
 struct environment {
-	const char *v[OPTIONS_ENV_MAX + 16];
+	const char *v[OPTIONS_ENV_MAX + RUN_IMAGE_WORDS_MAX + 16];
 	size_t n;
 	char term[80];
 };
@@ -217,7 +236,7 @@ static void env_set(struct environment *env, const char *kv)
 }
 
 /* A clean one: nothing of the caller's environment goes in unless it is named. */
-static void make_env(const struct options *o, struct environment *env)
+static void make_env(const struct options *o, const struct run_image *im, struct environment *env)
 {
 	static const char *const base[] = {
 		"PATH=" CELL_PATH,    "HOME=" CELL_HOME, "USER=" CELL_USER,
@@ -227,6 +246,8 @@ static void make_env(const struct options *o, struct environment *env)
 	env->n = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(base); i++)
 		env_set(env, base[i]);
+	for (size_t i = 0; i < im->n_env; i++)
+		env_set(env, im->env[i]);
 	if (o->tty) {
 		const char *term = getenv("TERM");
 
@@ -241,7 +262,7 @@ static void make_env(const struct options *o, struct environment *env)
 /* ---- mounts ----------------------------------------------------------------------------------- */
 
 struct opened {
-	int fds[CELL_MOUNTS_MAX + 1];
+	int fds[CELL_FDS_MAX];
 	size_t n;
 };
 
@@ -252,7 +273,8 @@ static void opened_close(struct opened *s)
 }
 
 /* Opened here, as the caller: what the caller may not reach, a cell can not be given. */
-static int open_sources(const struct options *o, struct opened *s, struct err *e)
+static int open_sources(const struct options *o, struct run_image *im, struct opened *s,
+			struct err *e)
 {
 	struct stat st;
 
@@ -263,6 +285,8 @@ static int open_sources(const struct options *o, struct opened *s, struct err *e
 			return err_set(e, -errno, "--image dir:%s", o->image_path);
 		s->fds[s->n++] = fd;
 	}
+	for (; s->n < im->loan.n_fds; s->n++)
+		s->fds[s->n] = TAKE_FD(im->loan.fds[s->n]);
 	for (uint32_t i = 0; i < o->spec.n_mounts; i++) {
 		int fd = open(o->mount_src[i], O_PATH | O_CLOEXEC);
 
@@ -299,8 +323,8 @@ static bool write_capture(struct json *j, const char *key, const struct buf *b, 
 	return bytes > n;
 }
 
-static int print_json(const struct options *o, const struct job *job, const struct result *r,
-		      const struct outcome *out)
+static int print_json(const struct options *o, const struct run_image *im, const struct job *job,
+		      const struct result *r, const struct outcome *out)
 {
 	_buf_ struct buf b = BUF_INIT(512u << 20);
 	struct json j;
@@ -312,6 +336,10 @@ static int print_json(const struct options *o, const struct job *job, const stru
 
 	cut |= write_capture(&j, "stderr", &job->err, o->capture_chars, out->stderr_bytes);
 	json_member_bool(&j, "truncated", cut);
+	if (o->image_ref) {
+		json_member_str(&j, "image", im->loan.reply.ref);
+		json_member_str(&j, "image_digest", im->loan.reply.digest);
+	}
 	if (o->receipt && job->receipt_json.len > 0) {
 		json_key(&j, "receipt");
 		json_raw(&j, buf_str(&job->receipt_json), job->receipt_json.len);
@@ -323,13 +351,14 @@ static int print_json(const struct options *o, const struct job *job, const stru
 	return b.err ? -1 : fd_write_all(STDOUT_FILENO, buf_str(&b), b.len);
 }
 
-static int report(const struct options *o, const struct job *job, const struct outcome *out)
+static int report(const struct options *o, const struct run_image *im, const struct job *job,
+		  const struct outcome *out)
 {
 	struct result r;
 
 	result_judge(out, &o->spec, &r);
 	if (o->json) {
-		if (print_json(o, job, &r, out) < 0) {
+		if (print_json(o, im, job, &r, out) < 0) {
 			struct err e;
 
 			(void)err_say(
@@ -347,7 +376,7 @@ static int report(const struct options *o, const struct job *job, const struct o
 	return r.exit_code;
 }
 
-static int run_job(struct options *o, struct program *p)
+static int run_job(struct options *o, struct run_image *im, struct program *p)
 {
 	static struct environment env;
 	char state[4096];
@@ -358,7 +387,7 @@ static int run_job(struct options *o, struct program *p)
 	int r = options_state_dir(o, state, sizeof(state), &e);
 
 	if (r == 0)
-		r = open_sources(o, &sources, &e);
+		r = open_sources(o, im, &sources, &e);
 	if (r < 0) {
 		opened_close(&sources);
 		return verb_fail(&e, o->json, EXIT_CAISSON);
@@ -368,7 +397,7 @@ static int run_job(struct options *o, struct program *p)
 			      o->spec.without & CELL_WITHOUT_SECCOMP ? " seccomp" : "",
 			      o->spec.without & CELL_WITHOUT_LANDLOCK ? " landlock" : "",
 			      o->spec.without & CELL_WITHOUT_CGROUP ? " cgroup" : "");
-	make_env(o, &env);
+	make_env(o, im, &env);
 	/* Ours is the deadline that counts; the warden's only matters should we hang. */
 	o->spec.limits.wall_ms = o->timeout_ms + WALL_BACKSTOP_MS;
 	if (o->tty)
@@ -381,7 +410,7 @@ static int run_job(struct options *o, struct program *p)
 		.exec = {
 			.id = 1,
 			.flags = o->tty ? INIT_TTY : 0u,
-			.cwd = o->workdir ? o->workdir : CELL_WORKDIR,
+			.cwd = o->workdir ? o->workdir : im->workdir ? im->workdir : CELL_WORKDIR,
 			.argv = p->argv,
 			.envp = env.v,
 			.script_path = p->script_path,
@@ -401,7 +430,7 @@ static int run_job(struct options *o, struct program *p)
 
 	r = supervise(&job, &out, &e);
 	opened_close(&sources);
-	int code = r < 0 ? verb_fail(&e, o->json, job.start_code) : report(o, &job, &out);
+	int code = r < 0 ? verb_fail(&e, o->json, job.start_code) : report(o, im, &job, &out);
 
 	job_free(&job);
 	return code;
@@ -411,6 +440,7 @@ static int run_verb(enum options_verb verb, int argc, char **argv)
 {
 	static struct options o;
 	static struct program p = { .script_fd = -1 };
+	static struct run_image im;
 	struct err e = { 0 };
 
 	if (options_sandbox(verb, argc, argv))
@@ -424,18 +454,20 @@ static int run_verb(enum options_verb verb, int argc, char **argv)
 		options_help(verb, stdout);
 		return 0;
 	}
-	if (r == 0 && o.rest >= argc && !o.code)
-		r = err_say(&e, -EINVAL,
-			    verb == OPTIONS_RUN ? "nothing to run: caisson run 'print(6*7)'" :
-						  "nothing to run: caisson exec -- /usr/bin/env");
+	if (r == 0)
+		r = run_image_open(&o, &im, &e);
 	int at = o.rest;
+	bool named = at < argc || o.code;
 
-	if (r == 0 && verb == OPTIONS_RUN)
+	if (r == 0 && !named)
+		r = use_own_command(&p, &im, verb, &e);
+	if (r == 0 && named && verb == OPTIONS_RUN)
 		r = use_source(&p, &o, o.code ? NULL : argv[at++], &e);
 	while (r == 0 && at < argc)
 		r = push(&p, argv[at++], &e);
-	int code = r < 0 ? verb_fail(&e, o.json, EXIT_CAISSON) : run_job(&o, &p);
+	int code = r < 0 ? verb_fail(&e, o.json, EXIT_CAISSON) : run_job(&o, &im, &p);
 
+	loan_close(&im.loan);
 	fd_close(p.script_fd);
 	options_free(&o);
 	return code;

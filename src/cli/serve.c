@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * serve.c - Verbs that are programs of their own: `serve` becomes caisson-front, those that ask a
+ * serve.c - Verbs that are programs of their own: `serve` becomes caisson-keeper, those that ask a
  * daemon or read what it left become caisson-remote.
  *
  * They need libraries (HTTP, TLS, JSON) that the static command does not, and that would make
@@ -9,10 +9,17 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "cli/verbs.h"
 #include "client/program.h"
+#include "vault/hide.h"
+#include "vault/source.h"
 
 static int become(const char *program, char **argv)
 {
@@ -26,7 +33,71 @@ static int become(const char *program, char **argv)
 	return verb_fail(&e, 0, EXIT_CAISSON);
 }
 
+/* What --secrets-env says, as the front will read it. NULL: nothing. */
+static const char *secrets_prefix(char **argv)
+{
+	static const char flag[] = "--secrets-env";
+	const char *v = getenv("CAISSON_SECRETS_ENV");
+
+	for (char **at = argv; *at; at++) {
+		if (strcmp(*at, flag) == 0 && at[1])
+			v = *++at;
+		else if (strncmp(*at, flag, sizeof(flag) - 1) == 0 &&
+			 (*at)[sizeof(flag) - 1] == '=')
+			v = *at + sizeof(flag);
+	}
+	return v && *v ? v : NULL;
+}
+
+/* Whether the front will be asked for buckets: only then the keys in the environment are meant for it. */
+static bool wants_buckets(char **argv)
+{
+	static const char *const flags[] = { "--s3-bucket", "--workspace-bucket" };
+	static const char *const names[] = { "CAISSON_S3_BUCKET", "CAISSON_WORKSPACE_BUCKET",
+					     "COREASON_SANDBOX_S3_BUCKET" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (getenv(names[i]))
+			return true;
+	for (; *argv; argv++)
+		for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+			if (strncmp(*argv, flags[i], strlen(flags[i])) == 0)
+				return true;
+	return false;
+}
+
+/* What is in @fd is for whoever is told its number. 0, or -1 with a message. */
+static int tell(const char *name, int fd, struct err *e)
+{
+	char number[16];
+
+	(void)snprintf(number, sizeof(number), "%d", fd);
+	if (fd >= 0 ? setenv(name, number, 1) : unsetenv(name))
+		return err_set(e, -errno, "hand secrets over");
+	return 0;
+}
+
+/*
+ * The environment of a process can be read for as long as it lives, and the daemon's processes inherit it. So
+ * secrets that came in ours go on in memory that only those who are handed it can read. A prefix that is
+ * wrong is the front's to refuse.
+ */
 int verb_serve(int argc, char **argv)
+{
+	const char *prefix = secrets_prefix(argv);
+	struct err e = { 0 };
+
+	(void)argc;
+	int fd = prefix && !source_prefix_problem(prefix) ? source_hide(prefix, environ, &e) : -1;
+	int keys = !e.code && wants_buckets(argv) ? hide_s3_keys(environ, &e) : -1;
+
+	if (e.code || tell(SOURCE_FD_ENV, fd, &e) < 0 || tell(HIDE_FD_S3, keys, &e) < 0)
+		return verb_fail(&e, 0, EXIT_CAISSON);
+	return become("caisson-keeper", argv);
+}
+
+/* The daemon's own program judges a policy, so that there is one judge. */
+int verb_policy(int argc, char **argv)
 {
 	(void)argc;
 	return become("caisson-front", argv);
@@ -37,4 +108,10 @@ int verb_remote(int argc, char **argv)
 {
 	(void)argc;
 	return become("caisson-remote", argv);
+}
+
+int verb_image(int argc, char **argv)
+{
+	(void)argc;
+	return become("caisson-image", argv);
 }

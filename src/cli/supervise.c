@@ -114,7 +114,7 @@ static int take_receipt(struct loop *l, struct err *e)
 
 	if (evidence < 0)
 		return evidence;
-	return receipt_write(evidence, j->spec, &j->ready, &j->receipt_json, e);
+	return receipt_write(evidence, j->spec, &j->ready, true, &j->receipt_json, e);
 }
 
 static int on_started(struct loop *l, int fd, struct err *e)

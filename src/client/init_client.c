@@ -114,6 +114,21 @@ int init_signal(int channel, uint32_t id, enum init_target target, int pid, int 
 	return r < 0 ? err_set(e, r, "ask the cell to signal a command") : 0;
 }
 
+int init_signal_others(int channel, const uint32_t *spare, size_t n, int signo, struct err *e)
+{
+	struct init_msg m;
+
+	memset(&m, 0, sizeof(m));
+	m.type = INIT_SIGNAL;
+	m.u.signal.signo = signo;
+	m.u.signal.target = INIT_TARGET_OTHERS;
+	for (size_t i = 0; i < n && i < INIT_SPARE_MAX; i++)
+		m.u.signal.spare[i] = spare[i];
+	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
+
+	return r < 0 ? err_set(e, r, "ask the cell to signal its commands") : 0;
+}
+
 int init_disk(int channel, uint32_t id, struct err *e)
 {
 	struct init_msg m;
@@ -124,6 +139,34 @@ int init_disk(int channel, uint32_t id, struct err *e)
 	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
 
 	return r < 0 ? err_set(e, r, "ask the cell about its disk") : 0;
+}
+
+int init_connect(int channel, uint32_t id, uint32_t port, uint32_t family, struct err *e)
+{
+	struct init_msg m;
+
+	memset(&m, 0, sizeof(m));
+	m.type = INIT_CONNECT;
+	m.id = id;
+	m.u.connect.port = port;
+	m.u.connect.family = family;
+	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
+
+	return r < 0 ? err_set(e, r, "ask the cell for a connection") : 0;
+}
+
+int init_listen(int channel, uint32_t id, enum init_listen_kind kind, uint32_t port, struct err *e)
+{
+	struct init_msg m;
+
+	memset(&m, 0, sizeof(m));
+	m.type = INIT_LISTEN;
+	m.id = id;
+	m.u.listen.kind = kind;
+	m.u.listen.port = port;
+	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
+
+	return r < 0 ? err_set(e, r, "ask the cell for a listening socket") : 0;
 }
 
 int init_recv(int channel, struct init_msg *ret, int ret_fds[INIT_FDS_MAX], size_t *ret_n,
@@ -160,6 +203,8 @@ static const char *const stage_text[] = {
 	[INIT_STAGE_CWD] = "enter the working directory",
 	[INIT_STAGE_STDIO] = "connect stdio",
 	[INIT_STAGE_EXEC] = "execute",
+	[INIT_STAGE_CONNECT] = "connect to the port",
+	[INIT_STAGE_LISTEN] = "listen on the port",
 };
 _Static_assert(ARRAY_SIZE(stage_text) == INIT_STAGE_MAX_, "stage_text[] vs enum init_stage");
 

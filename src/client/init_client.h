@@ -36,8 +36,23 @@ int init_go(int channel, uint32_t id, struct err *e);
 int init_signal(int channel, uint32_t id, enum init_target target, int pid, int signo,
 		struct err *e);
 
+/*
+ * init_signal_others() - To the process groups of all commands but @spare, at most INIT_SPARE_MAX of them; those
+ * that are 0 are none.
+ */
+int init_signal_others(int channel, const uint32_t *spare, size_t n, int signo, struct err *e);
+
 /* init_disk() - Ask how full the writable layer is. The answer comes as INIT_DISK with @id. */
 int init_disk(int channel, uint32_t id, struct err *e);
+
+/*
+ * init_connect() - Ask for a connection to @port of the cell's loopback; @family: 4 or 6. The answer comes
+ * as INIT_CONNECTED, with a socket that may still be connecting, or as INIT_FAILED.
+ */
+int init_connect(int channel, uint32_t id, uint32_t port, uint32_t family, struct err *e);
+
+/* init_listen() - Ask for a socket of the cell's network for the gate. Answered as init_connect() is. */
+int init_listen(int channel, uint32_t id, enum init_listen_kind kind, uint32_t port, struct err *e);
 
 /*
  * init_recv() - The next message.

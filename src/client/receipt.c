@@ -200,7 +200,8 @@ static void require(struct sum *s, bool in_force, const char *layer)
 		s->missing[s->n_missing++] = layer;
 }
 
-static void judge(struct sum *s, const struct cell_spec *spec, const struct init_ready *ready)
+static void judge(struct sum *s, const struct cell_spec *spec, const struct init_ready *ready,
+		  bool runs)
 {
 	static const char *const ns_layers[] = {
 		"user namespace", "pid namespace", "mount namespace",  "network namespace",
@@ -216,7 +217,7 @@ static void judge(struct sum *s, const struct cell_spec *spec, const struct init
 
 		require(s, own && shared, ns_layers[i]);
 	}
-	require(s, s->lost == 0 && s->init.threads > 0 && s->commands.threads > 0,
+	require(s, s->lost == 0 && s->init.threads > 0 && (s->commands.threads > 0 || !runs),
 		"complete evidence");
 
 	bool zero = true, init_caps = true;
@@ -351,7 +352,11 @@ static void write_receipt(struct json *j, const struct sum *s, struct view all,
 	json_array_end(j);
 	write_weakened(j, spec);
 	write_namespaces(j, s);
-	write_posture(j, "commands", &s->commands);
+	json_member_bool(j, "running", s->commands.threads > 0);
+	if (s->commands.threads > 0)
+		write_posture(j, "commands", &s->commands);
+	else
+		json_member_null(j, "commands");
 	write_posture(j, "init", &s->init);
 	json_member_str(j, "seccomp_policy", ready->seccomp_on ? seccomp_policy_id() : "");
 	json_key(j, "landlock");
@@ -378,7 +383,7 @@ static void write_receipt(struct json *j, const struct sum *s, struct view all,
 }
 
 int receipt_from(const void *data, size_t len, const struct cell_spec *spec,
-		 const struct init_ready *ready, struct buf *out, struct err *e)
+		 const struct init_ready *ready, bool runs, struct buf *out, struct err *e)
 {
 	struct view all = { data, len }, text;
 	struct evidence_item item;
@@ -392,7 +397,7 @@ int receipt_from(const void *data, size_t len, const struct cell_spec *spec,
 		add_item(&s, &item, text);
 	if (r < 0)
 		return err_say(e, r, "the warden's evidence is damaged");
-	judge(&s, spec, ready);
+	judge(&s, spec, ready, runs);
 	json_init(&j, out);
 	write_receipt(&j, &s, all, spec, ready);
 	r = json_finish(&j);
@@ -404,7 +409,7 @@ int receipt_from(const void *data, size_t len, const struct cell_spec *spec,
 }
 
 int receipt_write(int evidence, const struct cell_spec *spec, const struct init_ready *ready,
-		  struct buf *out, struct err *e)
+		  bool runs, struct buf *out, struct err *e)
 {
 	struct stat st;
 
@@ -414,7 +419,7 @@ int receipt_write(int evidence, const struct cell_spec *spec, const struct init_
 
 	if (map == MAP_FAILED)
 		return err_set(e, -errno, "read the warden's evidence");
-	int r = receipt_from(map, (size_t)st.st_size, spec, ready, out, e);
+	int r = receipt_from(map, (size_t)st.st_size, spec, ready, runs, out, e);
 
 	(void)munmap(map, (size_t)st.st_size);
 	return r;

@@ -5,6 +5,7 @@
 #ifndef CAISSON_CLIENT_RECEIPT_H
 #define CAISSON_CLIENT_RECEIPT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "wire/init.h"
@@ -16,15 +17,17 @@ struct err;
 /*
  * receipt_write() - Read evidence, compare it with what was asked for, write the receipt as JSON.
  * @evidence: memfd in the format of wire/evidence.h
+ * @runs: something runs in the cell beside pid 1, and must be among the evidence. Without it nothing needs to:
+ * the receipt then says so, and vouches for what would be started.
  *
  * Return: 0; -EPERM with a message that names the layer when a required one is not in force (the
  * receipt is written all the same); -EBADMSG when the evidence makes no sense.
  */
 int receipt_write(int evidence, const struct cell_spec *spec, const struct init_ready *ready,
-		  struct buf *out, struct err *e);
+		  bool runs, struct buf *out, struct err *e);
 
 /* receipt_from() - The same over bytes: pure, for tests and fuzzing. */
 int receipt_from(const void *data, size_t len, const struct cell_spec *spec,
-		 const struct init_ready *ready, struct buf *out, struct err *e);
+		 const struct init_ready *ready, bool runs, struct buf *out, struct err *e);
 
 #endif

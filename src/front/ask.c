@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "front/execution.h"
 #include "front/front.h"
+#include "front/policy/judge.h"
 #include "front/reply.h"
 
 static const char *string_of(const json_t *body, const char *key)
@@ -31,23 +32,14 @@ static const struct language *language_of(struct front *f, const json_t *body, s
 {
 	const char *name = string_of(body, "language");
 	const struct language *l = language_find(name ? name : "python");
-	char there[128] = "";
-	size_t at = 0;
+	char there[128];
 
-	if (l && f->has_language[l->id])
+	if (l) /* whether the image has it the sandbox tells */
 		return l;
-	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (f->has_language[i])
-			at += (size_t)snprintf(there + at, sizeof(there) - at, "%s%s",
-					       at ? ", " : "", languages[i].name);
-	refuse(ret, 422, l ? "language_unavailable" : "unknown_language", "language", NULL);
-	if (l)
-		(void)snprintf(ret->message, sizeof(ret->message),
-			       "this image has no %s (%s was not found); there are: %s", l->name,
-			       l->program, there);
-	else
-		(void)snprintf(ret->message, sizeof(ret->message),
-			       "this language is unknown; there are: %s", there);
+	image_languages(&f->images.own, there, sizeof(there));
+	refuse(ret, 422, "unknown_language", "language", NULL);
+	(void)snprintf(ret->message, sizeof(ret->message),
+		       "this language is unknown; there are: %s", there);
 	return NULL;
 }
 
@@ -62,12 +54,13 @@ static bool set_stdin(struct execution *x, const json_t *body)
 	return x->stdin_text != NULL;
 }
 
-struct execution *ask_execution(struct front *f, const json_t *body, const struct sink *sink,
-				void *user, struct refusal *ret)
+struct execution *ask_execution(struct front *f, const char *owner, const json_t *body,
+				const struct sink *sink, void *user, struct refusal *ret)
 {
 	const json_t *code = json_object_get(body, "code");
 	json_int_t timeout = json_integer_value(json_object_get(body, "timeout"));
 	const struct language *l = language_of(f, body, ret);
+	uint64_t timeout_ms;
 
 	if (!l)
 		return NULL;
@@ -84,9 +77,10 @@ struct execution *ask_execution(struct front *f, const json_t *body, const struc
 			       "only python reads lines that come with the request");
 		return NULL;
 	}
-	struct execution *x = execution_new(
-		f, l, json_string_value(code), json_string_length(code),
-		timeout > 0 ? (uint64_t)timeout * 1000 : f->config.timeout_ms, sink, user);
+	if (policy_execution(f, owner, timeout > 0 ? (uint64_t)timeout : 0, &timeout_ms, ret) < 0)
+		return NULL;
+	struct execution *x = execution_new(f, l, json_string_value(code), json_string_length(code),
+					    timeout_ms, sink, user);
 
 	if (x && set_stdin(x, body))
 		return x;

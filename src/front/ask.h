@@ -12,11 +12,11 @@ struct refusal;
 struct sink;
 
 /*
- * ask_execution() - @body: checked against the fields of POST /execute. NULL with @ret filled when it
+ * ask_execution() - What @owner asks for. @body: checked against the fields of POST /execute. NULL with @ret filled when it
  * can not be run.
  */
-struct execution *ask_execution(struct front *f, const json_t *body, const struct sink *sink,
-				void *user, struct refusal *ret);
+struct execution *ask_execution(struct front *f, const char *owner, const json_t *body,
+				const struct sink *sink, void *user, struct refusal *ret);
 
 /* ask_session() - The name in it, or NULL. */
 const char *ask_session(const json_t *body);

@@ -12,13 +12,17 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "client/result.h"
+#include "front/adopt.h"
+#include "front/command_line.h"
 #include "front/execution.h"
 #include "front/front.h"
 #include "front/log.h"
 #include "front/sandbox.h"
+#include "front/spare.h"
 #include "front/stamp.h"
 #include "ledger/ledger.h"
 #include "store/store.h"
+#include "wire/gate.h"
 
 #define RETRY_S 5u
 
@@ -26,7 +30,7 @@ static int refuse(struct refusal *r, const char *what, const struct err *e)
 {
 	*r = (struct refusal){ .status = 503, .code = "not_recorded", .retry_after_s = RETRY_S };
 	(void)snprintf(r->message, sizeof(r->message),
-		       "%s can not be written, so nothing runs: %.200s", what, e->msg);
+		       "%s can not be written, so nothing is done: %.200s", what, e->msg);
 	log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", what), F_STR("why", e->msg));
 	return -1;
 }
@@ -59,14 +63,14 @@ static int put(struct sandbox *s, struct err *e)
 	int r = json_finish(&j) < 0 ? err_say(e, -EMSGSIZE, "the spec is too large") :
 				      store_sandbox_put(s->f->store, &record, e);
 
-	free(labels);
+	spare_free(labels);
 	return r;
 }
 
 static int restore(const struct store_sandbox *b, void *arg)
 {
 	struct front *f = arg;
-	json_t *body = json_loads(b->spec, 0, NULL),
+	json_t *body = spare_load(b->spec, strlen(b->spec), 0, NULL),
 	       *names = json_incref(json_object_get(body, "env"));
 	struct sandbox_spec spec;
 	struct refusal why;
@@ -74,8 +78,27 @@ static int restore(const struct store_sandbox *b, void *arg)
 	json_t *name;
 
 	(void)json_object_del(body, "env");
-	if (!body || sandbox_spec_parse(f, body, &spec, &why) < 0)
-		sandbox_spec_default(f, &spec);
+	struct workspace_use was = workspace_use_recall(json_object_get(body, "workspace"));
+	int r = body ? sandbox_spec_parse(f, b->owner, body, &spec, &why) : -1;
+
+	if (body &&
+	    r < 0) { /* servers that the configuration has no more are no reason to forget the rest */
+		(void)json_object_del(body, "servers");
+		(void)json_object_del(body, "tools");
+		(void)json_object_del(body, "project");
+		r = sandbox_spec_parse(f, b->owner, body, &spec, &why);
+	}
+	if (r < 0)
+		sandbox_spec_default(f, b->owner, &spec);
+	const char *digest = json_string_value(json_object_get(body, "image_digest"));
+
+	(void)snprintf(spec.digest, sizeof(spec.digest), "%s", digest ? digest : "");
+	(void)snprintf(spec.policy, sizeof(spec.policy), "%s",
+		       json_object_get(body, "policy") ?
+			       json_string_value(json_object_get(body, "policy")) :
+			       "");
+	memcpy(spec.workspace.tree, was.tree, sizeof(was.tree));
+	memcpy(spec.workspace.base, was.base, sizeof(was.base));
 	if (json_array_size(names) > 0)
 		spec.env = json_object();
 	json_array_foreach(names, i, name)(void)
@@ -94,6 +117,10 @@ static int restore(const struct store_sandbox *b, void *arg)
 	s->epoch = b->epoch;
 	s->executions = b->executions;
 	s->created_ms = (uint64_t)b->created_at;
+	if (b->state == STORE_RUNNING && adopt_sandbox(f, s))
+		sandbox_resume(s);
+	else /* its cell is gone, and with it the use of any tree */
+		s->spec.workspace.tree[0] = s->spec.workspace.base[0] = '\0';
 	return 0;
 }
 
@@ -114,9 +141,12 @@ static void on_forget(struct timer *t)
 int audit_open(struct front *f, struct err *e)
 {
 	int r = ledger_record(f->ledger, e, "daemon.start", NULL, NULL,
-			      L_STR("version", CAISSON_VERSION), L_STR("image", f->config.image));
+			      L_STR("version", CAISSON_VERSION), L_STR("image", f->images.own.name),
+			      L_STR("image_digest", f->images.own.digest));
 	if (r == 0)
 		r = store_sandbox_each(f->store, NULL, restore, f, e);
+	if (r == 0)
+		adopt_close(f);
 	f->forget_timer.fn = on_forget;
 	f->forget_timer.arg = f;
 	if (r == 0)
@@ -142,21 +172,41 @@ int audit_created(struct sandbox *s, struct refusal *ret)
 {
 	const struct cell_limits *l = &s->spec.limits;
 	struct err e = { 0 };
+	char *egress = s->spec.egress ? json_dumps(s->spec.egress, JSON_COMPACT) : NULL;
+	int r = ledger_record(s->f->ledger, &e, "sandbox.create", s->owner, s->name,
+			      L_STR("id", s->id), L_STR("image", s->image->name),
+			      L_STR("image_digest", s->image->digest),
+			      L_STR("egress", egress ? egress : "[]"), L_OBJECT("limits"),
+			      L_UINT("memory_bytes", l->memory_bytes),
+			      L_UINT("cpu_milli", l->cpu_milli), L_UINT("pids", l->pids),
+			      L_UINT("disk_bytes", l->disk_bytes), L_END);
 
-	if (ledger_record(s->f->ledger, &e, "sandbox.create", s->owner, s->name, L_STR("id", s->id),
-			  L_OBJECT("limits"), L_UINT("memory_bytes", l->memory_bytes),
-			  L_UINT("cpu_milli", l->cpu_milli), L_UINT("pids", l->pids),
-			  L_UINT("disk_bytes", l->disk_bytes), L_END) < 0)
+	spare_free(egress);
+	if (r < 0)
 		return refuse(ret, "the ledger", &e);
 	if (put(s, &e) < 0)
 		return refuse(ret, "the state", &e);
 	return 0;
 }
 
+static void complain_of(const char *owner, const char *sandbox, const struct err *e)
+{
+	log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("owner", owner), F_STR("sandbox", sandbox),
+		  F_STR("why", e->msg));
+}
+
 static void complain(const struct sandbox *s, const struct err *e)
 {
-	log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("owner", s->owner),
-		  F_STR("sandbox", s->name), F_STR("why", e->msg));
+	complain_of(s->owner, s->name, e);
+}
+
+void audit_adopted(struct sandbox *s)
+{
+	struct err e = { 0 };
+
+	if (ledger_record(s->f->ledger, &e, "sandbox.adopt", s->owner, s->name, L_STR("id", s->id),
+			  L_UINT("epoch", s->epoch)) < 0)
+		complain(s, &e);
 }
 
 void audit_changed(struct sandbox *s)
@@ -181,6 +231,70 @@ void audit_removed(struct sandbox *s, const char *why)
 		complain(s, &e);
 }
 
+/* ---- ports ------------------------------------------------------------------------------------------------ */
+
+int audit_port_open(struct sandbox *s, unsigned int port, struct refusal *ret)
+{
+	struct err e = { 0 };
+
+	if (ledger_record(s->f->ledger, &e, "port.open", s->owner, s->name, L_STR("id", s->id),
+			  L_UINT("port", port)) < 0)
+		return refuse(ret, "the ledger", &e);
+	return 0;
+}
+
+void audit_port_closed(struct sandbox *s, unsigned int port, uint64_t requests, const char *why)
+{
+	struct err e = { 0 };
+
+	if (ledger_record(s->f->ledger, &e, "port.close", s->owner, s->name, L_STR("id", s->id),
+			  L_UINT("port", port), L_UINT("requests", requests),
+			  L_STR("why", why)) < 0)
+		complain(s, &e);
+}
+
+/* ---- egress ----------------------------------------------------------------------------------------------- */
+
+int audit_egress(struct sandbox *s, const json_t *list, struct refusal *ret)
+{
+	char *text = list ? json_dumps(list, JSON_COMPACT) : NULL;
+	struct err e = { 0 };
+	int r = ledger_record(s->f->ledger, &e, "egress.change", s->owner, s->name,
+			      L_STR("id", s->id), L_STR("egress", text ? text : "[]"));
+
+	spare_free(text);
+	return r < 0 ? refuse(ret, "the ledger", &e) : 0;
+}
+
+void audit_spec(struct sandbox *s)
+{
+	struct err e = { 0 };
+
+	if (s->name[0] && put(s, &e) < 0)
+		complain(s, &e);
+}
+
+static const char *const egress_events[] = {
+	[GATE_OPENED] = "egress.open",     [GATE_CLOSED] = "egress.close",
+	[GATE_REFUSED] = "egress.refuse",  [GATE_NAME_REFUSED] = "egress.name",
+	[GATE_SECRET_USED] = "secret.use", [GATE_SECRET_STRAY] = "secret.stray",
+	[GATE_FAILED] = "egress.fail",     [GATE_FLOOD] = "egress.flood",
+};
+
+void audit_egress_event(struct front *f, const struct audit_whose *w, const struct gate_event *ev)
+{
+	struct err e = { 0 };
+
+	if (ev->kind == 0 || ev->kind >= GATE_KIND_MAX_)
+		return;
+	if (ledger_record(f->ledger, &e, egress_events[ev->kind], w->owner, w->sandbox,
+			  L_STR("id", w->id), L_STR("host", ev->host), L_UINT("port", ev->port),
+			  L_STR("address", ev->address), L_STR("why", ev->why),
+			  L_UINT("bytes_out", ev->up), L_UINT("bytes_in", ev->down),
+			  L_UINT("count", ev->count)) < 0)
+		complain_of(w->owner, w->sandbox, &e);
+}
+
 /* ---- what runs -------------------------------------------------------------------------------------------- */
 
 int audit_begin(struct sandbox *s, const char *id, const char *what, const char *text, size_t len,
@@ -193,6 +307,26 @@ int audit_begin(struct sandbox *s, const char *id, const char *what, const char 
 			  L_UINT("timeout_ms", timeout_ms)) < 0)
 		return refuse(ret, "the ledger", &e);
 	return 0;
+}
+
+void audit_refused(struct sandbox *s, const char *id, const char *what, const struct refusal *why)
+{
+	struct err e = { 0 };
+
+	if (ledger_record(s->f->ledger, &e, "execution.end", s->owner, s->name, L_STR("id", id),
+			  L_STR("what", what), L_STR("status", "refused"),
+			  L_STR("cause", why->code)) < 0)
+		complain(s, &e);
+}
+
+int audit_command(struct sandbox *s, const char *id, const char *what,
+		  const struct command_line *line, uint64_t timeout_ms, struct refusal *ret)
+{
+	_buf_ struct buf words = BUF_INIT(INIT_BLOB_MAX);
+
+	for (char **word = line->argv; *word; word++)
+		(void)buf_append(&words, *word, strlen(*word) + 1);
+	return audit_begin(s, id, what, buf_str(&words), words.len, timeout_ms, ret);
 }
 
 void audit_end(struct sandbox *s, const char *id, const char *what, const struct result *r,
@@ -209,4 +343,38 @@ void audit_end(struct sandbox *s, const char *id, const char *what, const struct
 			  L_UINT("stdout_bytes", o->stdout_bytes),
 			  L_UINT("stderr_bytes", o->stderr_bytes), L_END) < 0)
 		complain(s, &e);
+}
+
+void audit_dropped(struct sandbox *s, const char *id, const char *what)
+{
+	struct err e = { 0 };
+
+	if (ledger_record(s->f->ledger, &e, "execution.end", s->owner, s->name, L_STR("id", id),
+			  L_STR("what", what), L_STR("status", "removed"),
+			  L_STR("cause", "signal")) < 0)
+		complain(s, &e);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------ */
+
+int audit_file_begin(const struct audit_file *a, const char *path, const char *to,
+		     struct refusal *ret)
+{
+	struct err e = { 0 };
+
+	if (ledger_record(a->f->ledger, &e, "file.begin", a->owner, a->sandbox, L_STR("id", a->id),
+			  L_STR("op", a->op), L_PATH("path", path), L_PATH("to", to)) < 0)
+		return refuse(ret, "the ledger", &e);
+	return 0;
+}
+
+void audit_file_end(const struct audit_file *a, const char *outcome, uint64_t bytes,
+		    const char *sha256)
+{
+	struct err e = { 0 };
+
+	if (ledger_record(a->f->ledger, &e, "file.end", a->owner, a->sandbox, L_STR("id", a->id),
+			  L_STR("op", a->op), L_STR("outcome", outcome), L_UINT("bytes", bytes),
+			  L_STR("content_sha256", sha256)) < 0)
+		complain_of(a->owner, a->sandbox, &e);
 }

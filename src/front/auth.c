@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
@@ -21,6 +22,7 @@
 #include "front/log.h"
 #include "front/origin.h"
 #include "front/query.h"
+#include "front/route.h"
 #include "net/conn.h"
 #include "net/http.h"
 
@@ -107,6 +109,14 @@ int auth_load(const struct config *c, struct auth **ret, struct err *e)
 	return 0;
 }
 
+bool auth_knows(const struct auth *a, const char *owner)
+{
+	for (size_t i = 0; i < a->tokens.n; i++)
+		if (strcmp(a->tokens.list[i].owner, owner) == 0)
+			return true;
+	return strcmp(owner, "local") == 0;
+}
+
 bool auth_has_tokens(const struct auth *a)
 {
 	return a->tokens.n > 0;
@@ -166,6 +176,8 @@ static void check_browser(const struct auth *a, const struct auth_facts *f, stru
 		       "use its address or localhost, or start it with --allow-host NAME");
 		return;
 	}
+	if (f->proven)
+		return;
 	if (f->origin) {
 		bool parsed = origin_parse(f->origin, &origin);
 
@@ -202,18 +214,37 @@ static void check_url(const struct auth_facts *f, struct auth_verdict *v)
 				       "TOKEN', and replace this one");
 }
 
+/* The token in an Authorization header; NULL: another scheme. */
+static const char *bearer(const char *authorization)
+{
+	static const char *const schemes[] = { "bearer ",
+					       "token " }; /* the other one is Jupyter's */
+
+	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
+		const char *token = authorization + strlen(schemes[i]);
+
+		if (strncasecmp(authorization, schemes[i], strlen(schemes[i])) == 0)
+			return token + strspn(token, " ");
+	}
+	return NULL;
+}
+
 /* The token that was presented; NULL when none was. */
 static const char *presented(const struct auth_facts *f)
 {
-	static const char scheme[] = "bearer ";
-
 	if (!f->authorization)
-		return f->api_key;
-	/* Another scheme is a wrong token, not a missing one. */
-	if (strncasecmp(f->authorization, scheme, sizeof(scheme) - 1) != 0)
-		return "";
-	return f->authorization + sizeof(scheme) - 1 +
-	       strspn(f->authorization + sizeof(scheme) - 1, " ");
+		return f->api_key ? f->api_key : f->url_value;
+	const char *token = bearer(f->authorization);
+
+	return token ? token : ""; /* another scheme is a wrong token, not a missing one */
+}
+
+bool auth_is_ours(const struct auth *a, const char *value)
+{
+	const char *token = bearer(value);
+
+	return token_owner(&a->tokens, value, strlen(value)) ||
+	       (token && token_owner(&a->tokens, token, strlen(token)));
 }
 
 static void check_token(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
@@ -253,9 +284,9 @@ void auth_decide(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
 
 	*v = (struct auth_verdict){ 0 };
 	check_browser(a, f, v);
-	if (v->status == 0)
+	if (v->status == 0 && !f->url_token)
 		check_url(f, v);
-	if (v->status == 0) {
+	if (v->status == 0 && !f->proven) {
 		bool tokens = a->tokens.n > 0;
 
 		if (f->open)
@@ -269,11 +300,11 @@ void auth_decide(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
 	}
 }
 
-void auth_check(struct auth *a, const struct http_exchange *x, bool open, uint64_t now_ns,
-		struct auth_verdict *ret)
+static struct auth_facts facts_of(const struct http_exchange *x)
 {
 	const struct http_request *r = http_request(x);
-	struct auth_facts f = {
+
+	return (struct auth_facts){
 		.peer = conn_peer(http_conn(x)),
 		.method = r->method,
 		.query = r->query,
@@ -284,8 +315,28 @@ void auth_check(struct auth *a, const struct http_exchange *x, bool open, uint64
 		.fetch_dest = http_header(x, "sec-fetch-dest"),
 		.authorization = http_header(x, "authorization"),
 		.api_key = http_header(x, "x-api-key"),
-		.open = open,
 	};
+}
 
+void auth_check(struct auth *a, const struct http_exchange *x, const struct route *r,
+		uint64_t now_ns, struct auth_verdict *ret)
+{
+	_buf_ struct buf token = BUF_INIT(1024);
+	struct auth_facts f = facts_of(x);
+
+	f.open = r && r->open;
+	f.url_token = r && r->url_token;
+	if (f.url_token && http_query(x, "token", &token))
+		f.url_value = buf_str(&token);
+	auth_decide(a, &f, now_ns, ret);
+}
+
+void auth_check_port(struct auth *a, const struct http_exchange *x, bool proven, uint64_t now_ns,
+		     struct auth_verdict *ret)
+{
+	struct auth_facts f = facts_of(x);
+
+	f.proven = proven;
+	f.query = "";
 	auth_decide(a, &f, now_ns, ret);
 }

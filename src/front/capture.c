@@ -44,35 +44,38 @@ static size_t unfinished(const char *s, size_t len)
 	return 0;
 }
 
-/* @b: what waited and what came. Return: how much of it can be given out; the rest waits. */
-static size_t join(struct capture *c, const char *data, size_t len, bool end, struct buf *b)
+/*
+ * What can be given out of what waited and what came; the rest waits. Where something waited they are put together in
+ * @b, else it is @data itself.
+ */
+static const char *join(struct capture *c, const char *data, size_t len, bool end, struct buf *b,
+			size_t *ret)
 {
-	(void)buf_append(b, c->tail, c->n_tail);
-	(void)buf_append(b, data, len);
-	size_t keep = end ? 0 : unfinished(buf_str(b), b->len);
+	if (c->n_tail > 0) {
+		(void)buf_append(b, c->tail, c->n_tail);
+		(void)buf_append(b, data, len);
+		data = buf_str(b);
+		len = b->len;
+	}
+	size_t keep = end ? 0 : unfinished(data, len);
 
-	memcpy(c->tail, buf_str(b) + b->len - keep, keep);
+	*ret = len - keep;
+	for (size_t i = 0; i < keep; i++)
+		c->tail[i] = data[*ret + i];
 	c->n_tail = keep;
-	return b->len - keep;
-}
-
-void capture_text(struct capture *c, const char *data, size_t len, bool end, struct json *j)
-{
-	_buf_ struct buf b = BUF_INIT(16u << 20);
-	size_t n = join(c, data, len, end, &b);
-
-	(void)json_strn(j, buf_str(&b), n);
+	return data;
 }
 
 void capture_data(struct capture *c, const char *data, size_t len, bool end, struct json *j)
 {
 	_buf_ struct buf b = BUF_INIT(16u << 20);
-	size_t n = join(c, data, len, end, &b);
+	size_t n;
 
+	data = join(c, data, len, end, &b, &n);
 	json_key(j, "data");
-	if (json_strn(j, buf_str(&b), n)) {
+	if (json_strn(j, data, n)) {
 		json_key(j, "data_base64");
-		json_base64(j, buf_str(&b), n);
+		json_base64(j, data, n);
 	}
 }
 

@@ -16,7 +16,7 @@ struct json;
 struct capture {
 	struct buf kept;
 	uint64_t bytes;
-	char tail[4]; /* of a character that the last chunk cut, for capture_text() */
+	char tail[4]; /* of a character that the last chunk cut, for capture_data() */
 	size_t n_tail;
 };
 
@@ -26,12 +26,10 @@ void capture_add(struct capture *c, const char *data, size_t len);
 void capture_free(struct capture *c);
 
 /*
- * capture_text() - The next part of a live stream as a JSON string: a character that ends in a later
- * chunk waits for it, other bytes that are not UTF-8 become U+FFFD. @end: nothing follows.
+ * capture_data() - The next part of a live stream as members: `data`, in which a character that ends in a later chunk
+ * waits for it and other bytes that are not UTF-8 become U+FFFD, and when there are such, `data_base64`. @end:
+ * nothing follows.
  */
-void capture_text(struct capture *c, const char *data, size_t len, bool end, struct json *j);
-
-/* capture_data() - The same as members `data` and, when bytes were replaced in it, `data_base64`. */
 void capture_data(struct capture *c, const char *data, size_t len, bool end, struct json *j);
 
 /*

@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 #include "client/init_client.h"
+#include "front/egress/egress.h"
 #include "front/front.h"
 
 #define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
@@ -96,6 +97,9 @@ static void conclude(struct command *c)
 	o->stdout_bytes = c->bytes[COMMAND_STDOUT];
 	o->stderr_bytes = c->bytes[COMMAND_STDERR];
 	result_judge(o, &spec, &c->verdict);
+	if (c->verdict.status != RESULT_OK && !c->verdict.hint[0] && c->entry.sandbox)
+		(void)egress_hint(c->entry.sandbox, c->started_ns, c->verdict.hint,
+				  sizeof(c->verdict.hint));
 	/* From here on the numbers are those of the command alone. */
 	if (o->exited) {
 		o->usage.cpu_ns = o->exit.user_ns + o->exit.system_ns;
@@ -331,6 +335,15 @@ void command_run(struct command *c, struct sandbox *s)
 	c->timer.arg = c;
 	c->entry = (struct entry){ .in = on_in, .refused = on_refused, .gone = on_gone, .arg = c };
 	sandbox_enter(s, &c->entry);
+}
+
+size_t commands_in(const struct sandbox *s)
+{
+	size_t n = 0;
+
+	for (const struct entry *en = s->entries; en; en = en->next)
+		n += en->in == on_in && ((const struct command *)en->arg)->phase != COMMAND_DONE;
+	return n;
 }
 
 /* ---- time and signals ------------------------------------------------------------------------------------------ */

@@ -97,6 +97,8 @@ bool command_input_open(const struct command *c);
 bool command_preset(struct command *c, const void *data, size_t len);
 
 void command_resize(struct command *c, uint16_t rows, uint16_t cols);
+/* commands_in() - How many run in @s or wait for its cell. */
+size_t commands_in(const struct sandbox *s);
 /* command_signal() - To the program, or to its whole group. False: it does not run. */
 bool command_signal(struct command *c, int signo, bool group);
 /* command_stop() - Interrupt it, and kill it after a grace; then done. Before it runs: done at once. */

@@ -82,7 +82,8 @@ static int put_all(char **envp, size_t *n, const json_t *map, struct refusal *r)
 
 static int make_env(const struct command_words *w, struct command_line *l, struct refusal *r)
 {
-	size_t n = 0, most = ARRAY_SIZE(base_env) + 2 + json_object_size(w->sandbox_env) +
+	size_t n = 0, most = ARRAY_SIZE(base_env) + 2 + json_object_size(w->image_env) +
+			     json_object_size(w->packages_env) + json_object_size(w->sandbox_env) +
 			     json_object_size(w->env);
 
 	l->envp = calloc(most, sizeof(char *));
@@ -96,7 +97,9 @@ static int make_env(const struct command_words *w, struct command_line *l, struc
 			return no_memory(r);
 		put(l->envp, &n, entry);
 	}
-	if (put_all(l->envp, &n, w->sandbox_env, r) < 0)
+	if (put_all(l->envp, &n, w->image_env, r) < 0 ||
+	    put_all(l->envp, &n, w->packages_env, r) < 0 ||
+	    put_all(l->envp, &n, w->sandbox_env, r) < 0)
 		return -1;
 	return put_all(l->envp, &n, w->env, r);
 }
@@ -174,6 +177,8 @@ static void free_words(char **words)
 void command_line_free(struct command_line *l)
 {
 	free_words(l->argv);
+	for (size_t i = 0; l->envp && l->envp[i]; i++)
+		explicit_bzero(l->envp[i], strlen(l->envp[i])); /* secrets may be among them */
 	free_words(l->envp);
 	free(l->cwd);
 	*l = (struct command_line){ .argv = NULL };

@@ -2,7 +2,7 @@
 /*
  * command_line.h - What a request says is to be run: words, environment, directory. No shell reads it.
  *
- * The environment is the cell's own, then the sandbox's, then the request's: the last one of a name counts.
+ * The environment is the cell's own, the image's, what leads to installed packages, the sandbox's, then the request's: the last one of a name counts.
  */
 #ifndef CAISSON_FRONT_COMMAND_LINE_H
 #define CAISSON_FRONT_COMMAND_LINE_H
@@ -26,12 +26,14 @@ struct command_line {
 /* What of a request counts; members that are NULL are absent. */
 struct command_words {
 	const char *program;
-	const char *other;               /* static: instead of it when it is not there; or NULL */
-	const json_t *args;              /* array of strings */
-	const char *const *tail;         /* NULL-terminated words instead of @args */
-	const json_t *sandbox_env, *env; /* objects of strings */
-	const char *cwd;                 /* relative: below the working directory of cells */
-	bool terminal;                   /* gets a TERM */
+	const char *other;       /* static: instead of it when it is not there; or NULL */
+	const json_t *args;      /* array of strings */
+	const char *const *tail; /* NULL-terminated words instead of @args */
+	const json_t *image_env; /* objects of strings, as the next three */
+	const json_t *packages_env;
+	const json_t *sandbox_env, *env;
+	const char *cwd; /* relative: below the working directory of cells */
+	bool terminal;   /* gets a TERM */
 };
 
 /*

@@ -39,6 +39,8 @@ static const struct config_row rows[] = {
 	  "where the journal and the socket are kept (as for caisson run)" },
 	{ "--token-file", "FILE", CONFIG_FILE, AT(token_file), 0, 0, NULL,
 	  "who may call: one NAME:TOKEN per line, mode 600 (none: only this machine may)" },
+	{ "--policy", "FILE", CONFIG_FILE, AT(policy), 0, 0, NULL,
+	  "ceilings for all and for each owner, see caisson-policy(5); read again on SIGHUP" },
 	{ "--tls-cert", "FILE", CONFIG_FILE, AT(tls_cert), 0, 0, NULL,
 	  "certificate chain in PEM: serve HTTPS on --listen" },
 	{ "--tls-key", "FILE", CONFIG_FILE, AT(tls_key), 0, 0, NULL,
@@ -48,7 +50,9 @@ static const struct config_row rows[] = {
 	{ "--allow-origin", "URL", CONFIG_ORIGINS, AT(allow_origins), 0, CONFIG_LIST_MAX, "",
 	  "further web origin whose pages may call us; may be repeated" },
 	{ "--image", "IMAGE", CONFIG_IMAGE, AT(image), 0, 0, "host",
-	  "root file system of sandboxes: host, or dir:PATH" },
+	  "what sandboxes are made from unless they say: host, dir:PATH, or a pulled image" },
+	{ "--image-store", "DIR", CONFIG_DIR, AT(image_store), 0, 0, NULL,
+	  "where pulled images are (as for caisson image)" },
 	{ "--preload", "MODULES", CONFIG_MODULES, AT(preload), 0, CONFIG_LIST_MAX, "",
 	  "python modules to import before anyone asks, as in numpy,pandas" },
 	{ "--pool", "N", CONFIG_COUNT, AT(pool), 0, 1000, "4",
@@ -76,6 +80,91 @@ static const struct config_row rows[] = {
 	{ "--blocked-packages", "NAMES", CONFIG_PACKAGES, AT(blocked_packages), 0,
 	  CONFIG_BLOCKED_MAX, "os,subprocess,sys,importlib,ctypes,multiprocessing,threading",
 	  "packages that pip_install refuses, or none" },
+	{ "--pip-index", "URL", CONFIG_INDEX, AT(pip_index), 0, 0, NULL,
+	  "index of python packages, as in https://pypi.org/simple (none: nothing is installed)" },
+	{ "--npm-registry", "URL", CONFIG_INDEX, AT(npm_registry), 0, 0, NULL,
+	  "registry of javascript packages, as in https://registry.npmjs.org" },
+	{ "--package-host", "NAME", CONFIG_HOSTS, AT(package_hosts), 0, CONFIG_LIST_MAX, "",
+	  "further host where the index keeps its files; may be repeated" },
+	{ "--package-dir", "DIR", CONFIG_DIR, AT(package_dir), 0, 0, NULL,
+	  "directory of wheels and sdists, beside the index or instead of one" },
+	{ "--allowed-packages", "NAMES", CONFIG_PATTERNS, AT(allowed_packages), 0,
+	  CONFIG_BLOCKED_MAX, "", "the only packages that may be installed, as in numpy,types-*" },
+	{ "--known-packages", "NAMES", CONFIG_PATTERNS, AT(known_packages), 0, CONFIG_BLOCKED_MAX,
+	  "", "packages that are meant although they look like a misspelling of another" },
+	{ "--package-pins", "FILE", CONFIG_FILE, AT(package_pins), 0, 0, NULL,
+	  "the only packages that may be installed, each NAME==VERSION sha256:HASH" },
+	{ "--mount", "SOURCE:PLACE[:MODE]", CONFIG_MOUNTS, AT(mounts), 0, MOUNTS_MAX + 1, "",
+	  "put a directory into every sandbox; MODE: ro, rw, rw-unprotected; may be repeated" },
+	{ "--workspace-rw", "", CONFIG_SWITCH, AT(workspace_rw), 0, 0, "no",
+	  "let sandboxes mount workspaces rw, although nothing then enforces the quota" },
+	{ "--package-wheels-only", "", CONFIG_SWITCH, AT(package_wheels_only), 0, 0, "no",
+	  "refuse packages that would have to be built" },
+	{ "--npm-scripts", "", CONFIG_SWITCH, AT(npm_scripts), 0, 0, "no",
+	  "run install scripts of javascript packages, in the cell that fetches them" },
+	{ "--package-size", "SIZE", CONFIG_SIZE, AT(package_size), MIB, 64 * GIB, "1G",
+	  "size of what one installation may bring" },
+	{ "--package-count", "N", CONFIG_COUNT, AT(package_count), 1, 2000, "200",
+	  "packages that one installation may bring, dependencies included" },
+	{ "--package-rate", "N", CONFIG_COUNT, AT(package_rate), 1, 100000, "60",
+	  "installations per caller and hour that have to be fetched" },
+	{ "--package-timeout", "TIME", CONFIG_TIME, AT(package_timeout_ms), 1000, HOUR_MS, "300s",
+	  "how long fetching and building may take" },
+	{ "--package-store", "SIZE", CONFIG_SIZE, AT(package_store), MIB, 1024 * GIB, "10G",
+	  "size of all installed packages; beyond it the longest unused go" },
+	{ "--package-keep", "TIME", CONFIG_TIME, AT(package_keep_ms), 1000, 8760 * HOUR_MS, "720h",
+	  "remove installed packages that no sandbox used for so long" },
+	{ "--s3-bucket", "BUCKET", CONFIG_PLACE, AT(s3_bucket), 0, 0, NULL,
+	  "put files that executions leave there, with links: BUCKET or s3://BUCKET/PREFIX" },
+	{ "--s3-endpoint", "URL", CONFIG_URL, AT(s3_endpoint), 0, 0, NULL,
+	  "the server of buckets, as in https://minio.example:9000 (Amazon's)" },
+	{ "--s3-region", "REGION", CONFIG_WORD, AT(s3_region), 0, 0, NULL,
+	  "the buckets' region (us-east-1)" },
+	{ "--s3-style", "STYLE", CONFIG_STYLE, AT(s3_style), 0, 0, NULL,
+	  "how buckets are addressed: path or virtual (virtual at Amazon's, path elsewhere)" },
+	{ "--s3-credentials", "FILE", CONFIG_FILE, AT(s3_credentials), 0, 0, NULL,
+	  "keys for them as Amazon's tools have them, mode 0600 (AWS_ACCESS_KEY_ID, ...)" },
+	{ "--s3-profile", "NAME", CONFIG_WORD, AT(s3_profile), 0, 0, NULL,
+	  "which section of that file (default)" },
+	{ "--s3-ca", "FILE", CONFIG_FILE, AT(s3_ca), 0, 0, NULL,
+	  "PEM: who vouches for that server (those whom this machine trusts)" },
+	{ "--s3-link-time", "TIME", CONFIG_TIME, AT(s3_link_ms), 1000, 168 * HOUR_MS, "1h",
+	  "how long links to such files are good" },
+	{ "--workspace-bucket", "NAME=PLACE", CONFIG_PLACES, AT(workspace_buckets), 0,
+	  CONFIG_LIST_MAX, "",
+	  "the workspace [OWNER/]NAME is in s3://BUCKET/PREFIX; may be repeated" },
+	{ "--tools", "NAMES", CONFIG_TOOLS, AT(tools), 0, 0, "default",
+	  "tools that MCP clients are offered: default, all, or names" },
+	{ "--egress-ca", "FILE", CONFIG_FILE, AT(egress_ca), 0, 0, NULL,
+	  "PEM: who else may vouch for hosts that secrets are bound to" },
+	{ "--secrets-file", "FILE", CONFIG_FILE, AT(secrets_file), 0, 0, NULL,
+	  "secrets for sandboxes, one line NAME=VALUE each; mode 0600" },
+	{ "--secrets-env", "PREFIX", CONFIG_PREFIX, AT(secrets_env), 0, 0, NULL,
+	  "variables PREFIXNAME of the environment are secrets, by NAME" },
+	{ "--secrets-command", "COMMAND", CONFIG_COMMAND, AT(secrets_command), 0, 0, NULL,
+	  "prints secrets as the file has them; words, no shell" },
+	{ "--mcp-auth-server", "URL", CONFIG_URL, AT(mcp_auth_server), 0, 0, NULL,
+	  "where MCP clients without a token are sent for one (RFC 9728)" },
+	{ "--mcp-url", "URL", CONFIG_URL, AT(mcp_url), 0, 0, NULL,
+	  "where clients find /mcp, behind a proxy (as they call us)" },
+	{ "--mcp-config", "FILE", CONFIG_FILES, AT(mcp_configs), 0, CONFIG_LIST_MAX, "",
+	  "MCP servers whose tools code may call, as hosts write them: mcpServers; may be repeated" },
+	{ "--mcp-discover", "", CONFIG_SWITCH, AT(mcp_discover), 0, 0, "no",
+	  "also those in the files of Claude, Cursor, VS Code, Windsurf and others" },
+	{ "--mcp-user", "NAME", CONFIG_NAME, AT(mcp_user), 0, 0, NULL,
+	  "as root: whom to run them as (the owner of the first --mcp-config file)" },
+	{ "--mcp-conformance", "", CONFIG_SWITCH, AT(mcp_conformance), 0, 0, "no",
+	  "also offer the fixtures of the MCP conformance suite; never for users" },
+	{ "--egress-private", "NETS", CONFIG_NETS, AT(egress_private), 0, CONFIG_LIST_MAX, "",
+	  "private ranges that sandboxes may reach by name, as in 10.1.0.0/16; may be repeated" },
+	{ "--egress-dns", "ADDR:PORT", CONFIG_RESOLVER, AT(egress_dns), 0, 0, NULL,
+	  "resolver for the names that sandboxes may reach (those of /etc/resolv.conf)" },
+	{ "--egress-connections", "N", CONFIG_COUNT, AT(egress_connections), 1, 4096, "256",
+	  "connections out of a sandbox at once" },
+	{ "--egress-rate", "N", CONFIG_COUNT, AT(egress_rate), 1, 100000, "100",
+	  "new connections out of a sandbox per second; more have to wait" },
+	{ "--egress-bytes", "SIZE", CONFIG_SIZE, AT(egress_bytes), 0, 1048576 * GIB, "0",
+	  "bytes out of and into a sandbox in its life, or 0 for no limit" },
 	{ "--drain-timeout", "TIME", CONFIG_TIME, AT(drain_ms), 0, HOUR_MS, "30s",
 	  "on SIGTERM: how long what runs may take to end" },
 	{ "--log-level", "LEVEL", CONFIG_LEVEL, AT(log_level), 0, 0, "info",
@@ -92,6 +181,15 @@ static const struct {
 	{ "MAX_MEMORY_MB", "--memory", "M" },
 	{ "BLOCKED_PACKAGES", "--blocked-packages", "" },
 	{ "LOG_LEVEL", "--log-level", "" },
+	{ "MCP_SERVERS_CONFIG", "--mcp-config", "" },
+	/* Of buckets. Later ones count. Keys are not settings: see vault/hide.h. */
+	{ "AWS_DEFAULT_REGION", "--s3-region", "" },
+	{ "AWS_REGION", "--s3-region", "" },
+	{ "AWS_ENDPOINT_URL", "--s3-endpoint", "" },
+	{ "AWS_ENDPOINT_URL_S3", "--s3-endpoint", "" },
+	{ "COREASON_SANDBOX_S3_REGION", "--s3-region", "" },
+	{ "COREASON_SANDBOX_S3_ENDPOINT_URL", "--s3-endpoint", "" },
+	{ "COREASON_SANDBOX_S3_BUCKET", "--s3-bucket", "" },
 };
 
 /* Which settings were given by someone, and by which pass last. */
@@ -205,11 +303,14 @@ static int from_flags(struct config *c, struct given *g, int argc, char **argv, 
 			return err_say(e, -EINVAL,
 				       "unknown option '%.*s'; 'caisson serve --help' lists them",
 				       (int)(len > 64 ? 64 : len), arg);
-		if (!arg[len] && i + 1 == argc)
+		bool alone = row->kind == CONFIG_SWITCH && !arg[len];
+
+		if (!arg[len] && i + 1 == argc && !alone)
 			return err_say(e, -EINVAL, "%s needs a value: %s %s", row->flag, row->flag,
 				       row->value);
-		if (give(c, g, PASS_FLAG, row, row->flag, arg[len] ? arg + len + 1 : argv[++i], e) <
-		    0)
+		const char *v = alone ? "yes" : arg[len] ? arg + len + 1 : argv[++i];
+
+		if (give(c, g, PASS_FLAG, row, row->flag, v, e) < 0)
 			return -EINVAL;
 	}
 	return 0;
@@ -292,7 +393,8 @@ void config_usage(void (*put)(const char *line, void *arg), void *arg)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		char left[64], line[256];
 		const char *initial = rows[i].initial;
-		bool show = initial && initial[0] && rows[i].kind != CONFIG_PACKAGES;
+		bool show = initial && initial[0] && rows[i].kind != CONFIG_PACKAGES &&
+			    rows[i].kind != CONFIG_SWITCH;
 
 		(void)snprintf(left, sizeof(left), "%s %s", rows[i].flag, rows[i].value);
 		(void)snprintf(line, sizeof(line), "  %-26s %s%s%s%s", left, rows[i].help,
@@ -304,5 +406,8 @@ void config_usage(void (*put)(const char *line, void *arg), void *arg)
 	    arg);
 	put("  MAX_EXECUTION_TIME (seconds), MAX_MEMORY_MB, BLOCKED_PACKAGES and LOG_LEVEL are read",
 	    arg);
-	put("  too, for --max-timeout, --memory, --blocked-packages and --log-level.", arg);
+	put("  too, for --max-timeout, --memory, --blocked-packages and --log-level; and", arg);
+	put("  MCP_SERVERS_CONFIG for --mcp-config. Of buckets: AWS_REGION, AWS_ENDPOINT_URL, and",
+	    arg);
+	put("  COREASON_SANDBOX_S3_BUCKET, _REGION and _ENDPOINT_URL.", arg);
 }

@@ -19,8 +19,15 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/num.h"
+#include "front/mcp/tool.h"
 #include "front/origin.h"
+#include "front/workspaces/mounts.h"
+#include "image/ref.h"
+#include "net/addr.h"
 #include "net/conn.h"
+#include "net/prefix.h"
+#include "s3/site.h"
+#include "vault/source.h"
 
 struct owned {
 	struct owned *next;
@@ -96,19 +103,91 @@ static int check_file(const char *v, struct err *e)
 	return v[0] ? 0 : err_say(e, -EINVAL, "must name a file");
 }
 
+static int check_name(const char *v, struct err *e)
+{
+	for (const char *p = v; *p; p++)
+		if ((unsigned char)*p <= ' ' || *p == ',' || *p == ':')
+			return err_say(e, -EINVAL, "is no name of a user");
+	return v[0] ? 0 : err_say(e, -EINVAL, "must name a user");
+}
+
 static int check_image(const char *v, struct err *e)
 {
+	struct ref ref;
+
 	if (strcmp(v, "host") == 0 || (strncmp(v, "dir:", 4) == 0 && v[4]))
 		return 0;
-	return err_say(e, -EINVAL, "'%.64s' does not exist; there are: host, dir:PATH", v);
+	if (strncmp(v, "dir:", 4) == 0)
+		return err_say(e, -EINVAL, "dir: needs a path, as in dir:/srv/root");
+	return ref_parse(v, &ref, e) < 0 ? -EINVAL : 0;
+}
+
+static int check_tools(const char *v, struct err *e)
+{
+	char unknown[64];
+
+	if (mcp_tools_check(v, unknown, sizeof(unknown)))
+		return 0;
+	return err_say(e, -EINVAL, "there is no tool '%.60s'; say default, all, or names of tools",
+		       unknown);
+}
+
+static int check_prefix(const char *v, struct err *e)
+{
+	const char *problem = source_prefix_problem(v);
+
+	return problem ? err_say(e, -EINVAL, "%s", problem) : 0;
+}
+
+static int check_command(const char *v, struct err *e)
+{
+	return v[strspn(v, " \t")] ? 0 : err_say(e, -EINVAL, "must name a program");
+}
+
+static int check_resolver(const char *v, struct err *e)
+{
+	struct sockaddr_storage address;
+
+	return addr_parse(v, &address, e) < 0 ? -EINVAL : 0;
+}
+
+static int check_word(const char *v, struct err *e)
+{
+	for (const char *p = v; *p; p++)
+		if (!is_alpha(*p) && !is_digit(*p) && !strchr("-_.", *p))
+			return err_say(e, -EINVAL,
+				       "'%.64s' has more than letters, digits, '-', '_', '.'", v);
+	return v[0] && strlen(v) < 64 ? 0 : err_say(e, -EINVAL, "is empty, or too long");
+}
+
+static int check_style(const char *v, struct err *e)
+{
+	if (strcmp(v, "path") == 0 || strcmp(v, "virtual") == 0)
+		return 0;
+	return err_say(e, -EINVAL, "'%.64s' does not exist; there are: path, virtual", v);
+}
+
+static int check_place(const char *v, struct err *e)
+{
+	struct s3_place ignored;
+
+	if (strncmp(v, "s3://", 5) == 0)
+		return s3_place_parse(v, &ignored, e);
+	return s3_bucket_ok(v, strlen(v)) ?
+		       0 :
+		       err_say(e, -EINVAL, "'%.64s' is no name of a bucket", v);
 }
 
 static int set_text(struct config *c, const struct config_row *row, const char *v, struct err *e)
 {
 	static int (*const checks[])(const char *v, struct err *e) = {
-		[CONFIG_ADDRESS] = check_address, [CONFIG_SOCKET] = check_socket,
-		[CONFIG_DIR] = check_dir,         [CONFIG_FILE] = check_file,
-		[CONFIG_IMAGE] = check_image,
+		[CONFIG_ADDRESS] = check_address,   [CONFIG_SOCKET] = check_socket,
+		[CONFIG_DIR] = check_dir,           [CONFIG_FILE] = check_file,
+		[CONFIG_IMAGE] = check_image,       [CONFIG_TOOLS] = check_tools,
+		[CONFIG_RESOLVER] = check_resolver, [CONFIG_NAME] = check_name,
+		[CONFIG_PREFIX] = check_prefix,     [CONFIG_COMMAND] = check_command,
+		[CONFIG_WORD] = check_word,         [CONFIG_STYLE] = check_style,
+		[CONFIG_PLACE] = check_place,
 	};
 	int r = checks[row->kind](v, e);
 
@@ -157,6 +236,18 @@ static int check_origin(char *s, struct err *e)
 		       s);
 }
 
+static int check_net(char *s, struct err *e)
+{
+	struct prefix ignored;
+
+	if (prefix_parse(s, &ignored))
+		return 0;
+	return err_say(e, -EINVAL,
+		       "'%.64s' is no range of addresses: as in 10.1.0.0/16, with no bits set "
+		       "behind the range",
+		       s);
+}
+
 /* PEP 503: lower case, each run of '-', '_' and '.' is one '-'. Done in place. */
 static int check_package(char *s, struct err *e)
 {
@@ -177,14 +268,59 @@ static int check_package(char *s, struct err *e)
 	return 0;
 }
 
+/* As a name is written canonically, of python or npm, with '*' for any letters. */
+static int check_pattern(char *s, struct err *e)
+{
+	if (strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-_.~@/*") == strlen(s))
+		return 0;
+	return err_say(
+		e, -EINVAL,
+		"'%.64s' is no pattern: a name in lower case, as in numpy, types-* or @types/*", s);
+}
+
+static int check_mount(char *s, struct err *e)
+{
+	struct cell_mount ignored;
+	size_t len;
+
+	return mounts_parse(s, &ignored, &len, e);
+}
+
+static int check_path(char *s, struct err *e)
+{
+	for (const char *p = s; *p; p++)
+		if ((unsigned char)*p < ' ')
+			return err_say(e, -EINVAL, "a path must not contain control characters");
+	return check_file(s, e);
+}
+
+/* [OWNER/]NAME=s3://BUCKET/PREFIX: as workspaces and owners are called. */
+static int check_mapping(char *s, struct err *e)
+{
+	struct s3_place ignored;
+	size_t name = strcspn(s, "="), slashes = 0;
+
+	for (size_t i = 0; i < name; i++) {
+		if (!is_alpha(s[i]) && !is_digit(s[i]) && !strchr("-_./", s[i]))
+			name = 0;
+		slashes += s[i] == '/';
+	}
+	if (name == 0 || name > 63 || !s[name] || slashes > 1 || s[0] == '/' || s[name - 1] == '/')
+		return err_say(e, -EINVAL,
+			       "'%.64s' is no place of a workspace, as in data=s3://bucket/prefix",
+			       s);
+	return s3_place_parse(s + name + 1, &ignored, e);
+}
+
 static int set_list(struct config *c, const struct config_row *row, const char *v, bool append,
 		    struct err *e)
 {
 	static int (*const checks[])(char *s, struct err *e) = {
-		[CONFIG_MODULES] = check_module,
-		[CONFIG_HOSTS] = check_host,
-		[CONFIG_ORIGINS] = check_origin,
-		[CONFIG_PACKAGES] = check_package,
+		[CONFIG_MODULES] = check_module,   [CONFIG_HOSTS] = check_host,
+		[CONFIG_ORIGINS] = check_origin,   [CONFIG_NETS] = check_net,
+		[CONFIG_PACKAGES] = check_package, [CONFIG_FILES] = check_path,
+		[CONFIG_PATTERNS] = check_pattern, [CONFIG_MOUNTS] = check_mount,
+		[CONFIG_PLACES] = check_mapping,
 	};
 	const char **list = (const char **)((char *)c + row->offset);
 	size_t n = 0;
@@ -289,6 +425,57 @@ static int set_format(struct config *c, const char *v, struct err *e)
 	return 0;
 }
 
+/* It goes into headers and JSON as it is. */
+static int set_url(struct config *c, const struct config_row *row, const char *v, struct err *e)
+{
+	size_t skip = strncmp(v, "https://", 8) == 0 ? 8 : strncmp(v, "http://", 7) == 0 ? 7 : 0;
+	size_t host = skip + strcspn(v + skip, "/");
+	char origin[320];
+	struct origin o;
+
+	(void)snprintf(origin, sizeof(origin), "%.*s", (int)(host < 300 ? host : 300), v);
+	if (!skip || strlen(v) > 1024 || !origin_parse(origin, &o) ||
+	    strspn(v + host,
+		   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/%+:@") !=
+		    strlen(v + host))
+		return err_say(
+			e, -EINVAL,
+			"'%.64s' is no address: as in https://auth.example/realm, without a query",
+			v);
+	*(const char **)((char *)c + row->offset) = v;
+	return 0;
+}
+
+/* Whoever may ask an index: user and password stand before the host. They are in no message. */
+static int set_index(struct config *c, const struct config_row *row, const char *v, struct err *e)
+{
+	size_t skip = strncmp(v, "https://", 8) == 0 ? 8 : strncmp(v, "http://", 7) == 0 ? 7 : 0;
+	size_t whole = strcspn(v + skip, "/");
+	const char *at = memrchr(v + skip, '@', whole);
+	char bare[1100];
+	int r;
+
+	if (strcmp(v, "none") == 0) {
+		*(const char **)((char *)c + row->offset) = NULL;
+		return 0;
+	}
+	(void)snprintf(bare, sizeof(bare), "%.*s%s", (int)skip, v, at ? at + 1 : v + skip);
+	r = set_url(c, row, bare, e);
+	if (r == 0)
+		*(const char **)((char *)c + row->offset) = v;
+	return r;
+}
+
+static int set_switch(struct config *c, const struct config_row *row, const char *v, struct err *e)
+{
+	bool yes = strcmp(v, "yes") == 0 || strcmp(v, "1") == 0 || strcmp(v, "true") == 0;
+
+	if (!yes && strcmp(v, "no") != 0 && strcmp(v, "0") != 0 && strcmp(v, "false") != 0)
+		return err_say(e, -EINVAL, "'%.64s' is neither yes nor no", v);
+	*(bool *)((char *)c + row->offset) = yes;
+	return 0;
+}
+
 int config_value_set(struct config *c, const struct config_row *row, const char *v, bool append,
 		     struct err *e)
 {
@@ -297,12 +484,29 @@ int config_value_set(struct config *c, const struct config_row *row, const char 
 	case CONFIG_SOCKET:
 	case CONFIG_DIR:
 	case CONFIG_FILE:
+	case CONFIG_NAME:
 	case CONFIG_IMAGE:
+	case CONFIG_TOOLS:
+	case CONFIG_PREFIX:
+	case CONFIG_COMMAND:
+	case CONFIG_WORD:
+	case CONFIG_STYLE:
+	case CONFIG_PLACE:
+	case CONFIG_RESOLVER:
 		return set_text(c, row, v, e);
+	case CONFIG_URL:
+		return set_url(c, row, v, e);
+	case CONFIG_INDEX:
+		return set_index(c, row, v, e);
 	case CONFIG_MODULES:
 	case CONFIG_HOSTS:
 	case CONFIG_ORIGINS:
+	case CONFIG_NETS:
 	case CONFIG_PACKAGES:
+	case CONFIG_PATTERNS:
+	case CONFIG_PLACES:
+	case CONFIG_FILES:
+	case CONFIG_MOUNTS:
 		return set_list(c, row, v, append, e);
 	case CONFIG_COUNT:
 	case CONFIG_SIZE:
@@ -314,6 +518,8 @@ int config_value_set(struct config *c, const struct config_row *row, const char 
 		return set_level(c, v, e);
 	case CONFIG_FORMAT:
 		return set_format(c, v, e);
+	case CONFIG_SWITCH:
+		return set_switch(c, row, v, e);
 	case CONFIG_KIND_MAX_:
 		break;
 	}

@@ -14,12 +14,27 @@ enum config_kind {
 	CONFIG_SOCKET,  /* absolute path that fits a socket address, or none */
 	CONFIG_DIR,     /* absolute path */
 	CONFIG_FILE,    /* any path */
+	CONFIG_NAME,    /* of a user */
 	CONFIG_IMAGE,
+	CONFIG_URL,      /* http:// or https://, without a query */
+	CONFIG_INDEX,    /* the same, with a path, perhaps with credentials; or none */
+	CONFIG_TOOLS,    /* names of tools, or default, or all */
+	CONFIG_RESOLVER, /* numeric address and port */
+	CONFIG_PREFIX,   /* of variables that are secrets */
+	CONFIG_COMMAND,  /* words with spaces between */
+	CONFIG_WORD,     /* letters, digits, '-', '_' and '.' */
+	CONFIG_STYLE,    /* of addresses of buckets */
+	CONFIG_PLACE,    /* a bucket, perhaps as s3://BUCKET/PREFIX */
 	/* const char *[], in parts separated by commas */
 	CONFIG_MODULES,
 	CONFIG_HOSTS,
 	CONFIG_ORIGINS,
+	CONFIG_NETS,     /* ranges of addresses */
 	CONFIG_PACKAGES, /* "none" empties the list */
+	CONFIG_PATTERNS, /* the same with '*', and names of npm */
+	CONFIG_FILES,
+	CONFIG_MOUNTS, /* front/workspaces/mounts.h */
+	CONFIG_PLACES, /* [OWNER/]NAME=s3://BUCKET/PREFIX */
 	/* uint64_t */
 	CONFIG_COUNT,
 	CONFIG_SIZE,
@@ -29,6 +44,8 @@ enum config_kind {
 	/* enum log_level, bool */
 	CONFIG_LEVEL,
 	CONFIG_FORMAT,
+	/* bool: yes or no, and as an option it needs no value */
+	CONFIG_SWITCH,
 	CONFIG_KIND_MAX_,
 };
 

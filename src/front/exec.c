@@ -24,9 +24,12 @@
 #include "front/log.h"
 #include "front/metrics.h"
 #include "front/own.h"
+#include "front/packages/packages.h"
+#include "front/policy/judge.h"
 #include "front/record.h"
 #include "front/reply.h"
 #include "front/serve.h"
+#include "front/stamp.h"
 #include "front/stream_out.h"
 #include "net/http.h"
 
@@ -69,8 +72,7 @@ static void event_output(struct exec *e, enum command_stream stream, const char 
 	capture_data(c, data, len, end, &j);
 	json_object_end(&j);
 	if (json_finish(&j) == 0 && b.len > strlen("{\"data\":\"\"}"))
-		record_event(e->record, stream == COMMAND_STDOUT ? "stdout" : "stderr", buf_str(&b),
-			     b.len);
+		record_take(e->record, stream == COMMAND_STDOUT ? "stdout" : "stderr", &b);
 }
 
 /* ---- the end -------------------------------------------------------------------------------------------- */
@@ -123,6 +125,7 @@ static void finish_refused(struct exec *e)
 	_buf_ struct buf b = BUF_INIT(4096);
 	struct http_exchange *x = let_go(e);
 
+	audit_refused(e->sandbox, e->id, e->kind, r);
 	if (e->stream) {
 		metric_error(r->code);
 		reply_error_json(&b, r->code, r->message, r->field, r->hint);
@@ -304,6 +307,7 @@ static int make_line(struct exec *e, const json_t *body, struct refusal *why)
 	const char *script = json_string_value(json_object_get(body, "script"));
 	const char *cmd = json_string_value(json_object_get(body, "cmd"));
 	const char *tail[] = { "-c", script, NULL };
+	json_t *packages = packages_env(e->sandbox);
 	struct command_words w = {
 		.program = script ? "/bin/bash" : cmd,
 		.other = script                     ? "/bin/sh" :
@@ -311,12 +315,17 @@ static int make_line(struct exec *e, const json_t *body, struct refusal *why)
 						      NULL,
 		.args = json_object_get(body, "args"),
 		.tail = script ? tail : NULL,
-		.sandbox_env = e->sandbox->spec.env,
+		.image_env = e->sandbox->image->env,
+		.packages_env = packages,
+		.sandbox_env = e->sandbox->vars,
 		.env = json_object_get(body, "env"),
 		.cwd = json_string_value(json_object_get(body, "cwd")),
 	};
 
-	return command_line_make(&w, &e->command.line, why);
+	int r = command_line_make(&w, &e->command.line, why);
+
+	json_decref(packages);
+	return r;
 }
 
 static bool set_input(struct exec *e, const json_t *text)
@@ -349,6 +358,11 @@ static struct exec *make(struct front *f, struct sandbox *s, const json_t *body,
 			 struct refusal *why)
 {
 	json_int_t timeout = json_integer_value(json_object_get(body, "timeout"));
+	uint64_t timeout_ms;
+
+	if (policy_execution(f, s->owner, timeout > 0 ? (uint64_t)timeout : 0, &timeout_ms, why) <
+	    0)
+		return NULL;
 	struct exec *e = calloc(1, sizeof(*e));
 
 	no_memory(why);
@@ -360,7 +374,7 @@ static struct exec *make(struct front *f, struct sandbox *s, const json_t *body,
 	e->stream = stream;
 	e->command.ops = &ops;
 	e->command.owner = e;
-	e->command.timeout_ms = timeout > 0 ? (uint64_t)timeout * 1000 : f->config.timeout_ms;
+	e->command.timeout_ms = timeout_ms;
 	e->away.fn = on_away;
 	e->away.arg = e;
 	capture_init(&e->out, f->config.max_output);
@@ -379,17 +393,6 @@ static struct exec *make(struct front *f, struct sandbox *s, const json_t *body,
 	return NULL;
 }
 
-/* All of its words, each with its NUL, stand for it in the ledger. */
-static int note(const struct exec *e, struct refusal *why)
-{
-	_buf_ struct buf words = BUF_INIT(INIT_BLOB_MAX);
-
-	for (char **word = e->command.line.argv; *word; word++)
-		(void)buf_append(&words, *word, strlen(*word) + 1);
-	return audit_begin(e->sandbox, e->id, e->kind, buf_str(&words), words.len,
-			   e->command.timeout_ms, why);
-}
-
 void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body)
 {
 	bool wanted = json_is_true(json_object_get(body, "stream"));
@@ -403,7 +406,8 @@ void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body)
 	}
 	struct exec *e = make(v->f, s, body, format != STREAM_NONE, &why);
 
-	if (e && note(e, &why) < 0) {
+	if (e &&
+	    audit_command(s, e->id, e->kind, &e->command.line, e->command.timeout_ms, &why) < 0) {
 		forget(e);
 		e = NULL;
 	}
@@ -411,8 +415,8 @@ void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body)
 		reply_refusal(x, &why);
 		return;
 	}
+	http_add_header(x, "X-Execution-Id", e->id);
 	if (format != STREAM_NONE) {
-		http_add_header(x, "X-Execution-Id", e->id);
 		stream_out_begin(x, e->record->log, 0, format);
 	} else {
 		e->x = x;
@@ -420,5 +424,6 @@ void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body)
 		v->gone = on_gone;
 	}
 	s->executions++;
+	e->record->asked_ms = stamp_files_ms(); /* when we hear that it runs it may be over */
 	command_run(&e->command, s);
 }

@@ -22,6 +22,9 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "front/audit.h"
+#include "front/code/audit_tool.h"
+#include "front/code/rpc.h"
+#include "front/egress/egress.h"
 #include "front/front.h"
 #include "front/log.h"
 #include "front/metrics.h"
@@ -82,12 +85,15 @@ struct execution *execution_new(struct front *f, const struct language *l, const
 void execution_free(struct execution *x)
 {
 	timer_cancel(&x->timer);
+	timer_cancel(&x->hold);
+	buf_free(&x->held);
 	free(x->code);
 	free(x->stdin_text);
 	capture_free(&x->out);
 	capture_free(&x->err);
 	buf_free(&x->displays);
 	buf_free(&x->result);
+	json_decref(x->result_metadata);
 	buf_free(&x->error);
 	buf_free(&x->answer);
 	free(x);
@@ -99,6 +105,10 @@ static void done(struct execution *x)
 {
 	struct sandbox *s = x->sandbox;
 
+	if (x->rpcs)
+		rpc_end(x, false);
+	if (x->begun)
+		audit_tools_over(x);
 	x->phase = X_DONE;
 	timer_cancel(&x->timer);
 	if (s)
@@ -123,6 +133,22 @@ void execution_refuse(struct execution *x, int status, const char *code, const c
 	va_start(ap, fmt);
 	(void)vsnprintf(x->refusal.message, sizeof(x->refusal.message), fmt, ap);
 	va_end(ap);
+	if (x->begun)
+		audit_refused(x->sandbox, x->id, x->language->name, &x->refusal);
+	done(x);
+}
+
+void execution_no_language(struct execution *x, const struct guest_image *g)
+{
+	char there[128];
+
+	image_languages(g, there, sizeof(there));
+	x->refusal = (struct refusal){ .status = 422,
+				       .code = "language_unavailable",
+				       .field = "language" };
+	(void)snprintf(x->refusal.message, sizeof(x->refusal.message),
+		       "this image has no %s (%s was not found); there are: %s", x->language->name,
+		       x->language->program, there);
 	done(x);
 }
 
@@ -165,6 +191,9 @@ static void conclude(struct execution *x)
 		(void)snprintf(x->verdict.hint, sizeof(x->verdict.hint),
 			       "%s; the interpreter was ended", x->broke);
 	}
+	if (x->verdict.status != RESULT_OK && !x->verdict.hint[0])
+		(void)egress_hint(x->sandbox, x->started_ns, x->verdict.hint,
+				  sizeof(x->verdict.hint));
 	execution_flush(x);
 	bool lost = x->kernel_ended || x->room_gone;
 
@@ -174,7 +203,8 @@ static void conclude(struct execution *x)
 		metric_error(x->verdict.cause == CAUSE_NONE ? "exception" :
 							      result_cause_name(x->verdict.cause));
 	write_log(x);
-	audit_end(x->sandbox, x->id, x->language->name, &x->verdict, o);
+	if (x->begun)
+		audit_end(x->sandbox, x->id, x->language->name, &x->verdict, o);
 	done(x);
 }
 
@@ -209,9 +239,13 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 {
 	if (x->phase != X_JUDGING)
 		return;
-	/* A kernel that was killed may have been killed with its cell, which takes a moment to be seen. */
-	if (x->kernel_ended && x->exit_status == SIGKILL && u->end == CELL_RUNNING &&
-	    !x->wall_hit && !x->asked_again) {
+	/* A kernel that was killed may have been killed with its cell, which takes a moment to be seen. When
+	 * pid 1 died first its channel has ended, and the cell's end is told, however long that takes. */
+	bool killed = x->kernel_ended && x->exit_status == SIGKILL && u->end == CELL_RUNNING;
+
+	if (killed && x->sandbox->room && room_hung_up(x->sandbox->room))
+		return;
+	if (killed && !x->wall_hit && !x->asked_again) {
 		x->asked_again = true;
 		x->timer.fn = ask_again;
 		timer_set(&x->f->loop, &x->timer, x->f->loop.now_ns + AGAIN_NS);
@@ -239,6 +273,7 @@ void execution_judge(struct execution *x)
 {
 	if (x->phase == X_JUDGING || x->phase == X_DONE)
 		return;
+	rpc_end(x, false);
 	x->phase = X_JUDGING;
 	x->ended_ns = clock_now_ns();
 	timer_cancel(&x->timer);
@@ -334,6 +369,7 @@ void execution_interrupt(struct execution *x)
 	if (x->phase != X_RUNNING || !r)
 		return;
 	x->phase = X_INTERRUPTED;
+	rpc_end(x, true);
 	if (!x->wall_hit)
 		x->interrupted = SIGINT;
 	room_interrupt(r, &r->seats[x->language->id]);
@@ -354,13 +390,40 @@ void execution_cancel(struct execution *x)
 		execution_interrupt(x);
 }
 
+static void set_deadline(struct execution *x)
+{
+	uint64_t still = x->holds ? EXECUTION_STAND_MAX_S * CLOCK_NS_PER_S : x->stood_ns;
+
+	timer_set(&x->f->loop, &x->timer, x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS + still);
+}
+
+void execution_hold(struct execution *x)
+{
+	if (x->holds++ || x->phase != X_RUNNING)
+		return;
+	x->held_ns = clock_now_ns();
+	set_deadline(x);
+}
+
+void execution_release(struct execution *x)
+{
+	uint64_t most = EXECUTION_STAND_MAX_S * CLOCK_NS_PER_S;
+
+	if (--x->holds || x->phase != X_RUNNING)
+		return;
+	x->stood_ns += clock_now_ns() - x->held_ns;
+	if (x->stood_ns > most)
+		x->stood_ns = most;
+	set_deadline(x);
+}
+
 void execution_run(struct execution *x, struct seat *s)
 {
 	x->phase = X_RUNNING;
 	x->started_ns = clock_now_ns();
 	x->timer.fn = on_timer;
 	x->timer.arg = x;
-	timer_set(&x->f->loop, &x->timer, x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS);
+	set_deadline(x);
 	if (x->record)
 		record_started(x->record);
 	execution_send(x, s);

@@ -20,10 +20,13 @@
 #include "front/language.h"
 #include "net/loop.h"
 
+struct approval;
 struct execution;
 struct front;
+struct guest_image;
 struct json;
 struct record;
+struct rpc;
 struct sandbox;
 struct seat;
 
@@ -41,7 +44,10 @@ struct sink {
 	void (*event)(struct execution *x, const char *type, const struct buf *json);
 	/* Live listeners only: a question of the code. @id is for execution_answer(). */
 	bool can_answer;
+	bool errors_apart; /* an error is an event, and not written to stderr as well */
 	bool (*congested)(struct execution *x);
+	/* A tool call waits for a person's word, and whoever asked may be one; NULL: is not. */
+	void (*approve)(struct execution *x, struct approval *a);
 	void (*done)(struct execution *x); /* x->refusal.status set: it was not run. Frees x after */
 };
 
@@ -63,8 +69,16 @@ struct execution {
 	struct buf answer;     /* execution_final(), once it was asked for */
 	struct timer timer;    /* deadline, then grace */
 	uint64_t queued_ns, started_ns, ended_ns, grace_until_ns;
+	struct rpc *rpcs; /* what its code asks us for (code/rpc.h) */
+	unsigned int n_rpcs, rpc_refused, tools_refused;
+	unsigned int holds;         /* why its time stands still */
+	uint64_t held_ns, stood_ns; /* since when, and how long it stood before */
 	struct capture out, err;
+	struct buf held; /* the beginning of a line, for an event, and for a millisecond */
+	enum kernel_stream held_stream;
+	struct timer hold;
 	struct buf displays, result, error; /* JSON: array items, a bundle, an object */
+	json_t *result_metadata;            /* of the bundle; NULL: none */
 	size_t n_displays, displays_dropped;
 	size_t late; /* bytes of events beyond what the listener kept up with, while it ends */
 	const char *broke; /* the kernel broke the protocol: how */
@@ -76,7 +90,11 @@ struct execution {
 	int interrupted; /* a signal that a client asked for */
 	int exit_status; /* as from wait: real when kernel_ended, otherwise what the kernel says */
 	uint32_t epoch;
+	bool begun; /* the ledger says so: it gets an end there too */
 	bool has_stdin;
+	bool is_query;  /* code is a question of ours, as JSON: docs/protocol/kernel.md */
+	bool look;      /* whoever asked wants to know whether files changed */
+	bool files;     /* they may have */
 	bool cancelled; /* nobody wants the result any more */
 	bool wall_hit;
 	bool kernel_ended, room_gone, said_done, asked_again;
@@ -90,6 +108,13 @@ struct execution *execution_new(struct front *f, const struct language *l, const
 				size_t len, uint64_t timeout_ms, const struct sink *sink,
 				void *user);
 void execution_free(struct execution *x);
+
+/*
+ * execution_hold() - Its time stands still until execution_release(), but for no more than EXECUTION_STAND_MAX_S in all. They nest.
+ */
+#define EXECUTION_STAND_MAX_S 300u
+void execution_hold(struct execution *x);
+void execution_release(struct execution *x);
 
 /* execution_judge() - It is over, one way or another: ask for the numbers, then conclude. */
 void execution_judge(struct execution *x);
@@ -107,12 +132,16 @@ void execution_run(struct execution *x, struct seat *s);
 void execution_message(struct execution *x, struct seat *s, const char *type, json_t *m);
 /* execution_stray() - A message that belongs to none: a background task's. It must not wait for ever. */
 void execution_stray(struct seat *s, const char *type, json_t *m);
+/* execution_acknowledge() - For a display that nobody else will acknowledge. */
+void execution_acknowledge(struct seat *s);
 void execution_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len);
 void execution_kernel_ended(struct execution *x, struct seat *s, int status);
 void execution_room_gone(struct execution *x, const struct cell_usage *u);
 void execution_usage(struct execution *x, const struct cell_usage *u);
 void execution_disk(struct execution *x, const struct init_disk *d);
 /* execution_refuse() - It will not run; done follows. */
+/* execution_no_language() - Refused: the image has no interpreter for it. */
+void execution_no_language(struct execution *x, const struct guest_image *g);
 void execution_refuse(struct execution *x, int status, const char *code, const char *hint,
 		      unsigned int retry_after_s, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));

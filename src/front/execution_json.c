@@ -57,6 +57,7 @@ void execution_json(const struct execution *x, struct json *j)
 	else
 		json_none(j);
 	json_member_str(j, "language", x->language->name);
+	json_member_str(j, "execution_id", x->id);
 	json_object_end(j);
 }
 

@@ -17,11 +17,15 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/utf8.h"
+#include "front/code/code.h"
+#include "front/code/rpc.h"
 #include "front/execution.h"
 #include "front/front.h"
+#include "front/packages/packages.h"
 #include "front/record.h"
 #include "front/room.h"
 #include "front/sandbox.h"
+#include "front/spare.h"
 
 #define DISPLAYS_MAX 64u
 #define ERROR_NAME_MAX 256u
@@ -29,6 +33,8 @@
 #define ERROR_LINE_CHARS 1000u
 #define ERROR_VALUE_CHARS 10000u
 #define MESSAGE_BYTES (20u << 20)
+#define HELD_MAX 4096u                /* a line that waits for its end */
+#define HELD_NS (1 * CLOCK_NS_PER_MS) /* so long */
 #define LATE_MAX (1u << 20) /* to a listener that does not keep up, while the execution ends */
 
 static void send_object(struct seat *s, struct json *j, struct buf *b)
@@ -44,7 +50,7 @@ void execution_send(struct execution *x, struct seat *s)
 	struct json j;
 	char name[32];
 	const char *key;
-	json_t *value;
+	json_t *value, *image_env = s->room->image->env;
 
 	(void)snprintf(name, sizeof(name), "<execution-%" PRIu64 ">", x->sandbox->executions);
 	json_init(&j, &b);
@@ -52,16 +58,27 @@ void execution_send(struct execution *x, struct seat *s)
 	json_member_str(&j, "type", "execute");
 	json_member_str(&j, "id", x->id);
 	json_member_str(&j, "name", name);
-	json_key(&j, "code");
-	(void)json_strn(&j, x->code, x->code_len);
-	if (x->language->id == LANG_PYTHON && !s->env_sent && s->room->env) {
+	json_key(&j, x->is_query ? "query" : "code");
+	if (x->is_query)
+		json_raw(&j, x->code, x->code_len);
+	else
+		(void)json_strn(&j, x->code, x->code_len);
+	if (x->language->id == LANG_PYTHON && !s->env_sent && (s->room->env || image_env)) {
 		json_key(&j, "env");
 		json_object_begin(&j);
+		json_object_foreach(image_env, key, value)
+		{
+			if (!json_object_get(s->room->env, key))
+				json_member_str(&j, key, json_string_value(value));
+		}
 		json_object_foreach(s->room->env, key, value)
 			json_member_str(&j, key, json_string_value(value));
 		json_object_end(&j);
 	}
 	s->env_sent = true;
+	if (x->look)
+		json_member_bool(&j, "files", true);
+	code_write(x, &j);
 	json_object_end(&j);
 	send_object(s, &j, &b);
 }
@@ -83,24 +100,37 @@ void execution_resume(struct execution *x)
 
 static bool congested(struct execution *x)
 {
-	return x->sink->congested && x->sink->congested(x);
+	return !x->cancelled && x->sink->congested && x->sink->congested(x);
 }
 
-static void emit(struct execution *x, const char *type, const struct buf *b)
+static bool has_log(const struct execution *x)
 {
-	if (!x->sink->event || x->cancelled)
+	return x->record && x->record->log;
+}
+
+static bool has_listener(const struct execution *x)
+{
+	return x->sink->event && !x->cancelled;
+}
+
+static void send_event(struct execution *x, const char *type, const struct buf *b)
+{
+	if (!has_log(x) && !has_listener(x))
 		return;
 	/* Once cut, it stays cut: a stream has an early end, but no gaps. */
 	if (x->phase != X_RUNNING && (x->late > LATE_MAX || congested(x)))
 		x->late += b->len;
 	if (x->late > LATE_MAX)
 		return;
-	x->sink->event(x, type, b);
+	if (has_log(x))
+		record_event(x->record, type, buf_str(b), b->len);
+	if (has_listener(x))
+		x->sink->event(x, type, b);
 	if (x->phase == X_RUNNING && congested(x))
 		pause_kernels(x, true);
 }
 
-static void emit_text(struct execution *x, enum kernel_stream stream, const char *data, size_t len,
+static void send_text(struct execution *x, enum kernel_stream stream, const char *data, size_t len,
 		      bool end)
 {
 	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
@@ -108,19 +138,67 @@ static void emit_text(struct execution *x, enum kernel_stream stream, const char
 
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "data");
-	capture_text(stream == STREAM_STDOUT ? &x->out : &x->err, data, len, end, &j);
+	capture_data(stream == STREAM_STDOUT ? &x->out : &x->err, data, len, end, &j);
 	json_object_end(&j);
-	if (json_finish(&j) == 0)
-		emit(x, stream == STREAM_STDOUT ? "stdout" : "stderr", &b);
+	if (json_finish(&j) == 0 && b.len > strlen("{\"data\":\"\"}"))
+		send_event(x, stream == STREAM_STDOUT ? "stdout" : "stderr", &b);
+}
+
+/* ---- text: print() writes a line and its newline apart, and they are one event ------------------------- */
+
+static void let_go(struct execution *x)
+{
+	_buf_ struct buf b = x->held;
+
+	buf_init(&x->held, HELD_MAX);
+	timer_cancel(&x->hold);
+	if (b.len > 0)
+		send_text(x, x->held_stream, buf_str(&b), b.len, false);
+}
+
+static void on_held(struct timer *t)
+{
+	let_go(t->arg);
+}
+
+static void emit_text(struct execution *x, enum kernel_stream stream, const char *data, size_t len)
+{
+	bool whole = len > 0 && data[len - 1] == '\n';
+
+	if (x->held.len > 0 && (x->held_stream != stream || x->held.len + len > HELD_MAX))
+		let_go(x);
+	if ((x->held.len == 0 && whole) || len > HELD_MAX) {
+		send_text(x, stream, data, len, false);
+		return;
+	}
+	x->held.max = HELD_MAX;
+	x->held_stream = stream;
+	if (buf_append(&x->held, data, len) < 0) {
+		let_go(x);
+		send_text(x, stream, data, len, false);
+	} else if (whole) {
+		let_go(x);
+	} else if (!x->hold.loop) {
+		x->hold.fn = on_held;
+		x->hold.arg = x;
+		timer_set(&x->f->loop, &x->hold, x->f->loop.now_ns + HELD_NS);
+	}
+}
+
+/* Whatever is not text comes after the text before it. */
+static void emit(struct execution *x, const char *type, const struct buf *b)
+{
+	let_go(x);
+	send_event(x, type, b);
 }
 
 void execution_flush(struct execution *x)
 {
+	let_go(x);
 	if (x->out.n_tail > 0)
-		emit_text(x, STREAM_STDOUT, "", 0, true);
+		send_text(x, STREAM_STDOUT, "", 0, true);
 	if (x->err.n_tail > 0)
-		emit_text(x, STREAM_STDERR, "", 0, true);
+		send_text(x, STREAM_STDERR, "", 0, true);
 }
 
 void execution_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len)
@@ -133,8 +211,8 @@ void execution_output(struct execution *x, enum kernel_stream stream, const char
 	if (x->record)
 		spool_append(stream == STREAM_STDOUT ? &x->record->out : &x->record->err, data,
 			     len);
-	if (x->sink->event && !x->cancelled)
-		emit_text(x, stream, data, len, false);
+	if (has_log(x) || has_listener(x))
+		emit_text(x, stream, data, len);
 }
 
 static void dump_into(struct buf *b, const json_t *v)
@@ -143,10 +221,10 @@ static void dump_into(struct buf *b, const json_t *v)
 
 	if (text)
 		(void)buf_puts(b, text);
-	free(text);
+	spare_free(text);
 }
 
-static void send_ack(struct seat *s)
+void execution_acknowledge(struct seat *s)
 {
 	_buf_ struct buf b = BUF_INIT(64);
 
@@ -177,7 +255,7 @@ static void on_display(struct execution *x, struct seat *s, const json_t *m)
 		(void)buf_append(&x->displays, buf_str(&item), item.len);
 		emit(x, "display", &item);
 	}
-	send_ack(s);
+	execution_acknowledge(s);
 }
 
 static void short_error(struct buf *out, const json_t *m)
@@ -232,7 +310,7 @@ static void on_error(struct execution *x, const json_t *m)
 	}
 	json_array_foreach(lines, i, line)
 	{
-		if (!json_is_string(line))
+		if (!json_is_string(line) || x->sink->errors_apart)
 			continue;
 		execution_output(x, STREAM_STDERR, json_string_value(line),
 				 json_string_length(line));
@@ -310,19 +388,6 @@ void execution_answer(struct execution *x, int64_t id, const char *value, const 
 			     error, false);
 }
 
-static void on_rpc(struct seat *s, const json_t *m)
-{
-	_buf_ struct buf b = BUF_INIT(4096);
-	json_t *r = json_pack("{s:s, s:O?, s:b, s:s}", "type", "rpc_response", "id",
-			      json_object_get(m, "id"), "success", 0, "error",
-			      "no tools are configured for this sandbox");
-
-	dump_into(&b, r);
-	json_decref(r);
-	if (!b.err)
-		kernel_send(&s->kernel, &b);
-}
-
 static void on_execution_done(struct execution *x, struct seat *s, const json_t *m)
 {
 	const char *id = json_string_value(json_object_get(m, "id"));
@@ -335,6 +400,7 @@ static void on_execution_done(struct execution *x, struct seat *s, const json_t 
 		return;
 	}
 	x->said_done = true;
+	x->files = !json_is_false(json_object_get(m, "files"));
 	x->exit_status = (int)(code & 0xff) << 8;
 	if (code != 0 && (code & 0xff) == 0)
 		x->exit_status = 1 << 8;
@@ -344,12 +410,12 @@ static void on_execution_done(struct execution *x, struct seat *s, const json_t 
 void execution_stray(struct seat *s, const char *type, json_t *m)
 {
 	if (strcmp(type, "display") == 0)
-		send_ack(s);
+		execution_acknowledge(s);
 	else if (strcmp(type, "input_request") == 0)
 		answer_input(s, json_integer_value(json_object_get(m, "id")), NULL, 0,
 			     "nobody can be asked after the end of an execution", false);
 	else if (strcmp(type, "rpc_request") == 0)
-		on_rpc(s, m);
+		rpc_stray(s, m);
 }
 
 void execution_message(struct execution *x, struct seat *s, const char *type, json_t *m)
@@ -369,17 +435,22 @@ void execution_message(struct execution *x, struct seat *s, const char *type, js
 			buf_clear(&x->result);
 			(void)buf_puts(&x->result, "{\"text/plain\":\"<too large>\"}");
 		}
+		if (json_object_size(json_object_get(m, "metadata")) > 0)
+			x->result_metadata = json_incref(json_object_get(m, "metadata"));
 		emit(x, "result", &x->result);
 	} else if (strcmp(type, "error") == 0) {
 		on_error(x, m);
 	} else if (strcmp(type, "input_request") == 0) {
 		on_input(x, s, m);
-	} else if (strcmp(type, "rpc_request") == 0) {
-		on_rpc(s, m);
+	} else if (strcmp(type, "install_request") == 0) {
+		packages_request(x->sandbox, s, m);
+	} else if (strcmp(type, "rpc_request") == 0 || strcmp(type, "rpc_cancel") == 0) {
+		rpc_message(x, s, type, m);
 	} else if (strcmp(type, "clear_output") == 0) {
 		_buf_ struct buf b = BUF_INIT(64);
 
-		(void)buf_puts(&b, "{}");
+		(void)buf_puts(&b, json_is_true(json_object_get(m, "wait")) ? "{\"wait\":true}" :
+									      "{\"wait\":false}");
 		emit(x, "clear_output", &b);
 	}
 }

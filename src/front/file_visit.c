@@ -30,6 +30,7 @@ void file_visit_end(struct file_visit *v)
 	if (v->reaper.queued)
 		return;
 	timer_cancel(&v->alive);
+	file_note_end(&v->note, v->call.refusal.code);
 	file_call_release(&v->call);
 	v->reaper.fn = reap;
 	v->reaper.arg = v;
@@ -61,6 +62,8 @@ void file_visit_refuse(struct file_visit *v)
 	else if (x) /* done, it says, without having done anything */
 		reply_error(x, 502, "file_call_ended", NULL, NULL,
 			    "the worker in the sandbox said what makes no sense");
+	if (!v->call.refusal.status)
+		v->call.refusal.code = "file_call_ended";
 	file_visit_end(v);
 }
 
@@ -69,6 +72,7 @@ static void on_gone(struct visit *visit)
 	struct file_visit *v = visit->work;
 
 	(void)file_visit_part(v);
+	v->call.refusal.code = "abandoned";
 	if (v->dropped)
 		v->dropped(v);
 	else
@@ -125,7 +129,10 @@ void file_visit_run(struct file_visit *v, enum files_op op, const struct file_ca
 	visit->gone = on_gone;
 	v->call.q.op = op;
 	v->call.ops = ops;
-	file_call_run(&v->call, v->sandbox);
+	if (file_note_begin(&v->note, v->sandbox, &v->call, &v->call.refusal) < 0)
+		file_visit_refuse(v);
+	else
+		file_call_run(&v->call, v->sandbox);
 }
 
 void file_visit_keep(struct file_call *c, const struct files_stat *st, struct files_text name,

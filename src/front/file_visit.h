@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "front/file_note.h"
 #include "front/files.h"
 
 struct http_exchange;
@@ -31,6 +32,7 @@ struct file_visit {
 	struct sandbox *sandbox; /* until it is run */
 	struct http_exchange *x; /* NULL: answered, or the client is gone */
 	struct deferred reaper;
+	struct file_note note; /* in the ledger */
 
 	bool has_stat, streaming, body_ended, truncated;
 	struct files_stat stat;

@@ -15,16 +15,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -33,21 +29,24 @@
 #include "cell/spec.h"
 #include "client/warden_client.h"
 #include "front/audit.h"
+#include "front/buckets/backing.h"
+#include "front/doors.h"
+#include "front/egress/egress.h"
+#include "front/jupyter/jupyter.h"
 #include "front/log.h"
 #include "front/metrics.h"
+#include "front/policy/check.h"
+#include "front/policy/load.h"
+#include "front/policy/narrow.h"
 #include "front/sandbox.h"
 #include "front/schema.h"
 #include "front/serve.h"
+#include "front/stamp.h"
 #include "front/statedir.h"
 #include "ledger/ledger.h"
-#include "net/tls.h"
 
 #define LARGE_BYTES (256 * 1024)
 #define EXIT_FAILED 125
-#define CONNS_MAX 10240u
-#define QUEUE_HIGH (256u << 10)
-#define QUEUE_LOW (64u << 10)
-#define QUEUE_MAX (160u << 20) /* one whole answer */
 
 /* ---- before the jail -------------------------------------------------------------------------------- */
 
@@ -63,101 +62,6 @@ static void set_spec(struct front *f)
 	f->spec.limits.wall_ms = 0; /* deadlines are per execution here */
 }
 
-/* Which interpreters the image has. A link is taken for what it links to: trying tells for sure. */
-static void look_for_languages(struct front *f, int root)
-{
-	static const char *const dirs[] = { "usr/local/bin", "usr/bin", "bin" };
-	char path[64];
-
-	for (size_t i = 0; i < LANG_MAX_; i++)
-		for (size_t d = 0; d < ARRAY_SIZE(dirs); d++) {
-			(void)snprintf(path, sizeof(path), "%s/%s", dirs[d], languages[i].program);
-			if (faccessat(root, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-				f->has_language[i] = true;
-		}
-}
-
-static int open_image(struct front *f, struct err *e)
-{
-	const char *image = f->config.image;
-
-	f->image_fd = -1;
-	if (strcmp(image, "host") == 0) {
-		_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-		look_for_languages(f, root);
-		return 0;
-	}
-	if (strncmp(image, "dir:", 4) != 0)
-		return err_say(e, -EINVAL, "--image: '%s' is unknown; host and dir:PATH are known",
-			       image);
-	f->spec.image = CELL_IMAGE_DIR;
-	f->image_fd = open(image + 4, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (f->image_fd < 0)
-		return err_set(e, -errno, "--image %s", image);
-	look_for_languages(f, f->image_fd);
-	return 0;
-}
-
-struct sockets {
-	int tcp, local;
-	struct tls_server *tls;
-};
-
-static int bind_all(const struct front *f, const struct systemd_sockets *given, struct sockets *s,
-		    struct err *e)
-{
-	const struct config *c = &f->config;
-
-	s->tcp = given->tcp;
-	s->local = given->local;
-	s->tls = NULL;
-	if (c->tls_cert) {
-		int r = tls_server_new(c->tls_cert, c->tls_key, &s->tls, e);
-
-		if (r < 0)
-			return r;
-	}
-	if (s->tcp >= 0 || s->local >= 0) /* whoever hands over sockets has chosen them all */
-		return 0;
-	if (strcmp(c->listen, "none") != 0 && (s->tcp = listener_tcp(c->listen, e)) < 0)
-		return s->tcp;
-	if (strcmp(c->socket, "none") != 0 && (s->local = listener_unix(c->socket, 0660, e)) < 0)
-		return s->local;
-	return 0;
-}
-
-/* Sockets that were handed over are the ones that rules about addresses are applied to. */
-static void take_addresses(struct front *f, const struct systemd_sockets *given)
-{
-	if (given->tcp < 0 && given->local < 0)
-		return;
-	(void)snprintf(f->address, sizeof(f->address), "%s",
-		       given->tcp >= 0 ? given->address : "none");
-	f->config.listen = f->address;
-	f->config.socket = given->local >= 0 && given->path[0] ? given->path : "none";
-}
-
-/* "Any free port" has become one by now: say which, wherever the address is said. */
-static int real_port(struct front *f, const struct sockets *s, struct err *e)
-{
-	const char *colon = strrchr(f->config.listen, ':');
-	struct sockaddr_storage at;
-	socklen_t len = sizeof(at);
-
-	if (s->tcp < 0 || !colon || strcmp(colon, ":0") != 0)
-		return 0;
-	if (getsockname(s->tcp, (struct sockaddr *)&at, &len) < 0)
-		return err_set(e, -errno, "--listen: find the port");
-	in_port_t port = at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port :
-						    ((struct sockaddr_in *)&at)->sin_port;
-
-	(void)snprintf(f->address, sizeof(f->address), "%.*s:%u", (int)(colon - f->config.listen),
-		       f->config.listen, ntohs(port));
-	f->config.listen = f->address;
-	return 0;
-}
-
 static int open_signals(struct front *f, void (*fn)(struct watch *, uint32_t), struct err *e)
 {
 	sigset_t set;
@@ -165,9 +69,9 @@ static int open_signals(struct front *f, void (*fn)(struct watch *, uint32_t), s
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, KEEPER_STOP);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGHUP, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error of the write */
 	f->signals = (struct watch){
 		.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
@@ -187,6 +91,7 @@ static void stop_if_quiet(struct timer *t)
 	struct front *f = t->arg;
 	bool late = clock_now_ns() >= f->drain_until_ns;
 
+	mcp_drain(f);
 	/* An answer is only given when it has left us. */
 	if ((f->n_queued == 0 && http_live(&f->http) == 0) || late) {
 		if (f->n_queued > 0)
@@ -205,19 +110,21 @@ static void on_signal(struct watch *w, uint32_t events)
 	(void)events;
 	if (read(w->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return;
+	/* Ctrl-C goes to the whole group: the keeper passes on what we have been told already. */
+	unsigned int n = info.ssi_signo == (uint32_t)KEEPER_STOP ? ++f->passed_on : ++f->told;
+
 	if (f->draining) {
-		loop_stop(&f->loop);
+		if (n > 1)
+			loop_stop(&f->loop);
 		return;
 	}
 	f->draining = true;
-	systemd_say(&f->systemd, "STOPPING=1\nSTATUS=Finishing what runs");
+	systemd_say(&f->systemd, KEEPER_STOPPING);
 	log_event(LOG_LEVEL_INFO, "drain", F_UINT("executions", f->n_queued));
-	for (size_t i = 0; i < ARRAY_SIZE(f->listeners); i++)
-		if (f->listeners[i])
-			listener_stop(f->listeners[i]);
+	doors_close(f);
+	mcp_drain(f);
 	http_drain(&f->http);
-	pool_stop(&f->pool);
-	nursery_stop(&f->nursery);
+	images_stop(f);
 	f->drain_until_ns = clock_now_ns() + f->config.drain_ms * CLOCK_NS_PER_MS;
 	f->drain_timer.fn = stop_if_quiet;
 	f->drain_timer.arg = f;
@@ -233,46 +140,64 @@ static void on_warden_gone(struct link *l)
 	loop_stop(&f->loop);
 }
 
-/* ---- life --------------------------------------------------------------------------------------------- */
-
-static bool on_accept(struct conn *c, void *arg)
+/*
+ * Its minder is gone too, and from in here no other can be started. The next front can, and takes the sandboxes
+ * over: so this one ends as if it were killed.
+ */
+static void on_gate_gone(struct gate_link *l)
 {
-	struct front *f = arg;
+	struct front *f = l->arg;
 
-	metric_add(M_HTTP_CONNECTIONS, 1);
-	http_serve(c, &f->http);
-	return true;
+	log_event(LOG_LEVEL_ERROR, "gate_gone",
+		  F_STR("what",
+			f->keep.watch.fd >= 0 ? "the next front starts another" : "ending"));
+	if (f->keep.watch.fd >= 0 && !f->draining)
+		abort();
+	f->failed = true;
+	loop_stop(&f->loop);
 }
 
-/* As many connections as leave room for what sandboxes need. */
-static size_t conns_max(void)
+static int get_gate(struct front *f, struct err *e)
 {
-	struct rlimit l = { .rlim_cur = 1024 };
+	int r = gate_open(&f->gate, &f->loop, e);
 
-	(void)getrlimit(RLIMIT_NOFILE, &l);
-	return l.rlim_cur / 4 < CONNS_MAX ? (size_t)l.rlim_cur / 4 : CONNS_MAX;
-}
-
-static int listen_all(struct front *f, const struct sockets *s, struct err *e)
-{
-	struct listener_config config = {
-		.max_conns = f->conns_max,
-		.max_conns_host = 0,
-		.queue_high = QUEUE_HIGH,
-		.queue_low = QUEUE_LOW,
-		.queue_max = QUEUE_MAX,
-		.linger_ns = 5 * CLOCK_NS_PER_S,
-		.on_accept = on_accept,
-		.arg = f,
-	};
-	int r = 0;
-
-	if (s->tcp >= 0)
-		r = listener_start(&f->loop, s->tcp, s->tls, &config, &f->listeners[0], e);
-	if (r == 0 && s->local >= 0)
-		r = listener_start(&f->loop, s->local, NULL, &config, &f->listeners[1], e);
+	f->gate.on_event = egress_event;
+	f->gate.on_again = egress_again;
+	f->gate.on_secrets = secrets_again;
+	f->gate.on_gone = on_gate_gone;
+	f->gate.arg = f;
 	return r;
 }
+
+/* SIGHUP came: it hands over a file that has changed. Or nobody is left who would start another front. */
+static void on_keeper(struct watch *w, uint32_t events)
+{
+	struct front *f = w->arg;
+	int fd, error, file = keep_hear(&f->keep, &fd, &error);
+
+	(void)events;
+	if (file == KEEPER_FILE_POLICY)
+		policy_reload(f, fd, error);
+	if (file == KEEPER_FILE_SECRETS)
+		secrets_reload(f);
+	if (file >= 0)
+		return;
+	loop_del(w);
+	w->fd = fd_close(w->fd);
+	log_event(LOG_LEVEL_ERROR, "keeper_gone", F_STR("what", "ending"));
+	f->failed = true;
+	loop_stop(&f->loop);
+}
+
+static int watch_keeper(struct front *f, struct err *e)
+{
+	f->keep.watch.events = EPOLLIN;
+	f->keep.watch.fn = on_keeper;
+	f->keep.watch.arg = f;
+	return f->keep.watch.fd < 0 ? 0 : loop_add(&f->loop, &f->keep.watch, e);
+}
+
+/* ---- life --------------------------------------------------------------------------------------------- */
 
 /* For whoever started us by hand: what to type next. */
 static void banner(const struct front *f)
@@ -296,17 +221,16 @@ static void banner(const struct front *f)
 	(void)fflush(stdout);
 }
 
-static void on_nursery(struct nursery *n)
-{
-	pool_poke(&n->f->pool);
-}
-
 /* A daemon that can serve nobody does not start: make one cell as all others will be made, and end it. */
 static int probe(const struct front *f, struct warden_client *w, struct err *e)
 {
 	struct warden_cell cell;
 	struct cell_usage ignored;
-	int r = warden_create(w, &f->spec, &f->image_fd, f->image_fd >= 0 ? 1 : 0, &cell, e);
+	const struct guest_image *own = &f->images.own;
+	struct cell_spec spec = f->spec;
+
+	image_spec(own, &spec);
+	int r = warden_create(w, &spec, own->fds, own->n_fds, &cell, e);
 
 	if (r < 0) {
 		/* What the message ends with is an option of `caisson run`, and no choice here. */
@@ -321,25 +245,70 @@ static int probe(const struct front *f, struct warden_client *w, struct err *e)
 	return warden_destroy(w, cell.handle, &ignored, e);
 }
 
+/* The warden of the front before us, if there is one: it has proved that it can make cells. */
+static int get_warden(struct front *f, struct warden_client *w, bool *ret_kept, struct err *e)
+{
+	int r = 0;
+
+	w->fd = keep_take_one(&f->keep, KEEPER_WARDEN);
+	*ret_kept = w->fd >= 0;
+	if (w->fd < 0)
+		r = warden_start(f->config.state, w, e);
+	if (r == 0 && !*ret_kept)
+		r = probe(f, w, e);
+	if (r == 0)
+		keep_put(&f->keep, KEEPER_WARDEN, &w->fd, 1);
+	return r;
+}
+
+/* Its own configuration may be wrong: better now than at the first call. */
+static int get_bridge(struct front *f, struct err *e)
+{
+	int fd = bridge_wanted(&f->config) ? bridge_start(&f->config, e) : -1;
+
+	if (fd < 0 && bridge_wanted(&f->config))
+		return fd;
+	int r = bridge_link_init(&f->bridge, &f->loop, fd, e);
+
+	return r < 0 ? r : upstreams_open(f, e);
+}
+
+static int get_state(struct front *f, struct statedir *state, struct err *e)
+{
+	pid_t pid = f->keep.pid ? f->keep.pid : getpid();
+	int r = statedir_open(f->config.state, keep_take_one(&f->keep, KEEPER_LOCK), pid, state, e);
+
+	if (r == 0)
+		keep_put(&f->keep, KEEPER_LOCK, &state->lock, 1);
+	f->spool_dir = state->spool;
+	if (r == 0)
+		r = spool_bank_open(&f->spools, f->spool_dir, SPOOL_BANK_DISK, SPOOL_BANK_MEMORY,
+				    e);
+	return r == 0 ? ledger_open(state->ledger, NULL, &f->ledger, e) : r;
+}
+
 static int start(struct front *f, struct warden_client *w, struct err *e)
 {
-	struct sockets s;
-	static struct systemd_sockets given;
+	static struct doors doors;
 	struct statedir state = { -1, -1, -1, { -1, -1 } };
-	int r = systemd_sockets(&given, e);
+	bool same_warden = false;
+	int r = keep_open(&f->keep, e);
 
+	if (r == 0)
+		r = doors_take(f, &doors, e);
 	if (r < 0)
 		return r;
-	take_addresses(f, &given);
-	systemd_open(&f->systemd);
+	systemd_open(&f->systemd, &f->keep);
 	r = loop_init(&f->loop, e);
+	if (r == 0) /* early: it gets ready while we do */
+		r = gate_start(&f->gate, &f->config, e);
 
-	fd_many(); /* half a dozen per sandbox, one per connection */
-	f->conns_max = conns_max();
+	doors_share(f);
 	f->meminfo_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 	log_setup(f->config.log_level, f->config.log_json);
 	metrics_setup();
 	schema_setup();
+	mcp_setup(f);
 	route_setup(f->config.timeout_ms, f->config.max_timeout_ms);
 	set_spec(f);
 	f->streams.max = STREAM_BANK_BYTES;
@@ -348,43 +317,63 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 	if (r == 0)
 		r = auth_load(&f->config, &f->auth, e);
 	if (r == 0)
+		r = secrets_load(&f->gate, &f->secrets, e);
+	if (r == 0)
+		r = policy_load(f, e);
+	if (r == 0)
 		r = drivers_open(&f->drivers, e);
 	if (r == 0)
-		r = open_image(f, e);
+		r = images_open(f, e);
 	if (r == 0)
-		r = statedir_open(f->config.state, &state, e);
-	f->spool_dir = state.spool;
+		r = get_state(f, &state, e);
 	if (r == 0)
-		r = spool_bank_open(&f->spools, f->spool_dir, SPOOL_BANK_DISK, SPOOL_BANK_MEMORY,
-				    e);
+		r = packages_open(f, e);
 	if (r == 0)
-		r = ledger_open(state.ledger, NULL, &f->ledger, e);
+		r = workspaces_open(f, e);
 	if (r == 0)
-		r = warden_start(f->config.state, w, e);
+		r = mounts_open(f, e);
 	if (r == 0)
-		r = probe(f, w, e);
+		r = buckets_start(&f->buckets, &f->config, &f->loop, e);
 	if (r == 0)
-		r = bind_all(f, &given, &s, e);
+		r = get_warden(f, w, &same_warden, e);
 	if (r == 0)
-		r = real_port(f, &s, e);
+		r = get_gate(f, e);
+	if (r == 0)
+		r = doors_bind(f, &doors, e);
 	if (r == 0)
 		r = open_signals(f, on_signal, e);
 	if (r == 0)
-		r = link_init(&f->link, &f->loop, w->fd, e);
+		r = link_init(&f->link, &f->loop, w->fd, f->keep.life, e);
+	if (r == 0)
+		r = get_bridge(f, e);
+	if (r == 0)
+		r = watch_keeper(f, e);
 	if (r == 0)
 		r = jail_enter(ledger_dirfd(f->ledger), &f->jail, e);
-	if (r == 0)
-		r = statedir_load(&state, &f->store, e);
+	if (r < 0)
+		return r;
+	adopt_open(f, same_warden);
+	r = statedir_load(&state, f->adopt.ids, f->adopt.n, &f->store, e);
 	if (r < 0)
 		return r;
 	f->link.on_gone = on_warden_gone;
 	f->link.arg = f;
-	f->nursery.on_change = on_nursery;
 	serve_setup(f);
-	nursery_start(&f->nursery, f);
-	pool_start(&f->pool, f);
+	r = policy_open(f, e);
+	if (r < 0)
+		return r;
+	/* First of all: it tells the warden what of the front before us is to be ended. */
 	r = audit_open(f, e);
-	return r < 0 ? r : listen_all(f, &s, e);
+	if (r == 0)
+		r = packages_start(f, e);
+	if (r == 0)
+		r = workspaces_start(f, e);
+	if (r < 0)
+		return r;
+	backing_start(f);
+	policy_narrow_all(f); /* those that were taken over */
+	images_start(f);
+	return doors_open(f, &doors, e);
 }
 
 static void put_line(const char *line, void *arg)
@@ -404,7 +393,12 @@ int main(int argc, char **argv, char **env)
 	struct warden_client w = { .fd = -1 };
 	struct err e = { 0 };
 
+	(void)signal(SIGHUP, SIG_IGN); /* it is the keeper's */
+	if (argc > 0 && strcmp(argv[0], "policy") == 0)
+		return policy_verb(argc, argv, env);
 	f.started_ns = clock_now_ns();
+	f.started_ms = stamp_now_ms();
+	f.secrets.roots = f.buckets.fd = -1;
 	/* A large buffer is a mapping of its own, and given back when it is done with, however many there were. */
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	if (config_parse(argc, argv, env, &f.config, &e) < 0)
@@ -429,17 +423,30 @@ int main(int argc, char **argv, char **env)
 		systemd_ready(&f.systemd, &f.loop);
 		r = loop_run(&f.loop, &e);
 	}
+	mcp_end(&f);
+	jsessions_free(&f);
 	while (f.sandboxes) {
-		sandbox_halt(f.sandboxes, SANDBOX_LOST, "the daemon was stopped");
-		sandbox_end(f.sandboxes, NULL);
+		struct sandbox *s = f.sandboxes;
+
+		sandbox_halt(s, SANDBOX_LOST, "the daemon was stopped"); /* may unlist it */
+		sandbox_end(s, NULL);
 	}
+	bridge_link_free(&f.bridge);
+	upstreams_close(&f);
 	audit_close(&f);
+	policy_close(&f);
+	gate_free(&f.gate);
+	backing_end(&f);
+	buckets_free(&f.buckets);
 	if (f.link.loop) { /* the socket is the link's, once there is one */
 		link_free(&f.link);
 		w.fd = -1;
 	}
-	warden_stop(&w);
+	if (f.keep.watch.fd <
+	    0) /* otherwise the keeper has the socket too, and waits for the end */
+		warden_stop(&w);
 	store_close(f.store);
+	secrets_free(&f.secrets);
 	if (r < 0)
 		return fail(&e);
 	return f.failed ? EXIT_FAILED : 0;

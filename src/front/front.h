@@ -8,23 +8,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "front/adopt.h"
 #include "front/auth.h"
+#include "front/buckets/buckets.h"
+#include "front/code/bridge_link.h"
+#include "front/code/upstream.h"
 #include "front/config.h"
+#include "front/egress/gate.h"
+#include "front/images/guest_image.h"
 #include "front/jail.h"
+#include "front/keep.h"
 #include "front/language.h"
 #include "front/link.h"
-#include "front/nursery.h"
-#include "front/pool.h"
+#include "front/mcp/mcp.h"
+#include "front/packages/packages.h"
+#include "front/policy/load.h"
+#include "front/secrets/secrets.h"
 #include "front/spool.h"
 #include "front/stream_log.h"
 #include "front/systemd.h"
+#include "front/workspaces/workspaces.h"
 #include "net/conn.h"
 #include "net/http.h"
 #include "net/loop.h"
 #include "wire/warden.h"
 
+struct approval;
 struct execution;
 struct sandbox;
+struct jsession;
 struct ledger;
 struct store;
 
@@ -35,32 +47,46 @@ struct front {
 	char address[80]; /* config.listen, when that asked for any free port */
 	struct loop loop;
 	struct link link;
+	struct gate_link gate;     /* the way out of sandboxes */
+	struct buckets buckets;    /* of the operator */
+	struct bridge_link bridge; /* to the MCP servers that code may call */
+	struct keep keep;          /* for the front that comes after us, if we are killed */
+	struct adopt adopt;        /* of the one that was killed before us */
 	struct auth *auth;
+	struct policy_now policy; /* the operator's rules */
 	struct drivers drivers;
-	struct cell_spec spec;      /* of every sandbox */
-	int image_fd;               /* -1 for host */
+	struct cell_spec spec;      /* of every sandbox, but for its image */
+	struct images images;       /* what they are made from */
 	int meminfo_fd;             /* /proc/meminfo, opened before the jail */
 	struct ledger *ledger;      /* who ran what */
 	struct store *store;        /* records of sandboxes, idempotency keys */
 	int ledger_dir, spool_dir;  /* below the state directory, opened before the jail */
 	struct spool_bank spools;   /* output beyond what answers return */
 	struct stream_bank streams; /* events of streamed executions */
-	struct nursery nursery;
-	struct pool pool;
-	bool has_language[LANG_MAX_]; /* what the image has, as tried at the start */
-	struct sandbox *sandboxes;    /* named and anonymous, all that live */
+	struct secrets secrets;     /* for sandboxes that ask for them */
+	struct sandbox *sandboxes;  /* named and anonymous, all that live */
 	size_t n_sandboxes, n_rooms, n_busy, n_queued;
+	size_t n_passages; /* through ports of all sandboxes */
+	struct mcp mcp;
+	struct mounts mounts;              /* of the operator's, for every sandbox */
+	struct workspaces workspaces;      /* directories that outlive sandboxes */
+	struct packages packages;          /* what sandboxes can import beyond their image */
+	struct jsession *jupyter_sessions; /* notebooks and their kernels */
+	struct upstreams upstreams;        /* the MCP servers behind the bridge */
+	struct approval *approvals;        /* calls that wait for a person (code/approval.h) */
 	struct http_config http;
 	struct listener *listeners[2];
+	size_t files_max; /* how many descriptors we may have */
 	size_t conns_max;
 	struct watch signals;
 	struct systemd systemd; /* the service manager, if one started us */
 	struct timer drain_timer;
 	struct timer forget_timer; /* old idempotency keys */
 	uint64_t drain_until_ns;
+	unsigned int told, passed_on; /* to end: to us, and by the keeper */
 	bool draining, failed;
 	struct jail_report jail;
-	uint64_t started_ns;
+	uint64_t started_ns, started_ms; /* the second since 1970 */
 };
 
 #endif

@@ -5,6 +5,7 @@
  * The exchange and the execution know each other until one of them is over: a client that goes
  * away cancels the execution, a finished execution answers the exchange.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,10 +17,12 @@
 #include "front/handlers.h"
 #include "front/metrics.h"
 #include "front/own.h"
+#include "front/record.h"
 #include "front/reply.h"
 #include "front/request.h"
 #include "front/sandbox.h"
 #include "front/serve.h"
+#include "front/stream_log.h"
 #include "net/http.h"
 
 #define ANSWER_MAX (128u << 20)
@@ -65,9 +68,20 @@ static const struct sink answer_sink = { .done = answer };
 
 /* ---- events -------------------------------------------------------------------------------------- */
 
+/* In a session events are kept, and have numbers: who is cut off asks for the rest by the last one. */
+static const char *id_of(const struct execution *e, uint64_t after, char id[static 24])
+{
+	if (!e->record || !e->record->log)
+		return NULL;
+	(void)snprintf(id, 24, "%" PRIu64, stream_log_last(e->record->log) + after);
+	return id;
+}
+
 static void stream_event(struct execution *e, const char *type, const struct buf *json)
 {
-	(void)sse_event(e->user, NULL, type, buf_str(json), json->len);
+	char id[24];
+
+	(void)sse_event(e->user, id_of(e, 0, id), type, buf_str(json), json->len);
 }
 
 static bool stream_congested(struct execution *e)
@@ -88,6 +102,7 @@ static void stream_done(struct execution *e)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
 	struct http_exchange *x = e->user;
+	char id[24];
 
 	let_go(e);
 	if (e->refusal.status) {
@@ -96,7 +111,9 @@ static void stream_done(struct execution *e)
 	} else {
 		write_result(e, &b);
 	}
-	(void)sse_event(x, NULL, e->refusal.status ? "refused" : "done", buf_str(&b), b.len);
+	/* The record's own last event, which is of the same kind, comes after this. */
+	(void)sse_event(x, id_of(e, 1, id), e->refusal.status ? "refused" : "done", buf_str(&b),
+			b.len);
 	http_stream_end(x);
 }
 
@@ -134,7 +151,8 @@ void handle_execute(struct front *f, struct http_exchange *x, const struct route
 	if (!body)
 		return;
 	bool stream = wants_stream(x, body);
-	struct execution *e = ask_execution(f, body, stream ? &stream_sink : &answer_sink, x, &r);
+	struct execution *e =
+		ask_execution(f, v->owner, body, stream ? &stream_sink : &answer_sink, x, &r);
 
 	if (ask_session(body))
 		(void)snprintf(session, sizeof(session), "%s", ask_session(body));
@@ -145,6 +163,7 @@ void handle_execute(struct front *f, struct http_exchange *x, const struct route
 	}
 	v->work = e;
 	v->gone = on_gone;
+	http_add_header(x, "X-Execution-Id", e->id);
 	if (stream) {
 		reply_headers(x);
 		http_stream(x, 200, "text/event-stream; charset=utf-8");

@@ -222,6 +222,7 @@ static void on_content(struct file_call *c, const char *data, size_t len)
 	if (v->sized && len > v->left)
 		len = (size_t)v->left;
 	v->left -= v->sized ? len : 0;
+	file_note_data(&v->note, data, len);
 	(void)http_stream_write(v->x, data, len);
 }
 
@@ -325,6 +326,7 @@ static void on_body(struct visit *visit, const char *data, size_t len)
 {
 	struct file_visit *v = visit->work;
 
+	file_note_data(&v->note, data, len);
 	file_call_give(&v->call, data, len);
 	if (v->x && !file_call_wants(&v->call))
 		http_pause_body(v->x, true);

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_health.c - GET /health, and POST /pip_install as far as it goes today. */
+/* handle_health.c - GET /health. */
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "front/execution.h"
 #include "front/front.h"
 #include "front/handlers.h"
 #include "front/metrics.h"
+#include "front/own.h"
+#include "front/policy/judge.h"
 #include "front/reply.h"
 #include "front/request.h"
 #include "front/serve.h"
+#include "front/stamp.h"
 #include "net/http.h"
 
 #define HEALTH_MAX 16384u
-#define PACKAGE_MAX 128
 
 static const char *word(const struct front *f)
 {
 	if (f->draining)
 		return "draining";
-	if (f->link.watch.fd < 0 || f->pool.problem[0])
+	if (f->link.watch.fd < 0 || f->images.own.pool.problem[0])
 		return "broken";
-	return f->nursery.settled ? "healthy" : "starting";
+	return f->images.own.nursery.settled ? "healthy" : "starting";
 }
 
 /* What stands between the code and the machine, in one word: all layers, or fewer by choice. */
@@ -51,20 +54,39 @@ static void write_isolation(const struct front *f, struct json *j)
 
 static void write_pool(const struct front *f, struct json *j)
 {
-	const struct pool_shelf *py = &f->pool.shelves[POOL_PYTHON];
-	const struct pool_shelf *plain = &f->pool.shelves[POOL_PLAIN];
+	const struct pool_shelf *py = &f->images.own.pool.shelves[POOL_PYTHON];
+	const struct pool_shelf *plain = &f->images.own.pool.shelves[POOL_PLAIN];
 
 	json_key(j, "pool");
 	json_object_begin(j);
 	json_member_uint(j, "kernels_ready", py->n_ready);
 	json_member_uint(j, "cells_ready", plain->n_ready);
 	json_member_uint(j, "making", py->n_making + plain->n_making);
-	json_member_uint(j, "target", pool_target(&f->pool));
-	json_member_bool(j, "zygote", f->nursery.zygote != 0);
-	if (f->nursery.problem[0])
-		json_member_str(j, "zygote_problem", f->nursery.problem);
-	if (f->nursery.preload_failed[0])
-		json_member_str(j, "preload_failed", f->nursery.preload_failed);
+	json_member_uint(j, "target", pool_target(&f->images.own.pool));
+	json_member_bool(j, "zygote", f->images.own.nursery.zygote != 0);
+	if (f->images.own.nursery.problem[0])
+		json_member_str(j, "zygote_problem", f->images.own.nursery.problem);
+	if (f->images.own.nursery.preload_failed[0])
+		json_member_str(j, "preload_failed", f->images.own.nursery.preload_failed);
+	json_object_end(j);
+}
+
+/* Anybody may ask, so not what is wrong with the file: the log has that. */
+static void write_policy(const struct front *f, struct json *j)
+{
+	const struct policy_now *now = &f->policy;
+
+	if (!now->rules)
+		return;
+	json_key(j, "policy");
+	json_object_begin(j);
+	json_member_str(j, "sha256", now->rules->sha256);
+	stamp_json(j, "loaded_at", now->loaded_ms);
+	json_member_bool(j, "stale", now->stale);
+	if (now->stale) {
+		json_member_uint(j, "line", now->wrong.line);
+		json_member_uint(j, "column", now->wrong.column);
+	}
 	json_object_end(j);
 }
 
@@ -84,6 +106,7 @@ void handle_health(struct front *f, struct http_exchange *x, const struct route_
 	json_member_str(&j, "listen", f->config.listen);
 	write_isolation(f, &j);
 	write_pool(f, &j);
+	write_policy(f, &j);
 	json_key(&j, "sandboxes");
 	json_object_begin(&j);
 	json_member_uint(&j, "live", f->n_sandboxes);
@@ -94,7 +117,7 @@ void handle_health(struct front *f, struct http_exchange *x, const struct route_
 	json_key(&j, "languages");
 	json_array_begin(&j);
 	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (f->has_language[i])
+		if (f->images.own.has_language[i])
 			json_str(&j, languages[i].name);
 	json_array_end(&j);
 	json_object_end(&j);
@@ -102,45 +125,4 @@ void handle_health(struct front *f, struct http_exchange *x, const struct route_
 		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
 	else
 		reply_json(x, strcmp(status, "healthy") == 0 ? 200 : 503, &b);
-}
-
-/* As PEP 503: lower case, runs of "-_." are one "-". */
-static void canonical(const char *name, char out[PACKAGE_MAX + 1])
-{
-	size_t n = 0;
-
-	for (; *name && n < PACKAGE_MAX; name++) {
-		char c = *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name;
-
-		if (c == '_' || c == '.')
-			c = '-';
-		if (c == '-' && n > 0 && out[n - 1] == '-')
-			continue;
-		out[n++] = c;
-	}
-	out[n] = '\0';
-}
-
-void handle_pip_install(struct front *f, struct http_exchange *x, const struct route_params *p)
-{
-	json_t *body = request_json(x, visit_of(x)->route);
-	char name[PACKAGE_MAX + 1];
-	bool blocked = false;
-
-	(void)p;
-	if (!body)
-		return;
-	canonical(json_string_value(json_object_get(body, "package")), name);
-	json_decref(body);
-	for (size_t i = 0; f->config.blocked_packages[i]; i++)
-		blocked |= strcmp(f->config.blocked_packages[i], name) == 0;
-	metric_package(blocked ? "blocked" : "unsupported");
-	if (blocked)
-		reply_error(x, 403, "package_blocked", "package", "see BLOCKED_PACKAGES",
-			    "the package '%s' is blocked", name);
-	else
-		reply_error(x, 501, "not_implemented", NULL,
-			    "what the image has is there: numpy and pandas where python3-numpy and "
-			    "python3-pandas are installed on this machine",
-			    "this version can not install packages yet");
 }

@@ -132,9 +132,11 @@ void handle_execution_interrupt(struct front *f, struct http_exchange *x,
 void handle_execution_events(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
 	enum stream_format format = stream_format_of(x, true);
-	const struct record *r = record_of(x);
+	json_t *query = request_query(x, visit_of(x)->route);
+	const struct record *r = query ? record_of(x) : NULL;
 	uint64_t cursor;
 
+	json_decref(query); /* it has the form that it must have */
 	if (!r || !stream_out_cursor(x, &cursor))
 		return;
 	exec_attached(f, p->value[1]);

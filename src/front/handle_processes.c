@@ -108,8 +108,11 @@ static void on_started(struct process_listener *l)
 		reply_process(x, 201, p);
 	else if (c->refusal.status)
 		reply_refusal(x, &c->refusal);
-	else
+	else if (c->not_started)
 		reply_error(x, 422, "cannot_start", "cmd", NULL, "%s", c->verdict.hint);
+	else
+		reply_error(x, 409, "session_ended", NULL, NULL,
+			    "the sandbox was stopped or removed before the process had started");
 }
 
 void handle_process_start(struct front *f, struct http_exchange *x, const struct route_params *p)

@@ -32,7 +32,7 @@ void handle_sandbox_execute(struct front *f, struct http_exchange *x, const stru
 	struct refusal why;
 
 	if (s) {
-		struct execution *e = ask_execution(f, body, NULL, NULL, &why);
+		struct execution *e = ask_execution(f, s->owner, body, NULL, NULL, &why);
 
 		if (e)
 			recorded_execute(x, s, e, format_of(x, body));
@@ -49,11 +49,11 @@ static void run_once(struct front *f, struct http_exchange *x, json_t *body)
 	struct refusal why;
 	struct sandbox *s = NULL;
 
-	if (sandbox_spec_parse(f, body, &spec, &why) < 0) {
+	if (sandbox_spec_parse(f, visit_of(x)->owner, body, &spec, &why) < 0) {
 		reply_refusal(x, &why);
 		return;
 	}
-	struct execution *e = ask_execution(f, body, NULL, NULL, &why);
+	struct execution *e = ask_execution(f, visit_of(x)->owner, body, NULL, NULL, &why);
 
 	if (e)
 		s = sandbox_create(f, visit_of(x)->owner, NULL, &spec, &why);

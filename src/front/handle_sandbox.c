@@ -58,6 +58,15 @@ static void look_gone(struct visit *v)
 	v->work = NULL;
 }
 
+/* As far as we know: a kernel that died is not there, and what it left behind is not known to us. */
+static bool anything_runs(const struct room *r)
+{
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (r->seats[i].attached)
+			return true;
+	return r->commands != NULL;
+}
+
 /* By name again: the sandbox may be another one by now, or none. */
 static void on_evidence(struct link_call *c, const struct warden_reply *reply, int *fds, size_t n)
 {
@@ -80,7 +89,8 @@ static void on_evidence(struct link_call *c, const struct warden_reply *reply, i
 	spec.limits = s->spec.limits;
 	/* A layer that is missing is in the receipt; a cell that is gone meanwhile has none. */
 	if (reply->code == 0 && n == 1 && s->room &&
-	    receipt_write(fds[0], &spec, &s->room->layers, &receipt, &e) == -EBADMSG)
+	    receipt_write(fds[0], &spec, &s->room->layers, anything_runs(s->room), &receipt, &e) ==
+		    -EBADMSG)
 		buf_clear(&receipt);
 	reply_one(x, s, &receipt);
 }

@@ -12,6 +12,7 @@
 #include "front/handlers.h"
 #include "front/idem.h"
 #include "front/own.h"
+#include "front/policy/judge.h"
 #include "front/reply.h"
 #include "front/request.h"
 #include "front/sandbox.h"
@@ -141,7 +142,7 @@ void handle_sandbox_create(struct front *f, struct http_exchange *x, const struc
 		return;
 	}
 	(void)snprintf(name, sizeof(name), "%s", json_string_value(json_object_get(body, "name")));
-	int r = sandbox_spec_parse(f, body, &spec, &why);
+	int r = sandbox_spec_parse(f, visit_of(x)->owner, body, &spec, &why);
 
 	json_decref(body);
 	if (r < 0) {
@@ -281,11 +282,17 @@ void handle_sandbox_extend(struct front *f, struct http_exchange *x, const struc
 {
 	json_t *body = request_json(x, visit_of(x)->route);
 	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
+	uint64_t seconds = (uint64_t)json_integer_value(json_object_get(body, "seconds"));
+	struct refusal why;
 
 	if (s && is_running(x, s)) {
-		sandbox_expire(s, (uint64_t)json_integer_value(json_object_get(body, "seconds")));
-		audit_changed(s);
-		reply_sandbox(x, 200, s);
+		if (policy_extend(s, seconds, &why) == 0) {
+			sandbox_expire(s, seconds);
+			audit_changed(s);
+			reply_sandbox(x, 200, s);
+		} else {
+			reply_refusal(x, &why);
+		}
 	}
 	json_decref(body);
 }

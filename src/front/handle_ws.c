@@ -129,7 +129,7 @@ static void execute(struct session_ws *s, json_t *m)
 	}
 	if (ask_session(m))
 		(void)snprintf(name, sizeof(name), "%s", ask_session(m));
-	struct execution *e = ask_execution(s->f, m, &ws_sink, s, &r);
+	struct execution *e = ask_execution(s->f, s->owner, m, &ws_sink, s, &r);
 
 	if (!e) {
 		send_error(s, r.code, r.message, r.field);

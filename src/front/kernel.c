@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/schema.h"
+#include "front/spare.h"
 
 #define CHUNK 65536u
 #define ROUND_MAX (1u << 20) /* bytes of one stream per round */
@@ -53,7 +55,7 @@ static void shrink(struct buf *b)
 
 static size_t left(const struct kernel *k)
 {
-	return k->line.len + k->pending.len;
+	return k->line.len - k->taken + k->pending.len;
 }
 
 static void on_slow(struct timer *t)
@@ -102,6 +104,8 @@ static void read_stream(struct kernel *k, enum kernel_stream s, size_t *budget)
 		if (n <= 0) {
 			loop_del(w);
 			w->fd = fd_close(w->fd);
+			if (n < 0) /* what was written is lost: no success without it */
+				broken(k, "the kernel's output can not be read", false);
 			return;
 		}
 		*budget -= (size_t)n < *budget ? (size_t)n : *budget;
@@ -127,34 +131,21 @@ static void on_stderr(struct watch *w, uint32_t events)
 
 /* ---- control ----------------------------------------------------------------------------------- */
 
-/* A value costs some 50 bytes when it is parsed, and two in the text: bound them before that. */
-static bool few_values(const char *text, size_t len)
-{
-	size_t n = 0;
-	bool quoted = false;
-
-	for (size_t i = 0; i < len; i++) {
-		if (quoted && text[i] == '\\')
-			i++;
-		else if (text[i] == '"')
-			quoted = !quoted;
-		else if (!quoted && (text[i] == ',' || text[i] == '[' || text[i] == '{'))
-			n++;
-	}
-	return n <= KERNEL_VALUES_MAX;
-}
-
 static void one_line(struct kernel *k, const char *text, size_t len)
 {
-	json_t *m = schema_depth_ok(text, len, KERNEL_DEPTH_MAX) && few_values(text, len) ?
-			    json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL) :
+	json_t *m = schema_depth_ok(text, len, KERNEL_DEPTH_MAX) &&
+				    schema_values_ok(text, len, KERNEL_VALUES_MAX) ?
+			    spare_load(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL) :
 			    NULL;
 	const char *type = json_string_value(json_object_get(m, "type"));
 
-	if (!type)
-		broken(k, "the kernel sent a line that is no message", false);
-	else
+	bool torn = k->joined;
+
+	k->joined = false;
+	if (type)
 		k->ops->message(k, type, m);
+	else if (!torn) /* the end of a message is never a message: a string in it has its quotes escaped */
+		broken(k, "the kernel sent a line that is no message", false);
 	json_decref(m);
 }
 
@@ -189,11 +180,12 @@ static void take_lines(struct kernel *k)
 
 		if (!put_output_first(k))
 			break;
-		k->scanned = end + 1;
+		k->scanned = k->taken = end + 1;
 		if (end > begin)
 			one_line(k, data + begin, end - begin);
 		begin = end + 1;
 	}
+	k->taken = 0;
 	if (k->over)
 		return;
 	buf_consume(&k->line, begin);
@@ -235,8 +227,21 @@ static void on_control(struct watch *w, uint32_t events)
 	read_control(w->arg);
 }
 
+/*
+ * What goes into a pipe at once, or not at all, is never half written. It is said before, because nobody
+ * can say it after being killed.
+ */
+static void tell(struct kernel *k)
+{
+	bool half = k->half || k->pending.len > PIPE_BUF;
+
+	if (k->writing)
+		__atomic_store_n(k->writing, half && k->pending.len > 0, __ATOMIC_RELEASE);
+}
+
 static void flush(struct kernel *k)
 {
+	tell(k);
 	while (k->pending.len > 0) {
 		ssize_t n = write(k->in.fd, k->pending.data, k->pending.len);
 
@@ -252,7 +257,10 @@ static void flush(struct kernel *k)
 			break;
 		}
 		buf_consume(&k->pending, (size_t)n);
+		k->half = k->pending.len > 0;
 	}
+	k->half = false;
+	tell(k);
 	shrink(&k->pending);
 	loop_mod(&k->in, 0);
 }
@@ -268,6 +276,8 @@ static void on_writable(struct watch *w, uint32_t events)
 	}
 	flush(k);
 	check_idle(k);
+	if (!k->over && k->pending.len == 0 && k->ops->drained)
+		k->ops->drained(k);
 }
 
 void kernel_send(struct kernel *k, const struct buf *json)
@@ -369,6 +379,12 @@ int kernel_attach(struct kernel *k, struct loop *loop, const struct language *la
 	return r;
 }
 
+void kernel_tell(struct kernel *k, uint32_t *writing)
+{
+	k->writing = writing;
+	tell(k);
+}
+
 void kernel_detach(struct kernel *k)
 {
 	struct watch *all[] = { &k->in, &k->out, &k->streams[0], &k->streams[1] };
@@ -382,7 +398,8 @@ void kernel_detach(struct kernel *k)
 	loop_undefer(k->loop, &k->resume);
 	timer_cancel(&k->slow);
 	k->over = true;
-	k->scanned = 0;
+	k->writing = NULL;
+	k->scanned = k->taken = 0;
 	buf_free(&k->line);
 	buf_free(&k->pending);
 }

@@ -35,6 +35,8 @@ struct kernel_ops {
 	/* It broke the protocol (@why, static text), or closed its channel (@closed): it may only be
 	 * dead. Once. */
 	void (*broken)(struct kernel *k, const char *why, bool closed);
+	/* It has read what waited for it. May be NULL. */
+	void (*drained)(struct kernel *k);
 };
 
 struct kernel {
@@ -45,8 +47,12 @@ struct kernel {
 	struct watch in, out, streams[2]; /* host's ends: in is written */
 	struct buf line, pending;
 	size_t scanned;  /* of line, without a newline */
+	size_t taken;    /* of line, by messages that were handled in this round */
 	size_t ahead[2]; /* of output that may still go before the line at hand */
 	bool idle, paused, held, draining, over;
+	bool half; /* a part of pending has been written */
+	bool joined; /* taken over: the first line may be the end of one that another front began to read */
+	uint32_t *writing; /* told while a message may be half written; NULL: nobody is */
 	struct deferred resume;
 	struct timer slow; /* idle, and it holds more than it may keep */
 };
@@ -59,6 +65,9 @@ int kernel_attach(struct kernel *k, struct loop *loop, const struct language *la
 		  const struct kernel_ops *ops, void *owner, const int fds[KERNEL_FDS],
 		  struct err *e);
 void kernel_detach(struct kernel *k); /* close everything; idempotent */
+
+/* kernel_tell() - Where to say 1 while a message may be half written, and 0 otherwise; NULL: nowhere. */
+void kernel_tell(struct kernel *k, uint32_t *writing);
 
 /*
  * kernel_send() - One message, a whole JSON object without its newline. Queued when the pipe is full.

@@ -16,12 +16,10 @@
 
 struct link_out {
 	struct warden_req req;
-	int fds[CELL_MOUNTS_MAX + 1];
+	int fds[CELL_FDS_MAX];
 	size_t n_fds;
 	struct link_out *next;
 };
-
-static void nobody(struct link_call *c, const struct warden_reply *r, int *fds, size_t n_fds);
 
 /* ---- in --------------------------------------------------------------------------------------- */
 
@@ -79,6 +77,10 @@ static bool receive(struct link *l)
 
 	if (c)
 		c->fn(c, &r, fds, n_fds);
+	else if (r.code == 0 && r.op == WARDEN_CREATE)
+		link_drop_cell(l, r.cell); /* made for somebody who left meanwhile */
+	else if (r.code == 0 && r.op == WARDEN_ZYGOTE)
+		(void)link_ask_cell(l, NULL, WARDEN_RETIRE, 0, r.zygote, NULL);
 	for (size_t i = 0; i < n_fds; i++)
 		fd_close(fds[i]);
 	return l->watch.fd >= 0;
@@ -140,10 +142,11 @@ static void on_event(struct watch *w, uint32_t events)
 
 /* ---- asking ------------------------------------------------------------------------------------ */
 
-int link_init(struct link *l, struct loop *loop, int fd, struct err *e)
+int link_init(struct link *l, struct loop *loop, int fd, uint32_t life, struct err *e)
 {
 	*l = (struct link){
 		.loop = loop,
+		.seq = (uint64_t)life << 32,
 		.watch = { .fd = fd, .events = EPOLLIN, .fn = on_event },
 	};
 	l->watch.arg = l;
@@ -163,12 +166,8 @@ void link_free(struct link *l)
 		l->out = o->next;
 		free_out(o);
 	}
-	while (l->calls) {
-		struct link_call *c = take(l, l->calls->seq);
-
-		if (c->fn == nobody)
-			free(c);
-	}
+	while (l->calls)
+		(void)take(l, l->calls->seq);
 }
 
 int link_ask(struct link *l, struct link_call *c, struct warden_req *q, const int *fds,
@@ -186,9 +185,11 @@ int link_ask(struct link *l, struct link_call *c, struct warden_req *q, const in
 	/* A warden that is gone is noticed by the next event; until then everybody waits as usual. */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return err_set(e, r, "ask the warden");
-	c->seq = q->seq;
-	c->next = l->calls;
-	l->calls = c;
+	if (c) {
+		c->seq = q->seq;
+		c->next = l->calls;
+		l->calls = c;
+	}
 	return 0;
 }
 
@@ -206,47 +207,13 @@ int link_ask_cell(struct link *l, struct link_call *c, enum warden_op op, uint32
 
 /* ---- answers that nobody waits for ------------------------------------------------------------- */
 
-static void nobody(struct link_call *c, const struct warden_reply *r, int *fds, size_t n_fds)
-{
-	struct link *l = c->arg;
-
-	(void)fds;
-	(void)n_fds;
-	/* Made for somebody who left meanwhile. */
-	if (r->code == 0 && r->op == WARDEN_CREATE)
-		link_drop_cell(l, r->cell);
-	free(c);
-}
-
-static struct link_call *make_nobody(struct link *l)
-{
-	struct link_call *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		abort();
-	c->fn = nobody;
-	c->arg = l;
-	return c;
-}
-
 void link_drop_cell(struct link *l, uint32_t cell)
 {
-	struct link_call *c = make_nobody(l);
-
-	if (link_ask_cell(l, c, WARDEN_DESTROY, cell, 0, NULL) < 0)
-		free(c);
+	(void)link_ask_cell(l, NULL, WARDEN_DESTROY, cell, 0, NULL);
 }
 
 void link_forget(struct link *l, struct link_call *c)
 {
-	for (struct link_call **p = &l->calls; *p; p = &(*p)->next)
-		if (*p == c) {
-			struct link_call *n = make_nobody(l);
-
-			n->seq = c->seq;
-			n->next = c->next;
-			*p = n;
-			c->seq = 0;
-			return;
-		}
+	if (c->seq)
+		(void)take(l, c->seq);
 }

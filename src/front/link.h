@@ -40,12 +40,15 @@ struct link {
 	void *arg;
 };
 
-/* link_init() - @fd: the warden's socket, ours from now on. */
-int link_init(struct link *l, struct loop *loop, int fd, struct err *e);
+/*
+ * link_init() - @fd: the warden's socket, ours from now on. @life: which front on this socket we are, from
+ * 1: answers to what another one asked have other numbers, and are tidied away.
+ */
+int link_init(struct link *l, struct loop *loop, int fd, uint32_t life, struct err *e);
 void link_free(struct link *l);
 
 /*
- * link_ask() - Send a request; c->fn is called once, later.
+ * link_ask() - Send a request; c->fn is called once, later. @c: NULL when nobody waits for the answer.
  * @fds: borrowed until this returns. Fails only without memory or without a warden.
  */
 int link_ask(struct link *l, struct link_call *c, struct warden_req *q, const int *fds,

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "front/front.h"
+#include "front/images/guest_image.h"
 #include "front/log.h"
 #include "front/metrics.h"
 #include "front/room.h"
@@ -55,19 +57,44 @@ size_t pool_target(const struct pool *p)
 
 static void gauges(const struct pool *p)
 {
-	metric_set(G_POOL_KERNELS, p->shelves[POOL_PYTHON].n_ready);
-	metric_set(G_POOL_CELLS, p->shelves[POOL_PLAIN].n_ready);
+	size_t kernels = 0, cells = 0;
+
+	for (const struct guest_image *g = NULL; (g = images_next(p->f, g));) {
+		kernels += g->pool.shelves[POOL_PYTHON].n_ready;
+		cells += g->pool.shelves[POOL_PLAIN].n_ready;
+	}
+	metric_set(G_POOL_KERNELS, kernels);
+	metric_set(G_POOL_CELLS, cells);
 	metric_set(G_CELLS, p->f->n_rooms);
+}
+
+/* None could be made: one of those who wait is told, the others get the next try, and that is later. */
+static void not_made(struct pool *p, struct pool_shelf *s, const char *message)
+{
+	struct want *w = s->wants;
+
+	if (strcmp(p->problem, message) != 0)
+		log_event(LOG_LEVEL_ERROR, "cell_failed", F_STR("why", message));
+	(void)snprintf(p->problem, sizeof(p->problem), "%s", message);
+	timer_set(&p->f->loop, &p->back_off, p->f->loop.now_ns + BACK_OFF_NS);
+	if (w) {
+		pool_unwant(p, w);
+		w->failed(w, p->problem);
+	}
 }
 
 static bool make(struct pool *p, enum pool_kind kind)
 {
 	struct pool_shelf *s = &p->shelves[kind];
-	struct room *r = room_make(p->f, NULL, kind == POOL_PYTHON, &pool_ops, s);
+	struct err e = { 0 };
+	bool python = kind == POOL_PYTHON && p->image->has_language[LANG_PYTHON];
+	struct room *r = room_make(p->image, NULL, python, false, NULL, &pool_ops, s, &e);
 
 	if (r)
 		s->n_making++;
-	else /* no memory, or no warden: later, or never */
+	else if (s->n_wanted > s->n_making || s->n_making + s->n_ready == 0)
+		not_made(p, s, e.msg);
+	else /* nobody lacks it */
 		timer_set(&p->f->loop, &p->back_off, p->f->loop.now_ns + BACK_OFF_NS);
 	return r != NULL;
 }
@@ -77,11 +104,13 @@ static void on_refill(struct deferred *d)
 	struct pool *p = d->arg;
 	struct pool_shelf *py = &p->shelves[POOL_PYTHON], *plain = &p->shelves[POOL_PLAIN];
 	size_t room_max = (size_t)p->f->config.max_sandboxes + TARGET_MAX;
-	bool low = memory_low(p);
+	const struct nursery *n = &p->image->nursery;
+	bool low = memory_low(p) || !n->settled || p->image->lost;
 	size_t target = low ? 0 : pool_target(p);
 
-	/* Until the first zygote is there or known not to come, kernels would all start cold. */
-	if (p->stopped || p->back_off.loop || !p->f->nursery.settled)
+	/* Until the first zygote is there or known not to come, kernels would all start cold. For a later one
+	 * only the shelves wait: whoever lacks a room gets one. */
+	if (p->stopped || p->back_off.loop || (!n->settled && !n->restarts))
 		return;
 	while (py->n_making + plain->n_making < MAKING_MAX && p->f->n_rooms < room_max) {
 		enum pool_kind kind = POOL_KINDS;
@@ -155,10 +184,14 @@ static void give(struct pool *p, struct pool_shelf *s)
 
 static void on_ready(struct room *r)
 {
-	struct pool *p = &r->f->pool;
+	struct pool *p = &r->image->pool;
 	struct pool_shelf *s = shelf_of(p, r);
 
 	s->n_making--;
+	if (p->stopped && !s->wants) { /* nobody will come for it */
+		room_end(r);
+		return;
+	}
 	p->problem[0] = '\0';
 	r->next = s->rooms;
 	s->rooms = r;
@@ -171,28 +204,22 @@ static void on_back_off(struct timer *t)
 	pool_poke(t->arg);
 }
 
-/* One that could not be made costs one of those who wait; the others get the next try. */
 static void on_failed(struct room *r, const char *message)
 {
-	struct pool *p = &r->f->pool;
+	struct pool *p = &r->image->pool;
 	struct pool_shelf *s = shelf_of(p, r);
-	struct want *w = s->wants;
+	char why[sizeof(p->problem)];
 
 	s->n_making--;
-	(void)snprintf(p->problem, sizeof(p->problem), "%s", message);
-	log_event(LOG_LEVEL_ERROR, "cell_failed", F_STR("why", p->problem));
+	(void)snprintf(why, sizeof(why), "%s", message); /* it may be the room's own */
 	room_end(r);
-	timer_set(&p->f->loop, &p->back_off, p->f->loop.now_ns + BACK_OFF_NS);
-	if (w) {
-		pool_unwant(p, w);
-		w->failed(w, p->problem);
-	}
+	not_made(p, s, why);
 }
 
 /* A room that waits and dies (somebody killed it): it is replaced. */
 static void remove_ready(struct room *r)
 {
-	struct pool *p = &r->f->pool;
+	struct pool *p = &r->image->pool;
 	struct pool_shelf *s = shelf_of(p, r);
 
 	bool ready = false;
@@ -318,9 +345,12 @@ static void on_tick(struct timer *t)
 	timer_set(&p->f->loop, t, p->f->loop.now_ns + TICK_NS);
 }
 
-void pool_start(struct pool *p, struct front *f)
+void pool_start(struct pool *p, struct guest_image *g)
 {
+	struct front *f = g->f;
+
 	p->f = f;
+	p->image = g;
 	for (size_t i = 0; i < POOL_KINDS; i++)
 		p->shelves[i].wants_tail = &p->shelves[i].wants;
 	p->refill.fn = on_refill;
@@ -349,4 +379,9 @@ void pool_stop(struct pool *p)
 			p->shelves[i].n_ready--;
 			room_end(r);
 		}
+}
+
+bool pool_quiet(const struct pool *p)
+{
+	return p->shelves[POOL_PYTHON].n_making + p->shelves[POOL_PLAIN].n_making == 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.h - Rooms that are ready before they are asked for.
+ * pool.h - Rooms of one image that are ready before they are asked for.
  *
  * Two kinds: with a python kernel that waits for its first line, and without a kernel, for the other
  * languages. A room leaves the pool once and never comes back. Taking one only schedules its
@@ -17,6 +17,7 @@
 #include "net/loop.h"
 
 struct front;
+struct guest_image;
 struct room;
 
 /* Somebody who waits for a room. */
@@ -39,6 +40,7 @@ struct pool_shelf {
 
 struct pool {
 	struct front *f;
+	struct guest_image *image;
 	struct pool_shelf shelves[POOL_KINDS];
 	size_t taken, taken_before; /* python rooms in this tick and in the last */
 	struct timer tick, back_off, later;
@@ -47,8 +49,9 @@ struct pool {
 	char problem[256]; /* why the last room could not be made; empty after a success */
 };
 
-void pool_start(struct pool *p, struct front *f);
-void pool_stop(struct pool *p); /* ends all rooms in it */
+void pool_start(struct pool *p, struct guest_image *g);
+void pool_stop(struct pool *p);        /* ends all rooms in it */
+bool pool_quiet(const struct pool *p); /* after that: none is being made any more */
 
 /* pool_want() - A room now (got is called at once) or as soon as there is one. */
 void pool_want(struct pool *p, struct want *w);

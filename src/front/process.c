@@ -17,9 +17,12 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/num.h"
+#include "front/audit.h"
 #include "front/exec_result.h"
 #include "front/front.h"
 #include "front/log.h"
+#include "front/packages/packages.h"
+#include "front/policy/judge.h"
 #include "front/stamp.h"
 
 #define KEPT_NS (5 * 60 * CLOCK_NS_PER_S)
@@ -141,6 +144,25 @@ static void on_forget(struct timer *t)
 	free_process(t->arg);
 }
 
+static const char *kind_of(const struct process *p)
+{
+	return p->command.pty ? "terminal" : "process";
+}
+
+/* It is over, in the ledger: with a result, unless its sandbox would not have it. */
+static void write_end(const struct process *p)
+{
+	const struct command *c = &p->command;
+	struct sandbox *s = p->owner->sandbox;
+
+	if (p->exited && !c->refusal.status)
+		audit_end(s, p->id, kind_of(p), &c->verdict, &c->outcome);
+	else if (p->exited)
+		audit_refused(s, p->id, kind_of(p), &c->refusal);
+	else
+		audit_dropped(s, p->id, kind_of(p));
+}
+
 static void write_log(const struct process *p)
 {
 	const struct command *c = &p->command;
@@ -165,6 +187,7 @@ static void on_done(struct command *c)
 	p->owner->n_alive--;
 	if (ran)
 		write_log(p);
+	write_end(p);
 	command_release(c);
 	if (ran)
 		timer_set(&c->f->loop, &p->forget, c->f->loop.now_ns + KEPT_NS);
@@ -204,8 +227,10 @@ static void free_process(struct process *p)
 			break;
 		}
 	all->n--;
-	if (!p->exited)
+	if (!p->exited) {
 		all->n_alive--;
+		write_end(p);
+	}
 	timer_cancel(&p->forget);
 	command_release(&p->command);
 	for (size_t i = 0; i < COMMAND_STREAMS; i++)
@@ -270,10 +295,13 @@ static int make_room(struct sandbox *s, struct refusal *why)
 
 static int make_line(struct process *p, struct sandbox *s, const json_t *body, struct refusal *why)
 {
+	json_t *packages = packages_env(s);
 	struct command_words w = {
 		.program = json_string_value(json_object_get(body, "cmd")),
 		.args = json_object_get(body, "args"),
-		.sandbox_env = s->spec.env,
+		.image_env = s->image->env,
+		.packages_env = packages,
+		.sandbox_env = s->vars,
 		.env = json_object_get(body, "env"),
 		.cwd = json_string_value(json_object_get(body, "cwd")),
 		.terminal = p->command.pty,
@@ -281,7 +309,10 @@ static int make_line(struct process *p, struct sandbox *s, const json_t *body, s
 
 	if (strcmp(w.program, "python") == 0)
 		w.other = "python3";
-	return command_line_make(&w, &p->command.line, why);
+	int r = command_line_make(&w, &p->command.line, why);
+
+	json_decref(packages);
+	return r;
 }
 
 static uint16_t size_of(const json_t *body, const char *name, uint16_t fallback)
@@ -316,7 +347,7 @@ static void fill(struct process *p, struct sandbox *s, const json_t *body)
 int process_new(struct sandbox *s, const json_t *body, struct process_listener *l,
 		struct refusal *ret)
 {
-	if (make_room(s, ret) < 0)
+	if (policy_process(s->f, s->owner, ret) < 0 || make_room(s, ret) < 0)
 		return -1;
 	struct process *p = calloc(1, sizeof(*p));
 
@@ -325,7 +356,8 @@ int process_new(struct sandbox *s, const json_t *body, struct process_listener *
 		return -1;
 	}
 	fill(p, s, body);
-	if (make_line(p, s, body, ret) < 0) {
+	if (make_line(p, s, body, ret) < 0 ||
+	    audit_command(s, p->id, kind_of(p), &p->command.line, p->command.timeout_ms, ret) < 0) {
 		command_line_free(&p->command.line);
 		free(p);
 		return -1;

@@ -157,6 +157,8 @@ void record_started(struct record *r)
 	char json[64];
 	int n = snprintf(json, sizeof(json), "{\"execution_id\":\"%s\"}", r->id);
 
+	if (!r->asked_ms)
+		r->asked_ms = stamp_files_ms();
 	r->started_ms = stamp_now_ms();
 	record_event(r, "started", json, (size_t)n);
 }
@@ -165,6 +167,12 @@ void record_event(struct record *r, const char *type, const char *json, size_t l
 {
 	if (r->log)
 		stream_log_append(r->log, type, json, len);
+}
+
+void record_take(struct record *r, const char *type, struct buf *json)
+{
+	if (r->log)
+		stream_log_take(r->log, type, json);
 }
 
 void record_finish(struct record *r, const char *type, const char *status, const char *json,

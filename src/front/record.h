@@ -17,6 +17,7 @@
 #include "front/spool.h"
 #include "net/loop.h"
 
+struct buf;
 struct json;
 struct record;
 struct stream_bank;
@@ -40,9 +41,10 @@ struct record {
 	struct records *owner;
 	struct record *next;
 	char id[RECORD_ID_MAX];
-	const char *kind;      /* static: a language, "exec", "shell" */
-	const char *status;    /* static: of the result; NULL while it runs */
-	uint64_t started_ms;   /* since 1970; 0: it waits */
+	const char *kind;   /* static: a language, "exec", "shell" */
+	const char *status; /* static: of the result; NULL while it runs */
+	uint64_t asked_ms; /* since 1970, by the clock of files: it may run from now on; 0: it waits */
+	uint64_t started_ms;   /* that it runs was heard; 0: it waits */
 	uint64_t ended_ms;     /* 0: it runs */
 	uint64_t ended_ns;     /* clock_now_ns() scale */
 	struct spool out, err; /* all that was said */
@@ -74,6 +76,7 @@ void record_started(struct record *r);
  * from record_finish().
  */
 void record_event(struct record *r, const char *type, const char *json, size_t len);
+void record_take(struct record *r, const char *type, struct buf *json); /* see stream_log_take() */
 
 /*
  * record_finish() - It is over. @json: the result object, which is kept and is the event @type (`done`,

@@ -45,12 +45,6 @@ static const struct sink answer_sink = { .done = answer };
 
 /* ---- events ------------------------------------------------------------------------------------------- */
 
-static void stream_event(struct execution *e, const char *type, const struct buf *json)
-{
-	if (e->record)
-		record_event(e->record, type, buf_str(json), json->len);
-}
-
 static bool stream_congested(struct execution *e)
 {
 	return e->record && e->record->log && stream_log_congested(e->record->log);
@@ -63,9 +57,8 @@ static void stream_done(struct execution *e)
 		metric_error(e->refusal.code);
 }
 
-static const struct sink stream_sink = { .event = stream_event,
-					 .congested = stream_congested,
-					 .done = stream_done };
+/* Events go to the log of the record by themselves. */
+static const struct sink stream_sink = { .congested = stream_congested, .done = stream_done };
 
 static void on_drained(void *arg)
 {
@@ -98,6 +91,7 @@ void recorded_execute(struct http_exchange *x, struct sandbox *s, struct executi
 		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
 		return;
 	}
+	http_add_header(x, "X-Execution-Id", e->id);
 	e->sink = format == STREAM_NONE ? &answer_sink : &stream_sink;
 	if (format == STREAM_NONE) {
 		struct visit *v = visit_of(x);
@@ -107,7 +101,6 @@ void recorded_execute(struct http_exchange *x, struct sandbox *s, struct executi
 		v->gone = on_gone;
 	} else {
 		e->user = NULL;
-		http_add_header(x, "X-Execution-Id", e->id);
 		stream_out_begin(x, e->record->log, 0, format);
 	}
 	sandbox_queue(s, e);

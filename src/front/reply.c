@@ -120,6 +120,8 @@ static void send_error(struct http_exchange *x, int status, const char *code, co
 	_buf_ struct buf body = BUF_INIT(ERROR_MAX);
 
 	metric_error(code);
+	if (visit_of(x))
+		visit_of(x)->error = code;
 	reply_error_json(&body, code, message, field, hint);
 	send_json(x, status, &body);
 }
@@ -150,10 +152,15 @@ void reply_retry(struct http_exchange *x, int status, unsigned int seconds, cons
 	send_error(x, status, code, message, NULL, hint);
 }
 
-void reply_verdict(struct http_exchange *x, const struct auth_verdict *v)
+void reply_verdict(struct http_exchange *x, const struct auth_verdict *v, const char *metadata)
 {
+	_buf_ struct buf challenge = BUF_INIT(4096);
+
+	(void)buf_puts(&challenge, "Bearer realm=\"caisson\"");
+	if (metadata)
+		(void)buf_printf(&challenge, ", resource_metadata=\"%s\"", metadata);
 	if (v->status == 401)
-		http_add_header(x, "WWW-Authenticate", "Bearer realm=\"caisson\"");
+		http_add_header(x, "WWW-Authenticate", buf_str(&challenge));
 	if (v->status == 429)
 		reply_retry(x, v->status, v->retry_after_s, v->code, v->hint, "%s", v->message);
 	else
@@ -162,6 +169,8 @@ void reply_verdict(struct http_exchange *x, const struct auth_verdict *v)
 
 void reply_schema(struct http_exchange *x, const struct schema_error *e)
 {
+	if (e->status == 503)
+		http_add_header(x, "Retry-After", "1");
 	send_error(x, e->status, e->code, e->message, e->field, e->hint);
 }
 

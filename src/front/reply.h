@@ -32,8 +32,11 @@ void reply_error(struct http_exchange *x, int status, const char *code, const ch
 void reply_retry(struct http_exchange *x, int status, unsigned int seconds, const char *code,
 		 const char *hint, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
-/* reply_verdict() - A refusal of auth_check(), with WWW-Authenticate or Retry-After. */
-void reply_verdict(struct http_exchange *x, const struct auth_verdict *v);
+/*
+ * reply_verdict() - A refusal of auth_check(), with WWW-Authenticate or Retry-After.
+ * @metadata: a URL that says where tokens come from (RFC 9728), or NULL.
+ */
+void reply_verdict(struct http_exchange *x, const struct auth_verdict *v, const char *metadata);
 
 /* reply_schema() - A refusal of schema_parse(). */
 void reply_schema(struct http_exchange *x, const struct schema_error *e);

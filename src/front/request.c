@@ -56,6 +56,8 @@ bool request_head_ok(struct http_exchange *x, const struct route *r)
 			 (length && strspn(length, "0") != strlen(length));
 	char name[QUERY_NAME_MAX];
 
+	if (r->raw)
+		return true;
 	if (request_query_unknown(r, http_request(x)->query, name, sizeof(name))) {
 		reply_error(x, 400, "unknown_parameter", name, "see /openapi.json",
 			    "'%s' is not a query parameter of %s %s", name, r->method, r->path);

@@ -2,6 +2,7 @@
 /*
  * request_query.c - A query string as a JSON object, so that one schema checks bodies and queries alike.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -9,6 +10,7 @@
 #include "front/request.h"
 #include "front/route.h"
 #include "front/schema.h"
+#include "front/spare.h"
 #include "net/http.h"
 #include "net/target.h"
 
@@ -29,11 +31,12 @@ static json_t *value_of(const struct field *f, const struct buf *text)
 	json_t *v = NULL;
 
 	if (f->kind == FIELD_INTEGER || f->kind == FIELD_NUMBER || f->kind == FIELD_BOOLEAN)
-		v = json_loadb(buf_str(text), text->len, JSON_DECODE_ANY, NULL);
+		v = spare_load(buf_str(text), text->len, JSON_DECODE_ANY, NULL);
 	if (v && (json_is_number(v) || json_is_boolean(v)))
 		return v;
 	json_decref(v);
-	return json_stringn(buf_str(text), text->len);
+	return f->bytes ? json_stringn_nocheck(buf_str(text), text->len) :
+			  json_stringn(buf_str(text), text->len);
 }
 
 /* False: it is there already, or is no text. */
@@ -69,7 +72,9 @@ json_t *request_query(struct http_exchange *x, const struct route *r)
 			return NULL;
 		}
 	}
-	if (more < 0)
+	if (more == -ENOMEM)
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+	else if (more < 0)
 		reply_error(x, 400, "invalid_query", NULL, "use %XX for bytes of UTF-8",
 			    "the query string is malformed");
 	else if (schema_check(o, r->query, &e))

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,9 +23,11 @@
 #include "client/files_client.h"
 #include "client/init_client.h"
 #include "front/front.h"
+#include "front/images/guest_image.h"
 #include "front/log.h"
 #include "front/metrics.h"
 #include "front/seat.h"
+#include "front/workspaces/use.h"
 
 #define GONE_TRIES 400u
 #define GONE_AGAIN_NS (5 * CLOCK_NS_PER_MS)
@@ -47,6 +50,7 @@ void room_end(struct room *r)
 	r->ending = true;
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		seat_clear(&r->seats[i]);
+	room_unkeep(r);
 	loop_del(&r->channel);
 	r->channel.fd = fd_close(r->channel.fd);
 	gauges_close(&r->gauges);
@@ -96,7 +100,7 @@ static void on_gone_usage(struct link_call *c, const struct warden_reply *reply,
 }
 
 /* The channel ended: pid 1 is dead or dying. */
-static void lost(struct room *r)
+void room_lost(struct room *r)
 {
 	if (r->lost || r->ending)
 		return;
@@ -119,7 +123,7 @@ static void lost(struct room *r)
 static void on_ready(struct room *r, const struct init_ready *ready)
 {
 	if (r->sealed) {
-		lost(r);
+		room_lost(r);
 		return;
 	}
 	r->sealed = true;
@@ -144,6 +148,10 @@ static void on_command(struct room *r, const struct init_msg *m, int *fds, size_
 	switch (m->type) {
 	case INIT_STARTED:
 		c->started(c, m->u.pid, fds, n_fds);
+		break;
+	case INIT_CONNECTED:
+		room_forget(r, c);
+		c->started(c, 0, fds, n_fds);
 		break;
 	case INIT_FAILED:
 		room_forget(r, c);
@@ -186,7 +194,10 @@ static void on_message(struct room *r, const struct init_msg *m, int *fds, size_
 			seat_ended(s, m->u.exited.status);
 		break;
 	case INIT_DISK:
-		r->ops->disk(r, &m->u.disk);
+		if (m->id >= ROOM_SETTLE && m->id - ROOM_SETTLE < LANG_MAX_)
+			seat_settled(&r->seats[m->id - ROOM_SETTLE]);
+		else
+			r->ops->disk(r, &m->u.disk);
 		break;
 	default:
 		break;
@@ -207,7 +218,7 @@ static void on_channel(struct watch *w, uint32_t events)
 		if (got == -EAGAIN)
 			return;
 		if (got != 1) {
-			lost(r);
+			room_lost(r);
 			return;
 		}
 		on_message(r, &m, fds, n_fds);
@@ -221,27 +232,62 @@ static void on_channel(struct watch *w, uint32_t events)
 static void on_created(struct link_call *c, const struct warden_reply *reply, int *fds,
 		       size_t n_fds);
 
+/* Packages that were installed; for a fetcher those that it may install. */
+static size_t add_packages(const struct room *r, struct cell_spec *spec, int *fds)
+{
+	const struct packages *p = &r->f->packages;
+	struct cell_mount *m = &spec->mounts[spec->n_mounts];
+	int fd = r->fetcher ? p->dir_fd : p->shelf_fd;
+
+	if (fd < 0)
+		return 0;
+	(void)snprintf(m->dst, sizeof(m->dst), "%s", r->fetcher ? PACKAGES_DIR : PACKAGES_PATH);
+	m->flags = CELL_MOUNT_PLAIN;
+	spec->n_mounts++;
+	*fds = fd;
+	return 1;
+}
+
+static size_t add_mounts(const struct room *r, struct cell_spec *spec, int *fds)
+{
+	size_t n = add_packages(r, spec, fds);
+
+	if (!r->fetcher)
+		n += mounts_add(r->f, spec, fds + n);
+	return n + workspace_use_mounts(r->workspace, spec, fds + n);
+}
+
 static int ask_for_cell(struct room *r)
 {
 	static struct warden_req q;
 	struct front *f = r->f;
+	int fds[CELL_FDS_MAX];
+	size_t n = r->image->n_fds;
 
 	memset(&q, 0, sizeof(q));
 	q.op = WARDEN_CREATE;
 	q.spec = f->spec;
 	q.spec.limits = r->limits;
+	image_spec(r->image, &q.spec);
+	memcpy(fds, r->image->fds, n * sizeof(int));
 	q.zygote = r->zygote;
 	r->create_call.fn = on_created;
 	r->create_call.arg = r;
-	return link_ask(&f->link, &r->create_call, &q, &f->image_fd, f->image_fd >= 0 ? 1 : 0,
-			NULL);
+	n += add_mounts(r, &q.spec, &fds[n]);
+	return link_ask(&f->link, &r->create_call, &q, fds, n, NULL);
+}
+
+int room_watch(struct room *r, int channel)
+{
+	r->channel = (struct watch){ .fd = channel, .events = EPOLLIN, .fn = on_channel, .arg = r };
+	return fcntl(channel, F_SETFL, O_NONBLOCK) < 0 ? -errno :
+							 loop_add(&r->f->loop, &r->channel, NULL);
 }
 
 static void on_created(struct link_call *c, const struct warden_reply *reply, int *fds,
 		       size_t n_fds)
 {
 	struct room *r = c->arg;
-	struct err e = { 0 };
 
 	/* The zygote died since we asked: the cell does without, and its kernel starts cold. */
 	if (reply->code == -ENOENT && r->zygote) {
@@ -258,10 +304,7 @@ static void on_created(struct link_call *c, const struct warden_reply *reply, in
 	}
 	gauges_take(&r->gauges, reply->gauges, fds + 1, n_fds - 1);
 	metric_add(M_CELLS_CREATED, 1);
-	r->channel = (struct watch){ .fd = fds[0], .events = EPOLLIN, .fn = on_channel, .arg = r };
-	fds[0] = -1;
-	if (fcntl(r->channel.fd, F_SETFL, O_NONBLOCK) < 0 ||
-	    loop_add(&r->f->loop, &r->channel, &e) < 0)
+	if (room_watch(r, TAKE_FD(fds[0])) < 0)
 		r->ops->failed(r, "the cell's channel could not be watched");
 }
 
@@ -274,26 +317,76 @@ static void on_late(struct timer *t)
 	r->ops->failed(r, "the cell was not ready in time");
 }
 
-struct room *room_make(struct front *f, const struct cell_limits *limits, bool with_python,
-		       const struct room_ops *ops, void *holder)
+struct room *room_new(struct guest_image *g, const struct cell_limits *limits)
 {
+	struct front *f = g->f;
 	struct room *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
-	*r = (struct room){ .f = f, .ops = ops, .holder = holder, .want_python = with_python };
+	*r = (struct room){ .f = f, .image = g, .slot = -1 };
 	r->channel.fd = -1;
 	gauges_init(&r->gauges);
 	r->limits = limits ? *limits : f->spec.limits;
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		seat_init(&r->seats[i], r, &languages[i]);
-	r->zygote = f->nursery.zygote;
-	r->asked_ns = clock_now_ns();
-	if (ask_for_cell(r) < 0) {
-		free(r);
+	f->n_rooms++;
+	return r;
+}
+
+/*
+ * A channel, half a dozen gauges and a kernel's pipes, and as many again for the connection and the calls
+ * of who uses it. Begun without them, a cell would be made and ended again, and the caller wait for that.
+ */
+#define ROOM_FILES 24
+
+static int has_files(struct front *f, struct err *e)
+{
+	_fd_ int lowest = fcntl(f->link.watch.fd, F_DUPFD_CLOEXEC, 0); /* all below are taken */
+	size_t rooms = 1;
+
+	for (const struct guest_image *g = NULL; (g = images_next(f, g));)
+		for (size_t i = 0; i < POOL_KINDS; i++) /* theirs are still to come */
+			rooms += g->pool.shelves[i].n_making;
+	if (lowest >= 0 && (size_t)lowest + rooms * ROOM_FILES <= f->files_max)
+		return 0;
+	return err_say(
+		e, -EMFILE,
+		"the daemon has no open files left for another one (limit %zu): end some, or raise "
+		"its limit (LimitNOFILE, ulimit -n)",
+		f->files_max);
+}
+
+struct room *room_make(struct guest_image *g, const struct cell_limits *limits, bool with_python,
+		       bool fetcher, const struct workspace_use *workspace,
+		       const struct room_ops *ops, void *holder, struct err *e)
+{
+	struct front *f = g->f;
+
+	if (g->lost) {
+		(void)err_say(e, -ENOENT, "its image %.200s is not in the store any more", g->name);
 		return NULL;
 	}
-	f->n_rooms++;
+	if (has_files(f, e) < 0)
+		return NULL;
+	struct room *r = room_new(g, limits);
+
+	if (!r) {
+		(void)err_say(e, -ENOMEM, "the daemon is out of memory");
+		return NULL;
+	}
+	room_hold(r, ops, holder);
+	r->want_python = with_python;
+	r->fetcher = fetcher;
+	r->workspace = workspace;
+	r->zygote = g->nursery.zygote;
+	r->asked_ns = clock_now_ns();
+	if (ask_for_cell(r) < 0) {
+		f->n_rooms--;
+		free(r);
+		(void)err_say(e, -EPIPE, "the warden could not be asked");
+		return NULL;
+	}
 	r->start_timer.fn = on_late;
 	r->start_timer.arg = r;
 	timer_set(&f->loop, &r->start_timer, f->loop.now_ns + START_NS);
@@ -308,6 +401,13 @@ bool room_alive(const struct room *r)
 
 	/* Nothing is to be heard from a cell in which nothing runs yet. */
 	return !r->lost && !r->ending && poll(p, ARRAY_SIZE(p), 0) == 0;
+}
+
+bool room_hung_up(const struct room *r)
+{
+	struct pollfd p = { .fd = r->channel.fd };
+
+	return r->lost || (poll(&p, 1, 0) > 0 && p.revents & POLLHUP);
 }
 
 void room_hold(struct room *r, const struct room_ops *ops, void *holder)
@@ -339,7 +439,7 @@ int room_exec(struct room *r, struct room_command *c, struct exec_request *q, st
 {
 	if (r->lost || r->ending || !r->sealed)
 		return err_set(e, -EPIPE, "the cell is over");
-	q->id = ++r->names;
+	q->id = room_name(r);
 	int ret = init_exec(r->channel.fd, q, e);
 
 	if (ret == 0)
@@ -351,11 +451,37 @@ int room_files(struct room *r, struct room_command *c, struct files_request *q, 
 {
 	if (r->lost || r->ending || !r->sealed)
 		return err_set(e, -EPIPE, "the cell is over");
-	q->id = ++r->names;
+	q->id = room_name(r);
 	int ret = files_ask(r->channel.fd, q, e);
 
 	if (ret == 0)
 		enlist(r, c, q->id);
+	return ret;
+}
+
+int room_connect(struct room *r, struct room_command *c, uint32_t port, uint32_t family,
+		 struct err *e)
+{
+	if (r->lost || r->ending || !r->sealed)
+		return err_set(e, -EPIPE, "the cell is over");
+	uint32_t id = room_name(r);
+	int ret = init_connect(r->channel.fd, id, port, family, e);
+
+	if (ret == 0)
+		enlist(r, c, id);
+	return ret;
+}
+
+int room_listen(struct room *r, struct room_command *c, enum init_listen_kind kind, uint32_t port,
+		struct err *e)
+{
+	if (r->lost || r->ending || !r->sealed)
+		return err_set(e, -EPIPE, "the cell is over");
+	uint32_t id = room_name(r);
+	int ret = init_listen(r->channel.fd, id, kind, port, e);
+
+	if (ret == 0)
+		enlist(r, c, id);
 	return ret;
 }
 
@@ -394,9 +520,11 @@ void room_kill_all(struct room *r)
 		return;
 	room_signal_all(r, SIGKILL);
 	/* Whoever comes next must not be given a kernel that is about to die. */
-	for (size_t i = 0; i < LANG_MAX_; i++)
+	for (size_t i = 0; i < LANG_MAX_; i++) {
 		if (r->seats[i].state == SEAT_IDLE)
 			r->seats[i].state = SEAT_ENDING;
+		r->seats[i].killed = true;
+	}
 }
 
 bool room_gauge(const struct room *r, struct cell_usage *u)

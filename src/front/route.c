@@ -10,8 +10,11 @@
 #include "base/fd.h"
 #include "front/routes.h"
 
-static const struct route_table *const tables[] = { &routes_core, &routes_sandboxes, &routes_exec,
-						    &routes_files, &routes_output };
+static const struct route_table *const tables[] = {
+	&routes_core,   &routes_sandboxes, &routes_exec,     &routes_files,
+	&routes_output, &routes_approvals, &routes_ports,    &routes_egress,
+	&routes_mcp,    &routes_jupyter,   &routes_packages, &routes_workspaces,
+};
 
 const struct route *route_at(size_t i)
 {
@@ -57,9 +60,10 @@ void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms)
 
 /* ---- search -------------------------------------------------------------------------------------- */
 
-/* Whether @path has the form @pattern; @p gets the values of its parameters. */
-static bool match(const char *pattern, const char *path, struct route_params *p)
+/* Whether @path has the form of @r; @p gets the values of its parameters. */
+static bool match(const struct route *r, const char *path, struct route_params *p)
 {
+	const char *pattern = r->path;
 	size_t used = 0;
 
 	p->n = 0;
@@ -67,6 +71,8 @@ static bool match(const char *pattern, const char *path, struct route_params *p)
 		if (*pattern != '{') {
 			if (*pattern++ != *path++)
 				return false;
+			if (r->below && *pattern == '{' && !strchr(pattern, '/'))
+				return true;
 			continue;
 		}
 		size_t len = strcspn(path, "/");
@@ -105,10 +111,11 @@ const struct route *route_find(const char *method, const char *path, struct rout
 
 	*status = 404;
 	for (size_t i = 0; (r = route_at(i)); i++)
-		if (strcmp(r->method, wanted) == 0 && match(r->path, path, params))
+		if ((strcmp(r->method, wanted) == 0 || r->method[0] == '*') &&
+		    match(r, path, params))
 			return r;
 	for (size_t i = 0; (r = route_at(i)); i++) {
-		if (!any && !match(r->path, path, params))
+		if (!any && !match(r, path, params))
 			continue;
 		allow_method(allow, &seen, r->method);
 		if (strcmp(r->method, "GET") == 0)

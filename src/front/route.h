@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 struct buf;
+struct json;
 struct http_exchange;
 struct front;
 
@@ -28,6 +29,8 @@ enum field_kind {
 	FIELD_BOOLEAN,
 	FIELD_STRING_MAP,
 	FIELD_STRING_LIST,
+	FIELD_OBJECT, /* the handler looks into it */
+	FIELD_TEXT_OR_OBJECT,
 };
 
 /* One member of a JSON request body (schema.h checks it) or one query or path parameter. */
@@ -35,7 +38,8 @@ struct field {
 	const char *name;
 	enum field_kind kind;
 	bool required;
-	bool nul; /* a string that may hold U+0000 */
+	bool nul;   /* a string that may hold U+0000 */
+	bool bytes; /* of a query: names that are no text, percent-encoded */
 	/* Numbers: the value. Strings: characters. Maps and lists: members. Both 0: unbounded. */
 	double min, max;
 	const char *pattern;                      /* for OpenAPI; `check` enforces it */
@@ -57,6 +61,7 @@ struct response_doc {
 	const char *description;
 	const char *schema;       /* name of a component schema, or NULL */
 	const char *content_type; /* default application/json; needs no schema */
+	const char *codes;        /* of an Error, with spaces between */
 };
 
 struct route {
@@ -65,13 +70,21 @@ struct route {
 	const char *summary, *description, *tag;
 	/* The lists end with name NULL. body NULL: no body is accepted. */
 	const struct field *body, *query, *params;
+	const struct field *headers; /* for OpenAPI; the handler reads them */
 	/* The body is content of this type, of any length: the handler is called with the head, and is
 	 * given the rest through its visit (serve.h). */
 	const char *content;
 	const struct response_doc *responses; /* ends with status 0; the common errors are added */
-	bool open;                            /* needs no token */
-	bool hidden;                          /* not in OpenAPI */
 	void (*handler)(struct front *f, struct http_exchange *x, const struct route_params *p);
+	bool open;      /* needs no token */
+	bool hidden;    /* not in OpenAPI */
+	bool raw;       /* the handler judges query and body itself */
+	bool url_token; /* clients of its protocol send the token in the query */
+	bool keyed;     /* takes an Idempotency-Key */
+	bool work;      /* what it does must be recorded, and may fail: 503 */
+	/* Its last parameter is everything below, slashes and none at all too, and is not kept. Query and body
+	 * are not ours to judge; the handler is called as with `content`, and port_admit.h says who is let in. Method "*": any. */
+	bool below;
 };
 
 /* route_at() - The i-th route of all tables (routes.h), NULL after the last. */
@@ -92,6 +105,12 @@ const struct route *route_find(const char *method, const char *path, struct rout
 bool route_session_name(const char *s, size_t len);
 #define ROUTE_SESSION_MAX 64
 #define ROUTE_SESSION_PATTERN "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+/*
+ * schema_write() - JSON Schema of an object with these fields. @nullable: those that are not required may be
+ * null, too.
+ */
+void schema_write(struct json *j, const struct field *fields, bool nullable);
 
 /* openapi_write() - OpenAPI 3.1 as JSON, from the table. */
 void openapi_write(struct buf *out);

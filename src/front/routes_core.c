@@ -3,26 +3,11 @@
 #include "front/handlers.h"
 #include "front/routes.h"
 
-#define CODE_CHARS_MAX 1048576
-
 /* ---- what goes in ------------------------------------------------------------------------------ */
 
 static struct field execute_body[] = {
-	{ .name = "code",
-	  .kind = FIELD_STRING,
-	  .required = true,
-	  .min = 1,
-	  .max = CODE_CHARS_MAX,
-	  .description = "What to run. The value of a last expression becomes `result`.",
-	  .example = "\"print(6 * 7)\"" },
-	{ .name = "timeout",
-	  .kind = FIELD_INTEGER,
-	  .min = 1,
-	  .max = 120,
-	  .description =
-		  "Seconds of wall time; then the code is interrupted, and ended if it goes on.",
-	  .example = "10",
-	  .fallback = "30" },
+	ROUTE_CODE_FIELD("code", "What to run. The value of a last expression becomes `result`."),
+	ROUTE_TIMEOUT_FIELD,
 	{ .name = "session_id",
 	  .kind = FIELD_STRING,
 	  .min = 1,
@@ -33,42 +18,16 @@ static struct field execute_body[] = {
 		  "Keep state between calls under this name; made by its first call. Without it the "
 		  "call gets a fresh sandbox, which is discarded afterwards.",
 	  .example = "\"analysis-1\"" },
-	{ .name = "language",
-	  .kind = FIELD_STRING,
-	  .min = 1,
-	  .max = 32,
-	  .description = "python, bash, javascript or r, where the image has the interpreter.",
-	  .example = "\"python\"",
-	  .fallback = "\"python\"" },
-	{ .name = "stdin",
-	  .kind = FIELD_STRING,
-	  .description =
-		  "For python: lines that answer input(). Without it input() is an error that says so.",
-	  .example = "\"first line\\nsecond line\\n\"" },
+	ROUTE_LANGUAGE_FIELD,
+	ROUTE_STDIN_FIELD,
 	{ .name = "stream",
 	  .kind = FIELD_BOOLEAN,
 	  .description =
 		  "Answer with Server-Sent Events while the code runs. The last one is `done`, with the "
-		  "result object, or `refused`, with an error. `Accept: text/event-stream` asks for the same.",
+		  "result object, or `refused`, with an error. `Accept: text/event-stream` asks for the same. "
+		  "In a session events have ids, and the rest of a stream that was cut is at "
+		  "/v1/sandboxes/{session_id}/executions/{execution_id}/events.",
 	  .fallback = "false" },
-	{ 0 },
-};
-
-static const struct field pip_body[] = {
-	{ .name = "package",
-	  .kind = FIELD_STRING,
-	  .required = true,
-	  .min = 1,
-	  .max = 128,
-	  .description = "Name of the package.",
-	  .example = "\"requests\"" },
-	{ .name = "version",
-	  .kind = FIELD_STRING,
-	  .min = 1,
-	  .max = 64,
-	  .description = "Its version.",
-	  .example = "\"2.31.0\"",
-	  .fallback = "\"latest\"" },
 	{ 0 },
 };
 
@@ -102,18 +61,16 @@ static const struct response_doc execute_out[] = {
 	{ 200, "How it ended, and what it wrote. Errors of the code are results too.",
 	  "ExecuteResult", NULL },
 	{ 200, NULL, NULL, "text/event-stream" },
-	{ 409, "The session was ended while the call waited in it.", "Error", NULL },
+	{ 409, "The session was ended while the call waited in it, or is stopped.", "Error", NULL,
+	  "session_ended sandbox_stopped" },
+	ROUTE_POLICY,
+	ROUTE_BAD_CODE,
+	ROUTE_TOO_MUCH("busy session_busy policy_busy"),
 	{ 0 },
 };
 static const struct response_doc ws_out[] = {
 	{ 101, "A WebSocket.", NULL, NULL },
-	{ 426, "This is no WebSocket handshake.", "Error", NULL },
-	{ 0 },
-};
-static const struct response_doc pip_out[] = {
-	{ 200, "Installed, or why not.", "PipInstallResult", NULL },
-	{ 403, "The package is blocked.", "Error", NULL },
-	{ 501, "This daemon cannot install packages.", "Error", NULL },
+	{ 426, "This is no WebSocket handshake.", "Error", NULL, "upgrade_required" },
 	{ 0 },
 };
 static const struct response_doc sessions_out[] = {
@@ -122,18 +79,22 @@ static const struct response_doc sessions_out[] = {
 };
 static const struct response_doc session_end_out[] = {
 	{ 204, "Ended, with everything in it.", NULL, NULL },
-	{ 404, "There is no such session of yours.", "Error", NULL },
+	{ 404, "There is no such session of yours.", "Error", NULL, "no_such_session" },
 	{ 0 },
 };
 static const struct response_doc interrupt_out[] = {
 	{ 202, "The interrupt is on its way.", NULL, NULL },
-	{ 404, "There is no such session of yours, or nothing runs or waits in it.", "Error",
-	  NULL },
+	{ 404, "There is no such session of yours, or nothing runs or waits in it.", "Error", NULL,
+	  "no_such_session nothing_runs" },
 	{ 0 },
 };
 static const struct response_doc health_out[] = {
 	{ 200, "Able to serve.", "Health", NULL },
 	{ 503, "Not able to serve: starting, draining, or broken.", "Health", NULL },
+	{ 0 },
+};
+static const struct response_doc policy_out[] = {
+	{ 200, "The ceilings; what has none is not among them.", "Policy", NULL },
 	{ 0 },
 };
 static const struct response_doc metrics_out[] = {
@@ -152,7 +113,7 @@ static const struct response_doc asset_out[] = {
 	{ 200, "A style sheet.", NULL, "text/css" },
 	{ 200, NULL, NULL, "text/javascript" },
 	{ 200, NULL, NULL, "text/html" },
-	{ 404, "There is no such file.", "Error", NULL },
+	{ 404, "There is no such file.", "Error", NULL, "not_found" },
 	{ 0 },
 };
 static const struct response_doc root_out[] = {
@@ -173,6 +134,7 @@ static const struct route rows[] = {
 	  .tag = "execution",
 	  .body = execute_body,
 	  .responses = execute_out,
+	  .work = true,
 	  .handler = handle_execute },
 	{ .method = "GET",
 	  .path = "/execute/ws",
@@ -187,15 +149,6 @@ static const struct route rows[] = {
 	  .tag = "execution",
 	  .responses = ws_out,
 	  .handler = handle_execute_ws },
-	{ .method = "POST",
-	  .path = "/pip_install",
-	  .id = "pip_install",
-	  .summary = "Install a Python package",
-	  .description = "Names are compared with the blocked ones in their canonical form.",
-	  .tag = "packages",
-	  .body = pip_body,
-	  .responses = pip_out,
-	  .handler = handle_pip_install },
 	{ .method = "GET",
 	  .path = "/sessions",
 	  .id = "list_sessions",
@@ -236,6 +189,15 @@ static const struct route rows[] = {
 	  .responses = health_out,
 	  .open = true,
 	  .handler = handle_health },
+	{ .method = "GET",
+	  .path = "/v1/policy",
+	  .id = "get_policy",
+	  .summary = "What the operator's policy lets you have",
+	  .description = "The caller's own ceilings, each with the name of its rule, and how much "
+			 "of them is in use. Never another owner's.",
+	  .tag = "service",
+	  .responses = policy_out,
+	  .handler = handle_policy },
 	{ .method = "GET",
 	  .path = "/metrics",
 	  .id = "metrics",

@@ -202,15 +202,16 @@ static const struct field process_params[] = {
 
 #define NO_SANDBOX                                                                                 \
 	{                                                                                          \
-		404, "There is no such sandbox of yours.", "Error", NULL                           \
+		404, "There is no such sandbox of yours.", "Error", NULL, "no_such_sandbox"        \
 	}
 #define NO_PROCESS                                                                                 \
 	{                                                                                          \
-		404, "There is no such sandbox of yours, or no such process.", "Error", NULL       \
+		404, "There is no such sandbox of yours, or no such process.", "Error", NULL,      \
+			"no_such_sandbox no_such_process"                                          \
 	}
 #define STOPPED                                                                                    \
 	{                                                                                          \
-		409, "The sandbox is stopped or lost.", "Error", NULL                              \
+		409, "The sandbox is stopped or lost.", "Error", NULL, "sandbox_stopped"           \
 	}
 
 static const struct response_doc exec_out[] = {
@@ -218,14 +219,22 @@ static const struct response_doc exec_out[] = {
 	  "ExecResult", NULL },
 	{ 200, NULL, NULL, "text/event-stream" },
 	{ 200, NULL, NULL, "application/x-ndjson" },
+	ROUTE_POLICY,
 	NO_SANDBOX,
 	STOPPED,
+	{ 422, "Not what this operation takes, or a directory that is not there.", "Error", NULL,
+	  "invalid_cwd unsupported_field" },
+	ROUTE_TOO_MUCH("busy policy_busy"),
 	{ 0 },
 };
 static const struct response_doc start_out[] = {
 	{ 201, "It runs.", "Process", NULL },
+	ROUTE_POLICY,
 	NO_SANDBOX,
 	STOPPED,
+	{ 422, "Not what this operation takes, or nothing that can be run.", "Error", NULL,
+	  "invalid_cwd cannot_start" },
+	ROUTE_TOO_MUCH("busy policy_busy too_many_processes"),
 	{ 0 },
 };
 static const struct response_doc list_out[] = {
@@ -239,10 +248,18 @@ static const struct response_doc process_out[] = {
 	NO_PROCESS,
 	{ 0 },
 };
-static const struct response_doc act_out[] = {
+static const struct response_doc signal_out[] = {
 	{ 200, "The process.", "Process", NULL },
 	NO_PROCESS,
-	{ 409, "It has ended, or does not read its stdin.", "Error", NULL },
+	{ 409, "It has ended.", "Error", NULL, "not_running" },
+	{ 0 },
+};
+static const struct response_doc stdin_out[] = {
+	{ 200, "The process.", "Process", NULL },
+	NO_PROCESS,
+	{ 409, "It has ended, or does not read its stdin.", "Error", NULL,
+	  "not_running stdin_closed" },
+	ROUTE_TOO_MUCH("stdin_full"),
 	{ 0 },
 };
 static const struct response_doc output_out[] = {
@@ -258,7 +275,7 @@ static const struct response_doc remove_out[] = {
 static const struct response_doc attach_out[] = {
 	{ 101, "A WebSocket.", NULL, NULL },
 	NO_PROCESS,
-	{ 426, "This is no WebSocket handshake.", "Error", NULL },
+	{ 426, "This is no WebSocket handshake.", "Error", NULL, "upgrade_required" },
 	{ 0 },
 };
 
@@ -277,6 +294,8 @@ static const struct route rows[] = {
 	  .body = exec_body,
 	  .params = sandbox_params,
 	  .responses = exec_out,
+	  .work = true,
+	  .keyed = true,
 	  .handler = handle_exec },
 	{ .method = "POST",
 	  .path = "/v1/sandboxes/{name}/shell",
@@ -287,6 +306,8 @@ static const struct route rows[] = {
 	  .body = shell_body,
 	  .params = sandbox_params,
 	  .responses = exec_out,
+	  .work = true,
+	  .keyed = true,
 	  .handler = handle_shell },
 	{ .method = "POST",
 	  .path = PROCESSES,
@@ -297,6 +318,7 @@ static const struct route rows[] = {
 	  .body = process_body,
 	  .params = sandbox_params,
 	  .responses = start_out,
+	  .work = true,
 	  .handler = handle_process_start },
 	{ .method = "GET",
 	  .path = PROCESSES,
@@ -333,7 +355,7 @@ static const struct route rows[] = {
 	  .tag = "processes",
 	  .body = signal_body,
 	  .params = process_params,
-	  .responses = act_out,
+	  .responses = signal_out,
 	  .handler = handle_process_signal },
 	{ .method = "POST",
 	  .path = PROCESSES "/{process_id}/stdin",
@@ -343,7 +365,7 @@ static const struct route rows[] = {
 	  .tag = "processes",
 	  .body = stdin_body,
 	  .params = process_params,
-	  .responses = act_out,
+	  .responses = stdin_out,
 	  .handler = handle_process_stdin },
 	{ .method = "GET",
 	  .path = PROCESSES "/{process_id}/output",

@@ -21,9 +21,9 @@ static const struct field sandbox_params[] = { ROUTE_SANDBOX_PARAM, { 0 } };
 
 #define PATH_FIELD(name_, required_, text)                                                         \
 	{                                                                                          \
-		.name = (name_), .kind = FIELD_STRING, .required = (required_), .min = 1,          \
-		.max = FILES_PATH_MAX - 1, .description = text " Relative to /workspace.",         \
-		.example = "\"out/report.csv\""                                                    \
+		.name = (name_), .kind = FIELD_STRING, .required = (required_), .bytes = true,     \
+		.min = 1, .max = FILES_PATH_MAX - 1,                                               \
+		.description = text " Relative to /workspace.", .example = "\"out/report.csv\""    \
 	}
 #define FLAG_FIELD(name_, text, fallback_)                                                         \
 	{                                                                                          \
@@ -38,12 +38,23 @@ static const struct field sandbox_params[] = { ROUTE_SANDBOX_PARAM, { 0 } };
 	}
 #define DIR_FIELD                                                                                  \
 	{                                                                                          \
-		.name = "path", .kind = FIELD_STRING, .min = 1, .max = FILES_PATH_MAX - 1,         \
-		.description = "Relative to /workspace.", .example = "\"out\"",                    \
-		.fallback = "\".\""                                                                \
+		.name = "path", .kind = FIELD_STRING, .bytes = true, .min = 1,                     \
+		.max = FILES_PATH_MAX - 1, .description = "Relative to /workspace.",               \
+		.example = "\"out\"", .fallback = "\".\""                                          \
 	}
 
 static const struct field read_query[] = { PATH_FIELD("path", true, "The file."), { 0 } };
+static const struct field read_headers[] = {
+	{ .name = "Range",
+	  .kind = FIELD_STRING,
+	  .description = "One range of bytes; of any other form it is as if it were not there.",
+	  .example = "\"bytes=0-99\"" },
+	{ .name = "If-None-Match",
+	  .kind = FIELD_STRING,
+	  .description = "ETag of what is known already.",
+	  .example = "\"*\"" },
+	{ 0 },
+};
 static const struct field write_query[] = {
 	PATH_FIELD("path", true, "The file."),
 	MODE_FIELD,
@@ -117,6 +128,16 @@ static const struct field artifacts_query[] = {
 	  .check = is_execution_id,
 	  .description = "As the answer or the first event named it.",
 	  .example = "\"7f3c2a9e5b1d4c8f90a1b2c3d4e5f607\"" },
+	FLAG_FIELD("inline",
+		   "Images up to 1 MiB come with the answer, in `data`; 4 MiB of them in all.",
+		   "true"),
+	{ .name = "cursor",
+	  .kind = FIELD_STRING,
+	  .bytes = true,
+	  .min = 1,
+	  .max = FILES_PATH_MAX - 1,
+	  .description = "The last path that was seen; those after it follow. See `next`.",
+	  .example = "\"out/report.csv\"" },
 	{ 0 },
 };
 
@@ -124,24 +145,35 @@ static const struct field artifacts_query[] = {
 
 #define NOT_FOUND                                                                                  \
 	{                                                                                          \
-		404, "There is no such sandbox of yours, or no such file in it.", "Error", NULL    \
+		404, "There is no such sandbox of yours, or no such file in it.", "Error", NULL,   \
+			"no_such_sandbox no_such_file"                                             \
 	}
 #define FORBIDDEN                                                                                  \
 	{                                                                                          \
-		403, "The sandbox's user may not do that.", "Error", NULL                          \
+		403, "The sandbox's user may not do that.", "Error", NULL, "permission_denied"     \
 	}
-#define CONFLICT                                                                                   \
+#define CONFLICT(codes_)                                                                           \
 	{                                                                                          \
-		409, "What is there does not allow it; `code` says what.", "Error", NULL           \
+		409, "What is there does not allow it; `code` says what.", "Error", NULL,          \
+			"sandbox_stopped sandbox_ended " codes_                                    \
 	}
 #define BAD_PATH                                                                                   \
 	{                                                                                          \
-		422, "A parameter or a path is wrong.", "Error", NULL                              \
+		422, "A parameter or a path is wrong.", "Error", NULL, "bad_path"                  \
 	}
 #define FULL                                                                                       \
 	{                                                                                          \
-		507, "The sandbox's disk is full.", "Error", NULL                                  \
+		507, "The sandbox's disk is full.", "Error", NULL, "disk_full"                     \
 	}
+#define NOT_NOW(codes_)                                                                            \
+	ROUTE_TOO_MUCH("busy"),                                                                    \
+	{                                                                                          \
+		503, "Not recorded, so not done; or the call was ended in the sandbox.", "Error",  \
+			NULL, codes_ "process_limit file_call_ended"                               \
+	}
+#define RECORDED "not_recorded "
+
+#define PATHS "not_a_directory too_many_links "
 
 static const struct response_doc read_out[] = {
 	{ 200, "The content.", NULL, "application/octet-stream" },
@@ -149,9 +181,10 @@ static const struct response_doc read_out[] = {
 	{ 304, "It is still what If-None-Match names.", NULL, NULL },
 	FORBIDDEN,
 	NOT_FOUND,
-	CONFLICT,
+	CONFLICT(PATHS "is_a_directory not_a_file"),
 	{ 416, "The file has no such part.", NULL, NULL },
 	BAD_PATH,
+	NOT_NOW(RECORDED),
 	{ 0 },
 };
 static const struct response_doc write_out[] = {
@@ -159,42 +192,85 @@ static const struct response_doc write_out[] = {
 	{ 201, "Made.", "File", NULL },
 	FORBIDDEN,
 	NOT_FOUND,
-	CONFLICT,
+	CONFLICT(PATHS "is_a_directory"),
 	BAD_PATH,
+	NOT_NOW(RECORDED),
 	FULL,
 	{ 0 },
 };
-static const struct response_doc empty_out[] = {
-	{ 204, "Done.", NULL, NULL }, FORBIDDEN, NOT_FOUND, CONFLICT, BAD_PATH, { 0 },
+static const struct response_doc delete_out[] = {
+	{ 204, "Deleted.", NULL, NULL },
+	FORBIDDEN,
+	NOT_FOUND,
+	CONFLICT(PATHS "directory_not_empty"),
+	BAD_PATH,
+	NOT_NOW(RECORDED),
+	{ 0 },
+};
+static const struct response_doc move_out[] = {
+	{ 204, "Moved.", NULL, NULL },
+	FORBIDDEN,
+	NOT_FOUND,
+	CONFLICT(PATHS "file_exists is_a_directory directory_not_empty other_filesystem"),
+	BAD_PATH,
+	NOT_NOW(RECORDED),
+	{ 0 },
+};
+static const struct response_doc mkdir_out[] = {
+	{ 200, "It was there.", "File", NULL },
+	{ 201, "Made.", "File", NULL },
+	FORBIDDEN,
+	NOT_FOUND,
+	CONFLICT(PATHS "file_exists"),
+	BAD_PATH,
+	NOT_NOW(RECORDED),
+	FULL,
+	{ 0 },
 };
 static const struct response_doc list_out[] = {
-	{ 200, "By name.", "FileList", NULL }, FORBIDDEN, NOT_FOUND, CONFLICT, BAD_PATH, { 0 },
+	{ 200, "By name.", "FileList", NULL },
+	FORBIDDEN,
+	NOT_FOUND,
+	CONFLICT(PATHS),
+	BAD_PATH,
+	NOT_NOW(""),
+	{ 0 },
 };
 static const struct response_doc stat_out[] = {
-	{ 200, "What it is.", "File", NULL }, FORBIDDEN, NOT_FOUND, CONFLICT, BAD_PATH, { 0 },
+	{ 200, "What it is.", "File", NULL },
+	FORBIDDEN,
+	NOT_FOUND,
+	CONFLICT(PATHS),
+	BAD_PATH,
+	NOT_NOW(""),
+	{ 0 },
 };
 static const struct response_doc tar_out[] = {
 	{ 200, "The archive.", NULL, "application/x-tar" },
 	FORBIDDEN,
 	NOT_FOUND,
-	CONFLICT,
+	CONFLICT(PATHS),
 	BAD_PATH,
+	NOT_NOW(RECORDED),
 	{ 0 },
 };
 static const struct response_doc tar_in_out[] = {
 	{ 200, "Unpacked.", "Unpacked", NULL },
 	FORBIDDEN,
 	NOT_FOUND,
-	CONFLICT,
-	{ 422, "A parameter, a path or the archive is wrong.", "Error", NULL },
+	CONFLICT(PATHS "is_a_directory"),
+	{ 422, "A parameter, a path or the archive is wrong.", "Error", NULL,
+	  "bad_path bad_archive" },
+	NOT_NOW(RECORDED),
 	FULL,
 	{ 0 },
 };
 static const struct response_doc artifacts_out[] = {
 	{ 200, "By path.", "ArtifactList", NULL },
-	{ 404, "There is no such sandbox of yours, or no such execution in it.", "Error", NULL },
-	CONFLICT,
-	BAD_PATH,
+	{ 404, "There is no such sandbox of yours, or no such execution in it.", "Error", NULL,
+	  "no_such_sandbox no_such_execution" },
+	CONFLICT(""),
+	NOT_NOW(""),
 	{ 0 },
 };
 static const struct response_doc watch_out[] = {
@@ -202,8 +278,9 @@ static const struct response_doc watch_out[] = {
 	  "text/event-stream" },
 	FORBIDDEN,
 	NOT_FOUND,
-	CONFLICT,
+	CONFLICT(PATHS),
 	BAD_PATH,
+	NOT_NOW(""),
 	{ 0 },
 };
 
@@ -221,6 +298,7 @@ static const struct route rows[] = {
 		  "shorter while it is read breaks the answer off.",
 	  .tag = "files",
 	  .query = read_query,
+	  .headers = read_headers,
 	  .params = sandbox_params,
 	  .responses = read_out,
 	  .handler = handle_file_read },
@@ -246,7 +324,7 @@ static const struct route rows[] = {
 	  .tag = "files",
 	  .query = delete_query,
 	  .params = sandbox_params,
-	  .responses = empty_out,
+	  .responses = delete_out,
 	  .handler = handle_file_delete },
 	{ .method = "GET",
 	  .path = FILES "/list",
@@ -276,7 +354,7 @@ static const struct route rows[] = {
 	  .tag = "files",
 	  .body = move_body,
 	  .params = sandbox_params,
-	  .responses = empty_out,
+	  .responses = move_out,
 	  .handler = handle_file_move },
 	{ .method = "POST",
 	  .path = FILES "/mkdir",
@@ -286,7 +364,7 @@ static const struct route rows[] = {
 	  .tag = "files",
 	  .body = mkdir_body,
 	  .params = sandbox_params,
-	  .responses = write_out,
+	  .responses = mkdir_out,
 	  .handler = handle_file_mkdir },
 	{ .method = "GET",
 	  .path = FILES "/tar",
@@ -331,8 +409,9 @@ static const struct route rows[] = {
 	  .id = "list_artifacts",
 	  .summary = "List the files that an execution left",
 	  .description =
-		  "Files below /workspace that changed while it ran, by the kernel's clock; hidden "
-		  "ones are left out. At most 100.",
+		  "Files below /workspace that were made or changed while it ran, by the kernel's clock, "
+		  "whoever changed them; hidden ones are left out. 100 at a time; `next` is the address of "
+		  "the rest.",
 	  .tag = "files",
 	  .query = artifacts_query,
 	  .params = sandbox_params,

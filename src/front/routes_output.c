@@ -56,6 +56,14 @@ static const struct field events_query[] = {
 	{ 0 },
 };
 
+static const struct field events_headers[] = {
+	{ .name = "Last-Event-ID",
+	  .kind = FIELD_STRING,
+	  .description = "As `cursor`, which goes before it.",
+	  .example = "\"17\"" },
+	{ 0 },
+};
+
 static const struct field output_query[] = {
 	STREAM_FIELD,
 	{ .name = "offset",
@@ -103,12 +111,12 @@ static const struct field no_fields[] = { { 0 } };
 #define NOT_FOUND                                                                                  \
 	{                                                                                          \
 		404, "There is no such sandbox of yours, or no such execution in it.", "Error",    \
-			NULL                                                                       \
+			NULL, "no_such_sandbox no_such_execution"                                  \
 	}
 
 static const struct response_doc list_out[] = {
 	{ 200, "The last 32, the oldest first.", "ExecutionList", NULL },
-	NOT_FOUND,
+	{ 404, "There is no such sandbox of yours.", "Error", NULL, "no_such_sandbox" },
 	{ 0 },
 };
 static const struct response_doc execution_out[] = {
@@ -120,13 +128,15 @@ static const struct response_doc events_out[] = {
 	{ 200, "Events as they happen, and the end with the last one.", NULL, "text/event-stream" },
 	{ 200, NULL, NULL, "application/x-ndjson" },
 	NOT_FOUND,
-	{ 409, "It was not streamed.", "Error", NULL },
-	{ 410, "Events after the cursor are not kept any more.", "Error", NULL },
+	{ 422, "A parameter or a header is wrong.", "Error", NULL, "invalid_value" },
+	{ 409, "It was not streamed.", "Error", NULL, "not_streamed" },
+	{ 410, "Events after the cursor are not kept any more.", "Error", NULL, "cursor_gone" },
 	{ 0 },
 };
 static const struct response_doc interrupt_out[] = {
 	{ 202, "The interrupt is on its way.", NULL, NULL },
-	NOT_FOUND,
+	{ 404, "There is no such sandbox of yours, or nothing of this id runs in it.", "Error",
+	  NULL, "no_such_sandbox no_such_execution nothing_runs" },
 	{ 0 },
 };
 static const struct response_doc output_out[] = {
@@ -140,7 +150,7 @@ static const struct response_doc output_out[] = {
 static const struct response_doc search_out[] = {
 	{ 200, "Lines that hold the text.", "OutputMatches", NULL },
 	NOT_FOUND,
-	{ 410, "It was forgotten while it was searched.", "Error", NULL },
+	{ 410, "It was forgotten while it was searched.", "Error", NULL, "execution_gone" },
 	{ 0 },
 };
 
@@ -174,6 +184,7 @@ static const struct route rows[] = {
 		  "`Accept: application/x-ndjson` for JSON lines. Kept for 5 minutes after the end.",
 	  .tag = "executions",
 	  .query = events_query,
+	  .headers = events_headers,
 	  .params = execution_params,
 	  .responses = events_out,
 	  .handler = handle_execution_events },

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* routes_sandboxes.c - The life of sandboxes: make, find, stop, remove; and code in them. */
+#include "front/code/code_spec.h"
 #include "front/handlers.h"
 #include "front/routes.h"
 
-#define CODE_CHARS_MAX 1048576
 #define YEAR_S 31536000
 
 /* ---- what goes in ------------------------------------------------------------------------------ */
@@ -14,8 +14,8 @@
 	  .kind = FIELD_STRING,                                                                    \
 	  .min = 1,                                                                                \
 	  .max = 512,                                                                              \
-	  .description = "The daemon's own image; another one is refused.",                        \
-	  .example = "\"host\"" },                                                                 \
+	  .description = "What it is made from: a pulled image, or the daemon's own.",             \
+	  .example = "\"python:3.11-slim\"" },                                                     \
 		{ .name = "memory_mib",                                                            \
 		  .kind = FIELD_INTEGER,                                                           \
 		  .min = 16,                                                                       \
@@ -63,26 +63,35 @@
 		  .min = 1,                                                                        \
 		  .max = YEAR_S,                                                                   \
 		  .description = "Removed after nobody used it for so long. Default: the "         \
-				 "daemon's --idle.",                                               \
+				 "daemon's --idle-timeout.",                                       \
 		  .example = "300" },                                                              \
+		CODE_SPEC_FIELDS,                                                                  \
 		{ .name = "workspace",                                                             \
-		  .kind = FIELD_STRING,                                                            \
+		  .kind = FIELD_TEXT_OR_OBJECT,                                                    \
 		  .max = 512,                                                                      \
-		  .description = "Not supported yet: refused when it is not empty." },             \
+		  .description =                                                                   \
+			  "A workspace of yours, at /workspace: `notes`, `notes:ro`, or an "       \
+			  "object with `name`, `mode` (`cow`: a copy on write, the default; "      \
+			  "`ro`; `rw`), `allow` and `deny` (patterns of paths) and `write` "       \
+			  "(directories that stay writable).",                                     \
+		  .example = "{\"name\": \"notes\", \"deny\": [\"*.pem\"]}" },                     \
 		{ .name = "secrets",                                                               \
 		  .kind = FIELD_STRING_LIST,                                                       \
 		  .max = 64,                                                                       \
-		  .description = "Not supported yet: refused when it is not empty." },             \
+		  .description =                                                                   \
+			  "Secrets of the operator, by name: `NAME` is a variable with its "       \
+			  "value; `NAME@host` one with a placeholder, for which the value "        \
+			  "is put into headers of requests to that host alone.",                   \
+		  .example = "[\"OPENAI_API_KEY\"]" },                                             \
 	{                                                                                          \
 		.name = "egress", .kind = FIELD_STRING_LIST, .max = 256,                           \
-		.description = "Not supported yet: refused when it is not empty."                  \
+		.description =                                                                     \
+			"Hosts that it may reach, by name: `api.example.com` (ports 80 "           \
+			"and 443), `git.example.net:22`, `*.example.org`. Empty or absent: "       \
+			"nothing.",                                                                \
+		.example = "[\"pypi.org\", \"*.example.org\"]"                                     \
 	}
 
-#define CODE_FIELD(name_, text)                                                                    \
-	{                                                                                          \
-		.name = (name_), .kind = FIELD_STRING, .required = true, .min = 1,                 \
-		.max = CODE_CHARS_MAX, .description = (text), .example = "\"print(6 * 7)\""        \
-	}
 #define STREAM_FIELD                                                                               \
 	{                                                                                          \
 		.name = "stream", .kind = FIELD_BOOLEAN,                                           \
@@ -90,13 +99,6 @@
 			       "`application/x-ndjson` ask for the same.",                         \
 		.fallback = "false"                                                                \
 	}
-#define STDIN_FIELD                                                                                \
-	{                                                                                          \
-		.name = "stdin", .kind = FIELD_STRING,                                             \
-		.description = "For python: lines that answer input().",                           \
-		.example = "\"first line\\n\""                                                     \
-	}
-
 static const struct field create_body[] = {
 	{ .name = "name",
 	  .kind = FIELD_STRING,
@@ -111,6 +113,7 @@ static const struct field create_body[] = {
 	SPEC_FIELDS,
 	{ 0 },
 };
+const struct field *const routes_spec_fields = create_body + 1;
 
 static const struct field extend_body[] = {
 	{ .name = "seconds",
@@ -135,23 +138,17 @@ static const struct field stop_body[] = {
 };
 
 static struct field execute_body[] = {
-	CODE_FIELD("code", "What to run. The value of a last expression becomes `result`."),
-	{ .name = "language",
-	  .kind = FIELD_STRING,
-	  .min = 1,
-	  .max = 32,
-	  .description = "python, bash, javascript or r, where the image has the interpreter.",
-	  .example = "\"python\"",
-	  .fallback = "\"python\"" },
-	STDIN_FIELD,
+	ROUTE_CODE_FIELD("code", "What to run. The value of a last expression becomes `result`."),
+	ROUTE_LANGUAGE_FIELD,
+	ROUTE_STDIN_FIELD,
 	ROUTE_TIMEOUT_FIELD,
 	STREAM_FIELD,
 	{ 0 },
 };
 
 static struct field run_python_body[] = {
-	CODE_FIELD("code", "What to run."),
-	STDIN_FIELD,
+	ROUTE_CODE_FIELD("code", "What to run."),
+	ROUTE_STDIN_FIELD,
 	ROUTE_TIMEOUT_FIELD,
 	STREAM_FIELD,
 	SPEC_FIELDS,
@@ -159,7 +156,7 @@ static struct field run_python_body[] = {
 };
 
 static struct field run_shell_body[] = {
-	CODE_FIELD("script", "What bash is to run."),
+	ROUTE_CODE_FIELD("script", "What bash is to run."),
 	ROUTE_TIMEOUT_FIELD,
 	STREAM_FIELD,
 	SPEC_FIELDS,
@@ -201,21 +198,37 @@ static const struct field logs_query[] = {
 
 #define NOT_YOURS                                                                                  \
 	{                                                                                          \
-		404, "You have no sandbox of this name.", "Error", NULL                            \
+		404, "You have no sandbox of this name.", "Error", NULL, "no_such_sandbox"         \
+	}
+#define BAD_SPEC                                                                                      \
+	{                                                                                             \
+		422, "Not what this operation takes, or more than this machine gives.", "Error",      \
+			NULL,                                                                         \
+			"image_unavailable not_supported out_of_range unknown_server unknown_secret " \
+			"quota_unavailable"                                                           \
 	}
 #define IS_STOPPED                                                                                 \
 	{                                                                                          \
-		409, "It does not run.", "Error", NULL                                             \
+		409, "It does not run.", "Error", NULL, "sandbox_stopped session_ended"            \
 	}
 
 static const struct response_doc create_out[] = {
 	{ 201, "It was made.", "Sandbox", NULL },
 	{ 200, "It exists already, with the same spec.", "Sandbox", NULL },
-	{ 409, "It exists with another spec, or does not run any more.", "Error", NULL },
+	ROUTE_POLICY,
+	{ 404, "There is no such workspace of yours.", "Error", NULL, "no_such_workspace" },
+	{ 409, "It exists with another spec, does not run any more, or its workspace is not free.",
+	  "Error", NULL, "spec_conflict sandbox_stopped workspace_busy" },
+	BAD_SPEC,
+	ROUTE_TOO_MUCH("busy policy_busy"),
 	{ 0 },
 };
 static const struct response_doc one_out[] = {
-	{ 200, "The sandbox.", "Sandbox", NULL }, NOT_YOURS, IS_STOPPED, { 0 }
+	{ 200, "The sandbox.", "Sandbox", NULL },
+	ROUTE_POLICY,
+	NOT_YOURS,
+	{ 409, "It does not run.", "Error", NULL, "sandbox_stopped" },
+	{ 0 },
 };
 static const struct response_doc get_out[] = { { 200, "The sandbox.", "Sandbox", NULL },
 					       NOT_YOURS,
@@ -228,22 +241,32 @@ static const struct response_doc gone_out[] = { { 204, "It is gone.", NULL, NULL
 						{ 0 } };
 static const struct response_doc interrupt_out[] = {
 	{ 202, "The code was interrupted.", NULL, NULL },
-	{ 404, "There is no such sandbox, or no code runs in it.", "Error", NULL },
+	{ 404, "There is no such sandbox, or no code runs in it.", "Error", NULL,
+	  "no_such_sandbox nothing_runs" },
 	{ 0 },
 };
 static const struct response_doc run_out[] = {
 	{ 200, "How it ended, and what it wrote.", "ExecResult", NULL },
 	{ 200, NULL, NULL, "text/event-stream" },
 	{ 200, NULL, NULL, "application/x-ndjson" },
-	{ 409, "The sandbox was removed or stopped.", "Error", NULL },
+	ROUTE_POLICY,
+	{ 404, "There is no such workspace of yours.", "Error", NULL, "no_such_workspace" },
+	{ 409, "The daemon ended it, or its workspace is not free.", "Error", NULL,
+	  "session_ended workspace_busy" },
+	{ 422, "Not what this operation takes, or more than this machine gives.", "Error", NULL,
+	  "image_unavailable not_supported out_of_range unknown_server unknown_secret quota_unavailable language_unavailable" },
+	ROUTE_TOO_MUCH("busy policy_busy"),
 	{ 0 },
 };
 static const struct response_doc execute_out[] = {
 	{ 200, "How it ended, and what it wrote.", "ExecResult", NULL },
 	{ 200, NULL, NULL, "text/event-stream" },
 	{ 200, NULL, NULL, "application/x-ndjson" },
+	ROUTE_POLICY,
 	NOT_YOURS,
 	IS_STOPPED,
+	ROUTE_BAD_CODE,
+	ROUTE_TOO_MUCH("session_busy policy_busy"),
 	{ 0 },
 };
 static const struct response_doc logs_out[] = { { 200, "Text.", NULL, "text/plain" },
@@ -264,6 +287,8 @@ static const struct route rows[] = {
 	  .tag = "sandboxes",
 	  .body = create_body,
 	  .responses = create_out,
+	  .work = true,
+	  .keyed = true,
 	  .handler = handle_sandbox_create },
 	{ .method = "GET",
 	  .path = BASE,
@@ -339,10 +364,11 @@ static const struct route rows[] = {
 	  .id = "execute_in_sandbox",
 	  .summary = "Run code in a kernel of it",
 	  .description = "Variables are kept. Code waits for code that was sent before it.",
-	  .tag = "running",
+	  .tag = "execution",
 	  .params = name_params,
 	  .body = execute_body,
 	  .responses = execute_out,
+	  .work = true,
 	  .handler = handle_sandbox_execute },
 	{ .method = "GET",
 	  .path = ONE "/logs",
@@ -360,18 +386,20 @@ static const struct route rows[] = {
 	  .id = "run_python",
 	  .summary = "Run Python in a sandbox of its own",
 	  .description = "Made for it, and gone after it.",
-	  .tag = "running",
+	  .tag = "execution",
 	  .body = run_python_body,
 	  .responses = run_out,
+	  .work = true,
 	  .handler = handle_run_python },
 	{ .method = "POST",
 	  .path = "/v1/run_shell",
 	  .id = "run_shell",
 	  .summary = "Run a shell script in a sandbox of its own",
 	  .description = "Made for it, and gone after it.",
-	  .tag = "running",
+	  .tag = "execution",
 	  .body = run_shell_body,
 	  .responses = run_out,
+	  .work = true,
 	  .handler = handle_run_shell },
 	{ 0 },
 };

@@ -13,12 +13,18 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "front/audit.h"
+#include "front/code/rpc.h"
+#include "front/egress/egress.h"
 #include "front/execution.h"
 #include "front/front.h"
+#include "front/jupyter/jupyter.h"
 #include "front/log.h"
 #include "front/metrics.h"
+#include "front/packages/packages.h"
 #include "front/room.h"
+#include "front/workspaces/workspaces.h"
 
 #define WANT_NS (30 * CLOCK_NS_PER_S)
 #define BUSY_RETRY_S 1u
@@ -33,36 +39,22 @@ static struct execution *running(struct sandbox *s)
 static void on_kernel_ready(struct room *r, struct seat *seat)
 {
 	(void)seat;
+	sandbox_note(r->holder);
 	sandbox_step(r->holder);
-}
-
-static void list_languages(const struct front *f, char *text, size_t size)
-{
-	size_t at = 0;
-
-	text[0] = '\0';
-	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (f->has_language[i] && at < size)
-			at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "",
-					       languages[i].name);
 }
 
 static void on_kernel_failed(struct room *r, struct seat *seat, bool missing, const char *message)
 {
 	struct sandbox *s = r->holder;
 	struct execution *x = s->head;
-	char there[128];
 
 	if (missing)
-		r->f->has_language[seat->language->id] = false;
+		r->image->has_language[seat->language->id] = false;
 	/* Whoever wanted it may have been interrupted since, and another language's code be next. */
-	if (!x || x->language != seat->language)
+	if (!x || x->language != seat->language || s->stopping)
 		return;
 	if (missing) {
-		list_languages(r->f, there, sizeof(there));
-		execution_refuse(x, 422, "language_unavailable", NULL, 0,
-				 "this image has no %s (%s was not found); there are: %s",
-				 seat->language->name, seat->language->program, there);
+		execution_no_language(x, r->image);
 	} else {
 		execution_refuse(x, 503, "kernel_failed", NULL, 1,
 				 "the %s kernel did not start: %s", seat->language->name, message);
@@ -92,12 +84,23 @@ static void on_output(struct room *r, struct seat *seat, enum kernel_stream stre
 		execution_output(x, stream, data, len);
 }
 
+static void on_drained(struct room *r, struct seat *seat)
+{
+	struct sandbox *s = r->holder;
+	struct execution *x = running(s);
+
+	if (x)
+		rpc_drained(x, seat);
+}
+
 static void on_kernel_ended(struct room *r, struct seat *seat, int status)
 {
 	struct sandbox *s = r->holder;
 	struct execution *x = running(s);
 
 	s->epoch++;
+	sandbox_note(s);
+	jupyter_kernel_ended(s, seat->language);
 	if (x && seat->language == x->language)
 		execution_kernel_ended(x, seat, status);
 	else
@@ -122,21 +125,42 @@ static void on_disk(struct room *r, const struct init_disk *d)
 		execution_disk(x, d);
 }
 
-/* The cell is over as a whole. What was in it is lost; the sandbox gets another when it needs one. */
-static void on_gone(struct room *r, const struct cell_usage *u)
+/* What was in the cell is lost, and whoever was inside hears of it. */
+static void leave_room(struct sandbox *s, struct room *r, const struct cell_usage *u)
 {
-	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
-
 	/* Kernels that ended a moment before it have been counted. */
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		if (r->seats[i].state != SEAT_EMPTY) {
 			s->epoch++;
 			break;
 		}
+	egress_drop(s);
+	workspaces_left(s);
 	s->room = NULL;
 	memset(&s->before, 0, sizeof(s->before));
+	sandbox_note(s);
 	sandbox_turn_out(s, u);
+}
+
+void sandbox_renew(struct sandbox *s)
+{
+	static const struct cell_usage ended = { .end = CELL_END_CLIENT };
+	struct room *r = s->room;
+
+	if (!r || s->running)
+		return;
+	leave_room(s, r, &ended);
+	room_end(r);
+	sandbox_step(s);
+}
+
+/* The cell is over as a whole. The sandbox gets another when it needs one. */
+static void on_gone(struct room *r, const struct cell_usage *u)
+{
+	struct sandbox *s = r->holder;
+	struct execution *x = running(s);
+
+	leave_room(s, r, u);
 	if (x)
 		execution_room_gone(x, u);
 	room_end(r);
@@ -144,21 +168,58 @@ static void on_gone(struct room *r, const struct cell_usage *u)
 		sandbox_step(s);
 }
 
-/* Everybody who waits for a room is told why there is none. */
+/* ---- the list of who entered -------------------------------------------------------------------------- */
+
+static void unlink_entry(struct entry *en)
+{
+	struct sandbox *s = en->sandbox;
+
+	if (en->prev)
+		en->prev->next = en->next;
+	else
+		s->entries = en->next;
+	if (en->next)
+		en->next->prev = en->prev;
+	*(en->inside ? &s->n_inside : &s->n_waiting) -= 1;
+	en->sandbox = NULL;
+	en->prev = en->next = NULL;
+	en->inside = false;
+}
+
+/* The first of the list that is inside, or that is not. Their functions may let others in and out, and free
+ * them: after each call the list is looked at anew. */
+static struct entry *first_entry(const struct sandbox *s, bool inside)
+{
+	struct entry *en = s->entries;
+
+	while (en && en->inside != inside)
+		en = en->next;
+	return en;
+}
+
+/* Everybody who waits for a room is told why there is none; not if it was stopped meanwhile: then its end tells. */
 static void refuse_waiting(struct sandbox *s, const struct refusal *why)
 {
-	struct entry *next;
+	struct entry *en;
 
-	for (struct entry *en = s->entries; en; en = next) {
-		next = en->next;
-		if (en->inside)
-			continue;
-		sandbox_leave(en);
+	if (s->stopping)
+		return;
+	while ((en = first_entry(s, false))) {
+		unlink_entry(en);
 		en->refused(en, why);
 	}
+	if (s->running)
+		return;
 	if (s->head)
 		execution_refuse(s->head, why->status, why->code, why->hint, why->retry_after_s,
 				 "%s", why->message);
+	else
+		sandbox_step(s);
+}
+
+void sandbox_no_room(struct sandbox *s, const struct refusal *why)
+{
+	refuse_waiting(s, why);
 }
 
 static void no_room(struct sandbox *s, int status, const char *code, const char *what,
@@ -166,7 +227,7 @@ static void no_room(struct sandbox *s, int status, const char *code, const char 
 {
 	struct refusal why = { .status = status, .code = code, .retry_after_s = BUSY_RETRY_S };
 
-	(void)snprintf(why.message, sizeof(why.message), "%s%s", what, message);
+	(void)snprintf(why.message, sizeof(why.message), "%s%.280s", what, message);
 	refuse_waiting(s, &why);
 }
 
@@ -174,6 +235,7 @@ static void on_failed(struct room *r, const char *message)
 {
 	struct sandbox *s = r->holder;
 
+	egress_drop(s);
 	s->room = NULL;
 	room_end(r);
 	no_room(s, 503, "sandbox_failed", "", message);
@@ -182,7 +244,11 @@ static void on_failed(struct room *r, const char *message)
 /* A room that was made for this sandbox alone. */
 static void on_ready(struct room *r)
 {
-	sandbox_step(r->holder);
+	struct sandbox *s = r->holder;
+
+	room_keep(r, s->slot);
+	sandbox_note(s);
+	sandbox_step(s);
 }
 
 static const struct room_ops sandbox_ops = {
@@ -192,6 +258,7 @@ static const struct room_ops sandbox_ops = {
 	.kernel_failed = on_kernel_failed,
 	.message = on_message,
 	.output = on_output,
+	.drained = on_drained,
 	.kernel_ended = on_kernel_ended,
 	.usage = on_usage,
 	.disk = on_disk,
@@ -200,14 +267,21 @@ static const struct room_ops sandbox_ops = {
 
 /* ---- getting a room --------------------------------------------------------------------------------- */
 
+void sandbox_use(struct sandbox *s, struct room *r)
+{
+	s->room = r;
+	r->env = s->vars;
+	room_hold(r, &sandbox_ops, s);
+}
+
 static void on_got(struct want *w, struct room *r)
 {
 	struct sandbox *s = w->arg;
 
 	timer_cancel(&s->want_timer);
-	s->room = r;
-	r->env = s->spec.env;
-	room_hold(r, &sandbox_ops, s);
+	sandbox_use(s, r);
+	room_keep(r, s->slot);
+	sandbox_note(s);
 	sandbox_step(s);
 }
 
@@ -223,24 +297,27 @@ static void on_want_late(struct timer *t)
 {
 	struct sandbox *s = t->arg;
 
-	pool_unwant(&s->f->pool, &s->want);
+	pool_unwant(&s->image->pool, &s->want);
 	metric_add(M_REJECTED_BUSY, 1);
 	no_room(s, 429, "busy", "no sandbox became free in time; try again later", "");
 }
 
-/* Limits of its own: a room made for it. Otherwise one that is ready, or the next that will be. */
+/* Limits or a workspace of its own: a room made for it. Otherwise one that is ready, or the next that will be. */
 static void want_room(struct sandbox *s)
 {
 	bool python = !s->head || s->head->language->id == LANG_PYTHON;
 
-	if (s->want.queued)
+	if (s->want.queued || !workspaces_ready(s))
 		return;
-	if (s->spec.own_limits) {
-		s->room = room_make(s->f, &s->spec.limits, python, &sandbox_ops, s);
+	if (s->spec.own_limits || s->spec.workspace.name[0]) {
+		struct err e = { 0 };
+
+		s->room = room_make(s->image, &s->spec.limits, python && !s->spec.fetcher,
+				    s->spec.fetcher, &s->spec.workspace, &sandbox_ops, s, &e);
 		if (s->room)
-			s->room->env = s->spec.env;
+			s->room->env = s->vars;
 		else
-			no_room(s, 503, "sandbox_failed", "the warden could not be asked", "");
+			no_room(s, 503, "sandbox_failed", "no sandbox could be made: ", e.msg);
 		return;
 	}
 	s->want.python = python;
@@ -250,19 +327,16 @@ static void want_room(struct sandbox *s)
 	s->want_timer.fn = on_want_late;
 	s->want_timer.arg = s;
 	timer_set(&s->f->loop, &s->want_timer, s->f->loop.now_ns + WANT_NS);
-	pool_want(&s->f->pool, &s->want);
+	pool_want(&s->image->pool, &s->want);
 }
 
 /* ---- the queue -------------------------------------------------------------------------------------- */
 
 static void let_in(struct sandbox *s)
 {
-	struct entry *next;
+	struct entry *en;
 
-	for (struct entry *en = s->entries; en && s->room; en = next) {
-		next = en->next;
-		if (en->inside)
-			continue;
+	while (s->room && (en = first_entry(s, false))) {
 		en->inside = true;
 		s->n_waiting--;
 		s->n_inside++;
@@ -285,10 +359,13 @@ static void run_next(struct sandbox *s, struct execution *x)
 				 why.message);
 		return;
 	}
+	x->begun = true;
 	seat->state = SEAT_BUSY;
 	kernel_idle(&seat->kernel, false);
+	packages_tell(s, seat);
 	s->running = true;
 	s->executions++;
+	sandbox_note(s);
 	s->f->n_busy++;
 	metric_set(G_SANDBOXES_BUSY, s->f->n_busy);
 	metric_set(G_EXECUTIONS, s->f->n_busy);
@@ -297,8 +374,18 @@ static void run_next(struct sandbox *s, struct execution *x)
 
 void sandbox_step(struct sandbox *s)
 {
-	if (s->ending || s->state != SANDBOX_RUNNING)
+	/* While it is being stopped nothing begins, and whoever waits hears of its end. */
+	if (s->ending || s->stopping || s->state != SANDBOX_RUNNING)
 		return;
+	if (s->room && room_settling(s->room)) /* a moment, after the front before us was killed */
+		return;
+	if (s->room && s->room->sealed &&
+	    !egress_ready(s)) { /* nobody is let in before it is there */
+		if (s->head || s->entries)
+			timer_cancel(&s->idle_timer);
+		egress_install(s);
+		return;
+	}
 	if (s->room && s->room->sealed && s->n_waiting)
 		let_in(s);
 	if (s->running || s->ending)
@@ -344,22 +431,6 @@ void sandbox_enter(struct sandbox *s, struct entry *en)
 	sandbox_step(s);
 }
 
-static void unlink_entry(struct entry *en)
-{
-	struct sandbox *s = en->sandbox;
-
-	if (en->prev)
-		en->prev->next = en->next;
-	else
-		s->entries = en->next;
-	if (en->next)
-		en->next->prev = en->prev;
-	*(en->inside ? &s->n_inside : &s->n_waiting) -= 1;
-	en->sandbox = NULL;
-	en->prev = en->next = NULL;
-	en->inside = false;
-}
-
 void sandbox_leave(struct entry *en)
 {
 	struct sandbox *s = en->sandbox;
@@ -372,17 +443,11 @@ void sandbox_leave(struct entry *en)
 
 void sandbox_turn_out(struct sandbox *s, const struct cell_usage *u)
 {
-	struct entry *en = s->entries;
+	struct entry *en;
 
-	/* A function may let others leave: begin anew after each. */
-	while (en) {
-		if (!en->inside) {
-			en = en->next;
-			continue;
-		}
+	while ((en = first_entry(s, true))) {
 		unlink_entry(en);
 		en->gone(en, u);
-		en = s->entries;
 	}
 }
 
@@ -407,6 +472,7 @@ void sandbox_executed(struct sandbox *s, struct execution *x)
 		metric_set(G_EXECUTIONS, s->f->n_busy);
 		if (s->room)
 			rest(s->room, &s->room->seats[x->language->id]);
+		sandbox_note(s);
 	}
 	for (struct execution **at = &s->head; *at; at = &(*at)->next)
 		if (*at == x) {

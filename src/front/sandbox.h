@@ -21,11 +21,18 @@
 #include "front/record.h"
 #include "front/sandbox_spec.h"
 #include "front/tail.h"
+#include "front/workspaces/shelf.h"
 #include "net/loop.h"
 #include "wire/warden.h"
 
+struct egress;
+struct code;
 struct execution;
 struct front;
+struct guest_image;
+struct jkernel;
+struct keeper_slot;
+struct port;
 struct processes;
 struct refusal;
 struct room;
@@ -66,8 +73,11 @@ struct sandbox {
 	char name[SANDBOX_NAME_MAX + 1]; /* empty: for one execution */
 	char owner[OWNER_MAX];
 	struct sandbox_spec spec;
+	struct guest_image *image; /* what its rooms are made from; held */
+	json_t *vars; /* what everything in it has in its environment: spec.env and secrets; NULL: nothing */
 	enum sandbox_state state;
 	char reason[160]; /* why it is not running */
+	int slot;         /* in the keeper's table; -1: nothing of it is kept */
 	struct room *room;
 	struct want want;
 	struct timer want_timer, idle_timer, end_timer, stop_timer;
@@ -81,10 +91,17 @@ struct sandbox {
 	uint64_t created_ns, used_ns, executions;
 	uint64_t created_ms, expires_ms; /* since 1970; expires 0: never */
 	uint64_t stop_until_ns;
-	struct records records;      /* what was done in it lately */
-	struct tail log;             /* the end of what was said in it */
-	struct cell_usage before;    /* cumulative numbers when the last execution began */
-	struct processes *processes; /* in the background; NULL: there never were any */
+	struct records records;           /* what was done in it lately */
+	struct tail log;                  /* the end of what was said in it */
+	struct cell_usage before;         /* cumulative numbers when the last execution began */
+	struct processes *processes;      /* in the background; NULL: there never were any */
+	struct egress *egress;            /* its way out; NULL: it never had one */
+	struct shelf_call workspace_call; /* its tree is being opened */
+	bool workspace_filling;           /* and before that, brought from elsewhere */
+	struct port *ports;               /* that are open to the outside (ports.h) */
+	struct jkernel *jupyter; /* its clients on the Jupyter wire; NULL: there never were any */
+	struct code *code;       /* of one with servers, once it was needed (code/code.h) */
+	uint64_t tool_calls;     /* that its code made */
 	struct deferred reaper;
 };
 
@@ -97,10 +114,16 @@ struct sandbox *sandbox_find(struct front *f, const char *owner, const char *nam
 struct sandbox *sandbox_create(struct front *f, const char *owner, const char *name,
 			       struct sandbox_spec *spec, struct refusal *ret);
 
+/* sandbox_set_image() - Its rooms are made from @g from now on. */
+void sandbox_set_image(struct sandbox *s, struct guest_image *g);
+
 /* sandbox_restore() - One of a former daemon: it does not run, and only answers for its name. */
 struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *name,
 				struct sandbox_spec *spec);
 
+/* sandbox_obtain() - Find it, or make it; one that was lost begins anew. NULL with @ret. */
+struct sandbox *sandbox_obtain(struct front *f, const char *owner, const char *name,
+			       struct refusal *ret);
 /* sandbox_submit() - Find or make the sandbox and queue @x there. @name NULL: a fresh one. */
 void sandbox_submit(struct front *f, const char *owner, const char *name, struct execution *x);
 /* sandbox_queue() - Queue @x in this one; it is refused when too many wait, or it does not run. */
@@ -124,6 +147,30 @@ const char *sandbox_state_name(enum sandbox_state s);
 
 /* For execution.c: this one is done with (its done was called). */
 void sandbox_executed(struct sandbox *s, struct execution *x);
+
+/* ---- the next front (sandbox_keep.c) -------------------------------------------------------------------- */
+
+/* sandbox_keep() - It runs from now on: leave what the next front needs. Idempotent, and not for one without a name. */
+void sandbox_keep(struct sandbox *s);
+/* sandbox_keep_vars() - They are others now. */
+void sandbox_keep_vars(struct sandbox *s);
+/* sandbox_note() - Epoch, executions, room or a kernel's state is another one. */
+void sandbox_note(struct sandbox *s);
+/* sandbox_keep_end() - It begins to end; sandbox_unkeep(): it has. */
+void sandbox_keep_end(struct sandbox *s);
+void sandbox_unkeep(struct sandbox *s);
+/* sandbox_adopt() - One that was restored has this slot: take its room and variables. NULL, or why it can not be had. */
+const char *sandbox_adopt(struct sandbox *s, int slot, const struct keeper_slot *was);
+/* sandbox_resume() - One that was restored runs again. */
+void sandbox_resume(struct sandbox *s);
+/* sandbox_use() - This is its room now. */
+void sandbox_use(struct sandbox *s, struct room *r);
+
+/* sandbox_renew() - Its cell ends, with everything in it; it gets another when it needs one. Not while code runs. */
+void sandbox_renew(struct sandbox *s);
+
+/* sandbox_no_room() - For egress.c and workspaces: everybody who waits for the cell is told why it can not be had. */
+void sandbox_no_room(struct sandbox *s, const struct refusal *why);
 
 /* For sandbox_life.c: see whether something can be done now. */
 void sandbox_step(struct sandbox *s);

@@ -9,14 +9,22 @@
 
 #include "base/clock.h"
 #include "front/audit.h"
+#include "front/code/code.h"
+#include "front/egress/egress.h"
 #include "front/execution.h"
 #include "front/front.h"
+#include "front/jupyter/jupyter.h"
 #include "front/log.h"
 #include "front/metrics.h"
+#include "front/packages/packages.h"
+#include "front/policy/judge.h"
+#include "front/ports.h"
 #include "front/process.h"
+#include "front/record.h"
 #include "front/room.h"
 #include "front/sandbox.h"
 #include "front/stamp.h"
+#include "front/workspaces/workspaces.h"
 
 #define BUSY_RETRY_S 1u
 #define STOP_STEP_NS (20 * CLOCK_NS_PER_MS)
@@ -58,6 +66,7 @@ void sandbox_expire(struct sandbox *s, uint64_t seconds)
 		timer_set(&s->f->loop, &s->end_timer, s->f->loop.now_ns + seconds * CLOCK_NS_PER_S);
 	else
 		timer_cancel(&s->end_timer);
+	sandbox_note(s);
 }
 
 static struct sandbox *sandbox_new(struct front *f, const char *owner, const char *name,
@@ -68,13 +77,13 @@ static struct sandbox *sandbox_new(struct front *f, const char *owner, const cha
 	if (!s)
 		return NULL;
 	s->f = f;
+	s->image = &f->images.own;
+	image_hold(s->image);
+	s->slot = -1;
 	execution_random_id(s->id);
 	(void)snprintf(s->name, sizeof(s->name), "%s", name ? name : "");
 	(void)snprintf(s->owner, sizeof(s->owner), "%s", owner);
-	if (spec)
-		s->spec = *spec;
-	else
-		sandbox_spec_default(f, &s->spec);
+	s->spec = *spec;
 	s->tail = &s->head;
 	s->created_ns = s->used_ns = clock_now_ns();
 	s->created_ms = stamp_now_ms();
@@ -86,6 +95,14 @@ static struct sandbox *sandbox_new(struct front *f, const char *owner, const cha
 		s->next->prev = s;
 	f->sandboxes = s;
 	return s;
+}
+
+void sandbox_set_image(struct sandbox *s, struct guest_image *g)
+{
+	image_hold(g);
+	image_release(s->image);
+	s->image = g;
+	(void)snprintf(s->spec.digest, sizeof(s->spec.digest), "%s", g->digest);
 }
 
 /* Those that do not run are only names: they take no place from those that do. */
@@ -129,15 +146,38 @@ static void refuse_busy(struct front *f, struct refusal *ret)
 		       f->n_sandboxes, f->n_queued);
 }
 
+static void note_policy(struct sandbox *s)
+{
+	const struct rules *r = s->f->policy.rules;
+
+	(void)snprintf(s->spec.policy, sizeof(s->spec.policy), "%s", r ? r->sha256 : "");
+}
+
 struct sandbox *sandbox_create(struct front *f, const char *owner, const char *name,
 			       struct sandbox_spec *spec, struct refusal *ret)
 {
+	struct sandbox_spec plain;
+
 	if (is_full(f)) {
 		refuse_busy(f, ret);
 		return NULL;
 	}
+	if (!spec) {
+		sandbox_spec_default(f, owner, &plain);
+		spec = &plain;
+	}
+	if (policy_sandbox(f, owner, spec, ret) < 0 ||
+	    workspaces_admit(f, owner, &spec->workspace, NULL, ret) < 0)
+		return NULL;
+	struct guest_image *image = image_get(f, spec->image, NULL, ret);
+
+	if (!image)
+		return NULL;
 	struct sandbox *s = sandbox_new(f, owner, name, spec);
 
+	if (s)
+		sandbox_set_image(s, image);
+	image_release(image);
 	if (!s) {
 		*ret = (struct refusal){ .status = 503,
 					 .code = "out_of_memory",
@@ -145,12 +185,18 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 		(void)snprintf(ret->message, sizeof(ret->message), "the daemon is out of memory");
 		return NULL;
 	}
-	if (name && audit_created(s, ret) < 0) {
+	note_policy(s);
+	if (s->spec.life_s)
+		s->expires_ms = s->created_ms + s->spec.life_s * 1000; /* for its record */
+	if (secrets_give(s, ret) < 0 || (name && audit_created(s, ret) < 0)) {
 		unlist(s);
+		secrets_take(s);
+		image_release(s->image);
 		free(s); /* the spec is still the caller's */
 		return NULL;
 	}
 	count(f, true);
+	sandbox_keep(s);
 	if (s->spec.life_s)
 		sandbox_expire(s, s->spec.life_s);
 	return s;
@@ -184,6 +230,21 @@ struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *
 	return s;
 }
 
+void sandbox_resume(struct sandbox *s)
+{
+	uint64_t now = stamp_now_ms();
+	uint64_t left = s->expires_ms > now ? s->expires_ms - now : 1;
+
+	s->state = SANDBOX_RUNNING;
+	s->reason[0] = '\0';
+	count(s->f, true);
+	timer_cancel(&s->end_timer);
+	s->end_timer.fn = on_end;
+	if (s->expires_ms)
+		timer_set(&s->f->loop, &s->end_timer, clock_now_ns() + left * CLOCK_NS_PER_MS);
+	sandbox_step(s);
+}
+
 /* ---- work ------------------------------------------------------------------------------------------------ */
 
 /* Whoever just goes on with a session gets it, empty, and its epoch says so. */
@@ -193,24 +254,46 @@ static bool revive(struct sandbox *s, struct refusal *ret)
 		refuse_busy(s->f, ret);
 		return false;
 	}
+	if (policy_sandbox(s->f, s->owner, &s->spec, ret) < 0 ||
+	    workspaces_admit(s->f, s->owner, &s->spec.workspace, s, ret) < 0)
+		return false;
+	struct guest_image *image = image_get(s->f, s->spec.image, NULL, ret);
+
+	if (!image)
+		return false;
+	sandbox_set_image(s, image);
+	image_release(image);
+	if (secrets_give(s, ret) < 0)
+		return false;
+	note_policy(s);
 	timer_cancel(&s->end_timer);
 	s->state = SANDBOX_RUNNING;
 	s->reason[0] = '\0';
 	s->epoch++;
 	count(s->f, true);
+	sandbox_keep(s);
 	audit_changed(s);
 	return true;
 }
 
-void sandbox_submit(struct front *f, const char *owner, const char *name, struct execution *x)
+struct sandbox *sandbox_obtain(struct front *f, const char *owner, const char *name,
+			       struct refusal *ret)
 {
 	struct sandbox *s = name ? sandbox_find(f, owner, name) : NULL;
-	struct refusal why;
 
 	if (!s)
-		s = sandbox_create(f, owner, name, NULL, &why);
-	else if (s->state == SANDBOX_LOST && !revive(s, &why))
-		s = NULL;
+		return sandbox_create(f, owner, name, NULL, ret);
+	return s->state == SANDBOX_LOST && !revive(s, ret) ? NULL : s;
+}
+
+void sandbox_submit(struct front *f, const char *owner, const char *name, struct execution *x)
+{
+	struct refusal why;
+	struct sandbox *s = sandbox_obtain(f, owner, name, &why);
+
+	/* Without memory for a record it is not asked for later, and that is all. */
+	if (s && s->name[0] && execution_keep(x, s) && x->sink->event)
+		(void)record_stream(x->record, NULL, NULL);
 	if (s)
 		sandbox_queue(s, x);
 	else
@@ -220,6 +303,8 @@ void sandbox_submit(struct front *f, const char *owner, const char *name, struct
 
 void sandbox_queue(struct sandbox *s, struct execution *x)
 {
+	struct refusal why;
+
 	if (s->state != SANDBOX_RUNNING || s->stopping) {
 		execution_refuse(x, 409, "sandbox_stopped", NULL, 0, "the sandbox is %s: %s",
 				 s->stopping ? "being stopped" : sandbox_state_name(s->state),
@@ -230,6 +315,17 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 		metric_add(M_REJECTED_BUSY, 1);
 		execution_refuse(x, 429, "session_busy", NULL, BUSY_RETRY_S,
 				 "%u executions wait for this session already", SANDBOX_QUEUE_MAX);
+		return;
+	}
+	if (!s->image->has_language[x->language->id]) {
+		execution_no_language(x, s->image);
+		sandbox_step(s);
+		return;
+	}
+	if (policy_queue(s, &x->timeout_ms, &why) < 0) {
+		execution_refuse(x, why.status, why.code, why.hint, why.retry_after_s, "%s",
+				 why.message);
+		sandbox_step(s); /* without a name it was for this one alone */
 		return;
 	}
 	x->sandbox = s;
@@ -244,20 +340,25 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 
 /* ---- the end ------------------------------------------------------------------------------------------- */
 
-/* Whoever waits or runs is told, and the cell is gone. */
+/* Whoever waits or runs is told, and the cell is gone. That the daemon ends is no fault of the call: ask again. */
 static void empty(struct sandbox *s, const char *message)
 {
 	static const struct cell_usage ended = { .end = CELL_END_CLIENT };
 	struct refusal why = { .status = 409, .code = "session_ended" };
 
+	if (s->f->draining || s->f->failed) {
+		why = (struct refusal){ .status = 503, .code = "draining", .retry_after_s = 5 };
+		message = "the daemon ended before the code did";
+	}
 	timer_cancel(&s->idle_timer);
 	timer_cancel(&s->want_timer);
 	timer_cancel(&s->stop_timer);
 	timer_cancel(&s->end_timer);
-	pool_unwant(&s->f->pool, &s->want);
+	pool_unwant(&s->image->pool, &s->want);
 	(void)snprintf(why.message, sizeof(why.message), "%s", message);
 	while (s->head)
-		execution_refuse(s->head, why.status, why.code, NULL, 0, "%s", message);
+		execution_refuse(s->head, why.status, why.code, NULL, why.retry_after_s, "%s",
+				 message);
 	sandbox_turn_out(s, &ended);
 	while (s->entries) {
 		struct entry *en = s->entries;
@@ -265,9 +366,12 @@ static void empty(struct sandbox *s, const char *message)
 		sandbox_leave(en);
 		en->refused(en, &why);
 	}
+	ports_close(s, "the sandbox ended");
+	egress_drop(s);
 	if (s->room)
 		room_end(s->room);
 	s->room = NULL;
+	workspaces_left(s);
 }
 
 void sandbox_wait(struct sandbox *s, struct sandbox_waiter *w)
@@ -307,9 +411,13 @@ static void reap(struct deferred *d)
 {
 	struct sandbox *s = d->arg;
 
+	egress_free(s);
+	code_close(s);
 	processes_free(s);
 	records_free(&s->records);
+	secrets_take(s);
 	sandbox_spec_free(&s->spec);
+	image_release(s->image);
 	tail_free(&s->log);
 	free(s);
 }
@@ -325,10 +433,15 @@ void sandbox_end(struct sandbox *s, const char *why)
 		log_event(LOG_LEVEL_INFO, "session_end", F_STR("owner", s->owner),
 			  F_STR("session", s->name), F_STR("why", why),
 			  F_UINT("executions", s->executions));
+	sandbox_keep_end(s);
 	empty(s, "the sandbox was removed while the code waited or ran");
+	jupyter_sandbox_ended(s);
 	tell_waiters(s);
 	if (s->name[0] && why)
 		audit_removed(s, why);
+	if (!s->name[0] || why)
+		packages_left(f, s);
+	sandbox_unkeep(s);
 	unlist(s);
 	if (s->state == SANDBOX_RUNNING)
 		count(f, false);
@@ -347,10 +460,16 @@ void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why)
 	log_event(LOG_LEVEL_INFO, "sandbox_halt", F_STR("owner", s->owner),
 		  F_STR("sandbox", s->name), F_STR("state", sandbox_state_name(state)),
 		  F_STR("why", why));
+	sandbox_keep_end(s);
 	empty(s, "the sandbox was stopped while the code waited or ran");
+	jupyter_sandbox_ended(s);
 	count(s->f, false);
+	/* Whoever still waited for its first cell gave it up just now: there is no name to keep. */
+	if (s->ending)
+		return;
 	forget_later(s);
 	audit_changed(s);
+	sandbox_unkeep(s);
 	tell_waiters(s);
 }
 

@@ -10,7 +10,9 @@
  * Messages quote what the client sent only where it is short and helps; the JSON writer escapes it.
  */
 #include "front/schema.h"
+#include "front/spare.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +25,7 @@ void schema_setup(void)
 {
 	size_t seed = 0;
 
+	spare_setup();
 	(void)!getrandom(&seed, sizeof(seed), 0);
 	json_object_seed(seed ? seed : 1);
 }
@@ -124,9 +127,15 @@ bool schema_depth_ok(const char *text, size_t len, unsigned int max)
 	return scan(text, len, max).depth <= max;
 }
 
+bool schema_values_ok(const char *text, size_t len, size_t max)
+{
+	return scan(text, len, UINT_MAX).values <= max;
+}
+
 static void parser_error(const json_error_t *j, struct schema_error *e)
 {
-	switch (json_error_code(j)) {
+	/* Whenever the text is at fault jansson says what is wrong with it. */
+	switch (j->text[0] ? json_error_code(j) : json_error_out_of_memory) {
 	case json_error_duplicate_key:
 		(void)fail(e, 400, "duplicate_key", NULL,
 			   "a member occurs twice, at line %d column %d", j->line, j->column);
@@ -144,7 +153,7 @@ static void parser_error(const json_error_t *j, struct schema_error *e)
 		hint(e, "send one JSON object and nothing else");
 		break;
 	case json_error_out_of_memory:
-		(void)fail(e, 500, "internal", NULL, "out of memory");
+		(void)fail(e, 503, "out_of_memory", NULL, "the daemon is out of memory");
 		break;
 	case json_error_premature_end_of_input:
 		(void)fail(e, 400, "malformed_json", NULL, "the JSON text ends too early");
@@ -178,7 +187,7 @@ json_t *schema_load(const char *text, size_t len, struct schema_error *ret)
 			   SCHEMA_VALUES_MAX);
 		return NULL;
 	}
-	json_t *value = json_loadb(
+	json_t *value = spare_load(
 		text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
 
 	if (!value)
@@ -225,6 +234,10 @@ static bool type_fits(const json_t *v, enum field_kind kind)
 		return json_is_object(v);
 	case FIELD_STRING_LIST:
 		return json_is_array(v);
+	case FIELD_OBJECT:
+		return json_is_object(v);
+	case FIELD_TEXT_OR_OBJECT:
+		return json_is_object(v) || json_is_string(v);
 	}
 	return false;
 }
@@ -236,6 +249,8 @@ static const char *const kind_names[] = {
 	[FIELD_BOOLEAN] = "true or false",
 	[FIELD_STRING_MAP] = "an object of strings",
 	[FIELD_STRING_LIST] = "an array of strings",
+	[FIELD_OBJECT] = "an object",
+	[FIELD_TEXT_OR_OBJECT] = "a string or an object",
 };
 
 static bool bounded(const struct field *f)
@@ -382,7 +397,10 @@ static bool check_field(json_t *object, const struct field *f, struct schema_err
 		return check_map(v, f, e);
 	case FIELD_STRING_LIST:
 		return check_list(v, f, e);
+	case FIELD_TEXT_OR_OBJECT:
+		return json_is_object(v) || check_string(v, f, e);
 	case FIELD_BOOLEAN:
+	case FIELD_OBJECT:
 		break;
 	}
 	return true;
@@ -447,7 +465,7 @@ json_t *schema_parse(const char *body, size_t len, const struct field *fields,
 	if (len == 0 && !needs_something(fields)) {
 		object = json_object();
 		if (!object)
-			(void)fail(ret, 500, "internal", NULL, "out of memory");
+			(void)fail(ret, 503, "out_of_memory", NULL, "the daemon is out of memory");
 		return object;
 	}
 	if (len == 0) {

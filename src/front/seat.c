@@ -10,6 +10,7 @@
 #include "front/seat.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,6 +23,7 @@
 #include "front/command_line.h"
 #include "front/execution.h"
 #include "front/front.h"
+#include "front/images/guest_image.h"
 #include "front/log.h"
 #include "front/metrics.h"
 #include "front/room.h"
@@ -38,6 +40,10 @@ static void on_message(struct kernel *k, const char *type, json_t *m)
 	struct seat *s = k->owner;
 	struct room *r = s->room;
 
+	if (s->settling) {
+		seat_settle_message(s, type, m);
+		return;
+	}
 	if (strcmp(type, "ready") != 0) {
 		r->ops->message(r, s, type, m);
 		return;
@@ -48,6 +54,7 @@ static void on_message(struct kernel *k, const char *type, json_t *m)
 
 	s->pid = pid > 1 && pid < 1 << 22 ? (int)pid : 0;
 	s->state = SEAT_IDLE;
+	seat_keep(s);
 	timer_cancel(&r->start_timer);
 	metric_add(M_KERNELS_STARTED, 1);
 	metric_observe(H_KERNEL_START, clock_now_ns() - s->started_ns);
@@ -72,6 +79,9 @@ static void on_closed_late(struct timer *t)
 
 	s->why = "the kernel closed its channel";
 	room_kill_all(s->room);
+	/* A former front may have heard of its end, and only that one. */
+	if (s->joined)
+		seat_ended(s, SIGKILL);
 }
 
 /*
@@ -95,9 +105,17 @@ static void on_broken(struct kernel *k, const char *why, bool closed)
 	room_kill_all(s->room);
 }
 
-static const struct kernel_ops kernel_ops = { .message = on_message,
-					      .output = on_output,
-					      .broken = on_broken };
+static void on_drained(struct kernel *k)
+{
+	struct seat *s = k->owner;
+
+	if (s->room->ops->drained)
+		s->room->ops->drained(s->room, s);
+}
+
+static const struct kernel_ops kernel_ops = {
+	.message = on_message, .output = on_output, .broken = on_broken, .drained = on_drained
+};
 
 /* ---- the end --------------------------------------------------------------------------------------- */
 
@@ -109,6 +127,8 @@ void seat_init(struct seat *s, struct room *r, const struct language *l)
 
 void seat_clear(struct seat *s)
 {
+	seat_unkeep(s);
+	seat_unsettle(s);
 	if (s->attached)
 		kernel_detach(&s->kernel);
 	timer_cancel(&s->closed);
@@ -122,6 +142,8 @@ void seat_clear(struct seat *s)
 	s->pid = 0;
 	s->command = 0;
 	s->env_sent = false;
+	s->packages = 0;
+	s->asked_packages = false;
 }
 
 void seat_ended(struct seat *s, int status)
@@ -137,6 +159,8 @@ void seat_ended(struct seat *s, int status)
 	seat_clear(s);
 	if (!starting)
 		r->ops->kernel_ended(r, s, status);
+	else if (s->killed && !s->why) /* with something else, and by us: it is not its fault */
+		room_start(r, s->language);
 	else if (r->want_python)
 		r->ops->failed(r, "the kernel ended before it was ready");
 	else
@@ -186,7 +210,7 @@ static void start_failed(struct seat *s, bool missing, const char *message)
 	} else if (r->want_python) {
 		/* An image without python is an image all the same. */
 		r->want_python = false;
-		r->f->has_language[LANG_PYTHON] = false;
+		r->image->has_language[LANG_PYTHON] = false;
 		r->ops->ready(r);
 	} else {
 		r->ops->kernel_failed(r, s, missing, message);
@@ -216,7 +240,7 @@ static void start_cold(struct seat *s)
 	const char *words[5];
 	size_t n = 0;
 
-	s->command = ++r->names;
+	s->command = room_name(r);
 	(void)snprintf(path, sizeof(path), "/tmp/.kernel-%u-%s", s->command, l->driver);
 	for (size_t i = 0; i < ARRAY_SIZE(l->args) && l->args[i]; i++)
 		words[n++] = l->args[i];
@@ -224,6 +248,7 @@ static void start_cold(struct seat *s)
 	words[n] = NULL;
 	const struct command_words w = { .program = l->program,
 					 .tail = words,
+					 .image_env = r->image->env,
 					 .sandbox_env = r->env };
 
 	if (command_line_make(&w, &line, &why) < 0)
@@ -243,6 +268,28 @@ static void start_cold(struct seat *s)
 	if (e.code || r->channel.fd < 0 || init_exec(r->channel.fd, &x, &e) < 0)
 		start_failed(s, false, e.code ? e.msg : "the cell is gone");
 	command_line_free(&line);
+}
+
+bool seat_join(struct seat *s, const struct keeper_seat *was, const int *fds, size_t n)
+{
+	struct err e = { 0 };
+	int ends[KERNEL_FDS] = { fds[0], fds[1], fds[2], fds[3] };
+
+	if (!attach(s, ends))
+		return false;
+	s->kernel.joined = s->joined = s->kept = true;
+	s->command = was->command;
+	s->pid = was->pid;
+	s->env_sent = was->env_sent;
+	if (n <= KERNEL_FDS)
+		return true;
+	s->pidfd = (struct watch){
+		.fd = fds[KERNEL_FDS], .events = EPOLLIN, .fn = on_pidfd, .arg = s
+	};
+	/* Without it nobody hears of its end: then it has to end now. */
+	if (loop_add(&s->room->f->loop, &s->pidfd, &e) < 0)
+		s->why = "the kernel could not be watched";
+	return true;
 }
 
 void seat_started(struct seat *s, int *fds, size_t n_fds)
@@ -324,8 +371,8 @@ static void on_warm_late(struct timer *t)
 	loop_del(&s->pidfd);
 	s->hello.fd = fd_close(s->hello.fd);
 	s->pidfd.fd = fd_close(s->pidfd.fd);
-	if (r->zygote == r->f->nursery.zygote)
-		nursery_replace(&r->f->nursery);
+	if (r->zygote == r->image->nursery.zygote)
+		nursery_replace(&r->image->nursery);
 	start_cold(s);
 }
 
@@ -343,11 +390,12 @@ void room_start(struct room *r, const struct language *l)
 	struct seat *s = &r->seats[l->id];
 
 	s->state = SEAT_STARTING;
+	s->killed = false;
 	s->started_ns = clock_now_ns();
 	r->start_timer.fn = on_late;
 	r->start_timer.arg = r;
 	timer_set(&r->f->loop, &r->start_timer, r->f->loop.now_ns + SEAT_START_NS);
-	if (l->id == LANG_PYTHON && r->zygote && r->zygote == r->f->nursery.zygote) {
+	if (l->id == LANG_PYTHON && r->zygote && r->zygote == r->image->nursery.zygote) {
 		r->kernel_call.fn = on_forked;
 		r->kernel_call.arg = r;
 		s->warm.fn = on_warm_late;

@@ -14,7 +14,10 @@
 #include "front/handlers.h"
 #include "front/idem.h"
 #include "front/log.h"
+#include "front/mcp/metadata.h"
 #include "front/metrics.h"
+#include "front/port_admit.h"
+#include "front/port_head.h"
 #include "front/reply.h"
 #include "front/request.h"
 #include "net/conn.h"
@@ -45,10 +48,15 @@ static bool admit(struct front *f, struct http_exchange *x, struct visit *v)
 	int status = 0;
 
 	v->route = route_find(q->method, q->path, &v->params, &status, &allow);
-	auth_check(f->auth, x, v->route && v->route->open, clock_now_ns(), &verdict);
+	if (v->route && v->route->below)
+		return port_admit(f, x, v);
+	auth_check(f->auth, x, v->route, clock_now_ns(), &verdict);
 	if (verdict.status) {
+		_buf_ struct buf metadata = BUF_INIT(2048);
+
 		metric_add(M_AUTH_FAILURES, verdict.status == 401 ? 1 : 0);
-		reply_verdict(x, &verdict);
+		mcp_metadata_url(f, x, &metadata);
+		reply_verdict(x, &verdict, metadata.len > 0 ? buf_str(&metadata) : NULL);
 		return false;
 	}
 	memcpy(v->owner, verdict.owner, sizeof(v->owner));
@@ -64,6 +72,12 @@ static bool admit(struct front *f, struct http_exchange *x, struct visit *v)
 	else
 		reply_error(x, 404, "not_found", NULL, "see /docs", "there is nothing here");
 	return false;
+}
+
+/* Whether the handler is called with the head, and given the body as it comes. */
+static bool takes_body(const struct route *r)
+{
+	return r->content || r->below;
 }
 
 static void on_body(struct http_exchange *x, const char *data, size_t len)
@@ -87,7 +101,7 @@ static int on_head(struct http_exchange *x)
 	http_set_user(x, v, on_gone);
 	if (!admit(f, x, v))
 		return http_status(x);
-	if (v->route->content) {
+	if (takes_body(v->route)) {
 		http_take_body(x, on_body);
 		v->route->handler(f, x, &v->params);
 		return http_status(x);
@@ -95,11 +109,22 @@ static int on_head(struct http_exchange *x)
 	return 0;
 }
 
+/* What takes no field is not called with any; what takes some checks them itself. */
+static bool empty_ok(struct http_exchange *x, const struct route *r)
+{
+	json_t *body = r->body && !r->body->name ? request_json(x, r) : json_null();
+
+	json_decref(body);
+	return body != NULL;
+}
+
 static void on_request(struct http_exchange *x)
 {
 	struct visit *v = visit_of(x);
 
-	if (!v->route->content)
+	if (!takes_body(v->route) && !empty_ok(x, v->route))
+		return;
+	if (!takes_body(v->route))
 		v->route->handler(v->f, x, &v->params);
 	else if (v->body_end)
 		v->body_end(v);
@@ -117,14 +142,15 @@ static void on_done(struct http_exchange *x)
 	struct visit *v = visit_of(x);
 	uint64_t ns = clock_now_ns() - http_started_ns(x);
 	const char *pattern = v && v->route ? v->route->path : "other";
-	char id[REPLY_ID_MAX];
+	char id[REPLY_ID_MAX], path[2 * LOG_VALUE_MAX]; /* the log cuts it */
 
 	reply_request_id(x, id);
+	port_hide(q->path ? q->path : "", path, sizeof(path));
 	metric_http(pattern, http_status(x), ns);
 	log_event(LOG_LEVEL_INFO, "request", F_STR("id", id),
 		  F_STR("peer", conn_peer(http_conn(x))->text), F_STR("owner", v ? v->owner : ""),
-		  F_STR("method", q->method ? q->method : ""),
-		  F_STR("path", q->path ? q->path : ""), F_INT("status", http_status(x)),
+		  F_STR("method", q->method ? q->method : ""), F_STR("path", path),
+		  F_INT("status", http_status(x)), F_STR("code", v && v->error ? v->error : ""),
 		  F_MS("ms", ns), F_UINT("bytes_in", q->body_len),
 		  F_UINT("bytes_out", http_bytes_out(x)));
 	if (v)

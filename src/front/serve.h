@@ -18,6 +18,7 @@ struct visit {
 	const struct route *route;
 	struct route_params params;
 	char owner[OWNER_MAX];
+	const char *error; /* the code of what was answered; NULL: no error */
 	struct idem *idem; /* Idempotency-Key: where the answer goes; or NULL */
 	void *work;        /* the handler's */
 	/* Of a route with content: pieces of it, and its end, until it was answered. */

@@ -7,12 +7,22 @@
 
 #include "base/json.h"
 
-uint64_t stamp_now_ms(void)
+static uint64_t now_ms(clockid_t clock)
 {
 	struct timespec t;
 
-	(void)clock_gettime(CLOCK_REALTIME, &t);
+	(void)clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+uint64_t stamp_now_ms(void)
+{
+	return now_ms(CLOCK_REALTIME);
+}
+
+uint64_t stamp_files_ms(void)
+{
+	return now_ms(CLOCK_REALTIME_COARSE);
 }
 
 void stamp_json(struct json *j, const char *key, uint64_t ms)

@@ -9,6 +9,10 @@ struct json;
 
 uint64_t stamp_now_ms(void);
 
+/* stamp_files_ms() - By the clock of files, whose times are those of its last tick: what changes from now on has
+ * no earlier time, however late that tick was. */
+uint64_t stamp_files_ms(void);
+
 /* stamp_json() - Member @key: "2026-01-31T23:59:59.123Z". */
 void stamp_json(struct json *j, const char *key, uint64_t ms);
 

@@ -153,14 +153,14 @@ static int open_store(int dirfd, const char *path, struct store_files *ret, stru
 	return r < 0 ? err_say(e, r, "--state: %s/store: %s", path, why.msg) : 0;
 }
 
-int statedir_open(const char *path, struct statedir *ret, struct err *e)
+int statedir_open(const char *path, int lock, pid_t pid, struct statedir *ret, struct err *e)
 {
 	uid_t uid;
 	gid_t gid;
 	_fd_ int top = open_top(path, e);
 
 	*ret = (struct statedir){ -1, -1, -1, { -1, -1 } };
-	if (top < 0 || (ret->lock = store_lock(top, path, e)) < 0 ||
+	if (top < 0 || (ret->lock = store_lock(top, path, lock, pid, e)) < 0 ||
 	    jail_identity(&uid, &gid, e) < 0)
 		return e->code;
 	ret->ledger = open_part(top, path, "ledger", uid, gid, e);
@@ -174,7 +174,8 @@ int statedir_open(const char *path, struct statedir *ret, struct err *e)
 	return store < 0 ? store : open_store(store, path, &ret->files, e);
 }
 
-int statedir_load(struct statedir *d, struct store **ret, struct err *e)
+int statedir_load(struct statedir *d, const char *const *kept, size_t n, struct store **ret,
+		  struct err *e)
 {
 	struct timespec now;
 	int64_t lost;
@@ -182,7 +183,7 @@ int statedir_load(struct statedir *d, struct store **ret, struct err *e)
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	if (store_open(&d->files, ret, e) < 0)
 		return err_wrap(e, "--state");
-	lost = store_mark_lost(*ret, LOST_REASON, e);
+	lost = store_mark_lost(*ret, LOST_REASON, kept, n, e);
 	if (lost < 0 || store_forget_old(*ret, (int64_t)now.tv_sec * 1000, e) < 0)
 		return err_wrap(e, "--state");
 	if (lost > 0)

@@ -23,17 +23,19 @@ struct statedir {
 
 /*
  * statedir_open() - Before the jail and the warden: make, lock and open what is in @path.
+ * @lock, @pid: as for store_lock()
  *
  * A store that is damaged is put aside and logged. The look into it happens in a child that has
  * entered the jail. Return: 0; -EBUSY when another daemon has it; or -errno. There is no daemon
  * without a state directory: the message is for whoever starts one.
  */
-int statedir_open(const char *path, struct statedir *ret, struct err *e);
+int statedir_open(const char *path, int lock, pid_t pid, struct statedir *ret, struct err *e);
 
 /*
- * statedir_load() - In the jail: open the store. What ran when the last daemon ended is lost, and the
- * log says how many those were. Return: 0 or -errno.
+ * statedir_load() - In the jail: open the store. What ran when the last daemon ended is lost, but for the @n
+ * ids in @kept, and the log says how many those were. Return: 0 or -errno.
  */
-int statedir_load(struct statedir *d, struct store **ret, struct err *e);
+int statedir_load(struct statedir *d, const char *const *kept, size_t n, struct store **ret,
+		  struct err *e);
 
 #endif

@@ -15,7 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+
 #define RING_FIRST 16u
+#define TAKE_MIN 4096u /* what is shorter is copied, and wastes nothing */
 
 struct stream_log {
 	unsigned int refs;
@@ -32,11 +35,6 @@ struct stream_log {
 	bool ended, waiting;
 	struct stream_log *prev_ended, *next_ended;
 };
-
-static size_t size_of(const struct stream_event *ev)
-{
-	return sizeof(*ev) + ev->len + 1;
-}
 
 static struct stream_event **slot(const struct stream_log *l, uint64_t id)
 {
@@ -73,13 +71,20 @@ struct stream_log *stream_log_ref(struct stream_log *l)
 	return l;
 }
 
+static void free_event(struct stream_event *ev)
+{
+	if (ev && ev->json != ev->text)
+		free(ev->json);
+	free(ev);
+}
+
 static void drop_first(struct stream_log *l)
 {
 	struct stream_event *ev = *slot(l, l->first++);
 
-	l->bytes -= size_of(ev);
-	l->bank->bytes -= size_of(ev);
-	free(ev);
+	l->bytes -= ev->size;
+	l->bank->bytes -= ev->size;
+	free_event(ev);
 }
 
 static void drop_all(struct stream_log *l)
@@ -190,33 +195,59 @@ static void forget_next(struct stream_log *l)
 	l->first = ++l->last + 1;
 }
 
-void stream_log_append(struct stream_log *l, const char *type, const char *json, size_t len)
+/* @ev: NULL without memory. */
+static void append(struct stream_log *l, struct stream_event *ev)
 {
-	struct stream_event *ev = malloc(sizeof(*ev) + len + 1);
-
 	if (l->ended) {
-		free(ev);
+		free_event(ev);
 		return;
 	}
-	make_room(l, sizeof(*ev) + len + 1);
+	make_room(l, ev ? ev->size : 0);
 	if (!ev || !grow(l)) {
-		free(ev);
+		free_event(ev);
 		forget_next(l);
 		wake_all(l);
 		return;
 	}
 	ev->id = ++l->last;
-	ev->type = type;
-	ev->len = len;
-	memcpy(ev->json, json, len);
-	ev->json[len] = '\0';
 	*slot(l, ev->id) = ev;
-	l->bytes += size_of(ev);
-	l->bank->bytes += size_of(ev);
+	l->bytes += ev->size;
+	l->bank->bytes += ev->size;
 	for (struct stream_reader *r = l->readers; r; r = r->next)
-		r->behind += size_of(ev);
+		r->behind += ev->size;
 	trim_bank(l->bank);
 	wake_all(l);
+}
+
+void stream_log_append(struct stream_log *l, const char *type, const char *json, size_t len)
+{
+	size_t size = sizeof(struct stream_event) + len + 1;
+	struct stream_event *ev = malloc(size);
+
+	if (ev) {
+		*ev = (struct stream_event){ .type = type, .len = len, .size = size };
+		ev->json = ev->text;
+		memcpy(ev->text, json, len);
+		ev->text[len] = '\0';
+	}
+	append(l, ev);
+}
+
+void stream_log_take(struct stream_log *l, const char *type, struct buf *b)
+{
+	struct stream_event *ev = b->len < TAKE_MIN ? NULL : malloc(sizeof(*ev));
+
+	if (!ev) {
+		stream_log_append(l, type, buf_str(b), b->len);
+		buf_clear(b);
+		return;
+	}
+	if (b->cap - b->len > b->len / 4)
+		buf_trim(b);
+	*ev = (struct stream_event){ .type = type, .len = b->len, .size = sizeof(*ev) + b->cap };
+	ev->json = b->data;
+	buf_init(b, b->max);
+	append(l, ev);
 }
 
 void stream_log_end(struct stream_log *l)
@@ -289,7 +320,7 @@ int stream_reader_attach(struct stream_reader *r, struct stream_log *l, uint64_t
 	r->woken = l->wakes;
 	r->behind = 0;
 	for (uint64_t id = r->next_id; id <= l->last; id++)
-		r->behind += size_of(*slot(l, id));
+		r->behind += (*slot(l, id))->size;
 	r->prev = NULL;
 	r->next = l->readers;
 	if (r->next)
@@ -327,7 +358,7 @@ const struct stream_event *stream_reader_next(struct stream_reader *r, bool *los
 		return NULL;
 	const struct stream_event *ev = *slot(l, r->next_id++);
 
-	r->behind -= size_of(ev);
+	r->behind -= ev->size;
 	look_whether_drained(l);
 	return ev;
 }

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct buf;
 struct stream_log;
 struct stream_reader;
 
@@ -36,7 +37,9 @@ struct stream_event {
 	uint64_t id;
 	const char *type; /* static */
 	size_t len;
-	char json[]; /* an object; NUL-terminated */
+	size_t size; /* of all of it in memory */
+	char *json;  /* an object; NUL-terminated; text, or memory of its own */
+	char text[];
 };
 
 struct stream_reader {
@@ -72,6 +75,8 @@ void stream_log_limit(struct stream_log *l, size_t bytes, size_t events);
  * the event is lost and its id with it: readers see a log that has no such event any more.
  */
 void stream_log_append(struct stream_log *l, const char *type, const char *json, size_t len);
+/* stream_log_take() - The same of what is in @b, which is empty then: much of it is taken over, not copied. */
+void stream_log_take(struct stream_log *l, const char *type, struct buf *b);
 /* stream_log_end() - The last event was the last. Idempotent. */
 void stream_log_end(struct stream_log *l);
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -25,7 +26,7 @@
 #include "net/http.h"
 
 #define QUIET_NS (15 * CLOCK_NS_PER_S)
-#define LINE_MAX_BYTES (160u << 20)
+#define HEAD_MAX 96 /* an id and a type, which is ours */
 
 struct stream_out {
 	struct http_exchange *x;
@@ -47,15 +48,27 @@ enum stream_format stream_format_of(const struct http_exchange *x, bool wanted)
 	return STREAM_NONE;
 }
 
-void stream_out_line(struct buf *out, const struct stream_event *ev)
+/* An event as a line of NDJSON, in three pieces; the first is in @head. */
+static void line_of(const struct stream_event *ev, char head[static HEAD_MAX],
+		    struct iovec iov[static 3])
 {
 	bool members = ev->len > 2 && ev->json[0] == '{';
-
-	(void)buf_printf(out, "{\"id\":%" PRIu64 ",\"type\":\"%s\"%s", ev->id, ev->type,
+	int n = snprintf(head, HEAD_MAX, "{\"id\":%" PRIu64 ",\"type\":\"%s\"%s", ev->id, ev->type,
 			 members ? "," : "}");
-	if (members)
-		(void)buf_append(out, ev->json + 1, ev->len - 1);
-	(void)buf_puts(out, "\n");
+
+	iov[0] = (struct iovec){ .iov_base = head, .iov_len = (size_t)n };
+	iov[1] = (struct iovec){ .iov_base = ev->json + 1, .iov_len = members ? ev->len - 1 : 0 };
+	iov[2] = (struct iovec){ .iov_base = "\n", .iov_len = 1 };
+}
+
+void stream_out_line(struct buf *out, const struct stream_event *ev)
+{
+	char head[HEAD_MAX];
+	struct iovec iov[3];
+
+	line_of(ev, head, iov);
+	for (size_t i = 0; i < 3; i++)
+		(void)buf_append(out, iov[i].iov_base, iov[i].iov_len);
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------ */
@@ -80,15 +93,15 @@ static void on_gone(struct visit *v)
 
 static int write_event(struct stream_out *o, const struct stream_event *ev)
 {
-	_buf_ struct buf line = BUF_INIT(LINE_MAX_BYTES);
-	char id[24];
+	char id[24], head[HEAD_MAX];
+	struct iovec iov[3];
 
 	if (o->format == STREAM_SSE) {
 		(void)snprintf(id, sizeof(id), "%" PRIu64, ev->id);
 		return sse_event(o->x, id, ev->type, ev->json, ev->len);
 	}
-	stream_out_line(&line, ev);
-	return line.err ? line.err : http_stream_write(o->x, buf_str(&line), line.len);
+	line_of(ev, head, iov);
+	return http_stream_writev(o->x, iov, 3);
 }
 
 static void be_quiet(struct stream_out *o)

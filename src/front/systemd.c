@@ -18,6 +18,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/num.h"
+#include "client/notify.h"
+#include "front/keep.h"
 
 #define FIRST_FD 3
 
@@ -89,7 +91,7 @@ static int take(int fd, struct systemd_sockets *s, struct err *e)
 		fd);
 }
 
-int systemd_sockets(struct systemd_sockets *ret, struct err *e)
+int systemd_sockets(pid_t keeper, struct systemd_sockets *ret, struct err *e)
 {
 	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
 	uint64_t p = 0, n = 0;
@@ -98,7 +100,7 @@ int systemd_sockets(struct systemd_sockets *ret, struct err *e)
 	*ret = (struct systemd_sockets){ .tcp = -1, .local = -1 };
 	/* For somebody else, who has not cleaned up. */
 	if (!pid || !count || num_parse_u64(pid, 1, INT32_MAX, &p, NULL) < 0 ||
-	    p != (uint64_t)getpid())
+	    (p != (uint64_t)getpid() && p != (uint64_t)keeper))
 		return 0;
 	if (num_parse_u64(count, 0, 16, &n, NULL) < 0)
 		return err_say(e, -EINVAL, "LISTEN_FDS: '%s' is not a number of sockets", count);
@@ -112,48 +114,41 @@ int systemd_sockets(struct systemd_sockets *ret, struct err *e)
 
 /* ---- words --------------------------------------------------------------------------------------------- */
 
-void systemd_say(struct systemd *s, const char *text)
+void systemd_say(struct systemd *s, enum keeper_word word)
 {
-	if (s->fd >= 0)
-		(void)send(s->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	static const char *const words[] = KEEPER_WORDS;
+
+	if (s->keep->watch.fd >= 0)
+		keep_say(s->keep, word);
+	else
+		notify_say(s->fd, words[word]);
 }
 
 static void on_watchdog(struct timer *t)
 {
 	struct systemd *s = t->arg;
 
-	systemd_say(s, "WATCHDOG=1");
+	systemd_say(s, KEEPER_ALIVE);
 	timer_set(s->loop, t, clock_now_ns() + s->watchdog_ns);
 }
 
-void systemd_open(struct systemd *s)
+void systemd_open(struct systemd *s, struct keep *keep)
 {
-	const char *path = getenv("NOTIFY_SOCKET"), *usec = getenv("WATCHDOG_USEC");
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	size_t n = path ? strlen(path) : 0;
+	const char *usec = getenv("WATCHDOG_USEC");
 	uint64_t us = 0;
 
-	s->fd = -1;
-	if (n < 2 || n >= sizeof(to.sun_path) || (path[0] != '/' && path[0] != '@'))
-		return;
-	memcpy(to.sun_path, path, n);
-	if (path[0] == '@')
-		to.sun_path[0] = '\0';
-	s->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (s->fd >= 0 && connect(s->fd, (struct sockaddr *)&to,
-				  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) < 0)
-		s->fd = fd_close(s->fd);
+	s->keep = keep;
+	s->fd = notify_open();
 	if (usec && num_parse_u64(usec, 1, UINT64_MAX / 1000, &us, NULL) == 0)
 		s->watchdog_ns = us * 1000 / 2;
-	(void)unsetenv("NOTIFY_SOCKET");
 	(void)unsetenv("WATCHDOG_USEC");
 }
 
 void systemd_ready(struct systemd *s, struct loop *l)
 {
 	s->loop = l;
-	systemd_say(s, "READY=1\nSTATUS=Serving");
-	if (s->fd < 0 || !s->watchdog_ns)
+	systemd_say(s, KEEPER_READY);
+	if (!s->watchdog_ns)
 		return;
 	s->watchdog.fn = on_watchdog;
 	s->watchdog.arg = s;

@@ -8,10 +8,13 @@
 #define CAISSON_FRONT_SYSTEMD_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "net/loop.h"
+#include "wire/keeper.h"
 
 struct err;
+struct keep;
 
 /* Sockets that were listening before we were there; -1: none of that kind. */
 struct systemd_sockets {
@@ -23,20 +26,22 @@ struct systemd_sockets {
 /*
  * systemd_sockets() - Take LISTEN_FDS from the environment, at the very start. A descriptor that is no listening
  * stream socket of these two kinds, or a second one of a kind, is an error.
+ * @keeper: whom they were handed to if not to us; 0: nobody
  */
-int systemd_sockets(struct systemd_sockets *ret, struct err *e);
+int systemd_sockets(pid_t keeper, struct systemd_sockets *ret, struct err *e);
 
 struct systemd {
 	struct loop *loop;
-	int fd; /* to the manager; -1: nobody wants to hear */
+	struct keep *keep; /* the manager listens to the keeper, if there is one */
+	int fd;            /* to the manager; -1: nobody wants to hear */
 	struct timer watchdog;
 	uint64_t watchdog_ns; /* half of what it waits; 0: it does not */
 };
 
 /* systemd_open() - Before the jail: connect to NOTIFY_SOCKET. What can not be connected is not talked to. */
-void systemd_open(struct systemd *s);
+void systemd_open(struct systemd *s, struct keep *keep);
 /* systemd_ready() - Requests are answered from now on; the watchdog is fed by the loop. */
 void systemd_ready(struct systemd *s, struct loop *l);
-void systemd_say(struct systemd *s, const char *text);
+void systemd_say(struct systemd *s, enum keeper_word word);
 
 #endif

@@ -3,18 +3,17 @@
 #include "front/token.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/private.h"
 
 #define FILE_MAX (1u << 20)
 
@@ -113,33 +112,15 @@ int token_parse(const char *text, size_t len, struct token_set *ret, struct err 
 	return r;
 }
 
-static int check_file(int fd, struct err *e)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return err_set(e, -errno, "look at it");
-	if (!S_ISREG(st.st_mode))
-		return err_say(e, -EINVAL, "must be a plain file");
-	if (st.st_mode & 077)
-		return err_say(e, -EPERM, "others can read or change it (mode %03o): chmod 600 it",
-			       (unsigned)st.st_mode & 0777);
-	if (st.st_uid != 0 && st.st_uid != geteuid())
-		return err_say(e, -EPERM, "belongs to another user (uid %u)", (unsigned)st.st_uid);
-	return 0;
-}
-
 int token_load(const char *path, struct token_set *ret, struct err *e)
 {
-	_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_fd_ int fd = private_open(path, e);
 	struct token_set set = { 0 };
 	size_t len = 0;
 	ssize_t n = 1;
 
 	if (fd < 0)
-		return err_set(e, -errno, "open it");
-	if (check_file(fd, e) < 0)
-		return e ? e->code : -EINVAL;
+		return fd;
 
 	char *text = malloc(FILE_MAX + 1);
 

@@ -3,7 +3,8 @@
  * files_tar_out.c - A directory as a tar archive (ustar, with pax headers where that has no room).
  *
  * Files, directories and links. Hard links become files of their own; pipes, sockets and devices are left
- * out, and said to be. A file has the size it had when it was opened: what grows is cut there, what
+ * out, and said to be. With FILES_WHOLE a second name of a file is a hard link, pipes are there, and so are
+ * attributes (tar_whole.h): what a workspace keeps. A file has the size it had when it was opened: what grows is cut there, what
  * shrinks is filled up with zeros, and said to be. A directory or file that can not be read ends the
  * call: half an archive must not look like a whole one.
  */
@@ -19,12 +20,15 @@
 #include "init/files_path.h"
 #include "init/files_walk.h"
 #include "init/tar.h"
+#include "init/tar_whole.h"
 
-#define PAX_MAX (48u << 10) /* a path, a target and a size */
+#define XATTRS_MAX (24u << 10)
+#define PAX_MAX (XATTRS_MAX + (48u << 10)) /* attributes; a path, a target and a size */
 
 struct pack {
 	struct files_io *io;
 	uint64_t limit;
+	struct tar_names *names; /* NULL: not whole */
 };
 
 static const uint8_t zeros[TAR_BLOCK];
@@ -54,13 +58,13 @@ static bool is_ascii(const char *s)
 }
 
 /* The records that this entry needs, or none. */
-static size_t make_records(char *out, const char *path, const char *target, uint64_t size)
+static size_t make_records(char *out, size_t n, const char *path, const char *target, uint64_t size)
 {
 	char number[24];
-	size_t n = 0, path_len = strlen(path), target_len = strlen(target);
+	size_t path_len = strlen(path), target_len = strlen(target);
 
 	if (path_len <= TAR_NAME_MAX && target_len <= TAR_NAME_MAX && size <= TAR_SIZE_MAX)
-		return 0;
+		return n;
 	if (!is_ascii(path) || !is_ascii(target)) /* bytes, which need not be UTF-8 */
 		n += tar_record_put(out + n, PAX_MAX - n, "hdrcharset", "BINARY", 6);
 	if (path_len > TAR_NAME_MAX)
@@ -83,8 +87,9 @@ static void copy_name(char *to, size_t size, const char *from)
 	to[n] = '\0';
 }
 
+/* @fd: whose attributes go with it; -1: none. */
 static int put_head(struct pack *p, char type, const char *path, const char *target,
-		    const struct stat *st)
+		    const struct stat *st, int fd)
 {
 	static char records[PAX_MAX];
 	uint8_t block[TAR_BLOCK];
@@ -92,8 +97,13 @@ static int put_head(struct pack *p, char type, const char *path, const char *tar
 			      .mode = st->st_mode & 0777,
 			      .size = type == '0' ? (uint64_t)st->st_size : 0,
 			      .mtime = st->st_mtim.tv_sec };
-	size_t n = make_records(records, path, target, h.size);
+	bool cut = false;
+	size_t n = p->names && fd >= 0 ? tar_xattrs(fd, records, XATTRS_MAX, &cut) : 0;
 	int r = 0;
+
+	n = make_records(records, n, path, target, h.size);
+	if (cut)
+		p->io->end.flags |= FILES_SKIPPED;
 
 	if (n > 0) {
 		struct tar_head x = { .type = 'x', .name = "pax", .mode = 0644, .size = n };
@@ -149,9 +159,17 @@ static int put_file(struct pack *p, int dirfd, const char *name, const char *pat
 		return errno == ENOENT || errno == ELOOP ? 0 : errno; /* gone, or a link now */
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	int r = put_head(p, '0', path, "", &st);
-
 	p->io->end.count++;
+	if (p->names && st.st_nlink > 1) {
+		const char *first = tar_names_find(p->names, &st, path);
+
+		if (!first)
+			return ENOMEM;
+		if (first != path)
+			return put_head(p, '1', path, first, &st, -1);
+	}
+	int r = put_head(p, '0', path, "", &st, fd);
+
 	return r ? r : put_content(p, fd, (uint64_t)st.st_size);
 }
 
@@ -167,12 +185,20 @@ static int visit(struct walk *w, int dirfd, const char *name, const char *path,
 		const char *target = link_read(dirfd, name, text);
 
 		p->io->end.count++;
-		return target ? put_head(p, '2', path, target, st) : 0;
+		return target ? put_head(p, '2', path, target, st, -1) : 0;
 	}
 	if (S_ISDIR(st->st_mode)) {
+		_fd_ int fd = p->names ? openat(dirfd, name,
+						O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) :
+					 -1;
+
 		(void)snprintf(text, sizeof(text), "%s/", path);
 		p->io->end.count++;
-		return put_head(p, '5', text, "", st);
+		return put_head(p, '5', text, "", st, fd);
+	}
+	if (S_ISFIFO(st->st_mode) && p->names) {
+		p->io->end.count++;
+		return put_head(p, '6', path, "", st, -1);
 	}
 	p->io->end.flags |= FILES_SKIPPED;
 	return 0;
@@ -193,7 +219,10 @@ static int pack_one(struct pack *p, const char *path)
 int files_tar_out(const struct files_call *c, struct files_io *io)
 {
 	static struct walk w;
-	struct pack p = { .io = io, .limit = c->q.limit };
+	static struct tar_names names;
+	struct pack p = { .io = io,
+			  .limit = c->q.limit,
+			  .names = c->q.flags & FILES_WHOLE ? &names : NULL };
 	struct stat st;
 	int fd = open(c->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r;

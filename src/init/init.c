@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -34,7 +35,9 @@
 #include "cell/landlock.h"
 #include "cell/seccomp.h"
 #include "init/command.h"
+#include "init/connect.h"
 #include "init/files.h"
+#include "init/listen.h"
 #include "wire/init.h"
 #include "wire/warden.h"
 
@@ -209,6 +212,43 @@ static void serve_files(const struct init_msg *m, const int *fds, size_t n_fds)
 	files_free(&call);
 }
 
+static void serve_connect(const struct init_msg *m)
+{
+	struct init_msg connected = { .type = INIT_CONNECTED, .id = m->id };
+	int fd = connect_begin(&m->u.connect);
+
+	if (fd < 0)
+		send_failed(m->id, (struct init_failed){ INIT_STAGE_CONNECT, -fd });
+	else
+		send_msg(&connected, &fd, 1);
+	fd_close(fd);
+}
+
+static void serve_listen(const struct init_msg *m)
+{
+	struct init_msg made = { .type = INIT_CONNECTED, .id = m->id };
+	int fd = listen_make(&m->u.listen);
+
+	if (fd < 0)
+		send_failed(m->id, (struct init_failed){ INIT_STAGE_LISTEN, -fd });
+	else
+		send_msg(&made, &fd, 1);
+	fd_close(fd);
+}
+
+/* What a client that went away has left running, but for what the next one takes over. */
+static void signal_others(const struct init_signal *s)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(running); i++) {
+		bool spared = !running[i].pid;
+
+		for (size_t k = 0; k < INIT_SPARE_MAX && !spared; k++)
+			spared = s->spare[k] && s->spare[k] == running[i].id;
+		if (!spared)
+			(void)kill(-running[i].pid, s->signo);
+	}
+}
+
 /* Whoever is gone needs no signal. Nothing outside this pid namespace can be named. */
 static void serve_signal(const struct init_msg *m)
 {
@@ -229,6 +269,9 @@ static void serve_signal(const struct init_msg *m)
 		break;
 	case INIT_TARGET_ALL:
 		(void)kill(-1, s->signo);
+		break;
+	case INIT_TARGET_OTHERS:
+		signal_others(s);
 		break;
 	default:
 		_exit(EXIT_PROTOCOL);
@@ -277,6 +320,12 @@ static void serve(void)
 		break;
 	case INIT_SIGNAL:
 		serve_signal(&m);
+		break;
+	case INIT_CONNECT:
+		serve_connect(&m);
+		break;
+	case INIT_LISTEN:
+		serve_listen(&m);
 		break;
 	case INIT_DISK:
 		serve_disk(m.id);

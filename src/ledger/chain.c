@@ -127,9 +127,9 @@ static bool is_reserved(const char *key)
 }
 
 /* Cut at a character's end, with a mark. */
-static void put_string(struct buf *out, const char *s, size_t len)
+static void put_string(struct buf *out, const char *s, size_t len, size_t most)
 {
-	char cut[CHAIN_VALUE_MAX + 3];
+	char cut[CHAIN_PATH_MAX + 3];
 	struct json j;
 
 	json_init(&j, out);
@@ -137,8 +137,8 @@ static void put_string(struct buf *out, const char *s, size_t len)
 		json_none(&j);
 		return;
 	}
-	if (len > CHAIN_VALUE_MAX) {
-		len = utf8_fit(s, len, CHAIN_VALUE_MAX);
+	if (len > most) {
+		len = utf8_fit(s, len, most);
 		memcpy(cut, s, len);
 		memcpy(cut + len, "\xe2\x80\xa6", 3); /* U+2026 */
 		s = cut;
@@ -153,10 +153,13 @@ static int put_value(struct chain *c, struct buf *out, const struct ledger_field
 
 	switch (f->kind) {
 	case LEDGER_STR:
-		put_string(out, f->v.s, f->v.s ? strlen(f->v.s) : 0);
+		put_string(out, f->v.s, f->v.s ? strlen(f->v.s) : 0, CHAIN_VALUE_MAX);
+		return 0;
+	case LEDGER_PATH:
+		put_string(out, f->v.s, f->v.s ? strlen(f->v.s) : 0, CHAIN_PATH_MAX);
 		return 0;
 	case LEDGER_STRN:
-		put_string(out, f->v.s, f->len);
+		put_string(out, f->v.s, f->len, CHAIN_VALUE_MAX);
 		return 0;
 	case LEDGER_INT:
 		return buf_printf(out, "%" PRId64, f->v.i);
@@ -237,9 +240,10 @@ static void put_head(struct buf *out, uint64_t seq, uint64_t time_ns,
 	(void)buf_printf(out, "%s%" PRIu64 "%s%s.%03uZ%s%s\",\"owner\":", head_seq, seq, head_time,
 			 when, (unsigned int)(time_ns / CLOCK_NS_PER_MS % 1000), head_event,
 			 event->event);
-	put_string(out, event->owner, event->owner ? strlen(event->owner) : 0);
+	put_string(out, event->owner, event->owner ? strlen(event->owner) : 0, CHAIN_VALUE_MAX);
 	(void)buf_puts(out, ",\"sandbox\":");
-	put_string(out, event->sandbox, event->sandbox ? strlen(event->sandbox) : 0);
+	put_string(out, event->sandbox, event->sandbox ? strlen(event->sandbox) : 0,
+		   CHAIN_VALUE_MAX);
 }
 
 int chain_format(struct chain *c, struct buf *out, const struct chain_link *link, uint64_t time_ns,

@@ -10,7 +10,7 @@
  * The exact definition, for whoever checks without us, is docs/protocol/ledger.md.
  *
  * Values that come from clients or guests are escaped, made valid UTF-8 and cut at CHAIN_VALUE_MAX
- * bytes with a mark. A member that does not fit in the line any more is left out, and "cut":true
+ * bytes (paths: CHAIN_PATH_MAX) with a mark. A member that does not fit in the line any more is left out, and "cut":true
  * stands at the end instead. No secret, no code and no output is ever passed here: code is hashed.
  *
  * Nothing here touches a file. All memory is taken in chain_new().
@@ -27,11 +27,13 @@ struct err;
 
 #define CHAIN_LINE_MAX 16384 /* bytes, with the newline */
 #define CHAIN_VALUE_MAX 256  /* bytes of a string before it is escaped */
+#define CHAIN_PATH_MAX 4096  /* of a path: a long one must not hide what it leads to */
 #define CHAIN_HEX 64         /* digits of a SHA-256 */
 
 enum ledger_kind {
 	LEDGER_STR,
 	LEDGER_STRN,
+	LEDGER_PATH,
 	LEDGER_INT,
 	LEDGER_UINT,
 	LEDGER_BOOL,
@@ -56,6 +58,7 @@ struct ledger_field {
 #define L_STR(k, x) ((struct ledger_field){ .key = (k), .kind = LEDGER_STR, .v.s = (x) })
 #define L_STRN(k, x, n)                                                                            \
 	((struct ledger_field){ .key = (k), .kind = LEDGER_STRN, .v.s = (x), .len = (n) })
+#define L_PATH(k, x) ((struct ledger_field){ .key = (k), .kind = LEDGER_PATH, .v.s = (x) })
 #define L_INT(k, x) ((struct ledger_field){ .key = (k), .kind = LEDGER_INT, .v.i = (x) })
 #define L_UINT(k, x) ((struct ledger_field){ .key = (k), .kind = LEDGER_UINT, .v.u = (x) })
 #define L_BOOL(k, x) ((struct ledger_field){ .key = (k), .kind = LEDGER_BOOL, .v.b = (x) })

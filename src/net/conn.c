@@ -76,6 +76,19 @@ struct conn *conn_new(struct loop *l, int fd, struct tls_server *tls,
 	return c;
 }
 
+struct conn *conn_open(struct loop *l, int fd, struct tls_server *tls,
+		       const struct listener_config *config, const struct conn_ops *ops, void *user)
+{
+	const struct peer nobody = { .uid = (uid_t)-1, .pid = -1 };
+	struct conn *c = conn_new(l, fd, tls, config, &nobody);
+
+	if (!c)
+		return NULL;
+	conn_set_ops(c, ops, user);
+	conn_start(c);
+	return c;
+}
+
 void conn_start(struct conn *c)
 {
 	c->watch.events = EPOLLIN | EPOLLRDHUP;
@@ -119,7 +132,8 @@ void conn_gone(struct conn *c)
 {
 	if (c->ops && c->ops->on_close)
 		c->ops->on_close(c, c->why);
-	listener_forget(c);
+	if (c->listener)
+		listener_forget(c);
 	tls_free(c->tls);
 	buf_free(&c->out);
 	free(c);

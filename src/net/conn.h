@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 struct err;
+struct iovec;
 struct loop;
 struct conn;
 struct tls_server; /* tls.h */
@@ -110,6 +111,16 @@ uint64_t listener_refused(const struct listener *ls); /* by the caps, so far */
  */
 void listener_free(struct listener *ls);
 
+/*
+ * conn_open() - One that was accepted by somebody else: @fd is non-blocking and owned from now on. Its end is told
+ * to @ops and @user also when it comes before config->on_accept, which is where they may be set anew. @config is
+ * borrowed; its maxima of connections are not looked at.
+ * Return: NULL without memory; the socket is closed then.
+ */
+struct conn *conn_open(struct loop *l, int fd, struct tls_server *tls,
+		       const struct listener_config *config, const struct conn_ops *ops,
+		       void *user);
+
 void conn_set_ops(struct conn *c, const struct conn_ops *ops, void *user); /* ops are borrowed */
 void *conn_user(const struct conn *c);
 const struct peer *conn_peer(const struct conn *c);
@@ -121,6 +132,8 @@ bool conn_is_tls(const struct conn *c);
  * -ENOBUFS. After conn_finish(): -EPIPE. After its end: the reason, or -EPIPE.
  */
 int conn_write(struct conn *c, const void *data, size_t len);
+/* conn_writev() - The same of several pieces, as one. */
+int conn_writev(struct conn *c, const struct iovec *iov, size_t n_iov);
 size_t conn_queued(const struct conn *c);
 bool conn_congested(const struct conn *c); /* was above high water; on_drain will follow */
 

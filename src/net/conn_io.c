@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "net/conn_int.h"
 #include "net/tls.h"
@@ -63,12 +64,13 @@ void conn_rearm(struct conn *c)
 /* Output */
 
 /* Bytes that the kernel took, 0 when it is full; an error ends the connection. */
-static ssize_t send_now(struct conn *c, const char *data, size_t len)
+static ssize_t send_now(struct conn *c, const struct iovec *iov, size_t n_iov)
 {
+	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = n_iov };
 	ssize_t n;
 
 	do
-		n = send(c->watch.fd, data, len, MSG_NOSIGNAL);
+		n = sendmsg(c->watch.fd, &m, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return n;
@@ -80,7 +82,17 @@ static ssize_t send_now(struct conn *c, const char *data, size_t len)
 	return r;
 }
 
-static int enqueue(struct conn *c, const char *data, size_t len)
+static size_t total(const struct iovec *iov, size_t n_iov)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < n_iov; i++)
+		len += iov[i].iov_len;
+	return len;
+}
+
+/* What is behind the first @skip bytes of @iov, @len of them. */
+static int enqueue(struct conn *c, const struct iovec *iov, size_t n_iov, size_t skip, size_t len)
 {
 	size_t queued = conn_queued(c);
 
@@ -94,7 +106,14 @@ static int enqueue(struct conn *c, const char *data, size_t len)
 		buf_consume(&c->out, c->out_head);
 		c->out_head = 0;
 	}
-	if (buf_append(&c->out, data, len) < 0) {
+	for (size_t i = 0; i < n_iov; i++) {
+		size_t from = skip < iov[i].iov_len ? skip : iov[i].iov_len;
+
+		skip -= from;
+		(void)buf_append(&c->out, (const char *)iov[i].iov_base + from,
+				 iov[i].iov_len - from);
+	}
+	if (c->out.err) {
 		conn_end(c, -ENOMEM);
 		return -ENOMEM;
 	}
@@ -104,43 +123,35 @@ static int enqueue(struct conn *c, const char *data, size_t len)
 	return 0;
 }
 
-static int send_or_queue(struct conn *c, const char *data, size_t len)
+static int send_or_queue(struct conn *c, const struct iovec *iov, size_t n_iov)
 {
-	if (conn_queued(c) == 0) {
-		ssize_t n = send_now(c, data, len);
+	size_t len = total(iov, n_iov);
+	ssize_t n = 0;
 
-		if (n < 0)
-			return (int)n;
-		data += n;
-		len -= (size_t)n;
-	}
-	return len > 0 ? enqueue(c, data, len) : 0;
+	if (conn_queued(c) == 0)
+		n = send_now(c, iov, n_iov);
+	if (n < 0)
+		return (int)n;
+	return (size_t)n < len ? enqueue(c, iov, n_iov, (size_t)n, len - (size_t)n) : 0;
 }
 
 int conn_send_tls(struct conn *c)
 {
 	const char *data;
 	size_t len = tls_output(c->tls, &data);
+	struct iovec iov = { .iov_base = (char *)data, .iov_len = len };
 
 	if (len == 0)
 		return 0;
-	int r = send_or_queue(c, data, len);
+	int r = send_or_queue(c, &iov, 1);
 
 	tls_sent(c->tls);
 	return r;
 }
 
-int conn_write(struct conn *c, const void *data, size_t len)
+/* Record by record: what is encrypted and not yet sent stays bounded by the queue. */
+static int write_tls(struct conn *c, const char *p, size_t len)
 {
-	const char *p = data;
-
-	if (c->state != CONN_OPEN)
-		return c->state == CONN_CLOSED && c->why < 0 ? c->why : -EPIPE;
-	if (len == 0)
-		return 0;
-	if (!c->tls)
-		return send_or_queue(c, p, len);
-	/* Record by record: what is encrypted and not yet sent stays bounded by the queue. */
 	while (len > 0) {
 		size_t n = len < TLS_RECORD_MAX ? len : TLS_RECORD_MAX;
 		int r = tls_write(c->tls, p, n);
@@ -157,10 +168,32 @@ int conn_write(struct conn *c, const void *data, size_t len)
 	return 0;
 }
 
+int conn_writev(struct conn *c, const struct iovec *iov, size_t n_iov)
+{
+	int r = 0;
+
+	if (c->state != CONN_OPEN)
+		return c->state == CONN_CLOSED && c->why < 0 ? c->why : -EPIPE;
+	if (!c->tls)
+		return total(iov, n_iov) > 0 ? send_or_queue(c, iov, n_iov) : 0;
+	for (size_t i = 0; i < n_iov && r == 0; i++)
+		r = write_tls(c, iov[i].iov_base, iov[i].iov_len);
+	return r;
+}
+
+int conn_write(struct conn *c, const void *data, size_t len)
+{
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
+
+	return conn_writev(c, &iov, 1);
+}
+
 static void flush(struct conn *c)
 {
 	while (conn_queued(c) > 0) {
-		ssize_t n = send_now(c, c->out.data + c->out_head, conn_queued(c));
+		struct iovec rest = { .iov_base = c->out.data + c->out_head,
+				      .iov_len = conn_queued(c) };
+		ssize_t n = send_now(c, &rest, 1);
 
 		if (n < 0)
 			return;

@@ -30,7 +30,7 @@ struct http_exchange *exchange_new(struct http_conn *h, size_t n_headers, size_t
 			 .query = "",
 			 .host = "",
 			 .body = "" },
-		.extra = BUF_INIT(16 * 1024),
+		.extra = BUF_INIT(64 * 1024),
 		.started_ns = h->begun_ns,
 		.body_done = true,
 	};

@@ -338,6 +338,8 @@ static void on_close(struct conn *c, int why)
 	if (h->x)
 		exchange_gone(h->x);
 	forget(h);
+	if (h->config->on_end)
+		h->config->on_end(h->config->arg);
 	free(h);
 }
 

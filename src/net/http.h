@@ -31,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct iovec;
 struct buf;
 struct conn;
 struct http_exchange;
@@ -69,6 +70,10 @@ struct http_config {
 	 * begun.
 	 */
 	void (*on_done)(struct http_exchange *x);
+	/* The connection is over, also between requests; not of one that became something else. May be NULL. */
+	void (*on_end)(void *arg);
+	/* For whoever passes requests on: path is as it was sent, and not judged. */
+	bool raw_path;
 	void *arg;
 };
 
@@ -151,6 +156,9 @@ void http_stream(struct http_exchange *x, int status, const char *content_type);
 void http_stream_sized(struct http_exchange *x, int status, const char *content_type, uint64_t len);
 /* http_stream_write() - 0, or a negative errno when the connection has ended: on_gone will come. */
 int http_stream_write(struct http_exchange *x, const void *data, size_t len);
+/* http_stream_writev() - The same of at most HTTP_PIECES pieces, as one. */
+#define HTTP_PIECES 4
+int http_stream_writev(struct http_exchange *x, const struct iovec *iov, size_t n_iov);
 /* http_stream_congested() - Stop producing; on_drain will come. */
 bool http_stream_congested(const struct http_exchange *x);
 void http_stream_on_drain(struct http_exchange *x, void (*fn)(struct http_exchange *x));
@@ -182,6 +190,14 @@ bool http_is_ws(const struct http_exchange *x);
  */
 struct ws *http_upgrade_ws(struct http_exchange *x, const struct ws_ops *ops, void *user,
 			   size_t message_max);
+
+/*
+ * http_upgrade() - 101 to @protocol, with the headers that were added; the exchange is over (on_done called).
+ * For whoever passes bytes on, and asks nothing of the handshake.
+ * @ret_early: replaced by input that came behind the request; the caller's to free
+ * Return: the connection, which has no deadline and is read; its ops must be set at once. NULL: it is too late.
+ */
+struct conn *http_upgrade(struct http_exchange *x, const char *protocol, struct buf *ret_early);
 
 /*
  * http_drain() - Finish: idle connections of this server are closed, others get "Connection: close"

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/utf8.h"
 #include "net/exchange.h"
 #include "net/target.h"
 
@@ -266,6 +267,10 @@ static int put_target(struct http_exchange *x, struct text *t, struct span raw,
 		req->query = put(t, target.query, target.query_len);
 	}
 
+	if (x->h->config->raw_path) {
+		req->path = put(t, path, path_len);
+		return 0;
+	}
 	char *decoded = t->at;
 
 	assert((size_t)(t->end - decoded) > path_len);
@@ -414,5 +419,5 @@ bool http_query(const struct http_exchange *x, const char *name, struct buf *out
 		found = true;
 		(void)buf_append(out, value.data, value.len);
 	}
-	return r == 0 && found && !out->err;
+	return r == 0 && found && !out->err && utf8_valid(buf_str(out), out->len);
 }

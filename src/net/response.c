@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include "base/fd.h"
@@ -23,7 +24,7 @@
 
 /* A body up to this goes out with its head; a larger one in pieces of this. */
 #define PIECE (64 * 1024)
-/* Up to this the copy that puts a chunk into one write is cheaper than three writes. */
+/* Up to this a copy into one piece is cheaper than several pieces. */
 #define CHUNK_COPY_MAX (16 * 1024)
 
 static const struct {
@@ -102,10 +103,20 @@ static const char *date_now(void)
 	return text;
 }
 
-int response_write(struct http_exchange *x, const void *data, size_t len)
+static size_t total(const struct iovec *iov, size_t n_iov)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < n_iov; i++)
+		len += iov[i].iov_len;
+	return len;
+}
+
+int response_writev(struct http_exchange *x, const struct iovec *iov, size_t n_iov)
 {
 	struct http_conn *h = x->h;
-	int r = conn_write(h->conn, data, len);
+	size_t len = total(iov, n_iov);
+	int r = conn_writev(h->conn, iov, n_iov);
 
 	if (r < 0)
 		return r;
@@ -113,6 +124,13 @@ int response_write(struct http_exchange *x, const void *data, size_t len)
 	x->bytes_out += len;
 	http_watch_write(h);
 	return 0;
+}
+
+int response_write(struct http_exchange *x, const void *data, size_t len)
+{
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
+
+	return response_writev(x, &iov, 1);
 }
 
 /* Status line and all headers that do not depend on the length. False: nobody is there to
@@ -274,35 +292,43 @@ void http_stream_sized(struct http_exchange *x, int status, const char *content_
 		conn_close(x->h->conn, -ENOBUFS); /* on_gone follows */
 }
 
-int http_stream_write(struct http_exchange *x, const void *data, size_t len)
+/* One chunk: what is small is copied into one piece, which under TLS is one record. */
+static int write_chunk(struct http_exchange *x, const struct iovec *iov, size_t n_iov, size_t len)
 {
+	struct iovec whole[HTTP_PIECES + 2];
 	struct buf *out = &x->h->out;
 	char head[32];
+	int n = snprintf(head, sizeof(head), "%zx\r\n", len);
+
+	whole[0] = (struct iovec){ .iov_base = head, .iov_len = (size_t)n };
+	memcpy(whole + 1, iov, n_iov * sizeof(*iov));
+	whole[n_iov + 1] = (struct iovec){ .iov_base = "\r\n", .iov_len = 2 };
+	if (len > CHUNK_COPY_MAX)
+		return response_writev(x, whole, n_iov + 2);
+	for (size_t i = 0; i < n_iov + 2; i++)
+		(void)buf_append(out, whole[i].iov_base, whole[i].iov_len);
+	return write_out(x);
+}
+
+int http_stream_writev(struct http_exchange *x, const struct iovec *iov, size_t n_iov)
+{
+	size_t len = total(iov, n_iov);
 
 	if (x->gone)
 		return -EPIPE;
-	assert(x->streaming);
+	assert(x->streaming && n_iov <= HTTP_PIECES);
 	if (len == 0 || x->bodiless)
 		return 0; /* a chunk of no bytes would be the last one */
 	assert(!x->sized_out || len <= x->stream_left);
 	x->stream_left -= x->sized_out ? len : 0;
-	if (!x->chunked_out)
-		return response_write(x, data, len);
+	return x->chunked_out ? write_chunk(x, iov, n_iov, len) : response_writev(x, iov, n_iov);
+}
 
-	int n = snprintf(head, sizeof(head), "%zx\r\n", len);
+int http_stream_write(struct http_exchange *x, const void *data, size_t len)
+{
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
 
-	if (len <= CHUNK_COPY_MAX) {
-		(void)buf_append(out, head, (size_t)n);
-		(void)buf_append(out, data, len);
-		(void)buf_puts(out, "\r\n");
-		return write_out(x);
-	}
-
-	int r = response_write(x, head, (size_t)n);
-
-	if (r == 0)
-		r = response_write(x, data, len);
-	return r < 0 ? r : response_write(x, "\r\n", 2);
+	return http_stream_writev(x, &iov, 1);
 }
 
 bool http_stream_congested(const struct http_exchange *x)

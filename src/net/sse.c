@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #include "base/buf.h"
 #include "net/http.h"
@@ -55,8 +56,19 @@ int sse_event(struct http_exchange *x, const char *id, const char *event, const 
 		(void)buf_printf(&out, "id: %s\n", id);
 	if (event)
 		(void)buf_printf(&out, "event: %s\n", event);
-	put_lines(&out, "data: ", data, len);
-	return emit(x, &out);
+	if (memchr(data, '\n', len) || memchr(data, '\r', len)) {
+		put_lines(&out, "data: ", data, len);
+		return emit(x, &out);
+	}
+	(void)buf_puts(&out, "data: ");
+	if (out.err)
+		return out.err;
+	/* Data that is one line, as JSON always is, is not copied. */
+	struct iovec iov[] = { { .iov_base = out.data, .iov_len = out.len },
+			       { .iov_base = (char *)data, .iov_len = len },
+			       { .iov_base = "\n\n", .iov_len = 2 } };
+
+	return http_stream_writev(x, iov, 3);
 }
 
 int sse_comment(struct http_exchange *x, const char *text)

@@ -182,9 +182,7 @@ static int decode(const char *s, size_t len, struct buf *out)
 
 		(void)buf_append(out, &c, 1);
 	}
-	if (out->err)
-		return out->err;
-	return utf8_valid(buf_str(out), out->len) ? 0 : -EINVAL;
+	return out->err;
 }
 
 int query_next(const char **pos, struct buf *name, struct buf *value)
@@ -198,6 +196,8 @@ int query_next(const char **pos, struct buf *name, struct buf *value)
 		return 0;
 	*pos = s + len;
 	r = decode(s, split, name);
+	if (r == 0 && !utf8_valid(buf_str(name), name->len))
+		r = -EINVAL;
 	if (r == 0)
 		r = decode(s + skip, len - skip, value);
 	return r < 0 ? r : 1;

@@ -45,8 +45,9 @@ bool host_valid(const char *s, size_t len);
  * query_next() - The next `name=value` of a query; '+' is a space, parts that are empty are
  * skipped.
  * @pos:  where to go on; begin with the query's first byte
- * @name, @value: replaced by the decoded text
- * Return: 1, 0 when there are no more, -EINVAL for a bad escape, NUL or bytes that are not UTF-8,
+ * @name, @value: replaced by the decoded bytes; the name is UTF-8, the value may be a file's name
+ * and need not be
+ * Return: 1, 0 when there are no more, -EINVAL for a bad escape, NUL or a name that is not UTF-8,
  * or the sticky error of a buffer that was too small.
  */
 int query_next(const char **pos, struct buf *name, struct buf *value);

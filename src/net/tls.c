@@ -21,16 +21,29 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 
+#define ROOTS_MAX (8u << 20)
+#define ROOTS_PIECE 65536u
+
 struct tls_server {
 	SSL_CTX *ctx;
+};
+
+struct tls_client {
+	SSL_CTX *ctx;
+	struct buf
+		roots; /* of this machine: a hundred certificates that are parsed when somebody is connected to */
 };
 
 struct tls {
@@ -157,6 +170,103 @@ int tls_server_new(const char *cert_file, const char *key_file, struct tls_serve
 	return 0;
 }
 
+int tls_server_made(X509 *cert, EVP_PKEY *key, struct tls_server **ret)
+{
+	ERR_clear_error();
+	struct tls_server *t = calloc(1, sizeof(*t));
+
+	if (t && (t->ctx = SSL_CTX_new(TLS_server_method())) && set_rules(t->ctx, NULL) == 0 &&
+	    SSL_CTX_use_certificate(t->ctx, cert) == 1 &&
+	    SSL_CTX_use_PrivateKey(t->ctx, key) == 1) {
+		*ret = t;
+		return 0;
+	}
+	ERR_clear_error();
+	tls_server_free(t);
+	return -ENOMEM;
+}
+
+static bool read_whole(const char *path, struct buf *out)
+{
+	_fd_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
+	ssize_t n = 1;
+
+	while (fd >= 0 && n > 0) {
+		char *to = buf_reserve(out, ROOTS_PIECE);
+
+		n = to ? read(fd, to, ROOTS_PIECE) : -1;
+		if (n > 0)
+			buf_commit(out, (size_t)n);
+	}
+	return fd >= 0 && n == 0 && out->len > 0;
+}
+
+static void trust_text(SSL_CTX *ctx, const struct buf *text)
+{
+	BIO *bio = BIO_new_mem_buf(text->data, (int)text->len);
+	X509 *cert;
+
+	while (bio && (cert = PEM_read_bio_X509(bio, NULL, NULL, NULL))) {
+		(void)X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), cert);
+		X509_free(cert);
+	}
+	(void)BIO_free(bio);
+	ERR_clear_error();
+}
+
+/* The usual places, in the order of how many machines have them. Where there is none nobody is trusted. */
+static void read_roots(struct buf *out)
+{
+	const char *const files[] = { getenv("SSL_CERT_FILE"), "/etc/ssl/certs/ca-certificates.crt",
+				      "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
+				      X509_get_default_cert_file() };
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (read_whole(files[i], out))
+			return;
+		else
+			buf_clear(out);
+}
+
+int tls_client_new(const char *ca_file, struct tls_client **ret, struct err *e)
+{
+	ERR_clear_error();
+	struct tls_client *c = calloc(1, sizeof(*c));
+	int r = 0;
+
+	if (!c || !(c->ctx = SSL_CTX_new(TLS_client_method()))) {
+		free(c);
+		return err_say(e, -ENOMEM, "set up TLS: %s", reason());
+	}
+	r = set_rules(c->ctx, e);
+	if (r == 0) {
+		SSL_CTX_set_verify(c->ctx, SSL_VERIFY_PEER, NULL);
+		buf_init(&c->roots, ROOTS_MAX);
+		read_roots(&c->roots);
+	}
+	if (r == 0 && ca_file)
+		r = check_readable(ca_file, "certificate", e);
+	ERR_clear_error();
+	if (r == 0 && ca_file && SSL_CTX_load_verify_file(c->ctx, ca_file) != 1)
+		r = err_say(e, -EINVAL, "'%s' has no PEM certificate: %s", ca_file, reason());
+	ERR_clear_error();
+	if (r < 0) {
+		tls_client_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+void tls_client_free(struct tls_client *c)
+{
+	if (!c)
+		return;
+	SSL_CTX_free(c->ctx);
+	buf_free(&c->roots);
+	free(c);
+}
+
 void tls_server_free(struct tls_server *t)
 {
 	if (!t)
@@ -165,12 +275,12 @@ void tls_server_free(struct tls_server *t)
 	free(t);
 }
 
-int tls_new(struct tls_server *server, struct tls **ret)
+static int new_session(SSL_CTX *ctx, struct tls **ret)
 {
 	struct tls *t = calloc(1, sizeof(*t));
 	BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
 
-	if (!t || !in || !out || !(t->ssl = SSL_new(server->ctx))) {
+	if (!t || !in || !out || !(t->ssl = SSL_new(ctx))) {
 		(void)BIO_free(in);
 		(void)BIO_free(out);
 		free(t);
@@ -182,9 +292,48 @@ int tls_new(struct tls_server *server, struct tls **ret)
 	t->in = in;
 	t->out = out;
 	SSL_set_bio(t->ssl, in, out);
-	SSL_set_accept_state(t->ssl);
 	*ret = t;
 	return 0;
+}
+
+int tls_new(struct tls_server *server, struct tls **ret)
+{
+	int r = new_session(server->ctx, ret);
+
+	if (r == 0)
+		SSL_set_accept_state((*ret)->ssl);
+	return r;
+}
+
+int tls_connect(struct tls_client *client, const char *host, struct tls **ret)
+{
+	static const unsigned char http[] = "\x08http/1.1";
+	if (client->roots.len > 0)
+		trust_text(client->ctx, &client->roots);
+	buf_free(&client->roots);
+	int r = new_session(client->ctx, ret);
+
+	if (r < 0)
+		return r;
+	SSL *ssl = (*ret)->ssl;
+
+	SSL_set_connect_state(ssl);
+	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1 &&
+	    SSL_set_alpn_protos(ssl, http, sizeof(http) - 1) == 0)
+		return 0;
+	ERR_clear_error();
+	tls_free(*ret);
+	*ret = NULL;
+	return -ENOMEM;
+}
+
+const char *tls_problem(const struct tls *t)
+{
+	long verdict = SSL_get_verify_result(t->ssl);
+
+	return verdict == X509_V_OK ? "the TLS handshake failed" :
+				      X509_verify_cert_error_string(verdict);
 }
 
 void tls_free(struct tls *t)

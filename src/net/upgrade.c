@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * upgrade.c - The opening handshake of a WebSocket (RFC 6455, section 4.2), from the server's side.
+ * upgrade.c - Leaving HTTP: the opening handshake of a WebSocket (RFC 6455, section 4.2), from the server's
+ * side, and the switch to a protocol that others have agreed on.
  *
  * No extension is ever negotiated. A subprotocol is the handler's choice: it adds the header itself
  * before it upgrades.
@@ -74,6 +75,29 @@ static int accept_value(const char *key, char out[static 32])
 	return 0;
 }
 
+/* 101 with the headers that were added; the exchange is over, and its connection nobody's. */
+static void switch_over(struct http_exchange *x, const char *protocol, struct buf *ret_early)
+{
+	struct http_conn *h = x->h;
+
+	buf_clear(&h->out);
+	(void)buf_printf(&h->out,
+			 "HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\n"
+			 "Connection: Upgrade\r\n",
+			 protocol);
+	(void)buf_append(&h->out, x->extra.data, x->extra.len);
+	(void)buf_puts(&h->out, "\r\n");
+	x->status = 101;
+	http_pause(h, false);
+	if (h->out.err || x->extra.err || response_write(x, h->out.data, h->out.len) < 0)
+		conn_close(h->conn, -ENOBUFS); /* the next owner hears of it */
+	http_deadline(h, 0);
+	h->x = NULL;
+	h->config->on_done(x);
+	exchange_free(x);
+	http_detach(h, ret_early);
+}
+
 struct ws *http_upgrade_ws(struct http_exchange *x, const struct ws_ops *ops, void *user,
 			   size_t message_max)
 {
@@ -104,23 +128,21 @@ struct ws *http_upgrade_ws(struct http_exchange *x, const struct ws_ops *ops, vo
 		http_fail(h, 503, "out of memory");
 		return NULL;
 	}
-	buf_clear(&h->out);
-	(void)buf_printf(&h->out,
-			 "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
-			 "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n",
-			 accept);
-	(void)buf_append(&h->out, x->extra.data, x->extra.len);
-	(void)buf_puts(&h->out, "\r\n");
-	x->status = 101;
-	if (h->out.err || response_write(x, h->out.data, h->out.len) < 0)
-		conn_close(c, -ENOBUFS); /* the WebSocket hears of it */
+	(void)buf_printf(&x->extra, "Sec-WebSocket-Accept: %s\r\n", accept);
 
-	struct buf early;
+	struct buf early = BUF_INIT(0);
 
-	h->x = NULL;
-	h->config->on_done(x);
-	exchange_free(x);
-	http_detach(h, &early);
+	switch_over(x, "websocket", &early);
 	ws_start(w, &early);
 	return w;
+}
+
+struct conn *http_upgrade(struct http_exchange *x, const char *protocol, struct buf *ret_early)
+{
+	struct conn *c = x->h->conn;
+
+	if (x->gone || x->status != 0)
+		return NULL;
+	switch_over(x, protocol, ret_early);
+	return c;
 }

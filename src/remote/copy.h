@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+struct place;
 struct session;
 
 /* What the copy did, for --json. */
@@ -30,6 +31,10 @@ int copy_get_file(struct session *s, const char *name, const char *path, const c
 		  unsigned int mode, struct copied *ret);
 int copy_get_dir(struct session *s, const char *name, const char *path, const char *to,
 		 struct copied *ret);
+
+/* cp_put(), cp_get() - As cp(1) decides under which name; -r is needed for directories. */
+int cp_put(struct session *s, const char *from, const struct place *to, struct copied *ret);
+int cp_get(struct session *s, const struct place *from, const char *to, struct copied *ret);
 
 /* copy_stat() - What is at @path: a new object, or NULL with s->problem (status 404: nothing). */
 json_t *copy_stat(struct session *s, const char *name, const char *path);

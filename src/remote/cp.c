@@ -45,7 +45,7 @@ static int need_recursive(const struct session *s, const char *what, struct err 
 	return s->o.recursive ? 0 : err_say(e, -EISDIR, "%s is a directory: cp -r copies it", what);
 }
 
-static int put(struct session *s, const char *from, const struct place *to, struct copied *done)
+int cp_put(struct session *s, const char *from, const struct place *to, struct copied *done)
 {
 	_buf_ struct buf path = BUF_INIT(PATH_BYTES);
 	struct err e = { 0 };
@@ -83,7 +83,7 @@ static unsigned int mode_of(const json_t *stat)
 	return mode ? (unsigned int)v & 0777 : 0666;
 }
 
-static int get(struct session *s, const struct place *from, const char *to, struct copied *done)
+int cp_get(struct session *s, const struct place *from, const char *to, struct copied *done)
 {
 	_buf_ struct buf path = BUF_INIT(PATH_BYTES);
 	struct err e = { 0 };
@@ -129,7 +129,7 @@ static int copy(struct session *s, struct copied *done)
 				    "neither side is in a sandbox: NAME:PATH names one");
 	if (r < 0)
 		return problem_ours(&s->problem, &e);
-	return from.remote ? get(s, &from, to.path, done) : put(s, from.path, &to, done);
+	return from.remote ? cp_get(s, &from, to.path, done) : cp_put(s, from.path, &to, done);
 }
 
 int verb_cp(int argc, char **argv)

@@ -34,6 +34,19 @@ bool event_is(const struct event *ev, const char *type);
  */
 int event_text(const struct event *ev, struct buf *out);
 
+/* An event of output without the rest of it. */
+struct event_output {
+	uint64_t id;
+	bool is_stderr;
+	bool exact; /* as event_text() says it */
+};
+
+/*
+ * event_quick() - An event of output, written as the daemon writes it, in one go: its bytes are all that is in @out
+ * then. Return: false when it has to be looked at by event_parse().
+ */
+bool event_quick(const char *line, size_t len, struct event_output *ret, struct buf *out);
+
 /* event_base64() - Append what @s stands for (RFC 4648, padded). 0 or -EBADMSG, then nothing was added. */
 int event_base64(const char *s, size_t len, struct buf *out);
 

@@ -7,10 +7,9 @@
  * the events after the last id that we saw are asked for, a few times; when the daemon does not have them any
  * more, the output is read by offset instead, and then the result.
  *
- * A JSON string can not hold bytes that are no UTF-8; the daemon writes U+FFFD for them, and for commands
- * adds the bytes in base64. Where it does not (code in a kernel): as long as a stream's text is free of that
- * character it is the program's very bytes, and their number is the offset in
- * what the daemon keeps. From the first doubtful event on, that stream's events are only a bell: the bytes
+ * A JSON string can not hold bytes that are no UTF-8; the daemon writes U+FFFD for them, and adds the bytes in
+ * base64. One that does not is older: as long as a stream's text is free of that character it is the program's
+ * very bytes, and their number is the offset in what the daemon keeps. From the first doubtful event on, that stream's events are only a bell: the bytes
  * are fetched from the kept output by offset. Beyond what the daemon keeps (it says so) the text is all
  * there is, and a line on stderr says that it may not be exact.
  */
@@ -57,6 +56,7 @@ struct follow {
 	char id[ID_MAX + 1]; /* of the execution; empty: not known yet */
 	uint64_t last;       /* id of the last event */
 	struct lines lines;
+	struct buf text; /* of one event */
 	struct half halves[2];
 	json_t *result; /* `done` */
 	bool refused, broken_pipe, left;
@@ -136,14 +136,10 @@ static int fetch(struct follow *f, struct half *h)
 	return r;
 }
 
-static int on_text(struct follow *f, struct half *h, const struct event *ev)
+/* What an event of output has, in f->text. */
+static int on_text(struct follow *f, struct half *h, bool exact)
 {
-	_buf_ struct buf text = BUF_INIT(TEXT_MAX);
-	int exact = event_text(ev, &text);
-
-	if (exact < 0)
-		return 0;
-	if (exact == 0 && !h->inexact && f->id[0])
+	if (!exact && !h->inexact && f->id[0])
 		h->by_offset = true;
 	if (h->by_offset) {
 		int r = fetch(f, h);
@@ -153,7 +149,7 @@ static int on_text(struct follow *f, struct half *h, const struct event *ev)
 		h->by_offset = false; /* not kept: the text is all there is */
 		h->inexact = true;
 	}
-	return put(f, h, buf_str(&text), text.len);
+	return put(f, h, buf_str(&f->text), f->text.len);
 }
 
 /* What a value looks like as text; its other forms are for --json. */
@@ -186,12 +182,27 @@ static void on_refused(struct follow *f, const json_t *refusal)
 	free(text);
 }
 
+static int on_output(struct follow *f, const struct event *ev)
+{
+	buf_clear(&f->text);
+	int exact = event_text(ev, &f->text);
+
+	return exact < 0 ? 0 : on_text(f, &f->halves[event_is(ev, "stderr")], exact);
+}
+
 static int on_line(void *arg, const char *line, size_t len)
 {
 	struct follow *f = arg;
+	struct event_output quick;
 	struct event ev;
 	int r = 0;
 
+	if (event_quick(line, len, &quick, &f->text)) {
+		if (quick.id <= f->last)
+			return 0;
+		f->last = quick.id;
+		return on_text(f, &f->halves[quick.is_stderr], quick.exact);
+	}
 	if (event_parse(line, len, &ev) < 0)
 		return 0; /* what we do not know is no reason to lose what we do */
 	if (ev.id && ev.id <= f->last) {
@@ -201,10 +212,8 @@ static int on_line(void *arg, const char *line, size_t len)
 	f->last = ev.id ? ev.id : f->last;
 	if (event_is(&ev, "started"))
 		(void)snprintf(f->id, sizeof(f->id), "%s", list_text(ev.root, "execution_id"));
-	else if (event_is(&ev, "stdout"))
-		r = on_text(f, &f->halves[0], &ev);
-	else if (event_is(&ev, "stderr"))
-		r = on_text(f, &f->halves[1], &ev);
+	else if (event_is(&ev, "stdout") || event_is(&ev, "stderr"))
+		r = on_output(f, &ev);
 	else if (event_is(&ev, "result") || event_is(&ev, "display"))
 		r = on_bundle(f, &ev);
 	else if (event_is(&ev, "refused"))
@@ -418,11 +427,13 @@ int follow_run(struct session *s, const char *name, const char *route, json_t *b
 	};
 
 	lines_init(&f.lines, on_line, &f);
+	buf_init(&f.text, TEXT_MAX);
 	(void)watch_signals(&f);
 	url_sandbox(&path, name, route);
 	int code = conclude(&f, listen_all(&f, buf_str(&path), body));
 
 	lines_free(&f.lines);
+	buf_free(&f.text);
 	json_decref(f.result);
 	if (f.has_side)
 		api_close(&f.side);

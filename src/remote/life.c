@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* life.c - `caisson create`, `rm`, `stop`, `kill`, `port`: the life of a sandbox. */
+/* life.c - `caisson create`, `rm`, `stop`, `kill`: the life of a sandbox. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +26,26 @@ static int put_units(json_t *body, const char *key, const char *option, uint64_t
 	return 0;
 }
 
+static int put_servers(const struct wish *o, json_t *body, struct err *e)
+{
+	json_t *names = o->n_server ? json_array() : NULL;
+	json_error_t wrong;
+	json_t *rules;
+
+	for (size_t i = 0; i < o->n_server; i++)
+		(void)json_array_append_new(names, json_string(o->server[i]));
+	if (names)
+		(void)json_object_set_new(body, "servers", names);
+	if (!o->tool_rules)
+		return 0;
+	rules = json_loads(o->tool_rules, JSON_REJECT_DUPLICATES, &wrong);
+	if (!rules)
+		return err_say(e, -EINVAL, "--tool-rules: not JSON at character %d: %s",
+			       wrong.position, wrong.text);
+	(void)json_object_set_new(body, "tools", rules);
+	return 0;
+}
+
 static int make_spec(const struct wish *o, json_t *body, struct err *e)
 {
 	int r = 0;
@@ -33,6 +53,8 @@ static int make_spec(const struct wish *o, json_t *body, struct err *e)
 	(void)json_object_set_new(body, "name", json_string(o->rest[0]));
 	if (o->image)
 		(void)json_object_set_new(body, "image", json_string(o->image));
+	if (o->workspace)
+		(void)json_object_set_new(body, "workspace", json_string(o->workspace));
 	if (o->given & GIVEN_MEMORY)
 		r = put_units(body, "memory_mib", "--memory", o->memory_bytes, MIB, "MiB", e);
 	if (r == 0 && o->given & GIVEN_DISK)
@@ -48,8 +70,14 @@ static int make_spec(const struct wish *o, json_t *body, struct err *e)
 		(void)json_object_set_new(body, "pids", json_integer((json_int_t)o->pids));
 	if (o->n_env)
 		(void)json_object_set_new(body, "env", wish_pairs(o->env, o->n_env));
+	if (o->n_secrets)
+		(void)json_object_set_new(body, "secrets", wish_secrets(o));
+	if (o->n_egress)
+		(void)json_object_set_new(body, "egress", wish_egress(o));
 	if (o->n_label)
 		(void)json_object_set_new(body, "labels", wish_pairs(o->label, o->n_label));
+	if (r == 0)
+		r = put_servers(o, body, e);
 	return r;
 }
 
@@ -182,51 +210,4 @@ int verb_kill(int argc, char **argv)
 	};
 
 	return act_on_all(&form, "POST", "/kill", argc, argv);
-}
-
-/* ---- port ----------------------------------------------------------------------------------------------- */
-
-int verb_port(int argc, char **argv)
-{
-	static const struct form form = {
-		.verb = OPT_PORT,
-		.usage = "port NAME PORT",
-		.text = "Says under which address a port of the sandbox can be reached through the daemon.\n",
-		.min = 2,
-		.max = 2,
-	};
-	struct session s;
-
-	if (session_begin(&s, &form, argc, argv)) {
-		_buf_ struct buf path = BUF_INIT(1024);
-		struct err e = { 0 };
-		uint64_t port = 0;
-		json_t *v = NULL;
-
-		if (place_check_name(s.o.rest[0], &e) < 0 ||
-		    (num_parse_u64(s.o.rest[1], 1, 65535, &port, &e) < 0 && err_wrap(&e, "PORT"))) {
-			session_fail_err(&s, &e);
-		} else {
-			url_sandbox(&path, s.o.rest[0], "/ports/");
-			(void)buf_printf(&path, "%u", (unsigned int)port);
-			v = api_json(&s.api, "POST", buf_str(&path), NULL, &s.problem);
-			if (!v && s.problem.status == 404 &&
-			    strcmp(s.problem.code, "not_found") == 0) {
-				(void)problem_say(&s.problem, EXIT_INVALID, "not_supported",
-						  "this daemon has no port forwarding yet");
-				problem_hint(&s.problem,
-					     "'caisson exec --name %s' can talk to the port "
-					     "from inside",
-					     s.o.rest[0]);
-			}
-			if (!v)
-				session_fail(&s);
-			else if (s.o.json)
-				session_json(v);
-			else
-				(void)printf("%s\n", list_text(v, "url"));
-		}
-		json_decref(v);
-	}
-	return session_end(&s);
 }

@@ -3,11 +3,12 @@
  * lines.h - Lines out of bytes that come in pieces, for streams of JSON lines.
  *
  * Empty lines are skipped. A line is at most LINES_MAX bytes long; a longer one ends the reading with
- * -EMSGSIZE. What stands after the last newline is no line until lines_end() says that nothing follows.
+ * -EMSGSIZE, unless lines_limit() said otherwise. What stands after the last newline is no line until lines_end() says that nothing follows.
  */
 #ifndef CAISSON_REMOTE_LINES_H
 #define CAISSON_REMOTE_LINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -19,10 +20,14 @@ struct lines {
 	int (*on_line)(void *arg, const char *line, size_t len);
 	void *arg;
 	struct buf partial;
+	int (*on_long)(void *arg); /* NULL: too long a line is an error */
+	bool skipping;             /* the rest of one */
 };
 
 void lines_init(struct lines *l, int (*on_line)(void *arg, const char *line, size_t len),
 		void *arg);
+/* lines_limit() - Skip lines of more than @max bytes; @on_long is called once for each, instead. */
+void lines_limit(struct lines *l, size_t max, int (*on_long)(void *arg));
 void lines_free(struct lines *l);
 
 /* lines_feed() - 0, what on_line returned, -EMSGSIZE or -ENOMEM. */

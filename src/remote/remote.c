@@ -16,11 +16,12 @@ static const struct verb {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
-	{ "audit", verb_audit }, { "cp", verb_cp },       { "create", verb_create },
-	{ "exec", verb_exec },   { "kill", verb_kill },   { "logs", verb_logs },
-	{ "port", verb_port },   { "ps", verb_ps },       { "rm", verb_rm },
-	{ "run", verb_run },     { "shell", verb_shell }, { "stop", verb_stop },
-	{ "top", verb_top },
+	{ "approve", verb_approve }, { "audit", verb_audit }, { "cp", verb_cp },
+	{ "create", verb_create },   { "exec", verb_exec },   { "install", verb_install },
+	{ "kill", verb_kill },       { "logs", verb_logs },   { "mcp", verb_mcp },
+	{ "net", verb_net },         { "port", verb_port },   { "ps", verb_ps },
+	{ "rm", verb_rm },           { "run", verb_run },     { "shell", verb_shell },
+	{ "stop", verb_stop },       { "top", verb_top },     { "workspace", verb_workspace },
 };
 
 int main(int argc, char **argv)

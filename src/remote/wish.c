@@ -41,12 +41,20 @@ SET_TEXT(name)
 SET_TEXT(lang)
 SET_TEXT(workdir)
 SET_TEXT(image)
+SET_TEXT(workspace)
+SET_TEXT(listen)
+SET_TEXT(tools)
+SET_TEXT(print_config)
 SET_FLAG(json)
 SET_FLAG(all)
 SET_FLAG(follow)
 SET_FLAG(recursive)
 SET_FLAG(send_stdin)
 SET_FLAG(force)
+SET_FLAG(close)
+SET_FLAG(deny)
+SET_TEXT(reason)
+SET_TEXT(tool_rules)
 
 static int set_code(struct wish *o, const char *v, struct err *e)
 {
@@ -125,9 +133,40 @@ static int set_label(struct wish *o, const char *v, struct err *e)
 	return add_pair(o->label, &o->n_label, v, "KEY=VALUE", e);
 }
 
+static int set_egress(struct wish *o, const char *v, struct err *e)
+{
+	if (!*v)
+		return err_say(e, -EINVAL, "must not be empty; none stands for nothing");
+	if (o->n_egress == WISH_LIST_MAX)
+		return err_say(e, -EINVAL, "at most %d of them", WISH_LIST_MAX);
+	o->egress[o->n_egress++] = v;
+	return 0;
+}
+
+static int set_server(struct wish *o, const char *v, struct err *e)
+{
+	if (!*v)
+		return err_say(e, -EINVAL, "must not be empty");
+	if (o->n_server == WISH_LIST_MAX)
+		return err_say(e, -EINVAL, "at most %d of them", WISH_LIST_MAX);
+	o->server[o->n_server++] = v;
+	return 0;
+}
+
+static int set_secret(struct wish *o, const char *v, struct err *e)
+{
+	if (strchr(v, '='))
+		return err_say(e, -EINVAL,
+			       "takes the name of a secret that the daemon has, and no value");
+	if (o->n_secrets == WISH_LIST_MAX)
+		return err_say(e, -EINVAL, "at most %d of them", WISH_LIST_MAX);
+	o->secrets[o->n_secrets++] = v;
+	return 0;
+}
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
-#define ALL 0xfffu
+#define ALL 0xffffffu
 #define PROGRAMS (OPT_EXEC | OPT_RUN)
 
 static const struct option_row {
@@ -145,33 +184,58 @@ static const struct option_row {
 	{ "--cpus", NULL, "N", NULL, OPT_CREATE, set_cpus, "share of processors, as in 0.5" },
 	{ "--pids", NULL, "N", NULL, OPT_CREATE, set_pids, "processes and threads" },
 	{ "--disk", NULL, "SIZE", NULL, OPT_CREATE, set_disk, "size of the writable layer" },
+	{ "--disk", NULL, "SIZE", NULL, OPT_WORKSPACE, set_disk, "how much it may hold (1G)" },
+	{ "--workspace", "-w", "NAME[:MODE]", NULL, OPT_CREATE, set_workspace,
+	  "a workspace, at /workspace: cow (a copy), ro or rw" },
 	{ "--image", NULL, "IMAGE", NULL, OPT_CREATE, set_image,
-	  "root file system (the daemon's own)" },
+	  "what it is made from: a pulled image (the daemon's own)" },
 	{ "--env", "-e", "NAME=VALUE", NULL, OPT_CREATE | OPT_EXEC | OPT_SHELL, set_env,
 	  "set a variable; may be repeated" },
-	{ "--label", NULL, "KEY=VALUE", NULL, OPT_CREATE, set_label, "mark it; may be repeated" },
+	{ "--label", NULL, "KEY=VALUE", NULL, OPT_CREATE | OPT_WORKSPACE, set_label,
+	  "mark it; may be repeated" },
 	{ "--label", NULL, "KEY=VALUE", NULL, OPT_PS | OPT_TOP, set_label,
 	  "only those with this mark; may be repeated" },
+	{ "--egress", NULL, "HOST", NULL, OPT_CREATE | OPT_NET, set_egress,
+	  "it may reach HOST, *.DOMAIN or HOST:PORT, or none; may be repeated" },
+	{ "--secret", NULL, "NAME[@HOST]", NULL, OPT_CREATE, set_secret,
+	  "give it a secret of the daemon's, or bind one to HOST; may be repeated" },
 	{ "--timeout", "-t", "TIME", NULL, OPT_CREATE, set_timeout,
 	  "its life, as in 90, 30m, 1h (no end)" },
 	{ "--timeout", "-t", "TIME", NULL, PROGRAMS, set_timeout, "wall time, as in 10, 2m" },
 	{ "--idle", NULL, "TIME", NULL, OPT_CREATE, set_idle,
 	  "end it when nobody used it for so long" },
+	{ "--server", NULL, "NAME", NULL, OPT_CREATE, set_server,
+	  "MCP server whose tools its code may call; may be repeated" },
+	{ "--tool-rules", NULL, "JSON", NULL, OPT_CREATE, set_tool_rules,
+	  "what to take away of those, as in {\"allow\": [\"github.get_*\"], \"budget\": 20}" },
 	{ "--workdir", "-w", "DIR", NULL, OPT_EXEC | OPT_SHELL, set_workdir,
 	  "working directory in the sandbox (/workspace)" },
 	{ "--cwd", NULL, "DIR", NULL, OPT_EXEC | OPT_SHELL, set_workdir, "the same as --workdir" },
-	{ "--lang", "-l", "LANG", NULL, OPT_RUN, set_lang,
+	{ "--lang", "-l", "LANG", NULL, OPT_RUN | OPT_INSTALL, set_lang,
 	  "python (default), bash, javascript or r; a file's suffix decides otherwise" },
 	{ "--code", "-c", "CODE", NULL, OPT_RUN, set_code, "run CODE, whatever it looks like" },
 	{ "--stdin", "-i", NULL, NULL, PROGRAMS, set_send_stdin,
 	  "send our standard input to the program" },
 	{ "--follow", "-f", NULL, NULL, OPT_LOGS, set_follow, "go on with what is written later" },
 	{ "--tail", NULL, "N", NULL, OPT_LOGS, set_tail, "only the last N lines" },
-	{ "--recursive", "-r", NULL, NULL, OPT_CP, set_recursive, "directories, with all in them" },
+	{ "--recursive", "-r", NULL, NULL, OPT_CP | OPT_WORKSPACE, set_recursive,
+	  "directories, with all in them" },
 	{ "--grace", NULL, "TIME", NULL, OPT_STOP, set_grace,
 	  "how long programs may take to end after SIGTERM" },
-	{ "--force", "-f", NULL, NULL, OPT_RM, set_force, "one that is not there is no error" },
-	{ "--json", NULL, NULL, "CAISSON_JSON", ALL & ~(unsigned)OPT_SHELL, set_json,
+	{ "--listen", NULL, "[ADDRESS:]PORT", NULL, OPT_PORT, set_listen,
+	  "be that port of the sandbox here, until Ctrl-C" },
+	{ "--close", NULL, NULL, NULL, OPT_PORT, set_close,
+	  "close PORT; what goes through it is cut off" },
+	{ "--force", "-f", NULL, NULL, OPT_RM | OPT_WORKSPACE, set_force,
+	  "one that is not there is no error" },
+	{ "--deny", NULL, NULL, NULL, OPT_APPROVE, set_deny, "say no" },
+	{ "--reason", NULL, "TEXT", NULL, OPT_APPROVE, set_reason,
+	  "why; of a no the code is told" },
+	{ "--tools", NULL, "NAMES", NULL, OPT_MCP, set_tools,
+	  "tools of a daemon of our own: default, all, or names" },
+	{ "--print-config", NULL, "HOST", NULL, OPT_MCP, set_print_config,
+	  "what to tell claude, cursor, vscode, mcpo or openwebui, as JSON" },
+	{ "--json", NULL, NULL, "CAISSON_JSON", ALL & ~(unsigned)(OPT_SHELL | OPT_MCP), set_json,
 	  "for programs: JSON on standard output" },
 	{ "--socket", NULL, "PATH", "CAISSON_SOCKET", ALL, set_socket,
 	  "unix socket of the daemon (caisson.sock in the state directory)" },
@@ -346,4 +410,23 @@ void wish_help(enum wish_verb verb, FILE *out)
 	help_lines(verb, false, out);
 	(void)fprintf(out, "\nWhich daemon:\n");
 	help_lines(verb, true, out);
+}
+
+json_t *wish_egress(const struct wish *o)
+{
+	json_t *list = o->n_egress ? json_array() : NULL;
+
+	for (size_t i = 0; i < o->n_egress; i++)
+		if (o->n_egress > 1 || strcmp(o->egress[i], "none") != 0)
+			(void)json_array_append_new(list, json_string(o->egress[i]));
+	return list;
+}
+
+json_t *wish_secrets(const struct wish *o)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < o->n_secrets; i++)
+		(void)json_array_append_new(list, json_string(o->secrets[i]));
+	return list;
 }

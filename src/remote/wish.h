@@ -31,6 +31,11 @@ enum wish_verb {
 	OPT_KILL = 1u << 9,
 	OPT_TOP = 1u << 10,
 	OPT_PORT = 1u << 11,
+	OPT_MCP = 1u << 12,
+	OPT_NET = 1u << 13,
+	OPT_APPROVE = 1u << 14,
+	OPT_INSTALL = 1u << 20,
+	OPT_WORKSPACE = 1u << 21,
 };
 
 /* Which of the numbers below were given. */
@@ -50,13 +55,20 @@ struct wish {
 	const char *token_file, *ca_file;  /* who we are, who it is */
 	const char *name;                  /* --name */
 	const char *lang, *code, *workdir; /* NULL: not given */
-	const char *image;
+	const char *image, *workspace;
+	const char *listen;               /* [ADDRESS:]PORT */
+	const char *tools, *print_config; /* of `mcp` */
+	const char *tool_rules;           /* JSON */
+	const char *reason;               /* of a word */
+	const char *server[WISH_LIST_MAX];
 	const char *env[WISH_LIST_MAX], *label[WISH_LIST_MAX]; /* "K=V" */
-	size_t n_env, n_label;
+	const char *egress[WISH_LIST_MAX];                     /* hosts */
+	const char *secrets[WISH_LIST_MAX];                    /* names */
+	size_t n_env, n_label, n_egress, n_server, n_secrets;
 	uint64_t memory_bytes, cpus_milli, pids, disk_bytes;
 	uint64_t timeout_ms, idle_ms, grace_ms, tail;
 	unsigned int given; /* enum wish_given */
-	bool json, all, follow, recursive, send_stdin, force;
+	bool json, all, follow, recursive, send_stdin, force, close, deny;
 	char **rest; /* what is no option, in order; ends with NULL */
 	int n_rest;
 	bool dashes;  /* a "--" stood before what is left in rest */
@@ -74,6 +86,11 @@ void wish_free(struct wish *o);
 
 /* wish_help() - The option lines of a verb: its own first, then how the daemon is found. */
 void wish_help(enum wish_verb verb, FILE *out);
+
+/* wish_egress() - The hosts as a new array; NULL: none were given. "none" alone is an empty one. */
+json_t *wish_egress(const struct wish *o);
+/* wish_secrets() - Their names as a new array. */
+json_t *wish_secrets(const struct wish *o);
 
 /* wish_pairs() - "K=V" as a new object; of a key that comes twice the last value counts. */
 json_t *wish_pairs(const char *const *list, size_t n);

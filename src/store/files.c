@@ -9,6 +9,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,17 +26,25 @@
 /* Where SQLite's other users take their locks: PENDING_BYTE, RESERVED_BYTE and the shared range. */
 #define SQLITE_LOCKS_AT 0x40000000
 #define SQLITE_LOCKS_LEN 512
+#define ENDING_MS 10000u
+#define ENDING_STEP_MS 20u
 
 /* All that SQLite ever puts beside a database. We make the first two only. */
 static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
 
 /* ---- one daemon ----------------------------------------------------------------------------------- */
 
-static int held_by_other(int fd, const char *where, struct err *e)
+static long holder(int fd)
 {
 	char text[24] = "";
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-	long pid = n > 0 ? strtol(text, NULL, 10) : 0;
+
+	return n > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+static int held_by_other(int fd, const char *where, struct err *e)
+{
+	long pid = holder(fd);
 
 	if (pid <= 0)
 		return err_say(e, -EBUSY,
@@ -46,19 +57,57 @@ static int held_by_other(int fd, const char *where, struct err *e)
 		       pid, where);
 }
 
-int store_lock(int dirfd, const char *where, struct err *e)
+/* The lock is the open file's: one that was handed on is still locked, if it is the same file. */
+static bool is_same(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+/* A daemon that was killed a moment ago: the rest of it is about to end, and then lets go. */
+static bool is_ending(int fd)
+{
+	long pid = holder(fd);
+
+	return pid > 0 && pid <= INT_MAX && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+static int lock_it(int fd)
+{
+	unsigned int waited_ms = 0;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int code = -errno;
+
+		if (code != -EWOULDBLOCK || waited_ms >= ENDING_MS || !is_ending(fd))
+			return code;
+		(void)usleep(ENDING_STEP_MS * 1000);
+		waited_ms += ENDING_STEP_MS;
+	}
+	return 0;
+}
+
+int store_lock(int dirfd, const char *where, int kept, pid_t pid, struct err *e)
 {
 	char text[24];
+	_fd_ int old = kept;
 	_fd_ int fd =
 		openat(dirfd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return err_set(e, -errno, "state directory %s: open its lock", where);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK ?
-			       held_by_other(fd, where, e) :
-			       err_set(e, -errno, "state directory %s: lock it", where);
-	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	if (old >= 0 && is_same(old, fd)) {
+		fd_close(fd);
+		fd = TAKE_FD(old);
+	}
+	int r = lock_it(fd);
+
+	if (r < 0)
+		return r == -EWOULDBLOCK ? held_by_other(fd, where, e) :
+					   err_set(e, r, "state directory %s: lock it", where);
+	int n = snprintf(text, sizeof(text), "%ld\n", (long)pid);
 
 	if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
 		return err_set(e, errno ? -errno : -ENOSPC, "state directory %s: write its lock",

@@ -23,6 +23,8 @@ const char *const store_sandbox_sql[STMT_MAX_] = {
 	[STMT_EACH] = "SELECT " COLUMNS " FROM sandbox ORDER BY owner, name, id",
 	[STMT_EACH_OWNER] = "SELECT " COLUMNS " FROM sandbox WHERE owner=?1 ORDER BY name, id",
 	[STMT_LOST] = "UPDATE sandbox SET state='lost', reason=?1 WHERE state='running'",
+	[STMT_FOUND] = "UPDATE sandbox SET state='running', reason='' "
+		       "WHERE id=?1 AND state='lost' AND reason=?2",
 	[STMT_REMOVED] = "DELETE FROM sandbox WHERE state='removing'",
 };
 
@@ -176,7 +178,8 @@ int store_sandbox_each(struct store *s, const char *owner, store_sandbox_fn *fn,
 			 fn, arg, e);
 }
 
-int64_t store_mark_lost(struct store *s, const char *reason, struct err *e)
+int64_t store_mark_lost(struct store *s, const char *reason, const char *const *kept, size_t n,
+			struct err *e)
 {
 	static const char what[] = "mark lost sandboxes";
 	struct err local = { 0 };
@@ -189,5 +192,11 @@ int64_t store_mark_lost(struct store *s, const char *reason, struct err *e)
 
 	if (r >= 0)
 		r = store_run(s, store_bind(s, STMT_LOST, "s", reason), what, e);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		int64_t found =
+			store_run(s, store_bind(s, STMT_FOUND, "ss", kept[i], reason), what, e);
+
+		r = found < 0 ? found : r - found;
+	}
 	return store_end(s, r, what, e);
 }

@@ -49,6 +49,55 @@ static const char *const steps[] = {
 	") STRICT;"
 	"CREATE INDEX idempotency_age ON idempotency(owner, created_at);"
 	"CREATE INDEX idempotency_created ON idempotency(created_at);",
+	/* 2 */
+	"CREATE TABLE note ("
+	" owner TEXT NOT NULL CHECK(length(CAST(owner AS BLOB)) BETWEEN 1 AND 64),"
+	" project TEXT NOT NULL CHECK(length(CAST(project AS BLOB)) BETWEEN 1 AND 64),"
+	" kind TEXT NOT NULL CHECK(kind IN ('memory', 'tool')),"
+	" key TEXT NOT NULL CHECK(length(CAST(key AS BLOB)) BETWEEN 1 AND 100),"
+	" value TEXT NOT NULL CHECK(length(CAST(value AS BLOB)) <= 1048576),"
+	" metadata TEXT NOT NULL CHECK(length(CAST(metadata AS BLOB)) <= 4096),"
+	" size INTEGER NOT NULL"
+	" CHECK(size = length(CAST(value AS BLOB)) + length(CAST(metadata AS BLOB))),"
+	" revision INTEGER NOT NULL CHECK(revision >= 1),"
+	" created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,"
+	" UNIQUE (owner, project, kind, key)"
+	") STRICT;"
+	"CREATE INDEX note_size ON note(owner, kind, size);",
+	/* 3 */
+	"CREATE TABLE tree ("
+	" key TEXT NOT NULL PRIMARY KEY CHECK(length(CAST(key AS BLOB)) = 32),"
+	" sha256 TEXT NOT NULL CHECK(length(CAST(sha256 AS BLOB)) = 64),"
+	" language TEXT NOT NULL CHECK(language IN ('python', 'javascript')),"
+	" request TEXT NOT NULL CHECK(length(CAST(request AS BLOB)) BETWEEN 1 AND 65536),"
+	" packages TEXT NOT NULL CHECK(length(CAST(packages AS BLOB)) <= 1048576),"
+	" exact INTEGER NOT NULL CHECK(exact IN (0, 1)),"
+	" bytes INTEGER NOT NULL CHECK(bytes >= 0), files INTEGER NOT NULL CHECK(files >= 0),"
+	" created_at INTEGER NOT NULL, used_at INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE TABLE tree_use ("
+	" holder TEXT NOT NULL CHECK(length(CAST(holder AS BLOB)) BETWEEN 1 AND 128),"
+	" key TEXT NOT NULL CHECK(length(CAST(key AS BLOB)) = 32),"
+	" at INTEGER NOT NULL,"
+	" UNIQUE (holder, key)"
+	") STRICT;",
+	/* 4 */
+	"ALTER TABLE tree ADD COLUMN installer TEXT NOT NULL DEFAULT ''"
+	" CHECK(length(CAST(installer AS BLOB)) <= 64);"
+	"ALTER TABLE tree ADD COLUMN seal TEXT NOT NULL DEFAULT ''"
+	" CHECK(length(CAST(seal AS BLOB)) IN (0, 64));",
+	/* 5 */
+	"CREATE TABLE workspace ("
+	" key TEXT NOT NULL PRIMARY KEY CHECK(length(CAST(key AS BLOB)) = 32),"
+	" owner TEXT NOT NULL CHECK(length(CAST(owner AS BLOB)) BETWEEN 1 AND 64),"
+	" name TEXT NOT NULL CHECK(length(CAST(name AS BLOB)) BETWEEN 1 AND 64),"
+	" labels TEXT NOT NULL CHECK(length(CAST(labels AS BLOB)) <= 65536),"
+	" backing TEXT NOT NULL CHECK(length(CAST(backing AS BLOB)) <= 65536),"
+	" quota_bytes INTEGER NOT NULL CHECK(quota_bytes >= 0),"
+	" quota_files INTEGER NOT NULL CHECK(quota_files >= 0),"
+	" created_at INTEGER NOT NULL, changed_at INTEGER NOT NULL,"
+	" UNIQUE (owner, name)"
+	") STRICT, WITHOUT ROWID;",
 };
 
 int schema_version(void)

@@ -231,9 +231,12 @@ static int use_schema(struct store *s, int rc, const struct err *why, struct err
 static int prepare(struct store *s, struct err *e)
 {
 	for (size_t i = 0; i < STMT_MAX_; i++) {
-		const char *sql = own_sql[i]           ? own_sql[i] :
-				  store_sandbox_sql[i] ? store_sandbox_sql[i] :
-							 store_key_sql[i];
+		const char *sql = own_sql[i]             ? own_sql[i] :
+				  store_sandbox_sql[i]   ? store_sandbox_sql[i] :
+				  store_key_sql[i]       ? store_key_sql[i] :
+				  store_tree_sql[i]      ? store_tree_sql[i] :
+				  store_workspace_sql[i] ? store_workspace_sql[i] :
+							   store_note_sql[i];
 		int rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->stmt[i],
 					    NULL);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store.h - What the daemon remembers over its own end: sandboxes and idempotency keys, in SQLite.
+ * store.h - What the daemon remembers over its own end: sandboxes, idempotency keys and notes of
+ * code, in SQLite.
  *
  * Opening has two halves, because the file was last written by a process that reads strangers' bytes:
  * whoever has rights opens the files (store_files_open) and looks into none of them; SQLite sees
@@ -18,8 +19,10 @@
 #ifndef CAISSON_STORE_STORE_H
 #define CAISSON_STORE_STORE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct err;
 struct store;
@@ -36,10 +39,21 @@ struct store;
 #define STORE_ROUTE_MAX 255
 #define STORE_BODY_MAX (1u << 20)
 #define STORE_HASH_LEN 32
+#define STORE_TREE_KEY_LEN 32
+#define STORE_HOLDER_MAX 128
 
 #define STORE_SANDBOXES_MAX 10000u /* per owner */
 #define STORE_KEYS_MAX 1000u       /* per owner; the oldest goes */
 #define STORE_KEY_LIFE_MS INT64_C(86400000)
+
+#define STORE_PROJECT_MAX 64
+#define STORE_NOTE_KEY_MAX 100
+#define STORE_NOTE_VALUE_MAX (1u << 20)
+#define STORE_NOTE_TOOL_MAX (64u << 10) /* the source of one */
+#define STORE_NOTE_META_MAX 4096u
+#define STORE_MEMORIES_MAX 1000u      /* per owner, in all projects */
+#define STORE_TOOLS_MAX 100u          /* likewise */
+#define STORE_NOTES_BYTES (64u << 20) /* per owner: memory */
 
 /* ---- files and lock: with rights, before the jail --------------------------------------------------- */
 
@@ -56,11 +70,13 @@ struct store_report {
 /*
  * store_lock() - Be the only daemon on the state directory @dirfd, for as long as this process lives.
  * @where: its path, for the message.
+ * @kept: the descriptor that a front before us had, ours from now on; -1: none
+ * @pid: whom to stop
  *
- * The file `lock` in it holds our pid, for people. Return: a descriptor that must stay open; -EBUSY
+ * The file `lock` in it holds @pid, for people. Return: a descriptor that must stay open; -EBUSY
  * with a message that names the other one's pid and the directory; or -errno.
  */
-int store_lock(int dirfd, const char *where, struct err *e);
+int store_lock(int dirfd, const char *where, int kept, pid_t pid, struct err *e);
 
 /*
  * store_files_open() - Open or make the files in @dirfd, which must be ours alone.
@@ -131,10 +147,11 @@ int store_sandbox_each(struct store *s, const char *owner, store_sandbox_fn *fn,
 		       struct err *e);
 
 /*
- * store_mark_lost() - At the start: whatever ran is `lost` now, with @reason; what was being removed
- * is removed, because its cell is gone. Return: how many were lost, or -errno.
+ * store_mark_lost() - At the start: whatever ran is `lost` now, with @reason, but for the @n ids in @kept;
+ * what was being removed is removed, because its cell is gone. Return: how many were lost, or -errno.
  */
-int64_t store_mark_lost(struct store *s, const char *reason, struct err *e);
+int64_t store_mark_lost(struct store *s, const char *reason, const char *const *kept, size_t n,
+			struct err *e);
 
 /* ---- idempotency keys --------------------------------------------------------------------------------- */
 
@@ -165,5 +182,94 @@ int store_key_del(struct store *s, const char *owner, const char *key, const cha
 
 /* store_forget_old() - Remove keys that are too old at @now. Return: how many, or -errno. */
 int64_t store_forget_old(struct store *s, int64_t now, struct err *e);
+
+/* ---- packages (front/packages/trees.h) ------------------------------------------------------------------ */
+
+struct store_tree {
+	const char *key; /* STORE_TREE_KEY_LEN digits */
+	const char *sha256, *language, *request;
+	const char *packages;  /* JSON */
+	const char *installer; /* what made it; empty: not known */
+	const char *seal;      /* 64 digits (src/pantry/check.h); empty: none */
+	bool exact;
+	uint64_t bytes, files;
+	int64_t created_at, used_at;
+};
+
+typedef int store_tree_fn(const struct store_tree *t, void *arg);
+typedef int store_use_fn(const char *holder, const char *key, void *arg);
+
+/* store_tree_put() - Insert, or set times and seal of the one with this key. 0 or -errno. */
+int store_tree_put(struct store *s, const struct store_tree *t, struct err *e);
+/* store_tree_del() - It, and that it is used. */
+int store_tree_del(struct store *s, const char *key, struct err *e);
+int store_tree_each(struct store *s, store_tree_fn *fn, void *arg, struct err *e);
+
+/* store_use_put() - @holder uses it; store_use_del(): uses none any more; store_use_each(): the oldest first. */
+int store_use_put(struct store *s, const char *holder, const char *key, int64_t at, struct err *e);
+int store_use_del(struct store *s, const char *holder, struct err *e);
+int store_use_each(struct store *s, store_use_fn *fn, void *arg, struct err *e);
+
+/* ---- workspaces (front/workspaces/workspaces.h) --------------------------------------------------------- */
+
+struct store_workspace {
+	const char *key; /* STORE_TREE_KEY_LEN digits */
+	const char *owner, *name;
+	const char *labels, *backing; /* JSON */
+	uint64_t quota_bytes, quota_files;
+	int64_t created_at, changed_at;
+};
+
+typedef int store_workspace_fn(const struct store_workspace *w, void *arg);
+
+/* store_workspace_put() - Insert, or change the one with this key. 0; -EEXIST: the owner has one of the name. */
+int store_workspace_put(struct store *s, const struct store_workspace *w, struct err *e);
+int store_workspace_del(struct store *s, const char *key, struct err *e);
+int store_workspace_each(struct store *s, store_workspace_fn *fn, void *arg, struct err *e);
+
+/* ---- notes: what an owner's code keeps from sandbox to sandbox ------------------------------------------ */
+
+enum store_note_kind { STORE_NOTE_MEMORY, STORE_NOTE_TOOL, STORE_NOTE_KIND_MAX_ };
+
+/* Where a note is. Borrowed; none is empty. */
+struct store_note_place {
+	const char *owner, *project;
+	enum store_note_kind kind;
+};
+
+struct store_note {
+	const char *key;              /* unique in its place, not empty */
+	const char *value, *metadata; /* borrowed, as in the others */
+	int64_t revision;             /* 1, and one more with each change */
+	int64_t created_at, updated_at;
+};
+
+#define STORE_NOTE_ANY (-1)
+
+/*
+ * store_note_put() - Insert or replace; created_at stays that of the first.
+ * @n: key, value and metadata are taken; the rest is set, as it is stored
+ * @expected: the revision that it must have now (0: there is none), or STORE_NOTE_ANY
+ *
+ * Return: 0; -ESTALE when it has another revision; -EDQUOT, with a message that says of what there is too
+ * much; -EMSGSIZE; or -errno.
+ */
+int store_note_put(struct store *s, const struct store_note_place *p, struct store_note *n,
+		   int64_t expected, int64_t now, struct err *e);
+
+/* @fn must not call the store; non-zero ends an enumeration and is returned by it. */
+typedef int store_note_fn(const struct store_note *n, void *arg);
+
+/* store_note_get() - Return: 0 when there is none; 1, after @fn; or -errno. */
+int store_note_get(struct store *s, const struct store_note_place *p, const char *key,
+		   store_note_fn *fn, void *arg, struct err *e);
+/* store_note_each() - In the order in which they were first put. */
+int store_note_each(struct store *s, const struct store_note_place *p, store_note_fn *fn, void *arg,
+		    struct err *e);
+/* store_note_del() - Return: 1 when it was there, 0 when not, or -errno. */
+int store_note_del(struct store *s, const struct store_note_place *p, const char *key,
+		   struct err *e);
+/* store_note_count() - How many are in a place, or -errno. */
+int64_t store_note_count(struct store *s, const struct store_note_place *p, struct err *e);
 
 #endif

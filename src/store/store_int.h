@@ -21,12 +21,29 @@ enum store_stmt {
 	STMT_EACH,
 	STMT_EACH_OWNER,
 	STMT_LOST,
+	STMT_FOUND,
 	STMT_REMOVED,
 	STMT_KEY_GET,
 	STMT_KEY_PUT,
 	STMT_KEY_DEL,
 	STMT_KEY_TRIM,
 	STMT_KEY_OLD,
+	STMT_TREE_PUT,
+	STMT_TREE_DEL,
+	STMT_TREE_EACH,
+	STMT_USE_PUT,
+	STMT_USE_DEL,
+	STMT_USE_GONE,
+	STMT_USE_EACH,
+	STMT_WORKSPACE_PUT,
+	STMT_WORKSPACE_DEL,
+	STMT_WORKSPACE_EACH,
+	STMT_NOTE_GET,
+	STMT_NOTE_PUT,
+	STMT_NOTE_DEL,
+	STMT_NOTE_EACH,
+	STMT_NOTE_COUNT,
+	STMT_NOTE_USE,
 	STMT_MAX_,
 };
 
@@ -62,5 +79,8 @@ int store_fits(const char *text, size_t min, size_t max, const char *name, struc
 
 extern const char *const store_sandbox_sql[STMT_MAX_];
 extern const char *const store_key_sql[STMT_MAX_];
+extern const char *const store_tree_sql[STMT_MAX_];
+extern const char *const store_workspace_sql[STMT_MAX_];
+extern const char *const store_note_sql[STMT_MAX_];
 
 #endif

@@ -74,6 +74,7 @@ static int populate(struct cell_host *h, uid_t owner, const int *fds, size_t n_f
 
 	if (r < 0)
 		return r;
+	c->lease_fd = TAKE_FD(c->plan->lease_fd);
 	c->plan->owner = owner;
 	c->plan->config.kernels = c->zygote != 0;
 	c->config = c->plan->config;
@@ -97,7 +98,7 @@ int cell_begin(struct cell_host *h, const struct cell_spec *spec, uid_t owner, c
 	struct cell *c = ret;
 	int r = record_begin(h->records, &c->record, e);
 
-	c->hello_fd = c->kernel_pidfd = -1;
+	c->hello_fd = c->kernel_pidfd = c->lease_fd = -1;
 	c->l = (struct launched){ .pidfd = -1, .channel_fd = -1, .sync_fd = -1, .status_fd = -1 };
 	c->spec = *spec;
 	if (r < 0)
@@ -106,6 +107,7 @@ int cell_begin(struct cell_host *h, const struct cell_spec *spec, uid_t owner, c
 	r = c->plan ? populate(h, owner, fds, n_fds, c, e) : err_set(e, -ENOMEM, "plan a cell");
 	if (r < 0) {
 		free(c->plan);
+		c->lease_fd = fd_close(c->lease_fd);
 		record_end(&c->record);
 		return r;
 	}
@@ -125,6 +127,7 @@ int cell_made(struct cell *c, struct err *e)
 	if (r < 0) {
 		if (c->has_cgroup)
 			(void)cgroup_remove(&c->cgroup, REMOVE_DEADLINE_MS, NULL);
+		c->lease_fd = fd_close(c->lease_fd);
 		record_end(&c->record);
 		return r;
 	}
@@ -257,6 +260,7 @@ static void let_go(struct cell *c)
 	c->l.channel_fd = fd_close(c->l.channel_fd);
 	c->kernel_pidfd = cell_unwatch(c->epoll, c->kernel_pidfd);
 	c->hello_fd = fd_close(c->hello_fd);
+	c->lease_fd = fd_close(c->lease_fd);
 }
 
 int cell_remove(struct cell *c, struct cell_usage *ret, struct err *e)

@@ -53,6 +53,7 @@ struct cell {
 	enum cell_end end;
 	uint64_t memory_files; /* as it was when memory ran out: the files die with the cell */
 	int init_status;
+	bool claimed;    /* a client that came after the one it was made for wants it */
 	uint32_t zygote; /* whose kernels may enter, 0 = nobody's */
 	/* The kernel that a zygote forked into it. */
 	enum kernel_state kernel;
@@ -63,6 +64,7 @@ struct cell {
 	/* Requests that are answered when something has happened; 0 = none. */
 	uint64_t create_seq, destroy_seq, kernel_seq;
 	uint64_t kernel_due_ns; /* by when the zygote has to have answered kernel_seq */
+	int lease_fd;           /* its image is in use; or -1 */
 	int hello_fd;           /* the client's end, until the zygote has forked */
 };
 

@@ -257,19 +257,52 @@ static int do_retire(struct warden *w, struct request *q, struct err *e)
 	return 0;
 }
 
+/* Safe: a mark on the client's own cell. */
+static int do_claim(struct warden *w, struct request *q, struct err *e)
+{
+	(void)w;
+	(void)e;
+	q->cell->claimed = true;
+	return 0;
+}
+
+/*
+ * Safe: ends the client's own cells and zygotes. Whatever an earlier client on this socket had, or was
+ * about to get, is gone after this or named by a claim: so nothing is left that nobody knows.
+ */
+static int do_rest(struct warden *w, struct request *q, struct err *e)
+{
+	(void)q;
+	(void)e;
+	for (uint32_t i = 0; i < WARDEN_ZYGOTES_MAX; i++)
+		if (w->zygotes[i])
+			zygote_gone(w, w->zygotes[i]);
+	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
+		struct cell *c = w->cells[i];
+
+		if (c && !c->claimed && !c->destroy_seq)
+			end_unclaimed(w, c);
+		else if (c)
+			c->claimed = false;
+	}
+	return 0;
+}
+
 static const struct permit {
 	bool needs_cell;
 	size_t max_fds;
 	int (*handler)(struct warden *w, struct request *q, struct err *e);
 } permits[WARDEN_OP_MAX_] = {
-	[WARDEN_CREATE] = { false, CELL_MOUNTS_MAX + 1, do_create },
+	[WARDEN_CREATE] = { false, CELL_FDS_MAX, do_create },
 	[WARDEN_USAGE] = { true, 0, do_usage },
 	[WARDEN_KILL] = { true, 0, do_kill },
 	[WARDEN_EVIDENCE] = { true, 0, do_evidence },
 	[WARDEN_DESTROY] = { true, 0, do_destroy },
-	[WARDEN_ZYGOTE] = { false, 1, do_zygote },
+	[WARDEN_ZYGOTE] = { false, CELL_IMAGE_FDS_MAX, do_zygote },
 	[WARDEN_KERNEL] = { true, 0, do_kernel },
 	[WARDEN_RETIRE] = { false, 0, do_retire },
+	[WARDEN_CLAIM] = { true, 0, do_claim },
+	[WARDEN_REST] = { false, 0, do_rest },
 };
 
 static int dispatch(struct warden *w, struct request *q, struct err *e)
@@ -282,7 +315,7 @@ static int dispatch(struct warden *w, struct request *q, struct err *e)
 			"caisson and caisson-warden are of different versions; reinstall both");
 	if (req->op >= WARDEN_OP_MAX_ || !permits[req->op].handler)
 		return err_say(e, -ENOSYS, "unknown request %u", req->op);
-	if (req->seq == 0)
+	if (req->seq == 0 || req->seq == WARDEN_NOBODY)
 		return err_say(e, -EINVAL, "a request has a number");
 	if (q->n_fds > permits[req->op].max_fds)
 		return err_say(e, -EINVAL, "too many descriptors with request %u", req->op);

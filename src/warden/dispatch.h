@@ -13,6 +13,7 @@
 #include "wire/warden.h"
 
 #define WARDEN_STRAYS_MAX 64
+#define WARDEN_NOBODY UINT64_MAX /* in the place of a request's number: its end is not waited for */
 
 struct warden {
 	struct cell_host host;

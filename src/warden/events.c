@@ -143,8 +143,25 @@ static void finish_destroy(struct warden *w, struct cell *c, bool stuck)
 		r = cell_remove(c, &reply.usage, &e);
 	}
 	refuse_kernel(w, c, -ESRCH, "the cell was destroyed");
-	(void)answer(w, WARDEN_DESTROY, c->destroy_seq, r, &e, &reply, NULL, 0);
+	if (c->destroy_seq != WARDEN_NOBODY)
+		(void)answer(w, WARDEN_DESTROY, c->destroy_seq, r, &e, &reply, NULL, 0);
 	forget(w, c);
+}
+
+void end_unclaimed(struct warden *w, struct cell *c)
+{
+	struct cell_usage ignored;
+
+	cell_kill(c, CELL_END_CLIENT);
+	refuse_kernel(w, c, -ESRCH, "the cell was destroyed");
+	if (c->plan || c->l.pid <= 0) { /* in the making, or over already: nothing to wait for */
+		(void)cell_destroy(c, &ignored, NULL);
+		forget(w, c);
+		return;
+	}
+	c->handle = 0;
+	c->destroy_seq = WARDEN_NOBODY;
+	destroy_deadline(w, c);
 }
 
 static void init_ended(struct warden *w, struct cell *c)

@@ -41,6 +41,9 @@
  *   KILL           signalling cells, which are other users
  *   SYS_PTRACE DAC_READ_SEARCH   reading /proc of cells for receipts
  *   DAC_OVERRIDE   cgroup directories that a service manager gave to another user
+ * and, if root has it, which a container's may not:
+ *   MKNOD          device nodes of each cell's own (cell/nodes.h). It is no more than SYS_ADMIN gives,
+ *                  which can mount a devtmpfs with every node there is; a device cgroup limits both
  */
 #define WARDEN_CAPS                                                                                \
 	(1ull << CAP_SYS_ADMIN | 1ull << CAP_SETUID | 1ull << CAP_SETGID | 1ull << CAP_SETPCAP |   \
@@ -89,11 +92,14 @@ static int find_init(char *path, size_t size, struct err *e)
 static int harden(struct err *e)
 {
 	struct rlimit core = { 0, 0 };
+	sigset_t none;
 
 	(void)setrlimit(RLIMIT_CORE, &core);
 	fd_many(); /* a dozen per cell */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGCHLD, SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* or cells would have our client's */
 	/* Ctrl-C goes to the whole foreground group; ending cells is the client's decision. */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGQUIT, SIG_IGN);
@@ -119,7 +125,7 @@ static int harden(struct err *e)
 				"container?): start it with --privileged, or run as an ordinary user",
 				(unsigned long long)(have & want), (unsigned long long)want);
 		if (r == 0)
-			r = caps_keep(want, 0);
+			r = caps_keep(want | (have & 1ull << CAP_MKNOD), 0);
 		if (r < 0)
 			return err_set(e, r, "drop capabilities");
 		/* Capabilities are what caps_keep() left, whichever user we are for a moment

@@ -70,6 +70,7 @@ static int plan_zygote(struct cell_host *h, const int *fds, size_t n_fds, struct
 	if (r < 0)
 		return r;
 	p->zygote = true;
+	z->lease_fd = TAKE_FD(p->lease_fd);
 	if (p->ids.ranged) {
 		p->owner = z->uid = p->ids.base + 1;
 		r = guest_mount(p, dir, e);
@@ -118,6 +119,7 @@ int zygote_begin(struct cell_host *h, const struct cell_spec *spec, const int *f
 	int r = record_begin(h->records, &z->record, e);
 
 	z->spec = *spec;
+	z->lease_fd = -1;
 	z->l = (struct launched){ .pidfd = -1, .channel_fd = -1, .sync_fd = -1, .status_fd = -1 };
 	if (r < 0)
 		return r;
@@ -125,6 +127,7 @@ int zygote_begin(struct cell_host *h, const struct cell_spec *spec, const int *f
 	r = z->plan ? populate(h, fds, n_fds, z, e) : err_set(e, -ENOMEM, "plan a zygote");
 	if (r < 0) {
 		free(z->plan);
+		z->lease_fd = fd_close(z->lease_fd);
 		record_end(&z->record);
 	}
 	return r;
@@ -140,6 +143,7 @@ int zygote_made(struct zygote *z, struct err *e)
 	z->plan = NULL;
 	if (r == 0)
 		return 0;
+	z->lease_fd = fd_close(z->lease_fd);
 	if (z->has_cgroup)
 		(void)cgroup_remove(&z->cgroup, REMOVE_DEADLINE_MS, NULL);
 	record_end(&z->record);
@@ -240,6 +244,7 @@ void zygote_end(struct zygote *z)
 	z->l.channel_fd = cell_unwatch(z->epoll, z->l.channel_fd);
 	if (z->l.pid > 0)
 		launch_abort(&z->l);
+	z->lease_fd = fd_close(z->lease_fd);
 	if (z->has_cgroup && cgroup_remove(&z->cgroup, REMOVE_DEADLINE_MS, NULL) < 0)
 		record_keep(&z->record);
 	else

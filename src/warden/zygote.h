@@ -33,6 +33,7 @@ struct zygote {
 	struct record record;
 	bool has_cgroup;
 	struct cgroup cgroup;
+	int lease_fd;         /* its image is in use; or -1 */
 	uid_t uid;            /* its user, who owns the user namespaces of its cells */
 	uint64_t deadline_ns; /* by when it has to be made */
 	uint64_t create_seq;

@@ -18,6 +18,7 @@
 #define INIT_BLOB_MAX (4u << 20) /* cwd, script name, argv and env together */
 #define INIT_ARGS_MAX 65536u     /* entries of argv, and of env */
 #define INIT_FDS_MAX 4u          /* descriptors with INIT_STARTED */
+#define INIT_SPARE_MAX 8u        /* commands that INIT_TARGET_OTHERS leaves alone */
 
 enum init_type {
 	INIT_CONFIG = 1, /* warden -> init, once, first */
@@ -33,7 +34,10 @@ enum init_type {
 	INIT_FAILED, /* init -> client: could not start; nothing runs */
 	INIT_EXITED, /* init -> client: wait status and resource use */
 	INIT_DISK, /* client -> init: how full is the writable layer? and the answer, same type and id */
-	INIT_FILES, /* client -> init; descriptor: blob. A file call, see below */
+	INIT_FILES,     /* client -> init; descriptor: blob. A file call, see below */
+	INIT_CONNECT,   /* client -> init: a connection to a port of the cell's loopback */
+	INIT_CONNECTED, /* init -> client; descriptor: the socket, see below */
+	INIT_LISTEN, /* client -> init: a socket for the gate, see below; INIT_CONNECTED answers */
 	INIT_TYPE_MAX_,
 };
 
@@ -89,17 +93,45 @@ struct init_files {
 	uint64_t limit;          /* LIST: entries. READ, HASH, TAR_OUT: bytes. 0: none */
 };
 
+/*
+ * A connection to whatever listens on the cell's loopback, where only who is inside can get. Init never
+ * waits for it: the socket that it hands out is non-blocking and may still be connecting, which is then the
+ * client's to wait for. The answer has the id of the request, and INIT_EXITED never follows.
+ */
+struct init_connect {
+	uint32_t port;   /* 1 to 65535 */
+	uint32_t family; /* 4: 127.0.0.1, 6: ::1 */
+};
+
+/*
+ * A socket of the cell's network for the gate (wire/gate.h), which listens outside of the cell on what comes
+ * out of it. Answered as INIT_CONNECT is.
+ */
+enum init_listen_kind {
+	INIT_LISTEN_TCP =
+		1, /* listens on this port of all addresses, of both families where there are two */
+	INIT_LISTEN_DNS_UDP, /* port 53 of the resolver's address; port is 0 */
+	INIT_LISTEN_DNS_TCP, /* the same, and listens */
+};
+
+struct init_listen {
+	uint32_t kind; /* enum init_listen_kind */
+	uint32_t port;
+};
+
 enum init_target {
 	INIT_TARGET_COMMAND = 0, /* the command with the message's id */
 	INIT_TARGET_GROUP,       /* its whole process group */
 	INIT_TARGET_PID_GROUP,   /* the process group of a pid of the cell: a zygote's kernel */
 	INIT_TARGET_ALL,         /* everything in the cell but init */
+	INIT_TARGET_OTHERS,      /* the process group of each command but those in spare */
 };
 
 struct init_signal {
 	int32_t signo;
-	uint32_t target; /* enum init_target */
-	int32_t pid;     /* INIT_TARGET_PID_GROUP: above 1 */
+	uint32_t target;                /* enum init_target */
+	int32_t pid;                    /* INIT_TARGET_PID_GROUP: above 1 */
+	uint32_t spare[INIT_SPARE_MAX]; /* INIT_TARGET_OTHERS: names of commands; 0: none */
 };
 
 /* Where a start failed; the order is the order of the steps. */
@@ -114,6 +146,8 @@ enum init_stage {
 	INIT_STAGE_CWD,
 	INIT_STAGE_STDIO,
 	INIT_STAGE_EXEC,
+	INIT_STAGE_CONNECT, /* of INIT_CONNECT alone */
+	INIT_STAGE_LISTEN,  /* of INIT_LISTEN alone */
 	INIT_STAGE_MAX_,
 };
 
@@ -157,6 +191,8 @@ struct init_msg {
 		struct init_exited exited;
 		struct init_disk disk;
 		struct init_files files;
+		struct init_connect connect;
+		struct init_listen listen;
 		int32_t pid; /* INIT_HELD, INIT_STARTED: pid inside the cell */
 	} u;
 };

@@ -15,14 +15,20 @@
 
 #include <stdint.h>
 
-#define WARDEN_VERSION 3u
+#define WARDEN_VERSION 7u
 #define WARDEN_FD 3 /* the warden finds its socket here */
 #define WARDEN_CELLS_MAX 4096u
 #define WARDEN_ZYGOTES_MAX 16u
 #define WARDEN_REPLY_FDS_MAX 7u
 
 #define CELL_MOUNTS_MAX 16
+#define CELL_LAYERS_MAX 64
+#define CELL_IMAGE_FDS_MAX (1 + CELL_LAYERS_MAX)
+#define CELL_FDS_MAX (CELL_IMAGE_FDS_MAX + CELL_MOUNTS_MAX)
 #define CELL_DST_MAX 256
+
+/* Whose the files of layers are on disk, when root has unpacked them: the image's id 0 is this one, and so on. */
+#define CELL_LAYER_IDS 0x6ffe0000u
 
 enum warden_op {
 	WARDEN_CREATE = 1, /* spec + descriptors -> cell handle, channel descriptor, gauges */
@@ -33,12 +39,17 @@ enum warden_op {
 	WARDEN_ZYGOTE,  /* spec + descriptors -> zygote handle, status socket (wire/zygote.h) */
 	WARDEN_KERNEL,  /* cell + its zygote -> hello socket, pidfd of the kernel */
 	WARDEN_RETIRE,  /* zygote: end it. Kernels that it forked live on */
+	WARDEN_CLAIM, /* cell: it has a new client, on the same socket (docs/protocol/keeper.md) */
+	WARDEN_REST,  /* end every cell that was not claimed since the last one, and every zygote */
 	WARDEN_OP_MAX_,
 };
 
 enum cell_image {
 	CELL_IMAGE_HOST = 1, /* read-only view of the machine's /usr */
 	CELL_IMAGE_DIR,      /* a root directory, passed as the first descriptor */
+	/* Layers of a stored image: first a descriptor that is only held for as long as the cell lives (a
+	 * lock that says: in use), then n_layers directories, the uppermost first. */
+	CELL_IMAGE_LAYERS,
 };
 
 /* Layers that a caller may give up by explicit choice; everything else is not negotiable. */
@@ -62,7 +73,22 @@ struct cell_limits {
 	uint32_t pad_;
 };
 
-enum cell_mount_flag { CELL_MOUNT_RW = 1u << 0 };
+enum cell_mount_flag {
+	CELL_MOUNT_RW = 1u << 0,
+	/* Read-only, and for anybody: whose files they are is not shown as the agent's. */
+	CELL_MOUNT_PLAIN = 1u << 1,
+	/* A workspace: what belongs to CELL_WORKSPACE_ID on the disk is the agent's in the cell. */
+	CELL_MOUNT_WORKSPACE = 1u << 2,
+	/* What the cell writes stays in the cell: an overlay, with room as the writable layer has. */
+	CELL_MOUNT_COW = 1u << 3,
+	/* No descriptor: a directory of the mount before it, the only kind of place there that stays writable. */
+	CELL_MOUNT_PART = 1u << 4,
+	/* Writable but for names that programs outside believe (cell/protect.h). */
+	CELL_MOUNT_PROTECT = 1u << 5,
+};
+
+/* With privilege: whose files those of workspaces are. Nobody else's: below the ids of cells. */
+#define CELL_WORKSPACE_ID 0x6ffffff0u
 
 struct cell_mount {
 	char dst[CELL_DST_MAX]; /* absolute in the cell, normalised, NUL-terminated */
@@ -74,7 +100,7 @@ struct cell_spec {
 	uint32_t image;   /* enum cell_image */
 	uint32_t without; /* enum cell_without bits */
 	uint32_t n_mounts;
-	uint32_t pad_;
+	uint32_t n_layers; /* CELL_IMAGE_LAYERS; otherwise 0 */
 	struct cell_mount mounts[CELL_MOUNTS_MAX];
 };
 

@@ -96,6 +96,56 @@ class Daemon:
         self.process.wait(60)
 
 
+class Mcp:
+    """A client of the Model Context Protocol over HTTP, with the library that the plain calls use."""
+
+    def __init__(self, daemon):
+        self.connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+        self.headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        self.call("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}})
+
+    def call(self, method, params):
+        self.connection.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}), self.headers)
+        r = self.connection.getresponse()
+        if r.getheader("Mcp-Session-Id"):
+            self.headers["Mcp-Session-Id"] = r.getheader("Mcp-Session-Id")
+        return r.read()
+
+    def execute(self, code, expect, **fields):
+        begin = time.perf_counter()
+        body = self.call("tools/call", {"name": "execute_code", "arguments": {"code": code, "language": "python", **fields}})
+        took = time.perf_counter() - begin
+        if json.loads(body)["result"]["structuredContent"]["stdout"] != expect:
+            raise RuntimeError(f"mcp: {body[:300]}")
+        return took
+
+
+class Stdio:
+    """A host of models: `caisson mcp` on two pipes, attached to a daemon."""
+
+    def __init__(self, build, daemon):
+        self.process = subprocess.Popen([build / "caisson", "mcp", "--url", f"http://127.0.0.1:{daemon.port}"],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.call("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}})
+
+    def call(self, method, params):
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+    def execute(self, code, expect, **fields):
+        begin = time.perf_counter()
+        line = self.call("tools/call", {"name": "execute_code", "arguments": {"code": code, "language": "python", **fields}})
+        took = time.perf_counter() - begin
+        if json.loads(line)["result"]["structuredContent"]["stdout"] != expect:
+            raise RuntimeError(f"caisson mcp: {line[:300]}")
+        return took
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+
+
 # ---- latency -------------------------------------------------------------------------------------
 
 
@@ -110,9 +160,10 @@ def settle(daemons):
     time.sleep(0.02)
 
 
-def latency_kinds(plain, numpy, peers):
+def latency_kinds(plain, numpy, stdio, peers):
     warm = {"session_id": "warm"}
     plain.execute("x = 1", **warm)
+    mcp = Mcp(plain)
 
     def fresh(daemon, code):
         return lambda: daemon.execute(code, "1\n")
@@ -121,6 +172,8 @@ def latency_kinds(plain, numpy, peers):
         "caisson": (fresh(plain, "print(1)"), 1),
         "caisson_warm": (lambda: plain.execute("print(1)", "1\n", **warm), 1),
         "caisson_warm_bare": (lambda: plain.execute_bare("print(1)", "1\n", **warm), 1),
+        "caisson_mcp": (lambda: mcp.execute("print(1)", "1\n", **warm), 1),
+        "caisson_stdio": (lambda: stdio.execute("print(1)", "1\n", **warm), 1),
         "caisson_numpy": (fresh(numpy, "import numpy; print(1)"), 1),
     }
     for peer in peers:
@@ -254,6 +307,8 @@ LINES = (
     ("ipykernel_start", "ipykernel, start and first execute, no isolation"),
     ("caisson_warm", "**warm execute in a session**"),
     ("caisson_warm_bare", "the same, client without a library"),
+    ("caisson_mcp", "the same as a call of a tool (`POST /mcp`)"),
+    ("caisson_stdio", "the same over standard input and output (`caisson mcp`)"),
     ("ipykernel_warm", "ipykernel, warm execute"),
     ("caisson_numpy", "**fresh sandbox, `import numpy` (preloaded)**"),
     ("python_numpy", "plain `python3 -c 'import numpy'`"),
@@ -263,6 +318,8 @@ PROMISES = (
     ("fresh sandbox / python3", "caisson", "python", 0.15),
     ("fresh sandbox / docker run", "caisson", "docker_run", 0.01),
     ("fresh with numpy / python3 with numpy", "caisson_numpy", "python_numpy", 0.02),
+    ("warm call of a tool (MCP) / warm execute over HTTP", "caisson_mcp", "caisson_warm", 1.5),
+    ("warm call over stdio (MCP) / warm execute over HTTP", "caisson_stdio", "caisson_warm", 1.2),
     ("warm execute / ipykernel's", "caisson_warm", "ipykernel_warm", 0.1),
 )
 
@@ -347,7 +404,9 @@ def main():
         try:
             daemons = [Daemon(args.build, directory), Daemon(args.build, directory, "--preload", "numpy")]
             log(f"latency, {args.rounds} rounds")
-            latency = measure_latency(latency_kinds(*daemons, peers), daemons, args.rounds, args.seed)
+            stdio = Stdio(args.build, daemons[0])
+            latency = measure_latency(latency_kinds(*daemons, stdio, peers), daemons, args.rounds, args.seed)
+            stdio.stop()
             for peer in peers:
                 peer.stop()
             peers = []

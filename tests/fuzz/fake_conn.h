@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #include "base/buf.h"
 #include "net/conn.h"
@@ -98,6 +99,15 @@ int conn_write(struct conn *c, const void *data, size_t len)
 	if (conn_queued(c) > c->high)
 		c->congested = true;
 	return 0;
+}
+
+int conn_writev(struct conn *c, const struct iovec *iov, size_t n_iov)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n_iov && r == 0; i++)
+		r = conn_write(c, iov[i].iov_base, iov[i].iov_len);
+	return r;
 }
 
 void conn_pause(struct conn *c, bool pause)

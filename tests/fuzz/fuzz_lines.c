@@ -15,6 +15,21 @@ struct seen {
 	struct buf text; /* all lines, each with a newline */
 };
 
+/* What the quick way takes, it takes as the other does. */
+static void check_quick(const char *line, size_t len, const struct event *ev, int r,
+			const struct buf *text)
+{
+	_buf_ struct buf out = BUF_INIT(1u << 20);
+	struct event_output quick;
+
+	if (!event_quick(line, len, &quick, &out))
+		return;
+	if (quick.id != ev->id || !event_is(ev, quick.is_stderr ? "stderr" : "stdout") ||
+	    r != quick.exact || out.len != text->len ||
+	    memcmp(buf_str(&out), buf_str(text), out.len) != 0)
+		abort();
+}
+
 static int on_line(void *arg, const char *line, size_t len)
 {
 	_buf_ struct buf out = BUF_INIT(1u << 20);
@@ -28,6 +43,8 @@ static int on_line(void *arg, const char *line, size_t len)
 	(void)buf_append(&s->text, "\n", 1);
 	if (event_parse(line, len, &ev) == 0) {
 		int r = event_text(&ev, &out);
+
+		check_quick(line, len, &ev, r, &out);
 
 		/* Bytes that are said to be exact never hold the mark of replacement, unless coded. */
 		if (r == 1 && !json_object_get(ev.root, "data_base64") && out.len > 0 && !out.err &&
@@ -50,6 +67,27 @@ static void feed(const char *data, size_t size, size_t step, struct seen *s)
 	lines_free(&l);
 }
 
+static int on_long(void *arg)
+{
+	struct seen *s = arg;
+
+	return buf_puts(&s->text, "(long)\n");
+}
+
+/* The same with lines that are skipped when they are longer than a few bytes. */
+static void feed_limited(const char *data, size_t size, size_t step, struct seen *s)
+{
+	struct lines l;
+
+	lines_init(&l, on_line, s);
+	lines_limit(&l, 24, on_long);
+	for (size_t at = 0; at < size; at += step)
+		if (lines_feed(&l, data + at, size - at < step ? size - at : step) != 0)
+			abort();
+	(void)lines_end(&l);
+	lines_free(&l);
+}
+
 /* The first byte is the size of the pieces; it must not matter. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -59,6 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	feed((const char *)data + 1, size - 1, size, &whole);
 	feed((const char *)data + 1, size - 1, data[0] % 16 + 1u, &pieces);
+	feed_limited((const char *)data + 1, size - 1, size, &whole);
+	feed_limited((const char *)data + 1, size - 1, data[0] % 16 + 1u, &pieces);
 	if (whole.bytes != pieces.bytes || whole.text.len != pieces.text.len ||
 	    memcmp(buf_str(&whole.text), buf_str(&pieces.text), whole.text.len) != 0)
 		abort();

@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	};
 	/* Small enough that some receipts do not fit. */
 	_buf_ struct buf out = BUF_INIT(data[0] & 0x80 ? 2000 : 16u << 20);
-	int r = receipt_from(data + 2, size - 2, &spec, &ready, &out, &e);
+	int r = receipt_from(data + 2, size - 2, &spec, &ready, !(data[0] & 0x40), &out, &e);
 
 	require(e.code == r && (e.msg[0] != '\0') == (r < 0));
 	if (r == -EBADMSG) {

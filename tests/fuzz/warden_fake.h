@@ -158,11 +158,11 @@ int cell_begin(struct cell_host *h, const struct cell_spec *spec, uid_t owner, c
 	int r = begin_result(spec);
 
 	require(h == &w.host && spec_check(spec, NULL) == 0);
-	check_descriptors(fds, n_fds, CELL_MOUNTS_MAX + 1);
+	check_descriptors(fds, n_fds, CELL_FDS_MAX);
 	require(ret->index < FAKES_MAX && !fake_cells[ret->index].exists);
 	/* It belongs to the zygote that was named, and to nobody when there was none. */
 	require(owner == (ret->zygote ? FAKE_UID + ret->zygote % WARDEN_CELLS_MAX : 0));
-	ret->hello_fd = ret->kernel_pidfd = ret->cgroup.oom_fd = -1;
+	ret->hello_fd = ret->lease_fd = ret->kernel_pidfd = ret->cgroup.oom_fd = -1;
 	ret->spec = *spec;
 	ret->l = (struct launched){ .pidfd = -1, .channel_fd = -1, .sync_fd = -1, .status_fd = -1 };
 	if (r < 0)
@@ -335,7 +335,7 @@ int zygote_begin(struct cell_host *h, const struct cell_spec *spec, const int *f
 	int r = begin_result(spec);
 
 	require(h == &w.host && spec_check(spec, NULL) == 0 && spec->n_mounts == 0);
-	check_descriptors(fds, n_fds, 1);
+	check_descriptors(fds, n_fds, CELL_IMAGE_FDS_MAX);
 	require(ret->index < WARDEN_ZYGOTES_MAX && !fake_zygotes[ret->index].exists);
 	ret->l = (struct launched){ .pidfd = -1, .channel_fd = -1, .sync_fd = -1, .status_fd = -1 };
 	ret->spec = *spec;

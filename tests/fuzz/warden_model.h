@@ -16,6 +16,7 @@
 /* What the model knows of a cell, and of a zygote, at one index of the warden's tables. */
 struct model {
 	bool exists, making, dying, dead; /* dead: its pid 1 is */
+	bool claimed;
 	uint32_t handle, zygote;
 	uint64_t create_seq, destroy_seq, kernel_seq; /* 0 = nobody waits */
 	uint64_t deadline_ns;                         /* while it is made, and while it dies */
@@ -160,18 +161,62 @@ static int expect_destroy(struct model *m, const struct warden_req *req)
 	return 1;
 }
 
+static void rest_zygote(struct model *z)
+{
+	if (z->exists && !z->making)
+		refuse_kernels_of(z->handle);
+	if (z->exists)
+		end_model(z);
+}
+
+/* Nobody waits for its end: what asked for it is gone, and so is what waited for it to be made. */
+static void rest_cell(struct model *m)
+{
+	bool claimed = m->claimed;
+
+	m->claimed = false;
+	if (!m->exists || m->dying || claimed)
+		return;
+	if (m->kernel_seq)
+		expect(WARDEN_KERNEL, m->kernel_seq, -ESRCH, index_of(m));
+	m->kernel_seq = 0;
+	if (m->making || m->dead) {
+		end_model(m);
+		return;
+	}
+	m->dying = true;
+	m->destroy_seq = WARDEN_NOBODY;
+	m->deadline_ns = fake_now_ns + CELL_REAP_MS * CLOCK_NS_PER_MS;
+}
+
+static int expect_rest(void)
+{
+	for (size_t i = 0; i < WARDEN_ZYGOTES_MAX; i++)
+		rest_zygote(&zygotes[i]);
+	for (size_t i = 0; i < FAKES_MAX; i++)
+		rest_cell(&cells[i]);
+	return 0;
+}
+
+static void expect_end(const struct model *m, int code, uint32_t i)
+{
+	if (m->destroy_seq != WARDEN_NOBODY)
+		expect(WARDEN_DESTROY, m->destroy_seq, code, i);
+}
+
 /* What the answer to a whole request has to be; 1: it comes later. */
 static int expected(const struct warden_req *req, size_t n_fds)
 {
 	struct model *m = by_handle(cells, FAKES_MAX, req->cell);
 	struct model *z = by_handle(zygotes, WARDEN_ZYGOTES_MAX, req->zygote);
-	size_t max_fds = req->op == WARDEN_CREATE ? CELL_MOUNTS_MAX + 1 : 0;
+	size_t max_fds = req->op == WARDEN_CREATE ? CELL_FDS_MAX : 0;
 
 	if (req->version != WARDEN_VERSION)
 		return -EPROTO;
 	if (req->op == 0 || req->op >= WARDEN_OP_MAX_)
 		return -ENOSYS;
-	if (req->seq == 0 || n_fds > (req->op == WARDEN_ZYGOTE ? 1 : max_fds))
+	if (req->seq == 0 || req->seq == WARDEN_NOBODY ||
+	    n_fds > (req->op == WARDEN_ZYGOTE ? CELL_IMAGE_FDS_MAX : max_fds))
 		return -EINVAL;
 	if (req->op == WARDEN_CREATE || req->op == WARDEN_ZYGOTE) {
 		bool zygote = req->op == WARDEN_ZYGOTE;
@@ -190,8 +235,12 @@ static int expected(const struct warden_req *req, size_t n_fds)
 		end_model(z);
 		return 0;
 	}
+	if (req->op == WARDEN_REST)
+		return expect_rest();
 	if (!m)
 		return -ENOENT;
+	if (req->op == WARDEN_CLAIM)
+		m->claimed = true;
 	if (req->op == WARDEN_EVIDENCE)
 		return m->dead ? -ESRCH : 0;
 	if (req->op == WARDEN_KERNEL)
@@ -227,7 +276,7 @@ static void event_init(uint32_t i)
 		expect(WARDEN_KERNEL, m->kernel_seq, -ESRCH, i);
 	m->kernel_seq = 0;
 	if (m->dying) {
-		expect(WARDEN_DESTROY, m->destroy_seq, remove_result(&m->spec), i);
+		expect_end(m, remove_result(&m->spec), i);
 		end_model(m);
 	}
 }
@@ -314,7 +363,7 @@ static void overdue(struct model *m, uint32_t i)
 	if (m->kernel_seq)
 		expect(WARDEN_KERNEL, m->kernel_seq, -ESRCH, i);
 	if (m->dying)
-		expect(WARDEN_DESTROY, m->destroy_seq, -EBUSY, i);
+		expect_end(m, -EBUSY, i);
 	end_model(m);
 }
 

@@ -4,6 +4,7 @@
 The interpreters are the machine's; $CAISSON_TEST_PYTHON3=/path runs the tests of the Python kernel with another one.
 """
 import os
+import signal
 import sys
 
 import pytest
@@ -12,6 +13,9 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 from kernel_lib import GUEST, Kernel  # noqa: E402
 from python_lib import PYTHON  # noqa: E402
+
+# Who was started in the background ignores it, and so would every kernel: bash can not take that back.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

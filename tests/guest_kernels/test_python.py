@@ -54,6 +54,20 @@ def test_messages_of_many_reads(kernel):
     assert ok(kernel.run("s = '%s'; len(s)" % big)).text == "3000000"
 
 
+def test_the_value_itself_can_be_had(kernel):
+    """As from IPython: whatever became of `_`, and until the next code."""
+    last = "get_ipython().last_execution_result"
+    ok(kernel.run("_ = 'my own'\n[1, 2]"))
+    assert ok(kernel.run("v = %s\nv.result, v.success, _" % last)).text == "([1, 2], True, 'my own')"
+    ok(kernel.run("x = 1"))
+    assert ok(kernel.run("%s.result is None" % last)).text == "True"
+    kernel.run("7; 1/0")
+    assert ok(kernel.run("(%s.result, %s.success)" % (last, last))).text == "(None, False)"
+    ok(kernel.run("'before'"))
+    kernel.run(" ")
+    assert ok(kernel.run("%s.result" % last)).text == "'before'"
+
+
 def test_mocks_that_were_never_undone(kernel):
     ok(kernel.run("import os, json, sys\nos.getpid = lambda: 1\nos.write = os.read = os._exit = json.loads = None"))
     assert ok(kernel.run("1+1")).text == "2"
@@ -300,17 +314,6 @@ def test_exception_in_await(shared_kernel):
     r = shared_kernel.run("import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    1/0\nawait f()")
     assert r.error["name"] == "ZeroDivisionError" and "in f\n    1/0" in trace(r)
     assert "caisson" not in trace(r) and "asyncio" not in trace(r)
-
-
-def test_rpc_answers_reach_the_coroutine(shared_kernel):
-    shared_kernel.start("from caisson_kernel import control\nawait control.channel.rpc({'q': 1})")
-    m = shared_kernel.message()
-    assert m["type"] == "rpc_request" and m["payload"] == {"q": 1}
-    shared_kernel.send({"type": "rpc_response", "id": m["id"], "success": True, "payload": [1, 2]})
-    assert ok(shared_kernel.finish()).text == "[1, 2]"
-    shared_kernel.start("await control.channel.rpc({})")
-    shared_kernel.send({"type": "rpc_response", "id": shared_kernel.message()["id"], "success": False, "error": "not today"})
-    assert shared_kernel.finish().error["value"] == "not today"
 
 
 # --- ends of executions

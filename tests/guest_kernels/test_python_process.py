@@ -178,6 +178,25 @@ def test_storm_of_interrupts_around_short_executions(kernel):
     assert ok(kernel.run("1 + 1")).text == "2"
 
 
+def test_interrupt_while_the_loop_is_made(kernel):
+    """The first `await` makes the event loop, in which the kernel then waits for what comes next: it must hear it."""
+    ok(kernel.run(code("""
+        import asyncio, os, signal
+        make = asyncio.new_event_loop
+        def interrupted():
+            loop = make()
+            add = loop.add_reader
+            def add_reader(*args):
+                os.kill(os.getpid(), signal.SIGINT)
+                return add(*args)
+            loop.add_reader = add_reader
+            return loop
+        asyncio.new_event_loop = interrupted
+    """)))
+    assert kernel.run("await asyncio.sleep(0)").status == "interrupted"
+    assert ok(kernel.run("await asyncio.sleep(0, 7)")).text == "7"
+
+
 def test_signal_handlers_of_the_users_own_between_executions(kernel):
     ok(kernel.run(code("""
         import signal

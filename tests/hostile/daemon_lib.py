@@ -47,9 +47,16 @@ NEIGHBOUR_SECONDS = 3.0  # somebody else's small program beside an attack, on a 
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """One that nobody has, below those that the kernel gives to outgoing connections: who asks such a port before anybody listens
+    there can be given it for his own end, and is then connected to himself."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("0.0.0.0", port))
+                return port
+            except OSError:
+                pass
 
 
 def unique(prefix="h"):
@@ -150,21 +157,24 @@ def parse_responses(data):
 # ---- the daemon -----------------------------------------------------------------------------------
 
 class Daemon:
-    """`caisson serve`. Use as a context. .pid is the front's, .warden and .zygote are found from outside."""
+    """`caisson serve`. Use as a context. .pid is the front's, .keeper its parent, .warden and .zygote are found from outside."""
 
     numbers = itertools.count(1)
 
-    def __init__(self, *flags, env=None, token=None, unix=False, wrapper=(), wait=True, log_format="json"):
+    def __init__(self, *flags, env=None, token=None, unix=False, wrapper=(), wait=True, log_format="json", state=None):
         self.dir = session().dir / f"daemon-{next(self.numbers)}"
         self.dir.mkdir(mode=0o711)
-        self.state, self.log_path = self.dir / "state", self.dir / "log"
+        self.state, self.log_path = state or self.dir / "state", self.dir / "log"
         self.port, self.token = free_port(), token
         self.unix = self.dir / "sock" if unix else None
         self.argv = [*map(str, wrapper), str(CAISSON), "serve", "--listen", f"127.0.0.1:{self.port}", "--state", str(self.state),
                      "--socket", str(self.unix or "none"), "--log-format", log_format, *map(str, flags)]
         self.env = host_env(**(env or {}))
-        self.p = None
-        with open(self.log_path, "wb") as log:
+        self.start(wait)
+
+    def start(self, wait=True):
+        """Also again, after an end: same flags, same state, same port."""
+        with open(self.log_path, "ab") as log:
             self.p = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
                                       env=self.env, cwd=self.dir)
         self.warden = 0
@@ -175,7 +185,7 @@ class Daemon:
                 print(self.log()[-2000:])
                 self.kill()
                 raise
-            self.warden = children(self.pid)[0]
+            self.warden = self.find_warden()
 
     def ready(self):
         assert self.p.poll() is None, f"the daemon ended with {self.p.returncode}: {self.log()[-2000:]}"
@@ -187,8 +197,17 @@ class Daemon:
             h["pool"]["kernels_ready"] >= h["pool"]["target"]
 
     @property
-    def pid(self):
+    def keeper(self):
         return self.p.pid
+
+    @property
+    def pid(self):
+        return until(lambda: next((p for p in children(self.keeper) if (s := stat_of(p)) and s[0] == "caisson-front"), 0), 20, "a front")
+
+    def find_warden(self):
+        """A child of the front that started it; of the keeper, when that one was killed."""
+        return next((p for parent in (self.pid, self.keeper) for p in children(parent)
+                     if (s := stat_of(p)) and s[0] == "caisson-warden"), 0)
 
     def log(self):
         return self.log_path.read_text(errors="surrogateescape")
@@ -211,8 +230,9 @@ class Daemon:
 
     def kill(self):
         """Whatever happened: the front, and with it the warden and everything that it made."""
-        warden = self.warden or next(iter(children(self.pid)), 0)
+        warden = self.warden
         if self.p.poll() is None:
+            warden = warden or self.find_warden()
             self.p.kill()
         self.p.wait()
         with contextlib.suppress(AssertionError):
@@ -440,8 +460,9 @@ class Later(threading.Thread):
         return self.value
 
 
-def scan_memory(pid, needle):
-    """Whether the bytes are anywhere in the memory of a process, read from outside."""
+def scan_memory(pid, *needles):
+    """Whether any of these bytes are anywhere in the memory of a process, read from outside."""
+    keep = max(map(len, needles))
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
         for line in maps:
             if not line.split()[1].startswith("r") or "[v" in line:
@@ -454,11 +475,11 @@ def scan_memory(pid, needle):
                     data = mem.read(min(end - start, 4 * MIB))
                 except (OSError, ValueError, OverflowError):
                     break
-                if not data or needle in tail + data:
-                    if data:
-                        return True
+                if not data:
                     break
-                tail = data[-len(needle):]
+                if any(n in tail + data for n in needles):
+                    return True
+                tail = data[-keep:]
                 start += len(data)
     return False
 
@@ -706,7 +727,7 @@ def hostile_test(request, daemon):
             assert daemon.end(name) == 204
         daemon.good()
         daemon.quiet()
-        assert (daemon.pid, next(iter(children(daemon.pid)), 0)) == before, "the warden is another one"
+        assert (daemon.pid, daemon.find_warden()) == before, "the warden is another one"
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, old)

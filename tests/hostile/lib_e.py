@@ -109,6 +109,14 @@ def root_of(path):
     return os.path.normpath(os.path.join(of[at], os.path.relpath(path, at)))
 
 
+def cover_of(path):
+    """The directory of the host whose read-only overlay stands for @path in a cell of the host image; None: @path is bound as it is.
+    The kernel refuses overlays of what has mounts below."""
+    at = [line.split()[4] for line in read("/proc/self/mountinfo").splitlines()]
+    tops = ["/etc", path] if path.startswith("/etc/") else [path]
+    return next((t for t in tops if os.path.isdir(t) and not any(m.startswith(t + "/") for m in at)), None)
+
+
 def processes_with(text):
     """Host pids with @text in their arguments, but for the caisson that carries it to the cell."""
     found = set()

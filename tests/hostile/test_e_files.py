@@ -111,7 +111,7 @@ def test_K59_the_root_is_what_is_documented():
     r = cell(code="import os\nfor d in ('/', '/etc', '/var', '/run', '/home', '/workspace', '/tmp', '/etc/ssl'):"
                   "\n print(d, *sorted(os.listdir(d)))", json_result=False)
     got = {line.split()[0]: set(line.split()[1:]) for line in r.stdout.decode().splitlines()}
-    top = {"usr", "etc", "dev", "proc", "sys", "tmp", "var", "run", "home", "workspace"}
+    top = {"usr", "etc", "dev", "proc", "sys", "tmp", "var", "run", "home", "workspace", "projects"}
     top |= {x for x in ("bin", "sbin", "lib", "lib32", "lib64", "libx32") if os.path.lexists("/" + x)}
     etc = {"passwd", "group", "hosts", "hostname", "nsswitch.conf", "resolv.conf", "os-release", "mtab", "ssl"}
     etc |= {x for x in ("ld.so.cache", "alternatives", "R", "fonts", "matplotlibrc") if os.path.exists("/etc/" + x)}
@@ -270,11 +270,16 @@ def test_K62_which_host_paths_mountinfo_shows(as_user):
         r = runner(as_user)(code="print(open('/proc/self/mountinfo').read(), end='')", mount=[f"{d}:/data"],
                             capture=200000)
         got = host_paths(r.text)
-        want = {"/usr": lib_e.root_of("/usr")}
-        want |= {p: lib_e.root_of(p) for p in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/R", "/etc/fonts", "/etc/matplotlibrc") if os.path.exists(p)}
-        want |= {f"/{x}": lib_e.root_of(f"/{x}") for x in ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-                 if os.path.isdir(f"/{x}") and not os.path.islink(f"/{x}")}
-        want |= {f"/dev/{x}": f"/{x}" for x in ("null", "zero", "full", "random", "urandom", "tty")}
+        seen = ["/usr", "/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/R", "/etc/fonts", "/etc/matplotlibrc"]
+        seen += [f"/{x}" for x in ("bin", "sbin", "lib", "lib32", "lib64", "libx32") if not os.path.islink(f"/{x}")]
+        seen = {p: lib_e.cover_of(p) for p in seen if os.path.exists(p)}
+        # An overlay names its lower, which is where its content is seen, and nothing of the machine besides.
+        lowers = set(re.findall(r"lowerdir\+?=([^, ]*)", r.text))
+        assert lowers == {f"{c}:sys" for c in seen.values() if c}, r
+        want = {p: lib_e.root_of(p) for p, c in seen.items() if not c}
+        # A root that may make device nodes gives each cell its own, on a tmpfs.
+        if as_user or not int(re.search(r"CapEff:\s*(\w+)", read("/proc/self/status"))[1], 16) >> 27 & 1:
+            want |= {f"/dev/{x}": f"/{x}" for x in ("null", "zero", "full", "random", "urandom", "tty")}
         want |= {p: "/null" for p in got if p.startswith("/proc/")}
         want["/data"] = lib_e.root_of(str(d))
         below_usr = {p: v for p, v in got.items() if p.startswith("/usr/")}  # mounts of the host below /usr

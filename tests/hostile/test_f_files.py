@@ -27,7 +27,7 @@ from files_lib import (DELETE, HASH, LIST, MKDIR, MOVE, OVERWRITE, PARENTS, READ
 
 pytestmark = needs_driver
 quick = pytest.mark.quick
-FEW, MANY = 2000, 100000
+FEW, MANY = 700, 100000
 
 
 class HostDir:

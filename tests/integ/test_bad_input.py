@@ -247,8 +247,8 @@ def test_too_many_mounts(state):
 
 
 @pytest.mark.parametrize("image,words", [
-    ("python:3.11-slim", ["--image", "python:3.11-slim", "host", "dir:PATH"]),
-    ("nonsense", ["--image", "nonsense", "dir:PATH"]),
+    ("python:3.11-never-pulled", ["--image", "python:3.11-never-pulled", "caisson image pull"]),
+    ("Python:3.11", ["--image", "Python"]),
     ("dir:", ["--image", "dir:PATH"]),
     ("", ["--image"]),
     ("dir:/no/such/image", ["--image", "/no/such/image", "No such file"]),
@@ -442,16 +442,16 @@ def test_nonsense_ends_the_warden_quietly(tmp_path, size):
 
 
 # Numbers of src/wire/warden.h.
-CREATE, USAGE, KILL, EVIDENCE, DESTROY, ZYGOTE, KERNEL, RETIRE = range(1, 9)
+CREATE, USAGE, KILL, EVIDENCE, DESTROY, ZYGOTE, KERNEL, RETIRE, CLAIM, REST = range(1, 11)
 
 
 def test_a_request_for_a_cell_that_is_not_ours(tmp_path):
     request = bytearray(request_size(tmp_path))
-    for op in (USAGE, KILL, EVIDENCE, DESTROY, KERNEL):
+    for op in (USAGE, KILL, EVIDENCE, DESTROY, KERNEL, CLAIM):
         request[4:8] = struct.pack("I", op)
         request[16:20] = struct.pack("I", 4096)
         assert b"no such cell" in ask_warden(tmp_path, bytes(request))
-    for op in (0, RETIRE + 1, 77, 0xffffffff):
+    for op in (0, REST + 1, 77, 0xffffffff):
         request[4:8] = struct.pack("I", op)
         assert b"unknown request" in ask_warden(tmp_path, bytes(request))
 

@@ -2,10 +2,12 @@
 """test_mount.py - Files of the host in a cell: --mount, --image, and whose they are on either side."""
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
-from integ_lib import copy_programs, needs_root, run, str_or_bytes
+from integ_lib import USER, as_user, copy_programs, copy_tree, needs_root, run, str_or_bytes
 
 
 def snapshot(root):
@@ -246,3 +248,58 @@ def test_image_and_mounts_together(image, data):
             "--", "/bin/sh", "-c", "cat /etc/motd; echo new > /data/new; ls /data")
     assert (r.code, r.out) == (0, b"contentfile\nnew\nsub\n"), r
     assert (data / "new").read_text() == "new\n"
+
+
+# ---- what is seen of the host itself ------------------------------------------------------------------
+
+
+@needs_root
+@pytest.mark.parametrize("source", ["/usr/share", "/etc/ld.so.cache"])
+def test_mount_from_where_the_image_is_too(shared_dir, source):
+    """An ordinary user's mounts are found by path: those below /usr and /etc are the host's own, not the cell's view of them."""
+    want = os.stat(source)
+    (shared_dir / "state").mkdir()
+    os.chown(shared_dir / "state", USER, USER)
+    r = run("exec", "--without", "cgroup", "--state", shared_dir / "state", "--mount", source + ":/data", "--", "stat", "-c", "%i %s", "/data",
+            prefix=as_user(), binary=copy_tree(shared_dir / "bin"))
+    assert (r.code, r.out.split()) == (0, [b"%d" % want.st_ino, b"%d" % want.st_size]), r
+    r = run("exec", "--mount", source + ":/data", "--", "stat", "-c", "%i %s", "/data")
+    assert (r.code, r.out.split()) == (0, [b"%d" % want.st_ino, b"%d" % want.st_size]), r
+
+
+def test_usr_is_one_tree(tmp_path):
+    """Links, hard links, directories and sizes of /usr and of the visible /etc are in a cell what they are on the host."""
+    look = "cd %s && find . -xdev \\( -type f -printf '%%p %%s %%n %%m\\n' -o -type l -printf '%%p %%l\\n' -o -type d -printf '%%p %%m\\n' \\) | LC_ALL=C sort | sha256sum"
+    for place in ("/usr/bin", "/usr/lib/python3", "/etc/alternatives"):
+        if os.path.isdir(place):
+            r = run("exec", "--", "sh", "-c", look % place)
+            assert r.out == subprocess.run(["sh", "-c", look % place], capture_output=True, check=True).stdout, (place, r)
+
+
+@needs_root
+@pytest.mark.parametrize("below, kind", [("/usr/local", {"/usr": False, "/etc/alternatives": True}), ("/etc/ssl", {"/usr": True, "/etc/alternatives": True}),
+                                         (None, {"/usr": True, "/etc/alternatives": True})])
+def test_mounts_below_usr_are_seen(below, kind):
+    """An overlay would hide what is mounted below: such a directory is bound as it is, and the receipt says so."""
+    mount = 'mount -t tmpfs none "$0" && mkdir "$0/certs" && echo here > "$0/certs/mark"; exec "$@"' if below else 'exec "$@"'
+    r = run("exec", "--receipt", "--json", "--", "cat", *(["%s/certs/mark" % below] if below else ["/dev/null"]),
+            prefix=["unshare", "-m", "sh", "-c", mount, below or "-"])
+    assert r.code == 0 and r.json["stdout"] == ("here\n" if below else ""), r
+    places = {line.split()[4]: " - overlay " in line for line in r.json["receipt"]["mounts"]}
+    assert {k: places[k] for k in kind if k in places} == kind, places
+
+
+NODES = "import os\nfor n in ('null', 'zero', 'full', 'random', 'urandom', 'tty'):\n    s = os.stat('/dev/' + n)\n    print(n, oct(s.st_mode), os.major(s.st_rdev), os.minor(s.st_rdev))\n" \
+        "open('/dev/null', 'w').write('x')\nprint(open('/dev/zero', 'rb').read(2), len(open('/dev/urandom', 'rb').read(9)))"
+
+
+@needs_root
+@pytest.mark.parametrize("own", [True, False])
+def test_device_nodes(own):
+    """They are the cell's own, and what they are on the host. Who may not make nodes gets the host's, and the receipt says so."""
+    r = run("run", "--receipt", "--json", NODES, prefix=[] if own else ["setpriv", "--bounding-set=-mknod"])
+    host = subprocess.run([sys.executable, "-c", NODES], capture_output=True, text=True, check=True).stdout
+    assert r.code == 0 and r.json["stdout"] == host, r
+    kinds = {line.split()[4]: line.split(" - ")[1].split()[0] for line in r.json["receipt"]["mounts"]}
+    devices = {kinds["/dev/" + n] for n in ("null", "zero", "full", "random", "urandom", "tty")}
+    assert (devices == {"tmpfs"}) == own and r.json["receipt"]["enforced"], kinds

@@ -31,7 +31,7 @@ NOT_SANITIZED = {"test_token_file_may_not_be_needed_again", "test_front_has_no_p
 def pytest_sessionstart(session):
     if session.config.option.collectonly:
         return
-    for name in ("caisson", "caisson-front", "caisson-warden", "caisson-init", "guest/kernel.pyz", "guest/enter.so"):
+    for name in ("caisson", "caisson-keeper", "caisson-front", "caisson-warden", "caisson-init", "guest/kernel.pyz", "guest/enter.so"):
         if not (BIN.parent / name).exists():
             pytest.exit("no %s: build first (make), or set CAISSON_BUILD" % (BIN.parent / name), 2)
     session.config.serve_dir = Path(tempfile.mkdtemp(prefix="caisson-serve-"))

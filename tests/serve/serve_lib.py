@@ -168,8 +168,17 @@ class Daemon:
         self.code = None
 
     @property
-    def pid(self):
+    def keeper(self):
+        """What was started: it starts the front, and starts it again."""
         return self.p.pid
+
+    @property
+    def pid(self):
+        """The front's. It is there a moment after the start, and another one after a kill."""
+        return wait_until(self.find_front)
+
+    def find_front(self):
+        return next((p for p in children(self.keeper) if name_of(p) == "caisson-front"), None)
 
     def ready(self):
         if self.p.poll() is not None:
@@ -210,6 +219,10 @@ class Daemon:
     def kill(self):
         """Whatever happened, nothing of it runs after this."""
         if self.p.poll() is None:
+            self.p.send_signal(signal.SIGSTOP)  # or it would start another front, or the front say something
+            front = self.find_front()
+            if front:
+                os.kill(front, signal.SIGKILL)
             self.p.kill()
         self.p.wait()
         for pid in self.processes():
@@ -219,6 +232,7 @@ class Daemon:
                 pass
         wait_until(lambda: not self.processes())
         self.remove_cgroups()
+        note_answers(self)
 
     def remove_cgroups(self):
         def gone():
@@ -259,7 +273,7 @@ class Daemon:
 
     def family(self, pid=None):
         found = []
-        for c in children(pid or self.pid):
+        for c in children(pid or self.keeper):
             found += [c, *self.family(c)]
         return found
 
@@ -279,7 +293,8 @@ class Daemon:
         return self.left()
 
     def warden(self):
-        return next(p for p in children(self.pid) if name_of(p) == "caisson-warden")
+        """A child of the front that started it; of the keeper, when that one was killed."""
+        return next(p for parent in (self.pid, self.keeper) for p in children(parent) if name_of(p) == "caisson-warden")
 
     def inits(self):
         return [p for p in children(self.warden()) if name_of(p) == "caisson-init"]
@@ -399,6 +414,23 @@ class Daemon:
         return [e for e in lines if event in (None, e["event"])]
 
 
+def note_answers(d):
+    """With $CAISSON_COVERAGE: keep what this daemon answered, by its own log, for tools/api-coverage.py."""
+    where = os.environ.get("CAISSON_COVERAGE")
+    if not where:
+        return
+    seen = set()
+    for line in d.log_text().splitlines():
+        if '"event":"request"' in line:
+            try:
+                e = json.loads(line)
+            except ValueError:
+                continue  # cut by a kill
+            seen.add((e["method"], e["path"], e["status"], e["code"]))
+    with open(Path(where) / ("%d.jsonl" % os.getpid()), "a") as f:
+        f.writelines(json.dumps(s) + "\n" for s in sorted(seen))
+
+
 class Later:
     """A call in a thread."""
 
@@ -487,7 +519,7 @@ class Stream:
                         event = value.strip().decode()
                     elif key == b"data":
                         data.append(value[1:] if value.startswith(b" ") else value)
-                if data:
+                if any(data):  # an empty one is for the client's place in the stream alone
                     yield event, json.loads(b"\n".join(data))
         assert not text, "the stream ends in the middle of an event: %r" % text[-200:]
 

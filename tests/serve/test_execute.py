@@ -15,7 +15,7 @@ from serve_lib import HANG, SLOW, call_yourself, check_schema, parallel, status_
 
 KEYS = {"status", "exit_code", "signal", "cause", "limits_hit", "usage", "success", "stdout", "stderr", "truncated",
         "stdout_bytes", "stderr_bytes", "execution_time", "result", "displays", "error", "state", "epoch", "session_id",
-        "language"}
+        "language", "execution_id"}
 USAGE = {"wall_ns", "cpu_ns", "memory_peak", "pids_peak", "disk_used", "stdout_bytes", "stderr_bytes", "throttled_ns"}
 MIB = 1 << 20
 
@@ -72,7 +72,7 @@ def test_documented_lines_run_as_written(daemon):
 def test_documented_pip_lines_say_what_is_missing(daemon):
     for line in (PIP, PIP_BARE):
         e = shell(line, daemon)["error"]
-        assert e["code"] == "not_implemented" and "install" in e["message"] and e["hint"], e
+        assert e["code"] == "not_configured" and "--pip-index" in e["hint"], e
 
 
 def test_documented_example(daemon):
@@ -166,6 +166,14 @@ def test_huge_values_are_cut_and_said(daemon):
     assert d["success"] and len(d["result"]["text/plain"]) < 2 * MIB, len(d["result"]["text/plain"])
     d = daemon.execute("display({'text/plain': 'x' * 9_000_000}, raw=True)")
     assert d["success"] and "too large" in d["displays"][0]["data"]["text/plain"]
+
+
+def test_a_large_result_costs_no_variables(daemon):
+    """It comes in one piece with the end of the execution: it is handled by then, and no unread half of anything."""
+    name = unique()
+    d = daemon.execute("kept = 1\n'x' * 3_000_000", session_id=name)
+    assert d["success"] and d["state"] == "kept" and len(d["result"]["text/plain"]) > 1 << 20
+    assert daemon.execute("kept", session_id=name)["result"]["text/plain"] == "1"
 
 
 def test_huge_exception_keeps_its_name(daemon):

@@ -405,6 +405,46 @@ def test_artifacts_are_what_an_execution_left(box):
     assert box.get("/artifacts").status == 422 and box.get("/artifacts?execution_id=x").status == 422
 
 
+def artifacts(box, execution, query=""):
+    r = box.get("/artifacts?execution_id=%s%s" % (execution["execution_id"], query))
+    assert r.status == 200, r
+    is_schema(box, "ArtifactList", r.json)
+    return r.json
+
+
+def test_images_come_with_the_list(box):
+    """Up to 1 MiB each and 4 MiB in all; what is left out can be read all the same."""
+    r = box.shell("mkdir d; printf '\\x89PNG' > d/a.png; printf GIF > b.gif; head -c 1048576 /dev/zero > c1.jpg; head -c 1048577 /dev/zero > c2.jpg;"
+                  "for i in 3 4 5 6; do head -c 1000000 /dev/zero > c$i.jpg; done; echo x > t.txt; chmod 0 b.gif")
+    found = {a["path"]: a for a in artifacts(box, r)["artifacts"]}
+    assert base64.b64decode(found["d/a.png"]["data"]) == b"\x89PNG" and found["d/a.png"]["mime"] == "image/png"
+    assert found["d/a.png"]["sha256"] == hashlib.sha256(b"\x89PNG").hexdigest() and found["d/a.png"]["size"] == 4
+    assert [p for p, a in found.items() if "data" in a] == ["c1.jpg", "c3.jpg", "c4.jpg", "c5.jpg", "d/a.png"], "no 4 MiB more, none that is too large"
+    assert found["c2.jpg"]["sha256"] == hashlib.sha256(bytes(1048577)).hexdigest() and "sha256" not in found["b.gif"]
+    assert len(box.daemon.get(found["c6.jpg"]["url"]).body) == 1000000
+    assert not any("data" in a for a in artifacts(box, r, "&inline=false")["artifacts"])
+
+
+def test_artifacts_page_by_page(box):
+    r = box.shell("mkdir z; for i in $(seq 1000 1229); do echo $i > $((i % 7))-$i; done; echo > z/last")
+    page, paths = artifacts(box, r, "&inline=false"), []
+    while True:
+        paths += [a["path"] for a in page["artifacts"]]
+        assert page["truncated"] == ("next" in page) and len(page["artifacts"]) <= 100
+        if "next" not in page:
+            break
+        page = box.daemon.get(page["next"]).json
+    assert paths == sorted(["%d-%d" % (i % 7, i) for i in range(1000, 1230)] + ["z/last"])
+
+
+def test_names_that_are_not_utf8_have_an_address(box):
+    r = box.shell("printf one > $'caf\\xe9.txt'; printf two > $'\\xff\\xfe.png'")
+    found = artifacts(box, r)["artifacts"]
+    assert [base64.b64decode(a["path_base64"]) for a in found] == [b"caf\xe9.txt", b"\xff\xfe.png"]
+    assert [box.daemon.get(a["url"]).body for a in found] == [b"one", b"two"] and base64.b64decode(found[1]["data"]) == b"two"
+    assert box.daemon.request("DELETE", found[0]["url"]).status == 204 and box.daemon.get(found[0]["url"]).status == 404
+
+
 # ---- changes -----------------------------------------------------------------------------------------------------
 
 

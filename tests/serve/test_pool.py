@@ -3,10 +3,11 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
-from serve_lib import HANG, SLOW, Held, Later, alive, call_yourself, memory_kb, name_of, parallel, unique, wait_until
+from serve_lib import HANG, SLOW, Daemon, Held, Later, alive, call_yourself, children, memory_kb, name_of, parallel, unique, wait_until
 
 from test_execute import has_module
 
@@ -145,6 +146,35 @@ def test_killed_zygote_is_replaced_and_no_request_fails(serve):
     assert d.health()["status"] == "healthy"
 
 
+def cmdline(pid):
+    try:
+        return Path("/proc/%d/cmdline" % pid).read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.slow
+def test_a_first_one_that_hangs(tmp_path):
+    """Nobody waits for it for longer than some seconds: kernels start cold. When it wakes up it is used."""
+    d = Daemon(tmp_path, "--preload", "asyncio,http.server,unittest,xml.dom.minidom,email,ctypes,multiprocessing", wait=False)
+    try:
+        z, end = None, time.monotonic() + HANG
+        while z is None:  # without a rest: it is quick
+            assert time.monotonic() < end
+            wardens = [w for front in children(d.p.pid) for w in children(front) if name_of(w) == "caisson-warden"]
+            z = next((p for w in wardens for p in children(w) if b"zygote" in cmdline(p)), None)
+        os.kill(z, signal.SIGSTOP)
+        assert not d.log("zygote_ready"), "it was stopped too late for this test"
+        assert wait_until(lambda: d.log("listening"))
+        assert d.execute("print(6 * 7)")["stdout"] == "42\n"
+        assert d.log("zygote_slow") and not d.health()["pool"]["zygote"]
+        os.kill(z, signal.SIGCONT)
+        assert wait_until(lambda: d.health()["pool"]["zygote"]) and d.zygote() == z
+        assert d.metrics()["caisson_zygote_restarts_total"] == 0
+    finally:
+        d.kill()
+
+
 def test_killed_zygote_takes_no_session_along(serve):
     """Kernels that it forked live on."""
     d = serve()
@@ -192,6 +222,19 @@ def test_zygote_that_hangs_holds_nobody_up(serve):
             os.kill(z, signal.SIGCONT)
         except ProcessLookupError:
             pass
+
+
+def test_zygote_that_hangs_while_it_loads_holds_nobody_up(serve):
+    """The one before was killed, the next does not come to its end: kernels start cold."""
+    d = serve("--pool", "1")
+    old = d.zygote()
+    os.kill(old, signal.SIGKILL)
+    new = wait_until(lambda: (z := d.zygote()) not in (None, old) and z)
+    os.kill(new, signal.SIGSTOP)
+    for i in range(3):
+        assert d.execute("print(%d)" % i)["stdout"] == "%d\n" % i
+    os.kill(new, signal.SIGCONT)
+    assert wait_until(lambda: d.health()["pool"]["zygote"]), d.health()
 
 
 def test_zygote_is_not_reachable_from_a_cell(serve):

@@ -276,6 +276,30 @@ def test_client_that_leaves_a_session_keeps_its_state(daemon):
     assert daemon.execute("x", session_id=name)["result"]["text/plain"] == "'kept'"
 
 
+def test_sessions_have_records(daemon):
+    """What ran in a session is kept as what ran in a sandbox is: output, events, result; the answer says where."""
+    name = unique()
+    r = daemon.post("/execute", {"code": "print('x' * 20000)", "session_id": name})
+    box, answer = "/v1/sandboxes/" + name, r.json
+    assert r.headers["x-execution-id"] == answer["execution_id"] and len(answer["execution_id"]) == 32
+    about = daemon.get("%s/executions/%s" % (box, answer["execution_id"])).json
+    assert about["state"] == "done" and about["result"]["stdout"] == answer["stdout"] and about["result"]["execution_id"] == answer["execution_id"]
+    assert daemon.get("%s/executions/%s/output" % (box, answer["execution_id"])).body == b"x" * 20000 + b"\n", "what was too much for the answer, too"
+    with Stream(daemon, {"code": "for i in range(5): print('line', i)\n1/0", "session_id": name, "stream": True}) as s:
+        events = s.all()
+        execution = s.headers["x-execution-id"]
+    assert events[-1][1]["execution_id"] == execution
+    kept = daemon.get("%s/executions/%s/events" % (box, execution), headers={"Accept": "application/x-ndjson"})
+    kept = [json.loads(line) for line in kept.body.splitlines()]
+    assert [e["type"] for e in kept] == ["started"] + [kind for kind, _ in events] and [e["id"] for e in kept] == list(range(1, len(kept) + 1))
+    assert "".join(e["data"] for e in kept if e["type"] == "stdout") == text(events)
+    rest = daemon.get("%s/executions/%s/events?cursor=%d" % (box, execution, len(kept) - 1), headers={"Accept": "application/x-ndjson"})
+    assert json.loads(rest.body)["type"] == "done"
+    # Without a session nobody can come back, but the answer has its name in the audit log.
+    r = daemon.post("/execute", {"code": "1"})
+    assert r.headers["x-execution-id"] == r.json["execution_id"]
+
+
 # ---- WebSockets ---------------------------------------------------------------------------------------------------------
 
 

@@ -2,137 +2,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """soak.py - A hundred thousand executions of every kind of end, then a storm of kill -9; and nothing may be left or grow.
 
-First part: clients send a shuffled mixture (ok, error, timeout, memory, fork bomb, flood; fresh sandboxes, sessions, named
-sandboxes with commands and files) and check every answer. After a warm-up and at the end, with the daemon at rest: descriptors,
-threads, zombies, cgroups, mounts and namespaces must be the same, memory within 5 %, and the 99th percentile of the plain
-executions of the last tenth at most 1.2 times that of the first tenth.
+First part (--count): clients send a shuffled mixture (soak_load.py) and check every answer. After a warm-up and at the end, with the
+daemon at rest: descriptors, threads, zombies, cgroups, mounts and namespaces must be the same, memory within 5 %, and the 99th
+percentile of the plain executions of the last tenth at most 1.2 times that of the first tenth. Each tenth is the same list of requests,
+and of each is reported how long they took and what processor time the programs of the daemon used for one: what grows shows there. On a machine that others use too the
+percentiles follow the neighbours; so the same threads also time a piece of work that has nothing to do with the daemon, and what is
+judged is the rise of the one over the rise of the other. Both are reported.
 
-Second part: under the same load, processes of the daemon are killed at random: kernels, pid 1 of cells, zygotes, the warden, the
-daemon itself. Whoever is asked meanwhile may refuse, but must not lie; whenever the daemon ended it is started again on the same
-state, and must work and leave nothing behind.
+Second part (--storm): under the same load, processes of the daemon are killed at random: kernels, pid 1 of cells, zygotes, the
+front, warden, the daemon itself (--victims), for so long or so often (--kills). Whoever is asked meanwhile may be told to ask again, and nothing else (soak_storm.py).
 
 Everything runs in cgroups of its own with a limit on processes and memory, so that a failure can not take the machine.
 """
 import argparse
-import http.client
+import itertools
 import json
 import os
 import random
-import signal
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "serve"))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "serve")]
 
 import serve_lib  # noqa: E402
+import soak_storm  # noqa: E402
 from integ_lib import Place, wait_until  # noqa: E402
+from soak_load import Client, Load  # noqa: E402
 
-BOMB = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"
 OUTER_PIDS, OUTER_MEMORY = 4000, 6 << 30
+# Limits that the hostile kinds run into soon: what is tested is their end, and the next one.
+POOL = 8
+FLAGS = ("--log-level", "error", "--pool", str(POOL), "--timeout", "200ms", "--memory", "64M", "--pids", "32")
+RISE = 1.2           # of the 99th percentile, from the first tenth to the last
+SAMPLES_MIN = 500    # plain executions in a tenth; the 99th percentile of fewer is one number out of five
+GROWTH = 1.05
 
 
 def log(text):
     print("soak: " + text, flush=True)
-
-
-class Client:
-    """One keep-alive connection."""
-
-    def __init__(self, port):
-        self.c = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-
-    def ask(self, method, path, body=None):
-        try:
-            self.c.request(method, path, json.dumps(body) if body is not None else None,
-                           {"Content-Type": "application/json"} if body is not None else {})
-            r = self.c.getresponse()
-            data = r.read()
-            return r.status, json.loads(data) if data and r.getheader("Content-Type", "").startswith("application/json") else data
-        except (OSError, http.client.HTTPException) as e:
-            self.c.close()
-            return 0, str(e)
-
-
-# ---- what is asked, and what must come back ----------------------------------------------------------------------------
-
-
-def kinds(rng):
-    """(weight, name, request, check) of each kind of execution."""
-    n = rng.randrange(1 << 30)
-    session = "soak-%d" % rng.randrange(8)
-    return (
-        (60, "ok", {"code": "print(%d + 1)" % n}, lambda r: r["success"] and r["stdout"] == "%d\n" % (n + 1)),
-        (15, "session", {"code": "x = %d\nx" % n, "session_id": session}, lambda r: r["result"]["text/plain"] == str(n)),
-        (10, "error", {"code": "1 / 0"}, lambda r: r["error"]["name"] == "ZeroDivisionError" and r["exit_code"] == 1),
-        (4, "bash", {"code": "echo %d; exit 3" % n, "language": "bash"}, lambda r: r["stdout"] == "%d\n" % n and r["exit_code"] == 3),
-        (4, "flood", {"code": "print('x' * (4 << 20))"}, lambda r: r["truncated"] and r["stdout_bytes"] == (4 << 20) + 1),
-        (3, "memory", {"code": "x = bytearray(2 << 30)\nfor i in range(0, len(x), 4096): x[i] = 1"}, lambda r: not r["success"]),
-        (2, "timeout", {"code": "while True: pass", "timeout": 1}, lambda r: r["status"] == "timeout"),
-        (2, "fork bomb", {"code": BOMB, "timeout": 1}, lambda r: r["status"] in ("timeout", "limit", "signal")),
-    )
-
-
-def choose(rng):
-    rows = kinds(rng)
-    at = rng.randrange(sum(w for w, *_ in rows))
-    for weight, name, request, check in rows:
-        at -= weight
-        if at < 0:
-            return name, request, check
-    raise AssertionError
-
-
-class Load:
-    """Clients that ask until they are told to stop. Answers other than expected are kept."""
-
-    def __init__(self, port, clients, seed, strict):
-        self.port, self.strict = port, strict
-        self.lock = threading.Lock()
-        self.counts, self.wrong, self.times, self.refused = {}, [], [], 0
-        self.left = 0
-        self.threads = [threading.Thread(target=self.work, args=(random.Random(seed + i),), daemon=True) for i in range(clients)]
-
-    def run(self, count):
-        self.left = count
-        for t in self.threads:
-            t.start()
-        for t in self.threads:
-            t.join()
-
-    def take(self):
-        with self.lock:
-            self.left -= 1
-            return self.left >= 0
-
-    def work(self, rng):
-        client = Client(self.port)
-        while self.take():
-            name, request, check = choose(rng)
-            begin = time.monotonic()
-            status, answer = client.ask("POST", "/execute", request)
-            took = time.monotonic() - begin
-            with self.lock:
-                if status == 200:
-                    self.counts[name] = self.counts.get(name, 0) + 1
-                    if name == "ok":
-                        self.times.append(took)
-                    try:
-                        good = check(answer)
-                    except (KeyError, TypeError):
-                        good = False
-                    # In a storm what was killed is reported as killed: never as something that it is not.
-                    if not good and (self.strict or (answer["success"] and name not in ("ok", "session"))):
-                        self.wrong.append((name, answer))
-                elif status in (0, 429, 503, 409, 500) and not self.strict or status == 429:
-                    self.refused += 1
-                    time.sleep(0.05)
-                else:
-                    self.wrong.append((name, status, answer))
-            if status == 0:
-                time.sleep(0.2)
 
 
 # ---- what is there -------------------------------------------------------------------------------------------------------
@@ -140,8 +49,8 @@ class Load:
 
 def snapshot(d):
     """The daemon at rest, as the kernel sees it."""
-    front, warden = d.pid, d.warden()
-    fds = {p: len(os.listdir("/proc/%d/fd" % p)) for p in (front, warden)}
+    keeper, front, warden = d.keeper, d.pid, d.warden()
+    fds = {p: len(os.listdir("/proc/%d/fd" % p)) for p in (keeper, front, warden)}
     family = d.processes()
     namespaces = set()
     zombies = threads = 0
@@ -153,9 +62,8 @@ def snapshot(d):
                 namespaces.add(os.readlink("/proc/%d/ns/%s" % (p, ns)))
         except OSError:
             pass
-    memory = sum(int(line.split()[1]) for p in (front, warden) for line in Path("/proc/%d/smaps_rollup" % p).read_text().splitlines()
-                 if line.startswith("Pss:"))
-    return {"front fds": fds[front], "warden fds": fds[warden], "processes": len(family), "threads": threads, "zombies": zombies,
+    memory = sum(serve_lib.memory_kb(p) for p in (keeper, front, warden))  # not Pss: that falls when others use the same libraries
+    return {"keeper fds": fds[keeper], "front fds": fds[front], "warden fds": fds[warden], "processes": len(family), "threads": threads, "zombies": zombies,
             "cgroups": len(d.cgroups()), "mounts": len(Path("/proc/%d/mountinfo" % warden).read_text().splitlines()),
             "namespaces": len(namespaces), "memory KiB": memory}
 
@@ -168,89 +76,115 @@ def at_rest(d):
 
     def still():
         h = d.health()
-        return h["sandboxes"]["live"] == 0 and h["pool"]["making"] == 0 and h["pool"]["kernels_ready"] == h["pool"]["target"]
+        # The target follows what was taken lately: at rest it is what was asked for, and what is more than that has been let go.
+        return h["sandboxes"]["live"] == 0 and h["pool"]["making"] == 0 and h["pool"]["kernels_ready"] == h["pool"]["target"] == POOL
     assert wait_until(still, 60), d.health()
     time.sleep(2)  # the kernel takes namespaces down in its own time
+
+
+# ---- times ---------------------------------------------------------------------------------------------------------------
+
+
+def processor_seconds():
+    """Of everything that runs here: daemon, cells and clients. 0 where the kernel does not count it."""
+    for controllers, d in Place.dirs.items():
+        if "cpuacct" in controllers.split(","):
+            return int((d / "cpuacct.usage").read_text()) / 1e9
+    return 0.0
+
+
+def ticks(pid):
+    """Processor seconds of one process."""
+    return sum(map(int, Path("/proc/%d/stat" % pid).read_text().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+class Tenths:
+    """What each tenth of a run took: seconds, processor time of the daemon's programs and of everything, memory of the front."""
+
+    def __init__(self, d, load):
+        self.pids = {"front": d.pid, "warden": d.warden(), "keeper": d.keeper}
+        self.load, self.marks = load, []
+
+    def mark(self):
+        self.marks.append({"at": time.monotonic(), "all": processor_seconds(), "plain": len(self.load.times), "front KiB": serve_lib.memory_kb(self.pids["front"]),
+                           **{k: ticks(p) for k, p in self.pids.items()}})
+
+    def rows(self):
+        rows = []
+        for a, b in itertools.pairwise(self.marks):
+            times = self.load.times[a["plain"]:b["plain"]] or [0.0]
+            rows.append({"seconds": b["at"] - a["at"], "p50_ms": percentile(times, 0.5) * 1e3, "p99_ms": percentile(times, 0.99) * 1e3, "front_KiB": b["front KiB"],
+                         **{k + "_us": (b[k] - a[k]) / self.load.tenth * 1e6 for k in ("all", *self.pids)}})
+        return rows
+
+    def say(self):
+        for i, r in enumerate(self.rows()):
+            log("tenth %d: %.0f s, p50 %.1f ms, p99 %.1f ms; processor time for each: %.1f ms, of it front %.2f, warden %.2f, keeper %.2f; front %d KiB" % (
+                i + 1, r["seconds"], r["p50_ms"], r["p99_ms"], r["all_us"] / 1e3, r["front_us"] / 1e3, r["warden_us"] / 1e3, r["keeper_us"] / 1e3, r["front_KiB"]))
 
 
 def percentile(times, p):
     return sorted(times)[min(len(times) - 1, int(len(times) * p))]
 
 
-def mixture(d, args):
+def tenths(times):
+    """The 99th percentile of the first and of the last tenth, in milliseconds."""
+    n = max(1, len(times) // 10)
+    return percentile(times[:n], 0.99) * 1e3, percentile(times[-n:], 0.99) * 1e3
+
+
+def judge_times(times, controls):
+    """(what to report, problems)"""
+    first, last = tenths(times)
+    c_first, c_last = tenths(controls)
+    raw, machine = last / first, c_last / c_first
+    report = {"p50_ms": percentile(times, 0.5) * 1e3, "p99_first_ms": first, "p99_last_ms": last, "control_p99_first_ms": c_first,
+              "control_p99_last_ms": c_last, "rise": raw, "rise_of_control": machine, "rise_normalised": raw / machine,
+              "samples": len(times), "controls": len(controls)}
+    log("p99 of the plain ones: first tenth %.1f ms, last %.1f ms: %.2f times; of the control %.1f and %.1f ms: %.2f times; "
+        "so the daemon's own rise is %.2f (at most %.1f)" % (first, last, raw, c_first, c_last, machine, raw / machine, RISE))
+    if len(times) // 10 < SAMPLES_MIN:
+        log("a tenth has %d plain executions: too few to judge a 99th percentile (%d)" % (len(times) // 10, SAMPLES_MIN))
+        return report, []
+    # A machine that became quieter must not turn a steady daemon into a slow one: either number may clear it.
+    slow = min(raw, raw / machine) > RISE
+    return report, ["p99 rose %.2f times, %.2f of them not the machine's" % (raw, raw / machine)] if slow else []
+
+
+def mixture(d, args, result):
     log("warm-up")
     Load(d.port, args.clients, args.seed, True).run(max(200, args.count // 100))
     at_rest(d)
     before = snapshot(d)
     log("after warm-up: %s" % before)
-    begin = time.monotonic()
+    begin, busy = time.monotonic(), processor_seconds()
+
+    def say(done):
+        seconds = time.monotonic() - begin
+        log("%d of %d, %.0f per second, %d s to go" % (done, args.count, done / seconds, (args.count - done) * seconds / max(1, done)))
     load = Load(d.port, args.clients, args.seed + 1000, True)
-    load.run(args.count)
-    seconds = time.monotonic() - begin
+    parts = Tenths(d, load)
+    load.run(args.count, say, parts.mark)
+    seconds, busy = time.monotonic() - begin, processor_seconds() - busy
     at_rest(d)
     after = snapshot(d)
     log("after %d: %s" % (args.count, after))
-    log("%d executions in %.0f s (%.0f per second), refused %d: %s" % (sum(load.counts.values()), seconds,
-                                                                        sum(load.counts.values()) / seconds, load.refused, load.counts))
+    n = sum(load.counts.values())
+    log("%d executions in %.0f s (%.1f per second), refused %s: %s" % (n, seconds, n / seconds, load.refused or "none", load.counts))
+    log("%.1f ms of processor time for each, clients included: on %d processors without neighbours %d of them take %.0f s" % (
+        busy / n * 1e3, os.cpu_count(), args.count, busy / n * args.count / os.cpu_count()))
     problems = ["wrong answer: %r" % (w,) for w in load.wrong[:5]]
     problems += ["%s: %s, was %s" % (k, after[k], before[k]) for k in before if k != "memory KiB" and after[k] != before[k]]
-    if after["memory KiB"] > before["memory KiB"] * 1.05:
+    if after["memory KiB"] > before["memory KiB"] * GROWTH:
         problems.append("memory: %d KiB, was %d" % (after["memory KiB"], before["memory KiB"]))
-    tenth = max(1, len(load.times) // 10)
-    first, last = percentile(load.times[:tenth], 0.99), percentile(load.times[-tenth:], 0.99)
-    log("p99 of the plain ones: first tenth %.1f ms, last %.1f ms" % (first * 1e3, last * 1e3))
-    if last > first * 1.2:
-        problems.append("p99 rose from %.1f to %.1f ms" % (first * 1e3, last * 1e3))
-    return problems
+    parts.say()
+    times, late = judge_times(load.times, load.controls)
+    result["mixture"] = {"executions": n, "seconds": seconds, "per_second": n / seconds, "processor_seconds": busy, "counts": load.counts, "refused": load.refused,
+                         "wrong": len(load.wrong), "before": before, "after": after, "times": times, "tenths": parts.rows()}
+    return problems + late
 
 
-# ---- the storm -------------------------------------------------------------------------------------------------------------
-
-
-def victims(d):
-    """One of each kind that lives, the daemon itself seldom."""
-    found = {"init": d.inits(), "kernel": list(d.kernels()), "zygote": [z for z in [d.zygote()] if z]}
-    if random.random() < 0.1:
-        found["warden"] = [d.warden()]
-    if random.random() < 0.1:
-        found["daemon"] = [d.pid]
-    return [(kind, random.choice(pids)) for kind, pids in found.items() if pids]
-
-
-def storm(d, args):
-    problems, killed = [], {}
-    load = Load(d.port, args.clients, args.seed + 5000, False)
-    worker = threading.Thread(target=load.run, args=(10 ** 9,), daemon=True)
-    worker.start()
-    end = time.monotonic() + args.storm
-    while time.monotonic() < end:
-        time.sleep(random.uniform(0.05, 0.4))
-        kind = None
-        try:
-            kind, pid = random.choice(victims(d))
-            if pid in d.processes() or pid == d.pid:
-                os.kill(pid, signal.SIGKILL)
-                killed[kind] = killed.get(kind, 0) + 1
-        except (OSError, StopIteration, IndexError):
-            pass
-        if kind in ("warden", "daemon"):
-            d.p.wait(60)
-            if not wait_until(lambda: not d.processes(), 60):
-                problems.append("left after the end of the %s: %s" % (kind, d.processes()))
-            d.kill()
-            d.start()
-            d.wait_ready()
-    load.left = 0
-    worker.join(200)
-    log("storm of %d s: killed %s, answers %s, refused %d" % (args.storm, killed, load.counts, load.refused))
-    problems += ["wrong answer in the storm: %r" % (w,) for w in load.wrong[:5]]
-    d.wait_ready()
-    at_rest(d)
-    status, answer = Client(d.port).ask("POST", "/execute", {"code": "print('well')"})
-    if status != 200 or answer["stdout"] != "well\n":
-        problems.append("not well after the storm: %s %r" % (status, answer))
-    d.stop()
-    return problems + ["left at the end: %s" % x for x in d.left()]
+# ---- all of it -------------------------------------------------------------------------------------------------------------
 
 
 def raise_limits():
@@ -262,31 +196,47 @@ def raise_limits():
             (d / "memory.limit_in_bytes").write_text(str(OUTER_MEMORY))
 
 
-def main():
+def arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     p.add_argument("--count", type=int, default=100000, help="executions of the mixture")
+    p.add_argument("--clients", type=int, default=8, help="at once")
     p.add_argument("--storm", type=int, default=120, help="seconds of kill -9")
-    p.add_argument("--clients", type=int, default=8)
+    p.add_argument("--pause", default="0.05:0.4", metavar="LOW:HIGH", help="seconds between two kills")
+    p.add_argument("--kills", type=int, default=0, metavar="N", help="end the storm when each kind was killed so often; --storm is then the most it may take")
+    p.add_argument("--victims", default="init,kernel,zygote,front,warden,daemon", help="what is killed")
+    p.add_argument("--rate", type=float, help="requests per second in the storm (as many as can be)")
     p.add_argument("--seed", type=int, default=int(time.time()))
-    args = p.parse_args()
+    p.add_argument("--json", metavar="FILE", help="write the result there too; - for standard output")
+    return p.parse_args()
+
+
+def main():
+    args = arguments()
     random.seed(args.seed)
     Place.enter(Path("/nonexistent"))  # cgroups of our own, with a limit on memory and processes
     raise_limits()
-    problems = []
+    problems, result = [], {"seed": args.seed, "clients": args.clients, "processors": os.cpu_count()}
     log("seed %d" % args.seed)
     with tempfile.TemporaryDirectory(prefix="caisson-soak-") as where:
-        d = serve_lib.Daemon(where, "--log-level", "error", "--pool", "8")
+        d = serve_lib.Daemon(where, *FLAGS)
         try:
             if args.count:
-                problems += mixture(d, args)
+                problems += mixture(d, args, result)
             if args.storm:
-                problems += storm(d, args)
+                problems += soak_storm.Storm(d, args, result, log).run()
         finally:
             d.kill()
             Place.leave()
     for problem in problems:
         log("PROBLEM: " + problem[:600])
     log("%d problems" % len(problems) if problems else "all well")
+    result["problems"] = problems
+    if args.json:
+        text = json.dumps(result, indent=1, sort_keys=True) + "\n"
+        if args.json == "-":
+            print(text, end="")
+        else:
+            Path(args.json).write_text(text)
     return 1 if problems else 0
 
 

@@ -172,17 +172,36 @@ const queue = [];
 function receive(message) {
 	if (!message || typeof message !== 'object') return;
 	if (message.type === 'ack') {
-		acks.got++;
+		acks.got = Math.min(acks.got + 1, acks.sent); // one that nobody waits for is no credit
 	} else if (message.type === 'input_response' && inputs.has(message.id)) {
 		const { resolve, reject } = inputs.get(message.id);
 		inputs.delete(message.id);
 		if (message.eof) reject(named('EOFError', 'end of input'));
 		else if (message.error !== undefined && message.error !== null) reject(new Error(`input: ${message.error}`));
 		else resolve(String(message.value));
+	} else if (message.type === 'packages') { // what was installed is found by NODE_PATH, which is read once
+		Object.assign(process.env, message.env);
+		require('module').Module._initPaths();
+	} else if (codeMode && (message.type === 'rpc_part' || message.type === 'rpc_response')) {
+		codeMode.receive(message);
 	} else if (message.type === 'execute') {
 		queue.push(message);
 		if (!current && queue.length === 1) setImmediate(start);
 	}
+}
+
+// --- the agent's tools, in sandboxes that have some
+
+let codeMode = null;
+
+function enterCodeMode(given, name) {
+	if (!codeMode) {
+		codeMode = require('./mcp.js')(send);
+		for (const key of ['mcp', 'MCPError']) {
+			if (!(key in globalThis)) hidden(globalThis, key, codeMode[key]);
+		}
+	}
+	codeMode.enter(given, name);
 }
 
 function named(name, text) {
@@ -796,10 +815,11 @@ let reportedAt = 0;
 
 function start() {
 	if (current || !queue.length) return;
-	const { id, code, name } = queue.shift();
+	const { id, code, name, mcp } = queue.shift();
 	const run = { id, name: name || '<sandbox>', code: String(code), muted: false, exit: null, over: false, timer: null, generator: null };
 	current = run;
 	modules.refresh();
+	if (mcp && typeof mcp === 'object') enterCodeMode(mcp, run.name);
 	remember(run.name, run.code);
 	let call;
 	try {
@@ -877,6 +897,7 @@ function settle(run, outcome) {
 	if (run.over) return;
 	run.over = true;
 	clearInterval(run.timer);
+	if (codeMode && outcome.error === INTERRUPT) codeMode.end(true);
 	if (outcome.error === INTERRUPT && run.generator) {
 		sigint.take();
 		try {
@@ -931,6 +952,7 @@ function conclude(run, outcome) {
 function report(run, status, exitCode) {
 	process.exitCode = undefined;
 	inputs.clear();
+	if (codeMode) codeMode.end(false);
 	current = null;
 	reportedAt = now();
 	send({ type: 'execution_done', id: run.id, status, exit_code: exitCode });

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 
 #define DOCUMENT(j_, b_)                                                                           \
 	_buf_ struct buf b_ = BUF_INIT(1 << 20);                                                   \
@@ -77,7 +78,13 @@ static void test_strings(void **state)
 	check_string("a\"b\\c/", 6, "\"a\\\"b\\\\c/\"", false);
 	check_string("\b\f\n\r\t", 5, "\"\\b\\f\\n\\r\\t\"", false);
 	check_string("\0\1\x1f\x7f", 4, "\"\\u0000\\u0001\\u001f\\u007f\"", false);
-	check_string("\xe2\x80\xa8", 3, "\"\xe2\x80\xa8\"", false); /* U+2028 */
+	check_string("\xc2\x80\xc2\x9f\xc2\xa0", 6, "\"\\u0080\\u009f\xc2\xa0\"", false);
+	check_string("\xe2\x80\xa7\xe2\x80\xa8\xe2\x80\xa9", 9, "\"\xe2\x80\xa7\\u2028\\u2029\"",
+		     false);
+	check_string("\xe2\x80\xae\xe2\x80\xaf", 6, "\"\\u202e\xe2\x80\xaf\"", false);
+	check_string("\xe2\x81\xa5\xe2\x81\xa6\xe2\x81\xa9\xe2\x81\xaa", 12,
+		     "\"\xe2\x81\xa5\\u2066\\u2069\xe2\x81\xaa\"", false);
+	check_string("\xe2\x80", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\"", true);
 	check_string("\xef\xbf\xbd", 3, "\"\xef\xbf\xbd\"", false); /* U+FFFD itself */
 	check_string("\xf0\x9f\xa6\x80", 4, "\"\xf0\x9f\xa6\x80\"", false);
 	check_string("\xf0\x9f\xa6", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"", true);
@@ -89,6 +96,64 @@ static void test_strings(void **state)
 		     true);
 	check_string("\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"", true);
 	check_string("\xc3\"", 2, "\"\xef\xbf\xbd\\\"\"", true);
+}
+
+/* A string byte by byte, as the standard says it. */
+static bool quote_slowly(struct buf *b, const char *s, size_t len)
+{
+	static const char special[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+	bool replaced = false;
+
+	(void)buf_puts(b, "\"");
+	for (size_t i = 0; i < len;) {
+		unsigned char c = (unsigned char)s[i];
+		size_t n = utf8_next(s + i, len - i);
+		const char *at = memchr(special, c, sizeof(special) - 1);
+		bool c1 = n == 2 && c == 0xc2 && (unsigned char)s[i + 1] < 0xa0;
+
+		if (at)
+			(void)buf_printf(b, "\\%c", letters[at - special]);
+		else if (c < 0x20 || c == 0x7f || c1)
+			(void)buf_printf(b, "\\u%04x", c1 ? (unsigned char)s[i + 1] : c);
+		else
+			(void)buf_append(b, n ? s + i : "\xef\xbf\xbd", n ? n : 3);
+		replaced |= n == 0;
+		i += n ? n : 1;
+	}
+	(void)buf_puts(b, "\"");
+	return replaced;
+}
+
+/* Of every length around the sizes in which it is written, of every density of what needs an escape. */
+static void test_long_strings(void **state)
+{
+	static char text[5000];
+
+	(void)state;
+	srand(7);
+	for (int density = 1; density <= 256; density *= 2) {
+		for (size_t i = 0; i < sizeof(text); i++)
+			text[i] = (char)(rand() % density ? 'a' + rand() % 26 : rand());
+		for (size_t len = 0; len < sizeof(text); len += len < 80 ? 1 : 61) {
+			_buf_ struct buf want = BUF_INIT(1 << 20);
+			DOCUMENT(j, b);
+
+			assert_int_equal(json_strn(&j, text, len), quote_slowly(&want, text, len));
+			assert_int_equal(json_finish(&j), 0);
+			assert_int_equal(b.len, want.len);
+			assert_memory_equal(buf_str(&b), buf_str(&want), want.len);
+			/* A buffer that holds just that holds it; one byte less does not. */
+			_buf_ struct buf tight = BUF_INIT(want.len), small = BUF_INIT(want.len - 1);
+
+			json_init(&j, &tight);
+			(void)json_strn(&j, text, len);
+			assert_int_equal(json_finish(&j), 0);
+			assert_memory_equal(buf_str(&tight), buf_str(&want), want.len);
+			json_init(&j, &small);
+			(void)json_strn(&j, text, len);
+			assert_int_equal(json_finish(&j), -EMSGSIZE);
+		}
+	}
 }
 
 static void test_keys_are_escaped(void **state)
@@ -394,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_nesting_and_commas),
 		cmocka_unit_test(test_scalar_document_after_other_text),
 		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_long_strings),
 		cmocka_unit_test(test_keys_are_escaped),
 		cmocka_unit_test(test_base64),
 		cmocka_unit_test(test_doubles),

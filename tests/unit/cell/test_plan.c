@@ -129,7 +129,7 @@ static void test_numbers(void **state)
 	assert_int_equal(plan.channel_fd, -1);
 	assert_int_equal(plan.sync_fd, -1);
 	assert_int_equal(plan.status_fd, -1);
-	assert_int_equal(plan.image.fd, -1);
+	assert_int_equal(plan.layers[0].fd, -1);
 	assert_int_equal(plan.n_mounts, 0);
 	/* A cell of the warden's, which no zygote enters, unless the caller says otherwise. */
 	assert_int_equal(plan.owner, 0);
@@ -256,16 +256,49 @@ static void test_image(void **state)
 	want_mount("/data", 0);
 	/* The image comes first, then the mounts. */
 	assert_int_equal(make((const int[]){ dir, file }, 2), 0);
-	assert_true(plan.image.fd >= 0 && plan.image.is_dir && !plan.image.rw);
+	assert_true(plan.layers[0].fd >= 0 && plan.layers[0].is_dir && !plan.layers[0].rw);
 	assert_false(plan.mounts[0].is_dir);
-	assert_int_equal(mount_flags(plan.image.fd), ST_RDONLY | ST_NOSUID | ST_NODEV);
-	assert_int_equal(owner(plan.image.fd, "inner"), IDMAP_BASE + SLOT * IDMAP_COUNT);
+	assert_int_equal(mount_flags(plan.layers[0].fd), ST_RDONLY | ST_NOSUID | ST_NODEV);
+	assert_int_equal(owner(plan.layers[0].fd, "inner"), IDMAP_BASE + SLOT * IDMAP_COUNT);
 	plan_free(&plan);
 
 	assert_int_equal(make((const int[]){ file, dir }, 2), -ENOTDIR);
 	assert_non_null(strstr(err.msg, "--image"));
-	assert_int_equal(plan.image.fd, -1);
+	assert_int_equal(plan.layers[0].fd, -1);
 	assert_int_equal(open_fds(), before + 2);
+}
+
+/* First what is only held, then the layers from above; on disk their files have the ids of the store. */
+static void test_layers(void **state)
+{
+	int before = open_fds();
+
+	(void)state;
+	need_root("cloning mounts");
+	_fd_ int dir = open_path("dir");
+	_fd_ int file = open_path("file");
+
+	assert_int_equal(fchownat(dir, "inner", CELL_LAYER_IDS + 7, CELL_LAYER_IDS + 7,
+				  AT_SYMLINK_NOFOLLOW),
+			 0);
+	spec.image = CELL_IMAGE_LAYERS;
+	spec.n_layers = 2;
+	want_mount("/data", 0);
+	assert_int_equal(make((const int[]){ file, dir, dir, file }, 4), 0);
+	assert_true(plan.lease_fd >= 0 && plan.lease_fd != file);
+	assert_int_equal(plan.n_layers, 2);
+	assert_string_equal(plan.lowers, "aa:ab");
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(mount_flags(plan.layers[i].fd), ST_RDONLY | ST_NOSUID | ST_NODEV);
+		assert_int_equal(owner(plan.layers[i].fd, "inner"),
+				 IDMAP_BASE + SLOT * IDMAP_COUNT + 7);
+	}
+	assert_false(plan.mounts[0].is_dir);
+	plan_free(&plan);
+	assert_int_equal(make((const int[]){ dir, file, dir, file }, 4), -ENOTDIR);
+	assert_int_equal(make((const int[]){ dir, dir, file }, 3), -EINVAL);
+	assert_int_equal(open_fds(), before + 2);
+	assert_int_equal(fchownat(dir, "inner", 0, 0, AT_SYMLINK_NOFOLLOW), 0);
 }
 
 /* One descriptor too many or too few is a broken client, whatever else is in the request. */
@@ -358,6 +391,7 @@ int main(void)
 		TEST(test_top),
 		TEST(test_detached_mounts),
 		TEST(test_image),
+		TEST(test_layers),
 		TEST(test_number_of_descriptors),
 		TEST(test_things_that_cannot_be_mounted),
 		TEST(test_remembered_mounts),

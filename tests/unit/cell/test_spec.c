@@ -35,7 +35,7 @@ static void test_defaults(void **state)
 	assert_int_equal(s.without, 0);
 	assert_int_equal(s.n_mounts, 0);
 	/* Nothing of the caller's memory travels to the warden in what is not used. */
-	assert_int_equal(s.limits.pad_ | s.pad_, 0);
+	assert_int_equal(s.limits.pad_ | s.n_layers, 0);
 	assert_memory_equal(s.mounts, zero.mounts, sizeof(s.mounts));
 	assert_int_equal(spec_check(&s, NULL), 0);
 }
@@ -238,12 +238,53 @@ static void test_mounts(void **state)
 		assert_int_equal(check_mount(free_places[i], 0, &e), 0);
 		assert_int_equal(check_mount(free_places[i], CELL_MOUNT_RW, &e), 0);
 	}
-	for (unsigned int bit = 1; bit < 32; bit++)
+	assert_int_equal(check_mount("/data", CELL_MOUNT_PLAIN, &e), 0);
+	assert_int_equal(check_mount("/data", CELL_MOUNT_WORKSPACE, &e), 0);
+	assert_int_equal(check_mount("/data", CELL_MOUNT_WORKSPACE | CELL_MOUNT_RW, &e), 0);
+	assert_int_equal(check_mount("/data", CELL_MOUNT_WORKSPACE | CELL_MOUNT_COW, &e), 0);
+	assert_int_equal(check_mount("/data", CELL_MOUNT_RW | CELL_MOUNT_PROTECT, &e), 0);
+	/* A part of nothing, a copy of what is not a workspace, protection of what nobody can write to. */
+	for (unsigned int bit = 3; bit < 32; bit++)
 		assert_int_equal(check_mount("/data", 1u << bit, &e), -EINVAL);
-	assert_int_equal(check_mount("/data", CELL_MOUNT_RW | 2, &e), -EINVAL);
+	assert_int_equal(check_mount("/data", CELL_MOUNT_COW | CELL_MOUNT_RW, &e), -EINVAL);
+	assert_int_equal(check_mount("/data", CELL_MOUNT_WORKSPACE | CELL_MOUNT_PLAIN, &e),
+			 -EINVAL);
+	assert_int_equal(check_mount("/data", CELL_MOUNT_RW | CELL_MOUNT_PLAIN, &e), -EINVAL);
 	assert_int_equal(check_mount("/a/../proc", 0, &e), -EINVAL);
 	assert_int_equal(check_mount("", 0, &e), -EINVAL);
 	assert_non_null(strstr(e.msg, "--mount"));
+}
+
+/* Parts of a mount: below it, after it, and only of one that can be written to. */
+static void test_parts(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		const char *part;
+		int r;
+	} rows[] = {
+		{ CELL_MOUNT_RW, "/data/out", 0 },
+		{ CELL_MOUNT_WORKSPACE | CELL_MOUNT_COW, "/data/a/b", 0 },
+		{ CELL_MOUNT_WORKSPACE, "/data/out", -EINVAL },
+		{ CELL_MOUNT_PLAIN, "/data/out", -EINVAL },
+		{ CELL_MOUNT_RW, "/data", -EINVAL },
+		{ CELL_MOUNT_RW, "/database", -EINVAL },
+		{ CELL_MOUNT_RW, "/etc", -EINVAL },
+		{ CELL_MOUNT_RW, "/data/../etc", -EINVAL },
+	};
+	struct cell_spec s;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		spec_default(&s);
+		s.n_mounts = 2;
+		strcpy(s.mounts[0].dst, "/data");
+		s.mounts[0].flags = rows[i].flags;
+		strcpy(s.mounts[1].dst, rows[i].part);
+		s.mounts[1].flags = CELL_MOUNT_PART;
+		assert_int_equal(spec_check(&s, &e), rows[i].r);
+	}
 }
 
 static void test_number_of_mounts(void **state)
@@ -278,11 +319,11 @@ static void test_number_of_mounts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),         cmocka_unit_test(test_zeros_are_refused),
-		cmocka_unit_test(test_ranges),           cmocka_unit_test(test_cpus),
-		cmocka_unit_test(test_enumerations),     cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_path_lengths),     cmocka_unit_test(test_mounts),
-		cmocka_unit_test(test_number_of_mounts),
+		cmocka_unit_test(test_defaults),     cmocka_unit_test(test_zeros_are_refused),
+		cmocka_unit_test(test_ranges),       cmocka_unit_test(test_cpus),
+		cmocka_unit_test(test_enumerations), cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_path_lengths), cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_parts),        cmocka_unit_test(test_number_of_mounts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -478,7 +478,11 @@ static void test_paths(void **state)
 	assert_accepted(run("--image", "dir:rel/ative"));
 	assert_string_equal(o.image_path, "rel/ative");
 	assert_refused(run("--image", "dir:"), "--image");
-	assert_refused(run("--image", "python:3.11-slim"), "there are: host, dir:PATH");
+	assert_accepted(run("--image", "python:3.11-slim", "--image-store", "/i"));
+	assert_string_equal(o.image_ref, "python:3.11-slim");
+	assert_string_equal(o.image_store, "/i");
+	assert_int_equal(o.spec.image, CELL_IMAGE_LAYERS);
+	assert_refused(run("--image", "Python:3.11"), "--image");
 	assert_refused(run("--image", ""), "--image");
 }
 

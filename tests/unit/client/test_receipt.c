@@ -125,7 +125,7 @@ static int judge_bytes(const void *data, size_t len)
 	if (len)
 		memcpy(copy, data, len);
 	buf_clear(&out);
-	int r = receipt_from(copy, len, &spec, &ready, &out, &err);
+	int r = receipt_from(copy, len, &spec, &ready, true, &out, &err);
 
 	free(copy);
 	return r;
@@ -466,6 +466,26 @@ static void test_main_process(void **state)
 	assert_non_null(strstr(buf_str(&out), "\"unreadable\":[\"fd: Permission denied\"]"));
 }
 
+/* Where nothing runs, nothing has to be shown of it; where something does, it must. */
+static void test_nothing_runs(void **state)
+{
+	(void)state;
+	buf_clear(&evidence);
+	for (int i = 0; i < PARTS; i++)
+		if (parts[i].pid != COMMAND && parts[i].text)
+			add_text(parts[i].kind, parts[i].pid, parts[i].is_init, parts[i].text);
+	expect_missing("complete evidence");
+	buf_clear(&out);
+	assert_int_equal(
+		receipt_from(evidence.data, evidence.len, &spec, &ready, false, &out, &err), 0);
+	assert_non_null(strstr(buf_str(&out), "\"running\":false,\"commands\":null"));
+	add_text(EVIDENCE_LOST, INIT, 1, "1/children: Permission denied");
+	buf_clear(&out);
+	assert_int_equal(receipt_from(evidence.data, evidence.len, &spec, &ready, false, &out,
+				      &err),
+			 -EPERM);
+}
+
 /* What could not be read is not vouched for; only pid 1's descriptors may stay hidden. */
 static void test_lost(void **state)
 {
@@ -549,7 +569,8 @@ static void test_no_room(void **state)
 
 	(void)state;
 	fill(PARTS, NULL);
-	assert_int_equal(receipt_from(evidence.data, evidence.len, &spec, &ready, &small, &err),
+	assert_int_equal(receipt_from(evidence.data, evidence.len, &spec, &ready, true, &small,
+				      &err),
 			 -EMSGSIZE);
 	assert_true(err.msg[0]);
 }
@@ -567,12 +588,12 @@ static void test_from_descriptor(void **state)
 
 	assert_int_equal(ftruncate(huge, (off_t)EVIDENCE_MAX + 1), 0);
 	assert_int_equal(pipe(ends), 0);
-	assert_int_equal(receipt_write(good, &spec, &ready, &out, &err), 0);
-	assert_int_equal(receipt_write(empty, &spec, &ready, &out, &err), -EBADMSG);
-	assert_int_equal(receipt_write(cut, &spec, &ready, &out, &err), -EBADMSG);
-	assert_int_equal(receipt_write(huge, &spec, &ready, &out, &err), -EBADMSG);
-	assert_int_equal(receipt_write(ends[0], &spec, &ready, &out, &err), -EBADMSG);
-	assert_int_equal(receipt_write(-1, &spec, &ready, &out, &err), -EBADMSG);
+	assert_int_equal(receipt_write(good, &spec, &ready, true, &out, &err), 0);
+	assert_int_equal(receipt_write(empty, &spec, &ready, true, &out, &err), -EBADMSG);
+	assert_int_equal(receipt_write(cut, &spec, &ready, true, &out, &err), -EBADMSG);
+	assert_int_equal(receipt_write(huge, &spec, &ready, true, &out, &err), -EBADMSG);
+	assert_int_equal(receipt_write(ends[0], &spec, &ready, true, &out, &err), -EBADMSG);
+	assert_int_equal(receipt_write(-1, &spec, &ready, true, &out, &err), -EBADMSG);
 	fd_close(ends[0]);
 	fd_close(ends[1]);
 }
@@ -581,23 +602,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
-		TEST(test_good),
-		TEST(test_namespaces),
-		TEST(test_capabilities),
-		TEST(test_no_new_privileges),
-		TEST(test_seccomp),
-		TEST(test_landlock),
-		TEST(test_cgroup),
-		TEST(test_nothing),
-		TEST(test_lookalikes),
-		TEST(test_any_bytes),
-		TEST(test_lines),
-		TEST(test_main_process),
-		TEST(test_lost),
-		TEST(test_every_prefix),
-		TEST(test_lengths),
-		TEST(test_no_room),
-		TEST(test_from_descriptor),
+		TEST(test_good),         TEST(test_namespaces),
+		TEST(test_capabilities), TEST(test_no_new_privileges),
+		TEST(test_seccomp),      TEST(test_landlock),
+		TEST(test_cgroup),       TEST(test_nothing),
+		TEST(test_lookalikes),   TEST(test_any_bytes),
+		TEST(test_lines),        TEST(test_main_process),
+		TEST(test_nothing_runs), TEST(test_lost),
+		TEST(test_every_prefix), TEST(test_lengths),
+		TEST(test_no_room),      TEST(test_from_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, end);

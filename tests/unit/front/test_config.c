@@ -151,6 +151,10 @@ static void try_twin(const char *line, void *arg)
 		{ "--tls-key", NULL },
 		{ "--image", "host" },
 		{ "--log-format", "text" },
+		{ "--tools", "all" },
+		{ "--mcp-conformance", NULL },
+		{ "--workspace-rw", NULL },
+		{ "--mount", "/a:/b:rw" },
 		{ "--log-level", "debug" },
 		{ "--cpus", "1" },
 		{ "--memory", "32M" },
@@ -165,6 +169,38 @@ static void try_twin(const char *line, void *arg)
 		{ "--idle-timeout", "9" },
 		{ "--drain-timeout", "1" },
 		{ "--allow-origin", "http://a" },
+		{ "--tools", "all" },
+		{ "--mcp-auth-server", "https://a/b" },
+		{ "--mcp-url", "https://a/mcp" },
+		{ "--mcp-user", "me" },
+		{ "--mcp-discover", NULL },
+		{ "--mcp-conformance", NULL }, /* has no value as a flag */
+		{ "--package-wheels-only", NULL },
+		{ "--npm-scripts", NULL },
+		{ "--pip-index", "https://me:word@a/simple" },
+		{ "--npm-registry", "http://a" },
+		{ "--package-host", "x" },
+		{ "--egress-private", "10.0.0.0/8" },
+		{ "--egress-dns", "127.0.0.1:53" },
+		{ "--egress-connections", "3" },
+		{ "--egress-rate", "3" },
+		{ "--egress-bytes", "3M" },
+		{ "--allowed-packages", "x-*" },
+		{ "--known-packages", "@x/y" },
+		{ "--package-size", "2M" },
+		{ "--package-store", "2M" },
+		{ "--package-count", "3" },
+		{ "--package-rate", "3" },
+		{ "--package-timeout", "3" },
+		{ "--package-keep", "3" },
+		{ "--secrets-env", "X_" },
+		{ "--s3-bucket", "bucket" },
+		{ "--s3-endpoint", "http://a" },
+		{ "--s3-region", "here" },
+		{ "--s3-profile", "me" },
+		{ "--s3-style", "path" },
+		{ "--s3-link-time", "60" },
+		{ "--workspace-bucket", "x=s3://bucket" },
 	};
 	char flag[64], name[80], var[256];
 	const char *value = "/x";
@@ -198,13 +234,21 @@ static void try_twin(const char *line, void *arg)
 	assert_int_equal(!c.allow_hosts[0], !by_flag.allow_hosts[0]);
 	assert_int_equal(!c.allow_origins[0], !by_flag.allow_origins[0]);
 	assert_string_equal(c.blocked_packages[0], by_flag.blocked_packages[0]);
+	assert_string_equal(c.tools, by_flag.tools);
+	assert_int_equal(!c.mcp_auth_server, !by_flag.mcp_auth_server);
+	assert_int_equal(!c.mcp_url, !by_flag.mcp_url);
+	assert_int_equal(!c.mcp_user, !by_flag.mcp_user);
+	assert_int_equal(!c.mcp_configs[0], !by_flag.mcp_configs[0]);
 	assert_string_equal(c.listen, by_flag.listen);
 	assert_string_equal(c.socket, by_flag.socket);
 	assert_string_equal(c.state, by_flag.state);
+	assert_string_equal(c.tools, by_flag.tools);
 	config_free(&by_flag);
 	/* And a bad one is named. */
 	(void)snprintf(var, sizeof(var), "%s=,\x01", name);
-	if (strstr("--token-file", flag) == NULL)
+	if (strstr("--token-file --package-pins --policy --secrets-file --secrets-command --egress-ca "
+		   "--s3-credentials --s3-ca --image-store",
+		   flag) == NULL)
 		assert_refused(parse_env(var), name);
 }
 
@@ -214,7 +258,7 @@ static void test_twins(void **state)
 
 	(void)state;
 	config_usage(try_twin, &n);
-	assert_int_equal(n, 25);
+	assert_int_equal(n, 69);
 }
 
 static void test_order(void **state)
@@ -281,7 +325,7 @@ static void test_refusals(void **state)
 		    "0123456789012345678901234567890123456789" } },
 		{ "--state", { "", "rel" } },
 		{ "--token-file", { "" } },
-		{ "--image", { "", "dir:", "python:3.11", "HOST" } },
+		{ "--image", { "", "dir:", "python:3.11:", "HOST" } },
 		{ "--preload", { "1a", "a-b", "a..b", ".a", "a.", "a b", "import os" } },
 		{ "--allow-host", { "a:80", "http://a", "a/b", "*", "[::1", "..", "a_b c" } },
 		{ "--allow-origin",

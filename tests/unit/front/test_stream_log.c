@@ -445,21 +445,52 @@ static void test_resume_or_be_told(void **state)
 	assert_true(told > 0);
 }
 
+/* What is taken over is as what is copied, whatever its size, and is accounted for with all of its memory. */
+static void test_taken_over(void **state)
+{
+	struct producer *p = begin();
+	static char text[70000];
+	bool lost;
+
+	(void)state;
+	memset(text, 'y', sizeof(text));
+	struct stream_reader r = { .wake = NULL };
+
+	for (size_t len = 1; len <= sizeof(text); len = len * 3 + 1) {
+		_buf_ struct buf b = BUF_INIT(1u << 20);
+		uint64_t before = bank.bytes;
+
+		(void)buf_reserve(&b, 200000);
+		(void)buf_append(&b, text, len);
+		stream_log_take(p->log, "stdout", &b);
+		assert_int_equal(b.len, 0);
+		assert_in_range(bank.bytes - before, len, 2 * len + 200);
+	}
+	assert_int_equal(stream_reader_attach(&r, p->log, 0), 0);
+	for (size_t len = 1; len <= sizeof(text); len = len * 3 + 1) {
+		const struct stream_event *ev = stream_reader_next(&r, &lost);
+
+		assert_non_null(ev);
+		assert_int_equal(ev->len, len);
+		assert_memory_equal(ev->json, text, len);
+		assert_int_equal(ev->json[len], 0);
+	}
+	stream_reader_detach(&r);
+	end(p);
+}
+
 /* ---- on the wire -------------------------------------------------------------------------------------- */
 
 static void check_line(const char *json, const char *expected)
 {
-	struct stream_event *ev = malloc(sizeof(*ev) + strlen(json) + 1);
+	struct stream_event ev = {
+		.id = 7, .type = "stdout", .len = strlen(json), .json = (char *)json
+	};
 	struct buf out = BUF_INIT(4096);
 
-	ev->id = 7;
-	ev->type = "stdout";
-	ev->len = strlen(json);
-	memcpy(ev->json, json, ev->len + 1);
-	stream_out_line(&out, ev);
+	stream_out_line(&out, &ev);
 	assert_string_equal(buf_str(&out), expected);
 	buf_free(&out);
-	free(ev);
 }
 
 static void test_lines(void **state)
@@ -483,6 +514,7 @@ int main(void)
 		cmocka_unit_test(test_a_reader_keeps_the_log_alive),
 		cmocka_unit_test(test_resume_exactly_once),
 		cmocka_unit_test(test_resume_or_be_told),
+		cmocka_unit_test(test_taken_over),
 		cmocka_unit_test(test_lines),
 	};
 

@@ -147,12 +147,44 @@ static void test_base64(void **state)
 	}
 }
 
+static void check_quick(const char *line, int taken, uint64_t id, const char *text)
+{
+	_buf_ struct buf b = BUF_INIT(1024);
+	struct event_output e;
+
+	assert_int_equal(event_quick(line, strlen(line), &e, &b), taken);
+	if (!taken)
+		return;
+	assert_int_equal(e.id, id);
+	assert_string_equal(buf_str(&b), text);
+}
+
+static void test_quick(void **state)
+{
+	(void)state;
+	check_quick("{\"id\":7,\"type\":\"stdout\",\"data\":\"a\\n\\\"\\\\\\u001b\\u0085b\"}", 1, 7,
+		    "a\n\"\\\x1b\xc2\x85"
+		    "b");
+	check_quick("{\"id\":8,\"type\":\"stderr\",\"data\":\"\"}", 1, 8, "");
+	check_quick("{\"id\":9,\"type\":\"stdout\",\"data\":\"?\",\"data_base64\":\"YWJj\"}", 1, 9,
+		    "abc");
+	/* A program may write what looks like the end of one. */
+	check_quick("{\"id\":1,\"type\":\"stdout\",\"data\":\",\\\"data_base64\\\":\\\"YWJj\"}", 1,
+		    1, ",\"data_base64\":\"YWJj");
+	check_quick("{\"id\":1,\"type\":\"stdout\",\"data\":\"\\u20ac\"}", 0, 0, NULL);
+	check_quick("{\"id\":1,\"type\":\"stdout\",\"data\":\"a\",\"more\":\"b\"}", 0, 0, NULL);
+	check_quick("{\"id\":1,\"type\":\"done\",\"data\":\"a\"}", 0, 0, NULL);
+	check_quick("{\"id\":1,\"type\":\"stdout\",\"data\":\"a\\\"}", 0, 0, NULL);
+	check_quick("{\"id\":1", 0, 0, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces),   cmocka_unit_test(test_stop),
-		cmocka_unit_test(test_too_long), cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_events),   cmocka_unit_test(test_base64),
+		cmocka_unit_test(test_quick),  cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_stop),   cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_bytes),  cmocka_unit_test(test_events),
+		cmocka_unit_test(test_base64),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,7 +156,7 @@ static void test_lost(void **state)
 		b.reason = "before";
 		assert_int_equal(store_sandbox_put(s, &b, &err), 0);
 	}
-	assert_int_equal(store_mark_lost(s, "the daemon was restarted", &err), 1);
+	assert_int_equal(store_mark_lost(s, "the daemon was restarted", NULL, 0, &err), 1);
 	store_close(s);
 	s = kit_open();
 	assert_int_equal(store_sandbox_find(s, "o", "0", take, &c, &err), 1);
@@ -166,7 +166,7 @@ static void test_lost(void **state)
 	assert_int_equal(c.b.state, STORE_STOPPED);
 	assert_string_equal(c.reason, "before");
 	assert_int_equal(kit_count(s), 3); /* what was being removed is gone */
-	assert_int_equal(store_mark_lost(s, "again", &err), 0);
+	assert_int_equal(store_mark_lost(s, "again", NULL, 0, &err), 0);
 	store_close(s);
 }
 

@@ -45,7 +45,7 @@ static void check_failing(int errno_, const char *says)
 		assert_non_null(strstr(err.msg, says));
 		assert_int_equal(store_key_put(s, &k, &err), -errno_);
 		assert_int_equal(store_sandbox_del(s, "before", &err), -errno_);
-		assert_int_equal(store_mark_lost(s, "x", &err), -errno_);
+		assert_int_equal(store_mark_lost(s, "x", NULL, 0, &err), -errno_);
 		assert_int_equal(kit_count(s), 1); /* it can still be read */
 	}
 	write_errno = 0;
@@ -193,7 +193,7 @@ static void read_only_tmpfs(void *arg)
 	CHILD_CHECK(mount(NULL, top, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
 	CHILD_CHECK(store_files_open(dir, &f, &err) == -EROFS);
 	CHILD_CHECK(f.db == -1 && f.wal == -1);
-	CHILD_CHECK(store_lock(dir, "/some/where", &err) == -EROFS);
+	CHILD_CHECK(store_lock(dir, "/some/where", -1, getpid(), &err) == -EROFS);
 	CHILD_CHECK(strstr(err.msg, "/some/where") != NULL);
 }
 
@@ -210,19 +210,19 @@ static void test_lock(void **state)
 	char text[32] = "", want[32];
 
 	(void)state;
-	int fd = store_lock(dir, "/var/lib/x", &err);
+	int fd = store_lock(dir, "/var/lib/x", -1, getpid(), &err);
 
 	assert_true(fd >= 0);
 	assert_true(fd_read_file(dir, "lock", text, sizeof(text)) > 0);
 	(void)snprintf(want, sizeof(want), "%d\n", (int)getpid());
 	assert_string_equal(text, want);
-	assert_int_equal(store_lock(dir, "/var/lib/x", &err), -EBUSY);
+	assert_int_equal(store_lock(dir, "/var/lib/x", -1, getpid(), &err), -EBUSY);
 	(void)snprintf(want, sizeof(want), "pid %d,", (int)getpid());
 	assert_non_null(strstr(err.msg, want));
 	assert_non_null(strstr(err.msg, "/var/lib/x"));
 	assert_null(strchr(err.msg, '\n'));
 	fd_close(fd);
-	fd = store_lock(dir, "/var/lib/x", &err);
+	fd = store_lock(dir, "/var/lib/x", -1, getpid(), &err);
 	assert_true(fd >= 0);
 	fd_close(fd);
 }
@@ -230,7 +230,7 @@ static void test_lock(void **state)
 static void lock_and_die(void *arg)
 {
 	(void)arg;
-	CHILD_CHECK(store_lock(dir, "x", &err) >= 0);
+	CHILD_CHECK(store_lock(dir, "x", -1, getpid(), &err) >= 0);
 	(void)raise(SIGKILL);
 }
 
@@ -238,7 +238,7 @@ static void test_lock_ends_with_its_holder(void **state)
 {
 	(void)state;
 	assert_int_equal(WTERMSIG(child_wait(child_start(lock_and_die, NULL))), SIGKILL);
-	_fd_ int fd = store_lock(dir, "x", &err);
+	_fd_ int fd = store_lock(dir, "x", -1, getpid(), &err);
 
 	assert_true(fd >= 0);
 }

@@ -29,7 +29,9 @@ static void not_made(void *arg)
 	c->l.sync_fd = pair[0];
 	c->plan = calloc(1, sizeof(*c->plan));
 	CHILD_CHECK(c->plan != NULL);
-	c->plan->image.fd = -1;
+	c->plan->lease_fd = c->plan->nodes_fd = -1;
+	for (size_t i = 0; i < ARRAY_SIZE(c->plan->layers); i++)
+		c->plan->layers[i].fd = -1;
 	for (size_t i = 0; i < ARRAY_SIZE(c->plan->mounts); i++)
 		c->plan->mounts[i].fd = -1;
 	kit_watch(c->l.sync_fd, SOURCE_MADE, 0, c->serial);

@@ -121,7 +121,7 @@ static struct err err;
 
 static void make_cell(void)
 {
-	cell = (struct cell){ .kernel_pidfd = -1, .hello_fd = -1, .epoll = -1 };
+	cell = (struct cell){ .kernel_pidfd = -1, .hello_fd = -1, .lease_fd = -1, .epoll = -1 };
 	cell.l.pid = kit_init(&cell.l.pidfd);
 }
 

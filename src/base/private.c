@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* private.c - See private.h. */
+#include "base/private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+
+static int check(int fd, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_set(e, -errno, "look at it");
+	if (!S_ISREG(st.st_mode))
+		return err_say(e, -EINVAL, "must be a plain file");
+	if (st.st_mode & 077)
+		return err_say(e, -EPERM, "others can read or change it (mode %03o): chmod 600 it",
+			       (unsigned)st.st_mode & 0777);
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return err_say(e, -EPERM, "belongs to another user (uid %u)", (unsigned)st.st_uid);
+	return 0;
+}
+
+int private_open(const char *path, struct err *e)
+{
+	_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int r = fd < 0 ? err_set(e, -errno, "open it") : check(fd, e);
+
+	return r < 0 ? r : TAKE_FD(fd);
+}
+
+void *private_alloc(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	(void)madvise(p, size, MADV_DONTDUMP);
+	(void)mlock(p, size);
+	return p;
+}
+
+void private_free(void *p, size_t size)
+{
+	if (!p)
+		return;
+	explicit_bzero(p, size);
+	(void)munmap(p, size);
+}

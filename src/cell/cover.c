@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cover.c - Read-only overlays of the host's directories over themselves.
+ *
+ * An overlay does not show what is mounted below its lower. In a cell's mount namespace, which belongs to
+ * a user namespace, such mounts are locked, and the kernel refuses the overlay instead of hiding them: it
+ * is safe to try. It also writes a line to its log, so the parent leaves out what would be refused.
+ */
+#include "cell/cover.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cell/mnt.h"
+
+/* On merged systems /bin and its like are links, and not covered. Of /etc only a few things are bound
+ * into a root (root_host.c), from one overlay where possible. */
+static const struct cover_row {
+	const char *host, *lower;
+	const char *part_of; /* not if that one is covered */
+} rows[] = {
+	{ "/usr", "/usr:sys", NULL },
+	{ "/bin", "/bin:sys", NULL },
+	{ "/sbin", "/sbin:sys", NULL },
+	{ "/lib", "/lib:sys", NULL },
+	{ "/lib32", "/lib32:sys", NULL },
+	{ "/lib64", "/lib64:sys", NULL },
+	{ "/libx32", "/libx32:sys", NULL },
+	{ "/etc", "/etc:sys", NULL },
+	{ "/etc/alternatives", "/etc/alternatives:sys", "/etc" },
+	{ "/etc/ssl/certs", "/etc/ssl/certs:sys", "/etc" },
+	{ "/etc/R", "/etc/R:sys", "/etc" },
+	{ "/etc/fonts", "/etc/fonts:sys", "/etc" },
+};
+
+static uint32_t without_below(uint32_t chosen, const char *mount_point)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		size_t n = strlen(rows[i].host);
+
+		if (strncmp(mount_point, rows[i].host, n) == 0 && mount_point[n] == '/')
+			chosen &= ~(1u << i);
+	}
+	return chosen;
+}
+
+/* The fifth word of each line is where something is mounted. What is not readable is not covered. */
+uint32_t cover_from(int mountinfo)
+{
+	uint32_t chosen = 0;
+	FILE *f = fdopen(mountinfo, "r");
+	char *line = NULL;
+	size_t room = 0;
+
+	if (!f) {
+		fd_close(mountinfo);
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct stat st;
+
+		if (lstat(rows[i].host, &st) == 0 && S_ISDIR(st.st_mode))
+			chosen |= 1u << i;
+	}
+	while (getline(&line, &room, f) > 0) {
+		char *save = NULL, *word = strtok_r(line, " ", &save);
+
+		for (int i = 0; i < 4 && word; i++)
+			word = strtok_r(NULL, " ", &save);
+		chosen = word ? without_below(chosen, word) : 0;
+	}
+	free(line);
+	(void)fclose(f);
+	for (size_t i = 0, whole = 0; i < ARRAY_SIZE(rows); i++) {
+		if (!rows[i].part_of)
+			whole = i;
+		else if (chosen & 1u << whole)
+			chosen &= ~(1u << i);
+	}
+	return chosen;
+}
+
+uint32_t cover_choose(void)
+{
+	static uint32_t chosen;
+	static bool known;
+
+	if (!known) {
+		int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+
+		chosen = fd < 0 ? 0 : cover_from(fd);
+		known = true;
+	}
+	return chosen;
+}
+
+static void cover(const struct cover_row *row)
+{
+	/* There must be two lowers: the other one is empty. xino would tell the kernel's log at each mount. */
+	const struct mnt_option options[] = {
+		{ "lowerdir", row->lower },
+		{ "redirect_dir", "nofollow" },
+		{ "index", "off" },
+		{ "metacopy", "off" },
+		{ "xino", "off" },
+		{ "userxattr", NULL },
+		{ NULL, NULL },
+	};
+	_fd_ int own = mnt_make("overlay", options, MNT_SAFE | MOUNT_ATTR_RDONLY);
+
+	if (own >= 0)
+		(void)move_mount(own, "", AT_FDCWD, row->host, MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+void cover_host(uint32_t chosen)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (chosen & 1u << i)
+			cover(&rows[i]);
+}

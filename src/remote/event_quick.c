@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * event_quick.c - Events of output, read without building a tree of them.
+ *
+ * A program may write a gigabyte, and all of it comes as lines of one form. That form is taken apart here: the head is
+ * compared, what is between escapes is copied in runs. Whatever is not of it to the letter is left to the real parser,
+ * so nothing has to be right here but what is accepted.
+ */
+#include <string.h>
+
+#include "base/buf.h"
+#include "remote/event.h"
+
+#define ID_DIGITS 18
+
+struct cursor {
+	const char *at, *end;
+};
+
+static bool skip(struct cursor *c, const char *text)
+{
+	size_t n = strlen(text);
+
+	if ((size_t)(c->end - c->at) < n || memcmp(c->at, text, n) != 0)
+		return false;
+	c->at += n;
+	return true;
+}
+
+static bool take_id(struct cursor *c, uint64_t *ret)
+{
+	const char *begin = c->at;
+
+	*ret = 0;
+	while (c->at < c->end && *c->at >= '0' && *c->at <= '9' && c->at - begin < ID_DIGITS)
+		*ret = *ret * 10 + (uint64_t)(*c->at++ - '0');
+	return *ret > 0 && *begin != '0';
+}
+
+static int hex(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* What is behind a backslash, as bytes. Return: how many, 0 for what we leave to others. */
+static size_t unescape(struct cursor *c, char to[static 2])
+{
+	static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
+	const char *letter = c->at < c->end ? strchr(letters, *c->at) : NULL;
+
+	if (letter && *letter) {
+		c->at++;
+		to[0] = bytes[letter - letters];
+		return 1;
+	}
+	if (!skip(c, "u00") || c->end - c->at < 2)
+		return 0;
+	int high = hex(c->at[0]), low = hex(c->at[1]);
+
+	if (high < 0 || low < 0)
+		return 0;
+	c->at += 2;
+	if (high < 8) {
+		to[0] = (char)(high << 4 | low);
+		return 1;
+	}
+	to[0] = (char)(0xc0 | high >> 2);
+	to[1] = (char)(0x80 | (high & 3) << 4 | low);
+	return 2;
+}
+
+/* All of a string, up to the quote that is the end of @c. */
+static bool take_string(struct cursor *c, struct buf *out)
+{
+	char bytes[2];
+
+	while (c->at < c->end) {
+		const char *slash = memchr(c->at, '\\', (size_t)(c->end - c->at));
+		size_t n = (size_t)((slash ? slash : c->end) - c->at);
+
+		if (memchr(c->at, '"', n) || buf_append(out, c->at, n) < 0)
+			return false;
+		c->at += n;
+		if (!slash)
+			return true;
+		c->at++;
+		n = unescape(c, bytes);
+		if (n == 0 || buf_append(out, bytes, n) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* U+FFFD is what bytes are replaced by. */
+static bool has_replacement(const char *s, size_t len)
+{
+	const char *end = s + len;
+
+	while ((s = memchr(s, 0xef, (size_t)(end - s)))) {
+		if (end - s >= 3 && memcmp(s, "\xef\xbf\xbd", 3) == 0)
+			return true;
+		s++;
+	}
+	return false;
+}
+
+/* A coded string holds no quote, so the last one before the end is where it begins. */
+static const char *coded(const struct cursor *c)
+{
+	static const char key[] = "\",\"data_base64\":";
+	const char *quote = memrchr(c->at, '"', (size_t)(c->end - c->at));
+
+	if (!quote || (size_t)(quote - c->at) < sizeof(key) - 1 ||
+	    memcmp(quote - (sizeof(key) - 1), key, sizeof(key) - 1) != 0)
+		return NULL;
+	return quote + 1;
+}
+
+bool event_quick(const char *line, size_t len, struct event_output *ret, struct buf *out)
+{
+	struct cursor c = { .at = line, .end = line + len };
+
+	buf_clear(out);
+	if (!skip(&c, "{\"id\":") || !take_id(&c, &ret->id) || !skip(&c, ",\"type\":\"std"))
+		return false;
+	ret->is_stderr = skip(&c, "err");
+	if ((!ret->is_stderr && !skip(&c, "out")) || !skip(&c, "\",\"data\":\"") ||
+	    c.end - c.at < 2 || memcmp(c.end - 2, "\"}", 2) != 0)
+		return false;
+	c.end -= 2;
+	const char *text = coded(&c);
+
+	if (text) {
+		ret->exact = true;
+		return event_base64(text, (size_t)(c.end - text), out) == 0;
+	}
+	if (!take_string(&c, out))
+		return false;
+	ret->exact = !has_replacement(buf_str(out), out->len);
+	return true;
+}

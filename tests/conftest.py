@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""conftest.py - For all suites: $CAISSON_ONLY is a file with names of tests, one per line, and only those are run (tools/steps.sh)."""
+import os
+from pathlib import Path
+
+
+def pytest_collection_modifyitems(config, items):
+    only = os.environ.get("CAISSON_ONLY")
+    if not only:
+        return
+    names = set(Path(only).read_text().splitlines())
+    left_out = [i for i in items if i.nodeid not in names]
+    items[:] = [i for i in items if i.nodeid in names]
+    config.hook.pytest_deselected(items=left_out)

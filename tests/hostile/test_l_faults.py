@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_l_faults.py - L14: every system call that can fail does, and so does every allocation: no crash, no leak, and the next try is well.
+
+strace refuses the N-th call of a kind, for N = 1, 2, ...: of the warden, of the child that becomes a cell and its init (`caisson exec`
+behind a wrapper), and of the daemon from its first instruction to the end of one execution. The programs behind the daemon are
+static, so malloc can only be made to fail in the front (payloads/l_malloc.c); in the others mmap fails instead.
+
+`make test` tries a few of each; `make hostile` as many as SWEEP says, spread over all; `make soak` (CAISSON_SWEEP=all) all of them.
+"""
+import collections
+import itertools
+import mmap
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+
+import pytest
+from daemon_lib import Daemon, Response
+from lib import CAISSON, EXACT, host_env, landed, session
+from lib_e import build, until
+from lib_l import up_or_over
+from snapshot import stat_of
+
+SWEEP = 10**9 if os.environ.get("CAISSON_SWEEP") == "all" else 8 if EXACT else 2
+ALL_SECONDS = 3 * 3600  # for a part of all of them, instead of conftest's bound
+CRASH = re.compile(r"(killed by SIG(?!KILL|TERM|INT|PIPE)\w+|--- SIG(SEGV|ABRT|BUS|FPE|ILL|SYS) )")
+quick = pytest.mark.quick
+
+# What may fail, and how. Not what no kernel ever refuses (close, getpid), nor what ends a process by design; and not brk, which
+# fails by returning what it was: an error number is an address to the C library.
+OF_CELLS = {
+    "openat": "EMFILE", "mkdir": "ENOSPC", "mkdirat": "ENOSPC", "mmap": "ENOMEM", "clone": "EAGAIN", "clone3": "EAGAIN",
+    "socketpair": "EMFILE", "pipe2": "EMFILE", "sendmsg": "ENOBUFS", "recvmsg": "ENOMEM", "write": "ENOSPC", "pwrite64": "ENOSPC", "read": "EIO",
+    "pread64": "EIO", "fstat": "ENOMEM", "newfstatat": "ENOMEM", "flock": "ENOLCK", "fsync": "EIO", "fdatasync": "EIO", "ftruncate": "EIO",
+    "renameat2": "ENOSPC", "epoll_create1": "EMFILE", "epoll_ctl": "ENOMEM", "timerfd_create": "EMFILE", "eventfd2": "EMFILE",
+    "signalfd4": "EMFILE", "memfd_create": "ENFILE", "fcntl": "EMFILE", "prctl": "EINVAL", "unshare": "ENOSPC", "mount": "ENOMEM",
+    "fsopen": "ENOMEM", "fsconfig": "ENOMEM", "fsmount": "EMFILE", "move_mount": "ENOMEM", "open_tree": "EMFILE", "mount_setattr": "EPERM",
+    "pivot_root": "EINVAL", "sethostname": "EPERM", "setresuid": "EAGAIN", "setresgid": "EPERM", "setgroups": "ENOMEM", "seccomp": "ENOMEM",
+    "landlock_create_ruleset": "EMFILE", "landlock_restrict_self": "E2BIG", "capset": "EPERM", "execveat": "ENOMEM", "pidfd_open": "EMFILE",
+    "pidfd_send_signal": "EPERM", "setrlimit": "EPERM", "prlimit64": "EPERM", "symlinkat": "ENOSPC", "fchmodat": "EROFS", "fchownat": "EROFS",
+    "umount2": "EBUSY", "mknodat": "EPERM", "socket": "EMFILE", "ioctl": "ENODEV", "keyctl": "EDQUOT", "statfs": "EIO",
+}
+OF_THE_FRONT = {
+    "openat": "EMFILE", "mmap": "ENOMEM", "socket": "EMFILE", "bind": "EACCES", "listen": "EADDRINUSE", "accept4": "EMFILE",
+    "epoll_create1": "EMFILE", "epoll_ctl": "ENOMEM", "signalfd4": "EMFILE", "pipe2": "EMFILE", "memfd_create": "ENFILE", "sendmsg": "ENOBUFS",
+    "recvmsg": "ENOMEM", "write": "ENOSPC", "pwrite64": "ENOSPC", "read": "EIO", "pread64": "EIO", "fdatasync": "EIO", "fstat": "ENOMEM",
+    "newfstatat": "ENOMEM", "flock": "ENOLCK", "fcntl": "EMFILE", "mkdirat": "ENOSPC", "renameat2": "ENOSPC", "ftruncate": "EIO", "fchown": "EPERM",
+    "fchmod": "EROFS", "prctl": "EINVAL", "seccomp": "ENOMEM", "landlock_restrict_self": "E2BIG", "setresuid": "EAGAIN", "capset": "EPERM",
+    "clone": "EAGAIN", "clone3": "EAGAIN", "vfork": "EAGAIN", "recvfrom": "ENOMEM", "sendto": "ENOBUFS", "writev": "ENOBUFS",
+    "setsockopt": "ENOMEM", "getsockname": "ENOBUFS", "socketpair": "EMFILE", "epoll_wait": "EINTR", "poll": "EINTR",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def strace():
+    if not shutil.which("strace"):
+        pytest.skip("no strace here (apt-get install strace)")
+    p = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True)
+    if p.returncode:
+        pytest.skip(f"nothing may be traced here: {p.stderr.decode().strip()}")
+
+
+def spread(points, most):
+    """At most so many, from the first to the last."""
+    return points if len(points) <= most else [points[i * (len(points) - 1) // max(1, most - 1)] for i in range(most)]
+
+
+def counted(log):
+    """{system call: the most that one process made}. strace counts for each process on its own."""
+    counts = collections.Counter()
+    for line in log.splitlines():
+        m = re.match(r"(?:(\d+) +)?(\w+)\(", line)
+        if m:
+            counts[m[1], m[2]] += 1
+    most = collections.Counter()
+    for (_, name), n in counts.items():
+        most[name] = max(most[name], n)
+    return most
+
+
+# ---- warden, cell and init ---------------------------------------------------------------------------------------------------
+
+class Cell:
+    """`caisson exec` from a copy of the programs, whose warden, and all that it starts, is traced."""
+
+    def __init__(self):
+        self.dir = session().dir / "traced"
+        self.options, self.log = self.dir / "options", self.dir / "log"
+        if not self.dir.exists():
+            (self.dir / "real").mkdir(parents=True)
+            for name in ("caisson", "caisson-warden", "caisson-init"):
+                shutil.copy(CAISSON.parent / name, self.dir / ("real" if name != "caisson" else ".") / name)
+            script = self.dir / "caisson-warden"
+            script.write_text(f"#!/bin/sh\nset -f\nPATH=/usr/bin:/bin\nexec strace -D -f -qq $(cat {self.options}) {self.dir}/real/caisson-warden \"$@\"\n")
+            script.chmod(0o755)
+
+    def run(self, options):
+        self.options.write_text(f"-o {self.log} {options}")
+        self.log.write_text("")
+        p = subprocess.run([str(self.dir / "caisson"), "exec", "--", "/bin/echo", "whole"], env=host_env(), capture_output=True, timeout=40,
+                           stdin=subprocess.DEVNULL)
+        until(lambda: not any((s := stat_of(t)) and s[0] == "strace" for t in tracers()), 20, "the end of strace")
+        return p, self.log.read_text(errors="replace")
+
+    def points(self):
+        p, log = self.run("")
+        assert (p.returncode, p.stdout) == (0, b"whole\n"), p
+        return counted(log)
+
+
+def tracers():
+    return session().guard.members()
+
+
+def take_time():
+    if SWEEP > 100:
+        signal.alarm(ALL_SECONDS)
+
+
+def check_cell(cell, name, error, n):
+    p, log = cell.run(f"-e trace={name} -e inject={name}:error={error}:when={n}")
+    what = f"{name} #{n} failed with {error}"
+    assert not CRASH.search(log), f"{what}: {CRASH.search(log)[0]}"
+    assert p.returncode in (0, 1, 125, 126, 127), f"{what}: {p}"
+    if p.returncode == 0:
+        assert p.stdout in (b"whole\n", b""), f"{what}: {p}"  # echo itself may have been told that it can not write
+    if p.returncode == 125:
+        assert 1 <= len(p.stderr.decode().splitlines()) <= 3 and p.stderr.startswith(b"caisson"), f"{what}: {p}"
+    again = subprocess.run([str(CAISSON), "exec", "--", "/bin/echo", "again"], env=host_env(), capture_output=True, timeout=40, stdin=subprocess.DEVNULL)
+    assert (again.returncode, again.stdout, again.stderr) == (0, b"again\n", b""), f"after {what}: {again}"
+    until(lambda: not list((session().state / "cells").iterdir()), 10, f"a journal without records after {what}")
+    return p.returncode
+
+
+def sweep_cells(names, most):
+    cell, codes, tried = Cell(), collections.Counter(), 0
+    counts = cell.points()
+    for name in names:
+        for n in spread(range(1, counts[name] + 1), most):
+            codes[check_cell(cell, name, OF_CELLS[name], n)] += 1
+            tried += 1
+    print(f"{tried} faults of {sum(counts[x] for x in names)}: exit codes {dict(codes)}")
+    return codes
+
+
+@quick
+def test_L14_cells_few():
+    """One of each of a few."""
+    codes = sweep_cells(("openat", "mount", "clone3", "write", "sendmsg"), 1)
+    landed(codes[125] >= 2, f"the faults do not hit: {codes}")
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_L14_cells(part):
+    """All of them, in parts, so that none takes too long."""
+    take_time()
+    sweep_cells(sorted(OF_CELLS)[part::6], SWEEP)
+
+
+# ---- the front ------------------------------------------------------------------------------------------------------------------
+
+def ask(d, code="print(6 * 7)"):
+    """One execution; status 0 when the connection was cut."""
+    try:
+        return d.request("POST", "/execute", {"code": code}, timeout=60)
+    except (OSError, ValueError):
+        return Response(0, {}, b"")
+    except Exception as e:  # http.client's own
+        return Response(0, {}, repr(e).encode())
+
+
+def check_answer(r, what):
+    if r.status == 200:
+        assert r.json["stdout"] == "42\n" or not r.json["success"], f"{what}: {r}"
+    elif r.status:
+        assert r.code and r.status in (429, 500, 503), f"{what}: {r}"
+
+
+def alive_or_over(d, what):
+    """True while it serves; False when it ended as it should, with a word."""
+    code = d.p.poll()
+    if code is None:
+        return True
+    assert code == 125, f"{what}: ended with {code}: {d.log()[-800:]}"
+    assert "caisson serve: " in d.log() or '"level":"error"' in d.log(), f"{what}: no word: {d.log()[-800:]}"
+    return False
+
+
+def check_front(state, name, error, n):
+    """A daemon whose N-th call fails, from its start to the end of an execution, and its end. How it went, in a word."""
+    what = f"{name} #{n} failed with {error}"
+    log = session().dir / "front-trace"
+    log.write_text("")
+    d = Daemon("--pool", "1", state=state, wait=False,
+               wrapper=["strace", "-D", "-qq", "-o", log, "-e", f"trace={name}", "-e", f"inject={name}:error={error}:when={n}"])
+    try:
+        if not up_or_over(d):
+            return "refused" if not alive_or_over(d, what) else ""
+        check_answer(ask(d), what)
+        if alive_or_over(d, what):
+            until(lambda: ask(d).status == 200 or not alive_or_over(d, what), 30, f"an execution that is well after {what}")
+        if not alive_or_over(d, what):
+            return "ended"
+        d.p.terminate()
+        assert d.p.wait(40) in (0, 125), f"{what}: ended with {d.p.returncode}: {d.log()[-800:]}"
+        return "served"
+    finally:
+        text = log.read_text(errors="replace")
+        d.kill()
+        assert not CRASH.search(text), f"{what}: {CRASH.search(text)[0]}"
+
+
+def front_points(state):
+    log = session().dir / "front-trace"
+    with Daemon("--pool", "1", state=state, wrapper=["strace", "-D", "-qq", "-o", log]) as d:
+        assert ask(d).status == 200
+    text = log.read_text(errors="replace")
+    # What the dynamic loader does before main() is its own: it ends by itself, one way or the other.
+    begin = re.search(r"prlimit64\(0, RLIMIT_STACK.*\n.*\n", text[text.rindex("\nexecve("):])
+    loader = text[:text.rindex("\nexecve(") + begin.end()]
+    return counted(text), counted(loader)
+
+
+def sweep_front(names, most):
+    state = session().dir / "fault-state"
+    (counts, loader), went = front_points(state), collections.Counter()
+    for name in names:
+        for n in spread(range(loader[name] + 1, counts[name] + 1), most):
+            went[check_front(state, name, OF_THE_FRONT[name], n)] += 1
+    with Daemon("--pool", "1", state=state) as d:
+        d.good()
+        assert d.events("store_quarantined") == []
+    print(f"faults of {sum(counts[x] for x in names)}: {dict(went)}")
+    shutil.rmtree(state)
+    return went
+
+
+@quick
+def test_L14_front_few():
+    went = sweep_front(("openat", "signalfd4"), 1)
+    landed(went["refused"] + went["ended"] >= 1, f"the faults do not hit: {went}")
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_L14_front(part):
+    take_time()
+    sweep_front(sorted(OF_THE_FRONT)[part::8], SWEEP)
+
+
+# ---- malloc ----------------------------------------------------------------------------------------------------------------------
+
+class Malloc:
+    """The numbers that payloads/l_malloc.c keeps."""
+
+    numbers = itertools.count(1)
+
+    def __init__(self):
+        self.path = session().dir / f"malloc-{next(self.numbers)}"
+        self.path.write_bytes(bytes(32))
+        self.path.chmod(0o666)
+        with open(self.path, "r+b") as f:
+            self.map = mmap.mmap(f.fileno(), 32)
+        self.env = {"LD_PRELOAD": str(build("l_malloc", "-shared", "-fPIC")), "L_MALLOC": str(self.path)}
+
+    def __getitem__(self, i):
+        return struct.unpack_from("Q", self.map, 8 * i)[0]
+
+    count, failed = property(lambda self: self[0]), property(lambda self: self[3])
+
+    def fail(self, at, n=1):
+        """The @at-th from now on, and @n - 1 after it."""
+        struct.pack_into("QQ", self.map, 8, 0, n)
+        struct.pack_into("Q", self.map, 8, self.count + at if at else 0)
+
+    def close(self):
+        self.map.close()
+
+
+@pytest.fixture
+def malloc():
+    m = Malloc()
+    yield m
+    m.close()
+
+
+REQUESTS = [("POST", "/execute", {"code": "print(6 * 7)"}), ("POST", "/execute", {"code": "print('x' * 300000)\n1 / 0"}),
+            ("GET", "/health", None), ("GET", "/openapi.json", None), ("POST", "/v1/sandboxes", {"name": "malloc"}),
+            ("GET", "/v1/sandboxes/malloc", None), ("POST", "/v1/sandboxes/malloc/execute", {"code": "x = 1"}),
+            ("POST", "/v1/sandboxes/malloc/exec", {"cmd": "echo", "args": ["a"]}), ("GET", "/v1/sandboxes/malloc/files/list?path=.", None),
+            ("DELETE", "/v1/sandboxes/malloc", None), ("GET", "/metrics", None)]
+
+
+def try_request(d, request):
+    try:
+        r = d.request(*request, timeout=60)
+    except Exception:  # cut
+        return 0
+    if r.status >= 500 and r.body and request[1] != "/health":  # without memory for a body there is none
+        assert r.code, r
+    assert r.status not in (400, 413, 422), f"what the daemon lacks is not the client's mistake: {r}"
+    return r.status
+
+
+@pytest.mark.parametrize("together", [pytest.param(1, marks=quick), 3])
+def test_L14_malloc_in_a_request(malloc, together):
+    """One allocation after another fails while a request is served: an error or a cut connection, never the end of the daemon."""
+    with Daemon("--pool", "1", env=malloc.env) as d:
+        landed(malloc.count > 100, "the shim is not in the daemon")
+        d.good()
+        seen, failed = collections.Counter(), 0
+        for request in REQUESTS if together == 1 and EXACT else REQUESTS[::1 if EXACT else 3]:
+            before = malloc.count
+            try_request(d, request)
+            need = malloc.count - before
+            for at in spread(range(1, need + 1), 400 if EXACT else 12):
+                malloc.fail(at, together)
+                seen[try_request(d, request)] += 1
+                malloc.fail(0)
+                assert d.p.poll() is None, f"{request[:2]}: allocation {at} of {need}: ended with {d.p.returncode}: {d.log()[-1000:]}"
+        failed = malloc.failed
+        print(f"{failed} allocations failed: answers {dict(seen)}")
+        landed(failed > 20, f"only {failed} allocations failed")
+        d.request("DELETE", "/v1/sandboxes/malloc")
+        until(lambda: ask(d).status == 200, 60, "an execution that is well")
+        d.quiet(60)
+
+
+def test_L14_malloc_at_the_start(malloc):
+    """An allocation fails while it starts: it refuses with a word, or serves."""
+    with Daemon("--pool", "1", env=malloc.env) as d:
+        total, state = malloc.count, d.state
+    went = collections.Counter()
+    for at in spread(range(1, total), 60 if EXACT else 10):
+        struct.pack_into("QQQQ", malloc.map, 0, 0, at, 1, 0)
+        d = Daemon("--pool", "1", env=malloc.env, state=state, wait=False)
+        try:
+            if up_or_over(d):
+                until(lambda: ask(d).status == 200, 30, f"an execution after allocation {at} failed")
+                d.p.terminate()
+                d.p.wait(40)
+            went[d.p.poll()] += 1
+            # The dynamic loader and the libraries end by themselves with 127 or 1 when they can not begin.
+            assert d.p.poll() in (0, 125, 127, 1), f"allocation {at} of {total}: ended with {d.p.poll()}: {d.log()[-1000:]}"
+        finally:
+            d.kill()
+    print(f"{sum(went.values())} starts: {dict(went)}")

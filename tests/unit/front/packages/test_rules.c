@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_rules.c - What may be asked for, what may be installed, and what a fetcher's word becomes. */
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/fd.h"
+#include "front/config.h"
+#include "front/execution.h"
+#include "front/packages/closure.h"
+#include "front/packages/requirement.h"
+#include "front/packages/rules.h"
+
+static void test_requirements(void **state)
+{
+	static const struct {
+		enum ecosystem eco;
+		const char *text, *version, *result; /* NULL: refused */
+		bool exact;
+	} rows[] = {
+		{ ECO_PYTHON, "Requests", NULL, "requests", false },
+		{ ECO_PYTHON, "ruamel.yaml", "latest", "ruamel-yaml", false },
+		{ ECO_PYTHON, "a__b..c", "1.0", "a-b-c==1.0", true },
+		{ ECO_PYTHON, "numpy >= 1.26, < 2", NULL, "numpy>=1.26,<2", false },
+		{ ECO_PYTHON, "x[socks,http2]==2.*", NULL, "x[socks,http2]==2.*", false },
+		{ ECO_PYTHON, "x==2.0", "2.0", NULL, false },
+		{ ECO_PYTHON, "-r", NULL, NULL, false },
+		{ ECO_PYTHON, "--pre", NULL, NULL, false },
+		{ ECO_PYTHON, "x; python_version>'3'", NULL, NULL, false },
+		{ ECO_PYTHON, "x@https://a/b.whl", NULL, NULL, false },
+		{ ECO_PYTHON, "./x", NULL, NULL, false },
+		{ ECO_PYTHON, "x\nevil", NULL, NULL, false },
+		{ ECO_PYTHON, "x", "1; rm", NULL, false },
+		{ ECO_PYTHON, " ", NULL, NULL, false },
+		{ ECO_JAVASCRIPT, "left-pad", NULL, "left-pad", false },
+		{ ECO_JAVASCRIPT, "left-pad@1.3.0", NULL, "left-pad@1.3.0", true },
+		{ ECO_JAVASCRIPT, "@types/node@^20", NULL, "@types/node@^20", false },
+		{ ECO_JAVASCRIPT, "@types/node", "20.1.0", "@types/node@20.1.0", true },
+		{ ECO_JAVASCRIPT, "user/repo", NULL, NULL, false },
+		{ ECO_JAVASCRIPT, "x@file:/etc", NULL, NULL, false },
+		{ ECO_JAVASCRIPT, "x@npm:evil", NULL, NULL, false },
+		{ ECO_JAVASCRIPT, "--registry=http://a", NULL, NULL, false },
+		{ ECO_JAVASCRIPT, "@/x", NULL, NULL, false },
+	};
+	struct requirement r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const char *why = requirement_parse(rows[i].eco, rows[i].text, rows[i].version, &r);
+
+		if (!rows[i].result) {
+			assert_non_null(why);
+			continue;
+		}
+		assert_null(why);
+		assert_string_equal(r.text, rows[i].result);
+		assert_int_equal(r.exact, rows[i].exact);
+	}
+}
+
+static void test_lookalikes(void **state)
+{
+	static const struct {
+		const char *name, *other;
+	} rows[] = {
+		{ "reqeusts", "requests" },
+		{ "requets", "requests" },
+		{ "requests", NULL },
+		{ "numpyy", "numpy" },
+		{ "beautifulsup4", "beautifulsoup4" },
+		{ "pytohn-dateutil", "python-dateutil" },
+		{ "boto", NULL },
+		{ "six", NULL },
+		{ "sxi", NULL },
+		{ "my-own-thing", NULL },
+		{ "psycopg", NULL },
+		{ "urlib3", "urllib3" },
+		{ "djagno", "django" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const char *other = rules_lookalike(ECO_PYTHON, rows[i].name);
+
+		if (rows[i].other)
+			assert_string_equal(other, rows[i].other);
+		else
+			assert_null(other);
+	}
+	assert_string_equal(rules_lookalike(ECO_JAVASCRIPT, "lodahs"), "lodash");
+	assert_null(rules_lookalike(ECO_JAVASCRIPT, "socket.io"));
+}
+
+static const char CLOSURE[] =
+	"[{\"name\":\"Top\",\"version\":\"1\",\"sha256\":\"\",\"built\":true,\"needs\":[\"mid\"],\"x\":1},"
+	"{\"name\":\"mid\",\"version\":\"2\",\"integrity\":\"sha512-ab==\",\"needs\":[\"bad_one\",7,\"/\"]},"
+	"{\"name\":\"bad.one\",\"version\":\"3\"}]";
+
+static void test_closure(void **state)
+{
+	struct config c = { .package_count = 3 };
+	struct refusal why;
+	json_t *said = json_loads(CLOSURE, 0, NULL), *closure = closure_take(ECO_PYTHON, said);
+
+	(void)state;
+	assert_int_equal(json_array_size(closure), 3);
+	assert_string_equal(closure_version(closure, "bad-one"), "3");
+	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, NULL, &why), 0);
+	c.blocked_packages[0] = "bad-*";
+	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, NULL, &why), -1);
+	assert_string_equal(why.code, "package_blocked");
+	assert_non_null(strstr(why.message, "'bad-one', which 'mid' needs"));
+	c.blocked_packages[0] = NULL;
+	c.allowed_packages[0] = "top";
+	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, NULL, &why), -1);
+	assert_string_equal(why.code, "package_not_allowed");
+	c.allowed_packages[0] = NULL;
+	c.package_count = 2;
+	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, NULL, &why), -1);
+	assert_string_equal(why.code, "too_many_packages");
+	c.package_count = 3;
+	json_t *pins = json_pack("{s:s, s:s}", "top==1", "", "mid==2", "sha512-XX==");
+
+	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, pins, &why), -1);
+	assert_string_equal(why.code, "hash_mismatch");
+	(void)json_object_set_new(pins, "mid==2", json_string("sha512-ab=="));
+	assert_int_equal(rules_closure(&c, ECO_PYTHON, closure, pins, &why), -1);
+	assert_string_equal(why.code, "package_not_pinned");
+	json_decref(pins);
+	json_decref(closure);
+	json_decref(said);
+}
+
+static void test_closure_refused(void **state)
+{
+	static const char *const rows[] = {
+		"{}",
+		"[]",
+		"[1]",
+		"[{\"name\":\"a\"}]",
+		"[{\"name\":\"../a\",\"version\":\"1\"}]",
+		"[{\"name\":\"a\",\"version\":\"1 2\"}]",
+		"[{\"name\":\"a\",\"version\":\"1\",\"sha256\":\"zz\"}]",
+		"[{\"name\":\"a\\u001b[2J\",\"version\":\"1\"}]",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		json_t *said = json_loads(rows[i], 0, NULL);
+
+		assert_null(closure_take(ECO_PYTHON, said));
+		json_decref(said);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_requirements),
+		cmocka_unit_test(test_lookalikes),
+		cmocka_unit_test(test_closure),
+		cmocka_unit_test(test_closure_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

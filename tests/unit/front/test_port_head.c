@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_port_head.c - What passes between a client and a service in a sandbox, and what does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "front/port_head.h"
+#include "net/http.h"
+
+#define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define SHOWN "/v1/sandboxes/box/ports/8000"
+#define PREFIX SHOWN "~" TOKEN
+
+static struct port_way way(void)
+{
+	struct port_way w = { .peer = "10.0.0.9", .proto = "https" };
+
+	port_way_set(&w, "box", 8000, TOKEN);
+	assert_string_equal(w.prefix, PREFIX);
+	assert_string_equal(w.shown, SHOWN);
+	return w;
+}
+
+static void test_name(void **state)
+{
+	static const char *const wrong[] = { "",
+					     "0",
+					     "65536",
+					     "08",
+					     "8000~",
+					     "8000~x",
+					     "x",
+					     "-1",
+					     "8000 ",
+					     "8000~" TOKEN "0",
+					     "~" TOKEN,
+					     "8000000000",
+					     "8000~0123456789ABCDEF" };
+	char token[PORT_TOKEN_LEN + 1];
+	unsigned int n;
+
+	(void)state;
+	assert_true(port_name_parse("65535", &n, token));
+	assert_int_equal(n, 65535);
+	assert_string_equal(token, "");
+	assert_true(port_name_parse("1~" TOKEN, &n, token));
+	assert_string_equal(token, TOKEN);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_false(port_name_parse(wrong[i], &n, token));
+}
+
+static void test_hide(void **state)
+{
+	static const char *const rows[][2] = {
+		{ PREFIX "/a~b", SHOWN "/a~b" },
+		{ PREFIX, SHOWN },
+		{ SHOWN "/a~b", SHOWN "/a~b" },
+		{ "/v1/sandboxes/x/files", "/v1/sandboxes/x/files" },
+		{ "/ports/1~secret", "/ports/1~secret" },
+		{ "", "" },
+	};
+	char out[300];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		port_hide(rows[i][0], out, sizeof(out));
+		assert_string_equal(out, rows[i][1]);
+	}
+}
+
+static void expect_target(const char *target, const char *expected)
+{
+	assert_string_equal(port_inner_target(target), expected);
+}
+
+static void test_target(void **state)
+{
+	(void)state;
+	expect_target(PREFIX "/", "/");
+	expect_target(PREFIX "/?a=/b", "/?a=/b");
+	expect_target(PREFIX "//x/../%2e", "//x/../%2e");
+	expect_target("/v1/sandboxes/b%6Fx/ports/8000/x/y?z", "/x/y?z");
+	expect_target("/v1/sandboxes/box/ports", "/");
+}
+
+static void test_request(void **state)
+{
+	static const struct http_header headers[] = {
+		{ "host", "daemon:8001", 11 },
+		{ "cookie", "a=1; caisson-port-b=2;caisson-port-c=; caisson-port-", 0 },
+		{ "x-caisson-port-token", TOKEN, 64 },
+		{ "authorization", "Bearer daemon", 0 },
+		{ "connection", "keep-alive, X-Mine", 0 },
+		{ "x-mine", "1", 1 },
+		{ "x-other", "2", 1 },
+		{ "origin", "https://daemon:8001", 0 },
+		{ "content-length", "5", 1 },
+		{ "x-forwarded-for", "6.6.6.6", 0 },
+	};
+	const struct http_request q = { .method = "POST",
+					.target = PREFIX "/p?q",
+					.host = "daemon:8001",
+					.headers = headers,
+					.n_headers = ARRAY_SIZE(headers) };
+	_buf_ struct buf out = BUF_INIT(4096);
+	struct port_way w = way();
+
+	(void)state;
+	w.hide_authorization = true;
+	assert_int_equal(port_request_head(&q, &w, &out), 0);
+	assert_string_equal(buf_str(&out), "POST /p?q HTTP/1.1\r\n"
+					   "host: localhost:8000\r\n"
+					   "x-other: 2\r\n"
+					   "content-length: 5\r\n"
+					   "cookie: b=2; c=\r\n"
+					   "origin: http://localhost:8000\r\n"
+					   "x-forwarded-for: 10.0.0.9\r\n"
+					   "x-forwarded-proto: https\r\n"
+					   "x-forwarded-host: daemon:8001\r\n"
+					   "x-forwarded-prefix: " SHOWN "\r\n"
+					   "connection: close\r\n\r\n");
+}
+
+static void test_switches(void **state)
+{
+	struct http_header headers[] = { { "connection", "keep-alive, Upgrade", 0 },
+					 { "upgrade", "websocket", 0 },
+					 { "content-length", "0", 1 } };
+	struct http_request q = { .method = "GET",
+				  .target = PREFIX "/",
+				  .host = "d",
+				  .headers = headers,
+				  .n_headers = 3 };
+	_buf_ struct buf out = BUF_INIT(4096);
+	struct port_way w = way();
+
+	(void)state;
+	assert_true(port_switches(&q));
+	w.switches = true;
+	assert_int_equal(port_request_head(&q, &w, &out), 0);
+	assert_non_null(
+		strstr(buf_str(&out), "\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n"));
+	headers[2].value = "1";
+	assert_false(port_switches(&q));
+	headers[2].value = "0";
+	headers[1].value = "h2c, websocket";
+	assert_false(port_switches(&q));
+	headers[1].value = "websocket";
+	q.method = "POST";
+	assert_false(port_switches(&q));
+	q.method = "GET";
+	q.n_headers = 1;
+	assert_false(port_switches(&q));
+}
+
+static void test_answer(void **state)
+{
+	static const struct {
+		const char *name, *value, *expected; /* NULL: dropped */
+	} rows[] = {
+		{ "content-type", "text/html", "text/html" },
+		{ "content-length", "5", NULL },
+		{ "transfer-encoding", "chunked", NULL },
+		{ "x-hop", "1", NULL },
+		{ "clear-site-data", "\"*\"", NULL },
+		{ "strict-transport-security", "max-age=1", NULL },
+		{ "location", "/x?y#z", PREFIX "/x?y#z" },
+		{ "location", "x", "x" },
+		{ "location", "", "" },
+		{ "location", "http://LOCALHOST:8000?a", PREFIX "/?a" },
+		{ "location", "http://localhost:80001/", "http://localhost:80001/" },
+		{ "location", "http://localhost:8000.evil/", "http://localhost:8000.evil/" },
+		{ "location", "http://localhost/", "http://localhost/" },
+		{ "location", "//evil/x", "//evil/x" },
+		{ "location", "/\\evil", PREFIX "/\\evil" },
+		{ "location", SHOWN "/x", PREFIX "/x" },
+		{ "location", SHOWN "0/x", PREFIX SHOWN "0/x" },
+		{ "set-cookie", "a=b", "caisson-port-a=b; Path=" PREFIX "/" },
+		{ "set-cookie", " a=b; PATH=/x ; Secure;Domain=.evil",
+		  "caisson-port-a=b; Secure; Path=" PREFIX "/x " },
+		{ "set-cookie", "a=b; Path=relative; Path=", "caisson-port-a=b; Path=" PREFIX "/" },
+		{ "set-cookie", "__Host-a=b; Path=/", "caisson-port-__Host-a=b; Path=" PREFIX "/" },
+		{ "set-cookie", "=b", NULL },
+		{ "set-cookie", "novalue; x=y", NULL },
+		{ "set-cookie", "", NULL },
+	};
+	_buf_ struct buf out = BUF_INIT(4096);
+	struct port_way w = way();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		bool kept =
+			port_answer_header(&w, "close, X-Hop", rows[i].name, rows[i].value, &out);
+
+		if (kept != (rows[i].expected != NULL))
+			fail_msg("%s: %s", rows[i].name, rows[i].value);
+		if (kept)
+			assert_string_equal(buf_str(&out), rows[i].expected);
+	}
+	assert_true(port_answer_header(&w, NULL, "access-control-allow-origin", "x", &out));
+	w.own_page = true;
+	assert_false(port_answer_header(&w, NULL, "access-control-allow-origin", "x", &out));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_name),     cmocka_unit_test(test_hide),
+		cmocka_unit_test(test_target),   cmocka_unit_test(test_request),
+		cmocka_unit_test(test_switches), cmocka_unit_test(test_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

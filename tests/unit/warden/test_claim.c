@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_claim.c - A second client on the same socket: what it claims lives, the rest ends, and nobody hears of
+ * that end but the journal.
+ */
+#include "warden_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static bool all_quiet(void)
+{
+	for (size_t i = 0; i < WARDEN_CELLS_MAX; i++)
+		if (w.cells[i] && !w.cells[i]->handle)
+			return false;
+	return true;
+}
+
+static void wait_quiet(void)
+{
+	uint64_t until = clock_now_ns() + KIT_WAIT_MS * CLOCK_NS_PER_MS;
+
+	while (!all_quiet() && clock_now_ns() < until)
+		(void)kit_turn(20);
+	CHILD_CHECK(all_quiet());
+}
+
+static void claimed_lives(void *arg)
+{
+	int peer;
+
+	(void)arg;
+	kit_start();
+	struct zygote *z = kit_zygote(0, &peer);
+	struct cell *mine = kit_cell(1, z), *other = kit_cell(2, z), *plain = kit_cell(3, NULL);
+	uint32_t keep = mine->handle, gone = other->handle, also = plain->handle;
+	uint64_t kernel = ask(WARDEN_KERNEL, gone, z->handle);
+
+	CHILD_CHECK(code_of(ask(WARDEN_CLAIM, keep, 0)) == 0);
+	CHILD_CHECK(code_of(ask(WARDEN_REST, 0, 0)) == 0);
+	/* Who waits for a kernel is told so, whoever that was. */
+	CHILD_CHECK(code_of(kernel) < 0);
+	wait_quiet();
+	CHILD_CHECK(cell_of(&w, keep) == mine && kit_alive(mine->l.pid));
+	CHILD_CHECK(!cell_of(&w, gone) && !cell_of(&w, also) && !w.zygotes[0]);
+	CHILD_CHECK(kit_records() == 1);
+	CHILD_CHECK(code_of(ask(WARDEN_USAGE, keep, 0)) == 0);
+	CHILD_CHECK(code_of(ask(WARDEN_CLAIM, gone, 0)) == -ENOENT);
+	/* A claim is for one round: the next client has to ask again. */
+	CHILD_CHECK(code_of(ask(WARDEN_REST, 0, 0)) == 0);
+	wait_quiet();
+	CHILD_CHECK(!cell_of(&w, keep) && kit_records() == 0);
+}
+
+static void test_claimed_lives(void **state)
+{
+	(void)state;
+	child_run(claimed_lives, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_claimed_lives),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
