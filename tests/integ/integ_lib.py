@@ -376,10 +376,10 @@ def copy_programs(root, *programs):
     return root
 
 
-def copy_tree(where, without=()):
-    """The three programs in another directory, perhaps not all of them. Returns caisson's path."""
+def copy_tree(where, without=(), also=()):
+    """The three programs in another directory, perhaps not all of them, and others that they become. Returns caisson's path."""
     where.mkdir(parents=True, exist_ok=True)
-    for name in ("caisson", "caisson-warden", "caisson-init"):
+    for name in ("caisson", "caisson-warden", "caisson-init", *also):
         if name not in without:
             shutil.copy(BIN.parent / name, where / name)
     return where / "caisson"

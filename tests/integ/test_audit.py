@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from integ_lib import BIN, as_user, needs_root, run, wait_until
+from integ_lib import BIN, as_user, copy_tree, needs_root, run, wait_until
 
 WRITER = BIN.parent / "tests" / "unit" / "ledger-writer"
 CURRENT = "ledger.jsonl"
@@ -361,7 +361,7 @@ def test_read_only_disk(state, small_disk, writer):
 @needs_root
 def test_somebody_else_can_not_read_it(shared_dir, writer):
     put(shared_dir, make_lines(2)).chmod(0o600)
-    r = run("audit", "verify", "--state", shared_dir, prefix=as_user())
+    r = run("audit", "verify", "--state", shared_dir, prefix=as_user(), binary=copy_tree(shared_dir / "bin", also=["caisson-remote"]))
     assert r.code == 125 and b"Permission denied" in r.err
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from image_lib import (ID_BASE, OCI, PASSWORD, Layout, Misbehaving, Registry, compress, directory, entry, hardlink, image, images,
                        in_tmp, inspect, layer_dirs, layers_in, merged, nothing_in, sha256, symlink, tar, unpacked_by_umoci)
-from integ_lib import HANG, needs_program, needs_root, start, wait_until
+from integ_lib import HANG, USER, as_user, copy_tree, needs_program, needs_root, start, wait_until
 
 pytestmark = [needs_program("docker-registry"), needs_program("skopeo"), needs_program("umoci"), needs_program("htpasswd", "apache2-utils"),
               needs_program("zstd")]
@@ -363,16 +363,16 @@ def test_ordinary_user(shared_dir):
     """Without root everything is the user's, and goes again although modes forbid it."""
     home = shared_dir / "home"
     home.mkdir()
-    os.chown(home, 12345, 12345)
+    os.chown(home, USER, USER)
     closed = tar(directory("closed", mode=0o500, uid=7), entry("closed/x", b"1", mode=0o000), directory("d", mode=0o000))
     layout = Layout(shared_dir / "img", [BOTTOM, TOP, closed], tag="x:1")
-    user = dict(prefix=["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"], env={"HOME": str(home), "XDG_DATA_HOME": None})
+    user = dict(prefix=as_user(), env={"HOME": str(home), "XDG_DATA_HOME": None}, binary=copy_tree(shared_dir / "bin", also=["caisson-image", "caisson-unpack"]))
     store = home / ".local/share/caisson/images"
     r = image("import", layout.path, store=store, **user)
     assert r.code == 0, r
     layers = layers_in(store)
     assert len(layers) == 3
-    assert {p.lstat().st_uid for d in layers for p in d.rglob("*")} == {12345}
+    assert {p.lstat().st_uid for d in layers for p in d.rglob("*")} == {USER}
     assert image("rm", "x:1", store=store, **user).code == 0
     assert not list((store / "layers").iterdir()) and in_tmp(store) == []
 

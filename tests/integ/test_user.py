@@ -277,6 +277,6 @@ def test_one_users_cells_are_nothing_to_another(user, home):
     state = home / "run" / "caisson"
     (home / "run").chmod(0o755)
     state.chmod(0o755)
-    r = run("exec", "--without", "cgroup", "--state", state, "--", "true", prefix=as_user(USER + 1))
+    r = run("exec", "--without", "cgroup", "--state", state, "--", "true", prefix=as_user(USER + 1), binary=home / "bin" / "caisson")
     assert r.code == 125 and str(state) in r.lines()[-1]
     assert run("exec", "--state", state, "--", "true").code == 125  # not even root: it belongs to someone else

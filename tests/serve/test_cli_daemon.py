@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from cli_lib import ALL_BYTES, Cli, Terminal, one_line
-from integ_lib import SLOW, as_user, end_process, needs_program, needs_root
+from integ_lib import SLOW, as_user, copy_tree, end_process, needs_program, needs_root
 from serve_lib import wait_until
 
 
@@ -116,7 +116,7 @@ def test_tls(serve, tmp_path):
 def test_socket_of_others(serve, short_dir):
     serve(socket=short_dir / "s")
     os.chmod(short_dir / "s", 0o600)
-    r = Cli(CAISSON_SOCKET=str(short_dir / "s"))("ps", prefix=as_user())
+    r = Cli(CAISSON_SOCKET=str(short_dir / "s"))("ps", prefix=as_user(), binary=copy_tree(short_dir / "bin", also=["caisson-remote"]))
     assert r.code == 3
     one_line(r, "Permission denied")
 
