@@ -20,7 +20,7 @@ export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
 .PHONY: all build run serve test unit integ image-test kernels serve-test serve-api serve-life packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
-	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve fuzz soak bench lint lint-quick fmt install clean help
+	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve valgrind fuzz soak bench lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
 
@@ -44,6 +44,7 @@ help:
 	@echo 'make hostile    the whole hostile suite, which also judges times: for a quiet machine'
 	@echo 'make guest      the other cgroup layouts, in small QEMU guests'
 	@echo 'make asan       units, integration and the daemon on ASan+UBSan binaries ($(ASAN)/)'
+	@echo 'make valgrind   units under memcheck'
 	@echo 'make fuzz-api   schemathesis against a daemon, SECS=seconds'
 	@echo 'make fuzz       libFuzzer, T=target (default: all) SECS=seconds per target'
 	@echo 'make soak       hours: 100,000 mixed executions, kill -9 of everything, every fault, every byte;'
@@ -240,6 +241,11 @@ asan-serve: asan-build
 	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) $(SERVE_ASAN)
 
 asan-quick: asan-units asan-parsers asan-serve
+
+# The units on ordinary binaries under memcheck, which sees undefined values, as the sanitizers of gcc do not.
+valgrind: build
+	@tools/deps.sh valgrind
+	@tools/valgrind.sh $(BUILD)
 
 asan: asan-unit asan-serve
 	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/integ $(addprefix tests/serve/test_,stream.py sandboxes.py egress.py secrets.py secrets_bound.py policy.py \

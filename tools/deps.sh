@@ -3,7 +3,7 @@
 # deps.sh - Install the Debian/Ubuntu packages that a group of make targets needs, and only those
 # that are missing. When nothing is missing it asks dpkg once and ends: no network, no root.
 #
-# usage: tools/deps.sh [--dry-run] GROUP...      groups: build test guest lint fuzz bench jupyter browser
+# usage: tools/deps.sh [--dry-run] GROUP...      groups: build test guest lint fuzz valgrind bench jupyter browser
 set -eu
 
 packages() {
@@ -14,11 +14,12 @@ packages() {
 	guest) echo qemu-system-x86 ;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell pyflakes3 ;;
 	fuzz) echo clang "$(fuzzer_runtime)" ;;
+	valgrind) echo valgrind libc6-dbg ;;
 	jupyter) echo jupyter-server python3-nbclient python3-jupyter-kernel-test python3-matplotlib python3-pandas ;;
 	browser) echo chromium ;;
 	bench) echo bubblewrap crun runc podman docker.io python3-ipykernel python3-numpy wrk ;;
 	*)
-		echo "deps.sh: unknown group '$1' (build test guest lint fuzz bench jupyter browser)" >&2
+		echo "deps.sh: unknown group '$1' (build test guest lint fuzz valgrind bench jupyter browser)" >&2
 		exit 2
 		;;
 	esac

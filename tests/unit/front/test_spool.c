@@ -256,7 +256,7 @@ static int on_small_disk(const char *dir)
 	struct statfs before, after;
 	char one;
 
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("none", dir, "tmpfs", 0, "size=1m") < 0)
 		return 77;
 	int dirfd = open(dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
