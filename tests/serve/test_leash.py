@@ -153,6 +153,14 @@ def test_refused_tool_names_its_rule(tools):
     assert refused[2]["rule"] == "mcpServers.strict.caisson.deny destroy" and refused[2]["code"] == "refused"
 
 
+@pytest.mark.parametrize("call", ["mcp_plain.write(text='x')", "mcp_plain.write('x')", "mcp_plain.write({'text': 'x'})", "mcp_servers['plain'].write(1, 2, z=3)"])
+def test_refused_tool_by_its_proxy(tools, call):
+    """What it takes is not known in the cell; that a rule forbids it is what is said, whatever it was given."""
+    box = tools.box(servers=["plain"])
+    assert "read-only" in tools.said(box, "await " + call)
+    assert [e["tool"] for e in tools.ledger("tool.refused", sandbox=box)] == ["write"] and not tools.calls("plain", "write")
+
+
 @slow
 def test_a_sandbox_takes_away_and_gives_nothing(tools):
     box = tools.box(tools={"allow": ["plain.echo", "plain.write"]})

@@ -21,10 +21,11 @@ class UnknownTool(MCPError, AttributeError):
 
 class Tool(dict):
     """A tool as its server lists it, with an alias, and what every call of it needs."""
-    __slots__ = ("parameters", "names", "optional", "simple")
+    __slots__ = ("parameters", "names", "optional", "simple", "refused")
 
-    def __init__(self, entry, taken):
+    def __init__(self, entry, taken=None, refused=False):
         super().__init__(entry, alias=alias_of(entry["name"], taken))
+        self.refused = refused
         self.parameters = schema.parameters(self.get("inputSchema"))
         self.names = {python: name for python, name, _, _ in self.parameters}
         self.optional = {name: part for _, name, part, required in self.parameters if not required}
@@ -69,7 +70,7 @@ class Server:
         found = next((tool for tool in tools.values() if tool["alias"] == name), None)
         if found is None and name in self._refused:
             # The host says which rule it is, and writes down that somebody tried.
-            found = {"name": name, "alias": alias_of(name), "inputSchema": {}}
+            found = Tool({"name": name, "inputSchema": {}}, refused=True)
         return found
 
     def _unknown(self, name):
@@ -159,6 +160,8 @@ def find(name):
 def arguments_of(server, tool, args, kwargs):
     """What was given to a tool's function, under the names of its schema."""
     own = tool.parameters
+    if tool.refused:
+        return kwargs  # whatever it takes is not known here, and does not matter
     if len(args) == 1 and not kwargs and isinstance(args[0], dict) and not (
             own and isinstance(own[0][2], dict) and own[0][2].get("type") == "object"):
         return dict(args[0])  # a dictionary of arguments, as other clients take it
@@ -181,7 +184,7 @@ def _prepare(server, tool, given):
     form = tool.get("inputSchema")
     if not isinstance(given, dict):
         raise TypeError("%s.%s: arguments must be a dictionary, not %s" % (server.name, tool["name"], type(given).__name__))
-    simple = getattr(tool, "simple", None)
+    simple = tool.simple
     if simple is not None and schema.fits_simple(given, simple):
         return rpc.text(given, "%s.%s: arguments" % (server.name, tool["name"]))
     given = {str(name): value for name, value in given.items()
