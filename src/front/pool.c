@@ -88,7 +88,7 @@ static bool make(struct pool *p, enum pool_kind kind)
 	struct pool_shelf *s = &p->shelves[kind];
 	struct err e = { 0 };
 	bool python = kind == POOL_PYTHON && p->image->has_language[LANG_PYTHON];
-	struct room *r = room_make(p->image, NULL, python, false, NULL, &pool_ops, s, &e);
+	struct room *r = room_make(p->image, NULL, python, &pool_ops, s, &e);
 
 	if (r)
 		s->n_making++;
@@ -97,6 +97,27 @@ static bool make(struct pool *p, enum pool_kind kind)
 	else /* nobody lacks it */
 		timer_set(&p->f->loop, &p->back_off, p->f->loop.now_ns + BACK_OFF_NS);
 	return r != NULL;
+}
+
+static void remove_ready(struct room *r);
+
+/* Made under a policy that gave each caller other mounts. */
+static bool is_stale(const struct room *r)
+{
+	return !mount_set_equal(&r->mounts, &r->f->mounts.pooled);
+}
+
+static void drop_stale(struct pool_shelf *s)
+{
+	struct room *r = s->rooms;
+
+	while (r) {
+		struct room *next = r->next;
+
+		if (is_stale(r))
+			remove_ready(r);
+		r = next;
+	}
 }
 
 static void on_refill(struct deferred *d)
@@ -110,6 +131,8 @@ static void on_refill(struct deferred *d)
 
 	/* Until the first zygote is there or known not to come, kernels would all start cold. For a later one
 	 * only the shelves wait: whoever lacks a room gets one. */
+	drop_stale(py);
+	drop_stale(plain);
 	if (p->stopped || p->back_off.loop || (!n->settled && !n->restarts))
 		return;
 	while (py->n_making + plain->n_making < MAKING_MAX && p->f->n_rooms < room_max) {
@@ -153,8 +176,6 @@ static void poke_later(struct pool *p)
 
 /* ---- rooms in the making ------------------------------------------------------------------------ */
 
-static void remove_ready(struct room *r);
-
 static void give(struct pool *p, struct pool_shelf *s)
 {
 	while (s->wants && s->rooms) {
@@ -162,7 +183,7 @@ static void give(struct pool *p, struct pool_shelf *s)
 		struct room *r = s->rooms;
 
 		/* What died a moment ago has not told yet. */
-		if (!room_alive(r)) {
+		if (!room_alive(r) || is_stale(r)) {
 			remove_ready(r);
 			continue;
 		}

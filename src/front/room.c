@@ -26,6 +26,7 @@
 #include "front/images/guest_image.h"
 #include "front/log.h"
 #include "front/metrics.h"
+#include "front/sandbox_spec.h"
 #include "front/seat.h"
 #include "front/workspaces/use.h"
 
@@ -253,7 +254,7 @@ static size_t add_mounts(const struct room *r, struct cell_spec *spec, int *fds)
 	size_t n = add_packages(r, spec, fds);
 
 	if (!r->fetcher)
-		n += mounts_add(r->f, spec, fds + n);
+		n += mounts_add(r->f, &r->mounts, spec, fds + n);
 	return n + workspace_use_mounts(r->workspace, spec, fds + n);
 }
 
@@ -357,8 +358,7 @@ static int has_files(struct front *f, struct err *e)
 		f->files_max);
 }
 
-struct room *room_make(struct guest_image *g, const struct cell_limits *limits, bool with_python,
-		       bool fetcher, const struct workspace_use *workspace,
+struct room *room_make(struct guest_image *g, const struct sandbox_spec *spec, bool with_python,
 		       const struct room_ops *ops, void *holder, struct err *e)
 {
 	struct front *f = g->f;
@@ -369,7 +369,7 @@ struct room *room_make(struct guest_image *g, const struct cell_limits *limits, 
 	}
 	if (has_files(f, e) < 0)
 		return NULL;
-	struct room *r = room_new(g, limits);
+	struct room *r = room_new(g, spec ? &spec->limits : NULL);
 
 	if (!r) {
 		(void)err_say(e, -ENOMEM, "the daemon is out of memory");
@@ -377,8 +377,9 @@ struct room *room_make(struct guest_image *g, const struct cell_limits *limits, 
 	}
 	room_hold(r, ops, holder);
 	r->want_python = with_python;
-	r->fetcher = fetcher;
-	r->workspace = workspace;
+	r->fetcher = spec && spec->fetcher;
+	r->workspace = spec ? &spec->workspace : NULL;
+	r->mounts = spec ? spec->mounts.set : f->mounts.pooled;
 	r->zygote = g->nursery.zygote;
 	r->asked_ns = clock_now_ns();
 	if (ask_for_cell(r) < 0) {

@@ -19,6 +19,7 @@
 #include "front/kernel.h"
 #include "front/language.h"
 #include "front/link.h"
+#include "front/workspaces/mounts.h"
 #include "wire/init.h"
 #include "wire/warden.h"
 
@@ -28,6 +29,7 @@ struct front;
 struct guest_image;
 struct keeper_slot;
 struct room;
+struct sandbox_spec;
 struct workspace_use;
 
 /* Questions to pid 1 that only mark a moment: this and a language. Names of commands begin at 1. */
@@ -106,6 +108,7 @@ struct room {
 	bool want_python, sealed, ending, lost;
 	bool fetcher; /* its cell is for fetching packages: packages/fetcher.h */
 	const struct workspace_use *workspace; /* of the sandbox it is made for; NULL: none */
+	struct mount_set mounts; /* of the operator's; of one that is adopted not known */
 	struct watch channel;
 	struct init_ready layers;
 	struct seat seats[LANG_MAX_];
@@ -122,9 +125,11 @@ struct room {
 	struct timer gone_timer;
 };
 
-/* room_make() - @limits: NULL for the daemon's own; @fetcher: see struct room; @workspace: NULL for none. NULL, with why in @e, when none can be begun now. */
-struct room *room_make(struct guest_image *g, const struct cell_limits *limits, bool with_python,
-		       bool fetcher, const struct workspace_use *workspace,
+/*
+ * room_make() - @spec: of the sandbox it is for, which lives longer; NULL: one for the pool, with the daemon's own limits
+ * and what each caller has. NULL, with why in @e, when none can be begun now.
+ */
+struct room *room_make(struct guest_image *g, const struct sandbox_spec *spec, bool with_python,
 		       const struct room_ops *ops, void *holder, struct err *e);
 /*
  * room_adopt() - A former front's, by its slot. @ret_lost: kernels that it has no more.

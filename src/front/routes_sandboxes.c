@@ -75,6 +75,14 @@
 			  "`ro`; `rw`), `allow` and `deny` (patterns of paths) and `write` "       \
 			  "(directories that stay writable).",                                     \
 		  .example = "{\"name\": \"notes\", \"deny\": [\"*.pem\"]}" },                     \
+		{ .name = "mounts",                                                                \
+		  .kind = FIELD_STRING_LIST,                                                       \
+		  .max = 16,                                                                       \
+		  .description =                                                                   \
+			  "Which of the operator's mounts it has, by their places: `/data`, "      \
+			  "`/data:ro`, `/data:rw`. Empty: none. Absent: all that the policy "      \
+			  "lets you have.",                                                        \
+		  .example = "[\"/data\", \"/models:ro\"]" },                                      \
 		{ .name = "secrets",                                                               \
 		  .kind = FIELD_STRING_LIST,                                                       \
 		  .max = 64,                                                                       \

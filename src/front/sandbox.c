@@ -274,11 +274,28 @@ void sandbox_use(struct sandbox *s, struct room *r)
 	room_hold(r, &sandbox_ops, s);
 }
 
+static void make_room(struct sandbox *s, bool python)
+{
+	struct err e = { 0 };
+
+	s->room = room_make(s->image, &s->spec, python && !s->spec.fetcher, &sandbox_ops, s, &e);
+	if (s->room)
+		s->room->env = s->vars;
+	else
+		no_room(s, 503, "sandbox_failed", "no sandbox could be made: ", e.msg);
+}
+
 static void on_got(struct want *w, struct room *r)
 {
 	struct sandbox *s = w->arg;
 
 	timer_cancel(&s->want_timer);
+	/* Whatever happened while it waited: no cell with a mount that the sandbox may not have is given to it. */
+	if (!mount_set_equal(&r->mounts, &s->spec.mounts.set)) {
+		room_end(r);
+		make_room(s, w->python);
+		return;
+	}
 	sandbox_use(s, r);
 	room_keep(r, s->slot);
 	sandbox_note(s);
@@ -302,22 +319,16 @@ static void on_want_late(struct timer *t)
 	no_room(s, 429, "busy", "no sandbox became free in time; try again later", "");
 }
 
-/* Limits or a workspace of its own: a room made for it. Otherwise one that is ready, or the next that will be. */
+/* Limits, mounts or a workspace of its own: a room made for it. Otherwise one that is ready, or the next that will be. */
 static void want_room(struct sandbox *s)
 {
 	bool python = !s->head || s->head->language->id == LANG_PYTHON;
 
 	if (s->want.queued || !workspaces_ready(s))
 		return;
-	if (s->spec.own_limits || s->spec.workspace.name[0]) {
-		struct err e = { 0 };
-
-		s->room = room_make(s->image, &s->spec.limits, python && !s->spec.fetcher,
-				    s->spec.fetcher, &s->spec.workspace, &sandbox_ops, s, &e);
-		if (s->room)
-			s->room->env = s->vars;
-		else
-			no_room(s, 503, "sandbox_failed", "no sandbox could be made: ", e.msg);
+	if (s->spec.own_limits || s->spec.workspace.name[0] ||
+	    !mount_set_equal(&s->spec.mounts.set, &s->f->mounts.pooled)) {
+		make_room(s, python);
 		return;
 	}
 	s->want.python = python;

@@ -167,6 +167,7 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 		spec = &plain;
 	}
 	if (policy_sandbox(f, owner, spec, ret) < 0 ||
+	    mount_use_admit(f, owner, &spec->mounts, ret) < 0 ||
 	    workspaces_admit(f, owner, &spec->workspace, NULL, ret) < 0)
 		return NULL;
 	struct guest_image *image = image_get(f, spec->image, NULL, ret);
@@ -255,6 +256,7 @@ static bool revive(struct sandbox *s, struct refusal *ret)
 		return false;
 	}
 	if (policy_sandbox(s->f, s->owner, &s->spec, ret) < 0 ||
+	    mount_use_admit(s->f, s->owner, &s->spec.mounts, ret) < 0 ||
 	    workspaces_admit(s->f, s->owner, &s->spec.workspace, s, ret) < 0)
 		return false;
 	struct guest_image *image = image_get(s->f, s->spec.image, NULL, ret);

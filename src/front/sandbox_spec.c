@@ -25,6 +25,7 @@ void sandbox_spec_default(const struct front *f, const char *owner, struct sandb
 {
 	*ret = (struct sandbox_spec){ .limits = f->spec.limits, .idle_ms = f->config.idle_ms };
 	policy_lower(f, owner, ret);
+	mount_use_default(f, owner, &ret->mounts);
 }
 
 static int refuse(struct refusal *r, const char *code, const char *field, const char *hint,
@@ -161,6 +162,7 @@ int sandbox_spec_parse(const struct front *f, const char *owner, const json_t *b
 	ret->env = json_incref(json_object_get(body, "env"));
 	ret->labels = json_incref(json_object_get(body, "labels"));
 	if (workspace_use_parse(json_object_get(body, "workspace"), &ret->workspace, ret_why) < 0 ||
+	    mount_use_parse(f, owner, json_object_get(body, "mounts"), &ret->mounts, ret_why) < 0 ||
 	    take_egress(body, ret, ret_why) < 0 || code_spec_parse(f, body, ret, ret_why) < 0 ||
 	    check_size(f, ret, ret_why) < 0) {
 		sandbox_spec_free(ret);
@@ -204,7 +206,8 @@ bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec 
 	       same_map(a->env, b->env) && same_map(a->labels, b->labels) &&
 	       same_list(a->egress, b->egress) && code_spec_equal(a, b) &&
 	       same_list(a->secrets, b->secrets) &&
-	       workspace_use_equal(&a->workspace, &b->workspace);
+	       workspace_use_equal(&a->workspace, &b->workspace) &&
+	       mount_use_equal(&a->mounts, &b->mounts);
 }
 
 static void write_map(struct json *j, const char *name, const json_t *map)
@@ -258,6 +261,7 @@ void sandbox_spec_json(const struct front *f, const struct sandbox_spec *s, stru
 		json_member_str(j, "policy", s->policy);
 	code_spec_json(s, j);
 	workspace_use_json(&s->workspace, j);
+	mount_use_json(f, &s->mounts, j);
 	json_object_end(j);
 }
 

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "front/workspaces/mount_use.h"
 #include "front/workspaces/use.h"
 #include "wire/lender.h"
 #include "wire/warden.h"
@@ -32,7 +33,8 @@ struct sandbox_spec {
 	json_t *project; /* where its code keeps things; NULL: MEMORY_PROJECT */
 	json_t *secrets; /* array of names, as secrets_parse() leaves it; NULL: none */
 	struct workspace_use workspace;
-	uint64_t life_s; /* 0: no end */
+	struct mount_use mounts; /* of the operator's */
+	uint64_t life_s;         /* 0: no end */
 	uint64_t idle_ms;
 	char policy[65]; /* hash of the operator's rules when it was made; "": there were none */
 };

@@ -118,6 +118,42 @@ def test_what_can_not_be_protected_is_refused_at_the_start(serve, tmp_path):
     assert d.end() == 125 and ".bashrc" in d.log_text() and "symbolic link" in d.log_text()
 
 
+def test_which_of_them_a_sandbox_has(serve, tmp_path):
+    """All, without a word; otherwise those that are named, and what is named is there or refused."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(0o777)
+        (tmp_path / name / "here").write_text(name)
+    d = serve("--pool", "1", "--mount", "%s:/one:rw" % (tmp_path / "one"), "--mount", "%s:/two" % (tmp_path / "two"))
+    look = "cat /one/here /two/here 2>/dev/null; true"
+    for asked, has, sees in ((None, ["/one:rw", "/two:ro"], "onetwo"), (["/two"], ["/two:ro"], "two"), (["/two", "/one"], ["/one:rw", "/two:ro"], "onetwo"),
+                             (["/one:ro"], ["/one:ro"], "one"), ([], [], "")):
+        spec = {} if asked is None else {"mounts": asked}
+        with Box(d, **spec) as box:
+            assert box.about()["spec"]["mounts"] == has and box.shell(look)["stdout"] == sees, asked
+            assert (box.shell("echo x > /one/x")["exit_code"] == 0) == ("/one:rw" in has)
+            assert d.post("/v1/sandboxes", {"name": box.name, **spec}).status == 200
+            assert d.post("/v1/sandboxes", {"name": box.name, "mounts": ["/one", "/two:ro"]}).status == (200 if len(has) == 2 else 409)
+        assert d.post("/v1/run_shell", {"script": look, **spec}).json["stdout"] == sees
+    for asked, says in ((["/three"], "'/three' is none of the mounts that there are for you (/one:rw, /two:ro)"), (["/two:rw"], "'/two:rw' is none of"),
+                        (["one"], "is no place"), (["/one:/two"], "is no place"), (["/one/"], "is no place"), (["/one:rx"], "is no place"),
+                        (["/one", "/one:ro"], "twice"), (["/" + "x" * 300], "is no place")):
+        r = d.post("/v1/sandboxes", {"name": "x", "mounts": asked})
+        assert (r.status, r.error["code"], r.error["field"]) == (422, "invalid_value", "mounts") and says in r.error["message"], r
+    assert d.post("/v1/sandboxes", {"name": "x", "mounts": "/one"}).error["code"] == "wrong_type"
+
+
+def test_a_session_whose_mount_is_gone_is_not_continued_without_it(serve, tmp_path):
+    (tmp_path / "one").mkdir()
+    d = serve("--mount", "%s:/one" % (tmp_path / "one"))
+    d.execute("x = 1", session_id="s")
+    d.stop()
+    again = serve(state=d.state)
+    r = again.post("/execute", {"code": "x", "session_id": "s"})
+    assert (r.status, r.error["code"]) == (422, "invalid_value") and "'/one:ro'" in r.error["message"] and "there are none" in r.error["message"], r
+    assert again.get("/v1/sandboxes/s").json["spec"]["mounts"] == ["/one:ro"]
+
+
 @pytest.mark.parametrize("value", ["relative:/p", "/tmp", "/tmp:p", "/tmp:/proc/x", "/tmp:/a/../b", "/nowhere/at/all:/p"])
 def test_what_is_no_mount_is_refused_at_the_start(serve, value):
     d = serve("--mount", value, wait=False)

@@ -46,9 +46,14 @@ class Held:
         tokens = where / "tokens"
         tokens.write_text("".join("%s:%s\n" % t for t in TOKENS.items()))
         tokens.chmod(0o600)
+        for name in ("data", "models"):
+            (where / name).mkdir()
+            (where / name).chmod(0o777)
+            (where / name / "secret").write_text(name)
         self.dns = Resolver({"one.test": ["127.0.0.1"], "two.test": ["127.0.0.1"]})
         self.d = Daemon(where, "--policy", self.file, "--token-file", tokens, "--memory", "256M", "--pool", "1", "--tools", "all",
-                        "--secrets-file", vault, "--egress-private", "127.0.0.0/8", "--egress-dns", self.dns.address)
+                        "--secrets-file", vault, "--egress-private", "127.0.0.0/8", "--egress-dns", self.dns.address,
+                        "--mount", "%s:/data:rw-unprotected" % (where / "data"), "--mount", "%s:/models/m" % (where / "models"))
         self.d.token = TOKENS["bob"]
 
     def ask(self, who, method, path, body=None):
@@ -116,7 +121,7 @@ def refused(r, rule, *words, status=403):
     ("[default]\nimages = ['dir:/nowhere']\n", 2, 1, "'host' is not in it"),
     ("[default]\nsecrets = ['A@b.example']\n", 2, 12, "without a host"),
     ("[default]\negress = ['a.example', 'https://b.example']\n", 2, 24, "is not a host name"),
-    ("[default]\nmounts = []\n", 2, 1, "can not be enforced by this version"),
+    ("[default]\nmounts = ['/data', 'data']\n", 2, 20, "is not a place in sandboxes"),
     ("[daemon]\nmemory_mib = 64\n", 2, 1, "is not for [daemon]"),
     ("[default]\npids = 128\npids = 129\n", 3, 1, "in line 2 already"),
     ("[default]\n[owners.a]\n[default]\n", 3, 1, "begun in line 1 already"),
@@ -348,6 +353,106 @@ def test_egress_is_within_the_patterns(held):
     with Box(held.d) as b:
         refused(held.ask("bob", "PUT", b.url + "/egress", {"egress": ["example.com"]}), "default.egress")
         assert held.ask("bob", "PUT", b.url + "/egress", {"egress": ["api.example.com"]}).status == 200
+
+
+LOOK = "import os; print(sorted(p for p in ('/data/secret', '/models/m/secret') if os.path.exists(p)))"
+BOTH, DATA, NONE = "['/data/secret', '/models/m/secret']", "['/data/secret']", "[]"
+
+
+def seen(held, who):
+    """What code sees that nobody asked any mounts for, by every road to a sandbox."""
+    def ask(path, body):
+        return held.ask(who, "POST", path, body).json["stdout"].strip()
+
+    found = {
+        "execute": ask("/execute", {"code": LOOK}),
+        "bash": str(ask("/execute", {"code": "ls -d /data/secret /models/m/secret 2>/dev/null; true", "language": "bash"}).split()),
+        "session": ask("/execute", {"code": LOOK, "session_id": unique()}),
+        "run_python": ask("/v1/run_python", {"code": LOOK}),
+        "run_shell": ask("/v1/run_shell", {"script": "python3 -c \"%s\"" % LOOK}),
+        "limits": ask("/v1/run_python", {"code": LOOK, "memory_mib": 128}),
+    }
+    c = Modern(held.d, Authorization="Bearer " + TOKENS[who])
+    found["mcp"] = c.tool("execute_code", code=LOOK, language="python", session_id=unique())["structuredContent"]["stdout"].strip()
+    before, held.d.token = held.d.token, TOKENS[who]
+    try:
+        with Kernel(held.d) as k:
+            found["jupyter"] = k.run(LOOK).text().strip()
+    finally:
+        held.d.token = before
+    return found
+
+
+def test_mounts_of_the_operator_are_had_as_far_as_the_rule_goes(held):
+    held.use(GENEROUS)
+    assert set(seen(held, "bob").values()) == {BOTH}  # and rooms that are ready have both
+    held.use("[default]\nmounts = ['/data']\n[owners.alice]\nmounts = []\n")
+    assert set(seen(held, "alice").values()) == {NONE}
+    assert set(seen(held, "bob").values()) == {DATA}
+    held.use("[default]\nmounts = []\n[owners.alice]\nmounts = ['/models/*', '/data:ro']\n")
+    assert set(seen(held, "bob").values()) == {NONE}
+    assert set(seen(held, "alice").values()) == {BOTH}
+    r = held.ask("alice", "POST", "/v1/run_shell", {"script": "echo x > /data/x"}).json
+    assert r["exit_code"] != 0 and "Read-only" in r["stderr"], r
+    held.use(GENEROUS)
+    assert held.ask("alice", "POST", "/v1/run_shell", {"script": "echo x > /data/x"}).json["exit_code"] == 0
+
+
+def test_rooms_that_are_ready_are_not_given_to_who_may_not_have_what_is_in_them(held):
+    """The first that is asked for after another policy came; the pool had one with both, made under the one before."""
+    for _ in range(3):
+        held.use(GENEROUS)
+        assert wait_until(lambda: held.d.filled(held.d.health()))
+        assert held.ask("bob", "POST", "/execute", {"code": LOOK}).json["stdout"].strip() == BOTH
+        assert wait_until(lambda: held.d.filled(held.d.health()))
+        held.use("[default]\nmounts = []\n")
+        assert held.ask("bob", "POST", "/execute", {"code": LOOK}).json["stdout"].strip() == NONE
+        # And the pool goes on with what each caller has.
+        assert wait_until(lambda: held.d.filled(held.d.health()))
+        hits = held.d.metrics()["caisson_pool_hits_total"]
+        assert held.ask("bob", "POST", "/execute", {"code": LOOK}).json["stdout"].strip() == NONE
+        assert held.d.metrics()["caisson_pool_hits_total"] == hits + 1
+
+
+def test_mounts_that_are_asked_for(held):
+    held.use("[default]\nmounts = ['/data:ro', '/also/*']\n[owners.alice]\nmounts = ['/*']\n")
+    for path, body in (("/v1/sandboxes", {"name": "m"}), ("/v1/run_python", {"code": "1"}), ("/v1/run_shell", {"script": ":"})):
+        r = held.ask("bob", "POST", path, {**body, "mounts": ["/models/m"]})
+        refused(r, "default.mounts", "'/models/m' is not among your mounts")
+        assert r.error["field"] == "mounts"
+        refused(held.ask("bob", "POST", path, {**body, "mounts": ["/data:rw"]}), "default.mounts", "'/data' is for you to read only")
+        # What is not there for anybody is refused as what is there for others: the answer tells nothing of those.
+        refused(held.ask("bob", "POST", path, {**body, "mounts": ["/nowhere"]}), "default.mounts", "'/nowhere' is not among your mounts")
+        r = held.ask("bob", "POST", path, {**body, "mounts": ["/also/nowhere"]})
+        assert (r.status, r.error["code"], r.error["field"]) == (422, "invalid_value", "mounts"), r
+        assert "'/also/nowhere'" in r.error["message"] and "/data:ro" in r.error["message"] and "models" not in r.error["message"], r
+    r = Modern(held.d, Authorization="Bearer " + TOKENS["bob"]).tool("create_sandbox", mounts=["/models/m"])
+    assert r["isError"] and "policy rule default.mounts: " in r["content"][0]["text"], r
+    assert {e["rule"] for e in held.ledger("policy.refuse")} >= {"default.mounts"}
+    with Box(held.d, mounts=["/data"]) as b:
+        assert b.about()["spec"]["mounts"] == ["/data:ro"] and b.shell("echo x > /data/y")["exit_code"] != 0
+    made = held.ask("alice", "POST", "/v1/sandboxes", {"name": "a", "mounts": ["/data"]}).json
+    assert made["spec"]["mounts"] == ["/data:rw"]
+    assert held.ask("alice", "POST", "/v1/sandboxes", {"name": "a", "mounts": ["/data:rw"]}).status == 200  # the same
+    assert held.ask("alice", "POST", "/v1/sandboxes", {"name": "a"}).status == 409
+
+
+def test_sandboxes_that_exist_keep_their_mounts(held):
+    """Also with another front, which finds the record, and in a cell that takes the place of one that was lost."""
+    held.use(GENEROUS)
+    with Box(held.d) as b, Box(held.d, mounts=[]) as bare, Box(held.d, mounts=["/data:ro"]) as some:
+        def look(*of):
+            return [x.post("/execute", {"code": LOOK}).json["stdout"].strip() for x in of]
+        assert look(b, bare, some) == [BOTH, NONE, DATA]
+        held.use("[default]\nmounts = ['/models/*']\n")
+        os.kill(held.d.pid, signal.SIGKILL)
+        held.d.wait_ready()
+        assert [x.about()["spec"]["mounts"] for x in (b, bare, some)] == [["/data:rw", "/models/m:ro"], [], ["/data:ro"]]
+        assert look(b, bare, some) == [BOTH, NONE, DATA]
+        for x in (b, bare, some):
+            assert not x.post("/execute", {"code": "x = bytearray(1 << 30)"}).json["ok"]
+        assert look(b, bare, some) == [BOTH, NONE, DATA] and some.about()["epoch"] == 1
+    held.use(GENEROUS)
 
 
 TALK = """

@@ -39,7 +39,7 @@ def test_what_a_new_one_says(daemon):
     s = create(daemon, labels={"team": "red"}, env={"SECRET": "s3cret-value"}, timeout_seconds=600, idle_seconds=120)
     assert s["state"] == "running" and s["busy"] is False and s["epoch"] == 0 and s["executions"] == 0 and s["owner"], s
     assert s["spec"] == {"image": "host", "memory_mib": 512, "cpus": 1.0, "pids": 128, "disk_mib": 1024, "timeout_seconds": 600,
-                         "idle_seconds": 120, "env": ["SECRET"], "secrets": [], "labels": {"team": "red"}, "egress": []}, s
+                         "idle_seconds": 120, "env": ["SECRET"], "secrets": [], "labels": {"team": "red"}, "egress": [], "mounts": []}, s
     assert s["created_at"] < s["expires_at"]
     one = daemon.get("%s/%s" % (V1, s["name"])).json
     assert one["receipt"]["enforced"] is True and one["receipt"]["missing"] == [], one["receipt"]

@@ -240,6 +240,41 @@ static int check_secrets(struct front *f, const char *owner, const json_t *list,
 	return 0;
 }
 
+enum rule_mount policy_mount(const struct front *f, const char *owner, const char *place)
+{
+	const struct rule_value *v = rules_of(f->policy.rules, owner, RULE_MOUNTS, NULL);
+
+	return v ? rule_lists_mount(v, place) : RULE_MOUNT_WHOLE;
+}
+
+static int check_mount(struct front *f, const char *owner, const char *place, bool write,
+		       struct refusal *ret)
+{
+	struct finding found = { .status = 403, .field = "mounts" };
+	enum rule_mount may = policy_mount(f, owner, place);
+
+	if (may == RULE_MOUNT_WHOLE || (may == RULE_MOUNT_READ && !write))
+		return 0;
+	(void)rules_of(f->policy.rules, owner, RULE_MOUNTS, found.rule);
+	if (may == RULE_MOUNT_READ)
+		return refuse(f, owner, &found, ret, "'%.100s' is for you to read only", place);
+	return refuse(f, owner, &found, ret, "'%.100s' is not among your mounts", place);
+}
+
+/* One that is not there is judged as well, and first of all: see mount_use_parse(). */
+static int check_mounts(struct front *f, const char *owner, const struct mount_use *u,
+			struct refusal *ret)
+{
+	if (u->missing.place[0] &&
+	    check_mount(f, owner, u->missing.place, u->missing.mode == MOUNT_RW, ret) < 0)
+		return -1;
+	for (size_t i = 0; i < f->mounts.n; i++)
+		if (u->set.has & 1u << i &&
+		    check_mount(f, owner, f->mounts.row[i].dst, !(u->set.ro & 1u << i), ret) < 0)
+			return -1;
+	return 0;
+}
+
 int policy_sandbox(struct front *f, const char *owner, const struct sandbox_spec *s,
 		   struct refusal *ret)
 {
@@ -253,7 +288,8 @@ int policy_sandbox(struct front *f, const char *owner, const struct sandbox_spec
 	if (images && !rule_lists_image(images, image))
 		return refuse(f, owner, &found, ret, "'%.100s' is not among your images", image);
 	if (check_measures(f, owner, s, ret) < 0 || check_secrets(f, owner, s->secrets, ret) < 0 ||
-	    policy_egress(f, owner, s->egress, ret) < 0)
+	    policy_egress(f, owner, s->egress, ret) < 0 ||
+	    check_mounts(f, owner, &s->mounts, ret) < 0)
 		return -1;
 	return check_count(f, owner, RULE_SANDBOXES, "sandboxes", ret);
 }

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "front/policy/rules.h"
+
 struct front;
 struct refusal;
 struct sandbox;
@@ -32,6 +34,9 @@ int policy_sandbox(struct front *f, const char *owner, const struct sandbox_spec
 /* policy_egress() - @list: canonical entries. policy_reaches(): one of them; not counted. */
 int policy_egress(struct front *f, const char *owner, const json_t *list, struct refusal *ret);
 bool policy_reaches(const struct front *f, const char *owner, const char *entry);
+
+/* policy_mount() - What @owner may do with the operator's mount at @place; not counted. */
+enum rule_mount policy_mount(const struct front *f, const char *owner, const char *place);
 
 /* policy_extend() - @s is to end @seconds from now. */
 int policy_extend(struct sandbox *s, uint64_t seconds, struct refusal *ret);

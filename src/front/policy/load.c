@@ -15,6 +15,7 @@
 #include "front/metrics.h"
 #include "front/policy/narrow.h"
 #include "front/stamp.h"
+#include "front/workspaces/mount_use.h"
 #include "ledger/ledger.h"
 
 /* ---- the file ------------------------------------------------------------------------------------------ */
@@ -113,6 +114,7 @@ static void put_in_force(struct front *f, struct rules *r, const char *how)
 	now->rules = r;
 	now->loaded_ms = stamp_now_ms();
 	now->stale = false;
+	mounts_pool(f);
 	metric_set(G_POLICY_STALE, 0);
 	if (fd >= 0)
 		keep_put(&f->keep, KEEPER_POLICY, &fd, 1);

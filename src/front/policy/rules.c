@@ -18,8 +18,10 @@
 
 #include "base/fd.h"
 #include "base/num.h"
+#include "base/wild.h"
 #include "front/policy/reach.h"
 #include "front/secrets/secrets.h"
+#include "front/workspaces/mount_use.h"
 #include "image/ref.h"
 
 #define YEAR_S 31536000
@@ -90,6 +92,14 @@ bool rules_package(char *word)
 	return to > word;
 }
 
+/* A mode gives less than the operator's own, never more: there is only one. */
+static bool check_mount(char *word)
+{
+	struct mount_word w;
+
+	return mount_word_parse(word, &w) && w.mode != MOUNT_RW;
+}
+
 static const struct row rows[RULE_MAX_] = {
 	[RULE_MEMORY_MIB] = { "memory_mib", IN_OWNER, 16, 1048576 },
 	[RULE_CPUS] = { "cpus", IN_OWNER, 10, 1024000 },
@@ -112,13 +122,8 @@ static const struct row rows[RULE_MAX_] = {
 			    .word = "the name of a package" },
 	[RULE_PACKAGES_BLOCKED] = { "packages_blocked", IN_OWNER, .check = rules_package,
 				    .word = "the name of a package" },
-};
-
-/* What a policy will be able to say. Accepted now, it would be a promise that nobody keeps. */
-static const struct {
-	const char *name, *why;
-} later[] = {
-	{ "mounts", "nothing can be mounted into sandboxes" },
+	[RULE_MOUNTS] = { "mounts", IN_OWNER, .check = check_mount,
+			  .word = "a place in sandboxes, as in /data, /models/* or /data:ro" },
 };
 
 const char *rule_name(enum rule rule)
@@ -197,13 +202,6 @@ static void unknown_key(struct build *b, const struct toml_word *key)
 {
 	const char *near = nearest(key->text);
 
-	for (size_t i = 0; i < ARRAY_SIZE(later); i++)
-		if (strcmp(later[i].name, key->text) == 0) {
-			rules_complain(b->report, key->at,
-				       "'%s' can not be enforced by this version (%s): remove it",
-				       key->text, later[i].why);
-			return;
-		}
 	if (near)
 		rules_complain(b->report, key->at, "unknown key '%.60s'; did you mean '%s'?",
 			       key->text, near);
@@ -503,4 +501,15 @@ bool rule_lists_image(const struct rule_value *v, const char *image)
 		if (!is_own_image(v->words[i]) && ref_matches(&ref, v->words[i]))
 			return true;
 	return false;
+}
+
+enum rule_mount rule_lists_mount(const struct rule_value *v, const char *place)
+{
+	enum rule_mount may = RULE_MOUNT_NONE;
+	struct mount_word w;
+
+	for (size_t i = 0; i < v->n && may != RULE_MOUNT_WHOLE; i++)
+		if (mount_word_parse(v->words[i], &w) && wild_match(w.place, place))
+			may = w.mode == MOUNT_RO ? RULE_MOUNT_READ : RULE_MOUNT_WHOLE;
+	return may;
 }

@@ -46,6 +46,7 @@ enum rule {
 	RULE_SECRETS,
 	RULE_PACKAGES,
 	RULE_PACKAGES_BLOCKED,
+	RULE_MOUNTS,
 	RULE_MAX_,
 	RULE_NUMBERS_ = RULE_IMAGES,
 };
@@ -119,5 +120,12 @@ bool rule_lists(const struct rule_value *v, const char *word);
  * pattern of the list (image/ref.h).
  */
 bool rule_lists_image(const struct rule_value *v, const char *image);
+
+/*
+ * rule_lists_mount() - What may be done with the operator's mount at @place: the most that an entry whose pattern
+ * (base/wild.h) matches gives.
+ */
+enum rule_mount { RULE_MOUNT_NONE, RULE_MOUNT_READ, RULE_MOUNT_WHOLE };
+enum rule_mount rule_lists_mount(const struct rule_value *v, const char *place);
 
 #endif

@@ -13,6 +13,7 @@
 #include "cell/protect.h"
 #include "cell/spec.h"
 #include "front/front.h"
+#include "front/workspaces/mount_use.h"
 
 static const struct {
 	const char *word;
@@ -87,15 +88,32 @@ int mounts_open(struct front *f, struct err *e)
 	for (size_t i = 0; f->config.mounts[i]; i++)
 		if (open_one(f, f->config.mounts[i], e) < 0)
 			return err_wrap(e, "--mount");
-	(void)mounts_add(f, &whole, ignored);
+	const struct mount_set all = { .has = (1u << f->mounts.n) - 1 };
+
+	(void)mounts_add(f, &all, &whole, ignored);
+	mounts_pool(f);
 	return spec_check(&whole, e);
 }
 
-size_t mounts_add(const struct front *f, struct cell_spec *spec, int *fds)
+size_t mounts_add(const struct front *f, const struct mount_set *set, struct cell_spec *spec,
+		  int *fds)
 {
+	size_t n = 0;
+
 	for (size_t i = 0; i < f->mounts.n; i++) {
-		spec->mounts[spec->n_mounts++] = f->mounts.row[i];
-		fds[i] = f->mounts.fd[i];
+		if (!(set->has & 1u << i))
+			continue;
+		struct cell_mount *m = &spec->mounts[spec->n_mounts++];
+
+		*m = f->mounts.row[i];
+		if (set->ro & 1u << i)
+			m->flags = 0;
+		fds[n++] = f->mounts.fd[i];
 	}
-	return f->mounts.n;
+	return n;
+}
+
+bool mount_set_equal(const struct mount_set *a, const struct mount_set *b)
+{
+	return a->has == b->has && a->ro == b->ro;
 }

@@ -134,12 +134,9 @@ static void test_places(void **state)
 	assert_wrong("[default]\npackages = ['-x']", 2, 13, "not the name of a package");
 	assert_wrong("[default]\nimages = ['dir:x']", 2, 11, "not host, dir:/PATH or a pattern");
 	assert_wrong("[default]\nimages = ['python', 'a b']", 2, 21, "a pattern of references");
-}
-
-static void test_nothing_that_is_not_enforced(void **state)
-{
-	(void)state;
-	assert_wrong("[default]\nmounts = ['/srv']", 2, 1, "can not be enforced");
+	assert_wrong("[daemon]\nmounts = []", 2, 1, "is not for [daemon]");
+	assert_wrong("[default]\nmount = []", 2, 1, "did you mean 'mounts'");
+	assert_wrong("[default]\nmounts = '/data'", 2, 10, "must be a list");
 }
 
 static void test_all_at_once(void **state)
@@ -173,6 +170,60 @@ static void test_bounds(void **state)
 	(void)sprintf(p + TOML_WORD_MAX + 1, "']\n");
 	assert_wrong(text, 2, 11 + TOML_WORD_MAX, "too long");
 	free(text);
+}
+
+/* ---- mounts ---------------------------------------------------------------------------------------------- */
+
+static void test_mounts(void **state)
+{
+	static const struct {
+		const char *words, *place;
+		enum rule_mount may;
+	} rows[] = {
+		{ "'/data'", "/data", RULE_MOUNT_WHOLE },
+		{ "'/data'", "/data/sub", RULE_MOUNT_NONE },
+		{ "'/data'", "/dat", RULE_MOUNT_NONE },
+		{ "'/data'", "/database", RULE_MOUNT_NONE },
+		{ "'/data:ro'", "/data", RULE_MOUNT_READ },
+		{ "'/models/*'", "/models/a", RULE_MOUNT_WHOLE },
+		{ "'/models/*'", "/models/a/b", RULE_MOUNT_WHOLE },
+		{ "'/models/*'", "/models", RULE_MOUNT_NONE },
+		{ "'/*:ro'", "/any/where", RULE_MOUNT_READ },
+		/* The most that one of them gives, in whatever order. */
+		{ "'/*:ro', '/data'", "/data", RULE_MOUNT_WHOLE },
+		{ "'/data', '/*:ro'", "/data", RULE_MOUNT_WHOLE },
+		{ "'/data', '/*:ro'", "/other", RULE_MOUNT_READ },
+		{ "", "/data", RULE_MOUNT_NONE },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char text[200];
+
+		(void)snprintf(text, sizeof(text), "[default]\nmounts = [%s]\n", rows[i].words);
+		struct rules *r = parse(text);
+		const struct rule_value *v = rules_of(r, "", RULE_MOUNTS, NULL);
+
+		assert_non_null(v);
+		if (rule_lists_mount(v, rows[i].place) != rows[i].may)
+			fail_msg("%s of %s", rows[i].place, rows[i].words);
+		rules_free(r);
+	}
+}
+
+static void test_no_mounts(void **state)
+{
+	static const char *const words[] = { "data",    "./data", "/data/",      "/a//b",
+					     "/a/../b", "/a/.",   "/data:rw",    "/data:",
+					     "/a:/b",   ":ro",    "/data:ro:ro", "" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		char text[200];
+
+		(void)snprintf(text, sizeof(text), "[owners.a]\nmounts = ['/x', '%s']", words[i]);
+		assert_wrong(text, 2, 17, "is not a place in sandboxes");
+	}
 }
 
 /* ---- what may be reached --------------------------------------------------------------------------------- */
@@ -329,12 +380,13 @@ int main(void)
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_nothing_that_is_not_enforced),
 		cmocka_unit_test(test_all_at_once),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_reach),
 		cmocka_unit_test(test_no_reach),
 		cmocka_unit_test(test_images),
+		cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_no_mounts),
 		cmocka_unit_test(test_defaults_are_within),
 	};
 
