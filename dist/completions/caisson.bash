@@ -31,7 +31,7 @@ _caisson() {
 	case $verb$named in
 	run1) options="--name --timeout --lang --code --stdin $daemon" ;;
 	exec1) options="--name --env --workdir --cwd --timeout --stdin $daemon" ;;
-	create) own='--memory --cpus --pids --disk --workspace --image --env --label --egress --secret --timeout --idle --server --tool-rules' ;;
+	create) own='--memory --cpus --pids --disk --workspace --mount-only --image --env --label --egress --secret --timeout --idle --server --tool-rules' ;;
 	shell) own='--env --workdir --cwd' ;;
 	cp) own='--recursive' ;;
 	install) own='--lang' ;;
@@ -82,7 +82,7 @@ _caisson() {
 		;;
 	--memory | --cpus | --pids | --timeout | --cpu-time | --disk | --inodes | --files | --max-output | \
 		--capture | --env | --code | --user | --sandbox | --owner | --event | --since | --tail | --head | --from | \
-		--label | --egress | --secret | --idle | --grace | --url | --tools | --server | --tool-rules | --reason | --allow)
+		--label | --mount-only | --egress | --secret | --idle | --grace | --url | --tools | --server | --tool-rules | --reason | --allow)
 		return
 		;;
 	esac

@@ -109,6 +109,7 @@ complete -c caisson -n "__fish_seen_subcommand_from workspace" -l force -s f -d 
 complete -c caisson -n "__fish_seen_subcommand_from create" -l image -x -d 'root file system'
 complete -c caisson -n "__fish_seen_subcommand_from create shell" -l env -s e -x -d 'set a variable K=V'
 complete -c caisson -n "__fish_seen_subcommand_from create" -l secret -x -d 'a secret of the daemon, by name'
+complete -c caisson -n "__fish_seen_subcommand_from create" -l mount-only -x -d 'of the mounts of the daemon only this one'
 complete -c caisson -n "__fish_seen_subcommand_from create net" -l egress -x -d 'a host that it may reach'
 complete -c caisson -n "__fish_seen_subcommand_from create" -l timeout -s t -x -d 'its life'
 complete -c caisson -n "__fish_seen_subcommand_from create" -l idle -x -d 'end it when unused for so long'

@@ -110,6 +110,7 @@ _caisson() {
 		'--pids[processes and threads]:number'
 		'--disk[size of the writable layer]:size'
 		'--workspace[a workspace, with its mode]:name'
+		'*--mount-only[of the mounts of the daemon only this one]:place'
 		'--image[root file system]:image'
 		'*--env[set a variable]:K=V'
 		'*--label[mark it]:K=V'

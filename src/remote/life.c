@@ -74,6 +74,8 @@ static int make_spec(const struct wish *o, json_t *body, struct err *e)
 		(void)json_object_set_new(body, "secrets", wish_secrets(o));
 	if (o->n_egress)
 		(void)json_object_set_new(body, "egress", wish_egress(o));
+	if (o->n_mounts)
+		(void)json_object_set_new(body, "mounts", wish_mounts(o));
 	if (o->n_label)
 		(void)json_object_set_new(body, "labels", wish_pairs(o->label, o->n_label));
 	if (r == 0)

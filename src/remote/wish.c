@@ -143,6 +143,19 @@ static int set_egress(struct wish *o, const char *v, struct err *e)
 	return 0;
 }
 
+static int set_mount(struct wish *o, const char *v, struct err *e)
+{
+	if ((v[0] != '/' || strstr(v, ":/")) && strcmp(v, "none") != 0)
+		return err_say(
+			e, -EINVAL,
+			"takes a place in the sandbox, as in /data or /data:ro, and no path of "
+			"this machine; none stands for nothing");
+	if (o->n_mounts == WISH_LIST_MAX)
+		return err_say(e, -EINVAL, "at most %d of them", WISH_LIST_MAX);
+	o->mounts[o->n_mounts++] = v;
+	return 0;
+}
+
 static int set_server(struct wish *o, const char *v, struct err *e)
 {
 	if (!*v)
@@ -187,6 +200,8 @@ static const struct option_row {
 	{ "--disk", NULL, "SIZE", NULL, OPT_WORKSPACE, set_disk, "how much it may hold (1G)" },
 	{ "--workspace", "-w", "NAME[:MODE]", NULL, OPT_CREATE, set_workspace,
 	  "a workspace, at /workspace: cow (a copy), ro or rw" },
+	{ "--mount-only", NULL, "PLACE[:MODE]", NULL, OPT_CREATE, set_mount,
+	  "of the daemon's mounts only this one, ro or rw, or none; may be repeated (all)" },
 	{ "--image", NULL, "IMAGE", NULL, OPT_CREATE, set_image,
 	  "what it is made from: a pulled image (the daemon's own)" },
 	{ "--env", "-e", "NAME=VALUE", NULL, OPT_CREATE | OPT_EXEC | OPT_SHELL, set_env,
@@ -412,14 +427,24 @@ void wish_help(enum wish_verb verb, FILE *out)
 	help_lines(verb, true, out);
 }
 
+static json_t *words_or_none(const char *const words[], size_t n)
+{
+	json_t *list = n ? json_array() : NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (n > 1 || strcmp(words[i], "none") != 0)
+			(void)json_array_append_new(list, json_string(words[i]));
+	return list;
+}
+
 json_t *wish_egress(const struct wish *o)
 {
-	json_t *list = o->n_egress ? json_array() : NULL;
+	return words_or_none(o->egress, o->n_egress);
+}
 
-	for (size_t i = 0; i < o->n_egress; i++)
-		if (o->n_egress > 1 || strcmp(o->egress[i], "none") != 0)
-			(void)json_array_append_new(list, json_string(o->egress[i]));
-	return list;
+json_t *wish_mounts(const struct wish *o)
+{
+	return words_or_none(o->mounts, o->n_mounts);
 }
 
 json_t *wish_secrets(const struct wish *o)

@@ -64,7 +64,8 @@ struct wish {
 	const char *env[WISH_LIST_MAX], *label[WISH_LIST_MAX]; /* "K=V" */
 	const char *egress[WISH_LIST_MAX];                     /* hosts */
 	const char *secrets[WISH_LIST_MAX];                    /* names */
-	size_t n_env, n_label, n_egress, n_server, n_secrets;
+	const char *mounts[WISH_LIST_MAX];                     /* places */
+	size_t n_env, n_label, n_egress, n_server, n_secrets, n_mounts;
 	uint64_t memory_bytes, cpus_milli, pids, disk_bytes;
 	uint64_t timeout_ms, idle_ms, grace_ms, tail;
 	unsigned int given; /* enum wish_given */
@@ -89,6 +90,8 @@ void wish_help(enum wish_verb verb, FILE *out);
 
 /* wish_egress() - The hosts as a new array; NULL: none were given. "none" alone is an empty one. */
 json_t *wish_egress(const struct wish *o);
+/* wish_mounts() - Places, likewise. */
+json_t *wish_mounts(const struct wish *o);
 /* wish_secrets() - Their names as a new array. */
 json_t *wish_secrets(const struct wish *o);
 

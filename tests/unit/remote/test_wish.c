@@ -55,6 +55,40 @@ static void test_mixed(void **state)
 	wish_free(&o);
 }
 
+static void test_mounts(void **state)
+{
+	struct wish o;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(
+		parse(OPT_CREATE,
+		      ARGS("create", "demo", "--mount-only", "/data", "--mount-only=/m:ro"), &o,
+		      &e),
+		0);
+	json_t *list = wish_mounts(&o);
+
+	assert_int_equal(json_array_size(list), 2);
+	assert_string_equal(json_string_value(json_array_get(list, 1)), "/m:ro");
+	json_decref(list);
+	wish_free(&o);
+	assert_int_equal(parse(OPT_CREATE, ARGS("create", "demo", "--mount-only", "none"), &o, &e),
+			 0);
+	list = wish_mounts(&o);
+	assert_true(json_is_array(list) && json_array_size(list) == 0);
+	json_decref(list);
+	wish_free(&o);
+	assert_int_equal(parse(OPT_CREATE, ARGS("create", "demo"), &o, &e), 0);
+	assert_null(wish_mounts(&o));
+	wish_free(&o);
+	/* As `caisson run --mount` has it: that is the operator's alone. */
+	assert_int_equal(parse(OPT_CREATE, ARGS("create", "demo", "--mount-only", "/srv:/data"), &o,
+			       &e),
+			 -EINVAL);
+	assert_non_null(strstr(e.msg, "no path of this machine"));
+	wish_free(&o);
+}
+
 static void test_program_words(void **state)
 {
 	struct wish o;
@@ -228,10 +262,11 @@ static void test_accept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mixed),    cmocka_unit_test(test_program_words),
-		cmocka_unit_test(test_wrong),    cmocka_unit_test(test_environment),
-		cmocka_unit_test(test_socket),   cmocka_unit_test(test_token),
-		cmocka_unit_test(test_problems), cmocka_unit_test(test_accept),
+		cmocka_unit_test(test_mixed),         cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_program_words), cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_environment),   cmocka_unit_test(test_socket),
+		cmocka_unit_test(test_token),         cmocka_unit_test(test_problems),
+		cmocka_unit_test(test_accept),
 	};
 
 	(void)unsetenv("CAISSON_JSON");
