@@ -115,12 +115,16 @@ def test_context_removes(client):
 
 
 @pytest.mark.parametrize("fields, field", [({"memory_mib": 1}, "memory_mib"), ({"image": "python:3.11-slim"}, "image"), ({"secrets": ("NONE",)}, "secrets"),
-                                           ({"servers": ("none",)}, "servers"), ({"egress": ("*",)}, "egress")])
+                                           ({"servers": ("none",)}, "servers"), ({"egress": ("*",)}, "egress"), ({"mounts": ("/none",)}, "mounts")])
 def test_refused_specs_name_the_field(client, fields, field):
     """Also the default image, when somebody names it: nothing is accepted and ignored."""
     with pytest.raises(caisson.InvalidRequest) as e:
         client.create(**fields)
     assert e.value.field.startswith(field) and e.value.message and e.value.request_id
+
+
+def test_no_mounts_is_not_all_mounts():
+    assert caisson.SandboxSpec("x", mounts=()).to_json()["mounts"] == [] and "mounts" not in caisson.SandboxSpec("x").to_json()
 
 
 def test_spec_and_more_is_a_mistake(client):

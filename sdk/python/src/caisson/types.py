@@ -83,16 +83,17 @@ class SandboxSpec:
     servers: tuple[str, ...] | None = None  # MCP servers whose tools its code may call
     tools: Mapping[str, Any] | None = None  # rules for them
     project: str | None = None  # where its code keeps things
+    mounts: tuple[str, ...] | None = None  # which of the operator's mounts it has: "/data", "/data:ro"; None: all that it may
 
     def to_json(self) -> dict[str, Any]:
-        """The body of a request. Empty lists say the same as none; an empty list of servers does not."""
+        """The body of a request. Empty lists say the same as none; those of servers and mounts do not."""
         body: dict[str, Any] = {}
         for name in _names(type(self)):
             value = getattr(self, name)
             if value is None or isinstance(value, Unchosen):
                 continue
             if isinstance(value, (tuple, list)):
-                if value or name == "servers":
+                if value or name in ("servers", "mounts"):
                     body[name] = list(value)
             elif isinstance(value, Mapping):
                 if value:
