@@ -62,7 +62,7 @@ int protect_prepare(int dir, struct err *e)
 		if (r == -ELOOP)
 			return err_say(e, r,
 				       "'%s' in it is a symbolic link, and can not be protected: "
-				       "replace it, or mount with :rw,unprotected",
+				       "replace it, or mount with :rw-unprotected",
 				       n->path);
 		if (r < 0)
 			return err_set(e, r, "make '%s' in it, to protect it", n->path);

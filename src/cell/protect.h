@@ -6,7 +6,9 @@
  * version control, and each of those runs what it finds under some names. So these names can not be written to,
  * made, removed, replaced or moved from a cell: each is a mount point, read-only, upon itself. One that is
  * missing is made first, empty, on the host: a mount needs something to lie upon. They are looked for in the directory
- * that is mounted, not in those below it. `.git` is one of them as a whole: not only its hooks and its
+ * that is mounted, not in those below it: what could be covered there (repositories that exist) would leave open what
+ * does the same (one that is made in the next directory), and a mount point's parents can be renamed, so that each of
+ * these would have to be a mount of its own, which nothing is moved or linked across. `.git` is one of them as a whole: not only its hooks and its
  * configuration are run, a file in it can also say that both are elsewhere.
  */
 #ifndef CAISSON_CELL_PROTECT_H

@@ -110,12 +110,29 @@ def test_a_few_tricks_and_their_controls(serve, tmp_path):
         assert r["exit_code"] != 0 and "Read-only" in r["stderr"]
 
 
+def test_where_the_protection_ends(serve, tmp_path):
+    """What docs/workspaces.md says of directories below the one that is mounted, and what it says to do about repositories there."""
+    top = project(tmp_path)
+    for name in ("inner", "apart"):
+        (top / name / ".git" / "hooks").mkdir(parents=True)
+        (top / name).chmod(0o777)
+    (top / "sub").chmod(0o777)
+    d = serve("--pool", "0", "--mount", "%s:/p:rw" % top, "--mount", "%s:/p/apart:rw" % (top / "apart"))
+    with Box(d) as box:
+        box.shell("cd /p; mkdir sub/.git; echo evil > sub/.git/config; echo evil > sub/.envrc; echo evil > inner/.git/hooks/pre-commit; "
+                  "echo evil > apart/.git/hooks/pre-commit; echo evil > .git/config; mv apart away; mkdir -p apart/.git/hooks; "
+                  "echo evil > apart/.git/hooks/pre-commit; echo fine > apart/fine")
+    assert [(top / p).exists() for p in ("sub/.git/config", "sub/.envrc", "inner/.git/hooks/pre-commit")] == [True] * 3
+    assert believed(top) == [] and believed(top / "apart") == []
+    assert (top / "apart/fine").exists() and not (top / "away").exists()
+
+
 def test_what_can_not_be_protected_is_refused_at_the_start(serve, tmp_path):
     top = project(tmp_path)
     os.remove(top / ".bashrc")
     os.symlink("elsewhere", top / ".bashrc")
     d = serve("--mount", "%s:/p:rw" % top, wait=False)
-    assert d.end() == 125 and ".bashrc" in d.log_text() and "symbolic link" in d.log_text()
+    assert d.end() == 125 and ".bashrc" in d.log_text() and "symbolic link" in d.log_text() and ":rw-unprotected" in d.log_text()
 
 
 def test_which_of_them_a_sandbox_has(serve, tmp_path):
