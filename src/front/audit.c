@@ -173,10 +173,16 @@ int audit_created(struct sandbox *s, struct refusal *ret)
 	const struct cell_limits *l = &s->spec.limits;
 	struct err e = { 0 };
 	char *egress = s->spec.egress ? json_dumps(s->spec.egress, JSON_COMPACT) : NULL;
+	_buf_ struct buf mounts = BUF_INIT(STORE_JSON_MAX);
+	struct json j;
+
+	json_init(&j, &mounts);
+	mount_use_json(s->f, &s->spec.mounts, &j);
 	int r = ledger_record(s->f->ledger, &e, "sandbox.create", s->owner, s->name,
 			      L_STR("id", s->id), L_STR("image", s->image->name),
 			      L_STR("image_digest", s->image->digest),
-			      L_STR("egress", egress ? egress : "[]"), L_OBJECT("limits"),
+			      L_STR("egress", egress ? egress : "[]"),
+			      L_STR("mounts", buf_str(&mounts)), L_OBJECT("limits"),
 			      L_UINT("memory_bytes", l->memory_bytes),
 			      L_UINT("cpu_milli", l->cpu_milli), L_UINT("pids", l->pids),
 			      L_UINT("disk_bytes", l->disk_bytes), L_END);

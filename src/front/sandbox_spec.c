@@ -261,6 +261,7 @@ void sandbox_spec_json(const struct front *f, const struct sandbox_spec *s, stru
 		json_member_str(j, "policy", s->policy);
 	code_spec_json(s, j);
 	workspace_use_json(&s->workspace, j);
+	json_key(j, "mounts");
 	mount_use_json(f, &s->mounts, j);
 	json_object_end(j);
 }

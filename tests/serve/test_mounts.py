@@ -4,11 +4,13 @@
 Every trick is played twice: where the names are protected nothing of it is to be seen from outside, where the operator has given that
 up it lands.
 """
+import json
 import os
 
 import pytest
 
 from box_lib import Box
+from cli_lib import Cli, one_line
 
 EVIL = "echo evil"
 # What shall end up under a name that is believed. In /p, from a directory with `.git` (a hook in it), `.bashrc` and nothing else.
@@ -152,12 +154,26 @@ def test_which_of_them_a_sandbox_has(serve, tmp_path):
             assert d.post("/v1/sandboxes", {"name": box.name, **spec}).status == 200
             assert d.post("/v1/sandboxes", {"name": box.name, "mounts": ["/one", "/two:ro"]}).status == (200 if len(has) == 2 else 409)
         assert d.post("/v1/run_shell", {"script": look, **spec}).json["stdout"] == sees
+    made = [json.loads(line) for line in (d.state / "ledger/ledger.jsonl").read_text().splitlines() if '"sandbox.create"' in line]
+    assert [json.loads(e["mounts"]) for e in made] == [["/one:rw", "/two:ro"], ["/two:ro"], ["/one:rw", "/two:ro"], ["/one:ro"], []]
     for asked, says in ((["/three"], "'/three' is none of the mounts that there are for you (/one:rw, /two:ro)"), (["/two:rw"], "'/two:rw' is none of"),
                         (["one"], "is no place"), (["/one:/two"], "is no place"), (["/one/"], "is no place"), (["/one:rx"], "is no place"),
                         (["/one", "/one:ro"], "twice"), (["/" + "x" * 300], "is no place")):
         r = d.post("/v1/sandboxes", {"name": "x", "mounts": asked})
         assert (r.status, r.error["code"], r.error["field"]) == (422, "invalid_value", "mounts") and says in r.error["message"], r
     assert d.post("/v1/sandboxes", {"name": "x", "mounts": "/one"}).error["code"] == "wrong_type"
+
+
+def test_the_command_asks_for_some_or_none(serve, tmp_path):
+    d = serve("--pool", "0", "--mount", "%s:/one:rw" % tmp_path, "--mount", "%s:/two" % tmp_path)
+    cli = Cli(CAISSON_URL="http://127.0.0.1:%d" % d.port)
+    for name, flags, has in (("all", (), ["/one:rw", "/two:ro"]), ("none", ("--mount-only", "none"), []),
+                             ("some", ("--mount-only", "/two", "--mount-only", "/one:ro"), ["/one:ro", "/two:ro"])):
+        cli.ok("create", name, *flags)
+        assert d.get("/v1/sandboxes/" + name).json["spec"]["mounts"] == has
+    one_line(cli("create", "x", "--mount-only", "%s:/three" % tmp_path), "--mount-only", "no path of this machine")
+    r = cli("create", "x", "--mount-only", "/three")
+    assert r.code != 0 and "/one:rw, /two:ro" in "\n".join(r.lines()), r
 
 
 def test_a_session_whose_mount_is_gone_is_not_continued_without_it(serve, tmp_path):

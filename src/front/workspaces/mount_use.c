@@ -107,7 +107,7 @@ int mount_use_parse(const struct front *f, const char *owner, const json_t *valu
 	*ret = (struct mount_use){ 0 };
 	json_array_foreach((json_t *)value, i, v)
 	{
-		if (!mount_word_parse(json_string_value(v), &w))
+		if (!json_is_string(v) || !mount_word_parse(json_string_value(v), &w))
 			return refuse(why, "as in [\"/data\", \"/models:ro\"]",
 				      "'mounts' has an entry that is no place in a sandbox");
 		if (!take(f, owner, &w, ret))
@@ -161,7 +161,6 @@ static void write_word(struct json *j, const char *place, enum mount_mode mode)
 /* What is missing is written, too: of a record that comes from a daemon with other mounts it must not get lost. */
 void mount_use_json(const struct front *f, const struct mount_use *u, struct json *j)
 {
-	json_key(j, "mounts");
 	json_array_begin(j);
 	for (size_t i = 0; i < f->mounts.n; i++)
 		if (u->set.has & 1u << i)

@@ -50,7 +50,7 @@ int mount_use_admit(const struct front *f, const char *owner, const struct mount
 		    struct refusal *why);
 
 bool mount_use_equal(const struct mount_use *a, const struct mount_use *b);
-/* mount_use_json() - As a member `mounts`, each with its mode. */
+/* mount_use_json() - A list of places, each with its mode. */
 void mount_use_json(const struct front *f, const struct mount_use *u, struct json *j);
 
 /* mounts_pool() - The policy is another one: what rooms of the pool have from now on. */
