@@ -129,10 +129,10 @@ static void on_refill(struct deferred *d)
 	bool low = memory_low(p) || !n->settled || p->image->lost;
 	size_t target = low ? 0 : pool_target(p);
 
-	/* Until the first zygote is there or known not to come, kernels would all start cold. For a later one
-	 * only the shelves wait: whoever lacks a room gets one. */
 	drop_stale(py);
 	drop_stale(plain);
+	/* Until the first zygote is there or known not to come, kernels would all start cold. For a later one
+	 * only the shelves wait: whoever lacks a room gets one. */
 	if (p->stopped || p->back_off.loop || (!n->settled && !n->restarts))
 		return;
 	while (py->n_making + plain->n_making < MAKING_MAX && p->f->n_rooms < room_max) {
