@@ -177,3 +177,22 @@ def test_without_an_index_it_is_said_which_option_is_missing(daemon):
     with Box(daemon) as box:
         r = box.post("/packages", {"packages": ["left-pad"], "language": "javascript"})
         assert (r.status, r.error["code"]) == (501, "not_configured") and "--npm-registry" in r.error["hint"]
+
+
+def test_ceilings_of_sandboxes_are_not_those_of_the_fetcher(tmp_path):
+    """It is the daemon's own, and larger than what callers may have: a policy for them must not end all installing."""
+    files = tmp_path / "files"
+    files.mkdir()
+    wheel(files, "gamma")
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[default]\nmemory_mib = 512\ncpus = 1\npids = 128\ndisk_mib = 1024\negress = []\nsandboxes = 1\nlife_seconds = 600\n"
+                      "idle_seconds = 3600\nexecutions = 1\n")
+    i = Index(tmp_path, files, "--policy", policy)
+    try:
+        with Box(i.daemon) as box:
+            r = box.post("/packages", {"packages": ["gamma"]})
+            assert r.status == 200 and [p["name"] for p in r.json["packages"]] == ["gamma"], r
+            assert says(i.daemon, "import gamma; print(gamma.VERSION)", session_id=box.name) == "1.0"
+            assert i.daemon.post("/v1/sandboxes", {"name": "another"}).status == 429, "the policy is in force"
+    finally:
+        i.close()

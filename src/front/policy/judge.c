@@ -136,7 +136,7 @@ void policy_use(const struct front *f, const char *owner, size_t *ret_sandboxes,
 {
 	*ret_sandboxes = *ret_executions = 0;
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next) {
-		if (owner && strcmp(s->owner, owner) != 0)
+		if (s->spec.fetcher || (owner && strcmp(s->owner, owner) != 0))
 			continue;
 		*ret_sandboxes += s->state == SANDBOX_RUNNING;
 		*ret_executions += s->n_queued + commands_in(s);
@@ -275,13 +275,17 @@ static int check_mounts(struct front *f, const char *owner, const struct mount_u
 	return 0;
 }
 
+/*
+ * A fetcher is the daemon's, not the owner's: it runs nothing that the owner wrote, reaches the operator's index alone, and
+ * how many there are, how large and how often is in rules of packages. Ceilings of sandboxes would forbid what nobody asked for.
+ */
 int policy_sandbox(struct front *f, const char *owner, const struct sandbox_spec *s,
 		   struct refusal *ret)
 {
 	struct finding found = { .status = 403, .field = "image" };
 	const struct rule_value *images = rules_of(f->policy.rules, owner, RULE_IMAGES, found.rule);
 
-	if (!f->policy.rules)
+	if (!f->policy.rules || s->fetcher)
 		return 0;
 	const char *image = s->image[0] ? s->image : f->config.image;
 
