@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "client/receipt.h"
+#include "front/egress/egress.h"
 #include "front/front.h"
 #include "front/handlers.h"
 #include "front/own.h"
@@ -25,6 +26,7 @@
 
 #define ONE_MAX (4u << 20)
 #define RECEIPT_MAX (2u << 20)
+#define RULES_MAX (256u << 10)
 #define GRACE_S 5
 
 static void reply_one(struct http_exchange *x, const struct sandbox *s, const struct buf *receipt)
@@ -67,6 +69,35 @@ static bool anything_runs(const struct room *r)
 	return r->commands != NULL;
 }
 
+/* What the gate and the operator hold it to: the kernel has no evidence of that, so it comes before the last brace. */
+static void add_rules(const struct sandbox *s, struct buf *receipt)
+{
+	_buf_ struct buf rules = BUF_INIT(RULES_MAX);
+	struct json j;
+	size_t i;
+	json_t *use;
+
+	json_init(&j, &rules);
+	json_object_begin(&j);
+	egress_force_json(s, &j);
+	json_key(&j, "secrets");
+	json_array_begin(&j);
+	json_array_foreach(s->spec.secrets, i, use) json_str(&j, json_string_value(use));
+	json_array_end(&j);
+	if (s->spec.policy[0])
+		json_member_str(&j, "policy", s->spec.policy);
+	else
+		json_member_null(&j, "policy");
+	json_object_end(&j);
+	if (json_finish(&j) < 0 || !receipt->len) {
+		buf_clear(receipt);
+		return;
+	}
+	receipt->len--;
+	if (buf_printf(receipt, ",\"rules\":%s}", buf_str(&rules)) < 0)
+		buf_clear(receipt);
+}
+
 /* By name again: the sandbox may be another one by now, or none. */
 static void on_evidence(struct link_call *c, const struct warden_reply *reply, int *fds, size_t n)
 {
@@ -92,6 +123,7 @@ static void on_evidence(struct link_call *c, const struct warden_reply *reply, i
 	    receipt_write(fds[0], &spec, &s->room->layers, anything_runs(s->room), &receipt, &e) ==
 		    -EBADMSG)
 		buf_clear(&receipt);
+	add_rules(s, &receipt);
 	reply_one(x, s, &receipt);
 }
 

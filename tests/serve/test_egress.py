@@ -94,6 +94,20 @@ def attempt(b, host, port, say=b"hi"):
 # ---- the straight way ----------------------------------------------------------------------------------------
 
 
+def test_the_receipt_has_what_the_gate_holds(outside):
+    def rules(b):
+        return b.about()["receipt"]["rules"]
+
+    with box(outside, outside.host()) as b:
+        b.shell("true")
+        assert rules(b) == {"egress": [outside.host()], "gate": "open", "secrets": [], "policy": None}
+        assert outside.daemon.request("PUT", b.url + "/egress", {"egress": []}).status == 200
+        assert rules(b)["egress"] == []
+    with box(outside) as b:
+        b.shell("true")
+        assert rules(b) == {"egress": [], "gate": "closed", "secrets": [], "policy": None}
+
+
 def test_an_allowed_name_is_reached(outside):
     with box(outside, outside.host()) as b:
         assert attempt(b, "web.test", outside.echo.port) == "got b'hi'"

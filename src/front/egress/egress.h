@@ -88,6 +88,9 @@ void egress_unwish(struct sandbox *s, struct egress_wish *w);
 /* egress_hint() - What was refused since @since_ns, for a person to act on. False: nothing. */
 bool egress_hint(const struct sandbox *s, uint64_t since_ns, char *text, size_t size);
 
+/* egress_force_json() - Members `egress` and `gate`: the entries that the gate holds now, not those that were asked for. */
+void egress_force_json(const struct sandbox *s, struct json *j);
+
 /* egress_notes_json() - An array, the newest first. */
 void egress_notes_json(const struct egress *g, struct json *j);
 

@@ -143,6 +143,25 @@ bool egress_hint(const struct sandbox *s, uint64_t since_ns, char *text, size_t 
 	return true;
 }
 
+/* The spec has a list only when the gate has said that it holds it. */
+void egress_force_json(const struct sandbox *s, struct json *j)
+{
+	const struct egress *g = s->egress;
+	bool open = g && g->state == EGRESS_ON && !g->lost;
+	size_t i;
+	json_t *entry;
+
+	json_key(j, "egress");
+	json_array_begin(j);
+	if (open)
+		json_array_foreach(s->spec.egress, i, entry) json_str(j, json_string_value(entry));
+	json_array_end(j);
+	json_member_str(j, "gate",
+			open                        ? "open" :
+			g && g->state != EGRESS_OFF ? "opening" :
+						      "closed");
+}
+
 void egress_notes_json(const struct egress *g, struct json *j)
 {
 	json_array_begin(j);
