@@ -170,7 +170,9 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 	    mount_use_admit(f, owner, &spec->mounts, ret) < 0 ||
 	    workspaces_admit(f, owner, &spec->workspace, NULL, ret) < 0)
 		return NULL;
-	struct guest_image *image = image_get(f, spec->image, NULL, ret);
+	/* A digest has who wants the very image that another sandbox has (packages/fetcher.c). */
+	struct guest_image *image =
+		image_get(f, spec->image, spec->digest[0] ? spec->digest : NULL, ret);
 
 	if (!image)
 		return NULL;

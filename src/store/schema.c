@@ -98,6 +98,9 @@ static const char *const steps[] = {
 	" created_at INTEGER NOT NULL, changed_at INTEGER NOT NULL,"
 	" UNIQUE (owner, name)"
 	") STRICT, WITHOUT ROWID;",
+	/* 6 */
+	"ALTER TABLE tree ADD COLUMN image TEXT NOT NULL DEFAULT ''"
+	" CHECK(length(CAST(image AS BLOB)) <= 512);",
 };
 
 int schema_version(void)

@@ -41,6 +41,7 @@ struct store;
 #define STORE_HASH_LEN 32
 #define STORE_TREE_KEY_LEN 32
 #define STORE_HOLDER_MAX 128
+#define STORE_IMAGE_MAX 512 /* LENDER_REF_MAX */
 
 #define STORE_SANDBOXES_MAX 10000u /* per owner */
 #define STORE_KEYS_MAX 1000u       /* per owner; the oldest goes */
@@ -191,6 +192,7 @@ struct store_tree {
 	const char *packages;  /* JSON */
 	const char *installer; /* what made it; empty: not known */
 	const char *seal;      /* 64 digits (src/pantry/check.h); empty: none */
+	const char *image;     /* what it was made with; empty: not known */
 	bool exact;
 	uint64_t bytes, files;
 	int64_t created_at, used_at;
@@ -199,7 +201,7 @@ struct store_tree {
 typedef int store_tree_fn(const struct store_tree *t, void *arg);
 typedef int store_use_fn(const char *holder, const char *key, void *arg);
 
-/* store_tree_put() - Insert, or set times and seal of the one with this key. 0 or -errno. */
+/* store_tree_put() - Insert, or set times, seal and image of the one with this key. 0 or -errno. */
 int store_tree_put(struct store *s, const struct store_tree *t, struct err *e);
 /* store_tree_del() - It, and that it is used. */
 int store_tree_del(struct store *s, const char *key, struct err *e);

@@ -9,13 +9,14 @@
 
 const char *const store_tree_sql[STMT_MAX_] = {
 	[STMT_TREE_PUT] = "INSERT INTO tree (key, sha256, language, request, packages, exact, "
-			  "bytes, files, created_at, used_at, installer, seal) "
-			  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) "
-			  "ON CONFLICT (key) DO UPDATE SET created_at=?9, used_at=?10, seal=?12",
+			  "bytes, files, created_at, used_at, installer, seal, image) "
+			  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) "
+			  "ON CONFLICT (key) DO UPDATE SET created_at=?9, used_at=?10, seal=?12, "
+			  "image=?13",
 	[STMT_TREE_DEL] = "DELETE FROM tree WHERE key=?1",
 	[STMT_TREE_EACH] =
 		"SELECT key, sha256, language, request, packages, exact, bytes, files, "
-		"created_at, used_at, installer, seal FROM tree ORDER BY created_at, key",
+		"created_at, used_at, installer, seal, image FROM tree ORDER BY created_at, key",
 	[STMT_USE_PUT] = "INSERT INTO tree_use (holder, key, at) VALUES (?1, ?2, ?3) "
 			 "ON CONFLICT (holder, key) DO UPDATE SET at=?3",
 	[STMT_USE_DEL] = "DELETE FROM tree_use WHERE holder=?1",
@@ -31,7 +32,8 @@ static int check(const struct store_tree *t, struct err *e)
 	    store_fits(t->request, 1, STORE_JSON_MAX, "request", e) < 0 ||
 	    store_fits(t->packages, 2, STORE_BODY_MAX, "packages", e) < 0 ||
 	    store_fits(t->installer, 0, STORE_NAME_MAX, "installer", e) < 0 ||
-	    store_fits(t->seal, 0, 64, "seal", e) < 0)
+	    store_fits(t->seal, 0, 64, "seal", e) < 0 ||
+	    store_fits(t->image, 0, STORE_IMAGE_MAX, "image", e) < 0)
 		return e->code;
 	return 0;
 }
@@ -45,10 +47,10 @@ int store_tree_put(struct store *s, const struct store_tree *t, struct err *e)
 	if (check(t, e) < 0)
 		return e->code;
 	int64_t r = store_run(s,
-			      store_bind(s, STMT_TREE_PUT, "sssssiiiiiss", t->key, t->sha256,
+			      store_bind(s, STMT_TREE_PUT, "sssssiiiiisss", t->key, t->sha256,
 					 t->language, t->request, t->packages, (int64_t)t->exact,
 					 (int64_t)t->bytes, (int64_t)t->files, t->created_at,
-					 t->used_at, t->installer, t->seal),
+					 t->used_at, t->installer, t->seal, t->image),
 			      "remember packages", e);
 
 	return r < 0 ? (int)r : 0;
@@ -97,6 +99,7 @@ int store_tree_each(struct store *s, store_tree_fn *fn, void *arg, struct err *e
 			.used_at = sqlite3_column_int64(stmt, 9),
 			.installer = text(stmt, 10),
 			.seal = text(stmt, 11),
+			.image = text(stmt, 12),
 		};
 
 		r = fn(&t, arg);

@@ -111,7 +111,7 @@ class Hold:
 class Index:
     """The files of a directory as an index, and a daemon that installs from it. Below npm/ it is a registry."""
 
-    def __init__(self, where, files, *flags):
+    def __init__(self, where, files, *flags, index="http://%(host)s/simple"):
         self.files, self.dns, self.holds = files, Resolver({INDEX: ["127.0.0.1"]}), []
         self.web = Web(directory=files, before=self.meet)
         self.url = "http://%s:%d" % (INDEX, self.web.port)
@@ -119,7 +119,7 @@ class Index:
         if (files / "npm").exists():
             registry(files / "npm", self.url + "/npm")
             flags = ("--npm-registry", self.url + "/npm", *flags)
-        self.daemon = Daemon(where, "--pool", "1", "--pip-index", self.url + "/simple", "--egress-private", "127.0.0.0/8",
+        self.daemon = Daemon(where, "--pool", "1", "--pip-index", index % {"host": self.url[len("http://"):]}, "--egress-private", "127.0.0.0/8",
                              "--egress-dns", self.dns.address, *flags)
 
     @property

@@ -122,6 +122,11 @@ void image_spec(const struct guest_image *g, struct cell_spec *spec)
 	spec->n_layers = g->n_layers;
 }
 
+const char *image_key(const struct guest_image *g)
+{
+	return g->digest[0] ? g->digest : g->name;
+}
+
 void image_languages(const struct guest_image *g, char *text, size_t size)
 {
 	size_t at = 0;

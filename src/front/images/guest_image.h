@@ -85,6 +85,9 @@ void image_release(struct guest_image *g);
 /* image_spec() - Make @spec one of a cell of this image; its descriptors are g->fds. */
 void image_spec(const struct guest_image *g, struct cell_spec *spec);
 
+/* image_key() - What it is told from others by: its digest, or its name when it has none. */
+const char *image_key(const struct guest_image *g);
+
 /* image_languages() - "python, bash": what it has, for messages. */
 void image_languages(const struct guest_image *g, char *text, size_t size);
 

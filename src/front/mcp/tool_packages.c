@@ -144,7 +144,8 @@ static const struct field pip_input[] = {
 	  .max = ROUTE_SESSION_MAX,
 	  .pattern = ROUTE_SESSION_PATTERN,
 	  .check = route_session_name,
-	  .description = "For this session alone. Without it: for all of yours, now and later." },
+	  .description =
+		  "For this session alone. Without it: for all of yours of the daemon's own image, now and later." },
 	{ 0 },
 };
 

@@ -103,29 +103,89 @@ void fetcher_spec(const struct install *in, struct sandbox_spec *ret)
 	l->cpu_milli = l->cpu_milli < 2000 ? 2000 : l->cpu_milli;
 	ret->own_limits = true;
 	ret->fetcher = true;
+	if (in->image == &f->images.own)
+		return;
+	(void)snprintf(ret->image, sizeof(ret->image), "%s", in->image->name);
+	(void)snprintf(ret->digest, sizeof(ret->digest), "%s", in->image->digest);
+}
+
+static const char *index_of(const struct install *in)
+{
+	const struct config *c = &in->f->config;
+
+	return in->eco == ECO_PYTHON ? c->pip_index : c->npm_registry;
+}
+
+static bool has_credentials(const char *url)
+{
+	const char *host = url ? strstr(url, "://") : NULL;
+
+	return host && memchr(host + 3, '@', strcspn(host + 3, "/"));
+}
+
+/* An interpreter of somebody else's image could write the credentials into a tree, where its sandboxes read them. */
+int fetcher_may(const struct install *in, struct refusal *why)
+{
+	*why = (struct refusal){ .status = 409, .code = "package_conflict", .field = "package" };
+	if (in->image->lost) {
+		why->hint = "the operator brings it back with: caisson image pull";
+		(void)snprintf(why->message, sizeof(why->message),
+			       "the image of this sandbox, %.200s, is not in the store any more",
+			       in->image->name);
+		return -1;
+	}
+	if (in->image != &in->f->images.own && has_credentials(index_of(in))) {
+		why->hint = "use a sandbox of the daemon's own image (--image), or an index that "
+			    "needs no credentials";
+		(void)snprintf(why->message, sizeof(why->message),
+			       "the index is asked with credentials, and only the daemon's own "
+			       "image is trusted with them");
+		return -1;
+	}
+	return 0;
+}
+
+/* Each language's packages are brought by its own interpreter: an image need not have another. */
+static const struct {
+	const char *program, *script, *args[3];
+} tools[ECO_MAX_] = {
+	[ECO_PYTHON] = { "python3", "fetch.py", { "-I", "-c" } },
+	[ECO_JAVASCRIPT] = { "node", "fetch.js", { "-e" } },
+};
+
+const char *fetcher_program(enum ecosystem eco)
+{
+	return tools[eco].program;
 }
 
 static json_t *task_of(const struct install *in)
 {
 	const struct config *c = &in->f->config;
-	const char *index = in->eco == ECO_PYTHON ? c->pip_index : c->npm_registry;
 
 	return json_pack("{s:s, s:O, s:O, s:s*, s:s*, s:b, s:b}", "language",
 			 ecosystem_name(in->eco), "requirements", in->requirements, "constraints",
-			 in->constraints, "index", index, "dir",
+			 in->constraints, "index", index_of(in), "dir",
 			 in->eco == ECO_PYTHON && in->f->packages.dir_fd >= 0 ? PACKAGES_DIR : NULL,
 			 "build", !c->package_wheels_only, "scripts", c->npm_scripts);
 }
 
 int fetcher_line(const struct install *in, struct command_line *ret, struct refusal *why)
 {
-	const struct embed_file *script = embed_find(fetch_files, "fetch.py");
+	const struct embed_file *script = embed_find(fetch_files, tools[in->eco].script);
 	json_t *task = task_of(in);
 	char *text = task ? json_dumps(task, JSON_COMPACT) : NULL;
-	const char *tail[] = { "-I", "-c", (const char *)script->data, text, NULL };
-	const struct command_words words = { .program = "python3", .tail = tail, .cwd = "/tmp" };
+	const char *tail[6] = { NULL };
+	const struct command_words words = { .program = tools[in->eco].program,
+					     .tail = tail,
+					     .image_env = in->image->env,
+					     .cwd = "/tmp" };
+	size_t n = 0;
 	int r = -1;
 
+	for (; tools[in->eco].args[n]; n++)
+		tail[n] = tools[in->eco].args[n];
+	tail[n++] = (const char *)script->data;
+	tail[n] = text;
 	if (text)
 		r = command_line_make(&words, ret, why);
 	else

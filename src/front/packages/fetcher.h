@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fetcher.h - The cell in which packages are resolved and built, and the program in it. For install.c. */
+/*
+ * fetcher.h - The cell in which packages are resolved and built, and the program in it. For install.c.
+ *
+ * It is a cell of the image that the packages are for: what is chosen and built there fits the interpreter and the
+ * libc that will load it.
+ */
 #ifndef CAISSON_FRONT_PACKAGES_FETCHER_H
 #define CAISSON_FRONT_PACKAGES_FETCHER_H
 
@@ -12,13 +17,19 @@ struct install;
 struct refusal;
 struct sandbox_spec;
 
-#define FETCHER_SITE "/tmp/site" /* as in src/guest/fetch/fetch.py */
+#define FETCHER_SITE "/tmp/site" /* as in src/guest/fetch */
 
 /* fetcher_spec() - Limits and network. Free it with sandbox_spec_free(), or give it to a sandbox. */
 void fetcher_spec(const struct install *in, struct sandbox_spec *ret);
 
+/* fetcher_may() - Whether the image may have what a fetcher is given. 0, or -1 with @why. */
+int fetcher_may(const struct install *in, struct refusal *why);
+
 /* fetcher_check() - Whether the configured index can be a fetcher's network. 0 or -EINVAL. */
 int fetcher_check(const struct front *f, struct err *e);
+
+/* fetcher_program() - What has to be in the image: python3, node. */
+const char *fetcher_program(enum ecosystem eco);
 
 /* fetcher_line() - The program and what it is to do. 0, or -1 with @why. */
 int fetcher_line(const struct install *in, struct command_line *ret, struct refusal *why);

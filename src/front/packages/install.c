@@ -27,6 +27,7 @@
 #include "ledger/ledger.h"
 
 #define LINE_MAX_BYTES (2u << 20)
+#define NOT_FOUND 127 /* as a shell says it (init_explain()) */
 
 /* ---- the end ------------------------------------------------------------------------------------------------ */
 
@@ -42,6 +43,7 @@ static void free_install(struct install *in)
 	json_decref(in->constraints);
 	json_decref(in->closure);
 	buf_free(&in->line);
+	image_release(in->image);
 	free(in->request);
 	free(in);
 }
@@ -117,6 +119,22 @@ void install_fail_text(struct install *in, int status, const char *code, const c
 	install_fail(in, &why);
 }
 
+void install_no_tool(struct install *in, const char *fmt, ...)
+{
+	const char *hint = in->eco == ECO_PYTHON ?
+				   "use an image that has python3 with pip (22.2 or later) or uv" :
+				   "use an image that has node and npm";
+	char missing[160];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(missing, sizeof(missing), fmt, ap);
+	va_end(ap);
+	install_fail_text(in, 501, "no_installer", hint,
+			  "'%.60s' can not be installed with the image %.150s: %s", in->first,
+			  in->image->name, missing);
+}
+
 struct sandbox *install_sandbox(const struct install *in)
 {
 	struct sandbox *s = in->sandbox_id[0] ? in->f->sandboxes : NULL;
@@ -151,6 +169,8 @@ static void on_fetched(struct command *c)
 		install_fail(in, &c->refusal);
 	} else if (in->said_done && in->closure && c->verdict.exit_code == 0) {
 		pack_begin(in);
+	} else if (c->not_started && c->verdict.exit_code == NOT_FOUND) {
+		install_no_tool(in, "it has no %s", fetcher_program(in->eco));
 	} else if (c->wall_hit) {
 		install_fail_text(in, 504, "index_timeout",
 				  "the operator's limit: --package-timeout",
@@ -256,7 +276,8 @@ static int admit(struct install *in, struct refusal *why)
 	if (rate_take(f, in->owner, why) < 0)
 		return -1;
 	if (ledger_record(f->ledger, &e, "packages.begin", in->owner, in->sandbox,
-			  L_STR("id", in->id), L_STR("language", ecosystem_name(in->eco)),
+			  L_STR("id", in->id), L_STR("image", image_key(in->image)),
+			  L_STR("language", ecosystem_name(in->eco)),
 			  L_STR("request", in->request)) < 0) {
 		(void)wish_refuse(why, 503, "not_recorded", NULL,
 				  "the ledger can not be written, so nothing is done");
@@ -273,18 +294,6 @@ static void enlist(struct install *in)
 	in->f->packages.installs = in;
 }
 
-/* What the daemon's own image has built is of no use to another's interpreter. */
-static int fits(const struct sandbox *s, struct refusal *why)
-{
-	if (!s || packages_fit(s))
-		return 0;
-	return wish_refuse(
-		why, 409, "package_conflict",
-		"use an image that has it, or a sandbox of the daemon's own image",
-		"packages are made with the daemon's own image, and this sandbox is made "
-		"from another");
-}
-
 struct install *install_begin(struct front *f, struct sandbox *s, const char *owner,
 			      enum ecosystem eco, const json_t *wishes, const char *version,
 			      const struct install_ops *ops, void *arg, struct refusal *why)
@@ -296,6 +305,8 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 		return NULL;
 	}
 	in->f = f;
+	in->image = s ? s->image : &f->images.own;
+	image_hold(in->image);
 	in->ops = ops;
 	in->arg = arg;
 	in->eco = eco;
@@ -308,19 +319,19 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 		(void)snprintf(in->sandbox_id, sizeof(in->sandbox_id), "%s", s->id);
 	}
 	enlist(in);
-	if (wish_take(in, wishes, version, why) < 0 || fits(s, why) < 0) {
+	if (wish_take(in, wishes, version, why) < 0) {
 		metric_package(why->status == 403 ? "blocked" : "unsupported");
 		free_install(in);
 		return NULL;
 	}
-	in->tree = trees_find(f, eco, in->request, s);
+	in->tree = trees_find(in, s);
 	in->cached = in->tree != NULL;
 	if (in->cached) {
 		install_end(in);
 		return in;
 	}
 	wish_constrain(in, s);
-	if (admit(in, why) < 0 || fetch(in, why) < 0) {
+	if (fetcher_may(in, why) < 0 || admit(in, why) < 0 || fetch(in, why) < 0) {
 		metric_package("failed");
 		free_install(in);
 		return NULL;

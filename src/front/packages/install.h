@@ -24,6 +24,7 @@
 #include "net/loop.h"
 
 struct front;
+struct guest_image;
 struct install;
 struct json;
 
@@ -49,6 +50,7 @@ struct install {
 	char owner[OWNER_MAX];
 	char sandbox[SANDBOX_NAME_MAX + 1], sandbox_id[33]; /* empty: for all of the owner's */
 	char id[33];
+	struct guest_image *image; /* what it is made with, and for; held */
 	enum ecosystem eco;
 	char first[PACKAGE_NAME_MAX + 1]; /* the first that was asked for */
 	json_t *requirements, *constraints;

@@ -16,6 +16,10 @@ void install_fail(struct install *in, const struct refusal *why);
 void install_fail_text(struct install *in, int status, const char *code, const char *hint,
 		       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* install_no_tool() - The image lacks what installs packages: @fmt says what. */
+void install_no_tool(struct install *in, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /* ---- wish.c: the words */
 
 /* wish_refuse() - Fill @r for the field that names packages. Return: -1. */

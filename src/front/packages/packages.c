@@ -159,11 +159,6 @@ void packages_left(struct front *f, const struct sandbox *s)
 		packages_tidy_soon(f);
 }
 
-bool packages_fit(const struct sandbox *s)
-{
-	return !s->image || s->image == &s->f->images.own;
-}
-
 /* ---- what sandboxes are told ---------------------------------------------------------------------------------- */
 
 static const char *const below[ECO_MAX_] = { [ECO_PYTHON] = "", [ECO_JAVASCRIPT] = "/node_modules" };
@@ -188,7 +183,9 @@ json_t *packages_paths(const struct sandbox *s, enum ecosystem eco)
 	return paths;
 }
 
-static void put_joined(json_t *env, const char *name, const char *first, const json_t *paths)
+/* @first: before them; what the image has there comes after them. */
+static void put_joined(json_t *env, const char *name, const char *first, const json_t *paths,
+		       const char *last)
 {
 	_buf_ struct buf b = BUF_INIT(MESSAGE_MAX);
 	size_t i;
@@ -197,8 +194,15 @@ static void put_joined(json_t *env, const char *name, const char *first, const j
 	(void)buf_puts(&b, first);
 	json_array_foreach((json_t *)paths, i, path)(void)
 		buf_printf(&b, "%s%s", b.len ? ":" : "", json_string_value(path));
+	if (last && last[0])
+		(void)buf_printf(&b, ":%s", last);
 	if (json_array_size(paths) > 0 && !b.err)
 		(void)json_object_set_new(env, name, json_string(buf_str(&b)));
+}
+
+static const char *image_says(const struct sandbox *s, const char *name)
+{
+	return json_string_value(json_object_get(s->image->env, name));
 }
 
 /* Programs of packages come last: none of them stands in for one of the image. */
@@ -214,9 +218,9 @@ static void put_programs(json_t *env, const struct sandbox *s)
 		(void)snprintf(path, sizeof(path), PACKAGES_PATH "/%s%s", t->key, programs[t->eco]);
 		(void)json_array_append_new(paths, json_string(path));
 	}
-	const char *path = json_string_value(json_object_get(s->image->env, "PATH"));
+	const char *path = image_says(s, "PATH");
 
-	put_joined(env, "PATH", path ? path : CELL_PATH, paths);
+	put_joined(env, "PATH", path ? path : CELL_PATH, paths, NULL);
 	json_decref(paths);
 }
 
@@ -229,10 +233,10 @@ json_t *packages_env(const struct sandbox *s)
 		return NULL;
 	env = json_object();
 	paths = packages_paths(s, ECO_PYTHON);
-	put_joined(env, "PYTHONPATH", "", paths);
+	put_joined(env, "PYTHONPATH", "", paths, image_says(s, "PYTHONPATH"));
 	json_decref(paths);
 	paths = packages_paths(s, ECO_JAVASCRIPT);
-	put_joined(env, "NODE_PATH", "", paths);
+	put_joined(env, "NODE_PATH", "", paths, image_says(s, "NODE_PATH"));
 	json_decref(paths);
 	put_programs(env, s);
 	return env;

@@ -56,9 +56,6 @@ void packages_tidy_soon(struct front *f);
 /* packages_left() - A sandbox is gone for good. */
 void packages_left(struct front *f, const struct sandbox *s);
 
-/* packages_fit() - Whether trees can be used in @s: they are made with the daemon's own image. */
-bool packages_fit(const struct sandbox *s);
-
 /* packages_tell() - Before code is run: what the kernel can import, if that is not what it knows. */
 void packages_tell(struct sandbox *s, struct seat *seat);
 /* packages_request() - A kernel asks for some (install_request); it is answered when they are there. */

@@ -34,7 +34,8 @@ static const struct field pip_body[] = {
 	  .max = ROUTE_SESSION_MAX,
 	  .pattern = ROUTE_SESSION_PATTERN,
 	  .check = route_session_name,
-	  .description = "For this session alone; without it, for all sandboxes of the caller.",
+	  .description = "For this session alone; without it, for all sandboxes of the caller that "
+			 "have the daemon's own image.",
 	  .example = "\"analysis-1\"" },
 	STREAM_FIELD,
 	{ 0 },

@@ -90,7 +90,6 @@ static void on_error(struct install *in, const json_t *said)
 		  422 },
 		{ "invalid_package", "invalid_package", NULL, 422 },
 		{ "hash_mismatch", "hash_mismatch", NULL, 422 },
-		{ "no_installer", "no_installer", "an image with pip, uv or npm can install", 501 },
 	};
 	const char *code = json_string_value(json_object_get(said, "code"));
 	char text[TEXT_MAX + 1], log[TEXT_MAX + 1];
@@ -104,6 +103,10 @@ static void on_error(struct install *in, const json_t *said)
 	}
 	clean(text, json_string_value(json_object_get(said, "message")));
 	clean(log, tail);
+	if (code && strcmp(code, "no_installer") == 0) {
+		install_no_tool(in, "%.150s", text);
+		return;
+	}
 	for (size_t i = 0; code && i < ARRAY_SIZE(known); i++)
 		if (strcmp(known[i].said, code) == 0) {
 			bool show = strcmp(code, "build_failed") == 0;

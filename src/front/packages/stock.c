@@ -20,7 +20,10 @@
 
 static int load_tree(const struct store_tree *row, void *arg)
 {
-	struct trees *all = arg;
+	struct front *f = arg;
+	struct trees *all = &f->packages.trees;
+	/* Of a store that did not note it yet: then there was no other image to make trees with. */
+	const char *image = row->image[0] ? row->image : image_key(&f->images.own);
 	struct tree *t = calloc(1, sizeof(*t));
 
 	if (!t)
@@ -29,6 +32,8 @@ static int load_tree(const struct store_tree *row, void *arg)
 	(void)snprintf(t->sha256, sizeof(t->sha256), "%s", row->sha256);
 	(void)snprintf(t->seal, sizeof(t->seal), "%s", row->seal);
 	(void)snprintf(t->installer, sizeof(t->installer), "%s", row->installer);
+	(void)snprintf(t->image, sizeof(t->image), "%s", image);
+	t->touched = !row->image[0]; /* so that it is noted */
 	t->eco = ecosystem_find(row->language);
 	t->request = strdup(row->request);
 	t->exact = row->exact;
@@ -114,7 +119,7 @@ int trees_load(struct front *f, struct err *e)
 	struct trees *all = &f->packages.trees;
 	struct pantry_req q = { .op = PANTRY_SWEEP };
 	struct pantry_reply a;
-	int r = store_tree_each(f->store, load_tree, all, e);
+	int r = store_tree_each(f->store, load_tree, f, e);
 
 	all->changes = 1;
 	if (r == 0)
@@ -146,14 +151,14 @@ static struct tree *oldest(struct trees *all)
 	return found;
 }
 
-/* An owner's trees are for sandboxes to come: as long as some come. */
+/* An owner's trees are for sandboxes to come: as long as some come that can use them. */
 static bool is_given_up(const struct front *f, const struct tree_use *u, uint64_t now)
 {
 	const struct sandbox *s = f->sandboxes;
 
 	if (u->holder[0] != 'o' || now <= u->tree->used_ms + f->config.package_keep_ms)
 		return false;
-	while (s && strcmp(s->owner, u->holder + 2) != 0)
+	while (s && (strcmp(s->owner, u->holder + 2) != 0 || !trees_fit(u->tree, s)))
 		s = s->next;
 	return !s;
 }

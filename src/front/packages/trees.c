@@ -43,6 +43,7 @@ int tree_put(struct front *f, const struct tree *t, struct err *e)
 		.packages = packages,
 		.installer = t->installer,
 		.seal = t->seal,
+		.image = t->image,
 		.exact = t->exact,
 		.bytes = t->bytes,
 		.files = t->files,
@@ -114,12 +115,18 @@ void tree_drop_files(struct front *f, const char *key)
 	(void)pantry_ask(&f->packages.pantry, NULL, &q, -1);
 }
 
+/* The same wish, of a sandbox of the same image. */
+static bool is_for(const struct tree *t, const struct install *in)
+{
+	return t->eco == in->eco && strcmp(t->request, in->request) == 0 &&
+	       strcmp(t->image, image_key(in->image)) == 0;
+}
+
 static struct tree *same_content(struct trees *all, const struct install *in, const char *sha256)
 {
 	struct tree *t = all->all;
 
-	while (t && (t->eco != in->eco || strcmp(t->sha256, sha256) != 0 ||
-		     strcmp(t->request, in->request) != 0))
+	while (t && (strcmp(t->sha256, sha256) != 0 || !is_for(t, in)))
 		t = t->next;
 	return t;
 }
@@ -136,6 +143,7 @@ static struct tree *make(const struct install *in, const struct pantry_reply *r)
 	(void)snprintf(t->sha256, sizeof(t->sha256), "%.64s", r->sha256);
 	(void)snprintf(t->seal, sizeof(t->seal), "%.64s", r->seal);
 	(void)snprintf(t->installer, sizeof(t->installer), "%s", in->installer);
+	(void)snprintf(t->image, sizeof(t->image), "%s", image_key(in->image));
 	t->eco = in->eco;
 	t->exact = in->exact;
 	t->packages = json_incref(in->closure);
@@ -198,21 +206,25 @@ static bool agrees(const struct front *f, const struct tree *t, const struct san
 	return true;
 }
 
-struct tree *trees_find(struct front *f, enum ecosystem eco, const char *request,
-			const struct sandbox *s)
+struct tree *trees_find(const struct install *in, const struct sandbox *s)
 {
 	uint64_t now = stamp_now_ms();
 
-	for (struct tree *t = f->packages.trees.all; t; t = t->next)
-		if (t->eco == eco && strcmp(t->request, request) == 0 &&
-		    (t->exact || now < t->created_ms + FRESH_MS) && agrees(f, t, s))
+	for (struct tree *t = in->f->packages.trees.all; t; t = t->next)
+		if (is_for(t, in) && (t->exact || now < t->created_ms + FRESH_MS) &&
+		    agrees(in->f, t, s))
 			return t;
 	return NULL;
 }
 
+bool trees_fit(const struct tree *t, const struct sandbox *s)
+{
+	return strcmp(t->image, image_key(s->image)) == 0;
+}
+
 static bool is_holder(const struct tree_use *u, const struct sandbox *s)
 {
-	return packages_fit(s) &&
+	return trees_fit(u->tree, s) &&
 	       strcmp(u->holder + 2, u->holder[0] == 's' ? s->id : s->owner) == 0;
 }
 

@@ -4,7 +4,8 @@
  *
  * A tree is what one wish led to: its closure, unpacked by the pantry, read-only for everybody. It is
  * found again by the wish (names, versions, constraints), never by what the fetcher said it contains: that may be
- * a stranger's word. Users are sandboxes and owners; an owner's trees are in every sandbox of theirs.
+ * a stranger's word; and only for the image that it was made with, whose interpreter and libc it fits. Users are sandboxes and owners; an owner's trees are in every sandbox of theirs
+ * that has this image.
  * Everything is in the store too, so that it outlives the front.
  */
 #ifndef CAISSON_FRONT_PACKAGES_TREES_H
@@ -15,6 +16,7 @@
 #include <stdint.h>
 
 #include "front/packages/requirement.h"
+#include "wire/lender.h"
 #include "wire/pantry.h"
 
 struct err;
@@ -29,6 +31,7 @@ struct tree {
 	struct tree *next;
 	char key[PANTRY_KEY_LEN + 1];
 	char sha256[65], seal[65];
+	char image[LENDER_REF_MAX];    /* image_key() of what it was made with */
 	char installer[INSTALLER_MAX]; /* pip, uv or npm, with its version */
 	enum ecosystem eco;
 	char *request; /* the wish, in one line */
@@ -59,9 +62,10 @@ int trees_load(struct front *f, struct err *e);
 /* trees_add() - What @in led to, and the pantry has. What is there with the same content is used instead. NULL without memory. */
 struct tree *trees_add(struct front *f, const struct install *in, const struct pantry_reply *r);
 
-/* trees_find() - For this wish, young enough, and not in contradiction to what @s has. NULL: fetch it. */
-struct tree *trees_find(struct front *f, enum ecosystem eco, const char *request,
-			const struct sandbox *s);
+/* trees_find() - For this wish and image, young enough, and not in contradiction to what @s has. NULL: fetch it. */
+struct tree *trees_find(const struct install *in, const struct sandbox *s);
+/* trees_fit() - Whether @s can use it: it was made with the image that @s has. */
+bool trees_fit(const struct tree *t, const struct sandbox *s);
 
 void trees_use(struct front *f, const struct sandbox *s, const char *owner, struct tree *t);
 /* trees_touch() - Something runs in @s that can import from its trees. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fetch.py - Resolve, download and build packages, in a cell of its own.
+"""fetch.py - Resolve, download and build packages of python, in a cell of its own; fetch.js does it for javascript.
 
 Started by the front with one JSON argument; it says what it does as JSON lines on stdout:
 
@@ -15,7 +15,6 @@ Nothing of a package is run before its wheel is known to be missing: wheels come
 import base64
 import hashlib
 import http.client
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -31,6 +30,9 @@ SITE = "/tmp/site"
 HOME = "/tmp/fetch"
 CERTS = "/etc/ssl/certs/ca-certificates.crt"
 LOG_MAX = 4000
+PIP_NEEDED = (22, 2)
+# Of the image's variables these would make the installers others than they are told to be.
+NOT_PASSED = re.compile(r"PIP_|UV_|.*_proxy$", re.I)
 SAYS = re.compile(r"\s*(Collecting|Downloading|Building|Preparing|Installing|Resolved|Prepared|Installed|Built)\b.*")
 STEP = re.compile(r"(Collecting|Installing|Installed) ")
 ALL_STEPS = re.compile(r"Prepared ")  # uv says it once, for all of them
@@ -45,6 +47,10 @@ class Failed(Exception):
 def say(event, **members):
     sys.stdout.write(json.dumps({"event": event, **members}) + "\n")
     sys.stdout.flush()
+
+
+def environment(**more):
+    return {**{k: v for k, v in os.environ.items() if not NOT_PASSED.match(k)}, "HOME": HOME, "TMPDIR": HOME, **more}
 
 
 class Steps:
@@ -72,21 +78,21 @@ def run(argv, cwd=HOME, env=None):
 # What tools say, and what it means. The first that fits counts.
 MEANINGS = (
     ("index_unavailable", r"Retrying \(|Connection broken|Connection aborted|BadStatusLine|timed out|Max retries|Failed to establish|SSLError|"
-                          r"ProxyError|HTTP error 5|[45]\d\d (?:Client|Server) Error|ECONNREFUSED|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|"
+                          r"ProxyError|HTTP error 5|[45]\d\d (?:Client|Server) Error|"
                           r"error sending request|Failed to fetch",
      "the index did not answer, or not as an index does"),
-    ("too_big", r"No space left on device|ENOSPC|Disk quota exceeded", "it does not fit: it is larger than packages may be"),
-    ("conflict", r"ResolutionImpossible|conflicting dependencies|ERESOLVE|have conflicting|we can conclude",
+    ("too_big", r"No space left on device|Disk quota exceeded", "it does not fit: it is larger than packages may be"),
+    ("conflict", r"ResolutionImpossible|conflicting dependencies|have conflicting|we can conclude",
      "its dependencies contradict each other, or what the sandbox has"),
     ("invalid_package", r"outside the target directory|BadZipFile|is invalid|Invalid wheel|invalid metadata|"
-                        r"has an invalid|unsupported wheel|EBADZIP|TAR_BAD_ARCHIVE|TAR_ENTRY",
+                        r"has an invalid|unsupported wheel",
      "what the index has is no package that may be installed"),
-    ("hash_mismatch", r"DO NOT MATCH THE HASHES|EINTEGRITY|Hash mismatch", "what was downloaded has another hash"),
+    ("hash_mismatch", r"DO NOT MATCH THE HASHES|Hash mismatch", "what was downloaded has another hash"),
     ("build_failed", r"subprocess-exited-with-error|Failed to build|Failed building|metadata-generation-failed|"
-                     r"build backend|npm error command failed|npm ERR! command failed", "it could not be built"),
-    ("package_not_found", r"from versions: none|was not found in the package registry|code E404|not found : ",
+                     r"build backend", "it could not be built"),
+    ("package_not_found", r"from versions: none|was not found in the package registry",
      "the index has no such package"),
-    ("version_not_found", r"No matching distribution|Could not find a version|code ETARGET|there is no version",
+    ("version_not_found", r"No matching distribution|Could not find a version|there is no version",
      "the index has no version of it that fits"),
 )
 
@@ -110,8 +116,8 @@ def failed(log, meanings=MEANINGS):
             break
     else:
         code, text = "install_failed", "it could not be installed"
-    match = (re.search(r"(?:ERROR|error|npm error|cause)[: ]+((?:No matching|Could not find|THESE|Failed|notarget|404|Cannot|Because).{0,200})", log)
-             if code != "index_unavailable" else re.search(r"((?:HTTPS?Connection|[45]\d\d (?:Client|Server) Error|ECONN|ETIMED).{0,160})", log))
+    match = (re.search(r"(?:ERROR|error|cause)[: ]+((?:No matching|Could not find|THESE|Failed|Cannot|Because).{0,200})", log)
+             if code != "index_unavailable" else re.search(r"((?:HTTPS?Connection|[45]\d\d (?:Client|Server) Error).{0,160})", log))
     said = match.group(1).strip() if match else ""
     own = re.findall(r"lines of output\]\n(.*?)\[end of output\]", log, re.S)
     if code == "build_failed" and own:  # what the build said, without what pip says about it
@@ -148,11 +154,19 @@ class Pip:
 
     def __init__(self, task):
         self.task = task
-        self.says = "pip " + importlib.metadata.version("pip")
+        self.says = "pip " + self.version()
 
     @staticmethod
-    def is_here():
-        return importlib.util.find_spec("pip") is not None
+    def version():
+        if importlib.util.find_spec("pip") is None:
+            return ""
+        import pip  # its top only; importlib.metadata is younger than some images
+        return pip.__version__
+
+    @classmethod
+    def is_here(cls):
+        """It has to be able to say what it would do."""
+        return tuple(map(int, re.findall(r"\d+", cls.version())[:2])) >= PIP_NEEDED
 
     def options(self):
         options = ["--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar", "off",
@@ -172,7 +186,7 @@ class Pip:
         return options
 
     def run(self, *args):
-        env = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "HOME": HOME, "TMPDIR": HOME}
+        env = environment(PIP_CONFIG_FILE=os.devnull)
         status, log = run([sys.executable, "-m", "pip", "install", *self.options(), *args], env=env)
         if status:
             self.ask_again(log)
@@ -248,8 +262,7 @@ class Uv:
     def run(self, *args):
         options = ["--no-config", "--no-progress", "--color", "never", "--cache-dir", HOME + "/uv", "--no-python-downloads",
                    "--python", sys.executable]
-        env = {**os.environ, "HOME": HOME, "TMPDIR": HOME, "UV_HTTP_TIMEOUT": "15", "UV_HTTP_RETRIES": "2",
-               "RUST_LOG": "warn"}
+        env = environment(UV_HTTP_TIMEOUT="15", UV_HTTP_RETRIES="2", RUST_LOG="warn")
         index = self.task.get("index")
         if index:
             url = urllib.parse.urlsplit(index)
@@ -317,7 +330,9 @@ class Uv:
 def install_python(task):
     tools = [tool(task) for tool in (Uv, Pip) if tool.is_here()]
     if not tools:
-        raise Failed("no_installer", "the image has neither uv nor a pip for its python")
+        old = Pip.version()
+        raise Failed("no_installer", "it has python %d.%d, and neither uv (for 3.11 and later) nor pip for it" % sys.version_info[:2] if not old else
+                     "its pip %s is too old" % old)
     step("Resolving %s" % ", ".join(task["requirements"])[:100])
     tool, only = tools[0], tools[0].wheels
     try:
@@ -336,51 +351,7 @@ def install_python(task):
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-# ---- javascript -------------------------------------------------------------------------------------------
-
-def npm(task, *args):
-    env = {**os.environ, "HOME": HOME, "NPM_CONFIG_USERCONFIG": HOME + "/npmrc",
-           "NPM_CONFIG_GLOBALCONFIG": HOME + "/npmrc.global"}
-    options = ["--no-audit", "--no-fund", "--no-update-notifier", "--cache", HOME + "/cache",
-               "--registry", task["index"], "--fetch-retries", "1", "--fetch-timeout", "20000"]
-    if os.path.exists(CERTS):
-        options += ["--cafile", CERTS]
-        env["NODE_EXTRA_CA_CERTS"] = CERTS
-    if os.path.exists("/usr/include/node/node.h"):  # what is built against it needs no download
-        env["NPM_CONFIG_NODEDIR"] = "/usr"
-    return run(["npm", *args, *options], cwd=SITE, env=env)
-
-
-def install_javascript(task):
-    if not shutil.which("npm"):
-        raise Failed("no_installer", "the image has no npm")
-    with open(SITE + "/package.json", "w") as f:
-        json.dump({"name": "packages", "version": "0.0.0", "private": True}, f)
-    step("Resolving")
-    status, log = npm(task, "install", "--ignore-scripts", "--package-lock-only", *task["requirements"])
-    if status:
-        raise failed(log)
-    with open(SITE + "/package-lock.json") as f:
-        lock = json.load(f)["packages"]
-    packages = {}
-    for path, item in lock.items():
-        if not path:
-            continue
-        name = path.rsplit("node_modules/", 1)[-1]
-        packages[name, item["version"]] = {
-            "name": name, "version": item["version"], "integrity": item.get("integrity", ""),
-            "built": bool(task.get("scripts") and item.get("hasInstallScript")), "needs": sorted(item.get("dependencies", {}))}
-    names = {name for name, _ in packages}
-    for p in packages.values():
-        p["needs"] = [n for n in p["needs"] if n in names and n != p["name"]]
-    confirm(list(packages.values()), "npm " + subprocess.run(["npm", "--version"], capture_output=True, text=True).stdout.strip())
-    step("Downloading %d packages" % len(packages))
-    status, log = npm(task, "ci", "--foreground-scripts" if task.get("scripts") else "--ignore-scripts")
-    if status:
-        raise failed(log)
-
-
-# ---- both ---------------------------------------------------------------------------------------------------
+# ---- the conversation ---------------------------------------------------------------------------------------------------
 
 def confirm(packages, installer):
     say("closure", packages=packages, installer=installer)
@@ -394,7 +365,7 @@ def main():
     try:
         for path in (HOME, SITE):
             os.makedirs(path)
-        {"python": install_python, "javascript": install_javascript}[task["language"]](task)
+        install_python(task)
         say("done")
     except Failed as error:
         say("error", code=error.code, message=str(error), log=error.log)

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// fetch.js - Resolve and download packages of npm, in a cell of its own; what it says is in fetch.py, which does it for python.
+'use strict';
+const fs = require('fs');
+const path = require('path');
+const { spawn } = require('child_process');
+
+const SITE = '/tmp/site';
+const HOME = '/tmp/fetch';
+const CERTS = '/etc/ssl/certs/ca-certificates.crt';
+const LOG_MAX = 4000;
+
+// What npm says, and what it means. The first that fits counts.
+const MEANINGS = [
+  ['index_unavailable', /ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|ERR_SOCKET_TIMEOUT|timed out|code E(?:401|403|5\d\d)|SELF_SIGNED|UNABLE_TO_|CERT_|EJSONPARSE|FETCH_ERROR|ERR_INVALID_/,
+    'the index did not answer, or not as an index does'],
+  ['too_big', /ENOSPC|no space left/i, 'it does not fit: it is larger than packages may be'],
+  ['conflict', /ERESOLVE|conflicting/, 'its dependencies contradict each other'],
+  ['invalid_package', /EBADZIP|TAR_BAD_ARCHIVE|TAR_ENTRY|Z_DATA_ERROR|zlib/, 'what the index has is no package that may be installed'],
+  ['hash_mismatch', /EINTEGRITY/, 'what was downloaded has another hash'],
+  ['build_failed', /npm (?:error|ERR!) command failed/, 'it could not be built'],
+  ['package_not_found', /code E404|not found : /, 'the index has no such package'],
+  ['version_not_found', /code ETARGET|No matching version/, 'the index has no version of it that fits'],
+];
+
+class Failed extends Error {
+  constructor(code, message, log) {
+    super(message);
+    this.code = code;
+    this.log = log || '';
+  }
+}
+
+const steps = { done: 0, total: 0 };
+
+function say(event, members) {
+  fs.writeSync(1, JSON.stringify(Object.assign({ event }, members)) + '\n');
+}
+
+function step(text) {
+  steps.done = Math.min(steps.done + 1, steps.total);
+  say('progress', { text, done: steps.done, total: steps.total });
+}
+
+function failed(log) {
+  const [code, , text] = MEANINGS.find(([, pattern]) => pattern.test(log)) || ['install_failed', null, 'it could not be installed'];
+  const said = /npm (?:error|ERR!) ((?:notarget|404|Cannot|network|request to).{0,200})/.exec(log);
+  return new Failed(code, text + (said ? ': ' + said[1].trim() : ''), log.slice(-LOG_MAX));
+}
+
+// The program, when the image's PATH leads to it.
+function which(name) {
+  return (process.env.PATH || '').split(':').map((d) => path.join(d, name)).find((p) => fs.existsSync(p));
+}
+
+// The image's variables, but those that would make npm another than it was told to be.
+function environment() {
+  const env = {};
+  for (const [name, value] of Object.entries(process.env)) {
+    if (!/^npm_config_|_proxy$/i.test(name)) env[name] = value;
+  }
+  return Object.assign(env, { HOME, NPM_CONFIG_USERCONFIG: HOME + '/npmrc', NPM_CONFIG_GLOBALCONFIG: HOME + '/npmrc.global' });
+}
+
+// What npm said, when all went well.
+function npm(task, ...args) {
+  const env = environment();
+  const options = ['--no-audit', '--no-fund', '--no-update-notifier', '--cache', HOME + '/cache', '--registry', task.index,
+    '--fetch-retries', '1', '--fetch-timeout', '20000'];
+  if (fs.existsSync(CERTS)) {
+    options.push('--cafile', CERTS);
+    env.NODE_EXTRA_CA_CERTS = CERTS;
+  }
+  const prefix = path.dirname(path.dirname(process.execPath));
+  if (fs.existsSync(prefix + '/include/node/node.h')) env.NPM_CONFIG_NODEDIR = prefix; // what is built against it needs no download
+  return new Promise((resolve, reject) => {
+    const child = spawn('npm', [...args, ...options], { cwd: SITE, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    let log = '';
+    const keep = (data) => { log = (log + data).slice(-(1 << 20)); };
+    child.stdout.on('data', keep);
+    child.stderr.on('data', keep);
+    child.on('error', reject);
+    child.on('close', (status) => (status === 0 ? resolve(log) : reject(failed(log))));
+  });
+}
+
+// What the lock says will be installed: a list of what the front is told.
+function closureOf(task, lock) {
+  const packages = new Map();
+  for (const [place, item] of Object.entries(lock)) {
+    if (!place) continue;
+    const name = place.slice(place.lastIndexOf('node_modules/') + 'node_modules/'.length);
+    packages.set(name + '@' + item.version, {
+      name, version: item.version, integrity: item.integrity || '', built: Boolean(task.scripts && item.hasInstallScript),
+      needs: Object.keys(item.dependencies || {}).sort(),
+    });
+  }
+  const all = [...packages.values()];
+  const names = new Set(all.map((p) => p.name));
+  for (const p of all) p.needs = p.needs.filter((n) => names.has(n) && n !== p.name);
+  return all;
+}
+
+// One line from the front, after it has judged.
+function allowed() {
+  return new Promise((resolve) => {
+    process.stdin.once('data', (data) => resolve(String(data).trim() === 'go'));
+    process.stdin.once('end', () => resolve(false));
+  });
+}
+
+async function install(task) {
+  if (!which('npm')) throw new Failed('no_installer', 'it has node, and no npm');
+  fs.writeFileSync(SITE + '/package.json', JSON.stringify({ name: 'packages', version: '0.0.0', private: true }));
+  const version = (await npm(task, '--version')).trim();
+  step('Resolving ' + task.requirements.join(', ').slice(0, 100));
+  await npm(task, 'install', '--ignore-scripts', '--package-lock-only', ...task.requirements);
+  const lock = JSON.parse(fs.readFileSync(SITE + '/package-lock.json', 'utf8')).packages;
+  if (!lock) throw new Failed('no_installer', 'its npm ' + version + ' is too old: 7 or later is needed');
+  const packages = closureOf(task, lock);
+  say('closure', { packages, installer: 'npm ' + version });
+  steps.total = packages.length + 1;
+  if (!await allowed()) process.exit(0);
+  step('Downloading ' + packages.length + ' packages');
+  await npm(task, 'ci', task.scripts ? '--foreground-scripts' : '--ignore-scripts');
+  steps.done = steps.total;
+  say('progress', { text: 'Installed', done: steps.done, total: steps.total });
+}
+
+async function main() {
+  for (const d of [HOME, SITE]) fs.mkdirSync(d, { recursive: true });
+  await install(JSON.parse(process.argv[process.argv.length - 1]));
+  say('done');
+}
+
+// Its input stays open as long as the front likes: the end is said, not waited for.
+main().catch((error) => {
+  if (error instanceof Failed) say('error', { code: error.code, message: error.message, log: error.log });
+  else say('error', { code: error.code === 'ENOSPC' ? 'too_big' : 'install_failed', message: String(error.message), log: '' });
+}).then(() => process.exit(0));

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_packages_images.py - Packages in sandboxes of stored images: made with that image, and for it alone.
+
+What made a package is told by the package: its build reads a file that only that image has.
+"""
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from box_lib import Box
+from layers_lib import SMALL, Store, copy_in, libraries, programs_layer, python_layer
+from package_lib import Index, install, sdist, tarball, trees, wheel
+from serve_lib import HANG, wait_until
+
+PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+WHICH = "import os\nsaid = open('/etc/which').read() if os.path.exists('/etc/which') else 'host'"
+NPM = "/usr/lib/node_modules/npm"
+
+
+def pip_layer(root):
+    """The pip of this machine's python3."""
+    said = subprocess.run(["/usr/bin/python3", "-c", "import pip; print(pip.__path__[0])"], capture_output=True, text=True)
+    if said.returncode:
+        pytest.skip("no pip of the distribution here to make an image of")
+    shutil.copytree(said.stdout.strip(), root / "usr/lib/python3/dist-packages/pip")
+    if os.path.isdir("/usr/share/python-wheels"):
+        shutil.copytree("/usr/share/python-wheels", root / "usr/share/python-wheels")
+
+
+def node_layer(root):
+    """This machine's node, and its npm when that is of one piece."""
+    if not os.path.isfile("/usr/bin/node") or not os.path.isfile(NPM + "/bin/npm-cli.js"):
+        pytest.skip("no node with an npm in %s here to make an image of" % NPM)
+    copy_in(root, "/usr/bin/node")
+    copy_in(root, "/usr/bin/env")
+    for lib in libraries("/usr/bin/node", "/usr/bin/env"):
+        copy_in(root, lib)
+
+
+@pytest.fixture(scope="module")
+def store():
+    path = Path(tempfile.mkdtemp(prefix="caisson-images-"))
+    s = Store(path / "store")
+    s.base = s.layer(lambda r: programs_layer(r, *SMALL))
+    s.python, s.pip = s.layer(python_layer), s.layer(pip_layer)
+    for name in ("one", "two"):
+        s.add("docker.io/library/%s:1" % name, [s.base, s.python, s.pip, s.layer({"etc/which": name})], Env=[PATH, "PIP_INDEX_URL=http://127.0.0.1:9/"])
+    s.add("docker.io/library/nopip:1", [s.base, s.python], Env=[PATH])
+    s.add("docker.io/library/oldpip:1", [s.base, s.python, s.layer({"usr/lib/python3/dist-packages/pip/__init__.py": "__version__ = '20.3.4'\n"})], Env=[PATH])
+    s.add("docker.io/library/nothing:1", [s.base], Env=["PATH=/bin"])
+    yield s
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def index(store, tmp_path_factory):
+    files = tmp_path_factory.mktemp("files")
+    sdist(files, "homemade", WHICH)
+    wheel(files, "plain")
+    tarball(files / "npm", "grown", "1.1.0", bin={"grow": "grow.js"}, files={"grow.js": "#!/usr/bin/env node\nconsole.log('grown')\n"})
+    i = Index(tmp_path_factory.mktemp("index"), files, "--image-store", str(store.path))
+    yield i
+    i.close()
+
+
+def add(box, *packages, **fields):
+    r = box.post("/packages", {"packages": list(packages), **fields})
+    assert r.status == 200, r
+    return r.json["cached"]
+
+
+def said(box):
+    r = box.post("/execute", {"code": "import homemade; print(homemade.SAID)"}).json
+    return r["stdout"].strip() or r["stderr"]
+
+
+def retag(store, name, which):
+    """The name stands for another image from now on."""
+    return store.add("docker.io/library/%s:1" % name, [store.base, store.python, store.pip, store.layer({"etc/which": which})], Env=[PATH])
+
+
+def test_made_with_the_image_and_shared_with_none_but_it(index, store):
+    """Also not with what the name of the image stands for later. The image's own idea of an index counts for nothing."""
+    d = index.daemon
+    with Box(d) as host, Box(d, image="one:1") as one, Box(d, image="two:1") as two:
+        assert not add(host, "homemade") and said(host) == "host"
+        assert not add(one, "homemade") and said(one) == "one", "not what was made with another"
+        assert not add(two, "homemade") and said(two) == "two"
+        assert len(trees(d)) == 3
+        before = len(index.asked)
+        with Box(d, image="one:1") as other:
+            assert "No module" in said(other), "another sandbox's"
+            assert add(other, "homemade") and said(other) == "one"
+            assert other.exec("python3", "-c", "import homemade; print(homemade.SAID)")["stdout"] == "one\n"
+        assert len(index.asked) == before, "without the index"
+        retag(store, "one", "later")
+        assert wait_until(lambda: d.post("/v1/run_python", {"code": "print(open('/etc/which').read())", "image": "one:1"}).json["stdout"] == "later\n")
+        with Box(d, image="one:1") as later:
+            assert not add(later, "homemade")
+            assert said(later) == "later" and said(one) == "one"
+        assert not add(one, "plain"), "the old one, that no name stands for any more"
+        assert one.post("/execute", {"code": "import plain; print(plain.VERSION)"}).json["stdout"] == "1.0\n"
+
+
+def test_for_all_of_a_callers_sandboxes_of_the_daemons_own_image(index):
+    assert install(index.daemon, "homemade").status == 200
+    with Box(index.daemon) as own, Box(index.daemon, image="two:1") as two:
+        assert said(own) == "host"
+        assert "No module" in said(two) and two.get("/packages").json["packages"] == []
+
+
+@pytest.mark.parametrize("image,language,words", [
+    ("nopip:1", "python", ["nopip", "neither uv", "nor pip"]), ("oldpip:1", "python", ["20.3.4", "too old"]),
+    ("nothing:1", "python", ["nothing", "has no python3"]), ("nothing:1", "javascript", ["has no node"])])
+def test_image_that_can_not_install(index, image, language, words):
+    """It is said what is missing, and what helps; nothing is left of the attempt."""
+    before = trees(index.daemon)
+    with Box(index.daemon, image=image) as box:
+        r = box.post("/packages", {"packages": ["grown" if language == "javascript" else "plain"], "language": language})
+        assert (r.status, r.error["code"]) == (501, "no_installer"), r
+        assert all(w in r.error["message"] for w in words), r
+        assert ("npm" if language == "javascript" else "pip (22.2") in r.error["hint"], r
+        assert box.shell("echo well")["stdout"] == "well\n"
+    assert trees(index.daemon) == before
+    assert wait_until(lambda: index.daemon.health()["sandboxes"]["live"] == 0)
+
+
+@pytest.mark.slow
+def test_javascript_without_a_python(index, store):
+    """node brings its own packages; one without npm says so."""
+    node = store.layer(node_layer)
+    store.add("docker.io/library/bare:1", [store.base, node], Env=[PATH])
+    store.add("docker.io/library/node:1", [store.base, node, store.layer(lambda r: shutil.copytree(NPM, r / NPM[1:], symlinks=True), {
+        "usr/bin/npm": '#!/bin/sh\nexec /usr/bin/node %s/bin/npm-cli.js "$@"\n' % NPM})], Env=[PATH])
+    with Box(index.daemon, image="node:1") as box, Box(index.daemon, image="bare:1") as bare:
+        assert "not found" in box.shell("python3 -c 1")["stderr"]
+        assert not add(box, "grown", language="javascript")
+        r = box.post("/execute", {"code": "console.log(require('grown'))", "language": "javascript"}).json
+        assert r["stdout"] == "1.1.0\n", r
+        assert box.shell("grow")["stdout"] == "grown\n"
+        r = bare.post("/packages", {"packages": ["grown"], "language": "javascript"})
+        assert (r.status, r.error["code"]) == (501, "no_installer") and "no npm" in r.error["message"], r
+
+
+@pytest.mark.slow
+def test_outlives_the_front_and_goes_when_nobody_uses_it(store, tmp_path):
+    files = tmp_path / "files"
+    files.mkdir()
+    sdist(files, "homemade", WHICH)
+    i = Index(tmp_path, files, "--image-store", str(store.path), "--package-keep", "2s")
+    d = i.daemon
+    try:
+        with Box(d, image="two:1") as box:
+            assert not add(box, "homemade") and len(trees(d)) == 1
+            old = d.pid
+            os.kill(old, signal.SIGKILL)
+            assert wait_until(lambda: d.find_front() not in (None, old)) and d.wait_ready()
+            assert said(box) == "two"
+            with Box(d, image="two:1") as other, Box(d) as host:
+                assert add(other, "homemade"), "known to the next front"
+                assert not add(host, "homemade") and said(host) == "host"
+            assert wait_until(lambda: len(trees(d)) == 1, HANG), "one is in use"
+            assert said(box) == "two"
+        assert wait_until(lambda: trees(d) == [], HANG), trees(d)
+    finally:
+        i.close()
+
+
+@pytest.mark.slow
+def test_credentials_of_the_index_are_not_for_every_image(store, tmp_path):
+    """What an image writes into a tree its sandboxes read. The daemon's own has them, as before."""
+    files = tmp_path / "files"
+    files.mkdir()
+    wheel(files, "plain")
+    i = Index(tmp_path, files, "--image-store", str(store.path), index="http://me:secret@%(host)s/simple")
+    try:
+        with Box(i.daemon) as own, Box(i.daemon, image="two:1") as two:
+            r = two.post("/packages", {"packages": ["plain"]})
+            assert (r.status, r.error["code"]) == (409, "package_conflict") and "credentials" in r.error["message"], r
+            assert "secret" not in str(r.json) and not i.asked, "and nothing was asked"
+            assert not add(own, "plain")
+    finally:
+        i.close()
+
+
+@pytest.mark.slow
+def test_a_store_that_did_not_note_images(store, tmp_path):
+    """What is in it was made with the daemon's own: found again by that, and by no other."""
+    files = tmp_path / "files"
+    files.mkdir()
+    sdist(files, "homemade", WHICH)
+    i = Index(tmp_path, files, "--image-store", str(store.path))
+    d = i.daemon
+    try:
+        assert install(d, "homemade").status == 200
+        d.stop()
+        with contextlib.closing(sqlite3.connect(d.state / "store/state.db")) as db:
+            assert db.execute("UPDATE tree SET image=''").rowcount == 1
+            db.commit()
+        d.start()
+        d.wait_ready()
+        with Box(d) as host, Box(d, image="two:1") as two:
+            assert add(host, "homemade") and not add(two, "homemade")
+            assert (said(host), said(two)) == ("host", "two")
+    finally:
+        i.close()
