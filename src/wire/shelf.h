@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-#define SHELF_VERSION 2u
+#define SHELF_VERSION 3u
 #define SHELF_FD 3     /* the shelf finds its socket here */
 #define SHELF_DIR_FD 4 /* and the directory of workspaces here */
 #define SHELF_JOBS_MAX 8u
@@ -40,6 +40,8 @@ enum shelf_op {
 	SHELF_EXPORT,  /* key, tree, @fd: where its archive goes; from: without what that has */
 	SHELF_CHANGES, /* key, from, tree: how do they differ? */
 	SHELF_SWEEP,   /* @fd: what is known, KEY and TREEs per line; the rest goes */
+	SHELF_AGAIN, /* a reply without a request: the worker died, another is here, in its life; what was
+			* asked is lost, and so is what is asked before a SHELF_SWEEP of that life */
 	SHELF_OP_MAX_,
 };
 
@@ -54,7 +56,7 @@ struct shelf_req {
 	uint32_t op;
 	uint64_t seq;
 	uint32_t flags;
-	uint32_t pad_;
+	uint32_t life;                 /* SWEEP: as the last AGAIN said; 0: there was none */
 	uint64_t max_bytes, max_files; /* CREATE, COMMIT, IMPORT: a larger tree is refused */
 	char key[SHELF_KEY_LEN + 8];   /* NUL-terminated, as the others */
 	char tree[SHELF_TREE_MAX], from[SHELF_TREE_MAX];
@@ -68,10 +70,10 @@ struct shelf_reply {
 	uint32_t version;
 	uint32_t op;
 	uint64_t seq;
-	int32_t code;    /* 0 or negative errno; then msg says what */
-	uint32_t volume; /* CREATE, LOOK: it is a file system of its own */
-	uint32_t cut;    /* more differs than there are lines */
-	uint32_t pad_;
+	int32_t code;          /* 0 or negative errno; then msg says what */
+	uint32_t volume;       /* CREATE, LOOK: it is a file system of its own */
+	uint32_t cut;          /* more differs than there are lines */
+	uint32_t life;         /* AGAIN: how many there were before */
 	uint64_t generation;   /* the newest */
 	uint64_t bytes, files; /* of content; entries */
 	uint64_t changes;      /* how many paths differ */

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "workspace/legacy.h"
 #include "workspace/merge.h"
 #include "workspace/pack.h"
 #include "workspace/pattern.h"
@@ -27,6 +28,7 @@ struct job {
 	int shelf, fd;
 	const struct shelf_req *q;
 	struct shelf_reply *reply;
+	struct promise *promise;
 	int answer; /* a descriptor that goes with the reply */
 	struct err err;
 };
@@ -246,10 +248,14 @@ static int conclude(struct job *j, struct ward *w, const struct merge *m, struct
 			       (unsigned long long)(w->newest + 1), state->name + 4);
 		r = draft_finish(w, state, j->reply->tree, &j->err);
 	}
-	if (r == 0)
+	if (r == 0) {
+		promise_make(j->promise, j->reply, j->q->key, w->newest + 1, next->fd);
 		r = draft_finish(w, next, tree, &j->err);
+	}
 	if (r == 0)
 		w->newest++;
+	else
+		promise_drop(j->promise);
 	return r;
 }
 
@@ -388,9 +394,12 @@ static bool well_formed(const struct shelf_req *q)
 	       (!q->tree[0] || ward_tree_ok(q->tree)) && (!q->from[0] || ward_tree_ok(q->from));
 }
 
-int job_run(int shelf, const struct shelf_req *q, int fd, struct shelf_reply *ret)
+int job_run(int shelf, const struct shelf_req *q, int fd, struct promise *p,
+	    struct shelf_reply *ret)
 {
-	struct job j = { .shelf = shelf, .fd = fd, .q = q, .reply = ret, .answer = -1 };
+	struct job j = {
+		.shelf = shelf, .fd = fd, .q = q, .reply = ret, .promise = p, .answer = -1
+	};
 	int r;
 
 	if (!well_formed(q))

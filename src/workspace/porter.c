@@ -39,6 +39,7 @@
 struct porter_msg {
 	uint32_t op;
 	int32_t code; /* of the answer */
+	uint64_t seq; /* who asked before may have died before it was answered */
 	uint64_t bytes, files;
 	char key[SHELF_KEY_LEN + 8];
 };
@@ -287,13 +288,19 @@ int porter_start(struct err *e)
 
 int porter_ask(int sock, enum porter_op op, const char *key, uint64_t bytes, uint64_t files)
 {
-	struct porter_msg m = { .op = op, .bytes = bytes, .files = files };
-	size_t n_fds = 0;
+	static uint64_t asked;
+	const uint64_t seq = (uint64_t)getpid() << 32 | ++asked;
+	struct porter_msg m = { .op = op, .seq = seq, .bytes = bytes, .files = files };
 
 	(void)snprintf(m.key, sizeof(m.key), "%.32s", key);
 	int r = sock < 0 ? -ENOENT : fd_send(sock, &m, sizeof(m), NULL, 0);
 
-	if (r == 0 && fd_recv(sock, &m, sizeof(m), NULL, &n_fds) != (ssize_t)sizeof(m))
-		r = -EPIPE;
+	for (m.seq = 0; r == 0 && m.seq != seq;) {
+		size_t n_fds = 0;
+		ssize_t n = fd_recv(sock, &m, sizeof(m), NULL, &n_fds);
+
+		if (n != (ssize_t)sizeof(m) && n != -EINTR)
+			r = -EPIPE;
+	}
 	return r < 0 ? r : m.code;
 }

@@ -10,6 +10,11 @@
  * takes, and dies alone of what it reads; it ends with the shelf too, and leaves a workspace that is as it was.
  * As root its parent is the porter (porter.h), which mounts file systems for it.
  *
+ * A front in its jail can start no other one. So what was started only gives up its privileges, makes the one that
+ * works, and another when that is killed: it reads nothing, and has no more rights than its child before the filter.
+ * The next one begins when every process of the one before is gone, and takes no request until the front, which has
+ * given up all that it had asked, has said again what is known (SHELF_AGAIN): what was begun is removed then.
+ *
  * usage: caisson-shelf UID GID    (0 0: stay who we are)
  */
 #include <errno.h>
@@ -35,7 +40,9 @@
 #include "shelf_filter.h"
 #include "wire/shelf.h"
 #include "workspace/job.h"
+#include "workspace/legacy.h"
 #include "workspace/porter.h"
+#include "workspace/tree.h"
 #include "workspace/ward.h"
 
 #ifdef CAISSON_SANITIZED
@@ -44,10 +51,14 @@
 #define SANITIZED 0
 #endif
 
+#define DEATHS_MAX 100u
+#define AGAIN_US 100000u
+
 /* ---- the jail --------------------------------------------------------------------------------------------- */
 
 static int leave_privilege(uid_t uid, gid_t gid, struct err *e)
 {
+	const struct rlimit no_core = { 0, 0 };
 	int r = uid ? caps_bound(0) : 0;
 
 	if (r == 0 && uid &&
@@ -58,10 +69,16 @@ static int leave_privilege(uid_t uid, gid_t gid, struct err *e)
 		r = caps_drop();
 	if (r == 0 && uid && setresuid(0, 0, 0) == 0)
 		r = -EPERM;
-	return r < 0 ? err_set(e, r, "become user %u", uid) : 0;
+	if (r < 0)
+		return err_set(e, r, "become user %u", uid);
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
+		return err_set(e, -errno, "give up privileges");
+	(void)umask(0);
+	return 0;
 }
 
-static int enter_jail(uid_t uid, gid_t gid, struct err *e)
+static int enter_jail(struct err *e)
 {
 	const struct landlock_dir dir = {
 		SHELF_DIR_FD, LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE | LANDLOCK_READ_DIR |
@@ -69,16 +86,8 @@ static int enter_jail(uid_t uid, gid_t gid, struct err *e)
 				      LANDLOCK_MAKE_DIR | LANDLOCK_MAKE_REG | LANDLOCK_MAKE_FIFO |
 				      LANDLOCK_MAKE_SYM | LANDLOCK_REFER | LANDLOCK_TRUNCATE
 	};
-	const struct rlimit no_core = { 0, 0 };
-	int r = leave_privilege(uid, gid, e);
+	int r = SANITIZED ? 0 : landlock_deny_all_but(&dir, 1);
 
-	if (r < 0)
-		return r;
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
-		return err_set(e, -errno, "enter the jail");
-	(void)umask(0);
-	r = SANITIZED ? 0 : landlock_deny_all_but(&dir, 1);
 	if (r < 0)
 		return err_set(e, r, "enter a Landlock domain");
 	return SANITIZED ? 0 : seccomp_install_program(SHELF_FILTER, ARRAY_SIZE(SHELF_FILTER), e);
@@ -106,6 +115,10 @@ static void answer(struct shelf_reply *r, int fd)
  */
 static int porter = -1;
 
+static struct legacy *legacy; /* of the shelf before us, and for the one after us */
+static uint32_t life;         /* how many workers there were before us */
+static bool is_synced;        /* the front knows that we are another */
+
 static int create_volume(const char *key, const struct shelf_req *q)
 {
 	int r = porter_ask(porter, PORTER_MAKE, key, q->max_bytes, q->max_files);
@@ -125,6 +138,7 @@ static void create(const struct shelf_req *q)
 
 	r.code = ward_make(SHELF_DIR_FD, key, &e);
 	if (r.code == 0) {
+		memcpy(legacy->made, key, sizeof(key));
 		/* Without loop devices or mke2fs it is a directory, whose quota is kept when it is committed to. */
 		r.volume = create_volume(key, q) == 0;
 		r.code = ward_fill(SHELF_DIR_FD, key, &e);
@@ -136,14 +150,10 @@ static void create(const struct shelf_req *q)
 }
 
 /* All that are known; those that have no file are directories. */
-static void mount_all(int fd)
+static void mount_all(const char *known)
 {
-	struct stat st;
-	_mem_ char *known = fd < 0 || fstat(fd, &st) < 0 ? NULL : calloc(1, (size_t)st.st_size + 1);
 	char key[SHELF_KEY_LEN + 1];
 
-	if (!known || pread(fd, known, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
-		return;
 	for (const char *s = known; strlen(s) >= SHELF_KEY_LEN; s += strcspn(s, "\n") + 1) {
 		(void)snprintf(key, sizeof(key), "%.32s", s);
 		int r = porter_ask(porter, PORTER_MOUNT, key, 0, 0);
@@ -156,7 +166,31 @@ static void mount_all(int fd)
 	}
 }
 
-static _Noreturn void work(const struct shelf_req *q, int fd, pid_t parent)
+/* The one that it was making is in no answer that the front has got: it is nobody's, and empty. */
+static void forget_made(const char *known)
+{
+	if (!legacy->made[0] || strstr(known, legacy->made))
+		return;
+	(void)porter_ask(porter, PORTER_REMOVE, legacy->made, 0, 0);
+	(void)tree_remove(SHELF_DIR_FD, legacy->made);
+	legacy->made[0] = '\0';
+}
+
+/* What the porter has mounted is mounted still when it is not the first time. */
+static void before_sweep(int fd)
+{
+	struct stat st;
+	_mem_ char *known = fd < 0 || fstat(fd, &st) < 0 ? NULL : calloc(1, (size_t)st.st_size + 1);
+
+	if (!known || pread(fd, known, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
+		return;
+	if (life == 0)
+		mount_all(known);
+	else
+		forget_made(known);
+}
+
+static _Noreturn void work(const struct shelf_req *q, int fd, pid_t parent, struct promise *p)
 {
 	static struct shelf_reply r;
 
@@ -164,34 +198,37 @@ static _Noreturn void work(const struct shelf_req *q, int fd, pid_t parent)
 		_exit(1);
 	r.op = q->op;
 	r.seq = q->seq;
-	answer(&r, job_run(SHELF_DIR_FD, q, fd, &r));
+	answer(&r, job_run(SHELF_DIR_FD, q, fd, p, &r));
 	_exit(0);
 }
 
 static void begin(const struct shelf_req *q, int fd)
 {
-	pid_t parent = getpid(), pid = fork();
+	pid_t parent = getpid(), pid;
+	size_t at = 0;
 
+	while (jobs[at].pid) /* run() takes no more than there is room for */
+		at++;
+	promise_drop(&legacy->promises[at]);
+	pid = fork();
 	if (pid == 0)
-		work(q, fd, parent);
+		work(q, fd, parent, &legacy->promises[at]);
 	if (pid < 0) {
 		struct shelf_reply r = { .op = q->op, .seq = q->seq, .code = -errno };
 
 		(void)snprintf(r.msg, sizeof(r.msg), "no process for it: %s", strerror(errno));
 		answer(&r, -1);
 	}
-	for (size_t i = 0; pid > 0 && i < ARRAY_SIZE(jobs); i++)
-		if (!jobs[i].pid) {
-			jobs[i].pid = pid;
-			jobs[i].op = q->op;
-			jobs[i].seq = q->seq;
-			n_jobs++;
-			break;
-		}
+	if (pid > 0) {
+		jobs[at].pid = pid;
+		jobs[at].op = q->op;
+		jobs[at].seq = q->seq;
+		n_jobs++;
+	}
 	fd_close(fd);
 }
 
-/* One that was killed in the middle has not answered: its workspace is as it was, or as it was to be. */
+/* One that was killed in the middle has not answered: its workspace is as it was, or as it had promised. */
 static void bury(pid_t pid, int status)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
@@ -201,9 +238,12 @@ static void bury(pid_t pid, int status)
 			continue;
 		jobs[i].pid = 0;
 		n_jobs--;
-		(void)snprintf(r.msg, sizeof(r.msg), "a worker of the shelf was killed");
+		(void)snprintf(r.msg, sizeof(r.msg), "a worker of the shelf was killed: try again");
 		if (!WIFEXITED(status))
-			answer(&r, -1);
+			answer(promise_is_kept(&legacy->promises[i], SHELF_DIR_FD) ?
+				       &legacy->promises[i].reply :
+				       &r,
+			       -1);
 	}
 }
 
@@ -232,8 +272,14 @@ static bool receive(void)
 		return false;
 	if (n_fds == 0)
 		fd = -1;
+	if (q.op == SHELF_SWEEP && q.life == life)
+		is_synced = true;
+	if (!is_synced) { /* the front has given it up, or will when it hears of us */
+		fd_close(fd);
+		return true;
+	}
 	if (q.op == SHELF_SWEEP)
-		mount_all(fd);
+		before_sweep(fd);
 	if (q.op == SHELF_REMOVE && memchr(q.key, '\0', sizeof(q.key)) && ward_key_ok(q.key))
 		(void)porter_ask(porter, PORTER_REMOVE, q.key, 0, 0);
 	if (q.op == SHELF_CREATE) {
@@ -242,6 +288,8 @@ static bool receive(void)
 	} else {
 		begin(&q, fd);
 	}
+	while (q.op == SHELF_SWEEP && n_jobs > 0) /* what is made from now on is not in its list */
+		reap(true);
 	return true;
 }
 
@@ -267,6 +315,67 @@ static int run(void)
 	}
 }
 
+/* ---- one after the other ------------------------------------------------------------------------------------ */
+
+/* What they had done and not told. */
+static void keep_promises(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(legacy->promises); i++) {
+		struct promise *p = &legacy->promises[i];
+
+		if (promise_is_kept(p, SHELF_DIR_FD))
+			answer(&p->reply, -1);
+		promise_drop(p);
+	}
+}
+
+static int work_for_life(void)
+{
+	struct shelf_reply r = { .op = SHELF_AGAIN, .life = life };
+	struct err e = { 0 };
+
+	if (enter_jail(&e) < 0) {
+		(void)fprintf(stderr, "caisson-shelf: %s\n", e.msg);
+		return 1;
+	}
+	is_synced = life == 0;
+	if (life > 0) {
+		keep_promises();
+		answer(&r, -1);
+	}
+	return run();
+}
+
+/* The workers of the one that was killed are killed with it, and are ours to wait for: none writes any more. */
+static void bury_all(void)
+{
+	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+		;
+}
+
+/* Until one of them ends by itself, or too many have not. */
+static int supervise(void)
+{
+	int status = 0;
+
+	for (life = 0; life < DEATHS_MAX; life++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(work_for_life());
+		while (pid > 0 && waitpid(pid, &status, 0) < 0)
+			if (errno != EINTR)
+				return 1;
+		if (pid < 0)
+			return 1;
+		if (WIFEXITED(status))
+			return WEXITSTATUS(status);
+		bury_all();
+		(void)usleep(AGAIN_US);
+	}
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	struct err e = { 0 };
@@ -281,14 +390,15 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	porter = porter_start(&e);
-	if (porter < -1) {
+	legacy = legacy_new();
+	if (porter >= -1 && (!legacy || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0))
+		(void)err_set(&e, -errno, "prepare for another");
+	if (e.code == 0)
+		(void)leave_privilege((uid_t)strtoul(argv[1], NULL, 10),
+				      (gid_t)strtoul(argv[2], NULL, 10), &e);
+	if (e.code < 0) {
 		(void)fprintf(stderr, "caisson-shelf: %s\n", e.msg);
 		return 1;
 	}
-	if (enter_jail((uid_t)strtoul(argv[1], NULL, 10), (gid_t)strtoul(argv[2], NULL, 10), &e) <
-	    0) {
-		(void)fprintf(stderr, "caisson-shelf: %s\n", e.msg);
-		return 1;
-	}
-	return run();
+	return supervise();
 }

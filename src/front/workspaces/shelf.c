@@ -127,20 +127,43 @@ static struct shelf_call *take(struct shelf *p, uint64_t seq)
 	return NULL;
 }
 
-static void gone(struct shelf *p)
+/* All that were asked up to then; who hears of it may ask again at once. */
+static void fail_until(struct shelf *p, uint64_t seq, const char *why)
 {
-	static const struct shelf_reply dead = { .code = -EPIPE, .msg = "the shelf is gone" };
+	struct shelf_reply dead = { .code = -EPIPE };
+	struct shelf_call *c;
 	int none = -1;
 
+	(void)snprintf(dead.msg, sizeof(dead.msg), "%s", why);
+	do {
+		for (c = p->calls; c && c->seq > seq;)
+			c = c->next;
+		if (c) {
+			(void)take(p, c->seq);
+			c->fn(c, &dead, &none);
+		}
+	} while (c);
+}
+
+static void gone(struct shelf *p)
+{
 	loop_del(&p->watch);
 	p->watch.fd = fd_close(p->watch.fd);
 	log_event(LOG_LEVEL_ERROR, "shelf_gone",
 		  F_STR("what", "no workspace can be used until the daemon is restarted"));
-	while (p->calls) {
-		struct shelf_call *c = take(p, p->calls->seq);
+	fail_until(p, UINT64_MAX, "the shelf is gone");
+}
 
-		c->fn(c, &dead, &none);
+static void again(struct shelf *p, uint32_t life)
+{
+	uint64_t asked = p->seq;
+
+	log_event(LOG_LEVEL_WARNING, "shelf_killed", F_STR("what", "another has taken its place"));
+	if (p->again(p, life) < 0) {
+		gone(p);
+		return;
 	}
+	fail_until(p, asked, "the shelf, which keeps workspaces, was killed: try again");
 }
 
 static void on_event(struct watch *w, uint32_t events)
@@ -162,11 +185,13 @@ static void on_event(struct watch *w, uint32_t events)
 		return;
 	}
 	r.key[sizeof(r.key) - 1] = r.tree[sizeof(r.tree) - 1] = r.msg[sizeof(r.msg) - 1] = '\0';
-	struct shelf_call *c = take(p, r.seq);
+	struct shelf_call *c = r.op == SHELF_AGAIN ? NULL : take(p, r.seq);
 
 	if (n_fds == 0)
 		fd = -1;
-	if (c)
+	if (r.op == SHELF_AGAIN)
+		again(p, r.life);
+	else if (c)
 		c->fn(c, &r, &fd);
 	fd_close(fd);
 }
@@ -178,8 +203,8 @@ int shelf_wait(struct shelf *p, struct shelf_req *q, int fd, struct shelf_reply 
 
 	if (code == 0 &&
 	    (fd_recv(p->watch.fd, ret, sizeof(*ret), NULL, &n_fds) != (ssize_t)sizeof(*ret) ||
-	     ret->version != SHELF_VERSION))
-		code = -EPIPE;
+	     ret->version != SHELF_VERSION || ret->op == SHELF_AGAIN))
+		code = -EPIPE; /* killed so early, it is the next front's start that goes well */
 	return code < 0 ? code : ret->code;
 }
 

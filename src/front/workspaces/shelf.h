@@ -2,8 +2,9 @@
 /*
  * shelf.h - The front's line to caisson-shelf (wire/shelf.h): requests out, replies in when they come.
  *
- * A shelf that ends can not be started again from inside the jail: from then on no workspace can be used, and
- * what is in them stays where it is.
+ * One that is killed is replaced by its own parent: what was asked fails, and may be asked again; and the new one is
+ * told what is known before anything else. One that ends for good can not be started again from inside the jail: from
+ * then on no workspace can be used, and what is in them stays where it is.
  */
 #ifndef CAISSON_FRONT_WORKSPACES_SHELF_H
 #define CAISSON_FRONT_WORKSPACES_SHELF_H
@@ -28,6 +29,8 @@ struct shelf {
 	struct watch watch;
 	uint64_t seq;
 	struct shelf_call *calls;
+	/* Another is there: tell it what is known, by a SHELF_SWEEP of this life. 0 or -errno. */
+	int (*again)(struct shelf *s, uint32_t life);
 };
 
 /* shelf_open() - Before the jail: make STATE/workspaces, start the program. 0 or -errno. */

@@ -3,6 +3,7 @@
 #include "front/workspaces/workspaces.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,12 +167,10 @@ int workspaces_open(struct front *f, struct err *e)
 	return shelf_open(&f->workspaces.shelf, f->config.state, e);
 }
 
-/* What the shelf is to keep: each workspace, and the trees that sandboxes of the front before us have. */
-static int sweep(struct front *f, struct err *e)
+/* What the shelf is to keep: each workspace, and the trees that sandboxes have. A descriptor, or -errno. */
+static int list_known(struct front *f, struct err *e)
 {
 	_buf_ struct buf b = BUF_INIT(KNOWN_BYTES);
-	struct shelf_req q = { .op = SHELF_SWEEP };
-	struct shelf_reply r;
 
 	for (struct workspace *w = f->workspaces.all; w; w = w->next) {
 		(void)buf_puts(&b, w->key);
@@ -183,10 +182,20 @@ static int sweep(struct front *f, struct err *e)
 		}
 		(void)buf_puts(&b, "\n");
 	}
-	if (b.err)
-		return err_set(e, b.err, "list the workspaces");
-	_fd_ int fd = fd_memfd("caisson-known", buf_str(&b), b.len);
-	int code = fd < 0 ? fd : shelf_wait(&f->workspaces.shelf, &q, fd, &r);
+	int fd = b.err ? b.err : fd_memfd("caisson-known", buf_str(&b), b.len);
+
+	return fd < 0 ? err_set(e, fd, "list the workspaces") : fd;
+}
+
+static int sweep(struct front *f, struct err *e)
+{
+	struct shelf_req q = { .op = SHELF_SWEEP };
+	struct shelf_reply r;
+	_fd_ int fd = list_known(f, e);
+
+	if (fd < 0)
+		return fd;
+	int code = shelf_wait(&f->workspaces.shelf, &q, fd, &r);
 
 	return code < 0 ? err_set(e, code, "sweep the workspaces") : 0;
 }
@@ -208,9 +217,68 @@ static int look(struct front *f, struct workspace *w)
 	return code;
 }
 
+/* ---- another shelf -------------------------------------------------------------------------------------------- */
+
+struct glance {
+	struct shelf_call call;
+	struct front *f;
+	char key[SHELF_KEY_LEN + 1];
+};
+
+/* A commit may have been whole when the shelf was killed, and nobody had heard of it. */
+static void on_glance(struct shelf_call *c, const struct shelf_reply *r, int *fd)
+{
+	struct glance *g = c->arg;
+	struct workspace *w = g->f->workspaces.all;
+	uint64_t before;
+
+	(void)fd;
+	while (w && strcmp(w->key, g->key) != 0)
+		w = w->next;
+	before = w ? w->generation : 0;
+	if (w && r->code == 0 && r->generation > before) {
+		w->generation = r->generation;
+		workspaces_written(g->f, w, before);
+	}
+	free(g);
+}
+
+static void glance_at(struct front *f, const struct workspace *w)
+{
+	struct shelf_req q = { .op = SHELF_LOOK };
+	struct glance *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return;
+	g->f = f;
+	g->call.fn = on_glance;
+	g->call.arg = g;
+	memcpy(g->key, w->key, sizeof(g->key));
+	memcpy(q.key, w->key, sizeof(w->key));
+	if (shelf_ask(&f->workspaces.shelf, &g->call, &q, -1) < 0)
+		free(g);
+}
+
+static int on_again(struct shelf *s, uint32_t life)
+{
+	struct workspaces *all =
+		(struct workspaces *)((char *)s - offsetof(struct workspaces, shelf));
+	struct front *f = (struct front *)((char *)all - offsetof(struct front, workspaces));
+	struct shelf_req q = { .op = SHELF_SWEEP, .life = life };
+	struct err e = { 0 };
+	_fd_ int fd = list_known(f, &e);
+	int r = fd < 0 ? fd : shelf_ask(s, NULL, &q, fd);
+
+	for (const struct workspace *w = all->all; r == 0 && w; w = w->next)
+		glance_at(f, w);
+	return r;
+}
+
 int workspaces_start(struct front *f, struct err *e)
 {
 	int r = store_workspace_each(f->store, load_one, f, e);
+
+	f->workspaces.shelf.again = on_again;
 
 	if (r == 0)
 		r = sweep(f, e);
