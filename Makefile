@@ -147,7 +147,7 @@ mcp-fetch: build
 
 # Packages: from the real indexes where they answer, and all that is slow or hostile about them.
 packages: build
-	@CAISSON_REAL_INDEX=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(addprefix tests/serve/test_packages,.py _life.py _real.py)
+	@CAISSON_REAL_INDEX=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(addprefix tests/serve/test_packages,.py _images.py _life.py _real.py)
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_j_packages.py
 
 # Buckets against a server that nobody here wrote: MinIO, or a smaller one. make test runs the quick ones of them where a

@@ -8,6 +8,10 @@
  *
  * Each job is a process of its own, which does one thing after another and may wait: one that is slow, or that a
  * server's answer crashes, is nobody else's trouble. It ends when nobody reads its answers any more.
+ *
+ * A front in its jail can start no other one. So what was started, in its jail, only makes the one that works, and
+ * another when that is killed and its jobs with it. Their pipes end, which says that they died; what was not begun is in
+ * the socket still, and is the next one's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +30,8 @@
 
 #define EXIT_FAILED 125
 #define FDS_MAX 3u
+#define DEATHS_MAX 100u
+#define AGAIN_US 100000u
 
 static void say(int fd, struct bucket_reply *r)
 {
@@ -133,11 +139,8 @@ static bool receive(const struct bucket_config *c)
 
 static int serve(const struct bucket_config *c)
 {
-	struct bucket_reply ready = { .version = BUCKET_VERSION, .say = BUCKET_READY };
 	struct pollfd p = { .fd = BUCKET_FD, .events = POLLIN };
 
-	if (fd_send(BUCKET_FD, &ready, sizeof(ready), NULL, 0) < 0)
-		return EXIT_FAILED;
 	for (;;) {
 		int n = poll(&p, 1, live > 0 ? 1000 : -1);
 
@@ -147,6 +150,35 @@ static int serve(const struct bucket_config *c)
 		if (n > 0 && !receive(c))
 			return 0;
 	}
+}
+
+/* ---- one after the other ------------------------------------------------------------------------------------ */
+
+/* Until one of them ends by itself, or too many have not. */
+static int supervise(const struct bucket_config *c)
+{
+	struct bucket_reply ready = { .version = BUCKET_VERSION, .say = BUCKET_READY };
+	int status = 0;
+
+	if (fd_send(BUCKET_FD, &ready, sizeof(ready), NULL, 0) < 0)
+		return EXIT_FAILED;
+	for (unsigned int i = 0; i < DEATHS_MAX; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(serve(c));
+		while (pid > 0 && waitpid(pid, &status, 0) < 0)
+			if (errno != EINTR)
+				return EXIT_FAILED;
+		if (pid < 0 || WIFEXITED(status))
+			return pid < 0 ? EXIT_FAILED : WEXITSTATUS(status);
+		(void)fprintf(stderr, "caisson-bucket: killed; another takes its place\n");
+		while (waitpid(-1, NULL, 0) > 0 ||
+		       errno == EINTR) /* its jobs: killed with it, and ours now */
+			;
+		(void)usleep(AGAIN_US);
+	}
+	return EXIT_FAILED;
 }
 
 int main(int argc, char **argv)
@@ -160,7 +192,8 @@ int main(int argc, char **argv)
 	(void)signal(SIGTERM, SIG_IGN);
 	(void)signal(SIGHUP, SIG_IGN);
 	(void)umask(077);
-	if (fstat(BUCKET_DIR_FD, &st) < 0 || fcntl(BUCKET_FD, F_SETFD, FD_CLOEXEC) < 0) {
+	if (fstat(BUCKET_DIR_FD, &st) < 0 || fcntl(BUCKET_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+	    prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
 		(void)fprintf(stderr, "caisson-bucket: started by caisson serve, not by hand\n");
 		return 2;
 	}
@@ -174,5 +207,5 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "caisson-bucket: %s\n", e.msg);
 		return EXIT_FAILED;
 	}
-	return serve(&c);
+	return supervise(&c);
 }

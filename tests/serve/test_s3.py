@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import time
 import urllib.error
@@ -15,7 +16,7 @@ import pytest
 from box_lib import Box
 from bucket_lib import FORGET, MOVED, PULL, PUT, Bucket, Job, OddServer, Server, TlsRelay, certificate, feed, files_of, tar_of, why_not
 from mcp_lib import Modern
-from serve_lib import Daemon, wait_until
+from serve_lib import Daemon, children, name_of, wait_until
 
 
 
@@ -589,6 +590,44 @@ def commit(b):
 def workspace(d):
     r = d.post("/v1/workspaces", {"name": "data"})
     assert r.status == 201, r
+
+
+def worker(d):
+    """The caisson-bucket that works: below the one that makes it."""
+    def find():
+        first = next((p for p in children(d.pid) if name_of(p) == "caisson-bucket"), 0)
+        return next((p for p in children(first) if name_of(p) == "caisson-bucket"), None)
+    return wait_until(find)
+
+
+def kill_worker(d):
+    old = worker(d)
+    os.kill(old, signal.SIGKILL)
+    assert wait_until(lambda: worker(d) not in (None, old)), "there is no other"
+
+
+@pytest.mark.slow
+def test_killed_it_is_replaced(serve, server, box):
+    """Idle, and in the middle of a push: all of it is in the bucket in the end, and the front is the same."""
+    server.put(box, "team/first", b"1")
+    d = start(serve, server, box)
+    front = d.pid
+    kill_worker(d)
+    workspace(d)
+    with Box(d, workspace="data") as b:
+        assert sh(b, "cat /workspace/first") == "1"
+        sh(b, "cd /workspace && echo 2 > first && head -c 60000000 /dev/urandom > bulk && sha256sum < bulk > sum")
+        commit(b)
+        assert wait_until(lambda: children(worker(d)) or state(d)["state"] == "synced"), "no transfer begins"
+        kill_worker(d)
+        settled(d)
+        assert server.get(box, "team/first") == b"2\n"
+        assert hashlib.sha256(server.get(box, "team/bulk")).hexdigest() == server.get(box, "team/sum").decode().split()[0]
+    d.request("DELETE", "/v1/workspaces/data")
+    workspace(d)
+    with Box(d, workspace="data") as b:
+        assert sh(b, "cd /workspace && sha256sum < bulk | cmp - sum && cat first") == "2\n"
+    assert d.pid == front
 
 
 def test_workspace_comes_from_a_bucket_and_goes_back(serve, server, box):
