@@ -6,6 +6,10 @@
  * nothing of each other. Cells may still have one mounted that we have let go, or that a porter had who was
  * killed. So a device that already has the file is looked for first, and mounted again: the kernel
  * then joins both.
+ *
+ * A porter that is killed is replaced by its parent, which has the same rights and reads nothing. What it was doing is
+ * noted in memory that the next one has too, before the request is taken from the socket: so each is answered, by the one
+ * who did it or by the next, who says that it was not done.
  */
 #include "workspace/porter.h"
 
@@ -18,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -35,6 +40,9 @@
 #define INODE_BYTES 256u
 #define SPARE_BYTES (8ull << 20) /* journal, tables, the tree's own directories */
 #define SPARE_FILES 64u
+#define DEATHS_MAX 100u
+#define AGAIN_US 100000u
+#define TRIES 3 /* when porters are killed one after the other */
 
 struct porter_msg {
 	uint32_t op;
@@ -236,29 +244,93 @@ static int serve(const struct porter_msg *m)
 	}
 }
 
-static _Noreturn void run(int sock)
+/* Shared by porters, one after the other. */
+struct notes {
+	struct porter_msg doing; /* seq 0: nothing */
+	size_t n;
+	char keys[LOOPS_MAX][SHELF_KEY_LEN + 1]; /* that are mounted */
+};
+
+/* Noted first, then taken. False: nobody asks any more. */
+static bool take(int sock, struct notes *notes, struct porter_msg *m)
 {
-	static char keys[LOOPS_MAX][SHELF_KEY_LEN + 1];
+	size_t n_fds = 0;
+	ssize_t n;
+
+	do
+		n = recv(sock, m, sizeof(*m), MSG_PEEK);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(*m))
+		return false;
+	notes->doing = *m;
+	do
+		n = fd_recv(sock, m, sizeof(*m), NULL, &n_fds);
+	while (n == -EINTR);
+	return n == (ssize_t)sizeof(*m);
+}
+
+static bool reply(int sock, struct notes *notes, const struct porter_msg *m)
+{
+	bool sent = fd_send(sock, m, sizeof(*m), NULL, 0) == 0;
+
+	notes->doing.seq = 0;
+	return sent;
+}
+
+/* Of the one before us: half of a file system is none. */
+static void give_up(int sock, struct notes *notes)
+{
+	struct porter_msg m = notes->doing, next = { 0 };
+
+	/* Noted and not taken: it is still to be done. */
+	(void)recv(sock, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT);
+	if (!m.seq || next.seq == m.seq)
+		return;
+	if (m.op == PORTER_MAKE)
+		(void)unlinkat(PORTER_DIR_FD, m.key, 0);
+	m.code = -EPIPE;
+	(void)reply(sock, notes, &m);
+}
+
+static _Noreturn void run(int sock, struct notes *notes)
+{
 	struct porter_msg m;
-	size_t n = 0, n_fds;
 
-	for (;;) {
-		n_fds = 0;
-		ssize_t len = fd_recv(sock, &m, sizeof(m), NULL, &n_fds);
-
-		if (len == -EINTR)
-			continue;
-		if (len != (ssize_t)sizeof(m))
-			break;
+	give_up(sock, notes);
+	while (take(sock, notes, &m)) {
 		m.code = serve(&m);
-		if (m.op == PORTER_MOUNT && m.code == 0 && n < LOOPS_MAX)
-			memcpy(keys[n++], m.key, SHELF_KEY_LEN);
-		if (fd_send(sock, &m, sizeof(m), NULL, 0) < 0)
+		if (m.op == PORTER_MOUNT && m.code == 0 && notes->n < LOOPS_MAX) {
+			memcpy(notes->keys[notes->n], m.key, SHELF_KEY_LEN);
+			notes->n++;
+		}
+		if (!reply(sock, notes, &m))
 			break;
 	}
-	while (n > 0)
-		let_go(keys[--n]);
+	while (notes->n > 0)
+		let_go(notes->keys[--notes->n]);
 	_exit(0);
+}
+
+/* Until one of them ends by itself, or too many have not. */
+static _Noreturn void supervise(int sock)
+{
+	struct notes *notes = mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status = 0;
+
+	for (unsigned int i = 0; notes != MAP_FAILED && i < DEATHS_MAX; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			run(sock, notes);
+		while (pid > 0 && waitpid(pid, &status, 0) < 0)
+			if (errno != EINTR)
+				_exit(1);
+		if (pid < 0 || WIFEXITED(status))
+			_exit(pid < 0);
+		(void)usleep(AGAIN_US);
+	}
+	_exit(1);
 }
 
 int porter_start(struct err *e)
@@ -283,24 +355,36 @@ int porter_start(struct err *e)
 	(void)signal(SIGCHLD, SIG_DFL);
 	if (caps_keep(UINT64_C(1) << CAP_SYS_ADMIN, 0) < 0)
 		_exit(1);
-	run(pair[1]);
+	supervise(pair[1]);
+}
+
+static int ask_once(int sock, struct porter_msg *m)
+{
+	static uint64_t asked;
+	const uint64_t seq = (uint64_t)getpid() << 32 | ++asked;
+
+	m->seq = seq;
+	int r = fd_send(sock, m, sizeof(*m), NULL, 0);
+
+	for (m->seq = 0; r == 0 && m->seq != seq;) {
+		size_t n_fds = 0;
+		ssize_t n = fd_recv(sock, m, sizeof(*m), NULL, &n_fds);
+
+		if (n != (ssize_t)sizeof(*m) && n != -EINTR)
+			return -EPIPE;
+	}
+	return r < 0 ? r : m->code;
 }
 
 int porter_ask(int sock, enum porter_op op, const char *key, uint64_t bytes, uint64_t files)
 {
-	static uint64_t asked;
-	const uint64_t seq = (uint64_t)getpid() << 32 | ++asked;
-	struct porter_msg m = { .op = op, .seq = seq, .bytes = bytes, .files = files };
+	struct porter_msg m;
+	int r = sock < 0 ? -ENOENT : -EPIPE;
 
-	(void)snprintf(m.key, sizeof(m.key), "%.32s", key);
-	int r = sock < 0 ? -ENOENT : fd_send(sock, &m, sizeof(m), NULL, 0);
-
-	for (m.seq = 0; r == 0 && m.seq != seq;) {
-		size_t n_fds = 0;
-		ssize_t n = fd_recv(sock, &m, sizeof(m), NULL, &n_fds);
-
-		if (n != (ssize_t)sizeof(m) && n != -EINTR)
-			r = -EPIPE;
+	for (int tries = 0; r == -EPIPE && tries < TRIES; tries++) {
+		m = (struct porter_msg){ .op = op, .bytes = bytes, .files = files };
+		(void)snprintf(m.key, sizeof(m.key), "%.32s", key);
+		r = ask_once(sock, &m);
 	}
-	return r < 0 ? r : m.code;
+	return r;
 }

@@ -28,7 +28,7 @@ enum porter_op { PORTER_MAKE = 1, PORTER_MOUNT, PORTER_REMOVE };
  */
 int porter_start(struct err *e);
 
-/* porter_ask() - In the child, by one process at a time. 0 or -errno; -ENOENT: PORTER_MOUNT of a workspace that is none of these. */
+/* porter_ask() - In the child, by one process at a time. 0 or -errno; -EPIPE: it is gone; -ENOENT: PORTER_MOUNT of a workspace that is none of these. */
 int porter_ask(int sock, enum porter_op op, const char *key, uint64_t bytes, uint64_t files);
 
 /* porter_size() - How large a file has to be for that quota. Pure. */
