@@ -23,7 +23,7 @@ import urllib.request
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from serve_lib import BIN
+from serve_lib import BIN, children, wait_until
 
 S3_DIR = Path(os.environ.get("CAISSON_S3", BIN.parent / "s3"))
 ACCESS, SECRET, REGION = "caisson-test", "caisson-test-secret", "us-east-1"
@@ -338,6 +338,11 @@ class Bucket:
         feed(one, tar)
         feed(two, tar)
         return job.wait()
+
+    @property
+    def worker(self):
+        """The process that works: what was started only makes it."""
+        return wait_until(lambda: next(iter(children(self.process.pid)), None))
 
     def close(self):
         self.socket.close()
