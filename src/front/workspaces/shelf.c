@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,8 @@
 
 #define SHELF_NAME "caisson-shelf"
 #define DIR_NAME "workspaces"
+#define TELL_MS 100
+#define TELL_TRIES 20
 #define VOLUMES_NAME "volumes"
 #define VOLUMES_FD (SHELF_DIR_FD + 1) /* as in workspace/porter.h */
 
@@ -234,6 +237,19 @@ int shelf_ask(struct shelf *p, struct shelf_call *c, struct shelf_req *q, int fd
 		p->calls = c;
 	}
 	return 0;
+}
+
+/* What fills it was asked of a shelf that is dead: the next one reads that quickly, to throw it away. */
+int shelf_tell(struct shelf *p, struct shelf_req *q, int fd)
+{
+	struct pollfd room = { .fd = p->watch.fd, .events = POLLOUT };
+	int r = shelf_ask(p, NULL, q, fd);
+
+	for (int i = 0; r == -EAGAIN && i < TELL_TRIES; i++) {
+		(void)poll(&room, 1, TELL_MS);
+		r = shelf_ask(p, NULL, q, fd);
+	}
+	return r;
 }
 
 void shelf_forget(struct shelf *p, struct shelf_call *c)

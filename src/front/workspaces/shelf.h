@@ -45,6 +45,8 @@ int shelf_start(struct shelf *s, struct loop *l, struct err *e);
  * 0, or -errno when the shelf is gone or does not keep up.
  */
 int shelf_ask(struct shelf *s, struct shelf_call *c, struct shelf_req *q, int fd);
+/* shelf_tell() - The same, and nobody waits for the answer; it is waited for room in the line. 0 or -errno. */
+int shelf_tell(struct shelf *s, struct shelf_req *q, int fd);
 void shelf_forget(struct shelf *s, struct shelf_call *c); /* idempotent */
 
 #endif

@@ -219,46 +219,7 @@ static int look(struct front *f, struct workspace *w)
 
 /* ---- another shelf -------------------------------------------------------------------------------------------- */
 
-struct glance {
-	struct shelf_call call;
-	struct front *f;
-	char key[SHELF_KEY_LEN + 1];
-};
-
-/* A commit may have been whole when the shelf was killed, and nobody had heard of it. */
-static void on_glance(struct shelf_call *c, const struct shelf_reply *r, int *fd)
-{
-	struct glance *g = c->arg;
-	struct workspace *w = g->f->workspaces.all;
-	uint64_t before;
-
-	(void)fd;
-	while (w && strcmp(w->key, g->key) != 0)
-		w = w->next;
-	before = w ? w->generation : 0;
-	if (w && r->code == 0 && r->generation > before) {
-		w->generation = r->generation;
-		workspaces_written(g->f, w, before);
-	}
-	free(g);
-}
-
-static void glance_at(struct front *f, const struct workspace *w)
-{
-	struct shelf_req q = { .op = SHELF_LOOK };
-	struct glance *g = calloc(1, sizeof(*g));
-
-	if (!g)
-		return;
-	g->f = f;
-	g->call.fn = on_glance;
-	g->call.arg = g;
-	memcpy(g->key, w->key, sizeof(g->key));
-	memcpy(q.key, w->key, sizeof(w->key));
-	if (shelf_ask(&f->workspaces.shelf, &g->call, &q, -1) < 0)
-		free(g);
-}
-
+/* What its predecessor had done it has told already (workspace/legacy.h): what we know is what there is. */
 static int on_again(struct shelf *s, uint32_t life)
 {
 	struct workspaces *all =
@@ -267,11 +228,8 @@ static int on_again(struct shelf *s, uint32_t life)
 	struct shelf_req q = { .op = SHELF_SWEEP, .life = life };
 	struct err e = { 0 };
 	_fd_ int fd = list_known(f, &e);
-	int r = fd < 0 ? fd : shelf_ask(s, NULL, &q, fd);
 
-	for (const struct workspace *w = all->all; r == 0 && w; w = w->next)
-		glance_at(f, w);
-	return r;
+	return fd < 0 ? fd : shelf_tell(s, &q, fd);
 }
 
 int workspaces_start(struct front *f, struct err *e)
@@ -279,7 +237,6 @@ int workspaces_start(struct front *f, struct err *e)
 	int r = store_workspace_each(f->store, load_one, f, e);
 
 	f->workspaces.shelf.again = on_again;
-
 	if (r == 0)
 		r = sweep(f, e);
 	for (struct workspace *w = f->workspaces.all; r == 0 && w; w = w->next)
