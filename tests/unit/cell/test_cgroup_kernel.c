@@ -543,7 +543,7 @@ static int as_container(const char *given)
 	if (cgroup_site_find(&s, &err) >= 0 || !strstr(err.msg, "cgroup namespace"))
 		return 1;
 	printf("# %s\n", err.msg);
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || !mkdtemp(dir) ||
+	if (mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 || !mkdtemp(dir) ||
 	    mount("cgroup2", dir, "cgroup2", 0, NULL) < 0)
 		return 1;
 

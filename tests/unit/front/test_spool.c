@@ -281,7 +281,11 @@ static int on_small_disk(const char *dir)
 		return 5;
 	spool_init(&s, &bank, 64 * MIB);
 	write_some(&s, 0, 500000);
-	return s.loss == SPOOL_WHOLE ? 0 : 6;
+	bool whole = s.loss == SPOOL_WHOLE;
+
+	spool_free(&s);
+	spool_bank_close(&bank);
+	return whole ? 0 : 6;
 }
 
 static void test_a_full_disk(void **state)

@@ -114,7 +114,7 @@ static void small_disk(const char *flags)
 		(void)snprintf(map, sizeof(map), "0 %u 1", gid);
 		(void)fd_write_file(AT_FDCWD, "/proc/self/gid_map", map);
 	}
-	CHILD_CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	CHILD_CHECK(mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0);
 	CHILD_CHECK(mount("none", top, "tmpfs", 0, flags) == 0);
 	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHILD_CHECK(dir >= 0);
@@ -190,7 +190,7 @@ static void read_only_tmpfs(void *arg)
 	(void)arg;
 	small_disk("size=1m");
 	store_close(child_open());
-	CHILD_CHECK(mount(NULL, top, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
+	CHILD_CHECK(mount("none", top, "none", MS_REMOUNT | MS_RDONLY, NULL) == 0);
 	CHILD_CHECK(store_files_open(dir, &f, &err) == -EROFS);
 	CHILD_CHECK(f.db == -1 && f.wal == -1);
 	CHILD_CHECK(store_lock(dir, "/some/where", -1, getpid(), &err) == -EROFS);
