@@ -196,3 +196,23 @@ def test_ceilings_of_sandboxes_are_not_those_of_the_fetcher(tmp_path):
             assert i.daemon.post("/v1/sandboxes", {"name": "another"}).status == 429, "the policy is in force"
     finally:
         i.close()
+
+
+def test_the_last_wish_holds_also_for_a_version_that_was_there(tmp_path):
+    """Up, and down again: what the answer says is what is imported, and a sandbox can go on from there."""
+    files = tmp_path / "files"
+    files.mkdir()
+    for version in ("1.0", "1.1"):
+        wheel(files, "delta", version)
+    wheel(files, "epsilon", requires=["delta"])
+    i = Index(tmp_path, files)
+    try:
+        for version in ("1.0", "1.1", "1.0"):
+            r = install(i.daemon, "delta", version=version)
+            assert r.status == 200 and r.json["installed_version"] == version, r
+            assert says(i.daemon, "import delta; print(delta.VERSION)") == version
+        with Box(i.daemon) as box:
+            r = box.post("/packages", {"packages": ["epsilon"]})
+            assert r.status == 200 and {p["name"]: p["version"] for p in r.json["packages"]} == {"delta": "1.0", "epsilon": "1.0"}, r
+    finally:
+        i.close()

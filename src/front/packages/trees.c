@@ -230,6 +230,21 @@ static bool is_holder(const struct tree_use *u, const struct sandbox *s)
 
 /* ---- using ------------------------------------------------------------------------------------------------- */
 
+static void drop_use(struct trees *all, const char *holder, const struct tree *t)
+{
+	for (struct tree_use **at = &all->uses; *at; at = &(*at)->next) {
+		struct tree_use *u = *at;
+
+		if (u->tree == t && strcmp(u->holder, holder) == 0) {
+			*at = u->next;
+			u->tree->users--;
+			free(u);
+			return;
+		}
+	}
+}
+
+/* What was wished for last comes first, also when it was there: another version may have come between. */
 void trees_use(struct front *f, const struct sandbox *s, const char *owner, struct tree *t)
 {
 	char holder[TREE_HOLDER_MAX];
@@ -237,9 +252,7 @@ void trees_use(struct front *f, const struct sandbox *s, const char *owner, stru
 
 	holder_of(holder, s, owner);
 	t->used_ms = stamp_now_ms();
-	for (const struct tree_use *u = f->packages.trees.uses; u; u = u->next)
-		if (u->tree == t && strcmp(u->holder, holder) == 0)
-			return;
+	drop_use(&f->packages.trees, holder, t);
 	tree_add_use(&f->packages.trees, holder, t);
 	if ((!s || s->name[0]) &&
 	    (store_use_put(f->store, holder, t->key, (int64_t)t->used_ms, &e) < 0 ||

@@ -83,25 +83,29 @@ static int parse(struct install *in, const json_t *wishes, const char *version, 
 		       wish_refuse(why, 503, "out_of_memory", NULL, "the daemon is out of memory");
 }
 
-/* What the sandbox has already the new tree has to agree with. */
+/* What the sandbox has already the new tree has to agree with: of each package the version that is imported, in the newest tree. */
 void wish_constrain(struct install *in, const struct sandbox *s)
 {
 	const struct tree_use *at = NULL;
 	const struct tree *t;
+	json_t *seen = json_object(), *p;
 	size_t i;
-	json_t *p;
 
 	in->constraints = json_array();
 	while (s && in->eco == ECO_PYTHON && (t = trees_next(in->f, s, &at)))
 		json_array_foreach(t->eco == in->eco ? t->packages : NULL, i, p)
 		{
+			const char *name = json_string_value(json_object_get(p, "name"));
 			char line[REQUIREMENT_MAX];
 
-			(void)snprintf(line, sizeof(line), "%s==%s",
-				       json_string_value(json_object_get(p, "name")),
+			if (!name || json_object_get(seen, name))
+				continue;
+			(void)json_object_set_new(seen, name, json_true());
+			(void)snprintf(line, sizeof(line), "%s==%s", name,
 				       json_string_value(json_object_get(p, "version")));
 			(void)json_array_append_new(in->constraints, json_string(line));
 		}
+	json_decref(seen);
 }
 
 int wish_take(struct install *in, const json_t *wishes, const char *version, struct refusal *why)
