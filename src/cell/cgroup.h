@@ -168,10 +168,20 @@ void cgroup_close(struct cgroup *c);
  */
 int cgroup_remove_path(const char *path, unsigned int deadline_ms, struct err *e);
 
+/* cgroup_stop_path() - Nobody in it can fork any more, where the directory can say so. Refuses what
+ * cgroup_remove_path() refuses; says nothing. Before the removal of several that belong together. */
+void cgroup_stop_path(const char *path);
+
 /*
- * cgroup_remove() - cgroup_kill(), then remove every directory, and a "caisson" parent when it is
- * empty; closes the descriptors. @deadline_ms bounds the whole. On failure what is left can be
- * removed later by its path. Works on a plan that was never created.
+ * cgroup_try_remove() - Remove every directory, and a "caisson" parent when it is empty. What is busy is
+ * killed, and not waited for: -EBUSY says to come again, with the descriptors still open.
+ * On success they are closed. Works on a plan that was never created, and again after success.
+ */
+int cgroup_try_remove(struct cgroup *c, struct err *e);
+
+/*
+ * cgroup_remove() - The same until it is done, at most for @deadline_ms; closes the descriptors. On failure
+ * what is left can be removed later by its path.
  */
 int cgroup_remove(struct cgroup *c, unsigned int deadline_ms, struct err *e);
 

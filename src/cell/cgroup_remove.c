@@ -10,8 +10,13 @@
  * pidfd's process is not reaped its number belongs to nobody else, so then it is a member; and if
  * it was reaped, signalling says ESRCH.
  *
+ * Not every process has to be in every directory of a cell: a zygote is not in its own of a bare v2 tree
+ * (launch.c), and a hostile one holds the files to enter single v1 directories of its cells. So each directory is
+ * emptied by itself when rmdir says that it is busy, and those that can forbid forks are told so before anything is
+ * killed. In one that can not, several rounds without a pause outrun who forks.
+ *
  * rmdir says EBUSY for a short while after the last process died; it is retried with a growing
- * pause until the deadline.
+ * pause until the deadline, or by the caller (cgroup_try_remove()).
  */
 #include "base/clock.h"
 #include "base/err.h"
@@ -35,6 +40,7 @@
 #define PAUSE_MAX_NS 5000000u
 #define BATCH 64    /* pidfds open at a time */
 #define LISTED 1024 /* pids looked at in one round; the next round sees the others */
+#define ROUNDS 8    /* without a pause: more than a fork takes */
 
 static uint64_t deadline_in(unsigned int ms)
 {
@@ -115,45 +121,67 @@ static int kill_batch(int dirfd, const pid_t *pids, int n)
 	return failed ? failed : alive;
 }
 
+/* Most directories do not have it. */
+static void forbid_forks(int dirfd)
+{
+	(void)fd_write_file(dirfd, "pids.max", "0");
+}
+
+/* SIGKILL to everybody who is in it now. Return: how many lived, or -errno; 0 when it is gone. */
+static int kill_round(int dirfd, struct err *e)
+{
+	pid_t pids[LISTED] = { 0 };
+	int n = list(dirfd, pids), alive = 0;
+
+	if (is_gone(n))
+		return 0;
+	if (n < 0)
+		return err_set(e, n, "read cgroup.procs");
+	if (listed(pids, n, 0) || listed(pids, n, getpid()))
+		return err_say(e, -EBUSY,
+			       "cgroup holds a process that must not be killed from here");
+	for (int i = 0; i < n; i += BATCH) {
+		int r = kill_batch(dirfd, pids + i, n - i < BATCH ? n - i : BATCH);
+
+		if (r < 0)
+			return err_set(e, r, "kill processes of a cgroup");
+		alive += r;
+	}
+	return alive + (n == LISTED); /* there may be more */
+}
+
+/* The same until all are dead, or as often as pays without a pause. */
+static int kill_rounds(int dirfd, struct err *e)
+{
+	int alive = 1;
+
+	for (int i = 0; i < ROUNDS && alive > 0; i++)
+		alive = kill_round(dirfd, e);
+	return alive;
+}
+
 static int kill_loop(int dirfd, uint64_t deadline_ns, struct err *e)
 {
 	uint64_t wait = PAUSE_FIRST_NS;
+	int alive;
 
-	(void)fd_write_file(dirfd, "pids.max", "0"); /* most directories do not have it */
-	for (;;) {
-		pid_t pids[LISTED] = { 0 };
-		int n = list(dirfd, pids), alive = 0;
-
-		if (is_gone(n))
-			return 0;
-		if (n < 0)
-			return err_set(e, n, "read cgroup.procs");
-		if (listed(pids, n, 0) || listed(pids, n, getpid()))
-			return err_say(e, -EBUSY,
-				       "cgroup holds a process that must not be killed from here");
-		for (int i = 0; i < n; i += BATCH) {
-			int r = kill_batch(dirfd, pids + i, n - i < BATCH ? n - i : BATCH);
-
-			if (r < 0)
-				return err_set(e, r, "kill processes of a cgroup");
-			alive += r;
-		}
-		if (alive == 0 && n < LISTED)
-			return 0;
+	forbid_forks(dirfd);
+	while ((alive = kill_rounds(dirfd, e)) > 0) {
 		if (clock_now_ns() >= deadline_ns)
 			return err_say(e, -ETIMEDOUT,
 				       "%d processes of a cgroup did not die in time", alive);
 		wait = pause_grow(wait);
 	}
+	return alive;
 }
 
 static int kill_cell(const struct cgroup *c, uint64_t deadline_ns, struct err *e)
 {
 	int unified = cgroup_clone_fd(c), pids = cgroup_dir(c, CGROUP_PIDS);
 
-	if (unified >= 0 && fd_write_file(unified, "cgroup.kill", "1") == 0)
+	if (unified >= 0 && fd_write_file(unified, "cgroup.kill", "1") == 0 && unified == pids)
 		return 0;
-	/* Every process is in every directory; the one that can forbid forks is the best. */
+	/* The one that can forbid forks is the best. */
 	return pids < 0 ? 0 : kill_loop(pids, deadline_ns, e);
 }
 
@@ -233,22 +261,60 @@ int cgroup_remove_path(const char *path, unsigned int deadline_ms, struct err *e
 	return 0;
 }
 
-int cgroup_remove(struct cgroup *c, unsigned int deadline_ms, struct err *e)
+void cgroup_stop_path(const char *path)
 {
-	uint64_t deadline_ns = deadline_in(deadline_ms);
-	int result = 0;
+	_fd_ int fd = cgroup_path_removable(path) ? open_plain(path) : -EINVAL;
+	struct statfs st;
 
-	/* A failure to kill is not the end: rmdir says whether it mattered. */
-	(void)kill_cell(c, deadline_ns, NULL);
-	cgroup_close(c);
+	if (fd >= 0 && fstatfs(fd, &st) == 0 &&
+	    ((unsigned long)st.f_type == CGROUP_SUPER_MAGIC ||
+	     (unsigned long)st.f_type == CGROUP2_SUPER_MAGIC))
+		forbid_forks(fd);
+}
+
+/* Whoever is in a directory that could not be removed. */
+static void empty(const struct cgroup *c, size_t i)
+{
+	int fd = c->dirfd[i];
+
+	if (fd < 0 || fd_write_file(fd, "cgroup.kill", "1") == 0)
+		return;
+	(void)kill_rounds(fd, NULL);
+}
+
+int cgroup_try_remove(struct cgroup *c, struct err *e)
+{
+	bool busy[CGROUP_DIRS_MAX] = { false };
+	int result = 0, pids = cgroup_dir(c, CGROUP_PIDS);
+
 	for (size_t i = 0; i < c->n_dirs; i++) {
 		char base[CGROUP_PATH_MAX];
-		int r = rmdir_until(AT_FDCWD, c->path[i], deadline_ns, e);
 
-		if (r < 0 && result == 0)
-			result = r;
-		if (cgroup_parent(c->path[i], base))
+		busy[i] = rmdir(c->path[i]) < 0 && !is_gone(-errno);
+		if (busy[i] && (result == 0 || errno != EBUSY))
+			result = err_set(e, -errno, "rmdir cgroup %s", c->path[i]);
+		else if (!busy[i] && cgroup_parent(c->path[i], base))
 			(void)rmdir(base);
 	}
+	if (result == 0) {
+		cgroup_close(c);
+		return 0;
+	}
+	if (pids >= 0)
+		forbid_forks(pids);
+	for (size_t i = 0; i < c->n_dirs; i++)
+		if (busy[i])
+			empty(c, i);
 	return result;
+}
+
+int cgroup_remove(struct cgroup *c, unsigned int deadline_ms, struct err *e)
+{
+	uint64_t deadline_ns = deadline_in(deadline_ms), wait = PAUSE_FIRST_NS;
+	int r;
+
+	while ((r = cgroup_try_remove(c, e)) == -EBUSY && clock_now_ns() < deadline_ns)
+		wait = pause_grow(wait);
+	cgroup_close(c);
+	return r;
 }

@@ -201,6 +201,9 @@ static void sweep_one(int dirfd, const char *name, int fd, struct sweep_result *
 		res->failed++;
 		return;
 	}
+	/* Who forks without end has to be stopped in one directory before it can be ended in another. */
+	for (uint32_t i = 0; r == 1 && i < b.n_dirs; i++)
+		cgroup_stop_path(b.path[i]);
 	for (uint32_t i = 0; r == 1 && i < b.n_dirs; i++)
 		if (cgroup_remove_path(b.path[i], SWEEP_DEADLINE_MS, NULL) < 0) {
 			res->failed++; /* keep the record: a later sweep tries again */

@@ -153,7 +153,7 @@ static void on_patience(struct timer *t)
 	if (!n->settled) {
 		n->settled = true;
 		(void)snprintf(n->problem, sizeof(n->problem), "it is still loading its modules");
-		log_event(LOG_LEVEL_WARNING, "zygote_slow",
+		log_event(LOG_LEVEL_WARNING, "zygote_slow", F_STR("image", n->image->name),
 			  F_STR("what",
 				"it still loads its modules; kernels start cold meanwhile"));
 		timer_set(&n->f->loop, t, n->f->loop.now_ns + LOAD_NS - PATIENCE_NS);
@@ -234,7 +234,7 @@ void nursery_replace(struct nursery *n)
 	if (is_own(n))
 		n->failures = 0;
 	n->zygote = 0;
-	log_event(LOG_LEVEL_WARNING, "zygote_stuck",
+	log_event(LOG_LEVEL_WARNING, "zygote_stuck", F_STR("image", n->image->name),
 		  F_STR("what", "it does not answer; replacing it"));
 	retire(n, zygote);
 }

@@ -27,6 +27,7 @@
 #include "cell/launch.h"
 #include "cell/plan.h"
 #include "cell/spec.h"
+#include "warden/remains.h"
 
 #define REMOVE_DEADLINE_MS 5000u
 #define REAP_STEP_MS 5
@@ -269,11 +270,18 @@ int cell_remove(struct cell *c, struct cell_usage *ret, struct err *e)
 
 	if (c->kernel == KERNEL_RUNS)
 		(void)cell_kernel_reaped(c);
-	cell_usage(c, ret);
+	if (!c->counted)
+		cell_usage(c, &c->final);
+	c->counted = true;
+	*ret = c->final;
 	if (c->has_cgroup) {
 		c->cgroup.oom_fd = cell_unwatch(c->epoll, c->cgroup.oom_fd);
-		r = cgroup_remove(&c->cgroup, REMOVE_DEADLINE_MS, e);
+		r = cgroup_try_remove(&c->cgroup, e);
 	}
+	if (r == -EBUSY)
+		return -EAGAIN;
+	if (r < 0)
+		cgroup_close(&c->cgroup);
 	if (r == 0)
 		record_end(&c->record);
 	else
@@ -282,18 +290,20 @@ int cell_remove(struct cell *c, struct cell_usage *ret, struct err *e)
 	return r;
 }
 
-void cell_abandon(struct cell *c)
+void cell_abandon(struct cell *c, struct remains_list *remains)
 {
-	record_keep(&c->record);
 	if (c->has_cgroup) {
 		c->cgroup.oom_fd = cell_unwatch(c->epoll, c->cgroup.oom_fd);
-		cgroup_close(&c->cgroup);
+		remains_add(remains, &c->record, &c->cgroup, TAKE_FD(c->lease_fd));
+	} else { /* nothing tells when its ids are nobody's any more */
+		record_keep(&c->record);
 	}
 	let_go(c);
 }
 
 /* A process stuck in the kernel must not hold us for ever. */
-int cell_destroy(struct cell *c, struct cell_usage *ret, struct err *e)
+int cell_destroy(struct cell *c, struct remains_list *remains, struct cell_usage *ret,
+		 struct err *e)
 {
 	struct pollfd p = { .fd = c->l.pidfd, .events = POLLIN };
 	int waited_ms = 0;
@@ -317,9 +327,17 @@ int cell_destroy(struct cell *c, struct cell_usage *ret, struct err *e)
 		} else if ((n < 0 && errno != EINTR) ||
 			   (waited_ms += REAP_STEP_MS) > CELL_REAP_MS) {
 			cell_usage(c, ret);
-			cell_abandon(c);
+			cell_abandon(c, remains);
 			return err_say(e, -EBUSY, CELL_STUCK);
 		}
 	}
-	return cell_remove(c, ret, e);
+	int r = cell_remove(c, ret, e);
+
+	for (unsigned int ms = 0; r == -EAGAIN && ms < REMOVE_DEADLINE_MS; ms++) {
+		(void)usleep(1000);
+		r = cell_remove(c, ret, e);
+	}
+	if (r == -EAGAIN)
+		cell_abandon(c, remains);
+	return r;
 }

@@ -22,9 +22,10 @@
 
 struct err;
 struct plan;
+struct remains_list;
 
 #define CELL_REAP_MS 10000
-#define CELL_STUCK "the cell did not die within 10 s; its remains stay journalled"
+#define CELL_STUCK "the cell did not die within 10 s; it is tried again, and stays journalled"
 
 /* What all cells of one warden have in common. */
 struct cell_host {
@@ -53,8 +54,10 @@ struct cell {
 	enum cell_end end;
 	uint64_t memory_files; /* as it was when memory ran out: the files die with the cell */
 	int init_status;
-	bool claimed;    /* a client that came after the one it was made for wants it */
-	uint32_t zygote; /* whose kernels may enter, 0 = nobody's */
+	bool counted;            /* the last numbers were read: its cgroup may be half gone */
+	struct cell_usage final; /* they are these */
+	bool claimed;            /* a client that came after the one it was made for wants it */
+	uint32_t zygote;         /* whose kernels may enter, 0 = nobody's */
 	/* The kernel that a zygote forked into it. */
 	enum kernel_state kernel;
 	pid_t kernel_pid;
@@ -105,18 +108,21 @@ void cell_usage(const struct cell *c, struct cell_usage *ret);
 
 /*
  * cell_remove() - Pid 1 is reaped: read the last numbers, remove the cgroup and the record. After
- * success nothing of the cell exists. On failure the journal record stays, and the next start tries again.
+ * success nothing of the cell exists. Does not wait: -EAGAIN says that somebody in its cgroup still dies (a zygote can
+ * put processes there that are not in its pid namespace), and to call it again or to give the cell up. On any other
+ * failure the journal record stays, and the next start tries again.
  */
 int cell_remove(struct cell *c, struct cell_usage *ret, struct err *e);
 
 /*
- * cell_abandon() - It does not die: its record stays, for the next start to try again; everything
- * that we hold of it is let go.
+ * cell_abandon() - It does not die: its cgroup and record go to @remains, everything else that we hold of it is
+ * let go.
  */
-void cell_abandon(struct cell *c);
+void cell_abandon(struct cell *c, struct remains_list *remains);
 
-/* cell_destroy() - Kill, wait (bounded), cell_remove(): for the warden's own end. */
-int cell_destroy(struct cell *c, struct cell_usage *ret, struct err *e);
+/* cell_destroy() - Kill, wait (bounded), cell_remove(): for the warden's own end, and for one that was never made. */
+int cell_destroy(struct cell *c, struct remains_list *remains, struct cell_usage *ret,
+		 struct err *e);
 
 /* cell_cgroup() - A journalled cgroup with these limits, for @record's slot. */
 int cell_cgroup(struct cell_host *h, struct record *record, const struct cell_limits *limits,

@@ -115,7 +115,7 @@ static int do_create(struct warden *w, struct request *q, struct err *e)
 		return r;
 	r = watch(w, c->l.sync_fd, SOURCE_MADE, index, c->serial, e);
 	if (r < 0) {
-		(void)cell_destroy(c, &ignored, NULL);
+		(void)cell_destroy(c, &w->remains, &ignored, NULL);
 		return r;
 	}
 	check_before(w, c->check_ns);
@@ -165,19 +165,15 @@ static int do_evidence(struct warden *w, struct request *q, struct err *e)
 static int do_destroy(struct warden *w, struct request *q, struct err *e)
 {
 	struct cell *c = q->cell;
-	int r;
 
+	(void)e;
 	cell_kill(c, CELL_END_CLIENT);
-	if (c->l.pid > 0) {
-		c->handle = 0;
-		c->destroy_seq = q->req->seq;
-		destroy_deadline(w, c);
-		return LATER;
-	}
-	r = cell_remove(c, &q->reply->usage, e);
-	w->cells[c->index] = NULL;
-	free(c);
-	return r;
+	c->handle = 0;
+	c->destroy_seq = q->req->seq;
+	destroy_deadline(w, c);
+	if (c->l.pid <= 0)
+		finish_destroy(w, c);
+	return LATER;
 }
 
 /*
@@ -195,6 +191,8 @@ static int do_zygote(struct warden *w, struct request *q, struct err *e)
 		return r;
 	while (index < WARDEN_ZYGOTES_MAX && w->zygotes[index])
 		index++;
+	if (remains_full(&w->remains))
+		return err_say(e, -EAGAIN, "%zu zygotes and cells do not die", w->remains.n);
 	if (index == WARDEN_ZYGOTES_MAX)
 		return err_say(e, -EAGAIN, "%u zygotes exist already", WARDEN_ZYGOTES_MAX);
 	_mem_ struct zygote *z = calloc(1, sizeof(*z));
@@ -210,7 +208,7 @@ static int do_zygote(struct warden *w, struct request *q, struct err *e)
 		return r;
 	r = watch(w, z->l.sync_fd, SOURCE_ZYGOTE_MADE, index, z->serial, e);
 	if (r < 0) {
-		zygote_end(z);
+		zygote_remove(w, z);
 		return r;
 	}
 	z->deadline_ns = clock_now_ns() + LAUNCH_DEADLINE_NS;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "warden/cell.h"
+#include "warden/remains.h"
 #include "warden/zygote.h"
 #include "wire/warden.h"
 
@@ -27,6 +28,7 @@ struct warden {
 	pid_t strays[WARDEN_STRAYS_MAX];
 	size_t n_strays;
 	uint64_t strays_until_ns; /* a zygote died: there may be some that it did not name */
+	struct remains_list remains;
 	struct cell *cells[WARDEN_CELLS_MAX];
 	struct zygote *zygotes[WARDEN_ZYGOTES_MAX];
 };

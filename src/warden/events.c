@@ -21,6 +21,9 @@
 #define SLEEP_MAX_MS 3600000u
 #define KERNEL_AGAIN_NS 2000000u
 #define STRAY_AGAIN_NS 5000000u
+#define REMOVE_AGAIN_NS 1000000u
+#define REAP_MAX 256 /* in one turn: who is waited for may go on forking */
+#define REMAINS_MS 5000u
 #define STRAYS_NS 2000000000u
 
 bool answer(struct warden *w, enum warden_op op, uint64_t seq, int code, const struct err *e,
@@ -89,7 +92,7 @@ static void cell_is_made(struct warden *w, struct cell *c)
 	if (r == 0) {
 		r = watch_cell(w, c, &e);
 		if (r < 0)
-			(void)cell_destroy(c, &ignored, NULL);
+			(void)cell_destroy(c, &w->remains, &ignored, NULL);
 	}
 	if (r < 0) {
 		forget(w, c);
@@ -129,23 +132,43 @@ static void refuse_kernel(struct warden *w, struct cell *c, int code, const char
 	c->kernel_seq = 0;
 }
 
-static void finish_destroy(struct warden *w, struct cell *c, bool stuck)
+static void answer_destroy(struct warden *w, struct cell *c, int r, const struct err *e,
+			   struct warden_reply *reply)
+{
+	refuse_kernel(w, c, -ESRCH, "the cell was destroyed");
+	if (c->destroy_seq != WARDEN_NOBODY)
+		(void)answer(w, WARDEN_DESTROY, c->destroy_seq, r, e, reply, NULL, 0);
+	forget(w, c);
+}
+
+void finish_destroy(struct warden *w, struct cell *c)
 {
 	struct warden_reply reply = { 0 };
 	struct err e = { 0 };
-	int r;
+	int r = cell_remove(c, &reply.usage, &e);
 
-	if (stuck) {
-		cell_usage(c, &reply.usage);
-		cell_abandon(c);
-		r = err_say(&e, -EBUSY, CELL_STUCK);
-	} else {
-		r = cell_remove(c, &reply.usage, &e);
+	if (r != -EAGAIN) {
+		answer_destroy(w, c, r, &e, &reply);
+		return;
 	}
-	refuse_kernel(w, c, -ESRCH, "the cell was destroyed");
-	if (c->destroy_seq != WARDEN_NOBODY)
-		(void)answer(w, WARDEN_DESTROY, c->destroy_seq, r, &e, &reply, NULL, 0);
-	forget(w, c);
+	c->check_ns = clock_now_ns() + REMOVE_AGAIN_NS;
+	check_before(w, c->check_ns);
+}
+
+/* It does not die, or what is in its cgroup does not. */
+static void give_up(struct warden *w, struct cell *c)
+{
+	struct warden_reply reply = { 0 };
+	struct err e = { 0 };
+	int r = err_say(&e, -EBUSY, CELL_STUCK);
+
+	if (c->counted)
+		reply.usage = c->final;
+	else
+		cell_usage(c, &reply.usage);
+	cell_abandon(c, &w->remains);
+	check_before(w, clock_now_ns());
+	answer_destroy(w, c, r, &e, &reply);
 }
 
 void end_unclaimed(struct warden *w, struct cell *c)
@@ -155,7 +178,7 @@ void end_unclaimed(struct warden *w, struct cell *c)
 	cell_kill(c, CELL_END_CLIENT);
 	refuse_kernel(w, c, -ESRCH, "the cell was destroyed");
 	if (c->plan || c->l.pid <= 0) { /* in the making, or over already: nothing to wait for */
-		(void)cell_destroy(c, &ignored, NULL);
+		(void)cell_destroy(c, &w->remains, &ignored, NULL);
 		forget(w, c);
 		return;
 	}
@@ -170,7 +193,7 @@ static void init_ended(struct warden *w, struct cell *c)
 	(void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, c->l.pidfd, NULL);
 	cell_reaped(c);
 	if (c->destroy_seq)
-		finish_destroy(w, c, false);
+		finish_destroy(w, c);
 	else
 		refuse_kernel(w, c, -ESRCH, "the cell is over");
 }
@@ -205,7 +228,7 @@ static void zygote_is_made(struct warden *w, struct zygote *z)
 
 	if (r == 0 && epoll_ctl(w->epoll, EPOLL_CTL_ADD, z->l.channel_fd, &ev) < 0) {
 		r = err_set(&e, -errno, "watch the zygote");
-		zygote_end(z);
+		zygote_remove(w, z);
 	}
 	if (r < 0) {
 		w->zygotes[z->index] = NULL;
@@ -258,6 +281,7 @@ static void reap_strays(struct warden *w)
 {
 	siginfo_t info = { 0 };
 	uint64_t now = clock_now_ns();
+	int most = REAP_MAX;
 
 	for (size_t i = 0; i < w->n_strays;) {
 		pid_t got = waitpid(w->strays[i], NULL, WNOHANG);
@@ -268,11 +292,21 @@ static void reap_strays(struct warden *w)
 			i++;
 	}
 	/* The kernel shows one at a time, the same until it is collected. */
-	while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0 &&
-	       collect(w, info.si_pid))
+	while (most-- > 0 && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid > 0 && collect(w, info.si_pid))
 		info.si_pid = 0;
-	if (w->n_strays > 0 || now < w->strays_until_ns)
+	if (w->n_strays > 0 || w->remains.n > 0 || now < w->strays_until_ns)
 		check_before(w, now + STRAY_AGAIN_NS);
+}
+
+void zygote_remove(struct warden *w, struct zygote *z)
+{
+	pid_t pid = zygote_end(z, &w->remains);
+
+	w->zygotes[z->index] = NULL;
+	add_stray(w, pid);
+	w->strays_until_ns = clock_now_ns() + STRAYS_NS;
+	check_before(w, clock_now_ns() + REMOVE_AGAIN_NS);
 }
 
 void zygote_gone(struct warden *w, struct zygote *z)
@@ -280,10 +314,8 @@ void zygote_gone(struct warden *w, struct zygote *z)
 	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
 		if (w->cells[i] && w->cells[i]->zygote == z->handle && w->cells[i]->kernel_seq)
 			refuse_kernel(w, w->cells[i], -EPIPE, "the zygote died");
-	w->zygotes[z->index] = NULL;
-	zygote_end(z);
+	zygote_remove(w, z);
 	free(z);
-	w->strays_until_ns = clock_now_ns() + STRAYS_NS;
 	reap_strays(w);
 }
 
@@ -402,12 +434,14 @@ static void check_cell(struct warden *w, struct cell *c, uint64_t now)
 		struct err e = { 0 };
 		uint64_t seq = c->create_seq;
 
-		(void)cell_destroy(c, &ignored, NULL);
+		(void)cell_destroy(c, &w->remains, &ignored, NULL);
 		forget(w, c);
 		(void)err_say(&e, -ETIMEDOUT, "the cell was not ready in time");
 		(void)answer(w, WARDEN_CREATE, seq, -ETIMEDOUT, &e, &reply, NULL, 0);
 	} else if (c->destroy_seq && now >= c->reap_ns) {
-		finish_destroy(w, c, true);
+		give_up(w, c);
+	} else if (c->destroy_seq && c->l.pid <= 0) {
+		finish_destroy(w, c);
 	} else if (c->kernel_seq && now >= c->kernel_due_ns) {
 		c->check_ns = now; /* for its limits, in the next round */
 		check_before(w, now);
@@ -431,8 +465,7 @@ static void check_zygote(struct warden *w, struct zygote *z, uint64_t now)
 		check_before(w, z->deadline_ns);
 		return;
 	}
-	w->zygotes[z->index] = NULL;
-	zygote_end(z);
+	zygote_remove(w, z);
 	(void)err_say(&e, -ETIMEDOUT, "the zygote was not ready in time");
 	(void)answer(w, WARDEN_ZYGOTE, z->create_seq, -ETIMEDOUT, &e, &reply, NULL, 0);
 	free(z);
@@ -459,8 +492,9 @@ int dispatch_check(struct warden *w)
 			if (w->zygotes[i] && w->zygotes[i]->plan)
 				check_zygote(w, w->zygotes[i], now);
 		/* Also those that nobody told us of, because their zygote died first. */
-		if (dying || w->n_strays > 0 || now < w->strays_until_ns)
+		if (dying || w->n_strays > 0 || w->remains.n > 0 || now < w->strays_until_ns)
 			reap_strays(w);
+		check_before(w, remains_check(&w->remains, now));
 	}
 	if (!w->next_check_ns)
 		return -1;
@@ -471,7 +505,14 @@ int dispatch_check(struct warden *w)
 	return ms > SLEEP_MAX_MS ? (int)SLEEP_MAX_MS : (int)ms;
 }
 
-/* Collect everybody, in whatever order they die, until no cell is left or time is up. */
+static void not_stray(struct warden *w, pid_t pid)
+{
+	for (size_t i = 0; i < w->n_strays; i++)
+		if (w->strays[i] == pid)
+			w->strays[i--] = w->strays[--w->n_strays];
+}
+
+/* Collect everybody, in whatever order they die, until no cell or zygote is left or time is up. */
 static void reap_all(struct warden *w)
 {
 	uint64_t deadline = clock_now_ns() + CELL_REAP_MS * CLOCK_NS_PER_MS;
@@ -480,11 +521,16 @@ static void reap_all(struct warden *w)
 	do {
 		pid_t pid;
 
-		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+			not_stray(w, pid);
 			for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
 				if (w->cells[i] && w->cells[i]->l.pid == pid)
 					w->cells[i]->l.pid = 0;
-		left = 0;
+		}
+		if (pid < 0)
+			w->n_strays = 0; /* no child at all */
+		(void)remains_check(&w->remains, clock_now_ns());
+		left = w->n_strays;
 		for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
 			left += w->cells[i] && w->cells[i]->l.pid > 0;
 		if (left > 0)
@@ -500,16 +546,19 @@ void dispatch_end(struct warden *w)
 				  CELL_END_CLIENT); /* all at once, then wait for each */
 	for (uint32_t i = 0; i < WARDEN_ZYGOTES_MAX; i++)
 		if (w->zygotes[i]) {
-			zygote_end(w->zygotes[i]);
-			free(w->zygotes[i]);
+			struct zygote *z = w->zygotes[i];
+
+			zygote_remove(w, z);
+			free(z);
 		}
 	reap_all(w);
 	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
 		struct cell_usage ignored;
 
 		if (w->cells[i]) {
-			(void)cell_destroy(w->cells[i], &ignored, NULL);
+			(void)cell_destroy(w->cells[i], &w->remains, &ignored, NULL);
 			free(w->cells[i]);
 		}
 	}
+	remains_end(&w->remains, REMAINS_MS);
 }

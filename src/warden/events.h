@@ -24,10 +24,16 @@ void check_before(struct warden *w, uint64_t at_ns);
 /* destroy_deadline() - The cell was told to die and has CELL_REAP_MS for it. */
 void destroy_deadline(struct warden *w, struct cell *c);
 
+/* finish_destroy() - Pid 1 is reaped, and the end was asked for: remove it and say so, now or later. */
+void finish_destroy(struct warden *w, struct cell *c);
+
 /* end_unclaimed() - A cell whose client is gone, made or in the making: end it, and tell nobody. */
 void end_unclaimed(struct warden *w, struct cell *c);
 
 /* zygote_gone() - It is dead or shall be: tell whoever waits for a kernel of it, and remove it. */
 void zygote_gone(struct warden *w, struct zygote *z);
+
+/* zygote_remove() - Take it out of the table and end it. Whoever waits for it is not told; @z is not freed. */
+void zygote_remove(struct warden *w, struct zygote *z);
 
 #endif

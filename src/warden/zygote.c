@@ -26,6 +26,7 @@
 #include "cell/cgroup_enter.h"
 #include "cell/plan.h"
 #include "warden/cell.h"
+#include "warden/remains.h"
 #include "wire/zygote.h"
 
 #define REMOVE_DEADLINE_MS 5000u
@@ -233,8 +234,10 @@ int zygote_adopt(struct cell *c, pid_t pid, struct err *e)
 	return 0;
 }
 
-void zygote_end(struct zygote *z)
+pid_t zygote_end(struct zygote *z, struct remains_list *remains)
 {
+	pid_t pid = z->l.pid;
+
 	if (z->plan) {
 		plan_free(z->plan);
 		free(z->plan);
@@ -242,11 +245,11 @@ void zygote_end(struct zygote *z)
 	}
 	z->l.sync_fd = cell_unwatch(z->epoll, z->l.sync_fd);
 	z->l.channel_fd = cell_unwatch(z->epoll, z->l.channel_fd);
-	if (z->l.pid > 0)
-		launch_abort(&z->l);
-	z->lease_fd = fd_close(z->lease_fd);
-	if (z->has_cgroup && cgroup_remove(&z->cgroup, REMOVE_DEADLINE_MS, NULL) < 0)
-		record_keep(&z->record);
-	else
-		record_end(&z->record);
+	z->l.status_fd = fd_close(z->l.status_fd);
+	if (pid > 0)
+		(void)syscall(SYS_pidfd_send_signal, z->l.pidfd, SIGKILL, NULL, 0);
+	z->l.pidfd = fd_close(z->l.pidfd);
+	z->l.pid = 0;
+	remains_add(remains, &z->record, z->has_cgroup ? &z->cgroup : NULL, TAKE_FD(z->lease_fd));
+	return pid;
 }

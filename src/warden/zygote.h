@@ -22,6 +22,7 @@ struct cell;
 struct cell_host;
 struct err;
 struct plan;
+struct remains_list;
 
 struct zygote {
 	uint32_t handle;
@@ -58,7 +59,10 @@ int zygote_answer(struct zygote *z, uint32_t *ret_handle, int *ret_code, pid_t *
 /* zygote_adopt() - @pid is what a zygote says it forked into @c. Check it and hold it. */
 int zygote_adopt(struct cell *c, pid_t pid, struct err *e);
 
-/* zygote_end() - Kill, reap, remove. */
-void zygote_end(struct zygote *z);
+/*
+ * zygote_end() - Kill it and whatever it forked that is not in a cell. Does not wait: what is left of it is among
+ * @remains then. Return: the pid to wait for, 0 when there is none.
+ */
+pid_t zygote_end(struct zygote *z, struct remains_list *remains);
 
 #endif

@@ -295,14 +295,17 @@ int cell_remove(struct cell *c, struct cell_usage *ret, struct err *e)
 }
 
 /* It did not die in time: all that is held is let go. */
-void cell_abandon(struct cell *c)
+void cell_abandon(struct cell *c, struct remains_list *remains)
 {
+	(void)remains;
 	require(c->l.pid > 0 && !fake_of(c)->init_dead);
 	release(c);
 }
 
-int cell_destroy(struct cell *c, struct cell_usage *ret, struct err *e)
+int cell_destroy(struct cell *c, struct remains_list *remains, struct cell_usage *ret,
+		 struct err *e)
 {
+	(void)remains;
 	(void)e;
 	(void)ret;
 	if (c->plan && c->l.pid > 0)
@@ -352,12 +355,14 @@ int zygote_begin(struct cell_host *h, const struct cell_spec *spec, const int *f
 	return 0;
 }
 
-void zygote_end(struct zygote *z)
+pid_t zygote_end(struct zygote *z, struct remains_list *remains)
 {
+	(void)remains;
 	free(z->plan);
 	z->plan = NULL;
 	launch_abort(&z->l);
 	fake_of_zygote(z)->exists = false;
+	return 0;
 }
 
 int zygote_made(struct zygote *z, struct err *e)
@@ -366,7 +371,7 @@ int zygote_made(struct zygote *z, struct err *e)
 
 	require(z->plan && fake_of_zygote(z)->ready);
 	if (r < 0) {
-		zygote_end(z);
+		(void)zygote_end(z, &w.remains);
 		return err_set(e, r, "see a zygote made");
 	}
 	free(z->plan);

@@ -4,7 +4,9 @@
 Whatever it does, sandboxes of other images go on, none of them waits for it, and nothing of it is left. Judged from
 outside: by other sandboxes' answers, by what runs, and by the store's files.
 """
+import contextlib
 import hashlib
+import http.client
 import os
 import shutil
 import signal
@@ -51,8 +53,16 @@ ATTACKS = {
     "short": "ready()\nwhile True:\n    warden.recv(4096)\n    warden.send(b'x')",
     "memory": "ready()\nx = []\nwhile True:\n    x.append(bytearray(64 << 20))\n    for i in range(0, 64 << 20, 4096):\n        x[-1][i] = 1",
     "dies": "ready()\nwarden.recv(4096)\nos._exit(0)",
+    # Processes without end: that stay; that die at once, as orphans of the warden's; that go into the cgroups of the cells.
+    "forks": "ready()\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass",
+    "orphans": "ready()\ndef twice():\n    while True:\n        try:\n            if os.fork() == 0:\n                os.fork() and os._exit(0)\n        except OSError:\n"
+               "            pass\ntwice()",
+    "settles": "ready()\nimport array\nwhile True:\n    data, more, _, _ = warden.recvmsg(4096, 512)\n    fds = array.array('i')\n    fds.frombytes(more[0][2])\n    for n in range(2, len(fds)):\n"
+               "        if os.fork() == 0:\n            os.write(fds[n], b'0')\n            while True:\n                try:\n                    os.fork()\n                except OSError:\n                    pass",
     "kills": "ready()\nimport signal\nfor p in range(2, 70000):\n    try:\n        os.kill(p, signal.SIGKILL)\n    except OSError:\n        pass\ntime.sleep(1000)",
 }
+FORKS = ("forks", "orphans", "settles")
+BOMB = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +136,7 @@ def test_hostile_zygote(d, attack, stopped_by):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attack", sorted(set(ATTACKS) - {"garbage", "lies", "hangs"}))
+@pytest.mark.parametrize("attack", sorted(set(ATTACKS) - {"garbage", "lies", "hangs", *FORKS}))
 def test_hostile_zygote_more(d, attack, stopped_by):
     hostile_zygote(d, attack)
     stopped_by("a zygote of its own, believed by nobody", "deadlines; limits; cold kernels")
@@ -153,6 +163,111 @@ def hostile_zygote(d, attack):
         assert r.status != 200 or r.json["stdout"] == attack + "\n", r
     good(d)
     assert (d.pid, d.warden) == (pid, warden), "another process of the daemon died of it"
+
+
+# ---- processes without end -------------------------------------------------------------------------------------------
+
+
+def evil_processes():
+    """Everybody on this machine who runs an image's evil.py: {pid: its cgroup directories}."""
+    found = {}
+    for p in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if b"/evil.py" in Path("/proc/%s/cmdline" % p).read_bytes():
+                found[int(p)] = cgroups_of(p)
+        except OSError:
+            pass
+    return found
+
+
+def cgroups_of(p):
+    """The cells' and zygotes' own directories that a process is in."""
+    lines = [x.split(":", 2) for x in Path("/proc/%s/cgroup" % p).read_text().splitlines()]
+    dirs = [Path("/sys/fs/cgroup") / ("unified" if not names and Path("/sys/fs/cgroup/unified").exists() else names.removeprefix("name=")) / where.lstrip("/")
+            for _, names, where in lines]
+    return {x for x in dirs if x.name.startswith("caisson-") or x.parent.name == "caisson"}
+
+
+def nothing_left(d, dirs):
+    until(lambda: not evil_processes(), 20, "the end of every process of the image")
+    until(lambda: not [x for x in dirs if x.exists()], 20, "the end of its cgroups")
+    assert not list((d.state / "cells").iterdir()), "the journal names what is not there"
+    mounts = Path("/proc/self/mountinfo").read_text()
+    assert "caisson-images-" not in mounts and str(d.state) not in mounts, mounts
+
+
+def bombed(d, attack):
+    """Under attack: the others' zygotes before, and the directories in which the attack's processes are."""
+    good(d)
+    others = set(until(lambda: len(z := d.zygotes()) == 2 and z, 20, "two zygotes"))
+    calls = [Later(lambda: run(d, attack + ":1", seconds=120)) for _ in range(3)]
+    evil = until(lambda: len(e := evil_processes()) > 8 and e, 30, "processes that the zygote forked")
+    dirs = set().union(*evil.values())
+    landed(dirs, evil)
+    return others, calls, dirs
+
+
+@quick
+@pytest.mark.parametrize("attack", FORKS)
+def test_zygote_that_forks_without_end(d, attack, stopped_by):
+    """Its cgroup bounds it, is killed whole, and nobody waits for that: nobody else's zygote is taken for stuck."""
+    others, calls, dirs = bombed(d, attack)
+    pid, warden = d.pid, d.warden
+    for _ in range(10):
+        good(d)
+        dirs |= set().union(*evil_processes().values())
+    for c in calls:
+        r = c.result(120)
+        assert r.status in (200, 503), r
+        assert r.status != 200 or r.json["stdout"] == attack + "\n", r
+    good(d)
+    assert others <= set(d.zygotes()), "another image's zygote was ended for it"
+    for event in ("zygote_stuck", "zygote_lost"):
+        assert not [e for e in d.events(event) if attack not in e["image"]], d.events(event)
+    assert (d.pid, d.warden) == (pid, warden)
+    d.stop()
+    nothing_left(d, dirs)
+    stopped_by("a cgroup of its own: processes, memory, processors", "pids.max 0 and SIGKILL to all of it, tried again by the loop")
+
+
+@quick
+def test_warden_killed_while_a_zygote_forks(d, stopped_by):
+    """kill -9: what it forked has lost its parent, and nobody told it to die. The next start does."""
+    _, calls, dirs = bombed(d, "forks")
+    os.kill(d.warden, signal.SIGKILL)
+    for c in calls:
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            c.result(120)
+    assert d.p.wait(60) is not None
+    landed(evil_processes(), "processes that outlived the warden")
+    d.start()
+    good(d)
+    until(lambda: not evil_processes(), 20, "the end of every process of the image")
+    assert not [x for x in dirs if x.exists()]
+    d.stop()
+    nothing_left(d, dirs)
+    stopped_by("the journal; pids.max 0 first, then SIGKILL to all of it")
+
+
+@quick
+def test_kernel_of_an_image_that_forks_without_end(d, stopped_by):
+    """The other side: the image is honest, the code is not."""
+    good(d)
+    others = set(until(lambda: len(z := d.zygotes()) == 2 and z, 20, "two zygotes"))
+    names = ["bomb-1", "bomb-2"]
+    for name in names:
+        assert d.request("POST", "/v1/sandboxes", {"name": name, "image": GOOD}).status == 201
+    calls = [Later(lambda name=name: d.execute(BOMB, session_id=name, timeout=5)) for name in names]
+    for _ in range(5):
+        good(d)
+    results = [c.result(120) for c in calls]
+    assert {r.status for r in results} <= {"timeout", "limit"}, results
+    landed(all("pids" in r["limits_hit"] for r in results), results)
+    for name in names:
+        d.end(name)
+    good(d)
+    assert others == set(d.zygotes()) and not d.events("zygote_stuck") and not d.events("zygote_lost")
+    stopped_by("the cell's limit on processes; its end")
 
 
 @quick

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_remains.c - Cgroups that have to go: full of processes that fork, or with something in them that stays. */
+#include "warden/remains.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/cgroup.h"
+#include "cell/cgroup_enter.h"
+#include "cell/record.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+/* cmocka.h needs these first. */
+#include <cmocka.h>
+
+#include "../child.h"
+
+#define PIDS 24
+#define WAIT_NS (30 * CLOCK_NS_PER_S)
+
+static char state[64];
+static int records = -1;
+
+static void make(struct record *r, struct cgroup *c)
+{
+	const struct cgroup_limits limits = { .pids = PIDS, .cpu_milli = 500 };
+	struct cgroup_site site;
+	struct err e = { 0 };
+	char name[CGROUP_NAME_MAX];
+
+	if (cgroup_site_find(&site, &e) < 0 || cgroup_site_prepare(&site, &e) < 0)
+		CHILD_SKIP("no cgroup to be had here: %s", e.msg);
+	(void)snprintf(state, sizeof(state), "/tmp/test-remains-XXXXXX");
+	CHILD_CHECK(mkdtemp(state) != NULL);
+	records = record_dir(state, NULL);
+	CHILD_CHECK(records >= 0 && record_begin(records, r, NULL) == 0);
+	(void)snprintf(name, sizeof(name), "t-remains-%d", (int)getpid());
+	CHILD_CHECK(cgroup_plan(&site, name, c, &e) == 0 && record_commit(r, c, &e) == 0);
+	if (cgroup_create(c, &limits, &e) < 0)
+		CHILD_SKIP("no cgroup to be had here: %s", e.msg);
+}
+
+static int records_left(void)
+{
+	char path[96];
+	int n = 0;
+
+	(void)snprintf(path, sizeof(path), "%s/cells", state);
+	DIR *d = opendir(path);
+
+	CHILD_CHECK(d != NULL);
+	for (struct dirent *de; (de = readdir(d));)
+		n += de->d_name[0] != '.';
+	(void)closedir(d);
+	return n;
+}
+
+static void clean_up(void)
+{
+	char path[96];
+
+	(void)snprintf(path, sizeof(path), "%s/cells", state);
+	CHILD_CHECK(rmdir(path) == 0 && rmdir(state) == 0);
+}
+
+static void gone(const struct cgroup *c)
+{
+	for (size_t i = 0; i < c->n_dirs; i++)
+		CHILD_CHECK(access(c->path[i], F_OK) < 0 && errno == ENOENT);
+}
+
+/* Processes of processes until there are no more to be had; each says so. They end by themselves if the test fails. */
+static int start_bomb(const struct cgroup *c)
+{
+	uint64_t end = clock_now_ns() + 2 * WAIT_NS;
+	struct cgroup_enter enter;
+	int pair[2];
+
+	CHILD_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
+	CHILD_CHECK(cgroup_join_open(c, &enter, NULL) == 0 && pipe(pair) == 0);
+	pid_t pid = fork();
+
+	CHILD_CHECK(pid >= 0);
+	if (pid == 0 && cgroup_enter_self(&enter) < 0)
+		_exit(1);
+	while (pid == 0) {
+		(void)!write(pair[1], "x", 1);
+		while (fork() != 0)
+			if (clock_now_ns() > end)
+				_exit(0);
+	}
+	cgroup_enter_close(&enter);
+	fd_close(pair[1]);
+	return pair[0];
+}
+
+static void see_it_go(struct remains_list *l)
+{
+	uint64_t end = clock_now_ns() + WAIT_NS;
+
+	while (l->n > 0) {
+		uint64_t next = remains_check(l, clock_now_ns());
+
+		CHILD_CHECK((next != 0) == (l->n > 0) && clock_now_ns() < end);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		(void)usleep(200);
+	}
+}
+
+static void forks(void *arg)
+{
+	struct remains_list l = { 0 };
+	struct cgroup c;
+	struct record r;
+	char said;
+
+	(void)arg;
+	make(&r, &c);
+	struct cgroup paths = c;
+	int fd = start_bomb(&c);
+
+	for (int i = 0; i < PIDS; i++) /* it has as many as it may have */
+		CHILD_CHECK(read(fd, &said, 1) == 1);
+	remains_add(&l, &r, &c, -1);
+	CHILD_CHECK(l.n == 1 && records_left() == 1); /* nobody waited for it */
+	see_it_go(&l);
+	gone(&paths);
+	CHILD_CHECK(records_left() == 0);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	CHILD_CHECK(errno == ECHILD); /* all of them are dead */
+	fd_close(fd);
+	clean_up();
+}
+
+static void test_forks(void **state_)
+{
+	(void)state_;
+	child_run(forks, NULL);
+}
+
+/* A directory that is not empty stays busy: it is tried again, and at the end the record is there. */
+static void stays(void *arg)
+{
+	struct remains_list l = { 0 };
+	struct sweep_result swept;
+	struct cgroup c;
+	struct record r;
+	char nested[CGROUP_PATH_MAX + 8];
+
+	(void)arg;
+	make(&r, &c);
+	struct cgroup paths = c;
+
+	(void)snprintf(nested, sizeof(nested), "%s/in", c.path[0]);
+	CHILD_CHECK(mkdir(nested, 0755) == 0);
+	int lease[2];
+
+	CHILD_CHECK(pipe(lease) == 0);
+	remains_add(&l, &r, &c, lease[1]);
+	CHILD_CHECK(l.n == 1 && remains_check(&l, clock_now_ns() + CLOCK_NS_PER_S) != 0);
+	struct pollfd held = { .fd = lease[0], .events = POLLIN };
+
+	CHILD_CHECK(poll(&held, 1, 0) == 0); /* the image is in use */
+	remains_end(&l, 20);
+	CHILD_CHECK(l.n == 0 && records_left() == 1 && poll(&held, 1, 0) == 1);
+	CHILD_CHECK(rmdir(nested) == 0);
+	CHILD_CHECK(record_sweep(records, &swept, NULL) == 0 && swept.swept == 1);
+	gone(&paths);
+	clean_up();
+}
+
+static void test_stays(void **state_)
+{
+	(void)state_;
+	child_run(stays, NULL);
+}
+
+/* What can be removed at once is, and what never had a cgroup has only its record. */
+static void at_once(void *arg)
+{
+	struct remains_list l = { 0 };
+	struct cgroup c;
+	struct record r;
+
+	(void)arg;
+	make(&r, &c);
+	struct cgroup paths = c;
+
+	remains_add(&l, &r, &c, -1);
+	CHILD_CHECK(l.n == 0 && records_left() == 0 && !remains_full(&l));
+	gone(&paths);
+	CHILD_CHECK(record_begin(records, &r, NULL) == 0 && records_left() == 1);
+	remains_add(&l, &r, NULL, -1);
+	CHILD_CHECK(l.n == 0 && records_left() == 0 && remains_check(&l, clock_now_ns()) == 0);
+	clean_up();
+}
+
+static void test_at_once(void **state_)
+{
+	(void)state_;
+	child_run(at_once, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_forks),
+		cmocka_unit_test(test_stays),
+		cmocka_unit_test(test_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
