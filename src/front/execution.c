@@ -122,20 +122,26 @@ static void done(struct execution *x)
 	execution_free(x);
 }
 
-void execution_refuse(struct execution *x, int status, const char *code, const char *hint,
-		      unsigned int retry_after_s, const char *fmt, ...)
+void execution_refuse_as(struct execution *x, const struct refusal *why)
 {
-	va_list ap;
-
-	x->refusal = (struct refusal){
-		.status = status, .code = code, .hint = hint, .retry_after_s = retry_after_s
-	};
-	va_start(ap, fmt);
-	(void)vsnprintf(x->refusal.message, sizeof(x->refusal.message), fmt, ap);
-	va_end(ap);
+	x->refusal = *why;
 	if (x->begun)
 		audit_refused(x->sandbox, x->id, x->language->name, &x->refusal);
 	done(x);
+}
+
+void execution_refuse(struct execution *x, int status, const char *code, const char *hint,
+		      unsigned int retry_after_s, const char *fmt, ...)
+{
+	struct refusal why = {
+		.status = status, .code = code, .hint = hint, .retry_after_s = retry_after_s
+	};
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why.message, sizeof(why.message), fmt, ap);
+	va_end(ap);
+	execution_refuse_as(x, &why);
 }
 
 void execution_no_language(struct execution *x, const struct guest_image *g)

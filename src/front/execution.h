@@ -139,9 +139,10 @@ void execution_kernel_ended(struct execution *x, struct seat *s, int status);
 void execution_room_gone(struct execution *x, const struct cell_usage *u);
 void execution_usage(struct execution *x, const struct cell_usage *u);
 void execution_disk(struct execution *x, const struct init_disk *d);
-/* execution_refuse() - It will not run; done follows. */
 /* execution_no_language() - Refused: the image has no interpreter for it. */
 void execution_no_language(struct execution *x, const struct guest_image *g);
+/* execution_refuse_as(), execution_refuse() - It will not run; done follows. */
+void execution_refuse_as(struct execution *x, const struct refusal *why);
 void execution_refuse(struct execution *x, int status, const char *code, const char *hint,
 		      unsigned int retry_after_s, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));

@@ -145,14 +145,17 @@ void handle_execute(struct front *f, struct http_exchange *x, const struct route
 	struct visit *v = visit_of(x);
 	json_t *body = request_json(x, v->route);
 	struct refusal r = { 0 };
-	char session[SANDBOX_NAME_MAX + 1] = "";
+	char session[SANDBOX_NAME_MAX + 1] = "", image[LENDER_REF_MAX] = "";
 
 	(void)p;
 	if (!body)
 		return;
 	bool stream = wants_stream(x, body);
-	struct execution *e =
-		ask_execution(f, v->owner, body, stream ? &stream_sink : &answer_sink, x, &r);
+	int has_image = sandbox_spec_image(f, body, image, &r);
+	struct execution *e = has_image < 0 ?
+				      NULL :
+				      ask_execution(f, v->owner, body,
+						    stream ? &stream_sink : &answer_sink, x, &r);
 
 	if (ask_session(body))
 		(void)snprintf(session, sizeof(session), "%s", ask_session(body));
@@ -169,5 +172,5 @@ void handle_execute(struct front *f, struct http_exchange *x, const struct route
 		http_stream(x, 200, "text/event-stream; charset=utf-8");
 		http_stream_on_drain(x, stream_drained);
 	}
-	sandbox_submit(f, v->owner, session[0] ? session : NULL, e);
+	sandbox_submit(f, v->owner, session[0] ? session : NULL, has_image ? image : NULL, e);
 }

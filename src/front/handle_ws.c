@@ -116,7 +116,7 @@ static void execute(struct session_ws *s, json_t *m)
 {
 	struct schema_error bad;
 	struct refusal r = { 0 };
-	char name[SANDBOX_NAME_MAX + 1] = "";
+	char name[SANDBOX_NAME_MAX + 1] = "", image[LENDER_REF_MAX] = "";
 
 	if (s->running) {
 		send_error(s, "busy", "an execution runs on this socket already", NULL);
@@ -129,14 +129,16 @@ static void execute(struct session_ws *s, json_t *m)
 	}
 	if (ask_session(m))
 		(void)snprintf(name, sizeof(name), "%s", ask_session(m));
-	struct execution *e = ask_execution(s->f, s->owner, m, &ws_sink, s, &r);
+	int has_image = sandbox_spec_image(s->f, m, image, &r);
+	struct execution *e = has_image < 0 ? NULL :
+					      ask_execution(s->f, s->owner, m, &ws_sink, s, &r);
 
 	if (!e) {
 		send_error(s, r.code, r.message, r.field);
 		return;
 	}
 	s->running = e;
-	sandbox_submit(s->f, s->owner, name[0] ? name : NULL, e);
+	sandbox_submit(s->f, s->owner, name[0] ? name : NULL, has_image ? image : NULL, e);
 }
 
 static void on_message(struct ws *w, bool text, const char *data, size_t len)

@@ -20,6 +20,14 @@ static struct field execute_body[] = {
 	  .example = "\"analysis-1\"" },
 	ROUTE_LANGUAGE_FIELD,
 	ROUTE_STDIN_FIELD,
+	{ .name = "image",
+	  .kind = FIELD_STRING,
+	  .min = 1,
+	  .max = 512,
+	  .description =
+		  "What the sandbox is made from: a pulled image, or the daemon's own, which it is without this. A "
+		  "session that exists has to be of this image.",
+	  .example = "\"python:3.11-slim\"" },
 	{ .name = "stream",
 	  .kind = FIELD_BOOLEAN,
 	  .description =
@@ -61,10 +69,13 @@ static const struct response_doc execute_out[] = {
 	{ 200, "How it ended, and what it wrote. Errors of the code are results too.",
 	  "ExecuteResult", NULL },
 	{ 200, NULL, NULL, "text/event-stream" },
-	{ 409, "The session was ended while the call waited in it, or is stopped.", "Error", NULL,
-	  "session_ended sandbox_stopped" },
+	{ 409,
+	  "The session was ended while the call waited in it, is stopped, or is of another image.",
+	  "Error", NULL, "session_ended sandbox_stopped spec_conflict" },
 	ROUTE_POLICY,
-	ROUTE_BAD_CODE,
+	{ 422, "Not what this operation takes, or a language or an image that is not here.",
+	  "Error", NULL,
+	  "unknown_language language_unavailable unsupported_field image_unavailable" },
 	ROUTE_TOO_MUCH("busy session_busy policy_busy"),
 	{ 0 },
 };

@@ -124,8 +124,12 @@ struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *
 /* sandbox_obtain() - Find it, or make it; one that was lost begins anew. NULL with @ret. */
 struct sandbox *sandbox_obtain(struct front *f, const char *owner, const char *name,
 			       struct refusal *ret);
-/* sandbox_submit() - Find or make the sandbox and queue @x there. @name NULL: a fresh one. */
-void sandbox_submit(struct front *f, const char *owner, const char *name, struct execution *x);
+/*
+ * sandbox_submit() - Find or make the sandbox and queue @x there. @name NULL: a fresh one. @image: as
+ * sandbox_spec_image() has it, NULL: whatever it is of, or the daemon's own.
+ */
+void sandbox_submit(struct front *f, const char *owner, const char *name, const char *image,
+		    struct execution *x);
 /* sandbox_queue() - Queue @x in this one; it is refused when too many wait, or it does not run. */
 void sandbox_queue(struct sandbox *s, struct execution *x);
 

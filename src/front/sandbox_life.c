@@ -290,10 +290,42 @@ struct sandbox *sandbox_obtain(struct front *f, const char *owner, const char *n
 	return s->state == SANDBOX_LOST && !revive(s, ret) ? NULL : s;
 }
 
-void sandbox_submit(struct front *f, const char *owner, const char *name, struct execution *x)
+/* The same for one of @image: a new one is made of it, and one that exists has to be of it. */
+static struct sandbox *obtain_of(struct front *f, const char *owner, const char *name,
+				 const char *image, struct refusal *ret)
+{
+	struct sandbox *s = name ? sandbox_find(f, owner, name) : NULL;
+	struct sandbox_spec spec;
+
+	if (s && strcmp(s->spec.image, image) != 0) {
+		*ret = (struct refusal){
+			.status = 409,
+			.code = "spec_conflict",
+			.field = "image",
+			.hint = "leave 'image' out, or take another session_id",
+		};
+		(void)snprintf(ret->message, sizeof(ret->message),
+			       "this session is of the image %.100s, not of %.100s",
+			       s->spec.image[0] ? s->spec.image : f->images.own.name,
+			       image[0] ? image : f->images.own.name);
+		return NULL;
+	}
+	if (s)
+		return sandbox_obtain(f, owner, name, ret);
+	sandbox_spec_default(f, owner, &spec);
+	(void)snprintf(spec.image, sizeof(spec.image), "%s", image);
+	s = sandbox_create(f, owner, name, &spec, ret);
+	if (!s)
+		sandbox_spec_free(&spec);
+	return s;
+}
+
+void sandbox_submit(struct front *f, const char *owner, const char *name, const char *image,
+		    struct execution *x)
 {
 	struct refusal why;
-	struct sandbox *s = sandbox_obtain(f, owner, name, &why);
+	struct sandbox *s = image ? obtain_of(f, owner, name, image, &why) :
+				    sandbox_obtain(f, owner, name, &why);
 
 	/* Without memory for a record it is not asked for later, and that is all. */
 	if (s && s->name[0] && execution_keep(x, s) && x->sink->event)
@@ -301,8 +333,7 @@ void sandbox_submit(struct front *f, const char *owner, const char *name, struct
 	if (s)
 		sandbox_queue(s, x);
 	else
-		execution_refuse(x, why.status, why.code, why.hint, why.retry_after_s, "%s",
-				 why.message);
+		execution_refuse_as(x, &why);
 }
 
 void sandbox_queue(struct sandbox *s, struct execution *x)

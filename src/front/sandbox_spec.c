@@ -37,16 +37,18 @@ static int refuse(struct refusal *r, const char *code, const char *field, const 
 }
 
 /* Its name only: whether it is in the store is found out when the policy has allowed it. */
-static int take_image(const struct front *f, const json_t *body, struct sandbox_spec *ret,
-		      struct refusal *r)
+int sandbox_spec_image(const struct front *f, const json_t *body, char ret[LENDER_REF_MAX],
+		       struct refusal *ret_why)
 {
 	const char *image = json_string_value(json_object_get(body, "image"));
 	struct err e = { 0 };
 
-	if (!image || image_name(f, image, ret->image, &e) == 0)
+	if (!image)
 		return 0;
+	if (image_name(f, image, ret, &e) == 0)
+		return 1;
 	return refuse(
-		r, "image_unavailable", "image",
+		ret_why, "image_unavailable", "image",
 		"leave it out for the daemon's own image (see GET /health), or name one as in "
 		"python:3.11-slim",
 		e.msg);
@@ -133,7 +135,7 @@ int sandbox_spec_parse(const struct front *f, const char *owner, const json_t *b
 	uint64_t idle_s = 0;
 
 	sandbox_spec_default(f, owner, ret);
-	if (take_image(f, body, ret, ret_why) < 0)
+	if (sandbox_spec_image(f, body, ret->image, ret_why) < 0)
 		return -1;
 	struct cell_limits *l = &ret->limits;
 

@@ -50,6 +50,11 @@ int sandbox_spec_parse(const struct front *f, const char *owner, const json_t *b
 		       struct sandbox_spec *ret, struct refusal *ret_why);
 void sandbox_spec_free(struct sandbox_spec *s);
 
+/* sandbox_spec_image() - `image` of @body as specs have it, "" for the daemon's own. 1; 0 when it names none, and @ret is
+ * not touched; -1 with @ret_why. */
+int sandbox_spec_image(const struct front *f, const json_t *body, char ret[LENDER_REF_MAX],
+		       struct refusal *ret_why);
+
 /* sandbox_spec_equal() - Whether a second request of the same name asks for the same. */
 bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b);
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from layers_lib import SMALL, Store, programs_layer, python_layer
-from serve_lib import alive, unique, wait_until
+from serve_lib import WebSocket, alive, unique, wait_until
 
 PY = "docker.io/library/py:1"
 BASH = "docker.io/library/small:1"
@@ -96,6 +96,49 @@ def test_one_run(d):
     assert run_python(d, WHICH, image="py:1")["stdout"] == "first blue False\n"
     r = d.post("/v1/run_shell", {"script": "echo $COLOUR", "image": "small:1"})
     assert r.status == 200 and r.json["stdout"] == "red\n", r
+
+
+def test_execute(d, store):
+    """Of an image, once and in a session; a session keeps the image that it was made of."""
+    assert d.execute(WHICH, image="py:1")["stdout"] == "first blue False\n"
+    name = unique()
+    assert d.execute("x = 6 * 7", session_id=name, image="py:1")["success"]
+    assert d.get("/v1/sandboxes/" + name).json["spec"]["image_digest"] == store.py
+    # by any name of the same image, and without one
+    assert d.execute("x", session_id=name, image=PY)["result"]["text/plain"] == "42"
+    assert d.execute("x + 1", session_id=name)["result"]["text/plain"] == "43"
+    for other in ("small:1", "host"):
+        r = d.try_execute("x", session_id=name, image=other)
+        assert (r.status, r.error["code"], r.error["field"]) == (409, "spec_conflict", "image"), r
+        assert PY in r.error["message"] and "session_id" in r.error["hint"], r
+    # a session of the daemon's own image is asked for it by name
+    own = unique()
+    assert d.execute("y = 1", session_id=own)["success"] and d.execute("y", session_id=own, image="host")["success"]
+    r = d.try_execute("y", session_id=own, image="py:1")
+    assert (r.status, r.error["code"]) == (409, "spec_conflict") and d.execute("y", session_id=own)["success"], r
+
+
+def test_execute_of_an_image_that_is_refused(serve, store, short_dir):
+    """Nothing is made for it, and no name is taken."""
+    policy = short_dir / "policy.toml"
+    policy.write_text('[default]\nimages = ["host"]\n')
+    d = serve("--image-store", str(store.path), "--policy", str(policy), "--pool", "1")
+    name = unique()
+    for image, status, code in (("py:1", 403, "policy_refused"), ("UPPER", 422, "image_unavailable")):
+        for fields in ({}, {"session_id": name}):
+            r = d.try_execute("1", image=image, **fields)
+            assert (r.status, r.error["code"], r.error["field"]) == (status, code, "image"), r
+    assert d.get("/v1/sandboxes/" + name).status == 404
+
+
+def test_execute_over_a_websocket(d):
+    name = unique()
+    with WebSocket(d) as ws:
+        assert ws.run(WHICH, session_id=name, image="py:1")["stdout"] == "first blue False\n"
+        for image, fields, code in (("small:1", {"session_id": name}, "spec_conflict"), ("UPPER", {}, "image_unavailable")):
+            ws.execute("1", image=image, **fields)
+            last = ws.until("done", "refused")[-1]
+            assert last["type"] == "refused" and (last["error"]["code"], last["error"]["field"]) == (code, "image"), last
 
 
 def test_commands_have_the_environment_of_the_image(d):

@@ -166,9 +166,10 @@ class Caisson:
         session_id: Optional[str] = None,
         timeout: Optional[float] = None,
         stdin: Optional[str] = None,
+        image: Optional[str] = None,
     ) -> ExecResult:
         """Code in an interpreter that was ready before: a fresh one, or with a session_id that one, with its variables."""
-        body = given(code=code, language=language, session_id=session_id, timeout=whole_seconds(timeout), stdin=stdin)
+        body = given(code=code, language=language, session_id=session_id, timeout=whole_seconds(timeout), stdin=stdin, image=image)
         return ExecResult.from_json((self.transport.request("POST", "/execute", json=body, timeout=None)).json())
 
     def stream(
@@ -179,9 +180,10 @@ class Caisson:
         session_id: Optional[str] = None,
         timeout: Optional[float] = None,
         stdin: Optional[str] = None,
+        image: Optional[str] = None,
     ) -> Execution:
         """As execute(), with what it writes and displays while it runs: iterate over its events."""
-        body = given(code=code, language=language, session_id=session_id, timeout=whole_seconds(timeout), stdin=stdin)
+        body = given(code=code, language=language, session_id=session_id, timeout=whole_seconds(timeout), stdin=stdin, image=image)
         return Execution(self.transport, "/execute", body, session_id)
 
     def install(self, package: str, *, version: Optional[str] = None) -> str:
