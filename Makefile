@@ -287,6 +287,7 @@ bench:
 	@/usr/bin/python3 tests/bench/jupyter.py --build $(BUILD) --output docs/benchmarks.md $(JUPYTER_BENCH)
 	@/usr/bin/python3 tests/bench/gate.py --build $(BUILD) --output docs/benchmarks.md $(GATE_BENCH)
 	@/usr/bin/python3 tests/bench/image_pull.py --build $(BUILD) --output docs/benchmarks.md $(PULL_BENCH)
+	@/usr/bin/python3 tests/bench/image_start.py --build $(BUILD) --output docs/benchmarks.md $(START_BENCH)
 	@/usr/bin/python3 tests/bench/sdk.py --build $(BUILD) --output docs/benchmarks.md $(SDK_BENCH)
 
 lint: build
