@@ -16,7 +16,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("CAISSON_BUILD", HERE.parent.parent / "build"))
-UNITS = [BUILD / "tests/unit" / name for name in ("unit-cell-test_cgroup_kernel", "unit-cell-test_cgroup_enter")]
+UNITS = [BUILD / "tests/unit" / name for name in ("unit-cell-test_cgroup_kernel", "unit-cell-test_cgroup_enter", "unit-warden-test_remains")]
 PROGRAMS = [BUILD / name for name in ("caisson", "caisson-warden", "caisson-init")]
 MIB = 1 << 20
 
