@@ -176,22 +176,29 @@ static void put_time(struct json *j, int64_t ns)
 	json_member_str(j, "modified_at", text);
 }
 
-void file_json(struct json *j, const char *key, struct files_text name, const struct files_stat *st,
-	       struct files_text target)
+void file_json_brief(struct json *j, const char *key, struct files_text name,
+		     const struct files_stat *st)
 {
 	static const char *const types[] = {
 		[FILES_T_OTHER] = "other",   [FILES_T_FILE] = "file", [FILES_T_DIR] = "directory",
 		[FILES_T_LINK] = "symlink",  [FILES_T_FIFO] = "fifo", [FILES_T_SOCKET] = "socket",
 		[FILES_T_DEVICE] = "device",
 	};
-	char mode[16];
 
 	put_text(j, key, name);
 	json_member_str(j, "type", types[st->type]);
 	json_member_uint(j, "size", st->size);
+	put_time(j, st->mtime_ns);
+}
+
+void file_json(struct json *j, const char *key, struct files_text name, const struct files_stat *st,
+	       struct files_text target)
+{
+	char mode[16];
+
+	file_json_brief(j, key, name, st);
 	(void)snprintf(mode, sizeof(mode), "%03o", st->mode);
 	json_member_str(j, "mode", mode);
-	put_time(j, st->mtime_ns);
 	json_member_uint(j, "uid", st->uid);
 	json_member_uint(j, "gid", st->gid);
 	if (st->type == FILES_T_LINK)

@@ -83,6 +83,9 @@ static inline struct file_visit *file_visit_of(struct file_call *c)
 /* file_json() - Members of an object about a file. Names that are not UTF-8 are also given in base64. */
 void file_json(struct json *j, const char *key, struct files_text name, const struct files_stat *st,
 	       struct files_text target);
+/* file_json_brief() - Name, type, size and time alone. */
+void file_json_brief(struct json *j, const char *key, struct files_text name,
+		     const struct files_stat *st);
 /* file_mode() - "644" to a number. */
 uint32_t file_mode(const char *text);
 

@@ -433,3 +433,11 @@ void processes_json(const struct sandbox *s, struct json *j)
 			process_json(p, j);
 	json_array_end(j);
 }
+
+const struct process *processes_next(const struct sandbox *s, const struct process *p)
+{
+	p = p ? p->next : s->processes ? s->processes->first : NULL;
+	while (p && !p->started)
+		p = p->next;
+	return p;
+}

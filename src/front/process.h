@@ -76,6 +76,8 @@ void process_resume(struct process *p);
 void process_json(const struct process *p, struct json *j);
 /* processes_json() - `processes`, an array, the oldest first, into an object that is open. */
 void processes_json(const struct sandbox *s, struct json *j);
+/* processes_next() - The one that was started after @p, NULL after the last; @p NULL: the oldest. */
+const struct process *processes_next(const struct sandbox *s, const struct process *p);
 /* processes_alive() - How many run in a sandbox. */
 size_t processes_alive(const struct sandbox *s);
 /* processes_free() - With its sandbox. */

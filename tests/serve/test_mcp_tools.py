@@ -359,3 +359,84 @@ def test_files_are_in_the_ledger(daemon, session):
     assert [(e["op"], e["path"]) for e in mine if e["event"] == "file.begin"] == [("write", "l.txt"), ("read", "l.txt"), ("read", "l.txt")]
     assert [e["outcome"] for e in mine if e["event"] == "file.end"] == ["done"] * 3
     assert [e["event"] for e in mine if e["event"].startswith("execution.")] == ["execution.begin", "execution.end"]
+
+
+# ---- sizes -----------------------------------------------------------------------------------------------------------
+
+CAP = 10000  # --max-output, which no test here changes
+
+
+def test_a_picture_too_large_for_a_block_is_a_link(client, session):
+    most = 3 << 20
+    client.tool("execute_code", session_id=session, language="python",
+                code="for n in (0, 1): open('%%d.png' %% n, 'wb').write(b'\\x89PNG'.ljust(%d + n, b'x'))" % most)
+    r = client.tool("read_file", session_id=session, path="0.png")
+    assert [b["type"] for b in r["content"]] == ["image"] and len(base64.b64decode(r["content"][0]["data"])) == most
+    r = client.tool("read_file", session_id=session, path="1.png")
+    assert [b["type"] for b in r["content"]] == ["text", "resource_link"] and "offset" in text(r)
+    assert r["structuredContent"]["truncated"] and r["structuredContent"]["next_offset"] == 0 and r["structuredContent"]["size"] == most + 1
+    assert r["content"][1]["uri"] == "sandbox://%s/files/1.png" % session
+    r = client.tool("read_file", session_id=session, path="1.png", offset=most, limit=10)
+    assert base64.b64decode(r["structuredContent"].get("content_base64", "")) == b"x" or r["structuredContent"]["content"] == "x"
+
+
+def test_a_long_list_is_read_by_pages(client, session):
+    """Names that grow to six times their length when they are written down."""
+    client.tool("execute_code", session_id=session, language="python",
+                code="import os\nd = '/'.join(['\\x01' * 250] * 5); os.makedirs(d)\nfor i in range(300): open(d + '/' + '\\x01' * 200 + str(i), 'w').close()\n"
+                     "for i in range(1500): open('f%04d' % i, 'w').close()")
+    names, cursor, pages = [], None, 0
+    while cursor or not pages:
+        r = client.tool("list_files", session_id=session, **({"cursor": cursor} if cursor else {}))
+        s = r["structuredContent"]
+        assert len(text(r)) < CAP + 200 and len(json.dumps(s, separators=(",", ":"))) < CAP + 1000
+        names += [f["name"] for f in s["files"]]
+        assert s["truncated"] == ("next_cursor" in s) and (not s["truncated"] or json.dumps(s["next_cursor"]) in text(r))
+        cursor, pages = s.get("next_cursor"), pages + 1
+        assert pages < 100
+    assert pages > 5 and names == ["\x01" * 250] + ["f%04d" % i for i in range(1500)]
+    r = client.tool("list_files", session_id=session, limit=1000)
+    assert len(r["structuredContent"]["files"]) == 1000 and r["structuredContent"]["next_cursor"] == "f0998"
+    r = client.tool("list_files", session_id=session, recursive=True, limit=1000)
+    assert r["structuredContent"]["files"] and r["structuredContent"]["truncated"] and r["structuredContent"]["next_cursor"]
+    uri = "sandbox://%s/files/%s/" % (session, "/".join(["%01" * 250] * 5))
+    listing = json.loads(client.call("resources/read", {"uri": uri})["contents"][0]["text"])
+    assert listing["files"] and {f["type"] for f in listing["files"]} == {"file"}
+
+
+def test_commands_are_not_told_back(everything):
+    c = Modern(everything)
+    name = unique("long")
+    long = "sleep 1000 #" + "\x01" * 100000
+    ids = []
+    for _ in range(30):
+        r = c.tool("start_process", session_id=name, command=long)
+        assert r["structuredContent"]["command"] == long[:200] and r["structuredContent"]["command_truncated"] and len(json.dumps(r)) < 6000
+        ids.append(r["structuredContent"]["process_id"])
+    seen, more = [], {}
+    for _ in range(30):
+        r = c.tool("list_processes", session_id=name, **more)
+        assert len(text(r)) < CAP + 200 and len(json.dumps(r["structuredContent"], separators=(",", ":"))) < CAP + 200
+        seen += [p["process_id"] for p in r["structuredContent"]["processes"]]
+        if not r["structuredContent"]["truncated"]:
+            break
+        more = {"cursor": r["structuredContent"]["next_cursor"]}
+    assert seen == ids and more
+    c.tool("remove_sandbox", session_id=name)
+
+
+def test_a_result_that_does_not_fit_is_said(serve):
+    """What is escaped grows; an answer has a bound all the same, and is JSON."""
+    d = serve("--max-output", "16777216")
+    c = Modern(d)
+    r = c.tool("execute_code", session_id="s", language="python", code="print('\\x01' * 15000000)")
+    assert r["isError"] and "result_too_large" in text(r) and "structuredContent" not in r
+    assert text(c.tool("execute_code", session_id="s", language="python", code="6 * 7")) == "42"
+
+
+def test_an_error_with_a_giant_id_is_json(daemon):
+    c = Modern(daemon)
+    m = c.message("tools/call", {"name": "nothing", "arguments": {}})
+    m["id"] = "\x01" * (1 << 20)
+    r = c.post(m, **c.headers_of(m))
+    assert r.json["error"]["code"] == -32602

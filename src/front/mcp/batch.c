@@ -34,11 +34,6 @@ static void put_error(struct mcp_batch *b, const json_t *id, int code, const cha
 	_buf_ struct buf e = BUF_INIT(ERROR_MAX);
 
 	mcp_error_json(&e, id, code, NULL, message);
-	/* An id can be as long as a message. */
-	if (e.err) {
-		buf_clear(&e);
-		mcp_error_json(&e, NULL, code, NULL, message);
-	}
 	put(b, &e);
 }
 

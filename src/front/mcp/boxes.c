@@ -98,18 +98,22 @@ static void answer(struct mcp_call *c, const char *uri, const char *mime, const 
 
 static void list_done(struct file_job *j)
 {
-	_buf_ struct buf b = BUF_INIT(LISTING_BYTES);
+	_buf_ struct buf b = BUF_INIT(2 * LISTING_BYTES);
 	const char *uri = json_string_value(json_object_get(j->c->m.params, "uri"));
 	struct listing *l = j->arg;
+	struct json out;
 
 	if (j->call.refusal.status) {
 		mcp_resource_missing(j->c, uri);
 		return;
 	}
 	l->truncated |= (j->call.end.flags & FILES_CUT) != 0;
-	listing_sort(l);
-	listing_json(l, j->call.path, &b);
-	answer(j->c, uri, "application/json", buf_str(&b), b.len);
+	json_init(&out, &b);
+	listing_write(l, j->call.path, LISTING_BYTES, &out, NULL);
+	if (json_finish(&out) < 0)
+		mcp_fail(j->c, MCP_INTERNAL, "the list could not be written: use list_files");
+	else
+		answer(j->c, uri, "application/json", buf_str(&b), b.len);
 }
 
 static void read_directory(struct mcp_call *c, struct sandbox *s, const char *path)
@@ -123,9 +127,9 @@ static void read_directory(struct mcp_call *c, struct sandbox *s, const char *pa
 	}
 	j->done = list_done;
 	j->entry = listing_entry;
-	j->arg = listing_new();
+	j->arg = listing_new(NULL, LISTING_MAX);
 	j->free_arg = listing_free;
-	j->call.q.limit = LISTING_MAX;
+	j->call.q.limit = LISTING_LOOKED_AT;
 	file_job_run(j, FILES_LIST, s);
 }
 

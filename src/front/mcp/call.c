@@ -186,8 +186,8 @@ void mcp_answer_empty(struct mcp_call *c)
 	mcp_answer_end(c, &a);
 }
 
-void mcp_error_json(struct buf *out, const json_t *id, int code, const json_t *data,
-		    const char *message)
+static int write_error(struct buf *out, const json_t *id, int code, const json_t *data,
+		       const char *message)
 {
 	char *text = data ? json_dumps(data, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
 	struct json j;
@@ -206,8 +206,21 @@ void mcp_error_json(struct buf *out, const json_t *id, int code, const json_t *d
 	}
 	json_object_end(&j);
 	json_object_end(&j);
-	(void)json_finish(&j);
 	spare_free(text);
+	return json_finish(&j);
+}
+
+void mcp_error_json(struct buf *out, const json_t *id, int code, const json_t *data,
+		    const char *message)
+{
+	if (write_error(out, id, code, data, message) == 0)
+		return;
+	/* Both can be as long as a message. */
+	buf_clear(out);
+	if (write_error(out, id, code, NULL, message) == 0)
+		return;
+	buf_clear(out);
+	(void)write_error(out, NULL, code, NULL, message);
 }
 
 static void fail(struct mcp_call *c, int status, int code, const json_t *data, const char *message)

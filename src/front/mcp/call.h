@@ -124,7 +124,7 @@ void mcp_fail_data(struct mcp_call *c, int status, int code, json_t *data, const
 /* mcp_fail_capability() - The client did not declare what this needs; @extension may be NULL. Over. */
 void mcp_fail_capability(struct mcp_call *c, const char *capability, const char *extension);
 
-/* mcp_error_json() - A whole error response; @id NULL: null. Appends to @out. */
+/* mcp_error_json() - A whole error response into @out, which is empty: without @data, or @id, where they do not fit. @id NULL: null. */
 void mcp_error_json(struct buf *out, const json_t *id, int code, const json_t *data,
 		    const char *message);
 

@@ -34,7 +34,7 @@ void fixture_text(struct mcp_call *c, const char *fmt, ...)
 	va_end(ap);
 	mcp_output_begin(c, &o);
 	mcp_output_text(&o, buf_str(&b), b.len);
-	mcp_output_end(c, &o, NULL, false);
+	mcp_output_end(c, &o, false);
 }
 
 /* ---- pauses ------------------------------------------------------------------------------------------- */

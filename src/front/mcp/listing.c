@@ -11,19 +11,22 @@
 #include "base/utf8.h"
 #include "front/file_visit.h"
 #include "front/mcp/file_job.h"
+#include "front/mcp/tool_list.h"
 
 const char listing_schema[] =
 	"{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},"
 	"\"files\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{"
 	"\"name\":{\"type\":\"string\"},\"type\":{\"type\":\"string\"},\"size\":{\"type\":\"integer\"}},\"required\":[\"name\",\"type\",\"size\"]}},"
-	"\"truncated\":{\"type\":\"boolean\"}},\"required\":[\"path\",\"files\",\"truncated\"]}";
+	"\"truncated\":{\"type\":\"boolean\"},\"next_cursor\":{\"type\":\"string\"},"
+	"\"left_out\":{\"type\":\"integer\",\"description\":\"names that are not UTF-8\"}},\"required\":[\"path\",\"files\",\"truncated\"]}";
 
-struct listing *listing_new(void)
+struct listing *listing_new(const char *after, size_t max)
 {
 	struct listing *l = calloc(1, sizeof(*l));
 
-	if (!l)
+	if (!l || (after && !(l->after = strdup(after))))
 		abort();
+	l->max = max;
 	return l;
 }
 
@@ -33,20 +36,8 @@ void listing_free(void *arg)
 
 	for (size_t i = 0; i < l->n; i++)
 		free(l->files[i].name);
+	free(l->after);
 	free(l);
-}
-
-void listing_entry(struct file_job *j, const struct files_stat *st, struct files_text name)
-{
-	struct listing *l = j->arg;
-	char *copy;
-
-	if (l->n == LISTING_MAX || !utf8_valid(name.data, name.len) ||
-	    !(copy = strndup(name.data, name.len))) {
-		l->truncated = true;
-		return;
-	}
-	l->files[l->n++] = (struct listing_file){ copy, *st };
 }
 
 static int by_name(const void *a, const void *b)
@@ -55,41 +46,75 @@ static int by_name(const void *a, const void *b)
 		      ((const struct listing_file *)b)->name);
 }
 
-void listing_sort(struct listing *l)
+/* The first @max of them stay. */
+static void cut(struct listing *l, size_t max)
 {
 	qsort(l->files, l->n, sizeof(l->files[0]), by_name);
+	while (l->n > max) {
+		free(l->files[--l->n].name);
+		l->truncated = true;
+	}
 }
 
-void listing_text(const struct listing *l, struct buf *out)
+void listing_entry(struct file_job *j, const struct files_stat *st, struct files_text name)
 {
-	for (size_t i = 0; i < l->n; i++)
-		(void)buf_printf(out, "%10" PRIu64 "  %s%s\n", l->files[i].stat.size,
-				 l->files[i].name, l->files[i].stat.type == FILES_T_DIR ? "/" : "");
-	if (l->n == 0)
-		(void)buf_puts(out, "(empty)");
-	if (l->truncated)
-		(void)buf_puts(out, "[there are more]");
+	struct listing *l = j->arg;
+	char *copy;
+
+	if (!utf8_valid(name.data, name.len)) {
+		l->left_out++;
+		return;
+	}
+	if (!(copy = strndup(name.data, name.len))) {
+		l->truncated = true;
+		return;
+	}
+	if (l->after && strcmp(copy, l->after) <= 0) {
+		free(copy);
+		return;
+	}
+	if (l->n == 2 * LISTING_MAX)
+		cut(l, LISTING_MAX);
+	l->files[l->n++] = (struct listing_file){ copy, *st };
 }
 
-void listing_json(const struct listing *l, const char *path, struct buf *out)
+void listing_sort(struct listing *l)
 {
-	struct json j;
+	/* Beyond LISTING_MAX some may be missing between those that are there. */
+	cut(l, l->max && l->max < LISTING_MAX ? l->max : LISTING_MAX);
+}
 
-	json_init(&j, out);
-	json_object_begin(&j);
-	json_member_str(&j, "path", path);
-	json_key(&j, "files");
-	json_array_begin(&j);
-	for (size_t i = 0; i < l->n; i++) {
+void listing_write(struct listing *l, const char *path, size_t max, struct json *j,
+		   struct buf *text)
+{
+	struct mcp_list list;
+
+	listing_sort(l);
+	json_object_begin(j);
+	json_member_str(j, "path", path);
+	json_key(j, "files");
+	json_array_begin(j);
+	mcp_list_begin(&list, j, max);
+	for (size_t i = 0; i < l->n && mcp_list_entry(&list); i++) {
 		const struct listing_file *f = &l->files[i];
 
-		json_object_begin(&j);
-		file_json(&j, "name", (struct files_text){ f->name, strlen(f->name) }, &f->stat,
-			  (struct files_text){ "", 0 });
-		json_object_end(&j);
+		json_object_begin(j);
+		file_json_brief(j, "name", (struct files_text){ f->name, strlen(f->name) },
+				&f->stat);
+		json_object_end(j);
+		(void)buf_printf(&list.text, "%10" PRIu64 "  %s%s\n", f->stat.size, f->name,
+				 f->stat.type == FILES_T_DIR ? "/" : "");
+		(void)mcp_list_next(&list);
 	}
-	json_array_end(&j);
-	json_member_bool(&j, "truncated", l->truncated);
-	json_object_end(&j);
-	(void)json_finish(&j);
+	json_array_end(j);
+	mcp_list_end(&list, l->truncated, list.n ? l->files[list.n - 1].name : NULL);
+	if (l->left_out) {
+		json_member_uint(j, "left_out", l->left_out);
+		(void)buf_printf(&list.text, "[%zu names that are not UTF-8 left out]",
+				 l->left_out);
+	}
+	json_object_end(j);
+	if (text)
+		(void)buf_append(text, buf_str(&list.text), list.text.len);
+	mcp_list_free(&list);
 }

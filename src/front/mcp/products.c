@@ -29,7 +29,6 @@
 
 struct products {
 	struct mcp_output o;
-	struct buf structured;
 	char sandbox[SANDBOX_NAME_MAX + 1];
 	int64_t since_ns;
 	bool is_error;
@@ -44,8 +43,7 @@ static void products_free(void *arg)
 {
 	struct products *p = arg;
 
-	buf_free(&p->o.a.buf);
-	buf_free(&p->structured);
+	mcp_output_drop(&p->o);
 	publish_free(p->copy);
 	for (size_t i = 0; i < p->found.n; i++) {
 		free(p->found.files[i].name);
@@ -68,31 +66,26 @@ static void on_entry(struct file_job *j, const struct files_stat *st, struct fil
 	p->found.files[p->found.n++] = (struct listing_file){ strndup(name.data, name.len), *st };
 }
 
-/* `files` as the last member of an object that is whole. */
+/* `files` as the last member of the object. */
 static void add_member(struct products *p)
 {
-	struct buf *b = &p->structured;
-	_buf_ struct buf list = BUF_INIT(256u << 10);
-	struct json j;
+	struct json *j = &p->o.s;
 
-	json_init(&j, &list);
-	json_array_begin(&j);
+	json_key(j, "files");
+	json_array_begin(j);
 	for (size_t i = 0; i < p->found.n; i++) {
 		const struct listing_file *f = &p->found.files[i];
 
-		json_object_begin(&j);
-		json_member_str(&j, "path", f->name);
-		json_member_uint(&j, "size", f->stat.size);
-		json_member_str(&j, "mime_type", mime_of(f->name));
+		json_object_begin(j);
+		json_member_str(j, "path", f->name);
+		json_member_uint(j, "size", f->stat.size);
+		json_member_str(j, "mime_type", mime_of(f->name));
 		if (p->links[i])
-			json_member_str(&j, "link", p->links[i]);
-		json_object_end(&j);
+			json_member_str(j, "link", p->links[i]);
+		json_object_end(j);
 	}
-	json_array_end(&j);
-	if (json_finish(&j) < 0 || b->len < 2 || buf_str(b)[b->len - 1] != '}')
-		return;
-	b->len--;
-	(void)buf_printf(b, ",\"files\":%s}", buf_str(&list));
+	json_array_end(j);
+	json_object_end(j);
 }
 
 static void answer(struct products *p)
@@ -112,8 +105,7 @@ static void answer(struct products *p)
 	if (p->found.truncated)
 		mcp_output_text(&p->o, more, sizeof(more) - 1);
 	add_member(p);
-	mcp_output_end(p->c, &p->o, &p->structured, p->is_error);
-	p->o.a.buf = (struct buf){ 0 }; /* freed with the answer */
+	mcp_output_end(p->c, &p->o, p->is_error);
 }
 
 /* ---- to the bucket ------------------------------------------------------------------------------------------ */
@@ -173,7 +165,7 @@ static void on_done(struct file_job *j)
 }
 
 void mcp_output_products(struct mcp_call *c, struct sandbox *s, struct mcp_output *o,
-			 struct buf *structured, int64_t since_ns, bool is_error)
+			 int64_t since_ns, bool is_error)
 {
 	struct refusal why;
 	struct products *p = calloc(1, sizeof(*p));
@@ -181,13 +173,11 @@ void mcp_output_products(struct mcp_call *c, struct sandbox *s, struct mcp_outpu
 
 	if (!j) {
 		free(p);
-		mcp_output_end(c, o, structured, is_error);
-		buf_free(structured);
+		json_object_end(&o->s);
+		mcp_output_end(c, o, is_error);
 		return;
 	}
-	p->o = *o;
-	p->o.a.j.out = &p->o.a.buf;
-	p->structured = *structured;
+	mcp_output_move(&p->o, o);
 	p->c = c;
 	p->since_ns = since_ns - SLACK_NS;
 	p->is_error = is_error;

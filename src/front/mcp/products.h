@@ -11,10 +11,10 @@ struct sandbox;
 
 /*
  * mcp_output_products() - Look for them, add a link for each, and end the result with them.
- * @o: with the blocks so far; @structured: the whole object, which gets a member `files`. Both are taken.
+ * @o: with the blocks so far and its object open, which gets a member `files`. It is taken.
  * @since_ns: wall clock; what changed since then counts.
  */
 void mcp_output_products(struct mcp_call *c, struct sandbox *s, struct mcp_output *o,
-			 struct buf *structured, int64_t since_ns, bool is_error);
+			 int64_t since_ns, bool is_error);
 
 #endif

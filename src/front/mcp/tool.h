@@ -72,20 +72,30 @@ bool mcp_tools_check(const char *list, char *unknown, size_t size);
 
 /* ---- results ------------------------------------------------------------------------------------------ */
 
+/*
+ * Blocks for a model and, where the tool has an output schema, one object for programs. Neither is sent unless both are
+ * whole: what does not fit into an answer becomes a result that says so (mcp_output_end()).
+ */
 struct mcp_output {
 	struct mcp_answer a; /* inside the array `content` */
+	struct buf data;
+	struct json s; /* structuredContent, into data: write one object, or nothing */
 };
 
 void mcp_output_begin(const struct mcp_call *c, struct mcp_output *o);
+/* mcp_output_move() - It lives at @to from now on. */
+void mcp_output_move(struct mcp_output *to, struct mcp_output *from);
+void mcp_output_drop(struct mcp_output *o); /* without an answer */
 void mcp_output_text(struct mcp_output *o, const char *text, size_t len);
 /* mcp_output_image() - @base64: as it is to be sent. */
 void mcp_output_image(struct mcp_output *o, const char *base64, size_t len, const char *mime);
 /* mcp_output_link() - A resource to be read when wanted; @mime may be NULL. */
 void mcp_output_link(struct mcp_output *o, const char *uri, const char *name, const char *mime,
 		     uint64_t size);
-/* mcp_output_end() - @structured: a whole JSON object, or NULL. Answers; the call is over. */
-void mcp_output_end(struct mcp_call *c, struct mcp_output *o, const struct buf *structured,
-		    bool is_error);
+/* mcp_output_file() - Bytes as an image block. */
+void mcp_output_file(struct mcp_output *o, const void *data, size_t len, const char *mime);
+/* mcp_output_end() - Answers, with what was written or, when that is not whole, with a failure. The call is over. */
+void mcp_output_end(struct mcp_call *c, struct mcp_output *o, bool is_error);
 
 /* mcp_output_refuse() - A result that says why not, and what to do. The call is over. */
 void mcp_output_refuse(struct mcp_call *c, const struct refusal *r);

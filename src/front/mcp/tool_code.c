@@ -82,37 +82,33 @@ static const char result_schema[] =
 	"\"language\":{\"type\":\"string\"}},"
 	"\"required\":[\"stdout\",\"stderr\",\"exit_code\",\"success\",\"status\",\"truncated\",\"state\",\"epoch\"]}";
 
-static void write_structured(const struct execution *x, const json_t *result, struct buf *b)
+/* The object stays open: files may follow. */
+static void write_structured(const struct execution *x, const json_t *result, struct json *j)
 {
 	uint64_t chars = x->f->config.max_output;
-	struct json j;
 
-	json_init(&j, b);
-	json_object_begin(&j);
-	bool cut = capture_json(&x->out, &j, "stdout", chars);
+	json_object_begin(j);
+	bool cut = capture_json(&x->out, j, "stdout", chars);
 
-	cut |= capture_json(&x->err, &j, "stderr", chars);
+	cut |= capture_json(&x->err, j, "stderr", chars);
 	if (mcp_code_plain(result))
-		json_member_str(&j, "result", mcp_code_plain(result));
-	json_member_int(&j, "exit_code", x->verdict.exit_code);
-	json_member_bool(&j, "success", x->verdict.status == RESULT_OK);
-	exec_cause_members(&x->verdict, &j);
-	json_member_bool(&j, "truncated", cut || x->displays_dropped > 0);
-	json_member_str(&j, "state", x->state);
-	json_member_uint(&j, "epoch", x->epoch);
-	json_key(&j, "execution_time");
-	json_double(&j, (double)x->outcome.wall_ns / 1e9, 6);
-	json_member_str(&j, "execution_id", x->id);
+		json_member_str(j, "result", mcp_code_plain(result));
+	json_member_int(j, "exit_code", x->verdict.exit_code);
+	json_member_bool(j, "success", x->verdict.status == RESULT_OK);
+	exec_cause_members(&x->verdict, j);
+	json_member_bool(j, "truncated", cut || x->displays_dropped > 0);
+	json_member_str(j, "state", x->state);
+	json_member_uint(j, "epoch", x->epoch);
+	json_key(j, "execution_time");
+	json_double(j, (double)x->outcome.wall_ns / 1e9, 6);
+	json_member_str(j, "execution_id", x->id);
 	if (x->sandbox->name[0])
-		json_member_str(&j, "session_id", x->sandbox->name);
-	json_member_str(&j, "language", x->language->name);
-	json_object_end(&j);
-	(void)json_finish(&j);
+		json_member_str(j, "session_id", x->sandbox->name);
+	json_member_str(j, "language", x->language->name);
 }
 
 static void on_done(struct execution *x)
 {
-	struct buf structured = BUF_INIT(MCP_CODE_TEXT_MAX(x->f));
 	struct run *r = x->user;
 	struct mcp_call *c = r->call;
 	struct mcp_output o;
@@ -128,19 +124,19 @@ static void on_done(struct execution *x)
 	mcp_output_begin(c, &o);
 	mcp_code_text(x, result, &o);
 	mcp_code_images(x, result, &o);
-	write_structured(x, result, &structured);
+	write_structured(x, result, &o.s);
 	json_decref(result);
 	bool failed = x->verdict.status != RESULT_OK;
 
 	if (x->look && x->files && x->sandbox->state == SANDBOX_RUNNING && !x->room_gone) {
 		uint64_t took_ns = clock_now_ns() - x->started_ns;
 
-		mcp_output_products(c, x->sandbox, &o, &structured,
+		mcp_output_products(c, x->sandbox, &o,
 				    (int64_t)(stamp_now_ms() * 1000000 - took_ns), failed);
 		return;
 	}
-	mcp_output_end(c, &o, &structured, failed);
-	buf_free(&structured);
+	json_object_end(&o.s);
+	mcp_output_end(c, &o, failed);
 }
 
 static void on_approve(struct execution *x, struct approval *a)

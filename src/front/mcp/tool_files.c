@@ -7,17 +7,20 @@
 
 #include "base/base64.h"
 #include "base/utf8.h"
+#include "front/front.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/listing.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
+#include "front/mcp/tool_list.h"
 #include "front/mime.h"
+#include "mcp/uri.h"
 
 #define READ_LIMIT 65536 /* bytes, unless told */
 #define READ_MAX (1u << 20)
 #define IMAGE_MAX (3u << 20)
 #define WRITE_MAX (16u << 20)
-#define STRUCTURED_MAX (4u << 20)
+#define LIST_BYTES (1u << 20) /* of a list whose length was asked for */
 
 static const char *text_of(const json_t *args, const char *name)
 {
@@ -66,67 +69,85 @@ static bool is_image(const char *mime)
 	       strcmp(mime, "image/gif") == 0 || strcmp(mime, "image/webp") == 0;
 }
 
-static void put_image(struct mcp_output *o, const struct buf *data, const char *mime)
+/* One that was asked for whole, and is more than a block may have. */
+static void put_large_image(struct file_job *j, struct mcp_output *o, const char *mime)
 {
-	struct json *j = &o->a.j;
+	const json_t *args = json_object_get(j->c->m.params, "arguments");
+	_buf_ struct buf uri = BUF_INIT(4 * FILES_PATH_MAX);
+	char note[240];
 
-	json_object_begin(j);
-	json_member_str(j, "type", "image");
-	json_key(j, "data");
-	json_base64(j, buf_str(data), data->len);
-	json_member_str(j, "mimeType", mime);
-	json_object_end(j);
+	(void)snprintf(
+		note, sizeof(note),
+		"%s of %" PRIu64
+		" bytes: more than the %u of an image block. Make a smaller one to look at, or "
+		"read the bytes by parts with offset and limit.",
+		mime, j->stat.size, IMAGE_MAX);
+	mcp_output_text(o, note, strlen(note));
+	mcp_uri_file(&uri, text_of(args, "session_id"), j->call.path);
+	mcp_output_link(o, buf_str(&uri), j->call.path, mime, j->stat.size);
 }
 
-static void read_done(struct file_job *j)
+static void read_head(const struct file_job *j, const char *mime, uint64_t bytes, struct json *s)
 {
-	_buf_ struct buf structured = BUF_INIT(STRUCTURED_MAX);
-	const char *mime = mime_of(j->call.path);
-	uint64_t offset = j->call.q.offset, end = offset + j->data.len;
-	bool text, image;
-	size_t begin, len;
-	struct mcp_output o;
-	struct json s;
-	char note[160];
+	json_object_begin(s);
+	json_member_str(s, "path", j->call.path);
+	json_member_str(s, "mime_type", mime);
+	json_member_uint(s, "size", j->stat.size);
+	json_member_uint(s, "offset", j->call.q.offset);
+	json_member_uint(s, "bytes", bytes);
+	json_member_bool(s, "truncated", j->call.q.offset + bytes < j->stat.size);
+	if (j->call.q.offset + bytes < j->stat.size)
+		json_member_uint(s, "next_offset", j->call.q.offset + bytes);
+}
 
-	if (j->call.refusal.status) {
-		mcp_output_refuse(j->c, &j->call.refusal);
-		return;
-	}
-	text = as_text(&j->data, offset > 0, end < j->stat.size, &begin, &len);
-	image = is_image(mime) && offset == 0 && end == j->stat.size;
-	json_init(&s, &structured);
-	json_object_begin(&s);
-	json_member_str(&s, "path", j->call.path);
-	json_member_str(&s, "mime_type", mime);
-	json_member_uint(&s, "size", j->stat.size);
-	json_member_uint(&s, "offset", offset);
-	json_member_uint(&s, "bytes", j->data.len);
-	json_member_bool(&s, "truncated", end < j->stat.size);
-	mcp_output_begin(j->c, &o);
-	if (image) {
-		put_image(&o, &j->data, mime);
-	} else if (text) {
-		mcp_output_text(&o, buf_str(&j->data) + begin, len);
+static void put_content(struct file_job *j, struct mcp_output *o, const char *mime)
+{
+	uint64_t offset = j->call.q.offset, end = offset + j->data.len;
+	char note[160];
+	size_t begin, len;
+
+	if (as_text(&j->data, offset > 0, end < j->stat.size, &begin, &len)) {
+		mcp_output_text(o, buf_str(&j->data) + begin, len);
+		json_key(&o->s, "content");
+		(void)json_strn(&o->s, buf_str(&j->data) + begin, len);
 	} else {
 		(void)snprintf(note, sizeof(note),
-			       "%s: %" PRIu64 " bytes, not text; content_base64 has them", mime,
-			       (uint64_t)j->data.len);
-		mcp_output_text(&o, note, strlen(note));
-		json_key(&s, "content_base64");
-		json_base64(&s, buf_str(&j->data), j->data.len);
+			       "%s: %zu bytes, not text; content_base64 has them", mime,
+			       j->data.len);
+		mcp_output_text(o, note, strlen(note));
+		json_key(&o->s, "content_base64");
+		json_base64(&o->s, buf_str(&j->data), j->data.len);
 	}
 	if (end < j->stat.size) {
 		(void)snprintf(note, sizeof(note),
 			       "[bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64
 			       "; go on with offset %" PRIu64 "]",
 			       offset, end, j->stat.size, end);
-		mcp_output_text(&o, note, strlen(note));
-		json_member_uint(&s, "next_offset", end);
+		mcp_output_text(o, note, strlen(note));
 	}
-	json_object_end(&s);
-	(void)json_finish(&s);
-	mcp_output_end(j->c, &o, &structured, false);
+}
+
+static void read_done(struct file_job *j)
+{
+	const char *mime = mime_of(j->call.path);
+	bool all = j->call.q.offset == 0 && j->data.len == j->stat.size;
+	bool large = j->call.q.length == IMAGE_MAX && !all;
+	struct mcp_output o;
+
+	if (j->call.refusal.status) {
+		mcp_output_refuse(j->c, &j->call.refusal);
+		return;
+	}
+	mcp_output_begin(j->c, &o);
+	read_head(j, mime, large ? 0 : j->data.len, &o.s);
+	if (large)
+		put_large_image(j, &o, mime);
+	else if (is_image(mime) && all)
+		mcp_output_file(&o, buf_str(&j->data), j->data.len, mime);
+	else
+		put_content(j, &o, mime);
+	json_object_end(&o.s);
+	mcp_output_end(j->c, &o, false);
 }
 
 static void read_file(struct mcp_call *c, json_t *args)
@@ -150,10 +171,8 @@ static void read_file(struct mcp_call *c, json_t *args)
 
 static void write_done(struct file_job *j)
 {
-	_buf_ struct buf structured = BUF_INIT(STRUCTURED_MAX);
 	bool made = j->call.end.flags & FILES_MADE;
 	struct mcp_output o;
-	struct json s;
 	char note[FILES_PATH_MAX + 64];
 
 	if (j->call.refusal.status) {
@@ -162,16 +181,14 @@ static void write_done(struct file_job *j)
 	}
 	(void)snprintf(note, sizeof(note), "%s %s, %" PRIu64 " bytes", made ? "made" : "replaced",
 		       j->call.path, j->stat.size);
-	json_init(&s, &structured);
-	json_object_begin(&s);
-	json_member_str(&s, "path", j->call.path);
-	json_member_uint(&s, "size", j->stat.size);
-	json_member_bool(&s, "created", made);
-	json_object_end(&s);
-	(void)json_finish(&s);
 	mcp_output_begin(j->c, &o);
+	json_object_begin(&o.s);
+	json_member_str(&o.s, "path", j->call.path);
+	json_member_uint(&o.s, "size", j->stat.size);
+	json_member_bool(&o.s, "created", made);
+	json_object_end(&o.s);
 	mcp_output_text(&o, note, strlen(note));
-	mcp_output_end(j->c, &o, &structured, false);
+	mcp_output_end(j->c, &o, false);
 }
 
 static void write_file(struct mcp_call *c, json_t *args)
@@ -210,9 +227,10 @@ static void write_file(struct mcp_call *c, json_t *args)
 
 /* ---- list_files --------------------------------------------------------------------------------------- */
 
+/* Without a limit of its own a list is as long as output may be. */
 static void list_done(struct file_job *j)
 {
-	_buf_ struct buf text = BUF_INIT(STRUCTURED_MAX), structured = BUF_INIT(STRUCTURED_MAX);
+	_buf_ struct buf text = BUF_INIT(MCP_ANSWER_MAX);
 	struct listing *l = j->arg;
 	struct mcp_output o;
 
@@ -221,12 +239,11 @@ static void list_done(struct file_job *j)
 		return;
 	}
 	l->truncated |= (j->call.end.flags & FILES_CUT) != 0;
-	listing_sort(l);
-	listing_text(l, &text);
-	listing_json(l, j->call.path, &structured);
 	mcp_output_begin(j->c, &o);
+	listing_write(l, j->call.path, l->max ? LIST_BYTES : j->c->f->config.max_output, &o.s,
+		      &text);
 	mcp_output_text(&o, buf_str(&text), text.len);
-	mcp_output_end(j->c, &o, &structured, false);
+	mcp_output_end(j->c, &o, false);
 }
 
 static void list_files(struct mcp_call *c, json_t *args)
@@ -239,9 +256,9 @@ static void list_files(struct mcp_call *c, json_t *args)
 		return;
 	j->done = list_done;
 	j->entry = listing_entry;
-	j->arg = listing_new();
+	j->arg = listing_new(text_of(args, "cursor"), number_of(args, "limit", 0));
 	j->free_arg = listing_free;
-	j->call.q.limit = LISTING_MAX;
+	j->call.q.limit = LISTING_LOOKED_AT;
 	if (json_is_true(json_object_get(args, "recursive"))) {
 		j->call.q.flags = FILES_RECURSIVE;
 		j->call.q.depth = FILES_DEPTH_MAX;
@@ -292,6 +309,13 @@ static const struct field list_input[] = {
 	  .kind = FIELD_BOOLEAN,
 	  .description = "Also what is in directories below.",
 	  .fallback = "false" },
+	{ .name = "limit",
+	  .kind = FIELD_INTEGER,
+	  .min = 1,
+	  .max = LISTING_MAX,
+	  .description =
+		  "Most entries to return. Without it, as many as fit into the length of an output." },
+	MCP_CURSOR_FIELD(FILES_PATH_MAX - 1),
 	{ 0 },
 };
 
@@ -299,7 +323,7 @@ static const char read_schema[] =
 	"{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},"
 	"\"mime_type\":{\"type\":\"string\"},\"size\":{\"type\":\"integer\"},\"offset\":{\"type\":\"integer\"},"
 	"\"bytes\":{\"type\":\"integer\"},\"truncated\":{\"type\":\"boolean\"},"
-	"\"next_offset\":{\"type\":\"integer\"},\"content_base64\":{\"type\":\"string\"}},"
+	"\"next_offset\":{\"type\":\"integer\"},\"content\":{\"type\":\"string\"},\"content_base64\":{\"type\":\"string\"}},"
 	"\"required\":[\"path\",\"mime_type\",\"size\",\"offset\",\"bytes\",\"truncated\"]}";
 
 static const char write_schema[] =
@@ -329,7 +353,9 @@ const struct mcp_tool mcp_tools_files[] = {
 	  .run = write_file },
 	{ .name = "list_files",
 	  .title = "List files",
-	  .description = "List a directory of a session.",
+	  .description =
+		  "List a directory of a session, in the order of names. A long list comes in pages: go on "
+		  "with `cursor`.",
 	  .input = list_input,
 	  .output_schema = listing_schema,
 	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,

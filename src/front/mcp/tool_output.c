@@ -12,6 +12,22 @@ void mcp_output_begin(const struct mcp_call *c, struct mcp_output *o)
 	mcp_answer_begin(c, &o->a);
 	json_key(&o->a.j, "content");
 	json_array_begin(&o->a.j);
+	buf_init(&o->data, MCP_ANSWER_MAX);
+	json_init(&o->s, &o->data);
+}
+
+void mcp_output_move(struct mcp_output *to, struct mcp_output *from)
+{
+	*to = *from;
+	to->a.j.out = &to->a.buf;
+	to->s.out = &to->data;
+	memset(from, 0, sizeof(*from));
+}
+
+void mcp_output_drop(struct mcp_output *o)
+{
+	buf_free(&o->a.buf);
+	buf_free(&o->data);
 }
 
 void mcp_output_text(struct mcp_output *o, const char *text, size_t len)
@@ -33,6 +49,16 @@ void mcp_output_image(struct mcp_output *o, const char *base64, size_t len, cons
 	json_object_end(&o->a.j);
 }
 
+void mcp_output_file(struct mcp_output *o, const void *data, size_t len, const char *mime)
+{
+	json_object_begin(&o->a.j);
+	json_member_str(&o->a.j, "type", "image");
+	json_key(&o->a.j, "data");
+	json_base64(&o->a.j, data, len);
+	json_member_str(&o->a.j, "mimeType", mime);
+	json_object_end(&o->a.j);
+}
+
 void mcp_output_link(struct mcp_output *o, const char *uri, const char *name, const char *mime,
 		     uint64_t size)
 {
@@ -46,16 +72,34 @@ void mcp_output_link(struct mcp_output *o, const char *uri, const char *name, co
 	json_object_end(&o->a.j);
 }
 
-void mcp_output_end(struct mcp_call *c, struct mcp_output *o, const struct buf *structured,
-		    bool is_error)
+/* Whether all of it is there, and no more than an answer may have. */
+static bool close_output(const struct mcp_call *c, struct mcp_output *o, bool is_error)
 {
+	bool none = o->data.len == 0 && !o->data.err;
+
 	json_array_end(&o->a.j);
-	if (structured) {
+	if (!none && json_finish(&o->s) < 0)
+		return false;
+	if (!none) {
 		json_key(&o->a.j, "structuredContent");
-		json_raw(&o->a.j, buf_str(structured), structured->len);
+		json_raw(&o->a.j, buf_str(&o->data), o->data.len);
 	}
 	json_member_bool(&o->a.j, "isError", is_error);
-	mcp_answer_end(c, &o->a);
+	return mcp_answer_close(c, &o->a) == 0;
+}
+
+void mcp_output_end(struct mcp_call *c, struct mcp_output *o, bool is_error)
+{
+	bool whole = close_output(c, o, is_error);
+
+	buf_free(&o->data);
+	if (whole)
+		mcp_answer_text(c, &o->a.buf);
+	buf_free(&o->a.buf);
+	if (!whole)
+		mcp_output_fail(c, "result_too_large",
+				"ask for less at once: a part, a smaller page, less output",
+				"it was done, but its result does not fit into an answer");
 }
 
 static void refuse(struct mcp_call *c, const char *code, const char *hint, const char *message)
@@ -68,7 +112,7 @@ static void refuse(struct mcp_call *c, const char *code, const char *hint, const
 		(void)buf_printf(&b, "\nhint: %s", hint);
 	mcp_output_begin(c, &o);
 	mcp_output_text(&o, buf_str(&b), b.len);
-	mcp_output_end(c, &o, NULL, true);
+	mcp_output_end(c, &o, true);
 }
 
 void mcp_output_refuse(struct mcp_call *c, const struct refusal *r)

@@ -15,8 +15,6 @@
 #include "front/packages/closure.h"
 #include "front/packages/install.h"
 
-#define RESULT_MAX (1u << 20)
-
 struct waiter {
 	struct mcp_call *c;
 	struct install *in;
@@ -43,11 +41,9 @@ static void on_progress(struct install *in, const struct install_progress *p)
 
 static void on_done(struct install *in)
 {
-	_buf_ struct buf b = BUF_INIT(RESULT_MAX);
 	struct waiter *w = in->arg;
 	struct mcp_call *c = w->c;
 	struct mcp_output o;
-	struct json j;
 
 	c->work = NULL;
 	c->cancel = NULL;
@@ -56,12 +52,10 @@ static void on_done(struct install *in)
 		mcp_output_refuse(c, &in->refusal);
 		return;
 	}
-	json_init(&j, &b);
-	write_result(in, &j);
-	(void)json_finish(&j);
 	mcp_output_begin(c, &o);
-	mcp_output_text(&o, buf_str(&b), b.len);
-	mcp_output_end(c, &o, &b, false);
+	write_result(in, &o.s);
+	mcp_output_text(&o, buf_str(&o.data), o.data.len);
+	mcp_output_end(c, &o, false);
 }
 
 static const struct install_ops ops = { .progress = on_progress, .done = on_done };

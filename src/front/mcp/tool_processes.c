@@ -10,14 +10,18 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
+#include "front/exec_result.h"
 #include "front/front.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
+#include "front/mcp/tool_list.h"
 #include "front/mcp/tool_spool.h"
 #include "front/process.h"
+#include "front/stamp.h"
 
-#define ONE_MAX (256u << 10)
-#define LIST_MAX (4u << 20)
+#define COMMAND_CHARS 200u
+#define ANSWER_TEXT_MAX 4096u
 #define WAIT_MAX_S 60
 
 /* ---- one who waits ------------------------------------------------------------------------------------ */
@@ -73,18 +77,62 @@ static struct process *own_process(struct mcp_call *c, const json_t *args)
 	return p;
 }
 
+/* What it was asked to run; whoever asked knows it, so the beginning is enough. */
+static const char *command_of(const struct process *p, size_t *len, bool *cut)
+{
+	const char *text = json_string_value(
+		json_array_size(p->args) > 1 ? json_array_get(p->args, 1) : p->cmd);
+
+	text = text ? text : "";
+	*len = utf8_truncate(text, strlen(text), COMMAND_CHARS);
+	*cut = text[*len] != '\0';
+	return text;
+}
+
+static void put_process(const struct process *p, struct json *j, struct buf *text)
+{
+	size_t len;
+	bool cut;
+	const char *command = command_of(p, &len, &cut);
+
+	json_object_begin(j);
+	json_member_str(j, "process_id", p->id);
+	json_member_str(j, "state", p->exited ? "exited" : "running");
+	if (p->exited) {
+		json_member_int(j, "exit_code", p->command.verdict.exit_code);
+		exec_cause_members(&p->command.verdict, j);
+	}
+	json_key(j, "command");
+	(void)json_strn(j, command, len);
+	if (cut)
+		json_member_bool(j, "command_truncated", true);
+	json_member_int(j, "pid", p->command.pid);
+	stamp_json(j, "started_at", p->started_ms);
+	if (p->exited)
+		stamp_json(j, "ended_at", p->ended_ms);
+	json_member_uint(j, "stdout_bytes", p->spool[COMMAND_STDOUT].bytes);
+	json_member_uint(j, "stderr_bytes", p->spool[COMMAND_STDERR].bytes);
+	json_object_end(j);
+	(void)buf_printf(text, "process_id %s: ", p->id);
+	if (p->exited)
+		(void)buf_printf(text, "exited with %d: ", p->command.verdict.exit_code);
+	else
+		(void)buf_printf(text, "running, pid %d: ", p->command.pid);
+	(void)buf_append(text, command, len);
+	(void)buf_puts(text, cut ? "...\n" : "\n");
+	if (p->exited && p->command.verdict.hint[0])
+		(void)buf_printf(text, "  %s\n", p->command.verdict.hint);
+}
+
 static void answer(struct mcp_call *c, const struct process *p)
 {
-	_buf_ struct buf b = BUF_INIT(ONE_MAX);
+	_buf_ struct buf text = BUF_INIT(ANSWER_TEXT_MAX);
 	struct mcp_output o;
-	struct json j;
 
-	json_init(&j, &b);
-	process_json(p, &j);
-	(void)json_finish(&j);
 	mcp_output_begin(c, &o);
-	mcp_output_text(&o, buf_str(&b), b.len);
-	mcp_output_end(c, &o, &b, false);
+	put_process(p, &o.s, &text);
+	mcp_output_text(&o, buf_str(&text), text.len);
+	mcp_output_end(c, &o, false);
 }
 
 /* ---- starting ----------------------------------------------------------------------------------------- */
@@ -128,21 +176,35 @@ static void start_process(struct mcp_call *c, json_t *args)
 
 static void list_processes(struct mcp_call *c, json_t *args)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	const struct sandbox *s = mcp_place_find(c, args);
+	const json_t *cursor = json_object_get(args, "cursor");
+	struct sandbox *s = mcp_place_find(c, args);
+	const struct process *p, *last = NULL;
 	struct mcp_output o;
-	struct json j;
+	struct mcp_list list;
 
 	if (!s)
 		return;
-	json_init(&j, &b);
-	json_object_begin(&j);
-	processes_json(s, &j);
-	json_object_end(&j);
-	(void)json_finish(&j);
+	p = cursor ? process_find(s, json_string_value(cursor)) : NULL;
+	if (cursor && !p) {
+		mcp_output_fail(c, "invalid_value", "begin without a cursor",
+				"cursor: it is not known any more");
+		return;
+	}
 	mcp_output_begin(c, &o);
-	mcp_output_text(&o, buf_str(&b), b.len);
-	mcp_output_end(c, &o, &b, false);
+	json_object_begin(&o.s);
+	json_key(&o.s, "processes");
+	json_array_begin(&o.s);
+	mcp_list_begin(&list, &o.s, c->f->config.max_output);
+	for (p = processes_next(s, p); p && mcp_list_entry(&list); p = processes_next(s, p)) {
+		put_process(p, &o.s, &list.text);
+		last = mcp_list_next(&list) ? p : last;
+	}
+	json_array_end(&o.s);
+	mcp_list_end(&list, false, last ? last->id : NULL);
+	json_object_end(&o.s);
+	mcp_output_text(&o, buf_str(&list.text), list.text.len);
+	mcp_list_free(&list);
+	mcp_output_end(c, &o, false);
 }
 
 /* ---- output ------------------------------------------------------------------------------------------- */
@@ -286,7 +348,7 @@ static const struct field start_input[] = {
 	{ 0 },
 };
 
-static const struct field list_input[] = { MCP_SESSION_FIELD, { 0 } };
+static const struct field list_input[] = { MCP_SESSION_FIELD, MCP_CURSOR_FIELD(64), { 0 } };
 
 static const struct field output_input[] = {
 	MCP_SESSION_FIELD,
@@ -351,8 +413,9 @@ const struct mcp_tool mcp_tools_processes[] = {
 		  "List those of a session, with their state. One that ended is kept for 5 minutes.",
 	  .input = list_input,
 	  .output_schema =
-		  "{\"type\":\"object\",\"properties\":{\"processes\":{\"type\":\"array\"}},"
-		  "\"required\":[\"processes\"]}",
+		  "{\"type\":\"object\",\"properties\":{\"processes\":{\"type\":\"array\"},"
+		  "\"truncated\":{\"type\":\"boolean\"},\"next_cursor\":{\"type\":\"string\"}},"
+		  "\"required\":[\"processes\",\"truncated\"]}",
 	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
 	  .sets = TOOL_SET_ALL,
 	  .run = list_processes },
@@ -363,7 +426,8 @@ const struct mcp_tool mcp_tools_processes[] = {
 	  .input = output_input,
 	  .output_schema =
 		  "{\"type\":\"object\",\"properties\":{\"next_offset\":{\"type\":\"integer\"},"
-		  "\"complete\":{\"type\":\"boolean\"},\"state\":{\"type\":\"string\"}},"
+		  "\"complete\":{\"type\":\"boolean\"},\"state\":{\"type\":\"string\"},"
+		  "\"content\":{\"type\":\"string\"}},"
 		  "\"required\":[\"next_offset\",\"complete\",\"state\"]}",
 	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
 	  .sets = TOOL_SET_ALL,

@@ -89,36 +89,32 @@ static void put_lines(struct json *j, const char *key, const struct capture *c, 
 		json_member_bool(j, "truncated", true);
 }
 
-static void write_structured(const struct execution *x, const json_t *result, struct buf *b)
+static void write_structured(const struct execution *x, const json_t *result, struct json *j)
 {
 	uint64_t chars = x->f->config.max_output;
 	_buf_ struct buf text = BUF_INIT(16384);
-	struct json j;
 
-	json_init(&j, b);
-	json_object_begin(&j);
-	json_member_str(&j, "status", status_of(x));
+	json_object_begin(j);
+	json_member_str(j, "status", status_of(x));
 	put_summary(x, &text);
-	json_member_str(&j, "summary", buf_str(&text));
-	json_member_int(&j, "exitCode", x->verdict.exit_code);
-	put_lines(&j, "stdout", &x->out, chars);
-	put_lines(&j, "stderr", &x->err, chars);
+	json_member_str(j, "summary", buf_str(&text));
+	json_member_int(j, "exitCode", x->verdict.exit_code);
+	put_lines(j, "stdout", &x->out, chars);
+	put_lines(j, "stderr", &x->err, chars);
 	if (mcp_code_plain(result))
-		json_member_str(&j, "result", mcp_code_plain(result));
+		json_member_str(j, "result", mcp_code_plain(result));
 	if (json_array_size(x->sandbox->spec.servers) > 0)
-		mcp_put_json(&j, "servers", x->sandbox->spec.servers);
+		mcp_put_json(j, "servers", x->sandbox->spec.servers);
 	buf_clear(&text);
 	if (put_exception(x, &text))
-		json_member_str(&j, "error", buf_str(&text));
+		json_member_str(j, "error", buf_str(&text));
 	if (x->verdict.status == RESULT_TIMEOUT)
-		json_member_uint(&j, "timeoutSeconds", x->timeout_ms / 1000);
-	json_object_end(&j);
-	(void)json_finish(&j);
+		json_member_uint(j, "timeoutSeconds", x->timeout_ms / 1000);
+	json_object_end(j);
 }
 
 static void on_done(struct execution *x)
 {
-	_buf_ struct buf structured = BUF_INIT(MCP_CODE_TEXT_MAX(x->f));
 	struct mcp_call *c = x->user;
 	struct mcp_output o;
 	json_t *result;
@@ -132,9 +128,9 @@ static void on_done(struct execution *x)
 	mcp_output_begin(c, &o);
 	mcp_code_text(x, result, &o);
 	mcp_code_images(x, result, &o);
-	write_structured(x, result, &structured);
+	write_structured(x, result, &o.s);
 	json_decref(result);
-	mcp_output_end(c, &o, &structured, x->verdict.status != RESULT_OK);
+	mcp_output_end(c, &o, x->verdict.status != RESULT_OK);
 }
 
 static void on_approve(struct execution *x, struct approval *a)
@@ -149,27 +145,23 @@ static const struct sink run_sink = { .approve = on_approve, .done = on_done };
 /* Nothing ran: what is wrong with the arguments, in the shape of a result. */
 static void refuse(struct mcp_call *c, const struct refusal *why)
 {
-	_buf_ struct buf b = BUF_INIT(16384);
 	struct mcp_output o;
-	struct json j;
 
 	if (why->status != 422) {
 		mcp_output_refuse(c, why);
 		return;
 	}
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_str(&j, "status", "validation_error");
-	json_member_str(&j, "summary", why->message);
-	json_member_int(&j, "exitCode", 1);
-	json_member_str(&j, "error", why->code);
-	json_object_end(&j);
-	(void)json_finish(&j);
 	mcp_output_begin(c, &o);
+	json_object_begin(&o.s);
+	json_member_str(&o.s, "status", "validation_error");
+	json_member_str(&o.s, "summary", why->message);
+	json_member_int(&o.s, "exitCode", 1);
+	json_member_str(&o.s, "error", why->code);
+	json_object_end(&o.s);
 	mcp_output_text(&o, why->message, strlen(why->message));
 	if (why->hint)
 		mcp_output_text(&o, why->hint, strlen(why->hint));
-	mcp_output_end(c, &o, &b, true);
+	mcp_output_end(c, &o, true);
 }
 
 static void on_cancel(struct mcp_call *c)

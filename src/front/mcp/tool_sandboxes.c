@@ -10,31 +10,28 @@
 #include "front/front.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
+#include "front/mcp/tool_list.h"
 #include "front/routes.h"
 #include "front/sandbox.h"
 #include "front/sandbox_json.h"
 
-#define ONE_MAX (256u << 10)
-#define LIST_MAX (4u << 20)
-#define LIST_COUNT 200u
 #define SPEC_FIELDS_MAX 64u
 
 static void answer(struct mcp_call *c, const struct sandbox *s)
 {
-	_buf_ struct buf b = BUF_INIT(ONE_MAX);
 	struct mcp_output o;
-	struct json j;
+	char text[128];
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_str(&j, "session_id", s->name);
-	json_key(&j, "sandbox");
-	sandbox_json(s, NULL, &j);
-	json_object_end(&j);
-	(void)json_finish(&j);
+	(void)snprintf(text, sizeof(text), "session_id %s is %s", s->name,
+		       sandbox_state_name(s->state));
 	mcp_output_begin(c, &o);
-	mcp_output_text(&o, buf_str(&b), b.len);
-	mcp_output_end(c, &o, &b, false);
+	json_object_begin(&o.s);
+	json_member_str(&o.s, "session_id", s->name);
+	json_key(&o.s, "sandbox");
+	sandbox_json(s, NULL, &o.s);
+	json_object_end(&o.s);
+	mcp_output_text(&o, text, strlen(text));
+	mcp_output_end(c, &o, false);
 }
 
 /* ---- making ------------------------------------------------------------------------------------------- */
@@ -90,60 +87,75 @@ static int by_name(const void *a, const void *b)
 		      (*(const struct sandbox *const *)b)->name);
 }
 
+/* The caller's that come after @after, in the order of their names. The caller frees them. */
+static const struct sandbox **own_sandboxes(const struct mcp_call *c, const char *after,
+					    size_t *ret)
+{
+	const struct sandbox **all;
+	size_t n = 0;
+
+	for (const struct sandbox *s = c->f->sandboxes; s; s = s->next)
+		n++;
+	all = calloc(n + 1, sizeof(struct sandbox *));
+	n = 0;
+	for (const struct sandbox *s = c->f->sandboxes; s && all; s = s->next)
+		if (s->name[0] && strcmp(s->owner, c->owner) == 0 && strcmp(s->name, after) > 0)
+			all[n++] = s;
+	if (n > 0)
+		qsort(all, n, sizeof(struct sandbox *), by_name);
+	*ret = n;
+	return all;
+}
+
+static void put_entry(const struct sandbox *s, struct mcp_list *l)
+{
+	json_object_begin(l->j);
+	json_member_str(l->j, "session_id", s->name);
+	json_member_str(l->j, "state", sandbox_state_name(s->state));
+	json_member_bool(l->j, "busy", s->running);
+	json_member_uint(l->j, "epoch", s->epoch);
+	json_member_uint(l->j, "executions", s->executions);
+	json_object_end(l->j);
+	(void)buf_printf(&l->text, "%s: %s%s\n", s->name, sandbox_state_name(s->state),
+			 s->running ? ", busy" : "");
+}
+
 static void list_sandboxes(struct mcp_call *c, json_t *args)
 {
-	_buf_ struct buf b = BUF_INIT(LIST_MAX);
-	const struct sandbox *all[LIST_COUNT] = { 0 };
+	const char *after = json_string_value(json_object_get(args, "cursor"));
+	size_t n;
+	const struct sandbox **all = own_sandboxes(c, after ? after : "", &n);
 	struct mcp_output o;
-	struct json j;
-	size_t n = 0;
-	bool more = false;
+	struct mcp_list list;
 
-	(void)args;
-	for (const struct sandbox *s = c->f->sandboxes; s; s = s->next)
-		if (s->name[0] && strcmp(s->owner, c->owner) == 0) {
-			if (n < LIST_COUNT)
-				all[n++] = s;
-			else
-				more = true;
-		}
-	qsort(all, n, sizeof(struct sandbox *), by_name);
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_key(&j, "sandboxes");
-	json_array_begin(&j);
-	for (size_t i = 0; i < n; i++) {
-		json_object_begin(&j);
-		json_member_str(&j, "session_id", all[i]->name);
-		json_member_str(&j, "state", sandbox_state_name(all[i]->state));
-		json_member_bool(&j, "busy", all[i]->running);
-		json_member_uint(&j, "epoch", all[i]->epoch);
-		json_member_uint(&j, "executions", all[i]->executions);
-		json_object_end(&j);
-	}
-	json_array_end(&j);
-	json_member_bool(&j, "truncated", more);
-	json_object_end(&j);
-	(void)json_finish(&j);
 	mcp_output_begin(c, &o);
-	mcp_output_text(&o, buf_str(&b), b.len);
-	mcp_output_end(c, &o, &b, false);
+	json_object_begin(&o.s);
+	json_key(&o.s, "sandboxes");
+	json_array_begin(&o.s);
+	mcp_list_begin(&list, &o.s, c->f->config.max_output);
+	for (size_t i = 0; i < n && mcp_list_entry(&list); i++) {
+		put_entry(all[i], &list);
+		(void)mcp_list_next(&list);
+	}
+	json_array_end(&o.s);
+	mcp_list_end(&list, false, list.n ? all[list.n - 1]->name : NULL);
+	json_object_end(&o.s);
+	free(all);
+	mcp_output_text(&o, buf_str(&list.text), list.text.len);
+	mcp_list_free(&list);
+	mcp_output_end(c, &o, false);
 }
 
 static void say(struct mcp_call *c, const char *key, bool value, const char *text)
 {
-	_buf_ struct buf b = BUF_INIT(ONE_MAX);
 	struct mcp_output o;
-	struct json j;
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_bool(&j, key, value);
-	json_object_end(&j);
-	(void)json_finish(&j);
 	mcp_output_begin(c, &o);
+	json_object_begin(&o.s);
+	json_member_bool(&o.s, key, value);
+	json_object_end(&o.s);
 	mcp_output_text(&o, text, strlen(text));
-	mcp_output_end(c, &o, &b, false);
+	mcp_output_end(c, &o, false);
 }
 
 static void remove_sandbox(struct mcp_call *c, json_t *args)
@@ -195,7 +207,7 @@ void mcp_tools_sandboxes_setup(void)
 	memcpy(create_input + 1, routes_spec_fields, n * sizeof(create_input[0]));
 }
 
-static const struct field list_input[] = { { 0 } };
+static const struct field list_input[] = { MCP_CURSOR_FIELD(ROUTE_SESSION_MAX), { 0 } };
 static const struct field one_input[] = { MCP_SESSION_FIELD, { 0 } };
 
 const struct mcp_tool mcp_tools_sandboxes[] = {
@@ -217,7 +229,8 @@ const struct mcp_tool mcp_tools_sandboxes[] = {
 	  .input = list_input,
 	  .output_schema =
 		  "{\"type\":\"object\",\"properties\":{\"sandboxes\":{\"type\":\"array\"},"
-		  "\"truncated\":{\"type\":\"boolean\"}},\"required\":[\"sandboxes\"]}",
+		  "\"truncated\":{\"type\":\"boolean\"},\"next_cursor\":{\"type\":\"string\"}},"
+		  "\"required\":[\"sandboxes\",\"truncated\"]}",
 	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
 	  .sets = TOOL_SET_ALL,
 	  .run = list_sandboxes },

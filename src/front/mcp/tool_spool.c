@@ -13,8 +13,6 @@
 #include "front/sandbox.h"
 #include "front/spool.h"
 
-#define STRUCTURED_MAX (4096u)
-
 const char *const mcp_streams[] = { "stdout", "stderr", NULL };
 
 bool mcp_is_stderr(const json_t *args)
@@ -44,13 +42,12 @@ static size_t whole(const char *s, size_t n)
 void mcp_output_spool(struct mcp_call *c, const struct spool *s, const json_t *args, bool ended,
 		      void (*more)(struct json *j, const void *arg), const void *arg)
 {
-	_buf_ struct buf part = BUF_INIT(SPOOL_PART_MAX), structured = BUF_INIT(STRUCTURED_MAX);
+	_buf_ struct buf part = BUF_INIT(SPOOL_PART_MAX);
 	uint64_t offset = number_of(args, "offset", 0),
 		 limit = number_of(args, "limit", SPOOL_PART);
 	char *to = buf_reserve(&part, limit);
 	int64_t n = to ? spool_read(s, offset, to, limit) : -1;
 	struct mcp_output o;
-	struct json j;
 	char note[160];
 
 	if (n < 0) {
@@ -69,18 +66,18 @@ void mcp_output_spool(struct mcp_call *c, const struct spool *s, const json_t *a
 			       offset, end, s->bytes, end);
 		mcp_output_text(&o, note, strlen(note));
 	}
-	json_init(&j, &structured);
-	json_object_begin(&j);
-	json_member_uint(&j, "offset", offset);
-	json_member_uint(&j, "next_offset", end);
-	json_member_uint(&j, "bytes_written", s->bytes);
-	json_member_uint(&j, "bytes_kept", s->kept);
-	json_member_bool(&j, "complete", ended && end >= s->kept);
+	json_object_begin(&o.s);
+	json_member_uint(&o.s, "offset", offset);
+	json_member_uint(&o.s, "next_offset", end);
+	json_member_uint(&o.s, "bytes_written", s->bytes);
+	json_member_uint(&o.s, "bytes_kept", s->kept);
+	json_member_bool(&o.s, "complete", ended && end >= s->kept);
+	json_key(&o.s, "content");
+	(void)json_strn(&o.s, to, len);
 	if (more)
-		more(&j, arg);
-	json_object_end(&j);
-	(void)json_finish(&j);
-	mcp_output_end(c, &o, &structured, false);
+		more(&o.s, arg);
+	json_object_end(&o.s);
+	mcp_output_end(c, &o, false);
 }
 
 /* ---- read_output -------------------------------------------------------------------------------------- */
@@ -125,7 +122,7 @@ const struct mcp_tool mcp_tools_output[] = {
 	  .output_schema =
 		  "{\"type\":\"object\",\"properties\":{\"offset\":{\"type\":\"integer\"},"
 		  "\"next_offset\":{\"type\":\"integer\"},\"bytes_written\":{\"type\":\"integer\"},"
-		  "\"bytes_kept\":{\"type\":\"integer\"},\"complete\":{\"type\":\"boolean\"}},"
+		  "\"bytes_kept\":{\"type\":\"integer\"},\"complete\":{\"type\":\"boolean\"},\"content\":{\"type\":\"string\"}},"
 		  "\"required\":[\"offset\",\"next_offset\",\"bytes_written\",\"complete\"]}",
 	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
 	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
