@@ -440,3 +440,47 @@ def test_an_error_with_a_giant_id_is_json(daemon):
     m["id"] = "\x01" * (1 << 20)
     r = c.post(m, **c.headers_of(m))
     assert r.json["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("tool", ["execute_code", "execute_python", "run_python"])
+def test_a_long_value_is_cut_as_output_is(everything, tool):
+    c = Modern(everything)
+    more = {"session_id": "value", "language": "python"} if tool == "execute_code" else {}
+    for n in (CAP * 100, 2 << 20):
+        r = c.tool(tool, code="'x' * %d" % n, **more)
+        s = r["structuredContent"]
+        assert s["truncated"] and len(s["result"]) == CAP and len(text(r)) < CAP + 300 and "read_file" in text(r)
+    r = c.tool(tool, code="'x' * 100", **more)
+    assert not r["structuredContent"].get("truncated") and r["structuredContent"]["result"] == repr('x' * 100)
+
+
+SHOWN = """
+class Shown:
+    def __init__(self, **data): self.data = {k.replace('_', '/').replace('1', '+'): v for k, v in data.items()}
+    def _repr_mimebundle_(self, **_): return self.data
+    def __repr__(self): return '<Shown>'
+display('plain text')
+display(Shown(text_html='<b>bold</b>'))
+display(Shown(text_markdown='# head', text_plain='kept plain'))
+display(Shown(application_json={'a': [1]}))
+display(Shown(**{'image_svg1xml': '<svg/>'}))
+display({'image/png': 'AAAA', 'text/plain': '<Figure>'}, raw=True)
+print('printed')
+"""
+
+
+def test_what_is_displayed_is_there(client, session):
+    r = client.tool("execute_code", session_id=session, language="python", code=SHOWN)
+    assert text(r) == "printed\n'plain text'\n<b>bold</b>\nkept plain\n{\"a\":[1]}\n<svg/>\n<Figure>"
+    assert r["structuredContent"]["displays"] == ["'plain text'", "<b>bold</b>", "kept plain", '{"a":[1]}', "<svg/>", "<Figure>"]
+    assert not r["structuredContent"]["truncated"] and [b["type"] for b in r["content"]] == ["text", "image"]
+    r = client.tool("execute_code", session_id=session, language="python", code="for i in range(30): display('%02d' % i + 'y' * 1000)")
+    assert r["structuredContent"]["truncated"] and CAP - 100 < len(text(r)) < CAP + 400 and "read_file" in text(r)
+
+
+@pytest.mark.parametrize("tool, code, number", [("run_shell", "pwd; (exit 3)", 3), ("execute_code", "import sys; sys.exit(4)", 4),
+                                                ("execute_code", "import os; os._exit(9)", 9), ("execute_code", "1 / 0", 1)])
+def test_the_text_of_a_failure_has_the_exit_code(client, session, tool, code, number):
+    more = {"command": code} if tool == "run_shell" else {"language": "python", "code": code}
+    r = client.tool(tool, session_id=session, **more)
+    assert r["isError"] and "exit code %d]" % number in text(r) and r["structuredContent"]["exit_code"] == number

@@ -4,15 +4,115 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h" /* ARRAY_SIZE */
 #include "base/utf8.h"
 #include "front/execution.h"
 #include "front/front.h"
 #include "front/mcp/tool.h"
 #include "front/sandbox.h"
+#include "front/spare.h"
 
 #define IMAGES_BYTES (4u << 20)
+#define KERNEL_TEXT_MAX (1u << 20) /* kernels cut a longer text, and say so at its end */
+
+/* ---- bundles ------------------------------------------------------------------------------------------ */
+
+/* "<Figure size 640x480 with 1 Axes>": the name of something instead of what it says. */
+static bool is_bare(const char *plain)
+{
+	size_t len = strlen(plain);
+
+	return len > 1 && plain[0] == '<' && plain[len - 1] == '>' && !memchr(plain, '\n', len);
+}
+
+/* A representation as text, or NULL. The caller frees it. */
+static char *text_as(const json_t *bundle, const char *mime)
+{
+	const json_t *v = json_object_get(bundle, mime);
+	char *dumped, *ret;
+
+	if (!v || json_is_string(v))
+		return v ? strdup(json_string_value(v)) : NULL;
+	dumped = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
+	ret = dumped ? strdup(dumped) : NULL;
+	spare_free(dumped);
+	return ret;
+}
+
+/* What of a bundle a model can read best; NULL: nothing. The caller frees it. */
+static char *text_of(const json_t *bundle)
+{
+	static const char *const types[] = { "text/markdown", "text/latex", "application/json",
+					     "text/html", "image/svg+xml" };
+	char *plain = text_as(bundle, "text/plain"), *other = NULL;
+
+	if (plain && !is_bare(plain))
+		return plain;
+	for (size_t i = 0; i < ARRAY_SIZE(types) && !other; i++)
+		other = text_as(bundle, types[i]);
+	if (other)
+		free(plain);
+	return other ? other : plain;
+}
+
+static void take_display(struct code_view *v, const json_t *display, size_t *left)
+{
+	char *text = text_of(json_object_get(display, "data"));
+	size_t len = text ? strlen(text) : 0, fits = utf8_truncate(text ? text : "", len, *left);
+
+	v->displayed += len;
+	v->shown += fits;
+	v->cut |= fits < len || len > KERNEL_TEXT_MAX;
+	if (fits > 0)
+		(void)json_array_append_new(v->texts, json_stringn(text, fits));
+	*left -= fits < *left ? fits : *left;
+	free(text);
+}
+
+void code_view_open(struct code_view *v, const struct execution *x)
+{
+	_buf_ struct buf list = BUF_INIT(EXECUTION_DISPLAYS_BYTES + 8);
+	size_t left = x->f->config.max_output, i;
+	const json_t *one;
+
+	memset(v, 0, sizeof(*v));
+	(void)buf_printf(&list, "[%s]", buf_str(&x->displays));
+	v->displays = spare_load(buf_str(&list), list.len, 0, NULL);
+	v->result = spare_load(buf_str(&x->result), x->result.len, 0, NULL);
+	v->texts = json_array();
+	v->cut = x->displays_dropped > 0;
+	json_array_foreach(v->displays, i, one) take_display(v, one, &left);
+	v->value = text_of(v->result);
+	if (v->value) {
+		size_t len = strlen(v->value);
+
+		v->value_len = utf8_truncate(v->value, len, x->f->config.max_output);
+		v->cut |= v->value_len < len || len > KERNEL_TEXT_MAX;
+	}
+}
+
+void code_view_close(struct code_view *v)
+{
+	json_decref(v->displays);
+	json_decref(v->result);
+	json_decref(v->texts);
+	free(v->value);
+}
+
+void code_view_members(const struct code_view *v, struct json *j)
+{
+	if (v->value) {
+		json_key(j, "result");
+		(void)json_strn(j, v->value, v->value_len);
+	}
+	if (json_array_size(v->texts) > 0)
+		mcp_put_json(j, "displays", v->texts);
+}
+
+/* ---- text --------------------------------------------------------------------------------------------- */
 
 static void put_stream(struct buf *b, const char *title, const struct capture *c, uint64_t chars,
 		       bool kept)
@@ -38,47 +138,82 @@ static void put_stream(struct buf *b, const char *title, const struct capture *c
 				 len, c->bytes);
 }
 
-static void put_line(struct buf *b, const char *text)
+static void put_line(struct buf *b, const char *text, size_t len)
 {
 	if (b->len > 0 && buf_str(b)[b->len - 1] != '\n')
 		(void)buf_puts(b, "\n");
-	(void)buf_puts(b, text);
+	(void)buf_append(b, text, len);
 }
 
-const char *mcp_code_plain(const json_t *bundle)
+static void put_cut(struct buf *b, size_t len, size_t all, const char *what)
 {
-	return json_string_value(json_object_get(bundle, "text/plain"));
+	(void)buf_printf(
+		b,
+		"\n[%zu of %zu bytes of %s; the rest: print a part of it, or write it to a file and use "
+		"read_file]",
+		len, all, what);
 }
 
-void mcp_code_text(const struct execution *x, const json_t *result, struct mcp_output *o)
+static void put_view(struct buf *b, const struct execution *x, const struct code_view *v)
 {
-	_buf_ struct buf b = BUF_INIT(MCP_CODE_TEXT_MAX(x->f));
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(v->texts, i, one)
+		put_line(b, json_string_value(one), json_string_length(one));
+	if (v->shown < v->displayed)
+		put_cut(b, v->shown, v->displayed, "what was displayed");
+	if (x->displays_dropped)
+		(void)buf_printf(b, "\n[%zu displays left out: there were too many]",
+				 x->displays_dropped);
+	if (!v->value)
+		return;
+	put_line(b, v->value, v->value_len);
+	if (v->value[v->value_len])
+		put_cut(b, v->value_len, strlen(v->value), "the result");
+}
+
+/* Why it failed; the exit code also where nothing else is known. */
+static void put_verdict(struct buf *b, const struct result *r)
+{
+	char line[400];
+	int n;
+
+	if (r->status == RESULT_OK)
+		return;
+	n = snprintf(line, sizeof(line), "[%s: %s%sexit code %d]%s%s",
+		     result_status_name(r->status),
+		     r->cause == CAUSE_NONE ? "" : result_cause_name(r->cause),
+		     r->cause == CAUSE_NONE ? "" : ", ", r->exit_code, r->hint[0] ? " " : "",
+		     r->hint);
+	put_line(b, line, (size_t)n);
+}
+
+void mcp_code_text(const struct execution *x, const struct code_view *v, struct mcp_output *o)
+{
+	static const char reset[] = "[state: reset] variables of this session are gone";
+	_buf_ struct buf b = BUF_INIT(MCP_ANSWER_MAX);
 	uint64_t chars = x->f->config.max_output;
+	bool kept = x->sandbox->name[0] != '\0';
 
-	put_stream(&b, NULL, &x->out, chars, x->sandbox->name[0] != '\0');
-	put_stream(&b, "stderr", &x->err, chars, x->sandbox->name[0] != '\0');
-	if (mcp_code_plain(result))
-		put_line(&b, mcp_code_plain(result));
-	if (x->verdict.cause != CAUSE_NONE) {
-		char line[400];
-
-		(void)snprintf(line, sizeof(line), "[%s: %s] %s",
-			       result_status_name(x->verdict.status),
-			       result_cause_name(x->verdict.cause), x->verdict.hint);
-		put_line(&b, line);
-	}
+	put_stream(&b, NULL, &x->out, chars, kept);
+	put_stream(&b, "stderr", &x->err, chars, kept);
+	put_view(&b, x, v);
+	put_verdict(&b, &x->verdict);
 	if (strcmp(x->state, "reset") == 0)
-		put_line(&b, "[state: reset] variables of this session are gone");
+		put_line(&b, reset, sizeof(reset) - 1);
 	if (b.len == 0)
 		(void)buf_puts(&b, "(no output)");
 	mcp_output_text(o, buf_str(&b), b.len);
 }
 
+/* ---- pictures ----------------------------------------------------------------------------------------- */
+
 static void write_image(const json_t *bundle, struct mcp_output *o, size_t *left)
 {
 	static const char *const types[] = { "image/png", "image/jpeg", "image/webp", "image/gif" };
 
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		const json_t *v = json_object_get(bundle, types[i]);
 		char note[96];
 
@@ -96,15 +231,11 @@ static void write_image(const json_t *bundle, struct mcp_output *o, size_t *left
 	}
 }
 
-void mcp_code_images(const struct execution *x, const json_t *result, struct mcp_output *o)
+void mcp_code_images(const struct code_view *v, struct mcp_output *o)
 {
-	_buf_ struct buf list = BUF_INIT(EXECUTION_DISPLAYS_BYTES + 8);
 	size_t left = IMAGES_BYTES, i;
-	json_t *displays, *one;
+	const json_t *one;
 
-	(void)buf_printf(&list, "[%s]", buf_str(&x->displays));
-	displays = json_loadb(buf_str(&list), list.len, 0, NULL);
-	json_array_foreach(displays, i, one) write_image(json_object_get(one, "data"), o, &left);
-	write_image(result, o, &left);
-	json_decref(displays);
+	json_array_foreach(v->displays, i, one) write_image(json_object_get(one, "data"), o, &left);
+	write_image(v->result, o, &left);
 }

@@ -71,6 +71,7 @@ static const char result_schema[] =
 	"{\"type\":\"object\",\"properties\":{"
 	"\"stdout\":{\"type\":\"string\"},\"stderr\":{\"type\":\"string\"},"
 	"\"result\":{\"type\":\"string\",\"description\":\"value of the last expression\"},"
+	"\"displays\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"text of what was displayed\"},"
 	"\"exit_code\":{\"type\":\"integer\"},\"success\":{\"type\":\"boolean\"},"
 	"\"status\":{\"type\":\"string\",\"enum\":[\"ok\",\"error\",\"signal\",\"timeout\",\"limit\",\"failed\"]},"
 	"\"cause\":{\"type\":\"string\"},\"hint\":{\"type\":\"string\"},"
@@ -83,7 +84,7 @@ static const char result_schema[] =
 	"\"required\":[\"stdout\",\"stderr\",\"exit_code\",\"success\",\"status\",\"truncated\",\"state\",\"epoch\"]}";
 
 /* The object stays open: files may follow. */
-static void write_structured(const struct execution *x, const json_t *result, struct json *j)
+static void write_structured(const struct execution *x, const struct code_view *v, struct json *j)
 {
 	uint64_t chars = x->f->config.max_output;
 
@@ -91,12 +92,11 @@ static void write_structured(const struct execution *x, const json_t *result, st
 	bool cut = capture_json(&x->out, j, "stdout", chars);
 
 	cut |= capture_json(&x->err, j, "stderr", chars);
-	if (mcp_code_plain(result))
-		json_member_str(j, "result", mcp_code_plain(result));
+	code_view_members(v, j);
 	json_member_int(j, "exit_code", x->verdict.exit_code);
 	json_member_bool(j, "success", x->verdict.status == RESULT_OK);
 	exec_cause_members(&x->verdict, j);
-	json_member_bool(j, "truncated", cut || x->displays_dropped > 0);
+	json_member_bool(j, "truncated", cut || v->cut);
 	json_member_str(j, "state", x->state);
 	json_member_uint(j, "epoch", x->epoch);
 	json_key(j, "execution_time");
@@ -112,7 +112,7 @@ static void on_done(struct execution *x)
 	struct run *r = x->user;
 	struct mcp_call *c = r->call;
 	struct mcp_output o;
-	json_t *result;
+	struct code_view v;
 
 	free(r);
 	c->cancel = NULL;
@@ -120,12 +120,12 @@ static void on_done(struct execution *x)
 		mcp_output_refuse(c, &x->refusal);
 		return;
 	}
-	result = json_loadb(buf_str(&x->result), x->result.len, 0, NULL);
+	code_view_open(&v, x);
 	mcp_output_begin(c, &o);
-	mcp_code_text(x, result, &o);
-	mcp_code_images(x, result, &o);
-	write_structured(x, result, &o.s);
-	json_decref(result);
+	mcp_code_text(x, &v, &o);
+	mcp_code_images(&v, &o);
+	write_structured(x, &v, &o.s);
+	code_view_close(&v);
 	bool failed = x->verdict.status != RESULT_OK;
 
 	if (x->look && x->files && x->sandbox->state == SANDBOX_RUNNING && !x->room_gone) {

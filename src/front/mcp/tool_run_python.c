@@ -69,13 +69,14 @@ static void put_summary(const struct execution *x, struct buf *b)
 		(void)buf_printf(b, "It ended with exit code %d", x->verdict.exit_code);
 }
 
-static void put_lines(struct json *j, const char *key, const struct capture *c, uint64_t chars)
+/* Whether something was left out. */
+static bool put_lines(struct json *j, const char *key, const struct capture *c, uint64_t chars)
 {
 	const char *at = buf_str(&c->kept);
 	const char *end = at + utf8_truncate(at, c->kept.len, chars);
 
 	if (at == end)
-		return;
+		return c->bytes > 0;
 	json_key(j, key);
 	json_array_begin(j);
 	while (at < end) {
@@ -85,11 +86,10 @@ static void put_lines(struct json *j, const char *key, const struct capture *c, 
 		at = nl ? nl + 1 : end;
 	}
 	json_array_end(j);
-	if (c->bytes > (uint64_t)(end - buf_str(&c->kept)))
-		json_member_bool(j, "truncated", true);
+	return c->bytes > (uint64_t)(end - buf_str(&c->kept));
 }
 
-static void write_structured(const struct execution *x, const json_t *result, struct json *j)
+static void write_structured(const struct execution *x, const struct code_view *v, struct json *j)
 {
 	uint64_t chars = x->f->config.max_output;
 	_buf_ struct buf text = BUF_INIT(16384);
@@ -99,10 +99,12 @@ static void write_structured(const struct execution *x, const json_t *result, st
 	put_summary(x, &text);
 	json_member_str(j, "summary", buf_str(&text));
 	json_member_int(j, "exitCode", x->verdict.exit_code);
-	put_lines(j, "stdout", &x->out, chars);
-	put_lines(j, "stderr", &x->err, chars);
-	if (mcp_code_plain(result))
-		json_member_str(j, "result", mcp_code_plain(result));
+	bool cut = put_lines(j, "stdout", &x->out, chars);
+
+	cut |= put_lines(j, "stderr", &x->err, chars);
+	code_view_members(v, j);
+	if (cut || v->cut)
+		json_member_bool(j, "truncated", true);
 	if (json_array_size(x->sandbox->spec.servers) > 0)
 		mcp_put_json(j, "servers", x->sandbox->spec.servers);
 	buf_clear(&text);
@@ -117,19 +119,19 @@ static void on_done(struct execution *x)
 {
 	struct mcp_call *c = x->user;
 	struct mcp_output o;
-	json_t *result;
+	struct code_view v;
 
 	c->cancel = NULL;
 	if (x->refusal.status) {
 		mcp_output_refuse(c, &x->refusal);
 		return;
 	}
-	result = spare_load(buf_str(&x->result), x->result.len, 0, NULL);
+	code_view_open(&v, x);
 	mcp_output_begin(c, &o);
-	mcp_code_text(x, result, &o);
-	mcp_code_images(x, result, &o);
-	write_structured(x, result, &o.s);
-	json_decref(result);
+	mcp_code_text(x, &v, &o);
+	mcp_code_images(&v, &o);
+	write_structured(x, &v, &o.s);
+	code_view_close(&v);
 	mcp_output_end(c, &o, x->verdict.status != RESULT_OK);
 }
 
@@ -212,6 +214,7 @@ static const char schema[] =
 	"\"stdout\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"lines\"},"
 	"\"stderr\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"lines\"},"
 	"\"result\":{\"type\":\"string\",\"description\":\"value of the last expression\"},"
+	"\"displays\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"text of what was displayed\"},"
 	"\"truncated\":{\"type\":\"boolean\"},"
 	"\"servers\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
 	"\"error\":{\"type\":\"string\"},\"timeoutSeconds\":{\"type\":\"integer\"}},"
