@@ -484,3 +484,19 @@ def test_the_text_of_a_failure_has_the_exit_code(client, session, tool, code, nu
     more = {"command": code} if tool == "run_shell" else {"language": "python", "code": code}
     r = client.tool(tool, session_id=session, **more)
     assert r["isError"] and "exit code %d]" % number in text(r) and r["structuredContent"]["exit_code"] == number
+
+
+def test_what_is_lost_is_said_as_it_is(everything):
+    """The interpreter's end leaves files; that of the cell does not."""
+    c = Modern(everything)
+    name = unique("lost")
+    c.tool("create_sandbox", session_id=name, memory_mib=64)
+    c.tool("write_file", session_id=name, path="kept.txt", content="x")
+    r = c.tool("execute_code", session_id=name, language="python", code="import os; os._exit(9)")
+    assert r["structuredContent"]["state"] == "reset" and "files are still there" in text(r)
+    first = r["structuredContent"]["epoch"]
+    assert not c.tool("read_file", session_id=name, path="kept.txt")["isError"]
+    r = c.tool("execute_code", session_id=name, language="python", code="x = bytearray(10 ** 9)")
+    assert r["structuredContent"]["state"] == "reset" and "files are gone" in text(r) and r["structuredContent"]["epoch"] > first
+    assert c.tool("read_file", session_id=name, path="kept.txt")["isError"]
+    c.tool("remove_sandbox", session_id=name)

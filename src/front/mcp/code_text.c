@@ -189,9 +189,26 @@ static void put_verdict(struct buf *b, const struct result *r)
 	put_line(b, line, (size_t)n);
 }
 
+/* An interpreter that ended takes its variables along, a cell that did everything. */
+static void put_loss(struct buf *b, const struct execution *x)
+{
+	static const char kernel[] =
+		"[state: reset] the interpreter ended: variables and imports are gone, files are still there";
+	static const char cell[] =
+		"[state: reset] the sandbox was replaced by a new one: variables, processes and files are gone";
+	static const char shelf[] = ", but for what its workspace has kept";
+
+	if (!x->room_gone) {
+		put_line(b, kernel, sizeof(kernel) - 1);
+		return;
+	}
+	put_line(b, cell, sizeof(cell) - 1);
+	if (x->sandbox->spec.workspace.name[0])
+		(void)buf_append(b, shelf, sizeof(shelf) - 1);
+}
+
 void mcp_code_text(const struct execution *x, const struct code_view *v, struct mcp_output *o)
 {
-	static const char reset[] = "[state: reset] variables of this session are gone";
 	_buf_ struct buf b = BUF_INIT(MCP_ANSWER_MAX);
 	uint64_t chars = x->f->config.max_output;
 	bool kept = x->sandbox->name[0] != '\0';
@@ -201,7 +218,7 @@ void mcp_code_text(const struct execution *x, const struct code_view *v, struct 
 	put_view(&b, x, v);
 	put_verdict(&b, &x->verdict);
 	if (strcmp(x->state, "reset") == 0)
-		put_line(&b, reset, sizeof(reset) - 1);
+		put_loss(&b, x);
 	if (b.len == 0)
 		(void)buf_puts(&b, "(no output)");
 	mcp_output_text(o, buf_str(&b), b.len);
