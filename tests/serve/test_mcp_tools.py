@@ -500,3 +500,14 @@ def test_what_is_lost_is_said_as_it_is(everything):
     assert r["structuredContent"]["state"] == "reset" and "files are gone" in text(r) and r["structuredContent"]["epoch"] > first
     assert c.tool("read_file", session_id=name, path="kept.txt")["isError"]
     c.tool("remove_sandbox", session_id=name)
+
+
+def test_pictures_in_files_are_pictures(client, session):
+    many = client.tool("execute_code", session_id=session, language="python", code=(
+        "import base64; png = base64.b64decode(%r)\nfor i in range(12): open('p%%02d.png' %% i, 'wb').write(png)\n"
+        "open('none.png', 'w').write('not a picture'); open('large.jpg', 'wb').write(b'\\xff\\xd8\\xff' + bytes(4 << 20))" % base64.b64encode(PNG).decode()))
+    pictures = [b for b in many["content"] if b["type"] == "image"]
+    assert 7 <= len(pictures) <= 8 and {b["mimeType"] for b in pictures} == {"image/png"}
+    assert all(base64.b64decode(b["data"]) == PNG for b in pictures)
+    assert [b["name"] for b in many["content"] if b["type"] == "resource_link"] == ["large.jpg", "none.png"] + ["p%02d.png" % i for i in range(12)]
+    assert many["content"][0]["type"] == "text" and len(many["structuredContent"]["files"]) == 14

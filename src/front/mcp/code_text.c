@@ -15,7 +15,6 @@
 #include "front/sandbox.h"
 #include "front/spare.h"
 
-#define IMAGES_BYTES (4u << 20)
 #define KERNEL_TEXT_MAX (1u << 20) /* kernels cut a longer text, and say so at its end */
 
 /* ---- bundles ------------------------------------------------------------------------------------------ */
@@ -226,22 +225,23 @@ void mcp_code_text(const struct execution *x, const struct code_view *v, struct 
 
 /* ---- pictures ----------------------------------------------------------------------------------------- */
 
-static void write_image(const json_t *bundle, struct mcp_output *o, size_t *left)
+static void write_image(const json_t *bundle, struct mcp_output *o)
 {
 	static const char *const types[] = { "image/png", "image/jpeg", "image/webp", "image/gif" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		const json_t *v = json_object_get(bundle, types[i]);
-		char note[96];
+		char note[160];
 
 		if (!json_is_string(v))
 			continue;
-		if (json_string_length(v) <= *left) {
-			*left -= json_string_length(v);
+		if (mcp_output_takes(o, json_string_length(v))) {
 			mcp_output_image(o, json_string_value(v), json_string_length(v), types[i]);
 		} else {
-			(void)snprintf(note, sizeof(note), "[%s of %zu KiB left out: too large]",
-				       types[i], json_string_length(v) * 3 / 4096);
+			(void)snprintf(
+				note, sizeof(note),
+				"[%s of %zu KiB left out: too large, or too many; save it to a file]",
+				types[i], json_string_length(v) * 3 / 4096);
 			mcp_output_text(o, note, strlen(note));
 		}
 		return;
@@ -250,9 +250,9 @@ static void write_image(const json_t *bundle, struct mcp_output *o, size_t *left
 
 void mcp_code_images(const struct code_view *v, struct mcp_output *o)
 {
-	size_t left = IMAGES_BYTES, i;
 	const json_t *one;
+	size_t i;
 
-	json_array_foreach(v->displays, i, one) write_image(json_object_get(one, "data"), o, &left);
-	write_image(v->result, o, &left);
+	json_array_foreach(v->displays, i, one) write_image(json_object_get(one, "data"), o);
+	write_image(v->result, o);
 }

@@ -4,7 +4,8 @@
  *
  * The kernel of the machine says which: those whose status changed since it began, by a time that code can not
  * set. What a background process changed meanwhile is among them. Where the operator has a bucket for them they are
- * put there, one after another, before the answer, which has a link to each.
+ * put there, one after another, before the answer, which has a link to each. Pictures among them are read and become blocks,
+ * as long as there is room for them.
  */
 #include "front/mcp/products.h"
 
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h" /* ARRAY_SIZE */
 #include "base/utf8.h"
 #include "front/artifact.h"
 #include "front/buckets/publish.h"
@@ -34,8 +36,8 @@ struct products {
 	bool is_error;
 	struct listing found;
 	struct mcp_call *c;
-	struct publish *copy; /* of the file at hand */
-	size_t at;
+	struct publish *copy;      /* of the file at hand */
+	size_t at, picture;        /* the file at hand: to be put, to be read */
 	char *links[PRODUCTS_MAX]; /* NULL: none */
 };
 
@@ -108,6 +110,70 @@ static void answer(struct products *p)
 	mcp_output_end(p->c, &p->o, p->is_error);
 }
 
+/* ---- pictures ----------------------------------------------------------------------------------------------- */
+
+static void read_next(struct products *p);
+
+/* Whether it is what its name says: a client may trip over a picture that is none. */
+static bool is_picture(const char *mime, const char *data, size_t len)
+{
+	static const struct {
+		const char *mime, *begin;
+		size_t at, len;
+	} known[] = {
+		{ "image/png", "\x89PNG\r\n\x1a\n", 0, 8 },
+		{ "image/jpeg", "\xff\xd8\xff", 0, 3 },
+		{ "image/gif", "GIF8", 0, 4 },
+		{ "image/webp", "WEBP", 8, 4 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcmp(mime, known[i].mime) == 0)
+			return len == 0 ||
+			       (len >= known[i].at + known[i].len &&
+				memcmp(data + known[i].at, known[i].begin, known[i].len) == 0);
+	return false;
+}
+
+static void on_read(struct file_job *j)
+{
+	struct products *p = j->arg;
+	const char *mime = mime_of(j->call.path);
+
+	if (!j->call.refusal.status && j->data.len > 0 && j->data.len == j->stat.size &&
+	    is_picture(mime, buf_str(&j->data), j->data.len))
+		mcp_output_file(&p->o, buf_str(&j->data), j->data.len, mime);
+	j->arg = NULL;
+	j->free_arg = NULL;
+	read_next(p);
+}
+
+/* The next picture that there is room for; after the last the call is answered. */
+static void read_next(struct products *p)
+{
+	struct sandbox *s = sandbox_find(p->c->f, p->c->owner, p->sandbox);
+
+	while (s && p->picture < p->found.n) {
+		const struct listing_file *f = &p->found.files[p->picture++];
+		struct file_job *j;
+		struct refusal why;
+
+		if (f->stat.size == 0 || f->stat.size > MCP_PICTURE_BYTES ||
+		    !is_picture(mime_of(f->name), NULL, 0) ||
+		    !mcp_output_takes(&p->o, (f->stat.size + 2) / 3 * 4) ||
+		    !(j = file_job_new(p->c, f->name, f->stat.size, &why)))
+			continue;
+		j->arg = p;
+		j->free_arg = products_free;
+		j->done = on_read;
+		j->call.q.length = f->stat.size;
+		file_job_run(j, FILES_READ, s);
+		return;
+	}
+	answer(p);
+	products_free(p);
+}
+
 /* ---- to the bucket ------------------------------------------------------------------------------------------ */
 
 static void on_cancel(struct mcp_call *c)
@@ -143,8 +209,7 @@ static void copy_next(struct products *p)
 		return;
 	p->c->work = NULL;
 	p->c->cancel = NULL;
-	answer(p);
-	products_free(p);
+	read_next(p);
 }
 
 static void on_done(struct file_job *j)
@@ -152,13 +217,13 @@ static void on_done(struct file_job *j)
 	struct products *p = j->arg;
 
 	listing_sort(&p->found);
-	if (!j->c->f->buckets.artifacts) {
-		answer(p);
-		return;
-	}
 	/* The job ends here; what it found is the call's from now on. */
 	j->arg = NULL;
 	j->free_arg = NULL;
+	if (!j->c->f->buckets.artifacts) {
+		read_next(p);
+		return;
+	}
 	j->c->work = p;
 	j->c->cancel = on_cancel;
 	copy_next(p);

@@ -80,6 +80,7 @@ struct mcp_output {
 	struct mcp_answer a; /* inside the array `content` */
 	struct buf data;
 	struct json s; /* structuredContent, into data: write one object, or nothing */
+	size_t pictures, picture_bytes; /* of code's own, so far */
 };
 
 void mcp_output_begin(const struct mcp_call *c, struct mcp_output *o);
@@ -92,6 +93,10 @@ void mcp_output_image(struct mcp_output *o, const char *base64, size_t len, cons
 /* mcp_output_link() - A resource to be read when wanted; @mime may be NULL. */
 void mcp_output_link(struct mcp_output *o, const char *uri, const char *name, const char *mime,
 		     uint64_t size);
+/* mcp_output_takes() - Whether a picture of so many bytes of base64 that code made has room in this result. Counts it. */
+#define MCP_PICTURES_MAX 8u
+#define MCP_PICTURE_BYTES (4u << 20)
+bool mcp_output_takes(struct mcp_output *o, size_t base64_len);
 /* mcp_output_file() - Bytes as an image block. */
 void mcp_output_file(struct mcp_output *o, const void *data, size_t len, const char *mime);
 /* mcp_output_end() - Answers, with what was written or, when that is not whole, with a failure. The call is over. */

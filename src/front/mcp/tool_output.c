@@ -14,6 +14,7 @@ void mcp_output_begin(const struct mcp_call *c, struct mcp_output *o)
 	json_array_begin(&o->a.j);
 	buf_init(&o->data, MCP_ANSWER_MAX);
 	json_init(&o->s, &o->data);
+	o->pictures = o->picture_bytes = 0;
 }
 
 void mcp_output_move(struct mcp_output *to, struct mcp_output *from)
@@ -47,6 +48,15 @@ void mcp_output_image(struct mcp_output *o, const char *base64, size_t len, cons
 	(void)json_strn(&o->a.j, base64, len);
 	json_member_str(&o->a.j, "mimeType", mime);
 	json_object_end(&o->a.j);
+}
+
+bool mcp_output_takes(struct mcp_output *o, size_t base64_len)
+{
+	if (o->pictures >= MCP_PICTURES_MAX || base64_len > MCP_PICTURE_BYTES - o->picture_bytes)
+		return false;
+	o->pictures++;
+	o->picture_bytes += base64_len;
+	return true;
 }
 
 void mcp_output_file(struct mcp_output *o, const void *data, size_t len, const char *mime)
