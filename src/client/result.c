@@ -56,6 +56,30 @@ static void hint(struct result *r, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* How to get more of what there was not enough of, in the words of whoever asked. */
+static const char *more_of(const struct outcome *o, enum result_cause c)
+{
+#define OF_SANDBOX(field) "make a sandbox with more " field " (create_sandbox, POST /v1/sandboxes)"
+	static const char *const options[CAUSE_MAX_] = {
+		[CAUSE_MEMORY] = "raise --memory",     [CAUSE_CPU] = "raise --cpu-time",
+		[CAUSE_WALL] = "raise --timeout",      [CAUSE_DISK] = "raise --disk",
+		[CAUSE_OUTPUT] = "raise --max-output", [CAUSE_INODES] = "raise --inodes",
+		[CAUSE_PIDS] = "raise --pids",
+	};
+	static const char *const members[CAUSE_MAX_] = {
+		[CAUSE_MEMORY] = OF_SANDBOX("memory_mib"),
+		[CAUSE_CPU] = "ask the operator for more",
+		[CAUSE_WALL] = "ask for a longer timeout",
+		[CAUSE_DISK] = OF_SANDBOX("disk_mib"),
+		[CAUSE_OUTPUT] = "ask the operator for more",
+		[CAUSE_INODES] = "ask the operator for more",
+		[CAUSE_PIDS] = OF_SANDBOX("pids"),
+	};
+#undef OF_SANDBOX
+
+	return o->api ? members[c] : options[c];
+}
+
 static void set(struct result *r, enum result_status s, enum result_cause c, int exit_code,
 		uint64_t limit, uint64_t peak)
 {
@@ -98,28 +122,28 @@ static bool judge_cell(const struct outcome *o, const struct cell_limits *l, str
 		if (files > l->memory_bytes / 4)
 			hint(r,
 			     "out of memory: all of %s used, %s of it by files in the cell (they live in memory); "
-			     "write less, or raise --memory",
-			     limit, num_format_size(files, part, sizeof(part)));
+			     "write less, or %s",
+			     limit, num_format_size(files, part, sizeof(part)),
+			     more_of(o, CAUSE_MEMORY));
 		else
-			hint(r,
-			     "out of memory: all of %s used; work on less data at a time, or raise --memory",
-			     limit);
+			hint(r, "out of memory: all of %s used; work on less data at a time, or %s",
+			     limit, more_of(o, CAUSE_MEMORY));
 	} else if (o->usage.end == CELL_END_CPU_TIME) {
 		set(r, RESULT_LIMIT, CAUSE_CPU, EXIT_TIME, l->cpu_time_ms,
 		    o->usage.cpu_ns / 1000000);
-		hint(r, "cpu time limit of %s used up; do less work, or raise --cpu-time",
-		     num_format_ms(l->cpu_time_ms, limit, sizeof(limit)));
+		hint(r, "cpu time limit of %s used up; do less work, or %s",
+		     num_format_ms(l->cpu_time_ms, limit, sizeof(limit)), more_of(o, CAUSE_CPU));
 	} else if (o->wall_hit || o->usage.end == CELL_END_WALL) {
 		set(r, RESULT_TIMEOUT, CAUSE_WALL, EXIT_TIME, o->wall_limit_ms,
 		    o->wall_ns / 1000000);
-		hint(r, "still running after %s; do less per run, or raise --timeout",
-		     num_format_ms(o->wall_limit_ms, limit, sizeof(limit)));
+		hint(r, "still running after %s; do less per run, or %s",
+		     num_format_ms(o->wall_limit_ms, limit, sizeof(limit)), more_of(o, CAUSE_WALL));
 	} else if (o->output_hit) {
 		set(r, RESULT_LIMIT, CAUSE_OUTPUT, EXIT_KILLED, o->output_limit,
 		    o->stdout_bytes + o->stderr_bytes);
-		hint(r,
-		     "more than %s of output; print less, write to a file, or raise --max-output",
-		     num_format_size(o->output_limit, limit, sizeof(limit)));
+		hint(r, "more than %s of output; print less, write to a file, or %s",
+		     num_format_size(o->output_limit, limit, sizeof(limit)),
+		     more_of(o, CAUSE_OUTPUT));
 	} else if (o->interrupted) {
 		set(r, RESULT_SIGNAL, CAUSE_INTERRUPT, 128 + o->interrupted, 0, 0);
 		r->signo = o->interrupted;
@@ -141,20 +165,20 @@ static bool judge_limits(const struct outcome *o, const struct cell_limits *l, s
 
 	if (r->limits_hit & 1u << CAUSE_DISK || r->signo == SIGXFSZ) {
 		set(r, RESULT_LIMIT, CAUSE_DISK, code, l->disk_bytes, o->exit.disk.used);
-		hint(r, "the writable layer of %s is full; remove files, or raise --disk",
-		     num_format_size(l->disk_bytes, limit, sizeof(limit)));
+		hint(r, "the writable layer of %s is full; remove files, or %s",
+		     num_format_size(l->disk_bytes, limit, sizeof(limit)), more_of(o, CAUSE_DISK));
 	} else if (r->limits_hit & 1u << CAUSE_INODES) {
 		set(r, RESULT_LIMIT, CAUSE_INODES, code, l->inodes, o->exit.disk.inodes_used);
 		hint(r,
 		     "the writable layer has no room for more than %" PRIu64
-		     " files; remove some, or raise --inodes",
-		     l->inodes);
+		     " files; remove some, or %s",
+		     l->inodes, more_of(o, CAUSE_INODES));
 	} else if (r->limits_hit & 1u << CAUSE_PIDS) {
 		set(r, RESULT_LIMIT, CAUSE_PIDS, code, l->pids, l->pids);
 		hint(r,
 		     "more than %" PRIu64
-		     " processes and threads wanted; start fewer at once, or raise --pids",
-		     l->pids);
+		     " processes and threads wanted; start fewer at once, or %s",
+		     l->pids, more_of(o, CAUSE_PIDS));
 	} else {
 		return false;
 	}

@@ -21,6 +21,7 @@ struct outcome {
 	struct cell_usage usage; /* from the cell's cgroup */
 	bool wall_hit;           /* we ended it at the deadline */
 	bool output_hit;         /* we ended it for its output */
+	bool api;                /* who reads the hint has the daemon's API, not options */
 	int interrupted;         /* signal that made us end it, 0 none */
 	uint64_t wall_ns;
 	uint64_t stdout_bytes, stderr_bytes;

@@ -88,7 +88,7 @@ static void conclude(struct command *c)
 	struct outcome *o = &c->outcome;
 	struct cell_spec spec = { .limits = c->limits };
 
-	o->started = true;
+	o->started = o->api = true;
 	o->wall_hit = c->wall_hit;
 	o->wall_limit_ms = c->timeout_ms;
 	/* Pid 1 has seen it begin and end; we have heard of it. */

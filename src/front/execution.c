@@ -176,6 +176,7 @@ static void conclude(struct execution *x)
 	struct outcome *o = &x->outcome;
 
 	o->started = o->exited = true;
+	o->api = true;
 	o->exit.status = x->exit_status;
 	o->wall_hit = x->wall_hit;
 	o->wall_limit_ms = x->timeout_ms;

@@ -449,6 +449,29 @@ static void test_verdicts(void **state)
 	}
 }
 
+/* Who asks through the daemon has no options: no hint may name one, and all are whole. */
+static void test_hints_of_the_api(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
+		const struct verdict *v = &verdicts[i];
+		struct outcome o = calm();
+		struct result r;
+
+		for (size_t k = 0; k < ARRAY_SIZE(v->with) && v->with[k]; k++)
+			v->with[k](&o);
+		o.api = true;
+		result_judge(&o, &spec, &r);
+		assert_null(strstr(r.hint, "--"));
+		assert_null(strstr(r.hint, "(null)"));
+		assert_true(strlen(r.hint) < sizeof(r.hint) - 1);
+		if (r.cause == CAUSE_MEMORY)
+			assert_non_null(strstr(r.hint, "memory_mib"));
+		if (r.cause == CAUSE_WALL)
+			assert_non_null(strstr(r.hint, "longer timeout"));
+	}
+}
+
 /* When is a layer full? At the last per cent, and never when its size is not known. */
 static void test_nearly_full(void **state)
 {
@@ -558,11 +581,9 @@ static void test_json(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_nearly_full),
-		cmocka_unit_test(test_memory_of_files),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_verdicts),    cmocka_unit_test(test_hints_of_the_api),
+		cmocka_unit_test(test_nearly_full), cmocka_unit_test(test_memory_of_files),
+		cmocka_unit_test(test_names),       cmocka_unit_test(test_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
