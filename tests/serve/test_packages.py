@@ -98,6 +98,10 @@ def test_tools_of_mcp_and_the_command(index):
     name = unique("mcp")
     r = c.tool("install_package", session_id=name, package_name="alpha")
     assert not r.get("isError") and r["structuredContent"]["installed_version"] == "2.0"
+    assert r["structuredContent"]["message"] == "alpha 2.0 is installed in " + name and r["structuredContent"]["installation_time"] >= 0
+    assert text(r).startswith(r["structuredContent"]["message"] + "\n") and "beta 1.5" in text(r) and "{" not in text(r)
+    for tool in ("install_package", "pip_install"):
+        assert set(c.tools()[tool]["outputSchema"]["required"]) == {"success", "message", "installed_version", "installation_time"}
     assert text(c.tool("execute_code", session_id=name, language="python", code="import alpha; alpha.VERSION")) == "'2.0'"
     r = c.call("tools/call", {"name": "pip_install", "arguments": {"package": "evil"}})
     assert r["isError"] and "package_blocked" in text(r)

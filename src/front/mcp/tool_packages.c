@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "front/front.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
+#include "front/mcp/tool_list.h"
 #include "front/packages/closure.h"
 #include "front/packages/install.h"
 
@@ -21,15 +23,56 @@ struct waiter {
 	uint64_t steps;
 };
 
-static void write_result(const struct install *in, struct json *j)
+static void write_packages(const struct install *in, struct json *j, struct mcp_list *list)
+{
+	const json_t *p;
+	size_t i;
+
+	json_key(j, "packages");
+	json_array_begin(j);
+	mcp_list_begin(list, j, in->f->config.max_output);
+	json_array_foreach(in->tree->packages, i, p)
+	{
+		const char *name = json_string_value(json_object_get(p, "name"));
+		const char *version = json_string_value(json_object_get(p, "version"));
+
+		if (!mcp_list_entry(list))
+			break;
+		json_object_begin(j);
+		json_member_str(j, "name", name);
+		json_member_str(j, "version", version);
+		json_object_end(j);
+		(void)buf_printf(&list->text, "%s%s %s", list->n ? ", " : "", name, version);
+		(void)mcp_list_next(list);
+	}
+	json_array_end(j);
+}
+
+/* The line that says what was done, and which packages are there for it. */
+static void write_result(const struct install *in, struct mcp_output *o)
 {
 	const char *version = closure_version(in->tree->packages, in->first);
+	_buf_ struct buf text = BUF_INIT(MCP_ANSWER_MAX);
+	char message[INSTALL_MESSAGE_MAX];
+	struct mcp_list list;
+	struct json *j = &o->s;
 
+	install_message(in, message, sizeof(message));
 	json_object_begin(j);
 	json_member_bool(j, "success", true);
+	json_member_str(j, "message", message);
 	json_member_str(j, "installed_version", version ? version : "");
-	install_json(in, j);
+	json_key(j, "installation_time");
+	json_double(j, (double)(in->ended_ns - in->began_ns) / (double)CLOCK_NS_PER_S, 3);
+	json_member_str(j, "language", ecosystem_name(in->eco));
+	json_member_bool(j, "cached", in->cached);
+	write_packages(in, j, &list);
+	json_member_bool(j, "truncated", list.full);
 	json_object_end(j);
+	(void)buf_printf(&text, "%s\n%s%s", message, buf_str(&list.text),
+			 list.full ? ", and more" : "");
+	mcp_output_text(o, buf_str(&text), text.len);
+	mcp_list_free(&list);
 }
 
 static void on_progress(struct install *in, const struct install_progress *p)
@@ -53,8 +96,7 @@ static void on_done(struct install *in)
 		return;
 	}
 	mcp_output_begin(c, &o);
-	write_result(in, &o.s);
-	mcp_output_text(&o, buf_str(&o.data), o.data.len);
+	write_result(in, &o);
 	mcp_output_end(c, &o, false);
 }
 
@@ -161,6 +203,15 @@ static const struct field install_input[] = {
 	{ 0 },
 };
 
+static const char schema[] =
+	"{\"type\":\"object\",\"properties\":{\"success\":{\"type\":\"boolean\"},"
+	"\"message\":{\"type\":\"string\"},\"installed_version\":{\"type\":\"string\"},"
+	"\"installation_time\":{\"type\":\"number\",\"description\":\"seconds\"},"
+	"\"language\":{\"type\":\"string\"},\"cached\":{\"type\":\"boolean\"},"
+	"\"packages\":{\"type\":\"array\",\"description\":\"all that was installed for it\"},"
+	"\"truncated\":{\"type\":\"boolean\",\"description\":\"packages is not all of them\"}},"
+	"\"required\":[\"success\",\"message\",\"installed_version\",\"installation_time\"]}";
+
 const struct mcp_tool mcp_tools_packages[] = {
 	{ .name = "pip_install",
 	  .title = "Install a Python package",
@@ -168,6 +219,7 @@ const struct mcp_tool mcp_tools_packages[] = {
 		  "Install a Python package and what it needs. It can be imported at once, also in "
 		  "code that already ran in the session.",
 	  .input = pip_input,
+	  .output_schema = schema,
 	  .hints = TOOL_IDEMPOTENT | TOOL_OPEN_WORLD,
 	  .sets = TOOL_SET_ALL | TOOL_SET_PACKAGES,
 	  .task = true,
@@ -178,6 +230,7 @@ const struct mcp_tool mcp_tools_packages[] = {
 		  "Install a Python or npm package, and what it needs, into a session. It can be "
 		  "imported (or required) at once.",
 	  .input = install_input,
+	  .output_schema = schema,
 	  .hints = TOOL_IDEMPOTENT | TOOL_OPEN_WORLD,
 	  .sets = TOOL_SET_ALL | TOOL_SET_PACKAGES,
 	  .task = true,

@@ -40,13 +40,11 @@ static void write_result(const struct waiter *w, struct json *j)
 {
 	const struct install *in = w->in;
 	const char *version = closure_version(in->tree->packages, in->first);
-	char message[320];
+	char message[INSTALL_MESSAGE_MAX];
 
 	json_object_begin(j);
 	if (w->pip) {
-		(void)snprintf(message, sizeof(message), "%s %s is installed%s%s", in->first,
-			       version ? version : "", in->sandbox[0] ? " in " : "",
-			       in->sandbox[0] ? in->sandbox : " for all of your sandboxes");
+		install_message(in, message, sizeof(message));
 		json_member_bool(j, "success", true);
 		json_member_str(j, "message", message);
 		json_member_str(j, "installed_version", version ? version : "");

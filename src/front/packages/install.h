@@ -92,6 +92,9 @@ void install_drop(struct install *in);
 /* install_sandbox() - The sandbox that it is for, if it still is there. */
 struct sandbox *install_sandbox(const struct install *in);
 
+/* install_message() - One line that says what is there now, and for whom. */
+#define INSTALL_MESSAGE_MAX 320
+void install_message(const struct install *in, char *ret, size_t size);
 /* install_json() - Members of an object: packages, cached, seconds, bytes, files. In done. */
 void install_json(const struct install *in, struct json *j);
 

@@ -8,6 +8,7 @@
 #include "front/front.h"
 #include "front/log.h"
 #include "front/metrics.h"
+#include "front/packages/closure.h"
 #include "front/packages/install_int.h"
 #include "front/packages/trees.h"
 #include "ledger/ledger.h"
@@ -59,6 +60,15 @@ void outcome_record(const struct install *in)
 {
 	metric_package(outcome_of(in));
 	record(in);
+}
+
+void install_message(const struct install *in, char *ret, size_t size)
+{
+	const char *version = closure_version(in->tree->packages, in->first);
+
+	(void)snprintf(ret, size, "%s %s is installed%s%s", in->first, version ? version : "",
+		       in->sandbox[0] ? " in " : "",
+		       in->sandbox[0] ? in->sandbox : " for all of your sandboxes");
 }
 
 void install_json(const struct install *in, struct json *j)
