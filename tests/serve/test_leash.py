@@ -406,6 +406,21 @@ def test_run_python_as_agents_know_it(tools):
     assert r["status"] == "validation_error" and "nope" in r["summary"] and "plain" in r["summary"]
 
 
+def test_run_python_is_offered_where_there_are_servers(tmp_path, daemon):
+    with_none = Modern(daemon)
+    assert "run_python" not in with_none.tools() and "run_python" not in with_none.call("server/discover")["instructions"]
+    there = Tools(tmp_path, "--tools", "default", plain=None)
+    try:
+        for c in (Modern(there.daemon), Legacy(there.daemon)):
+            said = c.hello["instructions"] if isinstance(c, Legacy) else c.call("server/discover")["instructions"]
+            assert "servers" in c.tools()["run_python"]["inputSchema"]["properties"] and "create_sandbox" not in c.tools()
+            assert "run_python(code, servers)" in said and "Servers: plain;" in said
+        r = c.tool("run_python", code="print((await mcp_plain.echo(text='a'))['tool'])", servers=["plain"])
+        assert r["structuredContent"]["stdout"] == ["echo"]
+    finally:
+        there.daemon.stop()
+
+
 @slow
 def test_an_editor_knows_the_tools(tools):
     """Completion and inspection of proxies over the Jupyter wire: names, arguments and the tool's own documentation."""

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "front/code/upstream.h"
 #include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/parked.h"
@@ -16,7 +17,10 @@
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
 
-const char mcp_instructions[] =
+#define INSTRUCTIONS_MAX 16384u
+#define SERVERS_NAMED 32u
+
+static const char instructions[] =
 	"Caisson runs code in sealed sandboxes: no network unless the operator allows it, limits on time, "
 	"memory, processes and disk, nothing shared with the host.\n"
 	"- execute_code keeps variables, imports and files between calls with the same session_id; choose any "
@@ -29,6 +33,32 @@ const char mcp_instructions[] =
 	"- `epoch` counts such losses: when it is not that of your last result, variables are gone; look with "
 	"list_files what is there.\n"
 	"- A session that nobody used for some minutes is removed; so is everything in it.";
+
+/* Names are no secret: whoever asks for one that is not there is told those that are. */
+static void put_servers(const struct front *f, struct buf *b)
+{
+	const struct upstream *u;
+
+	(void)buf_puts(
+		b,
+		"\n- run_python(code, servers) runs Python that calls tools of other MCP servers, "
+		"`await mcp_<server>.<tool>(...)`, so that only what it prints comes back. Servers: ");
+	for (size_t i = 0; i < SERVERS_NAMED && (u = upstream_at(f, i)); i++)
+		(void)buf_printf(b, "%s%s", i ? ", " : "", u->name);
+	(void)buf_puts(b, f->upstreams.n > SERVERS_NAMED ? ", and more; " : "; ");
+	(void)buf_puts(b, "`await mcp.runtime.search_tool_docs('words')` finds tools.");
+}
+
+void mcp_instructions(const struct front *f, struct json *j)
+{
+	_buf_ struct buf b = BUF_INIT(INSTRUCTIONS_MAX);
+
+	(void)buf_puts(&b, instructions);
+	if (f->upstreams.n > 0 && mcp_tool_find(f, "run_python"))
+		put_servers(f, &b);
+	json_key(j, "instructions");
+	(void)json_strn(j, buf_str(&b), b.len);
+}
 
 void mcp_server_info(struct json *j)
 {

@@ -44,8 +44,8 @@ void mcp_setup(struct front *f);
 void mcp_server_info(struct json *j);
 /* mcp_capabilities() - The object, for `initialize` or for `server/discover`. */
 void mcp_capabilities(const struct front *f, struct json *j, bool modern);
-/* mcp_instructions - What a model should know before it uses the tools. */
-extern const char mcp_instructions[];
+/* mcp_instructions() - Member `instructions`: what a model should know before it uses the tools. */
+void mcp_instructions(const struct front *f, struct json *j);
 
 /* mcp_note_json() - A whole notification; @params: an object, or NULL. Appends to @out. */
 void mcp_note_json(struct buf *out, const char *method, const struct buf *params);

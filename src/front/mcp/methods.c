@@ -84,7 +84,7 @@ void mcp_method_initialize(struct mcp_call *c)
 	mcp_capabilities(c->f, &a.j, false);
 	json_key(&a.j, "serverInfo");
 	mcp_server_info(&a.j);
-	json_member_str(&a.j, "instructions", mcp_instructions);
+	mcp_instructions(c->f, &a.j);
 	mcp_answer_end(c, &a);
 }
 
@@ -99,7 +99,7 @@ void mcp_method_discover(struct mcp_call *c)
 	json_array_end(&a.j);
 	json_key(&a.j, "capabilities");
 	mcp_capabilities(c->f, &a.j, true);
-	json_member_str(&a.j, "instructions", mcp_instructions);
+	mcp_instructions(c->f, &a.j);
 	mcp_answer_cache(c, &a, DISCOVER_TTL_MS, true);
 	mcp_answer_end(c, &a);
 }

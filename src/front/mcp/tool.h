@@ -32,6 +32,7 @@ enum mcp_tool_set {
 	TOOL_SET_ALL = 1u << 1, /* every tool but those of the conformance suite */
 	TOOL_SET_CONFORMANCE = 1u << 2,
 	TOOL_SET_PACKAGES = 1u << 3, /* among the default ones where packages can be installed */
+	TOOL_SET_SERVERS = 1u << 4,  /* among them where there are MCP servers that code may call */
 };
 
 /* An argument that modern clients repeat as the HTTP header Mcp-Param-<header>, so that proxies can route. */

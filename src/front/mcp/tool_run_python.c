@@ -243,7 +243,7 @@ const struct mcp_tool mcp_tools_run_python[] = {
 	  .input = input,
 	  .output_schema = schema,
 	  .hints = TOOL_DESTRUCTIVE | TOOL_OPEN_WORLD,
-	  .sets = TOOL_SET_ALL,
+	  .sets = TOOL_SET_ALL | TOOL_SET_SERVERS,
 	  .task = true,
 	  .run = run_python },
 	{ 0 },

@@ -48,6 +48,8 @@ static bool offered(const struct front *f, const struct mcp_tool *t)
 		return f->config.mcp_conformance;
 	if (t->sets & TOOL_SET_PACKAGES && packages_on(f) && listed(tools, "default"))
 		return true;
+	if (t->sets & TOOL_SET_SERVERS && f->upstreams.n > 0 && listed(tools, "default"))
+		return true;
 	return (t->sets & TOOL_SET_DEFAULT && listed(tools, "default")) || listed(tools, "all") ||
 	       listed(tools, t->name);
 }
