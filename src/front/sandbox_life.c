@@ -15,6 +15,7 @@
 #include "front/front.h"
 #include "front/jupyter/jupyter.h"
 #include "front/log.h"
+#include "front/mcp/subscribe.h"
 #include "front/metrics.h"
 #include "front/packages/packages.h"
 #include "front/policy/judge.h"
@@ -106,8 +107,12 @@ void sandbox_set_image(struct sandbox *s, struct guest_image *g)
 }
 
 /* Those that do not run are only names: they take no place from those that do. */
-static void count(struct front *f, bool one_more)
+static void count(const struct sandbox *s, bool one_more)
 {
+	struct front *f = s->f;
+
+	if (s->name[0])
+		mcp_sandboxes_changed(f, s->owner);
 	if (one_more)
 		f->n_sandboxes++;
 	else
@@ -198,7 +203,7 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 		free(s); /* the spec is still the caller's */
 		return NULL;
 	}
-	count(f, true);
+	count(s, true);
 	sandbox_keep(s);
 	if (s->spec.life_s)
 		sandbox_expire(s, s->spec.life_s);
@@ -240,7 +245,7 @@ void sandbox_resume(struct sandbox *s)
 
 	s->state = SANDBOX_RUNNING;
 	s->reason[0] = '\0';
-	count(s->f, true);
+	count(s, true);
 	timer_cancel(&s->end_timer);
 	s->end_timer.fn = on_end;
 	if (s->expires_ms)
@@ -274,7 +279,7 @@ static bool revive(struct sandbox *s, struct refusal *ret)
 	s->state = SANDBOX_RUNNING;
 	s->reason[0] = '\0';
 	s->epoch++;
-	count(s->f, true);
+	count(s, true);
 	sandbox_keep(s);
 	audit_changed(s);
 	return true;
@@ -479,7 +484,7 @@ void sandbox_end(struct sandbox *s, const char *why)
 	sandbox_unkeep(s);
 	unlist(s);
 	if (s->state == SANDBOX_RUNNING)
-		count(f, false);
+		count(s, false);
 	s->reaper.fn = reap;
 	s->reaper.arg = s;
 	loop_defer(&f->loop, &s->reaper);
@@ -498,7 +503,7 @@ void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why)
 	sandbox_keep_end(s);
 	empty(s, "the sandbox was stopped while the code waited or ran");
 	jupyter_sandbox_ended(s);
-	count(s->f, false);
+	count(s, false);
 	/* Whoever still waited for its first cell gave it up just now: there is no name to keep. */
 	if (s->ending)
 		return;

@@ -3,13 +3,15 @@
 import base64
 import hashlib
 import json
+import os
 import re
 import secrets
+import signal
 
 import pytest
 
 from craft_lib import LEGACY, META, TASKS, Answer, Client, events, raw_events
-from serve_lib import Daemon, wait_until
+from serve_lib import Daemon, unique, wait_until
 
 ALICE, BOB = secrets.token_hex(32), secrets.token_hex(32)
 TASK_CAPABLE = {"extensions": {TASKS: {}}}
@@ -73,7 +75,7 @@ def test_capabilities_are_true(daemon):
     c = Client(daemon)
     caps = c.modern("server/discover").result["capabilities"]
     assert set(caps["extensions"]) == {TASKS, META + "skills"} and "tasks" not in caps
-    assert c.modern("resources/list").result["resources"] and caps["resources"]["subscribe"] is True
+    assert c.modern("resources/list").result["resources"] and caps["resources"] == {"listChanged": True, "subscribe": True}
     assert c.modern("skills/list").result["skills"]
     assert c.modern("completion/complete", {"ref": {"type": "ref/prompt", "name": "none"},
                                             "argument": {"name": "a", "value": ""}}).error["code"] == INVALID_PARAMS
@@ -323,6 +325,70 @@ def test_legacy_subscription(alice):
     assert next(heard)["method"] == "notifications/tools/list_changed"
     c.close()
     assert alice.legacy("resources/subscribe", {"uri": "test://none"}).error["code"] == -32002
+
+
+def stream_of(c):
+    """The messages of a legacy session that belong to no request."""
+    h = c.connection()
+    h.request("GET", "/mcp", headers=c.headers({"Mcp-Session-Id": c.session, "Accept": "text/event-stream"}))
+    r = h.getresponse()
+    r.keep = h
+    return events(r), r
+
+
+def ready(c):
+    c.initialize()
+    assert c.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, {"Mcp-Session-Id": c.session, "MCP-Protocol-Version": LEGACY}).status == 202
+
+
+def test_sandboxes_that_come_and_go_are_other_resources(alice, bob):
+    # of both eras, and of nobody else's
+    _, heard, r = alice.listen(resourcesListChanged=True)
+    assert next(heard)["params"]["notifications"] == {"resourcesListChanged": True}
+    _, others, o = bob.listen(resourcesListChanged=True, toolsListChanged=True)
+    next(others)
+    ready(alice)
+    told, s = stream_of(alice)
+    name = unique("list")
+    uri = "sandbox://%s/files/" % name
+    for arguments in ({"code": "1"}, None):
+        if arguments:
+            assert not alice.tool("execute_code", {"session_id": name, "language": "python", **arguments}).result["isError"]
+        else:
+            assert alice.daemon.request("DELETE", "/v1/sandboxes/" + name, headers={"Authorization": "Bearer " + alice.token}).status in (200, 204)
+        for stream in (heard, told):
+            assert next(stream)["method"] == "notifications/resources/list_changed"
+        assert (uri in [x["uri"] for x in alice.modern("resources/list").result["resources"]]) == bool(arguments)
+    bob.tool("test_trigger_tool_change")
+    assert next(others)["method"] == "notifications/tools/list_changed"
+    for x in (r, o, s):
+        x.keep.close()
+
+
+def test_a_policy_that_changes_tools_is_told(serve, tmp_path):
+    policy, tokens = tmp_path / "policy.toml", tmp_path / "tokens"
+    policy.write_text("[default]\n")
+    tokens.write_text("alice:%s\nbob:%s\n" % ("a" * 40, "b" * 40))
+    for f in (policy, tokens):
+        f.chmod(0o600)
+    d = serve("--policy", policy, "--token-file", tokens)
+    alice, bob = Client(d, "a" * 40), Client(d, "b" * 40)
+    assert alice.modern("server/discover").result["capabilities"]["tools"] == {"listChanged": True}
+    _, heard, r = alice.listen(toolsListChanged=True, promptsListChanged=True)
+    assert next(heard)["params"]["notifications"] == {"toolsListChanged": True}
+    _, others, o = bob.listen(toolsListChanged=True, resourcesListChanged=True)
+    next(others)
+    ready(alice)
+    told, s = stream_of(alice)
+    policy.write_text('[default]\n[owners.alice]\ntools = ["execute_python"]\n')
+    os.kill(d.keeper, signal.SIGHUP)
+    for stream in (heard, told):
+        assert next(stream)["method"] == "notifications/tools/list_changed"
+    assert [t["name"] for t in alice.modern("tools/list").result["tools"]] == ["execute_python"]
+    bob.tool("execute_code", {"session_id": "s", "language": "python", "code": "1"})
+    assert next(others)["method"] == "notifications/resources/list_changed"  # bob's tools are what they were
+    for x in (r, o, s):
+        x.keep.close()
 
 
 # ---- streams that are resumed -----------------------------------------------------------------------------------------

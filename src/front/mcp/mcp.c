@@ -76,14 +76,13 @@ static void put_empty(struct json *j, const char *key)
 	json_object_end(j);
 }
 
-/* Lists that change exist in the conformance suite's daemon alone: elsewhere they are as it was started. */
-static void put_list(const struct front *f, struct json *j, const char *key, bool subscribe)
+static void put_list(const struct front *f, struct json *j, const char *key, enum mcp_list list)
 {
 	json_key(j, key);
 	json_object_begin(j);
-	if (f->config.mcp_conformance && !subscribe)
+	if (mcp_list_lives(f, list))
 		json_member_bool(j, "listChanged", true);
-	if (subscribe)
+	if (list == MCP_LIST_RESOURCES)
 		json_member_bool(j, "subscribe", true);
 	json_object_end(j);
 }
@@ -103,10 +102,10 @@ static void put_extensions(struct json *j)
 void mcp_capabilities(const struct front *f, struct json *j, bool modern)
 {
 	json_object_begin(j);
-	put_list(f, j, "tools", false);
+	put_list(f, j, "tools", MCP_LIST_TOOLS);
 	if (mcp_prompts_any(f))
-		put_list(f, j, "prompts", false);
-	put_list(f, j, "resources", true);
+		put_list(f, j, "prompts", MCP_LIST_PROMPTS);
+	put_list(f, j, "resources", MCP_LIST_RESOURCES);
 	put_empty(j, "completions");
 	if (modern)
 		put_extensions(j);
@@ -159,6 +158,7 @@ void mcp_drain(struct front *f)
 void mcp_end(struct front *f)
 {
 	mcp_tasks_end(f);
+	timer_cancel(&f->mcp.news);
 	while (f->mcp.sessions)
 		mcp_session_end(f->mcp.sessions);
 	while (f->mcp.calls)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "net/loop.h"
+
 struct buf;
 struct front;
 struct json;
@@ -33,6 +35,7 @@ struct mcp {
 	size_t n_parked, parked_bytes;
 	struct mcp_task *tasks; /* the newest first */
 	size_t n_tasks, tasks_bytes;
+	struct timer news;                /* of lists, gathered (subscribe.h) */
 	size_t replay_bytes;              /* of streams that may be resumed */
 	unsigned char key[MCP_KEY_BYTES]; /* of this process: seals what clients keep for us */
 };

@@ -14,6 +14,7 @@
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/replay.h"
+#include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
 
 #define IDLE_NS (3600 * CLOCK_NS_PER_S)
@@ -40,6 +41,7 @@ struct mcp_session *mcp_session_new(struct front *f, const char *owner)
 	s->f = f;
 	s->log_level = -1;
 	(void)snprintf(s->owner, sizeof(s->owner), "%s", owner);
+	s->tools = mcp_tools_print(f, s->owner);
 	execution_random_id(s->id);
 	s->next = f->mcp.sessions;
 	if (s->next)

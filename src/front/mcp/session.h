@@ -39,6 +39,8 @@ struct mcp_session {
 	struct mcp_replay *replays; /* streams that may be resumed */
 	size_t n_replays;
 	uint64_t streams;                /* there were so far */
+	uint64_t tools;                  /* of its owner, when it was told last */
+	bool stale;                      /* its resources are others (subscribe.h) */
 	json_t *subscriptions;           /* addresses of resources as keys, or NULL */
 	int log_level;                   /* -1: none asked for */
 	bool initialized;                /* the client has said so */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
@@ -19,6 +20,7 @@
 #include "front/mcp/resource.h"
 #include "front/mcp/session.h"
 #include "front/mcp/task.h"
+#include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
 #include "front/spare.h"
 
@@ -26,11 +28,14 @@
 #define SUBSCRIPTIONS_OWNER_MAX 64u
 #define NAMES_MAX 256u /* addresses, tasks */
 #define NOTE_MAX (16u << 20)
+#define GATHER_NS (100 * CLOCK_NS_PER_MS)
 
 struct mcp_subscription {
 	struct mcp_call *call;
 	struct mcp_subscription *prev, *next;
 	unsigned int lists; /* bits by enum mcp_list */
+	uint64_t tools;     /* of its owner, when it was told last (mcp_tools_print()) */
+	bool stale;         /* its resources are others, and it was not told yet */
 	json_t *uris, *tasks;
 };
 
@@ -182,10 +187,11 @@ static struct mcp_subscription *make(struct mcp_call *c, const json_t *wanted)
 	if (!s)
 		return NULL;
 	s->call = c;
+	s->tools = mcp_tools_print(c->f, c->owner);
 	s->uris = json_array();
 	s->tasks = json_array();
 	for (size_t i = 0; i < MCP_LISTS_; i++)
-		if (c->f->config.mcp_conformance && i != MCP_LIST_RESOURCES &&
+		if (mcp_list_lives(c->f, (enum mcp_list)i) &&
 		    json_is_true(json_object_get(wanted, lists[i].wanted)))
 			s->lists |= 1u << i;
 	s->next = m->subscriptions;
@@ -233,6 +239,84 @@ void mcp_subscriptions_end(struct front *f)
 		finish(f->mcp.subscriptions);
 }
 
+static bool is_for(const char *owner, const char *listener)
+{
+	return !owner || strcmp(owner, listener) == 0;
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------- */
+
+bool mcp_list_lives(const struct front *f, enum mcp_list list)
+{
+	switch (list) {
+	case MCP_LIST_RESOURCES: /* sessions are among them */
+		return true;
+	case MCP_LIST_TOOLS: /* a policy may be replaced */
+		return f->config.policy || f->config.mcp_conformance;
+	default:
+		return f->config.mcp_conformance;
+	}
+}
+
+static void on_news(struct timer *t)
+{
+	struct front *f = t->arg;
+	const struct list *l = &lists[MCP_LIST_RESOURCES];
+
+	for (struct mcp_subscription *s = f->mcp.subscriptions, *next; s; s = next) {
+		bool stale = s->stale;
+
+		next = s->next;
+		s->stale = false;
+		if (stale)
+			tell(s, l->changed, json_object());
+	}
+	for (struct mcp_session *s = f->mcp.sessions; s; s = s->next) {
+		if (s->stale)
+			mcp_session_send(s, l->changed, NULL);
+		s->stale = false;
+	}
+}
+
+void mcp_sandboxes_changed(struct front *f, const char *owner)
+{
+	bool any = false;
+
+	for (struct mcp_subscription *s = f->mcp.subscriptions; s; s = s->next)
+		if (s->lists & 1u << MCP_LIST_RESOURCES && is_for(owner, s->call->owner))
+			any = s->stale = true;
+	for (struct mcp_session *s = f->mcp.sessions; s; s = s->next)
+		if (s->initialized && s->outlet && is_for(owner, s->owner))
+			any = s->stale = true;
+	if (!any || f->mcp.news.loop)
+		return;
+	f->mcp.news.fn = on_news;
+	f->mcp.news.arg = f;
+	timer_set(&f->loop, &f->mcp.news, f->loop.now_ns + GATHER_NS);
+}
+
+void mcp_policy_changed(struct front *f)
+{
+	const struct list *l = &lists[MCP_LIST_TOOLS];
+
+	for (struct mcp_subscription *s = f->mcp.subscriptions, *next; s; s = next) {
+		uint64_t now = mcp_tools_print(f, s->call->owner);
+		bool other = now != s->tools && s->lists & 1u << MCP_LIST_TOOLS;
+
+		next = s->next;
+		s->tools = now;
+		if (other)
+			tell(s, l->changed, json_object());
+	}
+	for (struct mcp_session *s = f->mcp.sessions; s; s = s->next) {
+		uint64_t now = mcp_tools_print(f, s->owner);
+
+		if (now != s->tools && s->initialized)
+			mcp_session_send(s, l->changed, NULL);
+		s->tools = now;
+	}
+}
+
 /* ---- changes ------------------------------------------------------------------------------------------ */
 
 void mcp_list_changed(struct front *f, enum mcp_list list)
@@ -244,11 +328,6 @@ void mcp_list_changed(struct front *f, enum mcp_list list)
 	}
 	for (struct mcp_session *s = f->mcp.sessions; s; s = s->next)
 		mcp_session_send(s, lists[list].changed, NULL);
-}
-
-static bool is_for(const char *owner, const char *listener)
-{
-	return !owner || strcmp(owner, listener) == 0;
 }
 
 void mcp_resource_updated(struct front *f, const char *owner, const char *uri)

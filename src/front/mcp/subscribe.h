@@ -16,8 +16,14 @@ struct front;
 
 enum mcp_list { MCP_LIST_TOOLS, MCP_LIST_PROMPTS, MCP_LIST_RESOURCES, MCP_LISTS_ };
 
+/* mcp_list_lives() - Whether a list can change while the daemon runs: whether it is worth a subscription. */
+bool mcp_list_lives(const struct front *f, enum mcp_list list);
 /* mcp_list_changed() - To everybody who asked. */
 void mcp_list_changed(struct front *f, enum mcp_list list);
+/* mcp_sandboxes_changed() - @owner has one more, or one less, and so other resources. Told in a moment, once for all of it. */
+void mcp_sandboxes_changed(struct front *f, const char *owner);
+/* mcp_policy_changed() - Another one is in force: whoever has other tools now is told. */
+void mcp_policy_changed(struct front *f);
 /* mcp_resource_updated() - Its content is another. @owner: whose it is; NULL: everybody's. */
 void mcp_resource_updated(struct front *f, const char *owner, const char *uri);
 /* mcp_resource_wanted() - Whether anybody of @owner subscribed to it: whether to watch it at all. */

@@ -68,6 +68,8 @@ extern const struct mcp_tool mcp_tools_fixture[], mcp_tools_fixture_ask[],
 /* mcp_tool_at() - The i-th tool that this daemon offers, NULL after the last. */
 const struct mcp_tool *mcp_tool_at(const struct front *f, size_t i);
 const struct mcp_tool *mcp_tool_find(const struct front *f, const char *name);
+/* mcp_tools_print() - A number that is another one when @owner has other tools. */
+uint64_t mcp_tools_print(const struct front *f, const char *owner);
 /* mcp_tools_check() - Whether --tools names tools that there are: "default", "all", or names. */
 bool mcp_tools_check(const char *list, char *unknown, size_t size);
 

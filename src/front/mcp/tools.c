@@ -73,6 +73,17 @@ const struct mcp_tool *mcp_tool_find(const struct front *f, const char *name)
 	return NULL;
 }
 
+uint64_t mcp_tools_print(const struct front *f, const char *owner)
+{
+	uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
+	const struct mcp_tool *t;
+
+	for (size_t i = 0; (t = mcp_tool_at(f, i)); i++)
+		for (const char *p = policy_tool(f, owner, t->name) ? t->name : ""; *p; p++)
+			h = (h ^ (unsigned char)*p) * UINT64_C(1099511628211);
+	return h;
+}
+
 bool mcp_tools_check(const char *list, char *unknown, size_t size)
 {
 	for (const char *p = list; *p; p += strcspn(p, ",")) {

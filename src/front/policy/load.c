@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "front/front.h"
 #include "front/log.h"
+#include "front/mcp/subscribe.h"
 #include "front/metrics.h"
 #include "front/policy/narrow.h"
 #include "front/stamp.h"
@@ -210,8 +211,10 @@ void policy_reload(struct front *f, int fd, int error)
 		put_in_force(f, r, "reload");
 	else
 		stay(f, &e);
-	if (r)
+	if (r) {
 		policy_narrow_all(f);
+		mcp_policy_changed(f);
+	}
 	buf_free(&now->text);
 }
 
