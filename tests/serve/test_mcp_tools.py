@@ -111,6 +111,7 @@ def test_long_output_is_cut_and_can_be_read(client, session):
     for _ in range(100):
         part = client.tool("read_output", session_id=session, execution_id=s["execution_id"], offset=offset, limit=65536)
         got += part["content"][0]["text"]
+        assert part["structuredContent"]["content"] == part["content"][0]["text"]
         offset = part["structuredContent"]["next_offset"]
         if part["structuredContent"]["complete"]:
             break
@@ -154,6 +155,7 @@ def test_files_there_and_back(client, session):
     client.tool("write_file", session_id=session, path="d/e/f.txt", content="line\n" * 3)
     r = client.tool("read_file", session_id=session, path="d/e/f.txt", offset=5, limit=5)
     assert r["content"][0]["text"] == "line\n" and r["structuredContent"]["next_offset"] == 10 and r["structuredContent"]["truncated"]
+    assert r["structuredContent"]["content"] == "line\n"
     r = client.tool("list_files", session_id=session, path="d", recursive=True)
     assert {f["name"] for f in r["structuredContent"]["files"]} == {"e", "e/f.txt"}
     assert "e/f.txt" in text(r)
@@ -187,7 +189,7 @@ def test_processes(everything):
     assert r["structuredContent"]["state"] == "running"
     c.tool("process_input", session_id=name, process_id=pid, data="one\n")
     r = c.tool("process_output", session_id=name, process_id=pid, wait_seconds=30)
-    assert r["content"][0]["text"] == "got one\n" and r["structuredContent"]["state"] == "running"
+    assert r["content"][0]["text"] == r["structuredContent"]["content"] == "got one\n" and r["structuredContent"]["state"] == "running"
     at = r["structuredContent"]["next_offset"]
     c.tool("process_input", session_id=name, process_id=pid, data="two\n", close=True)
     seen = ""
@@ -512,3 +514,23 @@ def test_pictures_in_files_are_pictures(client, session):
     assert all(base64.b64decode(b["data"]) == PNG for b in pictures)
     assert [b["name"] for b in many["content"] if b["type"] == "resource_link"] == ["large.jpg", "none.png"] + ["p%02d.png" % i for i in range(12)]
     assert many["content"][0]["type"] == "text" and len(many["structuredContent"]["files"]) == 14
+
+
+def test_messages_come_to_those_who_asked(daemon, session):
+    c = Legacy(daemon)
+    assert c.hello["capabilities"]["logging"] == {}
+
+    def said(code):
+        c.call("tools/call", {"name": "execute_code", "arguments": {"session_id": session, "language": "python", "code": code}})
+        return [(n["params"]["level"], n["params"]["data"]) for n in c.notes if n["method"] == "notifications/message"]
+
+    assert said("1") == []
+    c.call("logging/setLevel", {"level": "warning"})
+    assert said("1") == []
+    (level, data), = said("1 / 0")
+    assert level == "error" and "exit code 1]" in data
+    c.call("logging/setLevel", {"level": "info"})
+    (level, data), = said("1")
+    assert level == "info" and "python): ok after" in data
+    with pytest.raises(RpcError):
+        c.call("logging/setLevel", {"level": "loud"})

@@ -15,6 +15,8 @@
 #include "front/sandbox.h"
 #include "front/spare.h"
 
+#define LOG_MAX 4096u
+enum { LOG_INFO = 1, LOG_WARNING = 3, LOG_ERROR = 4 }; /* of the protocol */
 #define KERNEL_TEXT_MAX (1u << 20) /* kernels cut a longer text, and say so at its end */
 
 /* ---- bundles ------------------------------------------------------------------------------------------ */
@@ -221,6 +223,23 @@ void mcp_code_text(const struct execution *x, const struct code_view *v, struct 
 	if (b.len == 0)
 		(void)buf_puts(&b, "(no output)");
 	mcp_output_text(o, buf_str(&b), b.len);
+}
+
+void mcp_code_log(struct mcp_call *c, const struct execution *x)
+{
+	_buf_ struct buf b = BUF_INIT(LOG_MAX);
+	bool lost = strcmp(x->state, "reset") == 0;
+
+	(void)buf_printf(&b, "execution %s (%s): %s after %.3f s", x->id, x->language->name,
+			 result_status_name(x->verdict.status), (double)x->outcome.wall_ns / 1e9);
+	put_verdict(&b, &x->verdict);
+	if (lost)
+		put_loss(&b, x);
+	mcp_log(c,
+		x->verdict.status != RESULT_OK ? LOG_ERROR :
+		lost                           ? LOG_WARNING :
+						 LOG_INFO,
+		"code", buf_str(&b));
 }
 
 /* ---- pictures ----------------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 
 struct execution;
 struct json;
+struct mcp_call;
 struct mcp_output;
 
 /* Bundles of an execution that is over, and what of them is text. */
@@ -36,5 +37,8 @@ void code_view_members(const struct code_view *v, struct json *j);
 void mcp_code_text(const struct execution *x, const struct code_view *v, struct mcp_output *o);
 /* mcp_code_images() - Those that it showed, and the result if that is one. */
 void mcp_code_images(const struct code_view *v, struct mcp_output *o);
+
+/* mcp_code_log() - How it ended, to a client that asked for messages: info, a warning when something was lost, or an error. */
+void mcp_code_log(struct mcp_call *c, const struct execution *x);
 
 #endif

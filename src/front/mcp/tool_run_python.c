@@ -126,6 +126,7 @@ static void on_done(struct execution *x)
 		mcp_output_refuse(c, &x->refusal);
 		return;
 	}
+	mcp_code_log(c, x);
 	code_view_open(&v, x);
 	mcp_output_begin(c, &o);
 	mcp_code_text(x, &v, &o);
