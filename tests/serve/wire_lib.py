@@ -118,9 +118,12 @@ class Pair(Stream):
         return self.source
 
     def receive(self):
-        event, data = self.next_event()
-        assert event == "message", event
-        return json.loads(data)
+        while True:
+            event, data = self.next_event()
+            assert event == "message", event
+            m = json.loads(data)
+            if not is_aside(m):
+                return m
 
     def post(self, message, **kw):
         return post(self.daemon, message, path=self.endpoint, **kw)
@@ -128,6 +131,11 @@ class Pair(Stream):
     def call(self, message):
         assert self.post(message).status == 202
         return self.receive()
+
+
+def is_aside(message):
+    """Sessions come and go, and each wire of their owner hears of it at some time."""
+    return isinstance(message, dict) and message.get("method") == "notifications/resources/list_changed"
 
 
 class Pipes:
@@ -166,8 +174,11 @@ class Pipes:
         return line
 
     def receive(self, seconds=90):
-        line = self.line(seconds)
-        return None if line is None else json.loads(line)
+        while (line := self.line(seconds)) is not None:
+            m = json.loads(line)
+            if not is_aside(m):
+                return m
+        return None
 
     def call(self, message):
         self.send(message)
