@@ -26,6 +26,7 @@
 #include "front/code/rpc.h"
 #include "front/egress/egress.h"
 #include "front/front.h"
+#include "front/jupyter/jupyter.h"
 #include "front/log.h"
 #include "front/metrics.h"
 #include "front/record.h"
@@ -347,6 +348,7 @@ static void on_timer(struct timer *t)
 		x->exit_status = SIGKILL;
 		room_end(r);
 		x->sandbox->epoch++;
+		jupyter_kernel_ended(x->sandbox, x->language);
 		execution_room_gone(x, &none);
 		break;
 	}

@@ -128,15 +128,19 @@ static void on_disk(struct room *r, const struct init_disk *d)
 /* What was in the cell is lost, and whoever was inside hears of it. */
 static void leave_room(struct sandbox *s, struct room *r, const struct cell_usage *u)
 {
-	/* Kernels that ended a moment before it have been counted. */
+	unsigned int lost = 0;
+
+	/* Kernels that ended a moment before it have been counted, and have said so. */
 	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (r->seats[i].state != SEAT_EMPTY) {
-			s->epoch++;
-			break;
-		}
+		if (r->seats[i].state != SEAT_EMPTY)
+			lost |= 1u << i;
+	s->epoch += lost != 0;
 	egress_drop(s);
 	workspaces_left(s);
 	s->room = NULL;
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (lost & 1u << i)
+			jupyter_kernel_ended(s, &languages[i]);
 	memset(&s->before, 0, sizeof(s->before));
 	sandbox_note(s);
 	sandbox_turn_out(s, u);

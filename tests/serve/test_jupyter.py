@@ -197,13 +197,17 @@ def test_a_dead_kernel_says_so(daemon):
         while True:
             m = k.receive()
             seen.append((m["msg_type"], m["content"].get("execution_state")))
+            if m["msg_type"] == "execute_reply":
+                assert m["content"]["state"] == "reset" and m["content"]["ename"] == "exit" and "exit code 3" in m["content"]["evalue"], m
             if m["parent_header"].get("msg_id") == id and m["content"].get("execution_state") == "idle":
                 break
         assert ("status", "restarting") in seen and ("error", None) in seen
         assert k.run("1 + 1").result == {"text/plain": "2"}
         r = k.run("x = bytearray(2 << 30)")
         assert r.reply["status"] == "error" and ("memory" in r.reply["ename"].lower() or "memory" in r.reply["evalue"].lower()), r.reply
-        assert k.run("2").result == {"text/plain": "2"}, "the next cell has a kernel"
+        assert r.reply["state"] == ("kept" if r.reply["ename"] == "MemoryError" else "reset")
+        r = k.run("2")
+        assert r.result == {"text/plain": "2"} and r.reply["state"] == "kept", "the next cell has a kernel"
         daemon.request("DELETE", "/api/kernels/" + k.id)
         while (m := k.receive()) is not None:
             last = m

@@ -241,6 +241,30 @@ def test_code_that_can_not_be_interrupted(executor, monkeypatch):
     assert executor("1 + 1") == 2
 
 
+OUT_OF_MEMORY = "held = [bytearray(64 << 20) for _ in range(40)]"
+
+
+def test_an_interpreter_that_is_lost_is_said_to_be(client):
+    """Each time: by the reply itself, not by who came first. And the next run is not blamed for it."""
+    with SandboxExecutor(client=client, memory_mib=128) as executor:
+        for code, said in ((OUT_OF_MEMORY, "memory"), ("import os; os._exit(3)", "exit code 3"), (OUT_OF_MEMORY, "memory")):
+            assert executor.run("x = 1").state == "kept"
+            run = executor.run(code)
+            assert run.state == "reset", code
+            with pytest.raises(CodeFailed, match=said) as e:
+                run.check()
+            assert "none" not in str(e.value)
+            after = executor.run("x")
+            assert after.state == "kept" and after.error.name == "NameError"
+            assert executor("1 + 1") == 2
+
+
+def test_a_value_that_takes_the_interpreter_with_it(executor):
+    run = executor.run("import os\nclass Bad(dict):\n    def __iter__(self): os._exit(4)\n    items = keys = __len__ = __reduce__ = __iter__\nBad(a=1)")
+    assert run.state == "reset"
+    assert executor("1 + 1") == 2
+
+
 def test_interrupt_from_another_thread(executor):
     timer = threading.Timer(0.5, executor.interrupt)
     timer.start()

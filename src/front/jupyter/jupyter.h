@@ -75,6 +75,7 @@ struct jrequest {
 	bool asked;
 	/* execute_request: what is known when the execution is over, for its reply */
 	bool silent, failed;
+	bool reset; /* its interpreter is gone, and the variables with it */
 	unsigned int count;
 	struct buf error; /* JSON: the content of `error` */
 };
@@ -161,6 +162,8 @@ void jrequest_forget_line(struct jkernel *k, const struct jline *l);
 /* ---- run.c, query.c, info.c -------------------------------------------------------------------------------- */
 
 void jrun_execute(struct jrequest *r);
+/* jrun_note() - An execution for an execute_request is over: what its reply will say of the interpreter. */
+void jrun_note(struct jrequest *r, const struct execution *x);
 void jrun_reply(struct jrequest *r, const struct buf *expressions);
 void jrun_answer(struct jkernel *k, const json_t *content);
 void jrun_resume(struct jkernel *k);

@@ -82,6 +82,7 @@ static void on_expressions(struct execution *x)
 	struct jrequest *r = x->user;
 
 	r->running = NULL;
+	jrun_note(r, x);
 	answer_of(x, &b);
 	jrun_reply(r, &b);
 }

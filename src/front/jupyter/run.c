@@ -3,7 +3,8 @@
  * run.c - execute_request: an execution whose events are messages.
  *
  * execute_input, what the code says, execute_reply; busy before and idle after (request.c). A limit that was hit is an error as
- * any exception is, with its cause as name. An interpreter that ended says `restarting`: the next code finds a new one.
+ * any exception is, with its cause as name. An interpreter that ended says `restarting`: the next code finds a new one. The reply says
+ * it as well (`state`), because whoever waits for that alone would have to guess.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +179,11 @@ static bool congested(struct execution *x)
 	return jkernel_congested(r->kernel);
 }
 
+void jrun_note(struct jrequest *r, const struct execution *x)
+{
+	r->reset |= x->state && strcmp(x->state, "reset") == 0;
+}
+
 void jrun_reply(struct jrequest *r, const struct buf *expressions)
 {
 	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
@@ -189,6 +195,7 @@ void jrun_reply(struct jrequest *r, const struct buf *expressions)
 	json_object_begin(&j);
 	json_member_str(&j, "status", r->failed ? "error" : "ok");
 	json_member_uint(&j, "execution_count", r->count);
+	json_member_str(&j, "state", r->reset ? "reset" : "kept");
 	if (r->failed) { /* its members, beside ours */
 		json_t *error = spare_load(buf_str(&r->error), r->error.len, JSON_ALLOW_NUL, NULL);
 		const char *key;
@@ -219,9 +226,21 @@ static void judge(struct execution *x, struct jrequest *r)
 		write_error(r, x->refusal.code, x->refusal.message, NULL);
 		jkernel_publish(r->kernel, r, "error", &r->error);
 	} else if (x->verdict.status != RESULT_OK && !r->failed) {
-		const char *cause = result_cause_name(x->verdict.cause);
+		char text[sizeof(x->verdict.hint) + 128];
 
-		write_error(r, cause && *cause ? cause : "exit", x->verdict.hint, NULL);
+		if (x->verdict.cause != CAUSE_NONE)
+			(void)snprintf(text, sizeof(text), "%s", x->verdict.hint);
+		else
+			(void)snprintf(text, sizeof(text),
+				       "the %s ended itself with exit code %d%s%s%s",
+				       x->kernel_ended ? "interpreter" : "code",
+				       x->verdict.exit_code,
+				       x->kernel_ended ? "; its variables are lost" : "",
+				       x->verdict.hint[0] ? "; " : "", x->verdict.hint);
+		write_error(r,
+			    x->verdict.cause == CAUSE_NONE ? "exit" :
+							     result_cause_name(x->verdict.cause),
+			    text, NULL);
 		jkernel_publish(r->kernel, r, "error", &r->error);
 	}
 }
@@ -232,6 +251,7 @@ static void on_done(struct execution *x)
 	json_t *expressions = json_object_get(r->content, "user_expressions");
 
 	r->running = NULL;
+	jrun_note(r, x);
 	judge(x, r);
 	if (!r->failed && x->language->id == LANG_PYTHON && json_object_size(expressions) > 0)
 		jquery_expressions(r, expressions);

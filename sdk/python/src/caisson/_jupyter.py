@@ -4,7 +4,7 @@
 Theory of operation. A Link has a WebSocket to one kernel, under a session id of its own. execute() sends one execute_request and reads
 until both its reply and its `idle` are there; nothing comes about a request after that. Others may use the same kernel, so messages
 about other requests are passed over, except for what concerns everybody: that the interpreter was started anew, or that the kernel is
-gone.
+gone. Whether a request's own interpreter survived it is in its reply: the status that says so to everybody may come later.
 
 When the connection breaks, the daemon keeps what the kernel says, and says it again when the same session id connects. So a wait goes
 on over a new connection. It could go on for ever if the request itself got lost with the old one. Requests are answered one after
@@ -63,6 +63,7 @@ class _Collector:
         self.request, self.left, self.on_output = request, most, on_output
         self.outcome = Outcome()
         self.replied = self.idle = False
+        self.state = ""  # of the interpreter afterwards, as the reply says: kept or reset
         self.aborted = False  # it was not run: somebody else's code failed before it, and took all that waited with it
         self._text: Dict[str, List[str]] = {"stdout": [], "stderr": []}
 
@@ -84,6 +85,7 @@ class _Collector:
         elif kind == "execute_reply":
             self.replied = True
             self.aborted = content.get("status") == "aborted"
+            self.state = str(content.get("state") or "")
             if content.get("status") != "ok":
                 self.outcome.error = self.outcome.error or _error(content)
             expressions = content.get("user_expressions")
@@ -147,6 +149,7 @@ class Link:
     def __init__(self, transport: Transport, kernel_id: str, *, most: int = OUTPUT_MAX) -> None:
         self.kernel_id = kernel_id
         self.epoch = 0  # rises when the interpreter is a new one
+        self._known = False  # a reply told that it ended: the status that says so may be still to come, and is no news
         self._transport, self._most = transport, most
         self._session = uuid.uuid4().hex
         self._ws: Optional[WebSocket] = None
@@ -216,7 +219,8 @@ class Link:
         if message.get("msg_type") == "status":
             state = _part(message, "content").get("execution_state")
             if state in ("restarting", "starting"):
-                self.epoch += 1
+                self.epoch += not self._known
+                self._known = False
             elif state == "dead":
                 self.close()
                 raise self._gone()
@@ -256,6 +260,9 @@ class Link:
         epoch = self.epoch
         for _ in range(ABORTED_MAX):
             collector = self._attempt(content, timeout, on_output)
+            if collector.state == "reset" and self.epoch == epoch:
+                self.epoch += 1
+                self._known = True
             if not collector.aborted:
                 outcome = collector.finish()
                 outcome.restarted = self.epoch != epoch
