@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from kernel_lib import GUEST, Kernel, interpreter
-from mcp_lib import Host, Refusal, text
+from mcp_lib import MCP, Host, Refusal, text
 
 NODE = interpreter("node", "/usr/bin/node")
 DRIVER = GUEST / "javascript" / "driver.js"
@@ -40,8 +40,6 @@ def ok(result):
 def test_every_way_to_call(host, call):
     assert ok(host.run(call)).text == "{ temp: 21.5 }"
     assert host.calls == [("weather", "get_weather", {"city": "Rome"})]
-
-
 
 
 def test_nothing_is_there_without_servers(tmp_path):
@@ -156,3 +154,86 @@ def test_discovery_and_memory(host):
 def test_names(host):
     r = ok(host.run("console.log(JSON.stringify([Object.keys(mcp), typeof MCPError, await mcp.runtime.list_servers(), 'x' in mcp]))\nconsole.log(mcp.weather)"))
     assert json.loads(r.stdout.splitlines()[0]) == [["runtime", "MCPError", "weather", "file_system"], "function", ["weather", "file-system"], False]
+
+
+def lines(result):
+    return [json.loads(one) for one in ok(result).stdout.splitlines()]
+
+
+def test_a_proxy_shows_its_tools(host):
+    """Also before anybody has called one of them: code that looks at a server is begun when its tools are known."""
+    assert lines(host.run("console.log(JSON.stringify(Object.keys(mcp.weather)))")) == [["get_weather", "get_forecast", "slow"]]
+    assert host.asked.count("mcp.tools") <= 1
+    shown = ok(host.run("mcp.weather")).text
+    assert ok(host.run("console.log(require('util').inspect(mcp.weather))")).stdout == shown + "\n"
+    assert shown.splitlines()[0] == "MCP server weather: Weather of cities"
+    assert "  get_weather({ city, units?, days?, at?, tags? }): The weather of a city, now." in shown.splitlines()
+    help = ok(host.run("console.log(mcp.weather.get_weather.help)")).stdout
+    assert "    city (string, minLength 1): Name of the city" in help and "The server says that it changes nothing." in help
+    assert ok(host.run("console.log(`${mcp.weather.get_weather}`)")).stdout == help
+    assert ok(host.run("console.log('slow' in mcp.weather, 'no' in mcp.weather, mcp.weather.get_weather.name)")).stdout == "true false get_weather\n"
+
+
+def test_what_a_server_that_is_down_shows(tmp_path):
+    kernel = Kernel([NODE, DRIVER], cwd=tmp_path)
+    host = Host(kernel)
+
+    def down(m):
+        raise Refusal("unavailable", "weather: it did not start")
+
+    host.op_mcp_tools = down
+    assert "weather: it did not start" in ok(host.run("mcp.weather")).text
+    assert ok(host.run("Object.keys(mcp.weather).length")).text == "0"
+    del host.op_mcp_tools
+    assert ok(host.run("Object.keys(mcp.weather).length")).text == "3", "it is asked again"
+    assert kernel.close() == 0
+
+
+def test_what_is_no_file(host):
+    for bad in ("save_file('../x', '')", "save_file('/x', '')", "save_file('x', '', {subdir: '..'})", "save_image('x', 7)", "save_file('x', 7)"):
+        assert host.run("await mcp.runtime.%s" % bad).error["name"] == "TypeError", bad
+    assert "matplotlib" in host.run("await mcp.runtime.render_chart([], 'bar', 'x', 'y')").error["value"]
+
+
+@pytest.mark.parametrize("given, zone, said", [
+    ("'2026-07-01T12:00:00'", "Europe/Rome", "2026-07-01T14:00:00.000+02:00"), ("'2026-01-01 12:00:00+01:00'", "UTC", "2026-01-01T11:00:00.000+00:00"),
+    ("new Date(0)", "America/St_Johns", "1969-12-31T20:30:00.000-03:30"), ("1500", "Asia/Kolkata", "1970-01-01T05:30:01.500+05:30"),
+    ("'2026-01-01'", "UTC", "2026-01-01T00:00:00.000+00:00"),
+])
+def test_time(host, given, zone, said):
+    assert lines(host.run("const t = mcp.runtime.convert_time(%s, '%s'); console.log(JSON.stringify([t, t instanceof Date, t.timezone]))" % (
+        given, zone))) == [[said, True, zone]]
+
+
+def test_time_that_is_none(host):
+    assert "is no time zone" in host.run("mcp.runtime.now('Mars/Here')").error["value"]
+    for bad in ("'soon'", "null", "{}", "new Date('x')"):
+        assert "convert_time takes" in host.run("mcp.runtime.convert_time(%s, 'UTC')" % bad).error["value"]
+    assert ok(host.run("const z = mcp.runtime.list_timezones('Europe'); [z.includes('Europe/Rome'), z.every((n) => n.startsWith('Europe'))]")).text == "[ true, true ]"
+    assert ok(host.run("Math.abs(mcp.runtime.now('Europe/Rome') - Date.now()) < 60000")).text == "true"
+
+
+def test_names_of_the_servers(host):
+    assert ok(host.run("[LOADED_MCP_SERVERS, mcp.runtime.LOADED_MCP_SERVERS].join(';')")).text == "'weather,file-system;weather,file-system'"
+
+
+def test_saved_functions(host, tmp_path):
+    saved = ok(host.run("""
+        async function twice(n) { return n * 2 }
+        const thrice = (n) => n * 3;
+        await mcp.runtime.save_tool(twice);
+        await mcp.runtime.save_tool(thrice)
+    """)).text
+    assert "Tool 'thrice' saved." in saved
+    for bad in ("() => 1", "7", "Math.max", "({m() { return 1 }}).m"):
+        assert "save_tool" in host.run("await mcp.runtime.save_tool(%s)" % bad).error["value"]
+    host.tools["bad"] = {"name": "bad", "source": "// javascript\nfunction (", "created_at": 1, "updated_at": 1}
+    host.tools["theirs"] = {"name": "theirs", "source": "def theirs(): pass\n", "created_at": 1, "updated_at": 1}
+    other = Host(Kernel([NODE, DRIVER], cwd=tmp_path), dict(MCP, saved_tools=4))
+    other.tools = host.tools
+    r = ok(other.run("[await twice(21), thrice(2), typeof theirs].join()"))
+    assert r.text == "'42,6,undefined'" and "saved tool 'bad' was not loaded" in r.stderr and "theirs" not in r.stderr
+    assert lines(other.run("console.log(JSON.stringify((await mcp.runtime.list_saved_tools()).map((t) => [t.name, t.language])))")) == [
+        [["twice", "javascript"], ["thrice", "javascript"], ["bad", "javascript"], ["theirs", "python"]]]
+    assert ok(other.run("await mcp.runtime.delete_tool('bad')")).text == '"Tool \'bad\' deleted."'
+    assert other.kernel.close() == 0

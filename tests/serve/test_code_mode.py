@@ -93,6 +93,28 @@ def test_javascript_has_the_same_memory(daemon, project):
         assert out(box, "print(load_memory('k'), delete_memory('k'))") == "[2] Memory 'k' deleted.\n"
 
 
+def test_javascript_has_the_same_files_and_saved_functions(daemon, project):
+    with Box(daemon, servers=[], project=project) as box:
+        said = out(box, """
+            const f = mcp.runtime;
+            const at = [await f.save_file('a.txt', 'x'), await f.save_image('dot', Buffer.from([1, 2])), await f.save_image('b.png', 'data:image/png;base64,AQID'),
+                await f.save_image('c.jpg', {toBuffer: async (kind) => Buffer.from(kind)})];
+            console.log(at.map((p) => p.slice(f.execution_folder().length + 1)).join());
+            console.log(JSON.stringify(await f.list_execution_files()));
+            console.log(at.slice(1).map((p) => require('fs').readFileSync(p, 'hex')).join());
+            function twice(n) { return 2 * n }
+            console.log((await f.save_tool(twice)).slice(0, 19));
+        """, language="javascript").splitlines()
+        assert said == ["data/a.txt,images/dot.png,images/b.png,images/c.jpg", '{"images":["b.png","c.jpg","dot.png"],"data":["a.txt"],"other":[]}',
+                        "0102,010203,%s" % b"image/jpeg".hex(), "Tool 'twice' saved."]
+        out(box, "def half(n): return n // 2\nsave_tool(half)")
+    with Box(daemon, servers=[], project=project) as box:
+        assert out(box, "console.log(twice(21), typeof half)", language="javascript") == "42 undefined\n"
+        r = run(box, "print(half(42), 'twice' in globals(), [(t['name'], t['language']) for t in list_saved_tools()])")
+        assert (r["stdout"], r["stderr"]) == ("21 False [('twice', 'javascript'), ('half', 'python')]\n", ""), r
+        out(box, "mcp.runtime.delete_tool('twice'), mcp.runtime.delete_tool('half')")
+
+
 def test_a_sandbox_without_servers_has_none_of_it(daemon):
     with Box(daemon) as box:
         r = run(box, "from caisson_kernel.codemode import rpc\ntry:\n    rpc.ask('memory.list')\nexcept rpc.MCPError as e:\n    print(e)\n"

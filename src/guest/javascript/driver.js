@@ -193,16 +193,7 @@ function receive(message) {
 // --- the agent's tools, in sandboxes that have some
 
 let codeMode = null;
-
-function enterCodeMode(given, name) {
-	if (!codeMode) {
-		codeMode = require('./mcp.js')(send);
-		for (const key of ['mcp', 'MCPError']) {
-			if (!(key in globalThis)) hidden(globalThis, key, codeMode[key]);
-		}
-	}
-	codeMode.enter(given, name);
-}
+const loadCodeMode = () => (codeMode = require('./mcp.js')(send));
 
 function named(name, text) {
 	const error = new Error(text);
@@ -819,8 +810,21 @@ function start() {
 	const run = { id, name: name || '<sandbox>', code: String(code), muted: false, exit: null, over: false, timer: null, generator: null };
 	current = run;
 	modules.refresh();
-	if (mcp && typeof mcp === 'object') enterCodeMode(mcp, run.name);
+	const ready = mcp && typeof mcp === 'object' ? (codeMode || loadCodeMode()).enter(mcp, run.name, run.code) : null;
 	remember(run.name, run.code);
+	if (!ready) return begin(run);
+	watch(run);
+	ready.then(() => setImmediate(() => run.over || begin(run)));
+}
+
+function watch(run) {
+	clearInterval(run.timer);
+	run.timer = setInterval(() => {
+		if (sigint.take()) settle(run, { error: INTERRUPT });
+	}, POLL_MS);
+}
+
+function begin(run) {
 	let call;
 	try {
 		call = compile(run.code, run.name);
@@ -832,9 +836,7 @@ function start() {
 	if (now() - sigint.seenAt < STORM_MS) nap(STALE_MS);
 	else if (now() - reportedAt < STALE_MS) nap();
 	for (let i = 0; i < 20 && sigint.take(); i++) nap();
-	run.timer = setInterval(() => {
-		if (sigint.take()) settle(run, { error: INTERRUPT });
-	}, POLL_MS);
+	watch(run);
 	advance(run, call);
 }
 

@@ -8,11 +8,16 @@
 // kept. Arguments are checked against the tool's schema before the host is asked. When an execution is over, whatever
 // still waits is forgotten here and cancelled by the host; an interrupt is told to it at once.
 //
+// Files, time, saved functions and help texts are in runtime.js.
+//
 // The driver loads this file when an execution first comes with servers (in a cell it is part of the driver's own file).
 'use strict';
 
 const fs = require('fs');
 const path = require('path');
+const { inspect } = require('util');
+
+const { files, time, tools, toolHelp, serverHelp } = require('./runtime.js');
 
 const RESULT_MAX = 64 << 20;
 const TEXT_MAX = 8 << 20;
@@ -23,7 +28,7 @@ const KEY_MAX = 100;
 const ATTEMPTS = 20;
 const PATIENCE_MS = 30000;
 const SIGNAL_MS = 1000;
-const BASE = '/workspace/executions';
+const LOOK_MS = 10000; // how long code waits for tools that it only looks at
 const PROJECTS = '/projects';
 
 const { stringify, parse } = JSON;
@@ -387,17 +392,39 @@ module.exports = function codeMode(send) {
 	// Names that the language or a console asks any object for, and that no tool is meant by.
 	const own = (name) => typeof name === 'string' && !['then', 'toJSON', 'constructor', 'prototype', 'inspect', 'valueOf', 'toString'].includes(name);
 
-	const proxyOf = (server) =>
-		new Proxy(Object.create(null), {
-			get: (made, name) => {
+	const said = (object, text) => {
+		for (const key of ['toString', inspect.custom]) Object.defineProperty(object, key, { value: text, configurable: true, writable: true });
+		return object;
+	};
+	const known = (server, name) => list(server.tools).find((t) => t.name === name) || list(server.tools).find((t) => t.alias === name);
+
+	// A tool: a function, and its documentation.
+	function functionOf(server, name) {
+		const help = () => (known(server, name) ? toolHelp(server, known(server, name)) : `mcp.${server.alias}.${name}: ${serverHelp(server, server.problem)}`);
+		const made = said((given, options) => call(server, name, given, options), help);
+		Object.defineProperty(made, 'name', { value: name, configurable: true });
+		return Object.defineProperty(made, 'help', { get: help, configurable: true });
+	}
+
+	function proxyOf(server) {
+		const made = new Map();
+		const get = (name) => {
+			if (!made.has(name)) made.set(name, functionOf(server, name));
+			return made.get(name);
+		};
+		const text = () => serverHelp(server, server.problem);
+		// A console looks at what is behind the proxy, and asks that to show itself.
+		return new Proxy(said(Object.create(null), text), {
+			get: (_, name) => {
+				if (name === 'toString' || name === inspect.custom) return text;
 				if (!own(name)) return undefined;
-				if (name === 'list_tools') return () => runtime.list_tools(server.name);
-				if (!made[name]) made[name] = (given, options) => call(server, name, given, options);
-				return made[name];
+				return name === 'list_tools' ? () => runtime.list_tools(server.name) : get(name);
 			},
-			ownKeys: () => list(server.tools).map((t) => t.alias),
-			getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }),
+			has: (_, name) => name === 'list_tools' || Boolean(known(server, name)),
+			ownKeys: () => [...new Set(list(server.tools).map((t) => t.alias))],
+			getOwnPropertyDescriptor: (_, name) => (known(server, name) ? { value: get(name), enumerable: true, configurable: true, writable: true } : undefined),
 		});
+	}
 
 	// --- mcp.runtime
 
@@ -451,6 +478,9 @@ module.exports = function codeMode(send) {
 		view(kept, Object.assign(info(Object.assign({ metadata: '{}' }, entry)), { value, metadata: metadata || {} }));
 	}
 
+	const { load: loadTools, ...saved } = tools(note, MCPError);
+	let toolsLoaded = false;
+
 	const runtime = {
 		MCPError,
 		call_tool: async (server, tool, given, options) => call(find(server), tool, given, options),
@@ -480,8 +510,9 @@ module.exports = function codeMode(send) {
 		capability_summary: () => [
 			'Servers of this sandbox:', ...(servers.length ? servers.map((s) => `  mcp.${s.alias}${s.description ? `: ${s.description}` : ''}`) : ['  none']),
 			'Call: await mcp.<alias>.<tool>({name: value}), several at once with Promise.all()',
-			"Find: await mcp.<alias>.list_tools(), await mcp.runtime.search_tool_docs('words'), await mcp.runtime.query_tool_docs(server, tool, {detail: 'full'})",
-			'Keep: await mcp.runtime.save_memory(key, value), load_memory(key), list_memories()',
+			"Find: Object.keys(mcp.<alias>), mcp.<alias>.<tool>.help, await mcp.<alias>.list_tools(), await mcp.runtime.search_tool_docs('words'), await mcp.runtime.query_tool_docs(server, tool, {detail: 'full'})",
+			'Keep: await mcp.runtime.save_memory(key, value), load_memory(key), list_memories(), save_tool(function)',
+			'Files: await mcp.runtime.save_file(name, content), save_image(name, bytes), list_execution_files()',
 			'Only what is printed, shown or the last expression leaves the sandbox. Failures throw MCPError.',
 		].join('\n'),
 		save_memory: async (key, value, { metadata } = {}) => {
@@ -516,15 +547,11 @@ module.exports = function codeMode(send) {
 			const entry = await load(key);
 			return entry && Object.assign(info(entry), { value: parse(entry.value) });
 		},
-		execution_folder: () => path.join(BASE, String(execution).padStart(3, '0')),
-		save_file: async (name, content, { subdir = 'data' } = {}) => {
-			const folder = runtime.execution_folder();
-			const file = path.join(folder, subdir, String(name));
-			if (!file.startsWith(`${folder}/`)) throw new TypeError(`'${name}': a file's name, without .. and not absolute`);
-			fs.mkdirSync(path.dirname(file), { recursive: true });
-			fs.writeFileSync(`${file}.new`, content);
-			fs.renameSync(`${file}.new`, file);
-			return file;
+		...files(() => execution),
+		...time,
+		...saved,
+		get LOADED_MCP_SERVERS() {
+			return servers.map((s) => s.name);
 		},
 	};
 
@@ -542,8 +569,28 @@ module.exports = function codeMode(send) {
 			Reflect.getOwnPropertyDescriptor(fixed, name) || { value: proxies.get(servers.find((s) => s.alias === name)), enumerable: true, configurable: true },
 	});
 
-	// Before each execution, with what the host sent: what is known of a server that stays is kept.
-	function enter(given, name) {
+	// The servers that code names without calling one of their tools: it is about to look at them, and can not wait for what it sees.
+	const lookedAt = (code) => servers.filter((s) => !s.tools && (
+		new RegExp(`\\bmcp\\s*\\.\\s*${s.alias.replace(/\$/g, '\\$&')}(?![\\w$])(?!\\s*\\.\\s*[\\w$]+\\s*\\()`).test(code) ||
+		(/\bmcp\s*\.\s*servers\b/.test(code) && code.includes(s.name))));
+
+	async function lookUp(server) {
+		let timer;
+		try {
+			const late = new Promise((resolve, reject) => {
+				timer = setTimeout(() => reject(new Error('the server takes its time')), LOOK_MS);
+			});
+			await Promise.race([toolsOf(server), late]);
+			server.problem = undefined;
+		} catch (e) {
+			server.problem = e.message; // whoever calls one of its tools hears it again
+		}
+		clearTimeout(timer);
+	}
+
+	// Before each execution, with what the host sent: what is known of a server that stays is kept. A promise when there is something
+	// to wait for before the code begins: the owner's saved functions, the first time, and the tools of servers that it looks at.
+	function enter(given, name, code) {
 		execution = Number((/\d+/.exec(name) || [execution + 1])[0]);
 		servers = list(given.servers).filter((s) => isObject(s) && s.name).map((s) => {
 			const old = servers.find((o) => o.name === s.name && o.alias === s.alias);
@@ -551,7 +598,15 @@ module.exports = function codeMode(send) {
 		});
 		for (const server of [...proxies.keys()]) if (!servers.includes(server)) proxies.delete(server);
 		for (const server of servers) if (!proxies.has(server)) proxies.set(server, proxyOf(server));
+		const work = lookedAt(code).map(lookUp);
+		if (given.saved_tools && !toolsLoaded) work.push(loadTools((text) => console.error(text)));
+		toolsLoaded = true;
+		return work.length ? Promise.all(work) : null;
 	}
 
-	return { mcp, MCPError, enter, receive, end };
+	const names = { mcp: { value: mcp, writable: true }, MCPError: { value: MCPError, writable: true }, LOADED_MCP_SERVERS: { get: () => runtime.LOADED_MCP_SERVERS } };
+	for (const key of Object.keys(names)) {
+		if (!(key in globalThis)) Object.defineProperty(globalThis, key, { configurable: true, enumerable: false, ...names[key] });
+	}
+	return { enter, receive, end };
 };

@@ -191,16 +191,21 @@ def delete_tool(name):
     return "Tool %r %s." % (str(name), "deleted" if gone else "not found")
 
 
+def _language(tool):
+    """Functions of javascript are kept in the same place; their first line says so (src/guest/javascript/runtime.js)."""
+    return "javascript" if str(tool.get("source")).startswith("// javascript\n") else "python"
+
+
 def list_saved_tools():
-    """The saved functions: dictionaries with name, source, created_at and updated_at."""
-    return [{"name": t.get("name"), "source": t.get("source"), "created_at": _time(t.get("created_at")),
+    """The saved functions: dictionaries with name, language, source, created_at and updated_at."""
+    return [{"name": t.get("name"), "language": _language(t), "source": t.get("source"), "created_at": _time(t.get("created_at")),
              "updated_at": _time(t.get("updated_at"))} for t in (_ask("tool.list") or {}).get("tools") or ()]
 
 
 def load_tools(namespace, remember):
     """Define the saved functions. One that fails is reported and costs nobody anything else."""
     try:
-        tools = list_saved_tools()
+        tools = [tool for tool in list_saved_tools() if tool["language"] == "python"]
     except MCPError as exc:
         print("saved tools could not be loaded: %s" % exc, file=sys.stderr)
         return
