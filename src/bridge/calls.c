@@ -315,13 +315,13 @@ void upstream_call(struct upstream *u, uint64_t front_id, const char *tool, stru
 		upstream_start(u);
 }
 
-void upstream_tools(struct upstream *u, uint64_t front_id)
+void upstream_tools(struct upstream *u, uint64_t front_id, uint64_t timeout_ms)
 {
 	if (tools_fresh(u)) {
 		outlet_result(u->outlet, front_id, false, u->tools_text, u->tools_len);
 		return;
 	}
-	if (!admit(u, front_id) || !request_new(u, ASK_TOOLS, front_id, 90000))
+	if (!admit(u, front_id) || !request_new(u, ASK_TOOLS, front_id, timeout_ms))
 		return;
 	if (u->state == UP_READY)
 		calls_dispatch(u);

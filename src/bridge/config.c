@@ -153,6 +153,28 @@ static int take_local(const struct entry *x, const json_t *entry, const json_t *
 	return take_text(x, json_object_get(entry, "cwd"), "cwd", &x->s->cwd);
 }
 
+static int take_patience(const struct entry *x, const json_t *entry)
+{
+	static const struct {
+		const char *key;
+		double ms;
+	} keys[] = { { "startup_timeout_sec", 1000 }, { "startup_timeout_ms", 1 } };
+
+	x->s->start_ms = BRIDGE_START_MS;
+	for (size_t i = 0; i < 2; i++) {
+		const json_t *v = json_object_get(entry, keys[i].key);
+		double ms = json_number_value(v) * keys[i].ms;
+
+		if (!v || json_is_null(v))
+			continue;
+		if (!json_is_number(v) || !(ms >= 1) || ms > BRIDGE_START_MAX_MS)
+			return wrong(x, keys[i].key, "must be a number above 0, of at most %u s",
+				     BRIDGE_START_MAX_MS / 1000);
+		x->s->start_ms = (unsigned int)ms;
+	}
+	return 0;
+}
+
 static int take_rules(const struct entry *x, json_t *rules)
 {
 	char where[NAME_MAX_BYTES + 64];
@@ -186,7 +208,7 @@ static int take_entry(const struct entry *x, json_t *entry)
 		return err_set(x->e, -ENOMEM, "read %s", x->file);
 	if (take_text(x, json_object_get(entry, "description"), "description", &x->s->description) <
 		    0 ||
-	    take_rules(x, json_object_get(entry, "caisson")) < 0)
+	    take_patience(x, entry) < 0 || take_rules(x, json_object_get(entry, "caisson")) < 0)
 		return x->e->code;
 	return url ? take_remote(x, entry, type) : take_local(x, entry, type);
 }

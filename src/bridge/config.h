@@ -5,8 +5,8 @@
  *   { "mcpServers": { "github": { "command": "npx", "args": ["-y", "..."], "env": {"TOKEN": "${env:TOKEN}"} },
  *                     "weather": { "url": "https://...", "type": "http", "headers": {...} } } }
  *
- * Of an entry are known: command, args, env, cwd; url, type (or transport), headers; description, disabled, caisson (the
- * rules for its tools, src/mcp/leash.h). Others are hosts' own, and passed over. Texts may have ${NAME}, ${env:NAME} and
+ * Of an entry are known: command, args, env, cwd; url, type (or transport), headers; startup_timeout_sec (or _ms); description,
+ * disabled (or enabled), caisson (the rules for its tools, src/mcp/leash.h). Others are hosts' own, and passed over. Texts may have ${NAME}, ${env:NAME} and
  * ${NAME:-default}. A server that is this daemon is left out. Errors name file and key.
  */
 #ifndef CAISSON_BRIDGE_CONFIG_H
@@ -20,6 +20,10 @@ struct err;
 
 enum bridge_transport { BRIDGE_STDIO, BRIDGE_HTTP, BRIDGE_SSE };
 
+/* Less than the default time of an execution: whoever calls a server that says nothing hears so before its own time is over. */
+#define BRIDGE_START_MS 20000u
+#define BRIDGE_START_MAX_MS 600000u
+
 struct server_config {
 	char *name;
 	char alias[80];
@@ -32,9 +36,10 @@ struct server_config {
 	char *cwd;  /* or NULL */
 	/* http, sse */
 	char *url;
-	char **headers; /* "Name: value" */
-	json_t *leash;  /* or NULL */
-	char *file;     /* where it was found */
+	char **headers;        /* "Name: value" */
+	unsigned int start_ms; /* how long it may take until it answers */
+	json_t *leash;         /* or NULL */
+	char *file;            /* where it was found */
 };
 
 struct bridge_config {

@@ -17,7 +17,6 @@
 #include "bridge/outlet.h"
 #include "bridge/say.h"
 
-#define START_MS 60000u
 #define BACK_OFF_MS 1000u
 #define BACK_OFF_MAX_MS 60000u
 #define HEALTHY_NS (60 * CLOCK_NS_PER_S) /* after so long an end counts as the first */
@@ -91,7 +90,15 @@ static void on_rest(struct timer *t)
 
 static void on_patience(struct timer *t)
 {
-	upstream_fail(t->arg, "does not answer: it was given 60 s to start");
+	struct upstream *u = t->arg;
+	unsigned int ms = u->config->start_ms;
+	char why[160];
+
+	(void)snprintf(
+		why, sizeof(why),
+		"does not answer: it was given %u.%03u s to start (startup_timeout_sec in its entry)",
+		ms / 1000, ms % 1000);
+	upstream_fail(u, why);
 }
 
 void upstream_fail(struct upstream *u, const char *why)
@@ -162,7 +169,7 @@ static void start(struct upstream *u)
 	u->retried = false;
 	set_state(u, UP_STARTING, NULL);
 	u->timer.fn = on_patience;
-	timer_set(u->base.loop, &u->timer, clock_now_ns() + START_MS * CLOCK_NS_PER_MS);
+	timer_set(u->base.loop, &u->timer, clock_now_ns() + u->config->start_ms * CLOCK_NS_PER_MS);
 	open_wire(u);
 }
 

@@ -80,7 +80,7 @@ void upstream_init(struct upstream *u, const struct server_config *s, const stru
 /* upstream_end() - Close the wire; whoever waits is not told. */
 void upstream_end(struct upstream *u);
 
-void upstream_tools(struct upstream *u, uint64_t front_id);
+void upstream_tools(struct upstream *u, uint64_t front_id, uint64_t timeout_ms);
 /* upstream_call() - @arguments: taken out of the buffer. */
 void upstream_call(struct upstream *u, uint64_t front_id, const char *tool, struct buf *arguments,
 		   uint64_t timeout_ms, bool progress);

@@ -93,7 +93,10 @@ static void on_request(struct outlet *o, const json_t *head, struct buf *body)
 			       server ? server : "");
 		outlet_error(o, (uint64_t)id, "unknown_server", message, NULL);
 	} else if (strcmp(op, "tools") == 0) {
-		upstream_tools(u, (uint64_t)id);
+		json_int_t ms = json_integer_value(json_object_get(head, "timeout_ms"));
+
+		upstream_tools(u, (uint64_t)id,
+			       ms > 0 && ms < BRIDGE_TOOLS_MS ? (uint64_t)ms : BRIDGE_TOOLS_MS);
 	} else if (strcmp(op, "call") == 0) {
 		call(w, u, (uint64_t)id, head, body);
 	} else {

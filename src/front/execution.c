@@ -33,6 +33,7 @@
 #include "front/room.h"
 #include "front/sandbox.h"
 
+#define MARGIN_MS 1000u               /* for code to say that it heard nothing */
 #define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
 #define GRACE_STEP_NS (200 * CLOCK_NS_PER_MS)
 #define AGAIN_NS (20 * CLOCK_NS_PER_MS)
@@ -424,6 +425,16 @@ void execution_release(struct execution *x)
 	if (x->stood_ns > most)
 		x->stood_ns = most;
 	set_deadline(x);
+}
+
+uint64_t execution_patience_ms(const struct execution *x)
+{
+	uint64_t now = x->holds ? x->held_ns : clock_now_ns();
+	uint64_t end = x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS + x->stood_ns;
+	uint64_t left_ms = end > now ? (end - now) / CLOCK_NS_PER_MS : 0;
+	uint64_t margin_ms = left_ms / 10 < MARGIN_MS ? left_ms / 10 : MARGIN_MS;
+
+	return left_ms > margin_ms ? left_ms - margin_ms : 1;
 }
 
 void execution_run(struct execution *x, struct seat *s)

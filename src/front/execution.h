@@ -115,6 +115,11 @@ void execution_free(struct execution *x);
 #define EXECUTION_STAND_MAX_S 300u
 void execution_hold(struct execution *x);
 void execution_release(struct execution *x);
+/*
+ * execution_patience_ms() - How long something that the code waits for may take: a little less than what is left of its time, so
+ * that the code hears that it took too long, and not that it is interrupted. At least 1.
+ */
+uint64_t execution_patience_ms(const struct execution *x);
 
 /* execution_judge() - It is over, one way or another: ask for the numbers, then conclude. */
 void execution_judge(struct execution *x);

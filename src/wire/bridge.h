@@ -11,6 +11,7 @@
 #define BRIDGE_BODY_MAX (BRIDGE_MESSAGE_MAX + BRIDGE_PACKET_MAX)
 #define BRIDGE_ID_MAX (UINT64_C(1) << 53)
 #define BRIDGE_TIMEOUT_MAX_MS 3600000u
+#define BRIDGE_TOOLS_MS 90000 /* for a list of tools, unless there is less time */
 #define BRIDGE_SERVERS_MAX 64u
 
 #endif

@@ -43,7 +43,7 @@ def bridge(tmp_path_factory):
     where = tmp_path_factory.mktemp("bridge")
     config = write(where / "mcp.json", {
         "good": fake(env={"SECRET_TOKEN": "${env:BRIDGE_SECRET}", "OTHER": "${MISSING:-standard}"}, cwd=str(where), description="does things"),
-        "modern": fake("modern"), "other one": fake(), "mute": fake("mute"), "dies": fake("dies"), "nonsense": fake("nonsense"),
+        "modern": fake("modern"), "other one": fake(), "mute": fake("mute"), "mute at once": dict(fake("mute"), startup_timeout_sec=0.2), "dies": fake("dies"), "nonsense": fake("nonsense"),
         "closes": fake("closes"), "gone": {"command": "/no/such/program"}, "off": fake(disabled=True),
         "self": {"command": "/usr/bin/caisson", "args": ["mcp"]}, "self2": {"url": "http://localhost:8001/mcp"}})
     with open(where / "log", "wb") as log:
@@ -67,6 +67,8 @@ def test_hello_has_names_and_aliases_and_no_secrets(bridge):
 
 @pytest.mark.parametrize("servers,words", [
     ({"github": {"command": "npx", "args": ["a", "b", 7]}}, "mcpServers.github.args[2]: must be a string"),
+    ({"github": {"command": "npx", "startup_timeout_sec": 0}}, "mcpServers.github.startup_timeout_sec: must be a number above 0, of at most 600 s"),
+    ({"github": {"command": "npx", "startup_timeout_ms": "soon"}}, "mcpServers.github.startup_timeout_ms: must be a number above 0"),
     ({"x": {"args": []}}, "mcpServers.x: needs a command"),
     ({"x": {"command": "a", "url": "http://b"}}, "mcpServers.x: has both a command and a url"),
     ({"x": {"url": "ftp://b"}}, "mcpServers.x.url: must begin with http://"),
@@ -269,7 +271,12 @@ def test_servers_that_are_of_no_use_say_why(bridge):
     assert "in a row" in error(bridge.call, "gone", "x").message  # at once: the back-off holds
     assert "failed" in bridge.states("gone")
     assert "nonsense" in error(bridge.call, "nonsense", "x").message
-    assert error(bridge.call, "mute", "x", timeout_ms=300).code == "timeout"
+    e = error(bridge.call, "mute", "x", timeout_ms=300)
+    assert e.code == "timeout" and e.message.startswith("mute: ") and "still starting" in e.message
+    e = error(lambda: bridge.ask({"op": "tools", "server": "mute", "timeout_ms": 300}).result(30))
+    assert e.code == "timeout" and e.message.startswith("mute: ")
+    e = error(bridge.call, "mute at once", "x")
+    assert e.code == "unavailable" and "mute at once: the MCP server does not answer: it was given 0.200 s to start" in e.message
     assert "closed its output" in error(bridge.call, "closes", "x").message
     assert said(bridge.call("dies", "echo", {"text": "legacy then"})) == "legacy then"
     assert said(bridge.call("good", "echo", {"text": "well"})) == "well"

@@ -38,6 +38,7 @@ class Tools:
         self.where = where
         config = {name: {"command": sys.executable, "args": [str(UPSTREAM), str(self.log(name))], **({"caisson": r} if r is not None else {})}
                   for name, r in rules.items()}
+        config["mute"] = {"command": sys.executable, "args": [str(FAKE), "mute"]}
         path = where / "mcp.json"
         path.write_text(json.dumps({"mcpServers": config}))
         self.daemon = Daemon(where, "--mcp-config", path, "--tools", "all", "--pool", 1, *flags, *(("--mcp-user", "root") if os.geteuid() == 0 else ()))
@@ -76,6 +77,9 @@ class Tools:
     def ledger(self, event, **fields):
         lines = [json.loads(line) for line in (self.daemon.state / "ledger" / "ledger.jsonl").read_text().splitlines()]
         return [e for e in lines if e["event"] == event and all(e.get(k) == v for k, v in fields.items())]
+
+
+FAKE = UPSTREAM.with_name("fake_mcp.py")
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +125,16 @@ def test_without_servers_there_is_nothing(tools, daemon):
 
 
 @slow
+def test_a_server_that_says_nothing_costs_an_error_and_not_the_execution(tools):
+    """It hears so before its own time is over: also where that is shorter than the server's to start."""
+    box = tools.box(servers=["mute", "plain"])
+    r = tools.run(box, CALL % "await mcp_mute.anything()", timeout=3)
+    assert r["status"] == "ok" and "MCPError: mute: no answer in" in r["stdout"] and "still starting" in r["stdout"], r
+    r = tools.run(box, "console.log(await mcp.mute.anything().catch((e) => e.name + e.message), mcp.mute)", language="javascript", timeout=3)
+    assert r["status"] == "ok" and "MCPErrormute" in r["stdout"], r
+    assert tools.said(box, "await mcp_plain.echo(text='x')")
+
+
 def test_another_server_than_the_sandbox_has(tools):
     box = tools.box()
     said = tools.said(box, "await __import__('mcp').runtime.call_tool('strict', 'echo', {'text': 'x'})")

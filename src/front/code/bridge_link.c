@@ -304,9 +304,13 @@ static int ask(struct bridge_link *l, struct bridge_call *c, json_t *head, const
 	return 0;
 }
 
-int bridge_tools(struct bridge_link *l, struct bridge_call *c, const char *server, struct err *e)
+int bridge_tools(struct bridge_link *l, struct bridge_call *c, const char *server,
+		 uint64_t timeout_ms, struct err *e)
 {
-	return ask(l, c, json_pack("{s:s, s:s}", "op", "tools", "server", server), NULL, 0, e);
+	json_t *head = json_pack("{s:s, s:s, s:I}", "op", "tools", "server", server, "timeout_ms",
+				 (json_int_t)timeout_ms);
+
+	return ask(l, c, head, NULL, 0, e);
 }
 
 int bridge_call(struct bridge_link *l, struct bridge_call *c, const char *server, const char *tool,

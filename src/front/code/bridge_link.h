@@ -89,7 +89,8 @@ void bridge_link_free(struct bridge_link *l);
 const struct bridge_server *bridge_server(const struct bridge_link *l, const char *name);
 
 /* bridge_tools() - The answer is {"tools":[...]}, as the server lists them. 0, -EPIPE, -ENOMEM, -EBUSY. */
-int bridge_tools(struct bridge_link *l, struct bridge_call *c, const char *server, struct err *e);
+int bridge_tools(struct bridge_link *l, struct bridge_call *c, const char *server,
+		 uint64_t timeout_ms, struct err *e);
 
 /* bridge_call() - @arguments: JSON text of an object, on one line; borrowed. As bridge_tools(). */
 int bridge_call(struct bridge_link *l, struct bridge_call *c, const char *server, const char *tool,

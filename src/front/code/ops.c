@@ -169,7 +169,7 @@ static void run_tools(struct rpc *r, const json_t *m)
 			       .operator_ = operator_ };
 	r->work = l;
 	r->cancel = listing_cancel;
-	if (upstream_learn(r->x->f, u, &l->ask, &e) < 0) {
+	if (upstream_learn(r->x, u, &l->ask, &e) < 0) {
 		r->cancel = NULL;
 		free(l);
 		rpc_fail(r, "unavailable", NULL, "%s", e.msg);

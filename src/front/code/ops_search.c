@@ -227,7 +227,7 @@ void ops_search(struct rpc *r, const json_t *m)
 		if (!u || u->tools || !wanted(h, u->name) || i >= CODE_SERVERS_MAX)
 			continue;
 		h->asks[i] = (struct upstream_ask){ .done = on_learnt, .arg = h };
-		if (upstream_learn(s->f, u, &h->asks[i], &e) == 0)
+		if (upstream_learn(r->x, u, &h->asks[i], &e) == 0)
 			h->waiting++;
 	}
 	if (--h->waiting == 0)

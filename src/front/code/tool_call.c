@@ -33,7 +33,8 @@ struct tool_call {
 	size_t len;
 	uint64_t timeout_ms, result_bytes, approve_ms;
 	uint64_t began_ns;
-	bool begun; /* in the ledger */
+	bool begun;   /* in the ledger */
+	bool hurried; /* its time is what is left of the execution's */
 	char id[33];
 	struct upstream_ask ask;
 	struct approval *approval;
@@ -103,7 +104,11 @@ static void on_result(struct bridge_call *c, const struct bridge_answer *a)
 	char message[128];
 
 	if (!a->ok) {
-		fail(t, a->code, a->hint, a->message);
+		fail(t, a->code,
+		     !a->hint && t->hurried && strcmp(a->code, "timeout") == 0 ?
+			     "the time of the execution is nearly over: give it a longer timeout" :
+			     a->hint,
+		     a->message);
 		return;
 	}
 	if (a->text->len > t->result_bytes) {
@@ -123,11 +128,13 @@ static void on_result(struct bridge_call *c, const struct bridge_answer *a)
 
 static void call_now(struct tool_call *t)
 {
+	uint64_t left_ms = execution_patience_ms(t->rpc->x);
 	struct err e = { 0 };
 
+	t->hurried = left_ms < t->timeout_ms;
 	t->call = (struct bridge_call){ .done = on_result, .arg = t };
 	if (bridge_call(&front_of(t)->bridge, &t->call, t->upstream->name, t->tool, t->arguments,
-			t->len, t->timeout_ms, &e) < 0)
+			t->len, t->hurried ? left_ms : t->timeout_ms, &e) < 0)
 		fail(t, "unavailable", NULL, e.msg);
 }
 
@@ -326,6 +333,6 @@ void tool_call_run(struct rpc *r, const json_t *m)
 	t->ask = (struct upstream_ask){ .done = on_learnt, .arg = t };
 	if (u->tools)
 		judge(t);
-	else if (upstream_learn(r->x->f, u, &t->ask, &e) < 0)
+	else if (upstream_learn(r->x, u, &t->ask, &e) < 0)
 		fail(t, "unavailable", NULL, e.msg);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "front/execution.h"
 #include "front/front.h"
 #include "front/log.h"
 #include "front/schema.h"
@@ -141,12 +142,13 @@ static void on_list(struct bridge_call *c, const struct bridge_answer *a)
 	}
 }
 
-int upstream_learn(struct front *f, struct upstream *u, struct upstream_ask *a, struct err *e)
+int upstream_learn(const struct execution *x, struct upstream *u, struct upstream_ask *a,
+		   struct err *e)
 {
-	a->f = f;
+	a->f = x->f;
 	a->upstream = u;
 	a->call = (struct bridge_call){ .done = on_list, .arg = a };
-	return bridge_tools(&f->bridge, &a->call, u->name, e);
+	return bridge_tools(&x->f->bridge, &a->call, u->name, execution_patience_ms(x), e);
 }
 
 void upstream_forget(struct upstream_ask *a)

@@ -16,6 +16,7 @@
 #include "mcp/leash.h"
 
 struct err;
+struct execution;
 struct front;
 
 struct upstream {
@@ -49,8 +50,9 @@ struct upstream_ask {
 	struct bridge_call call;
 };
 
-/* upstream_learn() - Ask for its tools. 0, or -errno: then done is not called. */
-int upstream_learn(struct front *f, struct upstream *u, struct upstream_ask *a, struct err *e);
+/* upstream_learn() - Ask for its tools, for @x, which has to hear before its time is over. 0, or -errno: then done is not called. */
+int upstream_learn(const struct execution *x, struct upstream *u, struct upstream_ask *a,
+		   struct err *e);
 void upstream_forget(struct upstream_ask *a); /* nobody wants to know any more; idempotent */
 
 /* upstream_tool() - One of its tools, which are known; NULL: it has none of this name. */

@@ -137,7 +137,7 @@ static void test_calls(void **state)
 
 	(void)state;
 	assert_int_equal(bridge_call(&l, &a, "w", "t", "{\"x\":1}", 7, 5000, &e), 0);
-	assert_int_equal(bridge_tools(&l, &b, "w", &e), 0);
+	assert_int_equal(bridge_tools(&l, &b, "w", 7000, &e), 0);
 	json_t *h = bridge_hears(&body);
 
 	assert_string_equal(json_string_value(json_object_get(h, "op")), "call");
@@ -145,7 +145,10 @@ static void test_calls(void **state)
 	assert_int_equal(json_integer_value(json_object_get(h, "timeout_ms")), 5000);
 	assert_string_equal(buf_str(&body), "{\"x\":1}");
 	json_decref(h);
-	json_decref(bridge_hears(&body));
+	h = bridge_hears(&body);
+	assert_string_equal(json_string_value(json_object_get(h, "op")), "tools");
+	assert_int_equal(json_integer_value(json_object_get(h, "timeout_ms")), 7000);
+	json_decref(h);
 	/* In any order; what was never asked for, and what makes no sense for anybody, is passed over. */
 	bridge_says("{\"event\":\"progress\",\"id\":2,\"progress\":1}", NULL, 0);
 	bridge_says("{\"event\":\"error\",\"id\":2,\"code\":\"timeout\",\"message\":\"m\"}", NULL,
@@ -239,7 +242,7 @@ static void test_refused(void **state)
 	assert_int_equal(bridge_link_init(&other, &loop, -1, &e), 0);
 	struct bridge_call c = { .done = on_done };
 
-	assert_int_equal(bridge_tools(&other, &c, "w", &e), -EPIPE);
+	assert_int_equal(bridge_tools(&other, &c, "w", 7000, &e), -EPIPE);
 	bridge_link_free(&other);
 }
 
