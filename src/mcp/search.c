@@ -3,10 +3,11 @@
  * search.c - An index of tools, and its order for a question.
  *
  * Theory of operation. Every different word of all tools is in a vocabulary once; a tool is a list of (word, weight), where the
- * weight says where the word stands: in the name, the title, the server's name, the description, the names of its
- * arguments, their descriptions. A question compares each of its words with the vocabulary, which is much shorter than the
+ * weight says where the word stands: in the name, the title, the description, the names of its arguments, the server's name,
+ * the arguments' descriptions. A question compares each of its words with the vocabulary, which is much shorter than the
  * text, and a tool then gets for each asked word the best of its own words: nearness times weight. An asked word counts
- * the more the fewer tools have it. Tools that have all that was asked come before those that have some of it.
+ * the more the fewer tools have it by themselves: all tools of a server have its name, which says nothing about any of
+ * them. Tools that have all that was asked come before those that have some of it.
  */
 #include "mcp/search.h"
 
@@ -27,9 +28,9 @@
 
 enum weight {
 	W_ARGUMENT_TEXT = 2,
+	W_SERVER = 4,
 	W_ARGUMENT = 5,
 	W_TEXT = 6,
-	W_SERVER = 9,
 	W_TITLE = 11,
 	W_NAME = 14
 };
@@ -253,21 +254,26 @@ static void read_question(const char *query, struct question *q)
 static void ask_word(struct search *s, const struct word *asked, uint32_t *part, uint32_t *score,
 		     uint8_t *hits)
 {
-	uint32_t have = 0;
+	uint32_t have = 0, own = 0; /* how many tools have it; and without their server's name */
 
 	for (size_t i = 0; i < s->n_words; i++)
 		s->near[i] = (uint8_t)word_near(asked, &s->words[i]);
 	for (size_t d = 0; d < s->n_docs; d++) {
 		const struct posting *p = s->postings + s->docs[d].from;
 
+		bool by_itself = false;
+
 		part[d] = 0;
 		for (uint32_t i = 0; i < s->docs[d].n; i++) {
 			uint32_t worth = (uint32_t)s->near[p[i].word] * p[i].weight;
 
+			by_itself |= worth > 0 && p[i].weight != W_SERVER;
 			part[d] = worth > part[d] ? worth : part[d];
 		}
 		have += part[d] > 0;
+		own += by_itself;
 	}
+	have = own ? own : have;
 	/* 1 for a word that all have, 3 for one that nearly nobody has; in sixteenths. */
 	uint32_t rare = 16 + (uint32_t)(32 * (s->n_docs - have) / (s->n_docs ? s->n_docs : 1));
 

@@ -34,6 +34,8 @@ static const char files[] =
 static const char weather[] =
 	"[{\"name\":\"get_weather\",\"description\":\"Current conditions for a city: temperature, humidity, wind\"},"
 	"{\"name\":\"get_forecast\",\"description\":\"Weather for the next days\"},"
+	"{\"name\":\"delete_city\",\"description\":\"Forget a place\","
+	"\"inputSchema\":{\"properties\":{\"city\":{\"type\":\"string\"}}}},"
 	"{\"name\":\"convert_temperature\",\"description\":\"Celsius to Fahrenheit and back\"},"
 	"{\"no\":\"tool\"}, 7]";
 
@@ -82,6 +84,16 @@ static const struct row {
 	{ "repositries", "search_repositories", NULL },
 	{ "isues", "list_issues", NULL },
 	{ "humidity", "get_weather", NULL },
+	/* What a tool says of itself counts for more than whose it is. */
+	{ "weather city", "get_weather", NULL },
+	{ "city weather", "get_weather", NULL },
+	{ "weather of a city", "get_weather", NULL },
+	{ "weather delete city", "delete_city", NULL },
+	{ "city", "delete_city", "get_weather" },
+	{ "weather forecast", "get_forecast", "get_weather" },
+	{ "weather delete", "delete_city", NULL },
+	{ "github issue", "create_issue", "list_issues" },
+	{ "github", "create_issue", NULL },
 	{ "rename", "move_file", NULL },
 	{ "filesystem read", "read_text_file", NULL },
 	{ "github search code", "search_code", NULL },
