@@ -304,6 +304,23 @@ def test_help_and_signature(host):
         assert words in r.stdout
 
 
+def test_help_of_a_server(host):
+    shown = ok(host.run("help(mcp_weather)")).stdout
+    assert "Weather of cities" in shown and "get_weather(city, units=..., days=..., at=..., tags=...): The weather of a city, now." in shown
+    assert "get_forecast(from_=..., user_id=...): The days to come." in shown and "__init__" not in shown and "Methods" not in shown
+
+
+def test_help_of_a_server_that_is_down(start_python):
+    host = Host(start_python())
+
+    def down(m):
+        raise Refusal("unavailable", "weather: it did not start")
+
+    host.op_mcp_tools = down
+    shown = ok(host.run("help(mcp_weather)")).stdout
+    assert "Weather of cities" in shown and "Its tools are not known: weather: it did not start" in shown
+
+
 def test_discovery(host):
     r = ok(host.run(code("""
         import json, mcp.runtime as rt

@@ -10,6 +10,7 @@ server's list of tools, which is why the first look at a proxy's attribute asks 
 import types
 
 from . import schema, servers
+from .rpc import MCPError
 
 
 def _document(server, tool):
@@ -64,9 +65,28 @@ class _Functions:
         return sorted(tool["alias"] for tool in self.server.tools().values())
 
 
+_LINE_MAX = 120
+
+
+def _overview(server, functions):
+    """What help() shows of a server: its description, and its tools, one line each."""
+    lines = [" ".join(server.description.split()) or "An MCP server.", ""]
+    try:
+        tools = [functions.get(name) for name in functions.names()]
+    except MCPError as exc:  # nobody who looks at an object expects it to fail
+        return "\n".join(lines + ["Its tools are not known: %s" % exc])
+    for one in tools:
+        names = [name + ("" if part.default is part.empty else "=...") for name, part in one.__signature__.parameters.items()]
+        note = " ".join(str(one.tool.get("description") or one.tool.get("title") or "").split())
+        lines.append("%s(%s)%s" % (one.__name__, ", ".join(names), ": " + note[:_LINE_MAX] if note else ""))
+    lines += ["", "Await them: await mcp_%s.tool(name=value); help(mcp_%s.tool) explains one." % (server.alias, server.alias)]
+    return "\n".join(lines)
+
+
 class Proxy:
-    """An MCP server. Its tools are functions: await proxy.tool(name=value), or proxy["tool-name"]. dir() lists them, help(proxy.tool)
-    explains one."""
+    # An MCP server. Its tools are functions: await proxy.tool(name=value), or proxy["tool-name"]. dir() lists them. Its own documentation
+    # is that of the server, not of this class: then help() shows that, and not what a class has inside.
+    __doc__ = property(lambda self: _overview(self._server, self._functions))
 
     def __init__(self, server):
         self._server = server
