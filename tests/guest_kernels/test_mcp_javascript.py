@@ -148,7 +148,7 @@ def test_discovery_and_memory(host):
     one, two = map(json.loads, r.stdout.splitlines())
     assert one == [["weather", "file-system", "other"], ["get_weather", "get_forecast", "slow"], "The days to come.", 3, {"type": "object"},
                    "file-system", True]
-    assert two == ["Memory 'a b' saved.", {"x": 1}, 7, True, 1, 2, ["a_b", "n"], "Memory 'n' deleted.", "Memory 'n' not found."]
+    assert two == ["Memory 'a b' saved.", {"x": 1}, 7, True, 1, 2, ["a b", "n"], "Memory 'n' deleted.", "Memory 'n' not found."]
 
 
 def test_names(host):

@@ -355,7 +355,19 @@ def test_memory(host):
     """)))
     assert r.stdout.splitlines() == [
         "Memory 'my plan' saved.", "{'a': [2]} 7 True False", "True None", "['one'] ['one', 'two']",
-        "['my_plan', 'tasks'] Memory 'tasks' deleted. Memory 'tasks' not found."]
+        "['my plan', 'tasks'] Memory 'tasks' deleted. Memory 'tasks' not found."]
+
+
+def test_a_key_is_shown_as_it_was_written(host):
+    r = ok(host.run(code("""
+        save_memory("my plan!", 1, metadata={"a": 1})
+        update_memory("my plan!", lambda n: n + 1)
+        save_memory("plain", 1, metadata={".key": "other"})
+        print([(m["key"], m["metadata"]) for m in list_memories()], get_memory_info("my_plan_")["key"])
+        save_memory("my_plan_", 3)
+        print([m["key"] for m in list_memories()])
+    """)))
+    assert r.stdout.splitlines() == ["[('my plan!', {'a': 1}), ('plain', {'.key': 'other'})] my plan!", "['my_plan_', 'plain']"]
 
 
 @pytest.mark.parametrize("call, said", [
@@ -435,6 +447,7 @@ def test_files_and_time(host, tmp_path):
         print(list_execution_files(), execution_folder().name == "%%03d" %% a.number)
         import mcp.runtime as rt, datetime
         noon = datetime.datetime(2026, 1, 1, 12)
+        assert rt.convert_time("2026-01-01T12:00:00Z", "Asia/Tokyo") == rt.convert_time("2026-01-01 12:00", "UTC") == rt.convert_time(noon, "UTC")
         print(rt.convert_time(noon, "Asia/Tokyo").hour, rt.now().tzinfo, len(rt.list_timezones("Europe")) > 10)
     """ % str(tmp_path))))
     lines = r.stdout.splitlines()
@@ -444,6 +457,12 @@ def test_files_and_time(host, tmp_path):
 
 @pytest.mark.parametrize("call, said", [("save_file('../x', 'y')", "without .."), ("save_file('x', 3)", "str or bytes"),
                                         ("mcp.runtime.now('Mars/Base')", "is no time zone"),
+                                        ("mcp.runtime.convert_time('soon', 'UTC')", "'soon' is no time"),
+                                        ("mcp.runtime.convert_time(7, 'UTC')", "takes a datetime or ISO text first, not int"),
+                                        ("render_chart({'x': 1}, 'bar', 'x', 'y')", "a dictionary of lists or a DataFrame, not {'x': 1}"),
+                                        ("render_chart([1], 'bar', 'x', 'y')", "data must be a list of dictionaries"),
+                                        ("render_chart({'x': [1, 2], 'y': [1]}, 'bar', 'x', 'y')", "of one length: 'x' has 2, 'y' has 1"),
+                                        ("render_chart({'x': [1], 'y': [1]}, 'bar', 'x', 'z')", "no row has 'z'; there are: 'x', 'y'"),
                                         ("render_chart([], 'pie', 'x', 'y')", "chart_type must be one of bar, line, scatter")])
 def test_wrong_files_and_times(host, call, said):
     assert said in host.run(call).error["value"]

@@ -25,6 +25,8 @@ const LINE_MAX = 12 << 20; // quoted once more; the host takes 16, and ends who 
 const DEPTH_MAX = 40;
 const PROBLEMS_MAX = 5;
 const KEY_MAX = 100;
+const WRITTEN = '.key'; // the member of the metadata with the key as it was written
+const WRITTEN_MAX = 300;
 const ATTEMPTS = 20;
 const PATIENCE_MS = 30000;
 const SIGNAL_MS = 1000;
@@ -446,9 +448,14 @@ module.exports = function codeMode(send) {
 		if (!made) throw new TypeError('a memory key can not be empty');
 		return made;
 	};
+	// The user's metadata, and the key as it was written, which is kept beside it where it is another.
+	const metadataOf = (entry) => {
+		const { [WRITTEN]: written, ...metadata } = parse(entry.metadata || '{}');
+		if (typeof written === 'string' && keyOf(written || '_') === entry.key) return { metadata, key: written };
+		return { metadata: parse(entry.metadata || '{}'), key: entry.key };
+	};
 	const info = (entry) => ({
-		key: entry.key,
-		metadata: parse(entry.metadata || '{}'),
+		...metadataOf(entry),
 		created_at: new Date(entry.created_at).toISOString(),
 		updated_at: new Date(entry.updated_at).toISOString(),
 	});
@@ -472,10 +479,11 @@ module.exports = function codeMode(send) {
 
 	async function save(key, value, metadata, more) {
 		if (metadata !== undefined && !isObject(metadata)) throw new TypeError('metadata must be an object');
-		const kept = keyOf(key);
+		const [kept, written] = [keyOf(key), String(key)];
+		const noted = { ...metadata, ...(written !== kept && [...written].length <= WRITTEN_MAX ? { [WRITTEN]: written } : {}) };
 		const entry = await note('memory.save', Object.assign(
-			{ key: kept, value: text(value, `memory '${key}'`), metadata: text(metadata || {}, `memory '${key}': metadata`) }, more));
-		view(kept, Object.assign(info(Object.assign({ metadata: '{}' }, entry)), { value, metadata: metadata || {} }));
+			{ key: kept, value: text(value, `memory '${key}'`), metadata: text(noted, `memory '${key}': metadata`) }, more));
+		view(kept, Object.assign(info(Object.assign({ metadata: '{}' }, entry)), { key: written, value, metadata: metadata || {} }));
 	}
 
 	const { load: loadTools, ...saved } = tools(note, MCPError);
@@ -534,7 +542,7 @@ module.exports = function codeMode(send) {
 				const entry = await load(key);
 				const value = await updater(entry ? parse(entry.value) : null);
 				try {
-					await save(key, value, entry ? parse(entry.metadata || '{}') : undefined, { revision: entry ? entry.revision : 0 });
+					await save(key, value, entry ? metadataOf(entry).metadata : undefined, { revision: entry ? entry.revision : 0 });
 					return value;
 				} catch (e) {
 					if (e.code !== 'conflict') throw e;

@@ -86,8 +86,16 @@ def list_execution_files():
 
 
 def _rows(data, x, y, group):
-    """[(x, y, group)] of a list of dictionaries or a DataFrame."""
-    rows = data.to_dict("records") if hasattr(data, "to_dict") else list(data)
+    """[(x, y, group)] of a list of dictionaries, a dictionary of lists or a DataFrame."""
+    if hasattr(data, "to_dict") and hasattr(data, "columns"):
+        data = data.to_dict("records")
+    elif isinstance(data, dict) and data and all(isinstance(column, (list, tuple, range)) for column in data.values()):
+        if len({len(column) for column in data.values()}) > 1:
+            raise ValueError("the lists must be of one length: %s" % ", ".join("%r has %d" % (k, len(v)) for k, v in data.items()))
+        data = [dict(zip(data, row)) for row in zip(*data.values())]
+    rows = data if isinstance(data, (list, tuple)) else None
+    if rows is None or not all(isinstance(row, dict) for row in rows):
+        raise TypeError("data must be a list of dictionaries, a dictionary of lists or a DataFrame, not %.80r" % (data,))
     for field in [f for f in (x, y, group) if f is not None]:
         if rows and not any(field in row for row in rows):
             raise ValueError("no row has %r; there are: %s" % (field, ", ".join(map(repr, rows[0]))))
@@ -116,17 +124,17 @@ def _draw(axes, chart_type, rows):
 
 
 def render_chart(data, chart_type, x, y, *, title=None, series=None, hue=None, filename=None, width=10, height=6):
-    """Draw a chart of rows (dictionaries, or a DataFrame): chart_type "bar", "line" or "scatter", x and y names of fields, series (or hue)
+    """Draw a chart of rows (a list of dictionaries, a dictionary of lists, or a DataFrame): chart_type "bar", "line" or "scatter", x and y names of fields, series (or hue)
     the field to group by. It is shown, and saved; returns the path."""
     global _charts
     if chart_type not in _CHARTS:
         raise ValueError("chart_type must be one of %s, not %r" % (", ".join(_CHARTS), chart_type))
+    rows = _rows(data, x, y, series if series is not None else hue)
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError("render_chart needs matplotlib, which this image does not have") from None
     from .. import display
-    rows = _rows(data, x, y, series if series is not None else hue)
     figure, axes = plt.subplots(figsize=(width, height))
     try:
         _draw(axes, chart_type, rows)
@@ -158,7 +166,14 @@ def now(timezone="UTC"):
 
 
 def convert_time(dt, to_tz):
-    """A datetime in another zone. One without a zone is taken as UTC."""
+    """A datetime, or ISO text ("2026-01-31T12:00:00Z"), in another zone. One without a zone is taken as UTC."""
+    if isinstance(dt, str):
+        try:
+            dt = datetime.datetime.fromisoformat(re.sub(r"[Zz]$", "+00:00", dt.strip()))
+        except ValueError:
+            raise ValueError("%r is no time: '2026-01-31T12:00:00', with 'Z' or '+01:00' behind it" % dt) from None
+    if not isinstance(dt, datetime.datetime):
+        raise TypeError("convert_time takes a datetime or ISO text first, not %s" % type(dt).__name__)
     if dt.tzinfo is None:
         dt = dt.replace(tzinfo=datetime.timezone.utc)
     return dt.astimezone(_zone(to_tz))

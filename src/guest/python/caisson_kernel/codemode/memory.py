@@ -2,7 +2,8 @@
 """memory - mcp.runtime: what the owner keeps from sandbox to sandbox: values by key, and functions.
 
 The host keeps them, per owner and project, each change whole or not at all; a cell has no way to another owner's. A key is what is left
-when everything but letters, digits, "_" and "-" became "_": "my plan" and "my_plan" are the same entry. Files under /projects are a
+when everything but letters, digits, "_" and "-" became "_": "my plan" and "my_plan" are the same entry, and the key as it was last
+written is kept beside the metadata, where that is another. Files under /projects are a
 view: written when something is saved or loaded here, so that other programs in the cell can read it, and never read back.
 """
 import ast
@@ -22,6 +23,8 @@ from .rpc import MCPError
 
 PROJECTS = "/projects"
 _KEY_MAX = 100
+_WRITTEN = ".key"  # the member of the metadata with the key as it was written
+_WRITTEN_MAX = 300
 _ATTEMPTS = 20
 _PATIENCE_SECONDS = 30
 
@@ -58,8 +61,19 @@ def _parse(text, otherwise):
         return otherwise
 
 
+def _metadata(entry):
+    """The user's own, and the key as it was written."""
+    metadata, key = _parse(entry.get("metadata"), {}), entry.get("key")
+    written = metadata.get(_WRITTEN) if isinstance(metadata, dict) else None
+    if isinstance(written, str) and _key(written or "_") == key:
+        key = written
+        del metadata[_WRITTEN]
+    return metadata, key
+
+
 def _info(key, entry):
-    return {"key": entry.get("key") or key, "metadata": _parse(entry.get("metadata"), {}),
+    metadata, written = _metadata(entry)
+    return {"key": written or key, "metadata": metadata,
             "created_at": _time(entry.get("created_at")), "updated_at": _time(entry.get("updated_at"))}
 
 
@@ -86,10 +100,12 @@ def _save(key, value, metadata, **more):
     what = "memory %r" % key
     if metadata is not None and not isinstance(metadata, dict):
         raise TypeError("metadata must be a dictionary, not %s" % type(metadata).__name__)
-    key = _key(key)
-    entry = _ask("memory.save", key=key, value=rpc.text(value, what), metadata=rpc.text(metadata or {}, what + ": metadata"),
-                    **more)
-    _view_memory(key, dict(_info(key, entry), value=value, metadata=metadata or {}))
+    written, key = str(key), _key(key)
+    kept = dict(metadata or {})
+    if written != key and len(written) <= _WRITTEN_MAX:
+        kept[_WRITTEN] = written
+    entry = _ask("memory.save", key=key, value=rpc.text(value, what), metadata=rpc.text(kept, what + ": metadata"), **more)
+    _view_memory(key, dict(_info(key, entry), key=written, value=value, metadata=metadata or {}))
 
 
 def save_memory(key, value, *, metadata=None):
@@ -132,7 +148,7 @@ def update_memory(key, updater):
         entry = _load(key)
         value = updater(_parse(entry.get("value"), None) if entry else None)
         try:
-            _save(key, value, _parse(entry.get("metadata"), {}) if entry else None,
+            _save(key, value, _metadata(entry)[0] if entry else None,
                   revision=entry.get("revision", 0) if entry else 0)
             return value
         except MCPError as exc:
