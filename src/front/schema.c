@@ -312,7 +312,7 @@ static bool check_number(const json_t *v, const struct field *f, struct schema_e
 
 	if (!bounded(f) || (n >= f->min && n <= f->max))
 		return true;
-	(void)fail(e, 422, "out_of_range", f->name, "'%s' must be between %g and %g", f->name,
+	(void)fail(e, 422, "out_of_range", f->name, "'%s' must be between %.15g and %.15g", f->name,
 		   f->min, f->max);
 	return false;
 }

@@ -424,3 +424,8 @@ def test_silent_head_is_ended(silent):
     r, rest = silent.answer.result()
     assert r.status == 408 and rest == b"", r
     check_error(r)
+
+
+def test_large_bounds_are_said_in_full(daemon):
+    r = daemon.post("/v1/sandboxes", {"name": "n", "memory_mib": 1})
+    assert "must be between 16 and 1048576" in r.error["message"], r

@@ -118,7 +118,7 @@ static int check_measures(struct front *f, const char *owner, const struct sandb
 
 		found.field = all[i].field;
 		if (v && !all[i].at && s->limits.cpu_milli > v->number)
-			return refuse(f, owner, &found, ret, "at most %g, and this is %g",
+			return refuse(f, owner, &found, ret, "at most %.15g, and this is %.15g",
 				      (double)v->number / 1000, (double)s->limits.cpu_milli / 1000);
 		if (v && all[i].at && *all[i].at > v->number * all[i].unit)
 			return refuse(f, owner, &found, ret,
