@@ -16,7 +16,7 @@ from serve_lib import BIN, wait_until
 
 from caisson.errors import CaissonError, ClientClosed, Misconfigured, NoSuchFile, PackageRefused
 from caisson.session_config import VARIABLES, SandboxConfig
-from caisson.sessions import ExecutionResult, FileReference, SandboxMCP, SandboxRuntime, SessionManager, sandbox_name
+from caisson.sessions import CaissonRuntime, ExecutionResult, FileReference, SandboxMCP, SandboxRuntime, SessionManager, sandbox_name
 
 SEED = Path(__file__).with_name("seed_001.md").read_text()
 RIGHT = "right" * 8
@@ -236,6 +236,38 @@ async def test_another_runtime():
         session = await manager.get_or_create_session("x")
         assert (await session.runtime.execute("abc")).stdout == "ABC"
     assert Fake.ended == 1
+
+
+async def test_an_id_has_one_session_while_another_of_it_ends():
+    """Whoever waited for the end, and whoever comes after it, get the same one."""
+    ending, may_end, starting = asyncio.Event(), asyncio.Event(), []
+
+    class Slow(CaissonRuntime):
+        def __init__(self):
+            pass
+
+        async def start(self):
+            starting.append(self)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert starting == [self] * len(starting), "two at once"
+
+        async def terminate(self):
+            starting.clear()
+            ending.set()
+            await may_end.wait()
+
+    async with SessionManager(runtime_factory=lambda session_id, config: Slow()) as manager:
+        await manager.get_or_create_session("x")
+        end = asyncio.ensure_future(manager.end_session("x"))
+        await ending.wait()
+        waited = asyncio.ensure_future(manager.get_or_create_session("x"))
+        await asyncio.sleep(0)
+        may_end.set()
+        await end
+        after = await manager.get_or_create_session("x")
+        assert await waited is after
+        assert not manager._turns, "a lock that nobody needs is forgotten"
 
 
 # ---- configuration ---------------------------------------------------------------------------------------------------

@@ -289,6 +289,14 @@ def sandbox_name(session_id: str) -> str:
     return "session-" + hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
+class _Turn:
+    """A lock, and how many hold it or wait for it: it is forgotten when nobody does, and not before."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.users = 0
+
+
 RuntimeFactory = Callable[[str, SandboxConfig], SandboxRuntime]
 
 
@@ -303,7 +311,7 @@ class SessionManager:
         self._connecting: Optional[asyncio.Lock] = None  # it belongs to a loop, and there may be none yet
         self._factory = runtime_factory
         self._sessions: Dict[str, Session] = {}
-        self._turns: Dict[str, asyncio.Lock] = {}
+        self._turns: Dict[str, _Turn] = {}
         self._reaper: Optional[asyncio.Task[None]] = None
         self._closed = False
 
@@ -318,11 +326,24 @@ class SessionManager:
                 self._client = AsyncCaisson(**place) if remote else await AsyncCaisson.local(**place)
             return CaissonRuntime(sandbox_name(session_id), self.config, self._client.transport)
 
+    @contextlib.asynccontextmanager
+    async def _turn(self, session_id: str) -> AsyncIterator[None]:
+        """One after another, for what is done about one id."""
+        turn = self._turns.setdefault(session_id, _Turn())
+        turn.users += 1
+        try:
+            async with turn.lock:
+                yield
+        finally:
+            turn.users -= 1
+            if not turn.users:
+                del self._turns[session_id]
+
     async def get_or_create_session(self, session_id: str) -> Session:
         """The session of this id, running. A new one is made if there is none, or if the old one has ended."""
         if not session_id:
             raise ValueError("session_id is empty")
-        async with self._turns.setdefault(session_id, asyncio.Lock()):
+        async with self._turn(session_id):
             if self._closed:
                 raise ClientClosed("this session manager was shut down")
             if self._reaper is None:
@@ -336,11 +357,10 @@ class SessionManager:
 
     async def end_session(self, session_id: str) -> None:
         """End one session, if there is one."""
-        async with self._turns.setdefault(session_id, asyncio.Lock()):
+        async with self._turn(session_id):
             session = self._sessions.pop(session_id, None)
             if session:
                 await session.runtime.terminate()
-        self._turns.pop(session_id, None)
 
     async def _reap(self) -> None:
         while True:
