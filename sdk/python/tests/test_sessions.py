@@ -108,8 +108,17 @@ async def test_a_session(url, daemon, tmp_path):
         await session.runtime.download("out.bin", tmp_path / "out.bin")
         assert (tmp_path / "out.bin").read_bytes() == (bytes(range(256)) * 10000)[::-1]
         assert [f.path for f in await session.runtime.list_files("data")] == ["data/in.bin"]
-        with pytest.raises(NoSuchFile):
+        await run("import os; os.mkdir('data/sub'); os.symlink('in.bin', 'data/way'); open('data/t.csv', 'w').close()")
+        listed = {f.path: (f.content_type, f.size_bytes, f.url is None) for f in await session.runtime.list_files("data")}
+        assert listed == {
+            "data/in.bin": ("application/octet-stream", 2560000, False),
+            "data/sub": ("inode/directory", None, True),
+            "data/t.csv": ("text/csv", 0, False),
+            "data/way": ("inode/symlink", None, True),
+        }
+        with pytest.raises(NoSuchFile) as e:
             await session.runtime.download("nothing", tmp_path / "nothing")
+        assert "/workspace" in e.value.hint
         assert sorted(p.name for p in tmp_path.iterdir()) == ["in.bin", "out.bin"], "nothing half written is left"
         assert await manager.get_or_create_session("work") is session
         assert names(daemon) == ["work"]

@@ -17,6 +17,7 @@ import contextlib
 import hashlib
 import logging
 import math
+import mimetypes
 import os
 import re
 import tempfile
@@ -38,11 +39,15 @@ from .session_config import REMOTE, SandboxConfig, canonical
 log = logging.getLogger("caisson.sessions")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PIECE = 1 << 20
+_TYPES = mimetypes.MimeTypes()  # what Python knows, and nothing of this machine's
+for _suffix, _type in ((".parquet", "application/vnd.apache.parquet"), (".md", "text/markdown"), (".log", "text/plain"), (".webp", "image/webp")):
+    _TYPES.add_type(_type, _suffix)
 
 
 @dataclass(frozen=True)
 class FileReference:
-    """A file of a sandbox. url: where the daemon gives it out; a link for everybody where it puts artifacts into a bucket."""
+    """A file of a sandbox. url: where the daemon gives it out; a link for everybody where it puts artifacts into a bucket.
+    content_type: by the name's suffix; `inode/directory` and such for what is no file, which has neither a size nor a url."""
 
     filename: str
     path: str
@@ -91,7 +96,7 @@ class SandboxRuntime(ABC):
 
     @abstractmethod
     async def list_files(self, path: str = ".") -> List[FileReference]:
-        """Files of a directory."""
+        """What is in a directory: files, and directories (content_type `inode/directory`)."""
 
     @abstractmethod
     async def terminate(self) -> None:
@@ -195,11 +200,15 @@ class CaissonRuntime(SandboxRuntime):
 
     async def list_files(self, path: str = ".") -> List[FileReference]:
         said = (await self._transport.request("GET", self._path("/files/list"), query={"path": path, "limit": 10000})).json()
-        return [self._reference(path, e) for e in said["entries"] if e["type"] == "file"]
+        return [self._reference(path, e) for e in said["entries"]]
 
     def _reference(self, directory: str, entry: Dict[str, Any]) -> FileReference:
-        where = os.path.normpath(os.path.join(directory, entry["name"]))
-        return FileReference(entry["name"], where, None, entry["size"], self._path("/files") + "?path=" + quote(where))
+        name = entry["name"]
+        where = os.path.normpath(os.path.join(directory, name))
+        if entry["type"] != "file":
+            return FileReference(name, where, "inode/" + entry["type"])
+        kind = _TYPES.guess_type(name)[0] or "application/octet-stream"
+        return FileReference(name, where, kind, entry["size"], self._path("/files") + "?path=" + quote(where))
 
     async def terminate(self) -> None:
         with contextlib.suppress(NotFound):
