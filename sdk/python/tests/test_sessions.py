@@ -287,6 +287,21 @@ def config(**variables):
 
 
 @pytest.mark.parametrize(
+    "variables, said",
+    [
+        ({"RUNTIME": "dokcer"}, "'dokcer' is none of caisson, local, docker"),
+        ({"EXECUTION_TIMEOUT": "0"}, "'0' is no number of seconds"),
+        ({"ENABLE_AUDIT_LOGGING": "perhaps"}, "'perhaps' is neither true nor false"),
+        ({"ALLOWED_PACKAGES": "[1]"}, "'[1]' is no list of names"),
+    ],
+)
+def test_what_is_wrong_is_said_the_right_way_round(variables, said):
+    with pytest.raises(Misconfigured) as e:
+        config(**variables)
+    assert said in str(e.value)
+
+
+@pytest.mark.parametrize(
     "variables, named",
     [
         ({"RUNTIME": "podman"}, "RUNTIME"),

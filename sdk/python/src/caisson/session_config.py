@@ -21,21 +21,21 @@ LOCAL, REMOTE = ("caisson", "local", "docker"), ("remote", "e2b")
 
 def _runtime(text: str) -> str:
     if text.lower() not in LOCAL + REMOTE:
-        raise ValueError("is one of %s" % ", ".join(LOCAL + REMOTE))
+        raise ValueError("is none of %s" % ", ".join(LOCAL + REMOTE))
     return text.lower()
 
 
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds <= 31536000:
-        raise ValueError("is a number of seconds, more than 0")
+        raise ValueError("is no number of seconds between 0 and a year")
     return seconds
 
 
 def _flag(text: str) -> bool:
     words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if text.lower() not in words:
-        raise ValueError("is true or false")
+        raise ValueError("is neither true nor false")
     return words[text.lower()]
 
 
@@ -43,7 +43,7 @@ def _names(text: str) -> FrozenSet[str]:
     """A list as JSON has it, or with commas."""
     names = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-        raise ValueError('is a list of names: pandas,numpy or ["pandas", "numpy"]')
+        raise ValueError('is no list of names, as in pandas,numpy or ["pandas", "numpy"]')
     return frozenset(canonical(n) for n in names if n.strip())
 
 
