@@ -370,6 +370,12 @@ def test_egress(box):
     assert box.egress.get() == []
     assert box.egress.set(["example.com"]) == ["example.com:80", "example.com:443"] or "example.com" in box.egress.get()[0]
     assert box.egress.net().live == 0 and box.egress.set([]) == []
+    assert caisson.records.Net.from_json({"names_asked": 3, "names_refused": 2}).names_asked == 3
+    assert box.egress.net().names_refused == box.egress.net().raw["names_refused"] == 0
+    for kind in (caisson.LanguageUnavailable, caisson.NoSuchFile, caisson.SandboxStopped):
+        code = next(c for c, k in caisson.errors.known_codes().items() if k is kind)
+        assert caisson.errors.error_from({"error": {"code": code, "message": "no"}}).hint, kind
+        assert caisson.errors.error_from({"error": {"code": code, "message": "no", "hint": "so"}}).hint == "so"
     with pytest.raises(caisson.InvalidRequest):
         box.egress.set(["not a host"])
 

@@ -29,6 +29,7 @@ class CaissonError(RuntimeError):
     """
 
     default_code = "error"
+    default_hint: str | None = None  # where the daemon has none
 
     def __init__(
         self,
@@ -126,6 +127,8 @@ class ImageUnavailable(InvalidRequest):
 class LanguageUnavailable(InvalidRequest):
     """The image has no interpreter of this language, or nobody knows the language."""
 
+    default_hint = "languages are python, bash, javascript and r, as far as the sandbox's image has them"
+
 
 class Unauthorized(RequestRefused):
     """A token is missing or wrong."""
@@ -162,6 +165,8 @@ class ProcessNotFound(NotFound):
 class NoSuchFile(NotFound):
     """There is no such file in the sandbox."""
 
+    default_hint = "a relative path is below /workspace; list the directory to see what is there"
+
 
 class PortNotFound(NotFound):
     """The port is not open."""
@@ -189,6 +194,8 @@ class SandboxExists(Conflict):
 
 class SandboxStopped(Conflict):
     """The sandbox does not run (any more)."""
+
+    default_hint = "it does not come back: remove it and create another"
 
 
 class FileConflict(Conflict):
@@ -351,7 +358,7 @@ def error_from(
         text("message") or (f"the daemon answered {status}" if status else "the daemon refused"),
         code=code or (f"http_{status}" if status else None),
         field=text("field"),
-        hint=text("hint"),
+        hint=text("hint") or (kind or RequestRefused).default_hint,
         status=status,
         request_id=headers.get("x-request-id"),
         retry_after=float(wait) if wait.isdigit() else None,

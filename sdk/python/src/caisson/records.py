@@ -270,6 +270,8 @@ class Net:
     closed: int = 0
     refused: int = 0
     failed: int = 0
+    names_asked: int = 0
+    names_refused: int = 0
     bytes_out: int = 0
     bytes_in: int = 0
     raw: Raw = _raw()
