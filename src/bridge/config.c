@@ -265,6 +265,24 @@ static void note(const struct bridge_config *c, const struct entry *x, const cha
 		c->note(c->arg, line);
 }
 
+/* Hosts have keys of their own, so that an unknown one is no error; but nobody who wrote "agrs" wants it to be passed over in silence. */
+static void note_typos(const struct bridge_config *c, const struct entry *x, json_t *entry)
+{
+	const char *key, *meant;
+	char text[200];
+	json_t *v;
+
+	json_object_foreach(entry, key, v)
+	{
+		meant = bridge_key_meant(key);
+		if (!meant || json_object_get(entry, meant))
+			continue;
+		(void)snprintf(text, sizeof(text),
+			       "'%.64s' is not known, and passed over: is '%s' meant?", key, meant);
+		note(c, x, text);
+	}
+}
+
 static int keep(struct bridge_config *c, struct server_config *s, struct err *e)
 {
 	struct server_config *more = reallocarray(c->servers, c->n + 1, sizeof(*more));
@@ -305,6 +323,7 @@ static int add_entry(struct bridge_config *c, const struct entry *x, json_t *ent
 	struct entry filled = *x;
 
 	filled.s = &s;
+	note_typos(c, x, entry);
 	r = take_entry(&filled, entry);
 	if (r == 0 && bridge_is_self(&s, c->self))
 		note(c, x, "left out: it is caisson itself, and calls would go round in circles");

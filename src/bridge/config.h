@@ -6,7 +6,8 @@
  *                     "weather": { "url": "https://...", "type": "http", "headers": {...} } } }
  *
  * Of an entry are known: command, args, env, cwd; url, type (or transport), headers; startup_timeout_sec (or _ms); description,
- * disabled (or enabled), caisson (the rules for its tools, src/mcp/leash.h). Others are hosts' own, and passed over. Texts may have ${NAME}, ${env:NAME} and
+ * disabled (or enabled), caisson (the rules for its tools, src/mcp/leash.h). Others are hosts' own, and passed over, with a note where
+ * one of these was meant. Texts may have ${NAME}, ${env:NAME} and
  * ${NAME:-default}. A server that is this daemon is left out. Errors name file and key.
  */
 #ifndef CAISSON_BRIDGE_CONFIG_H
@@ -71,6 +72,9 @@ char *bridge_expand(const char *s, const char *(*variable)(const char *), struct
  */
 void bridge_alias(const char *name, bool (*taken)(const void *arg, const char *alias),
 		  const void *arg, char *ret, size_t size);
+
+/* bridge_key_meant() - The key of an entry that @key is nearly, but not quite; NULL: it is one, or nothing like one. Pure. */
+const char *bridge_key_meant(const char *key);
 
 /* bridge_is_self() - Whether this entry is caisson's own MCP server: calls would go round in circles. */
 bool bridge_is_self(const struct server_config *s, const char *const *addresses);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names.c - Small rules about texts of a configuration: variables in them, identifiers made of names, and whether an
- * entry is this daemon itself.
+ * names.c - Small rules about texts of a configuration: variables in them, identifiers made of names, whether an
+ * entry is this daemon itself, and which key was meant.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,4 +189,80 @@ bool bridge_is_self(const struct server_config *s, const char *const *addresses)
 			return true;
 	}
 	return false;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------- */
+
+#define KEY_MAX 32u
+
+static const char *const keys[] = {
+	"command",
+	"args",
+	"env",
+	"cwd",
+	"url",
+	"type",
+	"transport",
+	"headers",
+	"description",
+	"disabled",
+	"enabled",
+	"caisson",
+	"startup_timeout_sec",
+	"startup_timeout_ms",
+};
+
+/* Small letters and digits alone: how somebody writes words together is no difference. */
+static size_t plain(const char *key, char ret[KEY_MAX])
+{
+	size_t n = 0;
+
+	for (; *key && n < KEY_MAX; key++)
+		if (isalnum((unsigned char)*key))
+			ret[n++] = (char)tolower((unsigned char)*key);
+	return n;
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Letters that are wrong, missing, too many, or two that changed places. */
+static size_t steps(const char *a, size_t n, const char *b, size_t m)
+{
+	size_t row[KEY_MAX + 1][KEY_MAX + 1];
+
+	for (size_t i = 0; i <= n; i++)
+		for (size_t j = 0; j <= m; j++) {
+			if (i == 0 || j == 0) {
+				row[i][j] = i + j;
+				continue;
+			}
+			row[i][j] = least(least(row[i - 1][j], row[i][j - 1]) + 1,
+					  row[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[i][j] = least(row[i][j], row[i - 2][j - 2] + 1);
+		}
+	return row[n][m];
+}
+
+const char *bridge_key_meant(const char *key)
+{
+	char asked[KEY_MAX], known[KEY_MAX];
+	size_t n = plain(key, asked), best = n < 3 ? 0 : n < 6 ? 1 : 2;
+	const char *found = NULL;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		size_t m = plain(keys[i], known), far;
+
+		if (strcmp(key, keys[i]) == 0)
+			return NULL;
+		far = steps(asked, n, known, m);
+		if (far < best || (far == best && !found && best > 0)) {
+			best = far;
+			found = keys[i];
+		}
+	}
+	return found;
 }

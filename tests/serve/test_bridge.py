@@ -85,6 +85,15 @@ def test_wrong_configuration_is_refused_by_file_and_key(tmp_path, servers, words
     assert str(path) in str(e.value) and words in str(e.value)
 
 
+def test_a_key_that_is_nearly_one_is_noted(tmp_path):
+    path = write(tmp_path / "mcp.json", {"x": dict(fake(), evn={"A": "b"}, Description="d", autoApprove=[], timeout=5)})
+    with open(tmp_path / "log", "wb") as log, Bridge(path, stderr=log) as b:
+        assert said(b.call("x", "echo", {"text": "well"})) == "well"
+    log = (tmp_path / "log").read_text()
+    assert str(path) in log and "mcpServers.x: 'evn' is not known, and passed over: is 'env' meant?" in log and "is 'description' meant?" in log
+    assert "autoApprove" not in log and "'timeout'" not in log
+
+
 def test_configuration_that_is_no_json_names_the_line(tmp_path):
     (tmp_path / "bad.json").write_text('{"mcpServers": {\n  oops\n}}')
     with pytest.raises(Refused) as e:

@@ -117,12 +117,58 @@ static void test_self(void **state)
 	assert_false(self_url("https://example.com:8001/mcp"));
 }
 
+static void test_keys(void **state)
+{
+	static const struct {
+		const char *key, *meant; /* NULL: it is one of ours, or somebody else's */
+	} rows[] = {
+		{ "command", NULL },
+		{ "comand", "command" },
+		{ "Command", "command" },
+		{ "commnad", "command" },
+		{ "arg", "args" },
+		{ "agrs", "args" },
+		{ "args", NULL },
+		{ "evn", "env" },
+		{ "env", NULL },
+		{ "envFile", NULL },
+		{ "uri", "url" },
+		{ "httpUrl", NULL },
+		{ "header", "headers" },
+		{ "disable", "disabled" },
+		{ "caison", "caisson" },
+		{ "startupTimeoutSec", "startup_timeout_sec" },
+		{ "startup_timeout_ms", NULL },
+		{ "startup_timeout", "startup_timeout_ms" },
+		{ "timeout", NULL },
+		{ "tools", NULL },
+		{ "tags", NULL },
+		{ "trust", NULL },
+		{ "alwaysAllow", NULL },
+		{ "autoApprove", NULL },
+		{ "name", NULL },
+		{ "", NULL },
+		{ "x", NULL },
+		{ "a key that is longer than any that there is", NULL },
+		{ "\xc3\xbc", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *meant = bridge_key_meant(rows[i].key);
+
+		if (!rows[i].meant != !meant || (meant && strcmp(meant, rows[i].meant) != 0))
+			fail_msg("'%s': %s", rows[i].key, meant ? meant : "nothing");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_alias),
 		cmocka_unit_test(test_expand),
 		cmocka_unit_test(test_self),
+		cmocka_unit_test(test_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
