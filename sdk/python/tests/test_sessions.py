@@ -289,7 +289,7 @@ def config(**variables):
 @pytest.mark.parametrize(
     "variables, said",
     [
-        ({"RUNTIME": "dokcer"}, "'dokcer' is none of caisson, local, docker"),
+        ({"RUNTIME": "dockr"}, "'dockr' is none of caisson, local, docker"),
         ({"EXECUTION_TIMEOUT": "0"}, "'0' is no number of seconds"),
         ({"ENABLE_AUDIT_LOGGING": "perhaps"}, "'perhaps' is neither true nor false"),
         ({"ALLOWED_PACKAGES": "[1]"}, "'[1]' is no list of names"),

@@ -123,9 +123,9 @@ static void test_keys(void **state)
 		const char *key, *meant; /* NULL: it is one of ours, or somebody else's */
 	} rows[] = {
 		{ "command", NULL },
-		{ "comand", "command" },
+		{ "commandd", "command" },
 		{ "Command", "command" },
-		{ "commnad", "command" },
+		{ "cmomand", "command" },
 		{ "arg", "args" },
 		{ "agrs", "args" },
 		{ "args", NULL },

@@ -40,7 +40,12 @@ log = logging.getLogger("caisson.sessions")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PIECE = 1 << 20
 _TYPES = mimetypes.MimeTypes()  # what Python knows, and nothing of this machine's
-for _suffix, _type in ((".parquet", "application/vnd.apache.parquet"), (".md", "text/markdown"), (".log", "text/plain"), (".webp", "image/webp")):
+for _type, _suffix in (
+    ("application/vnd.apache.parquet", ".parquet"),
+    ("text/markdown", ".md"),
+    ("text/plain", ".log"),
+    ("image/webp", ".webp"),
+):
     _TYPES.add_type(_type, _suffix)
 
 
