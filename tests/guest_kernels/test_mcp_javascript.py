@@ -189,6 +189,17 @@ def test_what_a_server_that_is_down_shows(tmp_path):
     assert kernel.close() == 0
 
 
+def test_an_interrupt_while_tools_are_looked_up(tmp_path):
+    kernel = Kernel([NODE, DRIVER], cwd=tmp_path)
+    host = Host(kernel)
+    answer, host.answer = host.answer, lambda m: os.killpg(kernel.process.pid, signal.SIGINT)
+    r = host.run("Object.keys(mcp.weather); ran = 1")
+    assert (r.status, r.exit_code, len(host.cancelled)) == ("interrupted", 130, 1)
+    host.answer = answer
+    assert ok(host.run("[typeof ran, Object.keys(mcp.weather).length].join()")).text == "'undefined,3'"
+    assert kernel.close() == 0
+
+
 def test_what_is_no_file(host):
     for bad in ("save_file('../x', '')", "save_file('/x', '')", "save_file('x', '', {subdir: '..'})", "save_image('x', 7)", "save_file('x', 7)"):
         assert host.run("await mcp.runtime.%s" % bad).error["name"] == "TypeError", bad
@@ -214,6 +225,7 @@ def test_time_that_is_none(host):
 
 
 def test_names_of_the_servers(host):
+    assert ok(host.run("LOADED_MCP_SERVERS.push('x'); LOADED_MCP_SERVERS.length")).text == "2"
     assert ok(host.run("[LOADED_MCP_SERVERS, mcp.runtime.LOADED_MCP_SERVERS].join(';')")).text == "'weather,file-system;weather,file-system'"
 
 

@@ -612,7 +612,7 @@ module.exports = function codeMode(send) {
 		return work.length ? Promise.all(work) : null;
 	}
 
-	const names = { mcp: { value: mcp, writable: true }, MCPError: { value: MCPError, writable: true }, LOADED_MCP_SERVERS: { get: () => runtime.LOADED_MCP_SERVERS } };
+	const names = { mcp: { value: mcp, writable: true }, MCPError: { value: MCPError, writable: true }, LOADED_MCP_SERVERS: { get: () => runtime.LOADED_MCP_SERVERS, set: (value) => Object.defineProperty(globalThis, 'LOADED_MCP_SERVERS', { value, writable: true }) } };
 	for (const key of Object.keys(names)) {
 		if (!(key in globalThis)) Object.defineProperty(globalThis, key, { configurable: true, enumerable: false, ...names[key] });
 	}
