@@ -113,9 +113,20 @@ void room_keep(struct room *r, int slot)
 	room_note(r);
 }
 
+/* The numbers are left alone: they may say what the sandbox has next. */
 void room_unkeep(struct room *r)
 {
-	if (r->slot >= 0)
-		keep_drop(&r->f->keep, keep_key(r->slot, KEEPER_ROOM));
+	if (r->slot < 0)
+		return;
+	for (size_t i = 0; i < LANG_MAX_; i++) {
+		struct seat *s = &r->seats[i];
+
+		if (!s->kept)
+			continue;
+		kernel_tell(&s->kernel, NULL);
+		keep_drop(&r->f->keep, keep_key(r->slot, KEEPER_SEAT + s->language->id));
+		s->kept = false;
+	}
+	keep_drop(&r->f->keep, keep_key(r->slot, KEEPER_ROOM));
 	r->slot = -1;
 }

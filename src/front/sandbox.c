@@ -143,6 +143,7 @@ static void leave_room(struct sandbox *s, struct room *r, const struct cell_usag
 			jupyter_kernel_ended(s, &languages[i]);
 	memset(&s->before, 0, sizeof(s->before));
 	sandbox_note(s);
+	room_unkeep(r); /* before the sandbox has another one there */
 	sandbox_turn_out(s, u);
 }
 

@@ -296,6 +296,39 @@ def test_a_cell_that_died_meanwhile(d):
     assert (r["stdout"], r["epoch"]) == ("42\n", 0), r
 
 
+TOO_MUCH = "b = bytearray(700 << 20)"
+
+
+def test_a_cell_that_ran_out_of_memory_before(d):
+    """The room that is over does not touch what was written down of the one after it."""
+    name, used = unique(), unique()
+    for n in (name, used):
+        d.execute("x = 1", session_id=n)
+        assert d.execute(TOO_MUCH, session_id=n)["cause"]["kind"] == "memory"
+    d.execute("v = 5", session_id=used)
+    kill_front(d)
+    for n in (name, used):
+        r = d.get("/v1/sandboxes/" + n).json
+        assert (r["state"], r["epoch"]) == ("running", 1), r
+    r = d.execute("print(v)", session_id=used)
+    assert (r["stdout"], r["epoch"], r["state"]) == ("5\n", 1, "kept"), r
+    assert d.execute("print('x' in globals())", session_id=name)["stdout"] == "False\n"
+    assert not d.log("slot_damaged")
+
+
+def test_a_cell_that_ran_out_of_memory_with_somebody_behind_it(d):
+    name, held = unique(), Held(d, TOO_MUCH)
+    first = d.begin(held.code, session_id=name, timeout=100)
+    assert held.there()
+    second = d.begin("v = 5", session_id=name, timeout=100)
+    assert wait_until(lambda: total(d.metrics(), "caisson_executions_queued") == 1)
+    held.let_go()
+    assert first.result().json["cause"]["kind"] == "memory" and second.result().json["success"]
+    kill_front(d)
+    r = d.execute("print(v)", session_id=name)
+    assert (r["stdout"], r["epoch"], r["state"]) == ("5\n", 1, "kept"), r
+
+
 def test_a_kernel_that_died_meanwhile(d):
     name = unique()
     d.execute(call_yourself("dies-meanwhile") + "x = 1", session_id=name)
