@@ -17,6 +17,14 @@ static const char *string_of(const json_t *body, const char *key)
 	return json_string_value(json_object_get(body, key));
 }
 
+uint64_t ask_ms(const json_t *body, const char *key)
+{
+	double seconds = json_number_value(json_object_get(body, key));
+
+	/* Less than a microsecond is what a decimal fraction loses as a binary one. */
+	return seconds > 0 ? (uint64_t)(seconds * 1000 + 0.999) : 0;
+}
+
 const char *ask_session(const json_t *body)
 {
 	return string_of(body, "session_id");
@@ -58,7 +66,6 @@ struct execution *ask_execution(struct front *f, const char *owner, const json_t
 				const struct sink *sink, void *user, struct refusal *ret)
 {
 	const json_t *code = json_object_get(body, "code");
-	json_int_t timeout = json_integer_value(json_object_get(body, "timeout"));
 	const struct language *l = language_of(f, body, ret);
 	uint64_t timeout_ms;
 
@@ -77,7 +84,7 @@ struct execution *ask_execution(struct front *f, const char *owner, const json_t
 			       "only python reads lines that come with the request");
 		return NULL;
 	}
-	if (policy_execution(f, owner, timeout > 0 ? (uint64_t)timeout : 0, &timeout_ms, ret) < 0)
+	if (policy_execution(f, owner, ask_ms(body, "timeout"), &timeout_ms, ret) < 0)
 		return NULL;
 	struct execution *x = execution_new(f, l, json_string_value(code), json_string_length(code),
 					    timeout_ms, sink, user);

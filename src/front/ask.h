@@ -4,6 +4,7 @@
 #define CAISSON_FRONT_ASK_H
 
 #include <jansson.h>
+#include <stdint.h>
 
 struct buf;
 struct execution;
@@ -17,6 +18,9 @@ struct sink;
  */
 struct execution *ask_execution(struct front *f, const char *owner, const json_t *body,
 				const struct sink *sink, void *user, struct refusal *ret);
+
+/* ask_ms() - The seconds under @key, to the millisecond, up: what is more than nothing stays so. 0 when there are none. */
+uint64_t ask_ms(const json_t *body, const char *key);
 
 /* ask_session() - The name in it, or NULL. */
 const char *ask_session(const json_t *body);

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "front/ask.h"
 #include "front/audit.h"
 #include "front/capture.h"
 #include "front/command.h"
@@ -357,11 +358,9 @@ static void forget(struct exec *e)
 static struct exec *make(struct front *f, struct sandbox *s, const json_t *body, bool stream,
 			 struct refusal *why)
 {
-	json_int_t timeout = json_integer_value(json_object_get(body, "timeout"));
 	uint64_t timeout_ms;
 
-	if (policy_execution(f, s->owner, timeout > 0 ? (uint64_t)timeout : 0, &timeout_ms, why) <
-	    0)
+	if (policy_execution(f, s->owner, ask_ms(body, "timeout"), &timeout_ms, why) < 0)
 		return NULL;
 	struct exec *e = calloc(1, sizeof(*e));
 

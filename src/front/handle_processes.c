@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "front/ask.h"
 #include "front/front.h"
 #include "front/handlers.h"
 #include "front/output.h"
@@ -20,7 +21,7 @@
 
 #define ONE_MAX (8u << 20)
 #define LIST_MAX (64u << 20)
-#define WAIT_S 60
+#define WAIT_MS 60000u
 
 /* ---- finding and answering -------------------------------------------------------------------------------- */
 
@@ -204,12 +205,12 @@ void handle_process_wait(struct front *f, struct http_exchange *x, const struct 
 {
 	json_t *body = request_json(x, visit_of(x)->route);
 	struct process *found = body ? own_process(f, x, p) : NULL;
-	uint64_t seconds = number(body, "timeout", WAIT_S);
+	uint64_t ms = json_object_get(body, "timeout") ? ask_ms(body, "timeout") : WAIT_MS;
 
 	json_decref(body);
 	if (!found)
 		return;
-	if (found->exited || seconds == 0) {
+	if (found->exited || ms == 0) {
 		reply_process(x, 200, found);
 		return;
 	}
@@ -221,7 +222,7 @@ void handle_process_wait(struct front *f, struct http_exchange *x, const struct 
 	w->listener.forgotten = on_wait_forgotten;
 	w->timer.fn = on_wait_late;
 	process_listen(found, &w->listener);
-	timer_set(&f->loop, &w->timer, f->loop.now_ns + seconds * CLOCK_NS_PER_S);
+	timer_set(&f->loop, &w->timer, f->loop.now_ns + ms * CLOCK_NS_PER_MS);
 }
 
 /* ---- acting ------------------------------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/num.h"
+#include "front/ask.h"
 #include "front/audit.h"
 #include "front/exec_result.h"
 #include "front/front.h"
@@ -325,7 +326,6 @@ static uint16_t size_of(const json_t *body, const char *name, uint16_t fallback)
 static void fill(struct process *p, struct sandbox *s, const json_t *body)
 {
 	struct command *c = &p->command;
-	json_int_t timeout = json_integer_value(json_object_get(body, "timeout"));
 
 	execution_random_id(p->id);
 	p->owner = s->processes;
@@ -339,7 +339,7 @@ static void fill(struct process *p, struct sandbox *s, const json_t *body)
 	c->pty = json_is_true(json_object_get(body, "pty"));
 	c->rows = size_of(body, "rows", ROWS);
 	c->cols = size_of(body, "cols", COLS);
-	c->timeout_ms = timeout > 0 ? (uint64_t)timeout * 1000 : 0;
+	c->timeout_ms = ask_ms(body, "timeout");
 	c->input_end = !c->pty && !json_is_true(json_object_get(body, "stdin"));
 	buf_init(&c->input, COMMAND_INPUT_MAX);
 }

@@ -37,11 +37,11 @@ bool route_session_name(const char *s, size_t len)
 	return len > 0 && len <= ROUTE_SESSION_MAX;
 }
 
-static void set_timeout(struct field *fields, const char *fallback, uint64_t most_s)
+static void set_timeout(struct field *fields, const char *fallback, double most_s)
 {
 	for (struct field *f = fields; f->name; f++)
 		if (strcmp(f->name, "timeout") == 0) {
-			f->max = (double)most_s;
+			f->max = most_s;
 			f->fallback = fallback;
 		}
 }
@@ -49,13 +49,12 @@ static void set_timeout(struct field *fields, const char *fallback, uint64_t mos
 void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms)
 {
 	static char text[24];
-	/* A default that is not in whole seconds is no value that a request could name. */
-	const char *fallback = timeout_ms % 1000 == 0 && timeout_ms > 0 ? text : NULL;
+	const char *fallback = timeout_ms > 0 ? text : NULL;
 
-	(void)snprintf(text, sizeof(text), "%" PRIu64, timeout_ms / 1000);
+	(void)snprintf(text, sizeof(text), "%.15g", (double)timeout_ms / 1000);
 	for (size_t t = 0; t < ARRAY_SIZE(tables); t++)
 		for (size_t i = 0; tables[t]->timed && tables[t]->timed[i]; i++)
-			set_timeout(tables[t]->timed[i], fallback, max_timeout_ms / 1000);
+			set_timeout(tables[t]->timed[i], fallback, (double)max_timeout_ms / 1000);
 }
 
 /* ---- search -------------------------------------------------------------------------------------- */

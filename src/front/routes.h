@@ -81,12 +81,14 @@ extern const struct field *const routes_spec_fields;
 		.example = "\"first line\\nsecond line\\n\""                                       \
 	}
 
+#define ROUTE_TIMEOUT_MIN 0.001 /* what the clock here can tell from none */
+
 /* A time limit; put the body into its table's `timed`. */
 #define ROUTE_TIMEOUT_FIELD                                                                        \
 	{                                                                                          \
-		.name = "timeout", .kind = FIELD_INTEGER, .min = 1, .max = 120,                    \
-		.description = "Seconds of wall time; then it is interrupted, and ended if it "    \
-			       "goes on.",                                                         \
+		.name = "timeout", .kind = FIELD_NUMBER, .min = ROUTE_TIMEOUT_MIN, .max = 120,     \
+		.description = "Seconds of wall time, to the millisecond; then it is interrupted, " \
+			       "and ended if it goes on.",                                         \
 		.example = "10", .fallback = "30"                                                  \
 	}
 

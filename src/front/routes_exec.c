@@ -102,8 +102,8 @@ static const struct field process_body[] = {
 	  .description = "Of the terminal.",
 	  .fallback = "80" },
 	{ .name = "timeout",
-	  .kind = FIELD_INTEGER,
-	  .min = 1,
+	  .kind = FIELD_NUMBER,
+	  .min = ROUTE_TIMEOUT_MIN,
 	  .max = 31536000,
 	  .description = "Seconds after which it is interrupted, and ended if it goes on; "
 			 "without it, it lives as long as its sandbox.",
@@ -140,7 +140,7 @@ static const struct field stdin_body[] = {
 
 static const struct field wait_body[] = {
 	{ .name = "timeout",
-	  .kind = FIELD_INTEGER,
+	  .kind = FIELD_NUMBER,
 	  .min = 0,
 	  .max = 600,
 	  .description = "Seconds; a process that still runs then is answered as it is.",

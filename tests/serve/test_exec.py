@@ -132,6 +132,21 @@ def test_timeout_is_an_interrupt_first(box):
     assert r["stdout"] == "begun\ninterrupted\n" and r["peak"] >= 1000 and r["hint"]
 
 
+def test_timeout_to_the_millisecond(daemon, box):
+    """Everywhere the same: 0.3 is 300 ms, and 10.0 is 10."""
+    script, endless = "while :; do sleep 0.01; done", "while True: pass"
+    for r in (box.post("/shell", {"script": script, "timeout": 0.3}), box.post("/exec", {"cmd": "sleep", "args": ["60"], "timeout": 0.3}),
+              box.post("/execute", {"code": endless, "timeout": 0.3}), daemon.post("/v1/run_python", {"code": endless, "timeout": 0.3}),
+              daemon.post("/v1/run_shell", {"script": script, "timeout": 0.3})):
+        assert r.status == 200 and (r.json["status"], r.json["limit"]) == ("timeout", 300), r
+    r = daemon.execute(endless, timeout=0.3)
+    assert (r["status"], r["cause"]["limit"]) == ("timeout", 300), r
+    assert box.exec("true", timeout=10.0)["ok"]
+    p = box.start("sleep", "60", timeout=86400.5)
+    assert p.post("/wait", {"timeout": 0.01}).json["state"] == "running"
+    assert p.post("/signal", {"signal": "KILL"}).status == 200 and p.post("/wait", {"timeout": 60.0}).json["state"] == "exited"
+
+
 def test_timeout_kills_who_goes_on(daemon, box):
     name = unique("n")
     r = box.shell("trap '' INT TERM; exec -a %s sleep 1000 & while :; do sleep 0.01; done" % name, timeout=1)
@@ -356,7 +371,7 @@ def test_bad_requests(box, route):
             ({**good, "cwd": ""}, "out_of_range", "cwd"), ({**good, "cwd": "/a\0b"}, "invalid_value", "cwd"),
             ({**good, "cwd": "/nowhere"}, "invalid_cwd", "cwd"), ({**good, "cwd": "/etc/passwd"}, "invalid_cwd", "cwd"),
             ({**good, "timeout": 0}, "out_of_range", "timeout"), ({**good, "timeout": 1 << 62}, "out_of_range", "timeout"),
-            ({**good, "timeout": 1.5}, "wrong_type", "timeout"), ({**good, "timeout": "1"}, "wrong_type", "timeout"),
+            ({**good, "timeout": -0.1}, "out_of_range", "timeout"), ({**good, "timeout": "1"}, "wrong_type", "timeout"),
             ({**good, "stdin": 1}, "wrong_type", "stdin"), ({**good, "stream": "yes"}, "wrong_type", "stream"),
             ({list(good)[0]: ""}, "out_of_range", list(good)[0]), ({list(good)[0]: "a\0b"}, "invalid_value", list(good)[0])]:
         r = box.post(route, bad)

@@ -215,6 +215,7 @@ def test_every_limit_by_name(held):
         assert b.post("/extend", {"seconds": 60}).status == 200
         for path, body in (("/execute", {"code": "1"}), ("/exec", {"cmd": "true"}), ("/shell", {"script": ":"})):
             refused(b.post(path, {**body, "timeout": 61}), "default.execution_seconds", "at most 60")
+            refused(b.post(path, {**body, "timeout": 60.5}), "default.execution_seconds", "this is 60.5")
             assert b.post(path, {**body, "timeout": 60}).status == 200
     refused(held.ask("bob", "POST", "/execute", {"code": "1", "timeout": 61}), "default.execution_seconds")
     assert {e["rule"] for e in held.ledger("policy.refuse")} >= {"default.memory_mib", "default.execution_seconds", "default.life_seconds"}

@@ -321,19 +321,19 @@ int policy_process(struct front *f, const char *owner, struct refusal *ret)
 	return check_count(f, owner, RULE_EXECUTIONS, "executions, commands and processes", ret);
 }
 
-int policy_execution(struct front *f, const char *owner, uint64_t asked_s, uint64_t *ret_ms,
+int policy_execution(struct front *f, const char *owner, uint64_t asked_ms, uint64_t *ret_ms,
 		     struct refusal *ret)
 {
 	struct finding found = { .status = 403, .field = "timeout" };
 	const struct rule_value *v =
 		rules_of(f->policy.rules, owner, RULE_EXECUTION_SECONDS, found.rule);
-	uint64_t ms = asked_s ? asked_s * 1000 : f->config.timeout_ms;
+	uint64_t ms = asked_ms ? asked_ms : f->config.timeout_ms;
 
 	if (v && ms > v->number * 1000) {
-		if (asked_s)
+		if (asked_ms)
 			return refuse(f, owner, &found, ret,
-				      "at most %" PRIu64 ", and this is %" PRIu64, v->number,
-				      asked_s);
+				      "at most %" PRIu64 ", and this is %.15g", v->number,
+				      (double)asked_ms / 1000);
 		ms = v->number * 1000;
 	}
 	*ret_ms = ms;

@@ -42,10 +42,10 @@ enum rule_mount policy_mount(const struct front *f, const char *owner, const cha
 int policy_extend(struct sandbox *s, uint64_t seconds, struct refusal *ret);
 
 /*
- * policy_execution() - Code or a command is about to be queued. @asked_s: its time limit, 0 when none is named;
+ * policy_execution() - Code or a command is about to be queued. @asked_ms: its time limit, 0 when none is named;
  * *ret_ms gets the one that holds.
  */
-int policy_execution(struct front *f, const char *owner, uint64_t asked_s, uint64_t *ret_ms,
+int policy_execution(struct front *f, const char *owner, uint64_t asked_ms, uint64_t *ret_ms,
 		     struct refusal *ret);
 
 /*

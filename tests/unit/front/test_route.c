@@ -213,8 +213,8 @@ static void test_setup(void **state)
 	assert_true(timeout_field()->max == 120);
 	assert_string_equal(timeout_field()->fallback, "30");
 	route_setup(1500, 1999);
-	assert_true(timeout_field()->max == 1);
-	assert_null(timeout_field()->fallback);
+	assert_true(timeout_field()->max == 1.999);
+	assert_string_equal(timeout_field()->fallback, "1.5");
 	route_setup(30000, 120000);
 }
 
