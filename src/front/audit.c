@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "client/result.h"
 #include "front/adopt.h"
@@ -20,6 +21,7 @@
 #include "front/sandbox.h"
 #include "front/spare.h"
 #include "front/stamp.h"
+#include "front/unended.h"
 #include "ledger/ledger.h"
 #include "store/store.h"
 #include "wire/gate.h"
@@ -144,6 +146,8 @@ int audit_open(struct front *f, struct err *e)
 			      L_STR("version", CAISSON_VERSION), L_STR("image", f->images.own.name),
 			      L_STR("image_digest", f->images.own.digest));
 	if (r == 0)
+		unended_close(&f->unended, f);
+	if (r == 0)
 		r = store_sandbox_each(f->store, NULL, restore, f, e);
 	if (r == 0)
 		adopt_close(f);
@@ -168,27 +172,61 @@ void audit_close(struct front *f)
 
 /* ---- sandboxes -------------------------------------------------------------------------------------------- */
 
-int audit_created(struct sandbox *s, struct refusal *ret)
+#define OWN_FIELDS_MAX 8
+
+static void dump_into(struct buf *b, const json_t *v, const char *none)
+{
+	char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
+
+	(void)buf_puts(b, text ? text : none);
+	spare_free(text);
+}
+
+/* An event with what the sandbox is after its own fields. Lists may be long: they come last, so that a line too full for one has the rest. */
+static int record_spec(const struct sandbox *s, const char *event, const struct ledger_field *own,
+		       size_t n, struct err *e)
 {
 	const struct cell_limits *l = &s->spec.limits;
-	struct err e = { 0 };
-	char *egress = s->spec.egress ? json_dumps(s->spec.egress, JSON_COMPACT) : NULL;
-	_buf_ struct buf mounts = BUF_INIT(STORE_JSON_MAX);
+	_buf_ struct buf egress = BUF_INIT(STORE_JSON_MAX), labels = BUF_INIT(STORE_JSON_MAX),
+			 mounts = BUF_INIT(STORE_JSON_MAX);
 	struct json j;
 
+	dump_into(&egress, s->spec.egress, "[]");
+	dump_into(&labels, s->spec.labels, "{}");
 	json_init(&j, &mounts);
 	mount_use_json(s->f, &s->spec.mounts, &j);
-	int r = ledger_record(s->f->ledger, &e, "sandbox.create", s->owner, s->name,
-			      L_STR("id", s->id), L_STR("image", s->image->name),
-			      L_STR("image_digest", s->image->digest),
-			      L_STR("egress", egress ? egress : "[]"),
-			      L_STR("mounts", buf_str(&mounts)), L_OBJECT("limits"),
-			      L_UINT("memory_bytes", l->memory_bytes),
-			      L_UINT("cpu_milli", l->cpu_milli), L_UINT("pids", l->pids),
-			      L_UINT("disk_bytes", l->disk_bytes), L_END);
+	const struct ledger_field spec[] = {
+		L_STR("image", s->image->name),
+		L_STR("image_digest", s->image->digest),
+		L_OBJECT("limits"),
+		L_UINT("memory_bytes", l->memory_bytes),
+		L_UINT("cpu_milli", l->cpu_milli),
+		L_UINT("pids", l->pids),
+		L_UINT("disk_bytes", l->disk_bytes),
+		L_END,
+		L_PATH("egress", buf_str(&egress)),
+		L_PATH("labels", buf_str(&labels)),
+		L_PATH("mounts", buf_str(&mounts)),
+	};
+	struct ledger_field all[OWN_FIELDS_MAX + ARRAY_SIZE(spec)];
 
-	spare_free(egress);
-	if (r < 0)
+	memcpy(all, own, n * sizeof(*own));
+	memcpy(all + n, spec, sizeof(spec));
+	return ledger_append(s->f->ledger,
+			     &(struct ledger_event){ .event = event,
+						     .owner = s->owner,
+						     .sandbox = s->name,
+						     .fields = all,
+						     .n = n + ARRAY_SIZE(spec) },
+			     e);
+}
+
+int audit_created(struct sandbox *s, struct refusal *ret)
+{
+	const struct ledger_field own[] = { L_STR("id", s->id) };
+	struct err e = { 0 };
+
+	if (record_spec(s, "sandbox.create", own, ARRAY_SIZE(own), &e) < 0)
 		return refuse(ret, "the ledger", &e);
 	if (put(s, &e) < 0)
 		return refuse(ret, "the state", &e);
@@ -306,13 +344,20 @@ void audit_egress_event(struct front *f, const struct audit_whose *w, const stru
 int audit_begin(struct sandbox *s, const char *id, const char *what, const char *text, size_t len,
 		uint64_t timeout_ms, struct refusal *ret)
 {
+	const struct ledger_field own[] = { L_STR("id", id), L_STR("what", what),
+					    L_SHA256("code_sha256", text, len),
+					    L_UINT("timeout_ms", timeout_ms) };
+	const struct ledger_event event = { .event = "execution.begin",
+					    .owner = s->owner,
+					    .sandbox = s->name,
+					    .fields = own,
+					    .n = ARRAY_SIZE(own) };
 	struct err e = { 0 };
+	/* One without a name was made for this alone, and no other line tells what it is. */
+	int r = s->name[0] ? ledger_append(s->f->ledger, &event, &e) :
+			     record_spec(s, "execution.begin", own, ARRAY_SIZE(own), &e);
 
-	if (ledger_record(s->f->ledger, &e, "execution.begin", s->owner, s->name, L_STR("id", id),
-			  L_STR("what", what), L_SHA256("code_sha256", text, len),
-			  L_UINT("timeout_ms", timeout_ms)) < 0)
-		return refuse(ret, "the ledger", &e);
-	return 0;
+	return r < 0 ? refuse(ret, "the ledger", &e) : 0;
 }
 
 void audit_refused(struct sandbox *s, const char *id, const char *what, const struct refusal *why)

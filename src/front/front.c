@@ -275,6 +275,7 @@ static int get_bridge(struct front *f, struct err *e)
 
 static int get_state(struct front *f, struct statedir *state, struct err *e)
 {
+	const struct ledger_config config = { .line = unended_line, .arg = &f->unended };
 	pid_t pid = f->keep.pid ? f->keep.pid : getpid();
 	int r = statedir_open(f->config.state, keep_take_one(&f->keep, KEEPER_LOCK), pid, state, e);
 
@@ -284,7 +285,7 @@ static int get_state(struct front *f, struct statedir *state, struct err *e)
 	if (r == 0)
 		r = spool_bank_open(&f->spools, f->spool_dir, SPOOL_BANK_DISK, SPOOL_BANK_MEMORY,
 				    e);
-	return r == 0 ? ledger_open(state->ledger, NULL, &f->ledger, e) : r;
+	return r == 0 ? ledger_open(state->ledger, &config, &f->ledger, e) : r;
 }
 
 static int start(struct front *f, struct warden_client *w, struct err *e)

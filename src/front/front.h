@@ -27,6 +27,7 @@
 #include "front/spool.h"
 #include "front/stream_log.h"
 #include "front/systemd.h"
+#include "front/unended.h"
 #include "front/workspaces/workspaces.h"
 #include "net/conn.h"
 #include "net/http.h"
@@ -59,6 +60,7 @@ struct front {
 	struct images images;       /* what they are made from */
 	int meminfo_fd;             /* /proc/meminfo, opened before the jail */
 	struct ledger *ledger;      /* who ran what */
+	struct unended unended;     /* ... and was not seen to end */
 	struct store *store;        /* records of sandboxes, idempotency keys */
 	int ledger_dir, spool_dir;  /* below the state directory, opened before the jail */
 	struct spool_bank spools;   /* output beyond what answers return */

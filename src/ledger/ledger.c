@@ -287,7 +287,7 @@ static int read_last(struct ledger *l, uint64_t seq, struct err *e)
 	return 0;
 }
 
-static int read_current(struct ledger *l, struct err *e)
+static int read_current(struct ledger *l, const struct ledger_config *config, struct err *e)
 {
 	_scan_ struct scan *s = NULL;
 	const char *line;
@@ -306,13 +306,15 @@ static int read_current(struct ledger *l, struct err *e)
 			return damaged(LEDGER_CURRENT, scan_lines(s), e);
 		if (l->first_seq == 0)
 			l->first_seq = l->head.seq;
+		if (config && config->line)
+			config->line(line, len, config->arg);
 	}
 	l->size = scan_offset(s);
 	l->torn = scan_rest(s);
 	return 0;
 }
 
-static int open_current(struct ledger *l, struct err *e)
+static int open_current(struct ledger *l, const struct ledger_config *config, struct err *e)
 {
 	struct stat st;
 
@@ -328,17 +330,17 @@ static int open_current(struct ledger *l, struct err *e)
 		return err_say(e, -EINVAL,
 			       "the ledger's " LEDGER_CURRENT
 			       " is no file of its own: move it away and restart");
-	return read_current(l, e);
+	return read_current(l, config, e);
 }
 
-static int open_all(struct ledger *l, struct err *e)
+static int open_all(struct ledger *l, const struct ledger_config *config, struct err *e)
 {
 	_mem_ uint64_t *rotated = NULL;
 	size_t n = 0;
 	int r;
 
 	if (names_list(l->dirfd, &rotated, &n, e) < 0 ||
-	    (n > 0 && read_last(l, rotated[n - 1], e) < 0) || open_current(l, e) < 0)
+	    (n > 0 && read_last(l, rotated[n - 1], e) < 0) || open_current(l, config, e) < 0)
 		return e->code;
 	if (!l->head.known)
 		chain_start(&l->head);
@@ -373,7 +375,7 @@ int ledger_open(int dirfd, const struct ledger_config *config, struct ledger **r
 	else
 		r = chain_new(&l->chain, e);
 	if (r == 0)
-		r = open_all(l, e);
+		r = open_all(l, config, e);
 	if (r < 0) {
 		ledger_close(l);
 		return r;

@@ -30,6 +30,9 @@ struct ledger;
 struct ledger_config {
 	uint64_t file_bytes;      /* a file that would become larger is rotated; 0: the default */
 	uint64_t (*now_ns)(void); /* CLOCK_REALTIME; NULL: the clock. For tests */
+	/* Called for each line of the current file, without its newline, while it is opened; or NULL. */
+	void (*line)(const char *text, size_t len, void *arg);
+	void *arg;
 };
 
 /*

@@ -113,6 +113,30 @@ def test_it_is_written_down(d):
     assert [x for x in lines if x.get("event", x.get("type")) == "sandbox.adopt" or "sandbox.adopt" in x.values()], lines
 
 
+def test_the_ledger_says_what_was_lost(d):
+    """Whatever had begun has an end, once."""
+    with Box(d) as box:
+        held = Held(d)
+        run = d.begin(held.code, session_id=box.name, timeout=100)
+        once = Later(lambda: d.try_execute("import time; time.sleep(1000)", timeout=110))
+        assert held.there() and wait_until(lambda: d.health()["sandboxes"]["busy"] == 2)
+        p = box.start("sleep", "1000")
+        assert box.exec("true")["ok"]
+        for _ in range(2):
+            kill_front(d)
+        for r in (run, once):
+            with pytest.raises(GONE):
+                r.result()
+        assert box.about()["state"] == "running"  # it answers, so it has written
+        lines = [json.loads(x) for x in (d.state / "ledger" / "ledger.jsonl").read_text().splitlines()]
+        begun = {e["id"]: e for e in lines if e["event"] == "execution.begin"}
+        ends = [e for e in lines if e["event"] == "execution.end"]
+        assert len(begun) == len(ends) == 4 and {e["id"] for e in ends} == set(begun)
+        lost = [e for e in ends if e["status"] == "lost"]
+        assert len(lost) == 3 and p.id in {e["id"] for e in lost} and {e["cause"] for e in lost} == {"front_died"}, ends
+        assert {(e["owner"], e["sandbox"], e["what"]) for e in lost} == {("local", box.name, "python"), ("local", box.name, "process"), ("local", "", "python")}
+
+
 # ---- kernels that work -----------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,8 @@ import hashlib
 import io
 import json
 import os
+import pathlib
+import re
 import subprocess
 import tarfile
 from urllib.parse import quote
@@ -139,6 +141,40 @@ def test_every_process_that_began_has_an_end(daemon):
         by_id = {e["id"]: e for e in ends}
         assert {e["id"] for e in runs(daemon, box, "begin")} == set(by_id)
         assert by_id[removed.id]["status"] == "removed" and by_id[left.id]["status"] in ("signal", "failed", "refused"), by_id
+
+
+# ---- what is told of a run -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_without_a_name_says_what_it_ran_in(daemon):
+    spec = {"memory_mib": 77, "cpus": 0.5, "egress": ["one.example.com:443"], "labels": {"team": "red-%d" % os.getpid()}}
+    runs_of = (("/v1/run_python", {"code": "print(77)"}), ("/v1/run_shell", {"script": "echo 77"}))
+    for path, body in runs_of:
+        assert daemon.post(path, {**body, **spec}).json["stdout"] == "77\n"
+    begun = [e for e in ledger(daemon) if e["event"] == "execution.begin" and json.loads(e.get("labels", "{}")) == spec["labels"]]
+    assert len(begun) == 2
+    for e in begun:
+        assert (e["limits"]["memory_bytes"], e["limits"]["cpu_milli"], json.loads(e["egress"])) == (77 << 20, 500, spec["egress"]), e
+        assert e["image"] and "image_digest" in e and "cut" not in e
+    with Box(daemon, **spec) as box:
+        create, = [e for e in ledger(daemon, box) if e["event"] == "sandbox.create"]
+        assert json.loads(create["labels"]) == spec["labels"] and create["limits"]["memory_bytes"] == 77 << 20
+
+
+def test_long_lists_are_told_as_a_whole(daemon):
+    egress = ["host-%02d.example.com:443" % i for i in range(30)]
+    with Box(daemon, egress=egress) as box:
+        create, = [e for e in ledger(daemon, box) if e["event"] == "sandbox.create"]
+        assert sorted(json.loads(create["egress"])) == egress
+
+
+def test_every_event_is_in_the_document():
+    root = pathlib.Path(__file__).parents[2]
+    source = "".join(p.read_text() for p in (root / "src" / "front").rglob("*.c"))
+    events = set(re.findall(r'(?:ledger_record|record_spec)\([^"]*?"([a-z.]+)"', source)) | set(re.findall(r'= "((?:egress|secret)\.[a-z]+)"', source))
+    assert len(events) > 25 and {"sandbox.adopt", "execution.end", "secret.use"} <= events
+    text = (root / "docs" / "protocol" / "ledger.md").read_text()
+    assert not {e for e in events if "`%s`" % e not in text}
 
 
 # ---- a disk that is full -------------------------------------------------------------------------------------------------------
