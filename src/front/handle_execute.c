@@ -15,6 +15,7 @@
 #include "front/execution.h"
 #include "front/front.h"
 #include "front/handlers.h"
+#include "front/idem.h"
 #include "front/metrics.h"
 #include "front/own.h"
 #include "front/record.h"
@@ -123,13 +124,33 @@ static const struct sink stream_sink = { .event = stream_event,
 
 /* ---- the route ------------------------------------------------------------------------------------ */
 
+/* Nobody waits, but somebody may ask again. */
+static void keep_answer(struct execution *e)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+
+	if (!e->refusal.status)
+		write_result(e, &b);
+	if (e->refusal.status || b.err)
+		idem_drop(e->user);
+	else
+		idem_answer(e->user, 200, buf_str(&b), b.len);
+}
+
+static const struct sink kept_sink = { .done = keep_answer };
+
 static void on_gone(struct visit *v)
 {
 	struct execution *e = v->work;
+	struct idem *i = e ? idem_take(e->user) : NULL;
 
 	v->work = NULL;
-	if (e)
+	if (i) {
+		e->sink = &kept_sink;
+		e->user = i;
+	} else if (e) {
 		execution_cancel(e);
+	}
 }
 
 static bool wants_stream(const struct http_exchange *x, const json_t *body)
@@ -151,6 +172,11 @@ void handle_execute(struct front *f, struct http_exchange *x, const struct route
 	if (!body)
 		return;
 	bool stream = wants_stream(x, body);
+
+	if (!idem_begin_once(f, x, stream)) {
+		json_decref(body);
+		return;
+	}
 	int has_image = sandbox_spec_image(f, body, image, &r);
 	struct execution *e = has_image < 0 ?
 				      NULL :

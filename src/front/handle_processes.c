@@ -11,6 +11,7 @@
 #include "front/ask.h"
 #include "front/front.h"
 #include "front/handlers.h"
+#include "front/idem.h"
 #include "front/output.h"
 #include "front/own.h"
 #include "front/process.h"
@@ -60,7 +61,8 @@ static void reply_process(struct http_exchange *x, int status, const struct proc
 /* An exchange that is answered when something happens to a process. */
 struct waiter {
 	struct process_listener listener;
-	struct http_exchange *x;
+	struct http_exchange *x; /* NULL: its client went away... */
+	struct idem *idem;       /* ...but may ask again */
 	struct timer timer;
 };
 
@@ -68,8 +70,10 @@ static struct http_exchange *waiter_free(struct waiter *w)
 {
 	struct http_exchange *x = w->x;
 
-	visit_of(x)->work = NULL;
-	visit_of(x)->gone = NULL;
+	if (x) {
+		visit_of(x)->work = NULL;
+		visit_of(x)->gone = NULL;
+	}
 	timer_cancel(&w->timer);
 	process_unlisten(&w->listener);
 	free(w);
@@ -99,13 +103,42 @@ static struct waiter *waiter_new(struct http_exchange *x)
 
 /* ---- starting ----------------------------------------------------------------------------------------------- */
 
+static void keep_answer(struct idem *i, const struct process *p)
+{
+	_buf_ struct buf b = BUF_INIT(ONE_MAX);
+	struct json j;
+
+	json_init(&j, &b);
+	process_json(p, &j);
+	if (p->started && json_finish(&j) == 0)
+		idem_answer(i, 201, buf_str(&b), b.len);
+	else
+		idem_drop(i);
+}
+
+static void start_gone(struct visit *v)
+{
+	struct waiter *w = v->work;
+
+	w->idem = idem_take(w->x);
+	if (w->idem) {
+		w->x = NULL;
+		v->work = NULL;
+	} else {
+		(void)waiter_free(w);
+	}
+}
+
 static void on_started(struct process_listener *l)
 {
 	struct process *p = l->process;
+	struct idem *idem = ((struct waiter *)l->arg)->idem;
 	struct http_exchange *x = waiter_free(l->arg);
 	const struct command *c = &p->command;
 
-	if (p->started)
+	if (!x)
+		keep_answer(idem, p);
+	else if (p->started)
 		reply_process(x, 201, p);
 	else if (c->refusal.status)
 		reply_refusal(x, &c->refusal);
@@ -120,11 +153,12 @@ void handle_process_start(struct front *f, struct http_exchange *x, const struct
 {
 	json_t *body = request_json(x, visit_of(x)->route);
 	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
-	struct waiter *w = s ? waiter_new(x) : NULL;
+	struct waiter *w = s && idem_begin(f, x) ? waiter_new(x) : NULL;
 	struct refusal why;
 
 	if (w) {
 		w->listener.started = on_started;
+		visit_of(x)->gone = start_gone;
 		if (f->draining) {
 			(void)waiter_free(w);
 			reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");

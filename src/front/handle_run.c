@@ -11,6 +11,7 @@
 #include "front/execution.h"
 #include "front/front.h"
 #include "front/handlers.h"
+#include "front/idem.h"
 #include "front/own.h"
 #include "front/recorded.h"
 #include "front/reply.h"
@@ -25,13 +26,18 @@ static enum stream_format format_of(const struct http_exchange *x, const json_t 
 	return stream_format_of(x, json_is_true(json_object_get(body, "stream")));
 }
 
+static bool may_begin(struct front *f, struct http_exchange *x, const json_t *body)
+{
+	return idem_begin_once(f, x, format_of(x, body) != STREAM_NONE);
+}
+
 void handle_sandbox_execute(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
 	json_t *body = request_json(x, visit_of(x)->route);
 	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
 	struct refusal why;
 
-	if (s) {
+	if (s && may_begin(f, x, body)) {
 		struct execution *e = ask_execution(f, s->owner, body, NULL, NULL, &why);
 
 		if (e)
@@ -73,7 +79,7 @@ void handle_run_python(struct front *f, struct http_exchange *x, const struct ro
 	json_t *body = request_json(x, visit_of(x)->route);
 
 	(void)p;
-	if (body)
+	if (body && may_begin(f, x, body))
 		run_once(f, x, body);
 	json_decref(body);
 }
@@ -83,8 +89,10 @@ void handle_run_shell(struct front *f, struct http_exchange *x, const struct rou
 	json_t *body = request_json(x, visit_of(x)->route);
 
 	(void)p;
-	if (!body)
+	if (!body || !may_begin(f, x, body)) {
+		json_decref(body);
 		return;
+	}
 	if (json_object_set(body, "code", json_object_get(body, "script")) == 0 &&
 	    json_object_set_new(body, "language", json_string("bash")) == 0)
 		run_once(f, x, body);

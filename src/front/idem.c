@@ -162,3 +162,14 @@ bool idem_begin(struct front *f, struct http_exchange *x)
 	visit_of(x)->idem = i;
 	return true;
 }
+
+bool idem_begin_once(struct front *f, struct http_exchange *x, bool stream)
+{
+	if (stream && http_header(x, "idempotency-key")) {
+		reply_error(x, 422, "unsupported_field", "Idempotency-Key",
+			    "resume a stream by its execution id, or leave out `stream`",
+			    "a stream can not be answered again");
+		return false;
+	}
+	return idem_begin(f, x);
+}

@@ -22,6 +22,9 @@ struct idem;
  */
 bool idem_begin(struct front *f, struct http_exchange *x);
 
+/* idem_begin_once() - The same for what may be a stream, which has an answer of its own kind: it is resumed, not repeated. */
+bool idem_begin_once(struct front *f, struct http_exchange *x, bool stream);
+
 /* idem_take() - The key of this exchange, for work that goes on without its client; NULL: it has none. */
 struct idem *idem_take(struct http_exchange *x);
 /* idem_answer() - Store and free. */

@@ -9,6 +9,7 @@
 
 #include "front/execution.h"
 #include "front/front.h"
+#include "front/idem.h"
 #include "front/metrics.h"
 #include "front/own.h"
 #include "front/record.h"
@@ -32,16 +33,33 @@ static void answer(struct execution *e)
 		reply_json(x, 200, execution_final(e));
 }
 
-static void on_gone(struct visit *v)
+/* Nobody waits, but somebody may ask again. */
+static void keep_answer(struct execution *e)
 {
-	struct execution *e = v->work;
+	const struct buf *b = e->refusal.status ? NULL : execution_final(e);
 
-	v->work = NULL;
-	if (e)
-		execution_cancel(e);
+	if (b && !b->err)
+		idem_answer(e->user, 200, buf_str(b), b->len);
+	else
+		idem_drop(e->user);
 }
 
 static const struct sink answer_sink = { .done = answer };
+static const struct sink kept_sink = { .done = keep_answer };
+
+static void on_gone(struct visit *v)
+{
+	struct execution *e = v->work;
+	struct idem *i = e ? idem_take(e->user) : NULL;
+
+	v->work = NULL;
+	if (i) {
+		e->sink = &kept_sink;
+		e->user = i;
+	} else if (e) {
+		execution_cancel(e);
+	}
+}
 
 /* ---- events ------------------------------------------------------------------------------------------- */
 

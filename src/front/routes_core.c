@@ -146,6 +146,7 @@ static const struct route rows[] = {
 	  .body = execute_body,
 	  .responses = execute_out,
 	  .work = true,
+	  .keyed = true,
 	  .handler = handle_execute },
 	{ .method = "GET",
 	  .path = "/execute/ws",

@@ -319,6 +319,7 @@ static const struct route rows[] = {
 	  .params = sandbox_params,
 	  .responses = start_out,
 	  .work = true,
+	  .keyed = true,
 	  .handler = handle_process_start },
 	{ .method = "GET",
 	  .path = PROCESSES,

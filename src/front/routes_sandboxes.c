@@ -262,7 +262,7 @@ static const struct response_doc run_out[] = {
 	{ 409, "The daemon ended it, or its workspace is not free.", "Error", NULL,
 	  "session_ended workspace_busy" },
 	{ 422, "Not what this operation takes, or more than this machine gives.", "Error", NULL,
-	  "image_unavailable not_supported out_of_range unknown_server unknown_secret quota_unavailable language_unavailable" },
+	  "image_unavailable not_supported unsupported_field out_of_range unknown_server unknown_secret quota_unavailable language_unavailable" },
 	ROUTE_TOO_MUCH("busy policy_busy"),
 	{ 0 },
 };
@@ -377,6 +377,7 @@ static const struct route rows[] = {
 	  .body = execute_body,
 	  .responses = execute_out,
 	  .work = true,
+	  .keyed = true,
 	  .handler = handle_sandbox_execute },
 	{ .method = "GET",
 	  .path = ONE "/logs",
@@ -398,6 +399,7 @@ static const struct route rows[] = {
 	  .body = run_python_body,
 	  .responses = run_out,
 	  .work = true,
+	  .keyed = true,
 	  .handler = handle_run_python },
 	{ .method = "POST",
 	  .path = "/v1/run_shell",
@@ -408,6 +410,7 @@ static const struct route rows[] = {
 	  .body = run_shell_body,
 	  .responses = run_out,
 	  .work = true,
+	  .keyed = true,
 	  .handler = handle_run_shell },
 	{ 0 },
 };

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import pytest
 
 from box_lib import Box
-from serve_lib import Later, read_response, unique, wait_until
+from serve_lib import Held, Later, read_response, unique, wait_until
 
 from integ_lib import needs_root
 
@@ -314,33 +314,42 @@ def test_idempotency_keys(daemon, all_of_it):
             is_refused(op.call(daemon, first, {"Idempotency-Key": "not a key"}, name=box.name), 400, "invalid_value")
             assert op.call(daemon, first, key, name=box.name).status in (200, 201)
             is_refused(op.call(daemon, other, key, name=box.name), 422, "key_reused")
-            if op.id == "create_sandbox":
+            if op.id in ("create_sandbox", "start_process"):
                 daemon.request("DELETE", "/v1/sandboxes/" + name)
                 continue
             is_refused(op.call(daemon, {**first, "stream": True}, key, name=box.name), 422, "unsupported_field")
-            slow = {"cmd": "sleep", "args": ["60"]} if op.id == "sandbox_exec" else {"script": "sleep 60"}
+            held = Held(daemon)
+            slow = {"cmd": "python3", "args": ["-c", held.code]} if "cmd" in good else \
+                {"script": "python3 - <<'END'\n%s\nEND" % held.code} if "script" in good else {"code": held.code}
             key = {"Idempotency-Key": unique("key")}
             later = Later(lambda: op.call(daemon, slow, key, name=box.name))
-            assert wait_until(lambda: any(e["state"] == "running" for e in box.get("/executions").json["executions"]))
+            assert held.there()
             is_refused(op.call(daemon, slow, key, name=box.name), 409, "in_progress")
-            for e in box.get("/executions").json["executions"]:
-                if e["state"] == "running":
-                    box.post("/executions/%s/interrupt" % e["execution_id"])
+            held.let_go()
             assert later.result().status == 200
 
 
 def test_key_of_a_sandbox_that_is_being_made(serve):
     """The cell is not there yet: the first request is not answered, the second is told so."""
     d = serve("--pool", "0")
-    create = operations(d)["create_sandbox"]
-    for _ in range(50):
-        name, key = unique("slow"), {"Idempotency-Key": unique("key")}
-        both = [Later(lambda: create.call(d, {"name": name}, key)) for _ in range(4)]
-        answers = [b.result() for b in both]
-        d.request("DELETE", "/v1/sandboxes/" + name)
-        if any(r.status == 409 and r.error["code"] == "in_progress" for r in answers):
-            return
-    raise AssertionError("never met on the way")
+    create, start = only(operations(d), "create_sandbox", "start_process")
+
+    def meet(op, body):
+        for _ in range(50):
+            name, key = unique("slow"), {"Idempotency-Key": unique("key")}
+            if op is start:
+                d.post("/v1/sandboxes", {"name": name})
+            both = [Later(lambda: op.call(d, body or {"name": name}, key, name=name)) for _ in range(4)]
+            answers = [b.result() for b in both]
+            made = len(d.get("/v1/sandboxes/%s/processes" % name).json["processes"]) if op is start else 1
+            d.request("DELETE", "/v1/sandboxes/" + name)
+            assert made == 1, answers
+            if any(r.status == 409 and r.error["code"] == "in_progress" for r in answers):
+                return
+        raise AssertionError("never met on the way")
+
+    meet(create, None)
+    meet(start, {"cmd": "sleep", "args": ["1000"]})
 
 
 # ---- processes and commands --------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from serve_lib import BIN, Later, unique, wait_until
+from serve_lib import BIN, Held, Later, unique, wait_until
 
 V1 = "/v1/sandboxes"
 
@@ -467,6 +467,44 @@ def test_an_answer_that_nobody_heard_is_kept(daemon, box):
         return answers[-1].status != 409
     assert wait_until(answered, 20)
     assert answers[-1].json["stdout"].strip() == "1" and answers[-1].headers["idempotency-replayed"] == "true", answers[-1]
+
+
+@pytest.mark.parametrize("path, body, output", [
+    ("/v1/sandboxes/%s/execute", {"code": "print(open('/workspace/count', 'a+').write('x'), end='')\nimport os; os.urandom(8).hex()"}, "1"),
+    ("/v1/run_python", {"code": "import os; print(os.urandom(8).hex())"}, None), ("/v1/run_shell", {"script": "echo $RANDOM$RANDOM$RANDOM"}, None),
+    ("/execute", {"code": "import os; print(os.urandom(8).hex())"}, None)])
+def test_code_with_a_key_runs_once(daemon, box, path, body, output):
+    url, key = path % box if "%" in path else path, {"Idempotency-Key": unique("key")}
+    first, again = (daemon.post(url, body, headers=key) for _ in range(2))
+    assert first.status == again.status == 200 and first.body == again.body and first.json["stdout"], (first, again)
+    assert again.headers["idempotency-replayed"] == "true"
+    assert daemon.post(url, {**body, "timeout": 9}, headers=key).error["code"] == "key_reused"
+    assert daemon.post(url, body).body != first.body
+
+
+def test_a_process_with_a_key_is_started_once(daemon, box):
+    url, body, key = "%s/%s/processes" % (V1, box), {"cmd": "sleep", "args": ["1000"]}, {"Idempotency-Key": unique("key")}
+    first, again = (daemon.post(url, body, headers=key) for _ in range(2))
+    assert first.status == again.status == 201 and first.json["process_id"] == again.json["process_id"]
+    assert len(daemon.get(url).json["processes"]) == 1
+
+
+@pytest.mark.parametrize("path", ["/v1/sandboxes/%s/execute", "/v1/run_python", "/execute"])
+def test_code_with_a_key_goes_on_without_its_client(daemon, box, path):
+    url, key, held = path % box if "%" in path else path, unique("key"), Held(daemon, "print('heard')")
+    body = json.dumps({"code": held.code, "timeout": 100})
+    with daemon.connect() as s:
+        s.sendall(("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: %s\r\n"
+                   "Content-Length: %d\r\n\r\n%s" % (url, key, len(body), body)).encode())
+        assert held.there()
+    held.let_go()
+    answers = []
+
+    def answered():
+        answers.append(daemon.post(url, body, headers={"Idempotency-Key": key, "Content-Type": "application/json"}))
+        return answers[-1].status != 409
+    assert wait_until(answered, 20)
+    assert answers[-1].json["stdout"] == "heard\n" and answers[-1].headers["idempotency-replayed"] == "true", answers[-1]
 
 
 def test_create_with_a_key(daemon):
