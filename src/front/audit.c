@@ -119,6 +119,8 @@ static int restore(const struct store_sandbox *b, void *arg)
 	s->epoch = b->epoch;
 	s->executions = b->executions;
 	s->created_ms = (uint64_t)b->created_at;
+	if (stamp_now_ms() > s->created_ms)
+		s->aged_ns = (stamp_now_ms() - s->created_ms) * CLOCK_NS_PER_MS;
 	if (b->state == STORE_RUNNING && adopt_sandbox(f, s))
 		sandbox_resume(s);
 	else /* its cell is gone, and with it the use of any tree */

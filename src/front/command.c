@@ -83,6 +83,16 @@ void command_release(struct command *c)
 
 /* ---- the verdict ---------------------------------------------------------------------------------------- */
 
+static void tell_deadline(struct command *c)
+{
+	char *hint = c->verdict.hint;
+	size_t size = sizeof(c->verdict.hint), n;
+
+	sandbox_deadline(c->sandbox, hint, size);
+	n = strlen(hint);
+	(void)snprintf(hint + n, size - n, "; %s", SANDBOX_LONGER);
+}
+
 static void conclude(struct command *c)
 {
 	struct outcome *o = &c->outcome;
@@ -97,6 +107,8 @@ static void conclude(struct command *c)
 	o->stdout_bytes = c->bytes[COMMAND_STDOUT];
 	o->stderr_bytes = c->bytes[COMMAND_STDERR];
 	result_judge(o, &spec, &c->verdict);
+	if (c->expired)
+		tell_deadline(c);
 	if (c->verdict.status != RESULT_OK && !c->verdict.hint[0] && c->entry.sandbox)
 		(void)egress_hint(c->entry.sandbox, c->started_ns, c->verdict.hint,
 				  sizeof(c->verdict.hint));
@@ -325,12 +337,14 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 	c->outcome.usage.pids_denied = 0;
 	if (!c->outcome.exited && u->end == CELL_END_CLIENT)
 		c->stopped = SIGKILL;
+	c->expired = c->stopped && c->sandbox->expired;
 	conclude(c);
 }
 
 void command_run(struct command *c, struct sandbox *s)
 {
 	c->f = s->f;
+	c->sandbox = s;
 	c->in.fd = c->out[0].fd = c->out[1].fd = -1;
 	c->timer.arg = c;
 	c->entry = (struct entry){ .in = on_in, .refused = on_refused, .gone = on_gone, .arg = c };

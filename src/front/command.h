@@ -65,7 +65,8 @@ struct command {
 	struct front *f;
 	enum command_phase phase;
 	struct entry entry;
-	struct room *room; /* NULL: not inside */
+	const struct sandbox *sandbox; /* where; gone after done */
+	struct room *room;             /* NULL: not inside */
 	struct room_command job;
 	struct cell_limits limits;
 	int pid;                               /* in the cell; 0: not started */
@@ -77,7 +78,7 @@ struct command {
 	struct link_call usage_call;
 	uint64_t started_ns, ended_ns;
 	uint64_t denied; /* forks refused in the cell before it began */
-	bool wall_hit, gone, asked_again;
+	bool wall_hit, gone, asked_again, expired;
 	int stopped; /* a signal that made us end it */
 	struct outcome outcome;
 	struct result verdict;

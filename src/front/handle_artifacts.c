@@ -339,9 +339,10 @@ static bool find_window(struct front *f, struct http_exchange *x, const struct r
 	const struct record *r = s ? records_find(&s->records, id) : NULL;
 
 	if (s && (!r || !r->started_ms))
-		reply_error(x, 404, "no_such_execution", "execution_id",
-			    "see GET /v1/sandboxes/{name}/executions; they are kept for 15 minutes",
-			    "there is no such execution, or it is not kept any more");
+		reply_missing(
+			x, s, "no_such_execution", "execution_id",
+			"see GET /v1/sandboxes/{name}/executions; they are kept for 15 minutes",
+			"there is no such execution, or it is not kept any more");
 	if (!r || !r->started_ms)
 		return false;
 	g->from_ns = (int64_t)r->asked_ms * 1000000;

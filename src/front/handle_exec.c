@@ -14,10 +14,10 @@ static void run(struct front *f, struct http_exchange *x, const struct route_par
 	json_t *body = request_json(x, visit_of(x)->route);
 	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
 
-	if (s && idem_begin_once(
-			 f, x,
-			 stream_format_of(x, json_is_true(json_object_get(body, "stream"))) !=
-				 STREAM_NONE))
+	if (s &&
+	    idem_begin_once(f, x,
+			    stream_format_of(x, json_is_true(json_object_get(body, "stream"))) !=
+				    STREAM_NONE))
 		exec_begin(x, s, body);
 	json_decref(body);
 }

@@ -30,9 +30,10 @@ static struct record *record_of(struct http_exchange *x)
 	struct record *r = s ? records_find(&s->records, v->params.value[1]) : NULL;
 
 	if (s && !r)
-		reply_error(x, 404, "no_such_execution", "execution_id",
-			    "see GET /v1/sandboxes/{name}/executions; they are kept for 15 minutes",
-			    "there is no such execution, or it is not kept any more");
+		reply_missing(
+			x, s, "no_such_execution", "execution_id",
+			"see GET /v1/sandboxes/{name}/executions; they are kept for 15 minutes",
+			"there is no such execution, or it is not kept any more");
 	return r;
 }
 

@@ -75,10 +75,12 @@ static struct port *find_open(struct front *f, struct http_exchange *x,
 		return NULL;
 	struct port *port = port_find(s, number);
 
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "port %u of this sandbox is not open", number);
 	if (!port)
-		reply_error(x, 404, "no_such_port", "port",
-			    "POST /v1/sandboxes/{name}/ports/{port} opens one",
-			    "port %u of this sandbox is not open", number);
+		reply_missing(x, s, "no_such_port", "port",
+			      "POST /v1/sandboxes/{name}/ports/{port} opens one", text);
 	return port;
 }
 

@@ -32,9 +32,9 @@ struct process *own_process(struct front *f, struct http_exchange *x, const stru
 	struct process *found = s ? process_find(s, p->value[1]) : NULL;
 
 	if (s && !found)
-		reply_error(x, 404, "no_such_process", "process_id",
-			    "see GET /v1/sandboxes/{name}/processes; they are kept for 5 minutes",
-			    "there is no such process, or it is not kept any more");
+		reply_missing(x, s, "no_such_process", "process_id",
+			      "see GET /v1/sandboxes/{name}/processes; they are kept for 5 minutes",
+			      "there is no such process, or it is not kept any more");
 	return found;
 }
 

@@ -2,11 +2,14 @@
 /* own.c - Another owner's sandbox does not exist for us: the answer is the same as for none. */
 #include "front/own.h"
 
+#include <stdio.h>
+
 #include "front/execution.h"
 #include "front/reply.h"
 #include "front/route.h"
 #include "front/sandbox.h"
 #include "front/serve.h"
+#include "front/stamp.h"
 
 struct sandbox *own_sandbox(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
@@ -24,4 +27,17 @@ void reply_refusal(struct http_exchange *x, const struct refusal *r)
 		reply_retry(x, r->status, r->retry_after_s, r->code, r->hint, "%s", r->message);
 	else
 		reply_error(x, r->status, r->code, r->field, r->hint, "%s", r->message);
+}
+
+void reply_missing(struct http_exchange *x, const struct sandbox *s, const char *code,
+		   const char *field, const char *hint, const char *message)
+{
+	char at[STAMP_MAX], text[320];
+
+	stamp_text(at, s->adopted_ms);
+	(void)snprintf(text, sizeof(text),
+		       "%s; the daemon's front was restarted at %s, and processes, ports and "
+		       "executions from before that are gone",
+		       hint, at);
+	reply_error(x, 404, code, field, s->adopted_ms ? text : hint, "%s", message);
 }

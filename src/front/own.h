@@ -19,4 +19,11 @@ struct process *own_process(struct front *f, struct http_exchange *x, const stru
 /* reply_refusal() - A refusal as an answer. */
 void reply_refusal(struct http_exchange *x, const struct refusal *r);
 
+/*
+ * reply_missing() - 404: there is no such thing in @s. One that was taken over from a front that died has lost what that one
+ * had in memory, and then the hint says so too.
+ */
+void reply_missing(struct http_exchange *x, const struct sandbox *s, const char *code,
+		   const char *field, const char *hint, const char *message);
+
 #endif

@@ -87,8 +87,9 @@ extern const struct field *const routes_spec_fields;
 #define ROUTE_TIMEOUT_FIELD                                                                        \
 	{                                                                                          \
 		.name = "timeout", .kind = FIELD_NUMBER, .min = ROUTE_TIMEOUT_MIN, .max = 120,     \
-		.description = "Seconds of wall time, to the millisecond; then it is interrupted, " \
-			       "and ended if it goes on.",                                         \
+		.description =                                                                     \
+			"Seconds of wall time, to the millisecond; then it is interrupted, "       \
+			"and ended if it goes on.",                                                \
 		.example = "10", .fallback = "30"                                                  \
 	}
 

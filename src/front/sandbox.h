@@ -87,9 +87,12 @@ struct sandbox {
 	size_t n_inside, n_waiting;
 	struct sandbox_waiter *waiters;
 	bool running, ending, stopping;
+	bool expired; /* it ends because its deadline is there */
 	uint32_t epoch;
 	uint64_t created_ns, used_ns, executions;
 	uint64_t created_ms, expires_ms; /* since 1970; expires 0: never */
+	uint64_t adopted_ms; /* since when this front has it from one that was killed; 0: made here */
+	uint64_t aged_ns;    /* how old it was when this front began */
 	uint64_t stop_until_ns;
 	struct records records;           /* what was done in it lately */
 	struct tail log;                  /* the end of what was said in it */
@@ -145,6 +148,11 @@ void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why);
 void sandbox_stop(struct sandbox *s, uint64_t grace_ms);
 void sandbox_wait(struct sandbox *s, struct sandbox_waiter *w);
 void sandbox_unwait(struct sandbox_waiter *w); /* idempotent */
+/* sandbox_deadline() - Of one that is @expired: what whoever was in it is told. */
+#define SANDBOX_LONGER                                                                             \
+	"give it longer: timeout_seconds when it is made, or POST /v1/sandboxes/{name}/extend "    \
+	"before its expires_at"
+void sandbox_deadline(const struct sandbox *s, char *text, size_t size);
 /* sandbox_expire() - Give it @seconds from now; 0: no end. */
 void sandbox_expire(struct sandbox *s, uint64_t seconds);
 const char *sandbox_state_name(enum sandbox_state s);

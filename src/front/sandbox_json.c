@@ -49,10 +49,13 @@ void sandbox_json(const struct sandbox *s, const struct buf *receipt, struct jso
 	json_member_uint(j, "processes", processes_alive(s));
 	json_member_uint(j, "queued", s->n_queued);
 	stamp_json(j, "created_at", s->created_ms);
+	if (s->adopted_ms)
+		stamp_json(j, "adopted_at", s->adopted_ms);
 	if (s->expires_ms)
 		stamp_json(j, "expires_at", s->expires_ms);
 	json_key(j, "age_seconds");
-	json_double(j, seconds_since(s->created_ns), 3);
+	json_double(j, seconds_since(s->created_ns) + (double)s->aged_ns / (double)CLOCK_NS_PER_S,
+		    3);
 	json_key(j, "idle_seconds");
 	json_double(j, used ? 0 : seconds_since(s->used_ns), 3);
 	if (receipt) {

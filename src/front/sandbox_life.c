@@ -55,7 +55,18 @@ static void on_idle(struct timer *t)
 
 static void on_end(struct timer *t)
 {
-	sandbox_end(t->arg, "its time was over");
+	struct sandbox *s = t->arg;
+
+	s->expired = true;
+	sandbox_end(s, "its time was over");
+}
+
+void sandbox_deadline(const struct sandbox *s, char *text, size_t size)
+{
+	char at[STAMP_MAX];
+
+	stamp_text(at, s->expires_ms);
+	(void)snprintf(text, size, "the sandbox reached its deadline, %s, and was removed", at);
 }
 
 void sandbox_expire(struct sandbox *s, uint64_t seconds)
@@ -244,6 +255,7 @@ void sandbox_resume(struct sandbox *s)
 	uint64_t left = s->expires_ms > now ? s->expires_ms - now : 1;
 
 	s->state = SANDBOX_RUNNING;
+	s->adopted_ms = now;
 	s->reason[0] = '\0';
 	count(s, true);
 	timer_cancel(&s->end_timer);
@@ -385,7 +397,13 @@ static void empty(struct sandbox *s, const char *message)
 {
 	static const struct cell_usage ended = { .end = CELL_END_CLIENT };
 	struct refusal why = { .status = 409, .code = "session_ended" };
+	char deadline[128];
 
+	if (s->expired) {
+		why.hint = SANDBOX_LONGER;
+		sandbox_deadline(s, deadline, sizeof(deadline));
+		message = deadline;
+	}
 	if (s->f->draining || s->f->failed) {
 		why = (struct refusal){ .status = 503, .code = "draining", .retry_after_s = 5 };
 		message = "the daemon ended before the code did";
@@ -397,7 +415,7 @@ static void empty(struct sandbox *s, const char *message)
 	pool_unwant(&s->image->pool, &s->want);
 	(void)snprintf(why.message, sizeof(why.message), "%s", message);
 	while (s->head)
-		execution_refuse(s->head, why.status, why.code, NULL, why.retry_after_s, "%s",
+		execution_refuse(s->head, why.status, why.code, why.hint, why.retry_after_s, "%s",
 				 message);
 	sandbox_turn_out(s, &ended);
 	while (s->entries) {

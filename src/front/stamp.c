@@ -25,16 +25,23 @@ uint64_t stamp_files_ms(void)
 	return now_ms(CLOCK_REALTIME_COARSE);
 }
 
-void stamp_json(struct json *j, const char *key, uint64_t ms)
+void stamp_text(char text[static STAMP_MAX], uint64_t ms)
 {
 	time_t seconds = (time_t)(ms / 1000);
-	char text[40] = "";
 	struct tm tm;
 
+	text[0] = '\0';
 	if (gmtime_r(&seconds, &tm)) {
-		size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+		size_t n = strftime(text, STAMP_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
 
-		(void)snprintf(text + n, sizeof(text) - n, ".%03uZ", (unsigned int)(ms % 1000));
+		(void)snprintf(text + n, STAMP_MAX - n, ".%03uZ", (unsigned int)(ms % 1000));
 	}
+}
+
+void stamp_json(struct json *j, const char *key, uint64_t ms)
+{
+	char text[STAMP_MAX];
+
+	stamp_text(text, ms);
 	json_member_str(j, key, text);
 }

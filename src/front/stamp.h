@@ -13,6 +13,9 @@ uint64_t stamp_now_ms(void);
  * no earlier time, however late that tick was. */
 uint64_t stamp_files_ms(void);
 
+#define STAMP_MAX 40
+/* stamp_text() - "2026-01-31T23:59:59.123Z". */
+void stamp_text(char text[static STAMP_MAX], uint64_t ms);
 /* stamp_json() - Member @key: "2026-01-31T23:59:59.123Z". */
 void stamp_json(struct json *j, const char *key, uint64_t ms);
 

@@ -15,7 +15,8 @@ struct unended_one;
 #define UNENDED_BUCKETS 4096u
 
 struct unended {
-	struct unended_one *buckets[UNENDED_BUCKETS]; /* by the first digits of the id, which is random */
+	struct unended_one
+		*buckets[UNENDED_BUCKETS]; /* by the first digits of the id, which is random */
 };
 
 /* unended_line() - A line that was found whole. Without memory it is as if it were not there. @arg: struct unended. */

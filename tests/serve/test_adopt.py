@@ -245,6 +245,23 @@ def test_commands_end_and_what_the_code_started_goes_on(d):
         assert box.shell("echo works")["stdout"] == "works\n"
 
 
+def test_what_was_lost_is_said(d):
+    """Processes, ports and records went with the front: who asks for one hears of that, and the sandbox has its age."""
+    with Box(d) as box:
+        done, p = box.exec("true"), box.start("sleep", "1000")
+        assert box.post("/ports/8000").status in (200, 201)
+        before = box.about()
+        assert "adopted_at" not in before
+        kill_front(d)
+        after = box.about()
+        assert after["age_seconds"] >= before["age_seconds"] and after["adopted_at"] > before["created_at"]
+        for r in (box.get(p.path), box.get("/ports/8000"), box.get("/executions/" + done["execution_id"]),
+                  box.get("/artifacts?execution_id=" + done["execution_id"])):
+            assert r.status == 404 and "restarted at " + after["adopted_at"] in r.error["hint"], r
+    with Box(d) as box:
+        assert "restarted" not in box.get("/ports/8000").error["hint"], "it was made after that"
+
+
 def test_during_a_stream(d):
     with Box(d) as box:
         with box.stream("echo begun; sleep 1003") as events:

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from box_lib import Events
 from serve_lib import BIN, Held, Later, unique, wait_until
 
 V1 = "/v1/sandboxes"
@@ -178,6 +179,19 @@ def test_deadline_and_extension(daemon):
     assert daemon.get("%s/%s" % (V1, longer)).status == 200
     assert daemon.post("%s/%s/extend" % (V1, longer), {"seconds": 0}).status == 422
     daemon.request("DELETE", "%s/%s" % (V1, longer))
+
+
+def test_whoever_is_in_it_at_the_deadline_hears_why(daemon):
+    name = create(daemon, timeout_seconds=2)["name"]
+    at = daemon.get("%s/%s" % (V1, name)).json["expires_at"]
+    code = Later(lambda: daemon.post("%s/%s/execute" % (V1, name), {"code": "import time; time.sleep(100)", "timeout": 110}))
+    command = Later(lambda: daemon.post("%s/%s/shell" % (V1, name), {"script": "sleep 100", "timeout": 110}))
+    with Events(daemon, "POST", "%s/%s/shell" % (V1, name), {"script": "sleep 100", "timeout": 110, "stream": True}) as events:
+        told = str([e for e in events][-1])
+    error, hint = code.result().error, command.result().json["hint"]
+    assert error["code"] == "session_ended" and "deadline, " + at in error["message"] and "/extend" in error["hint"], error
+    for text in (hint, told):
+        assert "deadline, " + at in text and "timeout_seconds" in text and "/extend" in text, text
 
 
 def test_idle_ones_are_reaped_but_never_one_in_use(daemon):
