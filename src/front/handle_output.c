@@ -207,11 +207,16 @@ void handle_execution_search(struct front *f, struct http_exchange *x, const str
 	json_t *query = request_query(x, visit_of(x)->route);
 	struct record *r = query ? record_of(x) : NULL;
 
+	const struct output_query q = {
+		.pattern = json_string_value(json_object_get(query, "pattern")),
+		.glob = json_is_true(json_object_get(query, "glob")),
+		.limit = number(query, "limit", SEARCH_LIMIT),
+		.offset = number(query, "offset", 0),
+	};
+
 	(void)f;
 	(void)p;
 	if (r)
-		output_search(x, json_string_value(json_object_get(query, "pattern")),
-			      number(query, "limit", SEARCH_LIMIT),
-			      spool_of(r, query) == &r->err ? find_err : find_out);
+		output_search(x, &q, spool_of(r, query) == &r->err ? find_err : find_out);
 	json_decref(query);
 }

@@ -21,6 +21,7 @@
 #include "net/http.h"
 
 #define SLICE_BYTES (4u << 20)
+#define GLOB_SLICE_BYTES (256u << 10) /* each byte may be compared as often as a part is long */
 #define ANSWER_MAX (32u << 20)
 
 static void disk_failed(struct http_exchange *x)
@@ -76,8 +77,8 @@ struct search {
 	struct deferred slice;
 	const struct spool *(*find)(struct http_exchange *x);
 	struct spool_search at;
-	char pattern[SPOOL_PATTERN_MAX];
-	size_t pattern_len;
+	struct spool_pattern pattern;
+	uint64_t slice_bytes;
 	uint64_t left; /* lines that may still be found */
 	struct buf out;
 	struct json j;
@@ -118,7 +119,10 @@ static void finish(struct search *s, const struct spool *spool, bool more)
 	struct buf out;
 
 	json_array_end(&s->j);
-	json_member_bool(&s->j, "truncated", more);
+	/* What is not kept was not looked at, and can not be. */
+	json_member_bool(&s->j, "truncated", more || spool->kept < spool->bytes);
+	if (more)
+		json_member_uint(&s->j, "next_offset", s->at.offset);
 	json_member_uint(&s->j, "bytes", spool->bytes);
 	json_member_uint(&s->j, "kept_bytes", spool->kept);
 	json_object_end(&s->j);
@@ -146,20 +150,20 @@ static void on_slice(struct deferred *d)
 			    "what was searched is not kept any more");
 		return;
 	}
-	int r = spool_search(spool, &s->at, s->pattern, s->pattern_len, (size_t)s->left,
-			     SLICE_BYTES, on_match, s);
+	int r = spool_search(spool, &s->at, &s->pattern, (size_t)s->left, s->slice_bytes, on_match,
+			     s);
 
 	if (r < 0) {
 		free_search(s);
 		disk_failed(x);
-	} else if (r == 0 || s->left == 0) {
+	} else if (r == 0 || (s->left == 0 && !s->at.matched)) {
 		finish(s, spool, r > 0);
 	} else {
 		loop_defer(s->loop, &s->slice);
 	}
 }
 
-void output_search(struct http_exchange *x, const char *pattern, uint64_t limit,
+void output_search(struct http_exchange *x, const struct output_query *q,
 		   const struct spool *(*find)(struct http_exchange *x))
 {
 	struct visit *v = visit_of(x);
@@ -169,12 +173,19 @@ void output_search(struct http_exchange *x, const char *pattern, uint64_t limit,
 		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
 		return;
 	}
-	s->pattern_len = strnlen(pattern, sizeof(s->pattern));
-	memcpy(s->pattern, pattern, s->pattern_len);
+	if (!spool_pattern_make(&s->pattern, q->pattern, strlen(q->pattern), q->glob)) {
+		free(s);
+		reply_error(x, 422, "invalid_value", "pattern",
+			    "name something beside the `*`, which is any text",
+			    "every line fits this pattern");
+		return;
+	}
+	s->slice_bytes = q->glob ? GLOB_SLICE_BYTES : SLICE_BYTES;
+	s->at.from = q->offset;
 	s->x = x;
 	s->loop = &v->f->loop;
 	s->find = find;
-	s->left = limit;
+	s->left = q->limit;
 	s->slice.fn = on_slice;
 	s->slice.arg = s;
 	buf_init(&s->out, ANSWER_MAX);

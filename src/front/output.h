@@ -25,11 +25,17 @@ struct http_exchange;
 void output_reply(struct http_exchange *x, const struct spool *s, bool ended, uint64_t offset,
 		  uint64_t limit);
 
+struct output_query {
+	const char *pattern;
+	bool glob;
+	uint64_t limit, offset; /* lines; the first byte */
+};
+
 /*
- * output_search() - Answer with {"matches":[{offset,line,text}],"truncated","bytes","kept_bytes"}, perhaps
+ * output_search() - Answer with {"matches":[{offset,line,text}],"truncated","next_offset","bytes","kept_bytes"}, perhaps
  * some rounds later. @find gives the spool again each time, from the visit alone; NULL: it is gone.
  */
-void output_search(struct http_exchange *x, const char *pattern, uint64_t limit,
+void output_search(struct http_exchange *x, const struct output_query *q,
 		   const struct spool *(*find)(struct http_exchange *x));
 
 #endif

@@ -6,6 +6,8 @@
 #include "front/output.h"
 #include "front/routes.h"
 
+#define OFFSET_MAX 9007199254740991 /* 2^53 - 1: what every JSON has */
+
 /* ---- what goes in ------------------------------------------------------------------------------------- */
 
 #define EXECUTION_PATTERN "^[0-9a-f]{32}$"
@@ -91,9 +93,24 @@ static const struct field search_query[] = {
 	  .max = SPOOL_PATTERN_MAX,
 	  .pattern = "^[^\\n]+$",
 	  .check = is_one_line,
-	  .description = "A text, not an expression: at most 256 bytes, no line break.",
+	  .description = "A text, or with `glob` a pattern: at most 256 bytes, no line break.",
 	  .example = "\"Traceback\"" },
+	{ .name = "glob",
+	  .kind = FIELD_BOOLEAN,
+	  .description = "In `pattern`, `*` is any number of bytes of a line, `?` any one byte, "
+			 "and a backslash takes what follows it as it is. It may begin and end "
+			 "anywhere in a line. There are no other expressions: these take the time "
+			 "of reading, whatever they are.",
+	  .example = "true",
+	  .fallback = "false" },
 	STREAM_FIELD,
+	{ .name = "offset",
+	  .kind = FIELD_INTEGER,
+	  .max = OFFSET_MAX,
+	  .description = "Begin at this byte; `next_offset` of an answer goes on after it. Lines "
+			 "are counted from the first one all the same.",
+	  .example = "4096",
+	  .fallback = "0" },
 	{ .name = "limit",
 	  .kind = FIELD_INTEGER,
 	  .min = 1,
@@ -148,7 +165,7 @@ static const struct response_doc output_out[] = {
 	{ 0 },
 };
 static const struct response_doc search_out[] = {
-	{ 200, "Lines that hold the text.", "OutputMatches", NULL },
+	{ 200, "Lines that hold the text, or fit the pattern.", "OutputMatches", NULL },
 	NOT_FOUND,
 	{ 410, "It was forgotten while it was searched.", "Error", NULL, "execution_gone" },
 	{ 0 },

@@ -73,11 +73,31 @@ void spool_append(struct spool *s, const void *data, size_t len);
  */
 int64_t spool_read(const struct spool *s, uint64_t offset, void *buf, size_t len);
 
+/* What is searched for: parts that follow each other in a line, with anything in between. A text is one part. */
+struct spool_pattern {
+	char bytes[SPOOL_PATTERN_MAX];
+	bool any[SPOOL_PATTERN_MAX]; /* this byte may be any one but a newline */
+	struct {
+		size_t at, len;
+		bool wild; /* has such bytes */
+	} parts[SPOOL_PATTERN_MAX];
+	size_t n_parts;
+};
+
+/*
+ * spool_pattern_make() - @glob: `*` is any number of bytes of a line, `?` one, and a backslash takes the next byte as it is;
+ * otherwise all of it is text. Pure. False: nothing is left to look for, too long, or with a newline.
+ */
+bool spool_pattern_make(struct spool_pattern *p, const char *text, size_t len, bool glob);
+
 /* Where a search is. Zero: at the beginning. */
 struct spool_search {
-	uint64_t offset;     /* of the next byte to look at */
+	uint64_t from;   /* the caller's: nothing before it is reported, but lines are counted */
+	uint64_t offset; /* of the next byte to look at */
 	uint64_t line_start; /* of the line that it is in */
 	uint64_t lines;      /* before that one */
+	size_t part;         /* of the pattern: those before it were found in this line... */
+	uint64_t first;      /* ...and the first of them here */
 	bool matched;        /* that line is reported already */
 };
 
@@ -89,13 +109,14 @@ typedef void spool_match_fn(void *arg, uint64_t offset, uint64_t line, const cha
 			    size_t len);
 
 /*
- * spool_search() - Lines that hold @pattern (1 to SPOOL_PATTERN_MAX bytes, no newline), each once. Looks
- * at no more than @bytes of the stream, rounded up to blocks, and stops after @matches lines: *@at says where
- * to go on.
+ * spool_search() - Lines that hold @pattern, each once. Looks at no more than @bytes of the stream, rounded up to blocks,
+ * and stops after @matches lines (0: at the end of the line that it is in): *@at says where to go on. The time is that of
+ * reading, times the length of a part where that has a `?`, whatever the pattern and the output are.
  * Return: 1 when there may be more, 0 at the end of what is kept, -errno when the disk fails.
  */
-int spool_search(const struct spool *s, struct spool_search *at, const char *pattern,
-		 size_t pattern_len, size_t matches, uint64_t bytes, spool_match_fn *fn, void *arg);
+int spool_search(const struct spool *s, struct spool_search *at,
+		 const struct spool_pattern *pattern, size_t matches, uint64_t bytes,
+		 spool_match_fn *fn, void *arg);
 
 /* spool_loss_name() - A word for the client; NULL: nothing is lost. */
 const char *spool_loss_name(enum spool_loss loss);

@@ -145,7 +145,7 @@ def test_output_over_the_cap_is_counted_and_said(box):
     assert about["stdout_kept"] == 64 * MIB and about["stdout_bytes"] == 1100 * 65536 + 4
     # All of it is searched, in pieces, and what is not kept is not found.
     found = box.get(done["execution_id"], "/search", pattern="last").json
-    assert found == {"matches": [], "truncated": False, "bytes": 1100 * 65536 + 4, "kept_bytes": 64 * MIB}
+    assert found == {"matches": [], "truncated": True, "bytes": 1100 * 65536 + 4, "kept_bytes": 64 * MIB}
 
 
 # ---- search --------------------------------------------------------------------------------------------------------
@@ -164,6 +164,26 @@ def test_search(box):
     r = box.get(done["execution_id"], "/search", pattern="needle", stream="stderr").json
     assert [m["line"] for m in r["matches"]] == [1]
     assert box.get(done["execution_id"], "/search", pattern="line .*").json["matches"] == [], "a text, not an expression"
+
+
+def test_search_goes_on_where_it_ended(box):
+    """Page by page the same lines, with their own numbers, each once."""
+    done = box.execute("for i in range(30): print('needle', i, 'needle')\nprint('needle' * 30000)\nprint('last needle')")
+    pages, at = [], 0
+    while at is not None:
+        r = box.get(done["execution_id"], "/search", pattern="needle", limit=4, offset=at).json
+        assert r["truncated"] == ("next_offset" in r)
+        pages, at = pages + r["matches"], r.get("next_offset")
+    assert [m["line"] for m in pages] == list(range(1, 33)) and pages[-1]["text"] == "last needle"
+
+
+def test_search_by_glob(box):
+    done = box.execute("print('GET /a 200')\nprint('POST /b 500')\nprint('GET /c 503')\nprint('a*b')\nprint('x' * 300000 + 'GET  50')")
+    search = lambda p, **q: [m["line"] for m in box.get(done["execution_id"], "/search", pattern=p, glob="true", **q).json["matches"]]  # noqa: E731
+    assert search("GET*50") == [3, 5] and search("* 5??") == [2, 3] and search("?*500") == [2] and search("a\\*b") == [4] and search("GET?/") == [1, 3]
+    assert search("GET*50", limit=1) == [3] and search("500*GET") == []
+    r = box.get(done["execution_id"], "/search", pattern="**", glob="true")
+    assert r.status == 422 and (r.error["code"], r.error["field"]) == ("invalid_value", "pattern"), r
 
 
 def test_search_for_any_text(box):

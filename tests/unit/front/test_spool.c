@@ -367,13 +367,15 @@ static void search_all(const struct spool *s, const char *pattern, size_t matche
 		       struct found *f)
 {
 	struct spool_search at = { 0 };
+	struct spool_pattern p;
 	int r;
 
+	assert_true(spool_pattern_make(&p, pattern, strlen(pattern), false));
 	f->n = 0;
 	do {
 		size_t before = f->n;
 
-		r = spool_search(s, &at, pattern, strlen(pattern), matches, bytes, on_match, f);
+		r = spool_search(s, &at, &p, matches, bytes, on_match, f);
 		assert_true(r >= 0);
 		assert_true(f->n - before <= matches);
 	} while (r == 1);
@@ -464,12 +466,14 @@ static void test_search_in_long_lines(void **state)
 
 	/* A line that is cut keeps what was looked for. */
 	struct spool_search at = { 0 };
+	struct spool_pattern p;
 
 	spool_init(&s, &k->bank, SPOOL_CAP);
 	spool_append(&s, filler, 10000);
 	put(&s, "HIT\n");
 	f.n = 0;
-	assert_int_equal(spool_search(&s, &at, "HIT", 3, 10, MIB, on_match, &f), 0);
+	assert_true(spool_pattern_make(&p, "HIT", 3, false));
+	assert_int_equal(spool_search(&s, &at, &p, 10, MIB, on_match, &f), 0);
 	assert_int_equal(f.n, 1);
 	assert_int_equal(f.len[0], 256 + 3);
 	spool_free(&s);
@@ -515,20 +519,119 @@ static void test_search_agrees_with_a_simple_one(void **state)
 	free(text);
 }
 
+/* The plain way to match a glob anywhere in a line, which tries everything. */
+static bool glob_here(const char *p, const char *t, const char *end)
+{
+	if (!*p)
+		return true;
+	if (*p == '*')
+		return glob_here(p + 1, t, end) || (t < end && glob_here(p, t + 1, end));
+	if (t == end || (*p != '?' && *p != *t))
+		return false;
+	return glob_here(p + 1, t + 1, end);
+}
+
+static size_t count_lines(const char *text, const char *pattern)
+{
+	size_t n = 0;
+
+	for (const char *line = text; *line;) {
+		const char *end = strchrnul(line, '\n');
+		bool hit = false;
+
+		for (const char *t = line; t <= end && !hit; t++)
+			hit = glob_here(pattern, t, end);
+		n += hit;
+		line = *end ? end + 1 : end;
+	}
+	return n;
+}
+
+static void test_globs(void **state)
+{
+	static const char *const patterns[] = { "a*b", "?a",  "a?b*c", "ab",
+						"*a*", "a??", "?",     "b*a*b" };
+	struct kit *k = *state;
+	char text[201];
+	unsigned int seed = 7;
+
+	for (size_t round = 0; round < 300; round++) {
+		struct spool s;
+		struct spool_search at = { 0 };
+		struct spool_pattern p;
+		struct found f = { 0 };
+		const char *pattern = patterns[round % ARRAY_SIZE(patterns)];
+
+		for (size_t i = 0; i < sizeof(text) - 1; i++) {
+			seed = seed * 1103515245u + 12345u;
+			text[i] = "aabcc\n"[(seed >> 16) % 6];
+		}
+		text[sizeof(text) - 1] = '\0';
+		spool_init(&s, &k->bank, SPOOL_CAP);
+		put(&s, text);
+		assert_true(spool_pattern_make(&p, pattern, strlen(pattern), true));
+		int r = 1;
+		size_t n = 0;
+
+		while (r == 1) { /* one by one, each from where the last one ended */
+			struct spool_search next = { .from = at.offset };
+
+			at = next;
+			f.n = 0;
+			do
+				r = spool_search(&s, &at, &p, 1 - f.n, MIB, on_match, &f);
+			while (r == 1 && at.matched);
+			n += f.n;
+		}
+		assert_int_equal(n, count_lines(text, pattern));
+		spool_free(&s);
+	}
+}
+
+static void test_a_glob_over_a_border(void **state)
+{
+	struct kit *k = *state;
+	char *filler = malloc(100000);
+	struct spool_search at = { 0 };
+	struct spool_pattern p;
+	struct found f = { 0 };
+	struct spool s;
+
+	memset(filler, '.', 100000);
+	spool_init(&s, &k->bank, SPOOL_CAP);
+	put(&s, "one\nbegin");
+	spool_append(&s, filler, 100000);
+	put(&s, "end\nbegin\nend\n\\*x");
+	assert_true(spool_pattern_make(&p, "begin*e?d", 9, true));
+	assert_int_equal(spool_search(&s, &at, &p, 10, MIB, on_match, &f), 0);
+	assert_int_equal(f.n, 1);
+	assert_int_equal(f.line[0], 2);
+	at = (struct spool_search){ 0 };
+	f.n = 0;
+	assert_true(spool_pattern_make(&p, "\\\\\\*x", 5, true));
+	assert_int_equal(spool_search(&s, &at, &p, 10, MIB, on_match, &f), 0);
+	assert_int_equal(f.n, 1);
+	spool_free(&s);
+	free(filler);
+}
+
 static void test_search_refuses_what_it_can_not_find(void **state)
 {
 	struct kit *k = *state;
 	struct spool_search at = { 0 };
 	struct found f = { 0 };
 	char long_one[SPOOL_PATTERN_MAX + 1];
+	struct spool_pattern p;
 	struct spool s;
 
 	memset(long_one, 'x', sizeof(long_one));
 	spool_init(&s, &k->bank, SPOOL_CAP);
-	assert_int_equal(spool_search(&s, &at, "", 0, 1, 1, on_match, &f), -EINVAL);
-	assert_int_equal(spool_search(&s, &at, long_one, sizeof(long_one), 1, 1, on_match, &f),
-			 -EINVAL);
-	assert_int_equal(spool_search(&s, &at, "x", 1, 1, 1, on_match, &f), 0); /* nothing there */
+	assert_false(spool_pattern_make(&p, "", 0, false));
+	assert_false(spool_pattern_make(&p, "**", 2, true));
+	assert_false(spool_pattern_make(&p, "a\nb", 3, true));
+	assert_false(spool_pattern_make(&p, long_one, sizeof(long_one), false));
+	assert_true(spool_pattern_make(&p, "x", 1, false));
+	assert_int_equal(spool_search(&s, &at, &p, 1, 1, on_match, &f), 0); /* nothing there */
 	spool_free(&s);
 }
 
@@ -551,6 +654,8 @@ int main(void)
 		T(test_search_across_borders),
 		T(test_search_in_long_lines),
 		T(test_search_agrees_with_a_simple_one),
+		T(test_globs),
+		T(test_a_glob_over_a_border),
 		T(test_search_refuses_what_it_can_not_find),
 	};
 
