@@ -21,6 +21,7 @@ static void reap(struct deferred *d)
 	for (size_t i = 0; i < v->n_entries; i++)
 		free(v->entries[i]);
 	free(v->entries);
+	free(v->after);
 	free(v->target);
 	free(v);
 }

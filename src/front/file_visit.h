@@ -45,7 +45,10 @@ struct file_visit {
 	/* Lists. */
 	struct file_entry **entries;
 	size_t n_entries, cap_entries, entries_bytes;
-	struct timer alive; /* of a watch */
+	size_t page, most_entries; /* asked for; that there may be */
+	char *after;               /* the cursor, or NULL */
+	bool more;                 /* on another page */
+	struct timer alive;        /* of a watch */
 	/* Of a handler with more to it: told when the client goes away, in file_visit_end()'s place. */
 	void *extra;
 	void (*dropped)(struct file_visit *v);

@@ -30,7 +30,7 @@
 #include "net/http.h"
 
 #define ANSWER_MAX (8u << 20)
-#define LOOKED_AT 10000u      /* entries of the tree */
+#define LOOKED_AT 1000000u    /* entries of the tree; what is beyond has no page */
 #define ARTIFACTS_MAX 100u    /* of the answer */
 #define HASH_MAX (256u << 20) /* bytes of a file that is hashed */
 #define IMAGE_MAX (1u << 20)  /* bytes of an image that is in the answer */

@@ -83,6 +83,13 @@ static const struct field list_query[] = {
 	  .description = "Entries of the answer at most.",
 	  .example = "100",
 	  .fallback = "1000" },
+	{ .name = "cursor",
+	  .kind = FIELD_STRING,
+	  .bytes = true,
+	  .min = 1,
+	  .max = FILES_PATH_MAX - 1,
+	  .description = "The last name that was seen; those after it follow. See `next`.",
+	  .example = "\"out/report.csv\"" },
 	{ 0 },
 };
 static const struct field stat_query[] = {

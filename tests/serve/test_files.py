@@ -331,6 +331,28 @@ def test_list_many(box):
     assert len(r.json["entries"]) == 10000 and r.json["truncated"]
 
 
+def test_list_page_by_page(box):
+    """In the order of their bytes, each once, names that are no text too."""
+    box.shell("mkdir m m/sub; cd m; seq 1000 1249 | xargs touch; touch $'\\xff\\xfe' $'a b&c' sub/x sub/y")
+    for query, limit, more in (("", 100, []), ("&recursive=true", 17, ["sub/x", "sub/y"])):
+        page, seen = box.get("/files/list?path=m&limit=%d%s" % (limit, query)).json, []
+        while True:
+            is_schema(box, "FileList", page)
+            seen += [base64.b64decode(e["name_base64"]) if "name_base64" in e else e["name"].encode() for e in page["entries"]]
+            assert page["truncated"] == ("next" in page) and len(page["entries"]) <= limit
+            if "next" not in page:
+                break
+            page = box.daemon.get(page["next"]).json
+        assert seen == sorted([b"%d" % i for i in range(1000, 1250)] + [b"\xff\xfe", b"a b&c", b"sub"] + [m.encode() for m in more])
+
+
+def test_artifacts_beyond_ten_thousand_names(box):
+    box.shell("mkdir z; cd z; seq -f 'old-%.0f' 11000 | xargs touch")
+    r = box.shell("echo new > z/zz-new")
+    found = artifacts(box, r)
+    assert [a["path"] for a in found["artifacts"]] == ["z/zz-new"] and not found["truncated"]
+
+
 def test_move_and_mkdir_and_delete(box):
     r = box.post("/files/mkdir", {"path": "a/b", "parents": True, "mode": "700"})
     assert r.status == 201 and r.json["mode"] == "700" and r.json["type"] == "directory"
