@@ -124,6 +124,13 @@ def test_unit_is_valid_and_gives_away_little(tmp_path):
     assert r.returncode == 0, r.stdout.decode()[-300:]
 
 
+def test_the_unit_leaves_a_way_to_what_sandboxes_may_reach():
+    """Egress, packages, registries and buckets are connections of the service: nothing in the unit may cut them off."""
+    settings = dict(line.split("=", 1) for line in UNIT.read_text().splitlines() if re.match(r"[A-Z]\w+=", line))
+    assert not {"IPAddressDeny", "PrivateNetwork", "RestrictNetworkInterfaces"} & set(settings)
+    assert {"AF_UNIX", "AF_INET", "AF_INET6"} <= set(settings["RestrictAddressFamilies"].split())
+
+
 @needs_root
 @needs_setpriv
 def test_capabilities_of_the_unit_are_enough(tmp_path, serve):
