@@ -97,12 +97,13 @@ static void conclude(struct command *c)
 {
 	struct outcome *o = &c->outcome;
 	struct cell_spec spec = { .limits = c->limits };
+	struct cell_usage cell = { 0 };
 
 	o->started = o->api = true;
 	o->wall_hit = c->wall_hit;
 	o->wall_limit_ms = c->timeout_ms;
-	/* Pid 1 has seen it begin and end; we have heard of it. */
-	o->wall_ns = o->exit.wall_ns ? o->exit.wall_ns : c->ended_ns - c->started_ns;
+	/* From when pid 1 was asked: its own clock begins after the program was loaded, which has taken processor time already. */
+	o->wall_ns = c->ended_ns - (c->asked_ns ? c->asked_ns : c->started_ns);
 	o->interrupted = c->stopped;
 	o->stdout_bytes = c->bytes[COMMAND_STDOUT];
 	o->stderr_bytes = c->bytes[COMMAND_STDERR];
@@ -117,7 +118,9 @@ static void conclude(struct command *c)
 		o->usage.cpu_ns = o->exit.user_ns + o->exit.system_ns;
 		o->usage.memory_peak = o->exit.maxrss_bytes;
 		o->usage.throttled_ns = 0;
-		o->usage.pids_peak = 0;
+		/* But for this one, which nobody counts for a command: it is the sandbox's. */
+		if (c->room && gauges_read(&c->room->gauges, &cell))
+			o->usage.pids_peak = cell.pids_peak;
 	}
 	done(c);
 }
@@ -307,6 +310,7 @@ static void on_in(struct entry *en, struct room *r)
 	if (c->phase != COMMAND_WAITING)
 		return;
 	c->phase = COMMAND_STARTING;
+	c->asked_ns = clock_now_ns();
 	start(c);
 }
 

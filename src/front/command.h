@@ -76,7 +76,7 @@ struct command {
 	uint64_t bytes[COMMAND_STREAMS];
 	struct timer timer;
 	struct link_call usage_call;
-	uint64_t started_ns, ended_ns;
+	uint64_t asked_ns, started_ns, ended_ns;
 	uint64_t denied; /* forks refused in the cell before it began */
 	bool wall_hit, gone, asked_again, expired;
 	int stopped; /* a signal that made us end it */

@@ -120,8 +120,12 @@ void handle_execution_interrupt(struct front *f, struct http_exchange *x,
 
 	if (!s)
 		return;
-	if (s->running && strcmp(s->head->id, r->id) == 0) {
-		execution_interrupt(s->head);
+	struct execution *e = s->head;
+
+	while (e && strcmp(e->id, r->id) != 0)
+		e = e->next;
+	if (e) { /* it runs, or waits for its turn */
+		execution_interrupt(e);
 	} else if (!exec_interrupt(f, r->id)) {
 		reply_error(x, 404, "nothing_runs", "execution_id", NULL,
 			    "this execution does not run now");

@@ -223,6 +223,25 @@ static struct sandbox **select_sandboxes(struct front *f, const char *owner, con
 	return all;
 }
 
+/* False: answered. */
+static bool labels_ok(struct http_exchange *x, const json_t *labels)
+{
+	size_t i;
+	json_t *label;
+
+	json_array_foreach(labels, i, label)
+	{
+		const char *text = json_string_value(label);
+
+		if (strchr(text, '=') && text[0] != '=')
+			continue;
+		reply_error(x, 422, "invalid_value", "label", "as in label=team=red",
+			    "a label has a name and a value, with '=' between them");
+		return false;
+	}
+	return true;
+}
+
 void handle_sandbox_list(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
@@ -231,8 +250,10 @@ void handle_sandbox_list(struct front *f, struct http_exchange *x, const struct 
 	size_t n = 0;
 
 	(void)p;
-	if (!query)
+	if (!query || !labels_ok(x, json_object_get(query, "label"))) {
+		json_decref(query);
 		return;
+	}
 	const json_t *limit = json_object_get(query, "limit");
 	size_t most = limit ? (size_t)json_integer_value(limit) : PAGE;
 	struct sandbox **all =

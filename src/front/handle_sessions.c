@@ -29,7 +29,8 @@ static void write_session(struct json *j, const struct sandbox *s)
 	json_member_uint(j, "executions", s->executions);
 	json_member_uint(j, "queued", s->n_queued);
 	json_key(j, "age_seconds");
-	json_double(j, seconds_since(s->created_ns), 3);
+	json_double(j, seconds_since(s->created_ns) + (double)s->aged_ns / (double)CLOCK_NS_PER_S,
+		    3);
 	json_key(j, "idle_seconds");
 	json_double(j, s->head ? 0 : seconds_since(s->used_ns), 3);
 	json_object_end(j);

@@ -165,6 +165,11 @@ static struct field run_python_body[] = {
 
 static struct field run_shell_body[] = {
 	ROUTE_CODE_FIELD("script", "What bash is to run."),
+	{ .name = "stdin",
+	  .kind = FIELD_STRING,
+	  .nul = true,
+	  .description = "What the script reads from stdin, which ends after it.",
+	  .example = "\"one line\\n\"" },
 	ROUTE_TIMEOUT_FIELD,
 	STREAM_FIELD,
 	SPEC_FIELDS,

@@ -47,7 +47,7 @@ void sandbox_json(const struct sandbox *s, const struct buf *receipt, struct jso
 	json_member_uint(j, "epoch", s->epoch);
 	json_member_uint(j, "executions", s->executions);
 	json_member_uint(j, "processes", processes_alive(s));
-	json_member_uint(j, "queued", s->n_queued);
+	json_member_uint(j, "queued", s->n_queued - s->running);
 	stamp_json(j, "created_at", s->created_ms);
 	if (s->adopted_ms)
 		stamp_json(j, "adopted_at", s->adopted_ms);

@@ -132,6 +132,12 @@ def test_timeout_is_an_interrupt_first(box):
     assert r["stdout"] == "begun\ninterrupted\n" and r["peak"] >= 1000 and r["hint"]
 
 
+def test_numbers_of_a_command(box):
+    """A program can not have used more processor time than there was, and is at least one process."""
+    for r in [box.exec("true") for _ in range(5)] + [box.exec("python3", "-c", "import json")]:
+        assert r["ok"] and r["execution_time"] >= r["usage"]["cpu_ns"] / 1e9 > 0 and r["usage"]["pids_peak"] >= 1, r
+
+
 def test_timeout_to_the_millisecond(daemon, box):
     """Everywhere the same: 0.3 is 300 ms, and 10.0 is 10."""
     script, endless = "while :; do sleep 0.01; done", "while True: pass"

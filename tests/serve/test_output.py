@@ -362,6 +362,20 @@ def test_the_last_32_are_kept(box):
     assert r.status == 404 and r.error["code"] == "no_such_execution"
 
 
+def test_a_queued_one_is_interrupted_by_its_id(box):
+    """It is over at once, and the one before it goes on."""
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(box.stream("import time\ntime.sleep(100)", timeout=110))
+        assert next(iter(first))[1] == "started"
+        second = stack.enter_context(box.stream("print('never')"))
+        execution = second.open().headers["x-execution-id"]
+        assert box.daemon.post("/v1/sandboxes/%s/executions/%s/interrupt" % (box.name, execution), {}).status == 202
+        events = list(second)
+        assert said(events) == "" and events[-1][2]["exit_code"] == 130, events
+        assert [e["state"] for e in box.list()] == ["running", "done"]
+        box.interrupt()
+
+
 def test_a_queued_one_is_listed(box):
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(box.stream("import time\ntime.sleep(100)", timeout=110))
@@ -369,6 +383,7 @@ def test_a_queued_one_is_listed(box):
         second = stack.enter_context(box.stream("print('mine')"))
         execution = second.open().headers["x-execution-id"]
         assert [e["state"] for e in box.list()] == ["running", "queued"]
+        assert box.daemon.get("/v1/sandboxes/" + box.name).json["queued"] == 1, "the one that runs does not wait"
         box.interrupt()
         events = in_order(list(second))
         assert events[0][2]["execution_id"] == execution and said(events) == "mine\n"

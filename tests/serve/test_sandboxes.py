@@ -194,6 +194,27 @@ def test_whoever_is_in_it_at_the_deadline_hears_why(daemon):
         assert "deadline, " + at in text and "timeout_seconds" in text and "/extend" in text, text
 
 
+def test_a_label_without_a_value_is_no_filter(daemon):
+    for bad in ("x", "", "=", "=x"):
+        r = daemon.get("%s?label=%s" % (V1, bad))
+        assert r.status == 422 and (r.error["code"], r.error["field"]) == ("invalid_value", "label"), r
+    assert daemon.get(V1 + "?label=x=").status == 200
+
+
+def test_bounds_are_told_in_whole_numbers(daemon):
+    r = daemon.post(V1, {"name": unique(), "memory_mib": 1 << 40})
+    assert r.status == 422 and "e+" not in r.error["message"], r
+
+
+def test_run_shell_reads_its_stdin(daemon):
+    r = daemon.post("/v1/run_shell", {"script": "read a; wc -c; echo $a $X; exit 3", "stdin": "first\n12345", "env": {"X": "y"}})
+    assert r.status == 200 and (r.json["stdout"], r.json["exit_code"]) == ("5\nfirst y\n", 3), r
+    with Events(daemon, "POST", "/v1/run_shell", {"script": "cat", "stdin": "streamed", "stream": True}) as events:
+        assert "streamed" in str(list(events))
+    assert daemon.post("/v1/run_shell", {"script": "cat", "stdin": "x", "timeout": 1 << 30}).status == 422
+    assert wait_until(lambda: daemon.health()["sandboxes"]["live"] == len(daemon.get(V1).json["sandboxes"])), "each is gone after it"
+
+
 def test_idle_ones_are_reaped_but_never_one_in_use(daemon):
     s = create(daemon, idle_seconds=1)["name"]
     r = execute(daemon, s, "import time; time.sleep(2.5); 'whole'")
