@@ -92,6 +92,7 @@ struct execution {
 	uint32_t epoch;
 	bool begun; /* the ledger says so: it gets an end there too */
 	bool has_stdin;
+	bool asking;    /* a person is to answer, and its time stands still */
 	bool is_query;  /* code is a question of ours, as JSON: docs/protocol/kernel.md */
 	bool look;      /* whoever asked wants to know whether files changed */
 	bool files;     /* they may have */

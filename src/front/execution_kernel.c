@@ -370,6 +370,9 @@ static void on_input(struct execution *x, struct seat *s, const json_t *m)
 		answer_input(s, id, more ? line : NULL, more ? len : 0, NULL, !more);
 	} else if (x->sink->can_answer && !x->cancelled) {
 		dump_into(&b, m);
+		if (!x->asking)
+			execution_hold(x);
+		x->asking = true;
 		emit(x, "input_request", &b);
 	} else {
 		answer_input(s, id, NULL, 0,
@@ -383,6 +386,9 @@ void execution_answer(struct execution *x, int64_t id, const char *value, const 
 {
 	struct room *r = x->sandbox ? x->sandbox->room : NULL;
 
+	if (x->asking)
+		execution_release(x);
+	x->asking = false;
 	if (r && x->phase == X_RUNNING && r->seats[x->language->id].attached)
 		answer_input(&r->seats[x->language->id], id, value, value ? strlen(value) : 0,
 			     error, false);
