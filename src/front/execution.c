@@ -350,6 +350,7 @@ static void on_timer(struct timer *t)
 		room_end(r);
 		x->sandbox->epoch++;
 		jupyter_kernel_ended(x->sandbox, x->language);
+		jupyter_room_gone(x->sandbox);
 		execution_room_gone(x, &none);
 		break;
 	}

@@ -144,6 +144,7 @@ static void leave_room(struct sandbox *s, struct room *r, const struct cell_usag
 	memset(&s->before, 0, sizeof(s->before));
 	sandbox_note(s);
 	room_unkeep(r); /* before the sandbox has another one there */
+	jupyter_room_gone(s);
 	sandbox_turn_out(s, u);
 }
 

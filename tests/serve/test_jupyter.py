@@ -11,7 +11,7 @@ import uuid
 
 import pytest
 from jupyter_lib import Kernel, pack_v1, start
-from serve_lib import WebSocket, memory_kb, unique, wait_until
+from serve_lib import Later, WebSocket, memory_kb, unique, wait_until
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 BOTH = pytest.mark.parametrize("v1", [False, True], ids=["json", "v1"])
@@ -190,6 +190,99 @@ def test_restart(daemon):
         assert k.run("1").reply["status"] == "ok"
 
 
+STUBBORN = "import time\nprint('go')\nwhile True:\n    try:\n        time.sleep(60)\n    except BaseException: pass"
+
+
+@pytest.mark.parametrize("how", ["rest", "message"])
+def test_restart_while_busy(daemon, how):
+    """It ends what was asked before it and nothing that was asked after: "restart and run all" on one socket."""
+    with Kernel(daemon) as k:
+        old = k.send("execute_request", {"code": "x = 1\n" + STUBBORN})
+        behind = k.send("execute_request", {"code": "print('never')"})
+        while k.receive()["msg_type"] != "stream":
+            pass
+        if how == "rest":
+            r = daemon.request("POST", "/api/kernels/%s/restart" % k.id)
+            assert r.status == 200 and r.json["execution_state"] in ("starting", "idle")
+        else:
+            k.send("shutdown_request", {"restart": True}, "control")
+        new = [k.send("execute_request", {"code": c}) for c in ("print('new', 'x' in globals())", "print('second')")]
+        seen = {}
+        while not any(m["content"].get("execution_state") == "idle" for m in seen.get(new[-1], ())):
+            m = k.receive()
+            seen.setdefault(m["parent_header"].get("msg_id"), []).append(m)
+        reply = {id: [m["content"] for m in seen[id] if m["msg_type"] == "execute_reply"][0] for id in (old, behind, *new)}
+        assert reply[old]["status"] == "error" and reply[old]["ename"] == "restarted" and "kernel was restarted" in reply[old]["evalue"]
+        assert reply[behind]["status"] == "aborted"
+        assert [reply[id]["status"] for id in new] == ["ok", "ok"]
+        assert [m["content"]["text"] for id in new for m in seen[id] if m["msg_type"] == "stream"] == ["new False\n", "second\n"]
+
+
+def test_restarts_at_once(daemon):
+    """A second one is refused while the first is not over, and what is asked meanwhile waits for the next interpreter."""
+    with Kernel(daemon) as k:
+        k.run("x = 1")
+        warden = daemon.warden()
+        os.kill(warden, signal.SIGSTOP)  # it is the one who knows how the old one ended
+        try:
+            first = Later(lambda: daemon.request("POST", "/api/kernels/%s/restart" % k.id))
+            assert wait_until(lambda: kernels(daemon)[k.id]["execution_state"] == "restarting", 10)
+            assert daemon.request("POST", "/api/kernels/%s/restart" % k.id).error["code"] == "restarting"
+            id = k.send("execute_request", {"code": "print('x' in globals())"})
+        finally:
+            os.kill(warden, signal.SIGCONT)
+        assert first.result().status == 200
+        assert "False\n" in [m["content"].get("text") for m in k.until_idle(id)]
+
+
+def test_a_limit_of_time_is_said(serve):
+    """Its name, how long, and what became of the variables; whatever the code itself made of the interrupt."""
+    d = serve("--max-timeout", "1s")
+    with Kernel(d) as k:
+        k.run("x = 1")
+        for code in ("import time; time.sleep(60)", "!sleep 60", "%%bash\nsleep 60",
+                     "try:\n    time.sleep(60)\nexcept KeyboardInterrupt: pass"):
+            r = k.run(code)
+            error, = r.of("error")
+            assert error["ename"] == "timeout" == r.reply["ename"] and r.reply["status"] == "error", code
+            assert "1 s" in error["evalue"] or "1s" in error["evalue"], error
+            assert "variables are kept" in error["evalue"] and "timeout: " in error["traceback"][-1], error
+        assert k.run("x").result == {"text/plain": "1"}
+        r = k.run(STUBBORN)
+        assert r.reply["ename"] == "timeout" and "variables are gone, files are kept" in r.reply["evalue"]
+        assert k.run("x").reply["ename"] == "NameError"
+    with Kernel(d, name="bash") as k:
+        assert k.run("sleep 60").reply["ename"] == "timeout"
+
+
+def test_time_stands_still_while_a_person_is_asked(serve):
+    d = serve("--max-timeout", "2s")
+    with Kernel(d) as k, Kernel(d) as clock:
+        id = k.send("execute_request", {"code": "print(input() * 2)", "allow_stdin": True})
+        while (m := k.receive())["msg_type"] != "input_request":
+            pass
+        for _ in range(2):
+            assert clock.run("import time; time.sleep(1.5)").reply["status"] == "ok"
+        k.send("input_reply", {"value": "ann", "status": "ok"}, "stdin", m["header"])
+        got = k.until_idle(id)
+        assert "annann\n" in [x["content"].get("text") for x in got] and got[-2]["content"]["status"] == "ok"
+        id = k.send("execute_request", {"code": "input()\nwhile True: pass", "allow_stdin": True})
+        while (m := k.receive())["msg_type"] != "input_request":
+            pass
+        k.send("input_reply", {"value": "", "status": "ok"}, "stdin", m["header"])
+        assert k.until_idle(id)[-2]["content"]["ename"] == "timeout", "it goes on after the answer"
+
+
+def test_an_interrupt_that_is_caught(daemon):
+    with Kernel(daemon) as k:
+        id = k.send("execute_request", {"code": "import time\ntry:\n    print('go'); time.sleep(60)\nexcept KeyboardInterrupt: print('caught')"})
+        while k.receive()["msg_type"] != "stream":
+            pass
+        k.send("interrupt_request", {}, "control")
+        got = k.until_idle(id)
+        assert got[-2]["content"]["status"] == "ok" and "error" not in [m["msg_type"] for m in got]
+
+
 def test_a_dead_kernel_says_so(daemon):
     with Kernel(daemon) as k:
         id = k.send("execute_request", {"code": "import os; os._exit(3)"})
@@ -220,7 +313,10 @@ def test_other_languages(daemon):
         assert k.run("x=5; echo $x").text() == "5\n" and k.run("echo $x").text() == "5\n"
         assert k.ask("complete_request", {"code": "ec", "cursor_pos": 2})["matches"] == []
         assert k.ask("is_complete_request", {"code": "ls"}) == {"status": "unknown"}
-        assert k.run("false").reply["status"] == "error"
+        for code, status in (("false", "1"), ("nosuchcommand", "127"), ("(exit 7)", "7")):
+            r = k.run(code)
+            assert r.reply["status"] == "error" and (r.reply["ename"], r.reply["evalue"]) == ("exit status", status), r.reply
+            assert r.of("error")[0]["traceback"] == ["exit status: " + status]
 
 
 def test_one_kernel_many_wires(daemon):

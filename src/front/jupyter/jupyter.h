@@ -65,6 +65,7 @@ struct jrequest {
 	struct jline *line;    /* whose; NULL: gone */
 	enum jchannel channel; /* of the answer */
 	bool queued;           /* it has its turn; others are answered at once */
+	bool begun;            /* its turn has come */
 	char session[JUPYTER_SESSION_MAX];
 	char *header; /* JSON text: parent of everything that is said about it */
 	size_t size;
@@ -107,7 +108,11 @@ struct jkernel {
 	uint64_t active_ms; /* since 1970 */
 	void (*restarted)(struct jkernel *k, void *arg);
 	void *restarted_arg;
-	bool restarting;
+	const struct jrequest
+		*cut; /* was being answered when the restart came; NULL: none, or it has ended */
+	struct deferred tell; /* it is over: not before the sandbox has put away what it ran */
+	bool restarting; /* until the old interpreter and what it ran are over: nothing begins */
+	bool old_over;   /* the interpreter is */
 };
 
 /* ---- kernel.c ------------------------------------------------------------------------------------------ */
@@ -121,11 +126,18 @@ const struct language *jkernel_language(const struct sandbox *s);
 const char *jkernel_spec_name(const struct language *l);
 /* jkernel_json() - The model that clients know. */
 void jkernel_json(const struct sandbox *s, struct json *j);
-/* jkernel_restart() - Its interpreter ends; @fn is called when it has, perhaps at once, unless the sandbox ends first. */
+/*
+ * jkernel_restart() - Its interpreter ends, and what was asked before with it; what is asked from now on waits for the
+ * next one. @fn is called when that is so, perhaps at once; with NULL when the sandbox ends first.
+ */
 void jkernel_restart(struct jkernel *k, void (*fn)(struct jkernel *k, void *arg), void *arg);
 
-/* For the sandbox: an interpreter of it ended; it ends itself. Both do nothing when this wire was never used. */
+/* jkernel_cut_ended() - What a restart cut short has been answered. */
+void jkernel_cut_ended(struct jkernel *k);
+
+/* For the sandbox: an interpreter of it ended; its cell did; it ends itself. They do nothing when this wire was never used. */
 void jupyter_kernel_ended(struct sandbox *s, const struct language *l);
+void jupyter_room_gone(struct sandbox *s);
 void jupyter_sandbox_ended(struct sandbox *s);
 
 /* ---- say.c ----------------------------------------------------------------------------------------------- */
@@ -154,7 +166,9 @@ size_t jheld_give(struct jheld *h, void (*fn)(const struct frame_message *m, voi
 const char *jrequest_take(struct jline *l, bool text, const char *data, size_t len);
 /* jrequest_end() - It was answered: idle, and the next. Frees it. */
 void jrequest_end(struct jrequest *r);
-/* jrequest_abort_rest() - Those that wait behind the first, if they would execute: they will not. */
+/* jrequest_next() - The first one's turn, if it may begin. */
+void jrequest_next(struct jkernel *k);
+/* jrequest_abort_rest() - Those whose turn has not come, if they would execute: they will not. */
 void jrequest_abort_rest(struct jkernel *k);
 void jrequest_free_all(struct jkernel *k);
 void jrequest_forget_line(struct jkernel *k, const struct jline *l);

@@ -124,6 +124,19 @@ void jkernel_json(const struct sandbox *s, struct json *j)
 
 /* ---- life ------------------------------------------------------------------------------------------------------ */
 
+/* Whoever asked for it hears of it, and what was asked since has its turn. */
+static void on_tell(struct deferred *d)
+{
+	struct jkernel *k = d->arg;
+	void (*fn)(struct jkernel *, void *) = k->restarted;
+
+	k->restarting = false;
+	k->restarted = NULL;
+	if (fn)
+		fn(k, k->restarted_arg);
+	jrequest_next(k);
+}
+
 struct jkernel *jkernel_of(struct sandbox *s)
 {
 	struct jkernel *k = s->jupyter;
@@ -137,6 +150,7 @@ struct jkernel *jkernel_of(struct sandbox *s)
 	k->language = jkernel_language(s);
 	k->last = &k->first;
 	k->active_ms = stamp_now_ms();
+	k->tell = (struct deferred){ .fn = on_tell, .arg = k };
 	jheld_init(&k->held);
 	s->jupyter = k;
 	return k;
@@ -144,12 +158,19 @@ struct jkernel *jkernel_of(struct sandbox *s)
 
 static void tell_restarted(struct jkernel *k)
 {
-	void (*fn)(struct jkernel *, void *) = k->restarted;
+	if (k->restarting && k->old_over && !k->cut)
+		loop_defer(&k->sandbox->f->loop, &k->tell);
+}
 
-	k->restarting = false;
-	k->restarted = NULL;
-	if (fn)
-		fn(k, k->restarted_arg);
+void jkernel_cut_ended(struct jkernel *k)
+{
+	k->cut = NULL;
+	tell_restarted(k);
+}
+
+static bool can_end(const struct seat *seat)
+{
+	return seat && seat->state != SEAT_EMPTY && seat->attached && seat->pid > 0;
 }
 
 void jkernel_restart(struct jkernel *k, void (*fn)(struct jkernel *k, void *arg), void *arg)
@@ -159,10 +180,16 @@ void jkernel_restart(struct jkernel *k, void (*fn)(struct jkernel *k, void *arg)
 
 	jrequest_abort_rest(k);
 	k->count = 0;
+	if (k->restarting) /* by another: it is the same one */
+		return;
 	k->restarted = fn;
 	k->restarted_arg = arg;
 	k->restarting = true;
-	if (!seat || seat->state == SEAT_EMPTY || !seat->attached || seat->pid <= 0) {
+	k->old_over = !can_end(seat);
+	k->cut = k->first && k->first->running ? k->first : NULL;
+	if (k->cut && k->first->running->phase == X_QUEUED)
+		execution_interrupt(k->first->running); /* the request is gone then */
+	if (k->old_over) {
 		tell_restarted(k);
 		return;
 	}
@@ -181,6 +208,17 @@ void jupyter_kernel_ended(struct sandbox *s, const struct language *l)
 	if (!k->restarting)
 		jkernel_status(k, NULL,
 			       "restarting"); /* by itself: the next code finds a new one */
+	k->old_over = true;
+	tell_restarted(k);
+}
+
+void jupyter_room_gone(struct sandbox *s)
+{
+	struct jkernel *k = s->jupyter;
+
+	if (!k || !k->restarting)
+		return;
+	k->old_over = true;
 	tell_restarted(k);
 }
 
@@ -194,7 +232,7 @@ void jupyter_sandbox_ended(struct sandbox *s)
 	while (k->lines)
 		jline_end(k->lines, 1001, "the kernel was ended");
 	s->jupyter = NULL;
-	k->restarting = false;
+	loop_undefer(&s->f->loop, &k->tell);
 	if (k->restarted)
 		k->restarted(NULL, k->restarted_arg);
 	jrequest_free_all(k);

@@ -86,6 +86,7 @@ static void begin(struct jrequest *r)
 {
 	const struct kind *kind = kind_of(r);
 
+	r->begun = true;
 	jkernel_status(r->kernel, r, "busy");
 	if (kind)
 		kind->answer(r);
@@ -93,16 +94,16 @@ static void begin(struct jrequest *r)
 		jrequest_end(r);
 }
 
-static void next(struct jkernel *k)
+void jrequest_next(struct jkernel *k)
 {
-	if (k->first)
+	if (k->first && !k->first->begun && !k->restarting)
 		begin(k->first);
 }
 
 void jrequest_end(struct jrequest *r)
 {
 	struct jkernel *k = r->kernel;
-	bool queued = r->queued;
+	bool queued = r->queued, cut = r == k->cut;
 
 	jkernel_status(k, r, "idle");
 	if (queued) {
@@ -113,8 +114,10 @@ void jrequest_end(struct jrequest *r)
 		k->bytes -= r->size;
 	}
 	request_free(r);
-	if (queued)
-		next(k);
+	if (cut)
+		jkernel_cut_ended(k);
+	else if (queued)
+		jrequest_next(k);
 }
 
 static void abort_one(struct jrequest *r)
@@ -129,7 +132,7 @@ static void abort_one(struct jrequest *r)
 
 void jrequest_abort_rest(struct jkernel *k)
 {
-	struct jrequest **at = k->first ? &k->first->next : &k->first, *r;
+	struct jrequest **at = k->first && k->first->begun ? &k->first->next : &k->first, *r;
 
 	while ((r = *at)) {
 		if (strcmp(r->type, "execute_request") != 0) {
@@ -284,8 +287,7 @@ static void enqueue(struct jkernel *k, struct jrequest *r)
 	k->last = &r->next;
 	k->n_requests++;
 	k->bytes += r->size;
-	if (k->first == r)
-		begin(r);
+	jrequest_next(k);
 }
 
 static void dispatch(struct jline *l, struct parts *p, size_t size)

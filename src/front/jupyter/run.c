@@ -120,14 +120,14 @@ static void write_error(struct jrequest *r, const char *name, const char *value,
 	r->failed = true;
 }
 
-static void say_error(struct jrequest *r, const json_t *event)
+/* It is said at the end: only then is it known whether the code failed by itself, or was ended. */
+static void take_error(struct jrequest *r, const json_t *event)
 {
 	const char *name = json_string_value(json_object_get(event, "name"));
 	const char *value = json_string_value(json_object_get(event, "value"));
 
 	write_error(r, name ? name : "Error", value ? value : "",
 		    json_object_get(event, "traceback"));
-	jkernel_publish(r->kernel, r, "error", &r->error);
 }
 
 static void say_question(struct jrequest *r, const json_t *event)
@@ -162,7 +162,7 @@ static void on_event(struct execution *x, const char *type, const struct buf *js
 	else if (strcmp(type, "display") == 0)
 		say_display(r, event);
 	else if (strcmp(type, "error") == 0)
-		say_error(r, event);
+		take_error(r, event);
 	else if (strcmp(type, "input_request") == 0)
 		say_question(r, event);
 	else if (strcmp(type, "clear_output") == 0)
@@ -188,7 +188,8 @@ void jrun_reply(struct jrequest *r, const struct buf *expressions)
 {
 	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
 	struct jkernel *k = r->kernel;
-	bool stop = r->failed && flag(r->content, "stop_on_error", true);
+	/* What was asked before a restart is aborted by that. */
+	bool stop = r->failed && r != k->cut && flag(r->content, "stop_on_error", true);
 	struct json j;
 
 	json_init(&j, &b);
@@ -219,30 +220,78 @@ void jrun_reply(struct jrequest *r, const struct buf *expressions)
 	jrequest_end(r);
 }
 
+/* What is left, for a person who wants to go on. */
+static const char *left_of(const struct execution *x)
+{
+	if (x->room_gone)
+		return "the sandbox was ended: variables and files outside of a workspace are gone";
+	return x->kernel_ended ? "the interpreter was ended: variables are gone, files are kept" :
+				 "variables are kept";
+}
+
+/* The code's own error, if it has said one, stays above it as the traceback; without @name it keeps its name, too. */
+static void end_with(struct jrequest *r, const char *name, const char *value)
+{
+	json_t *own = r->failed ?
+			      spare_load(buf_str(&r->error), r->error.len, JSON_ALLOW_NUL, NULL) :
+			      NULL;
+	const char *ename = json_string_value(json_object_get(own, "ename"));
+	const char *evalue = json_string_value(json_object_get(own, "evalue"));
+	json_t *lines = json_object_get(own, "traceback");
+
+	if (json_is_array(lines))
+		(void)json_array_append_new(lines, json_sprintf("%s%s%s", name ? name : "",
+								name ? ": " : "", value));
+	if (name)
+		write_error(r, name, value, lines);
+	else
+		write_error(r, ename ? ename : "Error", evalue ? evalue : "", lines);
+	json_decref(own);
+}
+
+/*
+ * An exception of the code's own keeps its name, with the limit that it may have run into below it. What was ended from
+ * outside is named after that: the exception is then only how the code heard of it.
+ */
+static void judge_end(struct execution *x, struct jrequest *r)
+{
+	enum result_cause cause = x->verdict.cause;
+	const char *hint = x->verdict.hint;
+	_buf_ struct buf b = BUF_INIT(2048);
+
+	if (r == r->kernel->cut) {
+		end_with(
+			r, "restarted",
+			"the kernel was restarted while this ran; variables are gone, files are kept");
+	} else if (cause == CAUSE_INTERRUPT && (r->failed || (x->said_done && !x->exit_status))) {
+		return; /* its own words, or it heard of it and went on to its end */
+	} else if (cause == CAUSE_WALL || (cause != CAUSE_NONE && !r->failed)) {
+		(void)buf_printf(&b, "%s; %s", hint, left_of(x));
+		end_with(r, cause == CAUSE_WALL ? "timeout" : result_cause_name(cause),
+			 buf_str(&b));
+	} else if (!r->failed && x->kernel_ended) {
+		(void)buf_printf(&b,
+				 "the interpreter ended itself with exit code %d; its variables are lost%s%s",
+				 x->verdict.exit_code, hint[0] ? "; " : "", hint);
+		end_with(r, "exit", buf_str(&b));
+	} else if (!r->failed) {
+		(void)buf_printf(&b, "%d%s%s", x->verdict.exit_code, hint[0] ? ": " : "", hint);
+		end_with(r, "exit status", buf_str(&b));
+	} else if (hint[0]) {
+		end_with(r, NULL, hint);
+	}
+}
+
 static void judge(struct execution *x, struct jrequest *r)
 {
 	if (x->refusal.status) {
 		metric_error(x->refusal.code);
 		write_error(r, x->refusal.code, x->refusal.message, NULL);
-		jkernel_publish(r->kernel, r, "error", &r->error);
-	} else if (x->verdict.status != RESULT_OK && !r->failed) {
-		char text[sizeof(x->verdict.hint) + 128];
-
-		if (x->verdict.cause != CAUSE_NONE)
-			(void)snprintf(text, sizeof(text), "%s", x->verdict.hint);
-		else
-			(void)snprintf(text, sizeof(text),
-				       "the %s ended itself with exit code %d%s%s%s",
-				       x->kernel_ended ? "interpreter" : "code",
-				       x->verdict.exit_code,
-				       x->kernel_ended ? "; its variables are lost" : "",
-				       x->verdict.hint[0] ? "; " : "", x->verdict.hint);
-		write_error(r,
-			    x->verdict.cause == CAUSE_NONE ? "exit" :
-							     result_cause_name(x->verdict.cause),
-			    text, NULL);
-		jkernel_publish(r->kernel, r, "error", &r->error);
+	} else if (x->verdict.status != RESULT_OK) {
+		judge_end(x, r);
 	}
+	if (r->failed)
+		jkernel_publish(r->kernel, r, "error", &r->error);
 }
 
 static void on_done(struct execution *x)
