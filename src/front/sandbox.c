@@ -78,10 +78,13 @@ static void on_output(struct room *r, struct seat *seat, enum kernel_stream stre
 	struct sandbox *s = r->holder;
 	struct execution *x = running(s);
 
-	(void)seat;
 	metric_add(M_OUTPUT_BYTES, len);
-	if (x)
+	if (x) {
 		execution_output(x, stream, data, len);
+	} else if (s->name[0]) { /* of what an execution left behind */
+		tail_add(&s->log, data, len);
+		jupyter_late_output(s, seat->language, stream, data, len);
+	}
 }
 
 static void on_drained(struct room *r, struct seat *seat)

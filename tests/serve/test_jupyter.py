@@ -410,6 +410,62 @@ def test_away_and_back(daemon, v1):
         other.close()
 
 
+@BOTH
+def test_away_while_another_is_there(daemon, v1):
+    """Kept for each that left, whoever stays; and who stays sees everything once."""
+    with Kernel(daemon, v1=v1) as k:
+        stays = Kernel(daemon, k.id)
+        id = k.send("execute_request", {"code": "print('go', flush=True)\nimport os, time\n"
+                                                "while not os.path.exists('/workspace/go'): time.sleep(0.01)\nprint('away')\n5"})
+        while k.receive()["msg_type"] != "stream":
+            pass
+        k.close()
+        assert wait_until(lambda: kernels(daemon)[k.id]["connections"] == 1, 10)
+        daemon.request("PUT", "/v1/sandboxes/%s/files?path=/workspace/go" % k.id, b"")
+        seen = stays.until_idle(id)
+        assert "away\n" in [m["content"].get("text") for m in seen] and "execute_reply" not in [m["msg_type"] for m in seen]
+        back = Kernel(daemon, k.id, v1=v1, session=k.session)
+        got = back.until_idle(id)
+        assert [m["msg_type"] for m in got] == ["stream", "execute_result", "execute_reply", "status"] and got[0]["content"]["text"] == "away\n"
+        assert back.run("1").types[0] == "status", "nothing twice"
+        back.close()
+        stays.close()
+        k.ws = back.ws
+
+
+def test_printed_between_executions(daemon):
+    """What code has left behind says is shown below the last cell, and is in the log; too much of it is counted, not kept."""
+    late = ("import os, threading, time\ndef late():\n    while not os.path.exists('/workspace/go'): time.sleep(0.01)\n    %s\n"
+            "threading.Thread(target=late).start()")
+
+    def go(k):
+        r = daemon.request("PUT", "/v1/sandboxes/%s/files?path=/workspace/go" % k.id, b"")
+        assert r.status in (200, 201, 204), r
+
+    def until(k, text):
+        got = ""
+        while text not in got:
+            m = k.receive()
+            if m["msg_type"] == "stream":
+                got += m["content"]["text"]
+        return m, got
+
+    with Kernel(daemon) as k:
+        r = k.run(late % "print('l\u00e4te'); os.system('echo child')")
+        go(k)
+        m, _ = until(k, "child\n")
+        assert m["content"]["name"] == "stdout" and m["parent_header"] == r.messages[0]["parent_header"] and m["channel"] == "iopub"
+        assert wait_until(lambda: "l\u00e4te\nchild\n" in daemon.get("/v1/sandboxes/%s/logs" % k.id).body.decode(), 10)
+        assert k.run("1").types == ["status", "execute_input", "execute_result", "execute_reply", "status"]
+    with Kernel(daemon) as k:
+        k.run(late % "print('x' * 8000000); time.sleep(0.5); print('end')")
+        before = memory_kb(daemon.pid)
+        go(k)
+        _, got = until(k, "end\n")
+        assert "bytes are missing" in got and len(got) < 2000000 and memory_kb(daemon.pid) - before < 50 << 10
+        assert k.run("1").reply["status"] == "ok"
+
+
 def vanish(ws):
     """As a machine that loses its power: nothing is said, neither FIN nor RST."""
     ws.f.close()

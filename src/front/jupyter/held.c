@@ -1,26 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * held.c - Messages for a client that is away: a laptop that sleeps, a proxy that restarts. Bounded; what has no room is
- * counted, and said when the client is back.
+ * held.c - Messages for clients that are away: a laptop that sleeps, a proxy that restarts. For each session that left, whoever
+ * else is connected; bounded, and those who left last are remembered. What has no room is counted, and said to the client when
+ * it is back.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "front/jupyter/jupyter.h"
 
-#define HELD_MAX 2000u
-#define HELD_BYTES (16u << 20)
+#define SESSIONS_MAX 4u
+#define HELD_MAX 2000u         /* of one session */
+#define HELD_BYTES (16u << 20) /* of one kernel */
 
 struct jheld_message {
 	struct jheld_message *next;
 	struct frame_message m; /* points into text */
+	size_t size;
 	char text[];
 };
 
-void jheld_init(struct jheld *h)
+struct jheld {
+	struct jheld *next;
+	struct jheld_message *first, **last;
+	size_t n, dropped;
+	char session[JUPYTER_SESSION_MAX];
+};
+
+static struct jheld **find(struct jkernel *k, const char *session)
 {
-	*h = (struct jheld){ 0 };
-	h->last = &h->first;
+	struct jheld **at = &k->held;
+
+	while (*at && strcmp((*at)->session, session) != 0)
+		at = &(*at)->next;
+	return at;
 }
 
 static const char *copy(char **at, const char *data, size_t len)
@@ -38,11 +51,11 @@ static void copy_part(char **at, struct frame_part *p)
 	p->data = copy(at, p->data, p->len);
 }
 
-void jheld_add(struct jheld *h, const struct frame_message *m)
+static void add(struct jkernel *k, struct jheld *h, const struct frame_message *m)
 {
 	size_t size = strlen(m->channel) + strlen(m->type) + strlen(m->id) + m->header.len +
 		      m->parent.len + m->metadata.len + m->content.len + 7;
-	struct jheld_message *one = h->n < HELD_MAX && size <= HELD_BYTES - h->bytes ?
+	struct jheld_message *one = h->n < HELD_MAX && size <= HELD_BYTES - k->held_bytes ?
 					    malloc(sizeof(*one) + size) :
 					    NULL;
 
@@ -53,6 +66,7 @@ void jheld_add(struct jheld *h, const struct frame_message *m)
 	char *at = one->text;
 
 	one->next = NULL;
+	one->size = size;
 	one->m = *m;
 	one->m.channel = copy(&at, m->channel, strlen(m->channel));
 	one->m.type = copy(&at, m->type, strlen(m->type));
@@ -64,7 +78,14 @@ void jheld_add(struct jheld *h, const struct frame_message *m)
 	*h->last = one;
 	h->last = &one->next;
 	h->n++;
-	h->bytes += size;
+	k->held_bytes += size;
+}
+
+void jheld_add(struct jkernel *k, const char *session, const struct frame_message *m)
+{
+	for (struct jheld *h = k->held; h; h = h->next)
+		if (!session || strcmp(h->session, session) == 0)
+			add(k, h, m);
 }
 
 static void nobody(const struct frame_message *m, void *arg)
@@ -73,23 +94,51 @@ static void nobody(const struct frame_message *m, void *arg)
 	(void)arg;
 }
 
-size_t jheld_give(struct jheld *h, void (*fn)(const struct frame_message *m, void *arg), void *arg)
+/* Takes it out of the list before anything is said: that may have others come and go. */
+static size_t give(struct jkernel *k, struct jheld **at,
+		   void (*fn)(const struct frame_message *m, void *arg), void *arg)
 {
-	struct jheld_message *one = h->first;
+	struct jheld *h = *at;
 	size_t dropped = h->dropped;
 
-	jheld_init(h);
-	while (one) {
-		struct jheld_message *next = one->next;
-
+	*at = h->next;
+	for (struct jheld_message *one = h->first, *next; one; one = next) {
+		next = one->next;
+		k->held_bytes -= one->size;
 		fn(&one->m, arg);
 		free(one);
-		one = next;
 	}
+	free(h);
 	return dropped;
 }
 
-void jheld_free(struct jheld *h)
+void jheld_begin(struct jkernel *k, const char *session)
 {
-	(void)jheld_give(h, nobody, NULL);
+	struct jheld *h = session[0] && !*find(k, session) ? calloc(1, sizeof(*h)) : NULL;
+	struct jheld **at = &k->held;
+
+	if (!h)
+		return;
+	h->last = &h->first;
+	memcpy(h->session, session, strlen(session) + 1);
+	h->next = k->held;
+	k->held = h;
+	for (size_t i = 0; *at && i < SESSIONS_MAX; i++)
+		at = &(*at)->next;
+	if (*at)
+		(void)give(k, at, nobody, NULL);
+}
+
+size_t jheld_give(struct jkernel *k, const char *session,
+		  void (*fn)(const struct frame_message *m, void *arg), void *arg)
+{
+	struct jheld **at = find(k, session);
+
+	return *at ? give(k, at, fn, arg) : 0;
+}
+
+void jheld_free(struct jkernel *k)
+{
+	while (k->held)
+		(void)give(k, &k->held, nobody, NULL);
 }

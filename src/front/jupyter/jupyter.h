@@ -8,7 +8,8 @@
  *
  *     sandbox ── jkernel ─┬─ jline...     connected WebSockets (line.c)
  *                         ├─ jrequest...  messages of clients, answered one after another (request.c)
- *                         ├─ held         what was said while nobody was connected (held.c)
+ *                         ├─ held...      what was said while a client was away (held.c)
+ *                         ├─ late         what is printed while nothing is executed (late.c)
  *                         └─ history
  *
  * Of requests the first is being answered. One that came on the control channel is answered at once. Around each there are
@@ -24,6 +25,8 @@
 
 #include "base/buf.h"
 #include "front/auth.h"
+#include "front/capture.h"
+#include "front/kernel.h"
 #include "front/sandbox.h"
 #include "jupyter/frame.h"
 #include "net/loop.h"
@@ -81,12 +84,14 @@ struct jrequest {
 	struct buf error; /* JSON: the content of `error` */
 };
 
-/* What was said while nobody was there. */
-struct jheld_message;
-struct jheld {
-	struct jheld_message *first, **last;
-	size_t n, bytes, dropped;
-	char session[JUPYTER_SESSION_MAX]; /* of the one who left last */
+/* What was said while a client was away, for its session. */
+struct jheld;
+
+/* What is printed between executions: of threads and processes that code has left behind. */
+struct jlate {
+	char *parent;          /* JSON text: the header of the last execute_request; NULL: none */
+	struct capture cut[2]; /* characters that a chunk has cut, of each stream */
+	uint64_t room, filled_ns, dropped;
 };
 
 struct jhistory {
@@ -102,7 +107,9 @@ struct jkernel {
 	size_t n_lines;
 	struct jrequest *first, **last;
 	size_t n_requests, bytes;
-	struct jheld held;
+	struct jheld *held; /* who left last is first */
+	size_t held_bytes;
+	struct jlate late;
 	struct jhistory history;
 	unsigned int count;
 	uint64_t active_ms; /* since 1970 */
@@ -145,6 +152,8 @@ void jupyter_sandbox_ended(struct sandbox *s);
 /* jkernel_publish() - On iopub, to everybody. @parent NULL: about nothing that was asked. */
 void jkernel_publish(struct jkernel *k, const struct jrequest *parent, const char *type,
 		     const struct buf *content);
+/* jline_publish() - On iopub, to one alone, and about nothing that was asked. */
+void jline_publish(struct jline *l, const char *type, const struct buf *content);
 void jkernel_status(struct jkernel *k, const struct jrequest *parent, const char *state);
 /* jrequest_say() - To whoever asked, wherever they are now. */
 void jrequest_say(const struct jrequest *r, enum jchannel channel, const char *type,
@@ -154,11 +163,23 @@ bool jkernel_congested(const struct jkernel *k);
 
 /* ---- held.c ------------------------------------------------------------------------------------------------ */
 
-void jheld_init(struct jheld *h);
-void jheld_free(struct jheld *h);
-void jheld_add(struct jheld *h, const struct frame_message *m);
-/* jheld_give() - Everything to @fn, in order, and forget it. The number of those that had no room. */
-size_t jheld_give(struct jheld *h, void (*fn)(const struct frame_message *m, void *arg), void *arg);
+/* jheld_begin() - Nobody of this session is connected any more. "": there is no way to know it again. */
+void jheld_begin(struct jkernel *k, const char *session);
+/* jheld_add() - For who is away; @session NULL: for all of them. */
+void jheld_add(struct jkernel *k, const char *session, const struct frame_message *m);
+/* jheld_give() - It is back: everything to @fn, in order, and forget it. The number of those that had no room. */
+size_t jheld_give(struct jkernel *k, const char *session,
+		  void (*fn)(const struct frame_message *m, void *arg), void *arg);
+void jheld_free(struct jkernel *k);
+
+/* ---- late.c ------------------------------------------------------------------------------------------------ */
+
+/* jlate_parent() - What is printed after this request is about it. */
+void jlate_parent(struct jkernel *k, const char *header);
+void jlate_free(struct jkernel *k);
+/* For the sandbox: something was printed, and no execution runs. */
+void jupyter_late_output(struct sandbox *s, const struct language *l, enum kernel_stream stream,
+			 const char *data, size_t len);
 
 /* ---- request.c --------------------------------------------------------------------------------------------- */
 

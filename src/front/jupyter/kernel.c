@@ -151,7 +151,6 @@ struct jkernel *jkernel_of(struct sandbox *s)
 	k->last = &k->first;
 	k->active_ms = stamp_now_ms();
 	k->tell = (struct deferred){ .fn = on_tell, .arg = k };
-	jheld_init(&k->held);
 	s->jupyter = k;
 	return k;
 }
@@ -236,7 +235,8 @@ void jupyter_sandbox_ended(struct sandbox *s)
 	if (k->restarted)
 		k->restarted(NULL, k->restarted_arg);
 	jrequest_free_all(k);
-	jheld_free(&k->held);
+	jheld_free(k);
+	jlate_free(k);
 	jhistory_free(&k->history);
 	free(k);
 }

@@ -33,6 +33,14 @@ static void unlist(struct jline *l)
 	k->n_lines--;
 }
 
+static bool is_here(const struct jkernel *k, const char *session)
+{
+	for (const struct jline *l = k->lines; l; l = l->next)
+		if (strcmp(l->session, session) == 0)
+			return true;
+	return false;
+}
+
 /* The kernel goes on without it. */
 static void leave(struct jline *l)
 {
@@ -44,8 +52,8 @@ static void leave(struct jline *l)
 	unlist(l);
 	l->kernel = NULL;
 	jrequest_forget_line(k, l);
-	if (!k->lines)
-		memcpy(k->held.session, l->session, sizeof(l->session));
+	if (!is_here(k, l->session))
+		jheld_begin(k, l->session);
 	jrun_resume(k); /* perhaps it was the one who did not read */
 	sandbox_leave(&l->entry);
 }
@@ -142,25 +150,20 @@ static void give(const struct frame_message *m, void *arg)
 	jline_send(arg, m);
 }
 
-/* What was said while this client was away; another one has not missed anything that it asked for. */
+/* What was said while this client was away. */
 static void replay(struct jkernel *k, struct jline *l)
 {
 	_buf_ struct buf b = BUF_INIT(256);
-
-	if (!l->session[0] || strcmp(k->held.session, l->session) != 0) {
-		jheld_free(&k->held);
-		return;
-	}
-	size_t dropped = jheld_give(&k->held, give, l);
+	size_t dropped = jheld_give(k, l->session, give, l);
 
 	if (dropped == 0)
 		return;
 	(void)buf_printf(
 		&b,
 		"{\"name\":\"stderr\",\"text\":\"[%zu messages are missing: too much was said "
-		"while nobody was connected]\\n\"}",
+		"while you were not connected]\\n\"}",
 		dropped);
-	jkernel_publish(k, NULL, "stream", &b);
+	jline_publish(l, "stream", &b);
 }
 
 static void join(struct jkernel *k, struct jline *l)

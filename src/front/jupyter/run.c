@@ -354,6 +354,7 @@ void jrun_execute(struct jrequest *r)
 	r->count = k->count;
 	if (!r->silent)
 		say_input(r, code);
+	jlate_parent(k, r->header);
 	r->running = execution_new(f, k->language, json_string_value(code), len,
 				   f->config.max_timeout_ms,
 				   flag(r->content, "allow_stdin", true) ? &asking : &plain, r);

@@ -75,9 +75,17 @@ void jkernel_publish(struct jkernel *k, const struct jrequest *parent, const cha
 			next = l->next;
 			jline_send(l, &s.m);
 		}
-		if (!k->lines && k->held.session[0])
-			jheld_add(&k->held, &s.m);
+		jheld_add(k, NULL, &s.m);
 	}
+	buf_free(&s.header);
+}
+
+void jline_publish(struct jline *l, const char *type, const struct buf *content)
+{
+	struct saying s;
+
+	if (prepare(&s, l->kernel, NULL, JCHANNEL_IOPUB, type, content))
+		jline_send(l, &s.m);
 	buf_free(&s.header);
 }
 
@@ -110,8 +118,8 @@ void jrequest_say(const struct jrequest *r, enum jchannel channel, const char *t
 	if (prepare(&s, k, r, channel, type, content)) {
 		if (l)
 			jline_send(l, &s.m);
-		else if (!k->lines && strcmp(k->held.session, r->session) == 0)
-			jheld_add(&k->held, &s.m);
+		else
+			jheld_add(k, r->session, &s.m);
 	}
 	buf_free(&s.header);
 }
