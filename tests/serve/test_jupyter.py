@@ -54,11 +54,24 @@ def test_env_chooses_limits(daemon):
     try:
         box = daemon.get("/v1/sandboxes/" + k["id"]).json
         assert box["spec"]["memory_mib"] == 100 and box["spec"]["pids"] == 20 and box["spec"]["labels"] == {"kernelspec": "bash"}
+        assert box["spec"]["env"] == ["KERNEL_USERNAME"]
         with Kernel(daemon, k["id"]) as c:
             assert c.run("echo ${COLOUR-none} $KERNEL_USERNAME; ls / >/dev/null && echo $?").text() == "none ann\n0\n"
     finally:
         daemon.request("DELETE", "/api/kernels/" + k["id"])
+    k = start(daemon, env={"KERNEL_EGRESS": "api.example.com, *.b.example", "KERNEL_LABELS": "team=red,late"})
+    spec = daemon.get("/v1/sandboxes/" + k["id"]).json["spec"]
+    daemon.request("DELETE", "/api/kernels/" + k["id"])
+    assert set(spec["egress"]) == {"api.example.com", "*.b.example"} and spec["labels"] == {"kernelspec": "python3", "team": "red", "late": ""}
+    ws = unique()
+    assert daemon.post("/v1/workspaces", {"name": ws}).status == 201
+    k = start(daemon, env={"KERNEL_WORKSPACE": ws + ":ro"})
+    assert daemon.get("/v1/sandboxes/" + k["id"]).json["spec"]["workspace"]["name"] == ws
+    daemon.request("DELETE", "/api/kernels/" + k["id"])
     for body, status, code, field in (
+            ({"env": {"KERNEL_EGRESS": "a b"}}, 422, "invalid_value", "egress"), ({"env": {"KERNEL_SECRETS": "NONE_SUCH"}}, 422, "unknown_secret", "secrets"),
+            ({"env": {"KERNEL_WORKSPACE": "none-such"}}, 404, "no_such_workspace", "workspace"),
+            ({"env": {"KERNEL_LABELS": "kernelspec=bash"}}, 422, "invalid_value", "labels"),
             ({"name": "cobol"}, 404, "no_such_kernelspec", "name"), ({"name": 3}, 404, "no_such_kernelspec", "name"),
             ({"env": {"KERNEL_MEMORY_MIB": "lots"}}, 422, "wrong_type", "memory_mib"),
             ({"env": {"KERNEL_MEMORY_MIB": "1"}}, 422, "out_of_range", "memory_mib"),
@@ -79,17 +92,67 @@ def test_sessions(daemon):
         assert s in [x for x in daemon.get("/api/sessions").json if x["id"] == s["id"]] and daemon.get("/api/sessions/" + s["id"]).json == s
         r = daemon.request("PATCH", "/api/sessions/" + s["id"], {"path": "c.ipynb"})
         assert r.status == 200 and r.json["path"] == "c.ipynb" and r.json["kernel"]["id"] == s["kernel"]["id"] and r.json["name"] == "b"
+        again = daemon.post("/api/sessions", {"path": "c.ipynb", "kernel": {"name": "bash"}})
+        assert again.status == 201 and again.json["id"] == s["id"] and again.json["kernel"]["id"] == s["kernel"]["id"], "the notebook has one"
         other = start(daemon, "bash")
         r = daemon.request("PATCH", "/api/sessions/" + s["id"], {"kernel": {"id": other["id"]}})
-        assert r.json["kernel"]["id"] == other["id"] and s["kernel"]["id"] in kernels(daemon)
+        assert r.json["kernel"]["id"] == other["id"] and s["kernel"]["id"] not in kernels(daemon), "the old one is ended"
         second = daemon.post("/api/sessions", {"path": "d", "kernel": {"id": other["id"]}}).json
         assert second["kernel"]["id"] == other["id"] and second["id"] != s["id"]
-        assert daemon.post("/api/sessions", {"path": "d", "kernel": {"id": str(uuid.uuid4())}}).error["code"] == "no_such_kernel"
+        assert daemon.post("/api/sessions", {"path": "e", "kernel": {"id": str(uuid.uuid4())}}).error["code"] == "no_such_kernel"
+        third = daemon.request("PATCH", "/api/sessions/" + s["id"], {"kernel": {"name": "python3"}}).json["kernel"]
+        assert third["name"] == "python3" and other["id"] in kernels(daemon), "another notebook has it, too"
         assert daemon.request("DELETE", "/api/sessions/" + second["id"]).status == 204
         assert other["id"] not in kernels(daemon)
+        assert daemon.request("GET", "/api/sessions/" + second["id"]).error["code"] == "no_such_session"
+        fourth = daemon.request("PATCH", "/api/sessions/" + s["id"], {"kernel": {"name": "bash"}}).json["kernel"]
+        assert fourth["name"] == "bash" and third["id"] not in kernels(daemon)
+        daemon.request("DELETE", "/api/kernels/" + fourth["id"])
         assert daemon.request("GET", "/api/sessions/" + s["id"]).error["code"] == "no_such_session", "its kernel is gone"
+        before = set(kernels(daemon))
+        for method, path in (("POST", "/api/sessions"), ):
+            r = daemon.request(method, path, {"path": "x" * 5000, "kernel": {"name": "python3"}})
+            assert r.status == 422 and r.error["code"] == "out_of_range" and r.error["field"] == "path"
+        assert set(kernels(daemon)) == before, "and no kernel was made for it"
     finally:
         daemon.request("DELETE", "/api/kernels/" + s["kernel"]["id"])
+
+
+def test_a_sandbox_that_exists(daemon):
+    """As a kernel: of the language that is asked for, with the spec that it has; its end is the kernel's alone."""
+    name = unique()
+    box = {"name": name, "memory_mib": 100, "labels": {"team": "red", "x": "1"}, "egress": ["example.com"]}
+    assert daemon.post("/v1/sandboxes", box).status == 201
+    try:
+        def ask(spec="bash", **env):
+            return daemon.post("/api/kernels", {"name": spec, "env": {"KERNEL_SANDBOX": name, "KERNEL_USERNAME": "ann", **env}})
+        for env, field in (({"KERNEL_MEMORY_MIB": "200"}, "memory_mib"), ({"KERNEL_PIDS": "7"}, "pids"), ({"KERNEL_EGRESS": "a.example"}, "egress"),
+                           ({"KERNEL_LABELS": "team=blue"}, "labels"), ({"KERNEL_IDLE_SECONDS": "5"}, "idle_seconds")):
+            r = ask(**env)
+            assert r.status == 409 and r.error["code"] == "spec_conflict" and r.error["field"] == field, (env, r)
+        r = ask(KERNEL_MEMORY_MIB="100", KERNEL_LABELS="team=red", KERNEL_EGRESS="EXAMPLE.com")
+        assert r.status == 201 and r.json["name"] == "bash"
+        k = Kernel(daemon, r.json["id"])
+        assert k.ask("kernel_info_request")["language_info"]["name"] == "bash"
+        assert k.run("x=5; echo kept > /workspace/f; echo $0").reply["status"] == "ok"
+        assert ask("python3").error["code"] == "spec_conflict", "somebody uses it as bash"
+        assert daemon.request("DELETE", "/api/kernels/" + k.id).status == 204
+        while k.receive() is not None:
+            pass
+        assert k.ws.closed == 1001 and k.id not in kernels(daemon)
+        assert daemon.request("GET", "/api/kernels/" + k.id).error["code"] == "no_such_kernel"
+        assert daemon.get("/v1/sandboxes/" + name).json["state"] == "running", "REST made it, and REST has it"
+        r = ask("python3")
+        assert r.status == 201 and r.json["name"] == "python3"
+        with Kernel(daemon, r.json["id"]) as k:
+            assert k.run("open('/workspace/f').read()").result == {"text/plain": "'kept\\n'"}
+            k.run("x = 1")
+            k.send("shutdown_request", {"restart": False}, "control")
+            while k.receive() is not None:
+                pass
+        assert daemon.execute("'x' in globals()", session_id=name)["result"] == {"text/plain": "False"}
+    finally:
+        daemon.end_session(name)
 
 
 # ---- executing ---------------------------------------------------------------------------------------------------------------
@@ -518,6 +581,20 @@ def test_clients_that_never_read(daemon):
         k.ws.hang_up()
         daemon.request("DELETE", "/api/kernels/" + k.id)
         assert id
+
+
+def test_refusals(serve):
+    d = serve("--max-sandboxes", "1")
+    k = start(d)
+    r = d.request("POST", "/api/kernels")
+    assert r.status == 429 and r.headers["retry-after"], r
+    r = d.request("GET", "/api/kernels/%s/channels" % k["id"])
+    assert r.status == 426 and r.error["code"] == "upgrade_required" and r.headers["upgrade"] == "websocket"
+    lines = [Kernel(d, k["id"]) for _ in range(32)]
+    one_more = WebSocket(d, "/api/kernels/%s/channels" % k["id"])
+    assert one_more.answer.status == 503
+    for line in lines:
+        line.ws.hang_up()
 
 
 def test_many_kernels(serve):

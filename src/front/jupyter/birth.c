@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * birth.c - A kernel is asked for: a sandbox with limits that its `env` may choose, and one that exists already if `env` names it.
+ * birth.c - A kernel is asked for: a sandbox that its `env` may describe, or one that exists already if `env` names it.
  *
- * KERNEL_MEMORY_MIB, KERNEL_CPUS, KERNEL_PIDS, KERNEL_DISK_MIB, KERNEL_IMAGE, KERNEL_TIMEOUT_SECONDS and KERNEL_IDLE_SECONDS are the
- * fields of a SandboxSpec, judged as those are; KERNEL_SANDBOX is the name of a sandbox of the caller's that is to be the
- * kernel. Other names that begin with KERNEL_ are the sandbox's environment; the rest is left out, as Jupyter's own gateway
- * leaves it out: notebook servers send everything that they have, and a PATH of theirs means nothing here.
+ * The names in chosen[] are the fields of a SandboxSpec, judged as those are. KERNEL_SANDBOX is the name of a sandbox of the
+ * caller's that is to be the kernel; what is said beside it has to be true of that one already. Other names that begin with
+ * KERNEL_ are the environment of a new sandbox; the rest is left out, as Jupyter's own gateway leaves it out: notebook servers
+ * send everything that they have, and a PATH of theirs means nothing here.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/num.h"
 #include "front/execution.h"
 #include "front/front.h"
@@ -50,28 +51,69 @@ json_t *jupyter_body(struct http_exchange *x)
 	return NULL;
 }
 
-static const struct {
+enum kind { NUMBER, TEXT, LIST, MAP }; /* a,b and a=1,b=2 */
+
+static const struct chosen {
 	const char *variable, *field;
-	bool number;
+	enum kind kind;
 } chosen[] = {
-	{ "KERNEL_MEMORY_MIB", "memory_mib", true },
-	{ "KERNEL_CPUS", "cpus", true },
-	{ "KERNEL_PIDS", "pids", true },
-	{ "KERNEL_DISK_MIB", "disk_mib", true },
-	{ "KERNEL_TIMEOUT_SECONDS", "timeout_seconds", true },
-	{ "KERNEL_IDLE_SECONDS", "idle_seconds", true },
-	{ "KERNEL_IMAGE", "image", false },
+	{ "KERNEL_MEMORY_MIB", "memory_mib", NUMBER },
+	{ "KERNEL_CPUS", "cpus", NUMBER },
+	{ "KERNEL_PIDS", "pids", NUMBER },
+	{ "KERNEL_DISK_MIB", "disk_mib", NUMBER },
+	{ "KERNEL_TIMEOUT_SECONDS", "timeout_seconds", NUMBER },
+	{ "KERNEL_IDLE_SECONDS", "idle_seconds", NUMBER },
+	{ "KERNEL_IMAGE", "image", TEXT },
+	{ "KERNEL_WORKSPACE", "workspace", TEXT },
+	{ "KERNEL_EGRESS", "egress", LIST },
+	{ "KERNEL_SECRETS", "secrets", LIST },
+	{ "KERNEL_LABELS", "labels", MAP },
 };
 
 /* A whole number as one; what is none stays text, and the field's own check says so. */
-static json_t *value_of(const char *text, bool number)
+static json_t *number_of(const char *text)
 {
 	char *end = NULL;
-	double d = number ? strtod(text, &end) : 0;
+	double d = strtod(text, &end);
 
-	if (!number || end == text || *end)
+	if (end == text || *end || !(d > -1e15 && d < 1e15))
 		return json_string(text);
 	return d == (double)(json_int_t)d ? json_integer((json_int_t)d) : json_real(d);
+}
+
+/* Entries are between commas, without the spaces around them. */
+static json_t *entries_of(const char *text, bool map)
+{
+	json_t *all = map ? json_object() : json_array();
+
+	while (*text) {
+		size_t n, key;
+
+		text += strspn(text, ", ");
+		n = strcspn(text, ",");
+		const char *next = text + n;
+
+		while (n > 0 && text[n - 1] == ' ')
+			n--;
+		const char *equals = memchr(text, '=', n);
+
+		key = equals ? (size_t)(equals - text) : n;
+		if (n > 0 && map)
+			(void)json_object_setn_new(all, text, key,
+						   json_stringn(equals ? equals + 1 : "",
+								equals ? n - key - 1 : 0));
+		else if (n > 0)
+			(void)json_array_append_new(all, json_stringn(text, n));
+		text = next;
+	}
+	return all;
+}
+
+static json_t *value_of(const char *text, enum kind kind)
+{
+	if (kind == NUMBER)
+		return number_of(text);
+	return kind == TEXT ? json_string(text) : entries_of(text, kind == MAP);
 }
 
 static bool is_chosen(const char *variable, const char *value, json_t *spec)
@@ -79,10 +121,10 @@ static bool is_chosen(const char *variable, const char *value, json_t *spec)
 	for (size_t i = 0; i < ARRAY_SIZE(chosen); i++)
 		if (strcmp(variable, chosen[i].variable) == 0) {
 			(void)json_object_set_new(spec, chosen[i].field,
-						  value_of(value, chosen[i].number));
+						  value_of(value, chosen[i].kind));
 			return true;
 		}
-	return false;
+	return strcmp(variable, "KERNEL_SANDBOX") == 0;
 }
 
 static const struct field *spec_fields(void)
@@ -95,14 +137,26 @@ static const struct field *spec_fields(void)
 	abort();
 }
 
-/* The body of a POST /v1/sandboxes that means the same; NULL: answered. */
-static json_t *spec_of(struct http_exchange *x, const json_t *body, const struct language *l,
-		       const char *name)
+static bool check(struct http_exchange *x, json_t *spec)
 {
-	json_t *spec = json_pack("{s:s, s:{s:s}, s:{}}", "name", name, "labels", JUPYTER_LABEL,
-				 jkernel_spec_name(l), "env");
-	json_t *env = json_object_get(spec, "env");
 	struct schema_error bad;
+
+	if (json_object_get(json_object_get(spec, "labels"), JUPYTER_LABEL)) {
+		reply_error(x, 422, "invalid_value", "labels", "choose it with 'name'",
+			    "the label '%s' is this wire's own", JUPYTER_LABEL);
+		return false;
+	}
+	if (schema_check(spec, spec_fields(), &bad))
+		return true;
+	reply_schema(x, &bad);
+	return false;
+}
+
+/* The body of a POST /v1/sandboxes that means the same; NULL: answered. */
+static json_t *spec_of(struct http_exchange *x, const json_t *body, const char *name)
+{
+	json_t *spec = json_pack("{s:s, s:{}}", "name", name, "env");
+	json_t *env = json_object_get(spec, "env");
 	const char *key;
 	json_t *value;
 
@@ -118,11 +172,23 @@ static json_t *spec_of(struct http_exchange *x, const json_t *body, const struct
 		    !is_chosen(key, json_string_value(value), spec))
 			(void)json_object_set(env, key, value);
 	}
-	if (schema_check(spec, spec_fields(), &bad))
+	if (check(x, spec))
 		return spec;
-	reply_schema(x, &bad);
 	json_decref(spec);
 	return NULL;
+}
+
+/* @fields are taken. False: answered. */
+static bool parse(struct front *f, struct http_exchange *x, json_t *fields,
+		  struct sandbox_spec *ret)
+{
+	struct refusal why;
+	int r = fields ? sandbox_spec_parse(f, visit_of(x)->owner, fields, ret, &why) : 0;
+
+	if (r < 0)
+		reply_refusal(x, &why);
+	json_decref(fields);
+	return fields && r == 0;
 }
 
 static const struct language *language_of(struct front *f, struct http_exchange *x,
@@ -232,17 +298,14 @@ static struct sandbox *make(struct front *f, struct http_exchange *x, const json
 	struct refusal why;
 
 	jupyter_uuid(name);
-	json_t *fields = l ? spec_of(x, body, l, name) : NULL;
+	json_t *fields = l ? spec_of(x, body, name) : NULL;
 
-	if (!fields)
+	if (fields && !json_object_get(fields, "labels"))
+		(void)json_object_set_new(fields, "labels", json_object());
+	(void)json_object_set_new(json_object_get(fields, "labels"), JUPYTER_LABEL,
+				  json_string(l ? jkernel_spec_name(l) : ""));
+	if (!parse(f, x, fields, &spec))
 		return NULL;
-	int r = sandbox_spec_parse(f, visit_of(x)->owner, fields, &spec, &why);
-
-	json_decref(fields);
-	if (r < 0) {
-		reply_refusal(x, &why);
-		return NULL;
-	}
 	struct sandbox *s = sandbox_create(f, visit_of(x)->owner, name, &spec, &why);
 
 	if (!s) {
@@ -250,6 +313,89 @@ static struct sandbox *make(struct front *f, struct http_exchange *x, const json
 		reply_refusal(x, &why);
 	}
 	return s;
+}
+
+/* ---- one that exists ------------------------------------------------------------------------------------------------------ */
+
+static json_t *spec_json(const struct front *f, const struct sandbox_spec *spec)
+{
+	_buf_ struct buf b = BUF_INIT(1u << 20);
+	struct json j;
+
+	json_init(&j, &b);
+	sandbox_spec_json(f, spec, &j);
+	return json_finish(&j) == 0 ? json_loadb(buf_str(&b), b.len, 0, NULL) : NULL;
+}
+
+/* What is said of a field is what it is; of labels, that it has these. */
+static bool is_so(const json_t *have, const json_t *said, const char *field)
+{
+	const json_t *is = json_object_get(have, field), *want = json_object_get(said, field);
+	const char *key;
+	json_t *value;
+
+	if (strcmp(field, "labels") != 0)
+		return is == want || (is && want && json_equal((json_t *)is, (json_t *)want));
+	json_object_foreach((json_t *)want, key, value)
+	{
+		if (!json_equal(json_object_get(is, key), value))
+			return false;
+	}
+	return true;
+}
+
+/* Whether everything that is said beside its name is true of @s. False: answered. */
+static bool agrees(struct front *f, struct http_exchange *x, const struct sandbox *s,
+		   const json_t *body)
+{
+	json_t *fields = spec_of(x, body, s->name), *kept = json_incref(fields);
+	struct sandbox_spec spec;
+	const struct chosen *wrong = NULL;
+
+	(void)json_object_del(fields, "env"); /* a new one would have it */
+	if (!parse(f, x, fields, &spec)) {
+		json_decref(kept);
+		return false;
+	}
+	json_t *have = spec_json(f, &s->spec), *said = spec_json(f, &spec);
+
+	for (size_t i = 0; !wrong && i < ARRAY_SIZE(chosen); i++)
+		if (json_object_get(kept, chosen[i].field) && !is_so(have, said, chosen[i].field))
+			wrong = &chosen[i];
+	json_decref(have);
+	json_decref(said);
+	json_decref(kept);
+	sandbox_spec_free(&spec);
+	if (wrong)
+		reply_error(x, 409, "spec_conflict", wrong->field,
+			    "leave it out, or have a new sandbox without KERNEL_SANDBOX",
+			    "%s is not what the sandbox of this name has", wrong->variable);
+	return !wrong;
+}
+
+/* As a kernel of the language that is asked for: another one than it had only while nobody uses that. False: answered. */
+static bool take_up(struct front *f, struct http_exchange *x, struct sandbox *s, const json_t *body)
+{
+	const json_t *name = json_object_get(body, "name");
+	const struct language *l = name && !json_is_null(name) ? language_of(f, x, body) :
+								 jkernel_language(s);
+	struct jkernel *k = l ? jkernel_of(s) : NULL;
+
+	if (!l)
+		return false;
+	if (!k) {
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return false;
+	}
+	if (k->language != l && (jkernel_is_ours(s) || k->lines || k->first || k->restarting)) {
+		reply_error(x, 409, "spec_conflict", "name",
+			    "ask for that one, or have another sandbox",
+			    "this sandbox is a kernel of %s", jkernel_spec_name(k->language));
+		return false;
+	}
+	k->language = l;
+	k->ended = false;
+	return true;
 }
 
 void jbirth(struct front *f, struct http_exchange *x, const json_t *body,
@@ -270,9 +416,12 @@ void jbirth(struct front *f, struct http_exchange *x, const json_t *body,
 		return;
 	}
 	s = sandbox_find(f, visit_of(x)->owner, name);
-	if (s)
-		wait_for_cell(x, s, false, made, arg);
-	else
+	if (!s)
 		reply_error(x, 404, "no_such_sandbox", "env.KERNEL_SANDBOX",
 			    "see GET /v1/sandboxes", "there is no such sandbox");
+	else if (s->state != SANDBOX_RUNNING)
+		reply_error(x, 409, "sandbox_stopped", "env.KERNEL_SANDBOX", "remove it first",
+			    "this sandbox is %s: %s", sandbox_state_name(s->state), s->reason);
+	else if (agrees(f, x, s, body) && take_up(f, x, s, body))
+		wait_for_cell(x, s, false, made, arg);
 }

@@ -63,12 +63,6 @@ void handle_jupyter_spec(struct front *f, struct http_exchange *x, const struct 
 			    "there is no such kernelspec");
 }
 
-static bool is_kernel_of(const struct sandbox *s, const char *owner)
-{
-	return s->name[0] && s->state == SANDBOX_RUNNING && !s->ending &&
-	       strcmp(s->owner, owner) == 0;
-}
-
 void handle_jupyter_status(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(1024);
@@ -78,7 +72,7 @@ void handle_jupyter_status(struct front *f, struct http_exchange *x, const struc
 
 	(void)p;
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
-		if (is_kernel_of(s, visit_of(x)->owner)) {
+		if (jkernel_is(s, visit_of(x)->owner)) {
 			kernels++;
 			lines += s->jupyter ? s->jupyter->n_lines : 0;
 			last = s->jupyter && s->jupyter->active_ms > last ? s->jupyter->active_ms :
@@ -138,7 +132,7 @@ void handle_jupyter_kernels(struct front *f, struct http_exchange *x, const stru
 	json_init(&j, &b);
 	json_array_begin(&j);
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
-		if (is_kernel_of(s, visit_of(x)->owner))
+		if (jkernel_is(s, visit_of(x)->owner))
 			jkernel_json(s, &j);
 	json_array_end(&j);
 	finish(x, 200, &j, &b);
@@ -170,7 +164,7 @@ void handle_jupyter_kernel_end(struct front *f, struct http_exchange *x,
 
 	if (!s)
 		return;
-	sandbox_end(s, "removed by its owner");
+	jkernel_end(s, "removed by its owner");
 	reply_empty(x, 204);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "front/front.h"
 #include "front/handlers.h"
@@ -108,18 +109,23 @@ static void reply_session(struct front *f, struct http_exchange *x, int status,
 		reply_json(x, status, &b);
 }
 
-/* Of the body, or of `notebook` in it, as older clients write it; else what it was. False: too long. */
-static bool take_word(char **to, const json_t *body, const char *key, const char *fallback)
+/* Of the body, or of `notebook` in it, as older clients write it; or NULL. */
+static const char *word_of(const json_t *body, const char *key)
 {
 	const char *text = json_string_value(json_object_get(body, key));
 
-	if (!text)
-		text = json_string_value(json_object_get(json_object_get(body, "notebook"), key));
+	return text ? text :
+		      json_string_value(json_object_get(json_object_get(body, "notebook"), key));
+}
+
+/* Else what it was. False: no memory. */
+static bool take_word(char **to, const json_t *body, const char *key, const char *fallback)
+{
+	const char *text = word_of(body, key);
+
 	if (!text && *to)
 		return true;
 	text = text ? text : fallback;
-	if (strlen(text) > WORDS_MAX)
-		return false;
 	char *copy = strdup(text);
 
 	if (!copy)
@@ -135,17 +141,57 @@ static bool take_words(struct jsession *s, const json_t *body)
 	       take_word(&s->type, body, "type", "notebook");
 }
 
+/* The notebook's own, if the body has a path and there is one; as Jupyter's server has it, whatever kernel is asked for. */
+static const struct jsession *of_path(struct front *f, const char *owner, const json_t *body)
+{
+	const char *path = word_of(body, "path");
+
+	(void)sweep(f);
+	for (const struct jsession *s = f->jupyter_sessions; path && *path && s; s = s->next)
+		if (strcmp(s->path, path) == 0 && strcmp(s->owner, owner) == 0)
+			return s;
+	return NULL;
+}
+
+static bool by_id(const json_t *body)
+{
+	return json_is_string(json_object_get(json_object_get(body, "kernel"), "id"));
+}
+
+/* Before anything is made for it. False: answered. */
+static bool may_keep(struct http_exchange *x, const json_t *body)
+{
+	static const char *const keys[] = { "path", "name", "type" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const char *text = word_of(body, keys[i]);
+
+		if (!text || strlen(text) <= WORDS_MAX)
+			continue;
+		reply_error(x, 422, "out_of_range", keys[i], "use a shorter one",
+			    "'%s' is longer than %u bytes", keys[i], WORDS_MAX);
+		return false;
+	}
+	return true;
+}
+
 /* The kernel is there: tie it to the words. */
 static void on_made(struct http_exchange *x, struct sandbox *sandbox, json_t *body)
 {
 	struct front *f = sandbox->f;
-	struct jsession *s = sweep(f) < SESSIONS_MAX ? calloc(1, sizeof(*s)) : NULL;
+	const struct jsession *old = of_path(f, visit_of(x)->owner, body); /* came meanwhile */
+	struct jsession *s = old ? NULL : calloc(1, sizeof(*s));
 
 	if (!s || !take_words(s, body)) {
 		if (s)
 			session_free(s);
-		reply_error(x, 422, "out_of_range", "path", "shorter words, or fewer sessions",
-			    "the session can not be kept");
+		if (!by_id(body))
+			jkernel_end(sandbox, "its session could not be kept");
+		if (old)
+			reply_session(f, x, 201, old);
+		else
+			reply_retry(x, 503, 1, "out_of_memory", NULL,
+				    "the daemon is out of memory");
 		return;
 	}
 	jupyter_uuid(s->id);
@@ -179,8 +225,17 @@ void handle_jupyter_session_start(struct front *f, struct http_exchange *x,
 	json_t *body = jupyter_body(x);
 
 	(void)p;
-	if (body)
-		with_kernel(f, x, body, on_made);
+	if (body && may_keep(x, body)) {
+		const struct jsession *old = of_path(f, visit_of(x)->owner, body);
+
+		if (old)
+			reply_session(f, x, 201, old);
+		else if (sweep(f) >= SESSIONS_MAX)
+			reply_retry(x, 429, 1, "too_many_sessions", "remove some",
+				    "there are as many sessions as there may be");
+		else
+			with_kernel(f, x, body, on_made);
+	}
 	json_decref(body);
 }
 
@@ -237,11 +292,23 @@ void handle_jupyter_session_end(struct front *f, struct http_exchange *x,
 
 	session_free(s);
 	if (k)
-		sandbox_end(k, "removed by its owner");
+		jkernel_end(k, "removed by its owner");
 	reply_empty(x, 204);
 }
 
 /* ---- change ---------------------------------------------------------------------------------------------------------- */
+
+/* The one it had has nobody left, unless another notebook has it, too. */
+static void end_unused(struct front *f, const char *owner, const char *kernel)
+{
+	struct sandbox *k = jkernel_find(f, owner, kernel);
+
+	for (const struct jsession *s = f->jupyter_sessions; s; s = s->next)
+		if (strcmp(s->kernel, kernel) == 0 && strcmp(s->owner, owner) == 0)
+			return;
+	if (k)
+		jkernel_end(k, "its notebook has another kernel");
+}
 
 /* Another kernel for the same notebook; the body says which session. */
 static void on_changed(struct http_exchange *x, struct sandbox *sandbox, json_t *body)
@@ -255,8 +322,12 @@ static void on_changed(struct http_exchange *x, struct sandbox *sandbox, json_t 
 			    "the session was removed meanwhile");
 		return;
 	}
+	char before[JUPYTER_ID_MAX];
+
+	memcpy(before, (*at)->kernel, sizeof(before));
 	jkernel_id(sandbox, (*at)->kernel);
 	reply_session(f, x, 200, *at);
+	end_unused(f, visit_of(x)->owner, before);
 }
 
 void handle_jupyter_session_change(struct front *f, struct http_exchange *x,
@@ -270,9 +341,13 @@ void handle_jupyter_session_change(struct front *f, struct http_exchange *x,
 		json_decref(body);
 		return;
 	}
+	if (!may_keep(x, body)) {
+		json_decref(body);
+		return;
+	}
 	(void)json_object_set_new(body, "id", json_string((*at)->id));
 	if (!take_words(*at, body))
-		reply_error(x, 422, "out_of_range", "path", NULL, "a word is too long");
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
 	else if (json_is_string(json_object_get(kernel, "id")) ||
 		 json_is_string(json_object_get(kernel, "name")))
 		with_kernel(f, x, body, on_changed);

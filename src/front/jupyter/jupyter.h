@@ -120,12 +120,19 @@ struct jkernel {
 	struct deferred tell; /* it is over: not before the sandbox has put away what it ran */
 	bool restarting; /* until the old interpreter and what it ran are over: nothing begins */
 	bool old_over;   /* the interpreter is */
+	bool ended;      /* the sandbox, which was not made here, goes on without it */
 };
 
 /* ---- kernel.c ------------------------------------------------------------------------------------------ */
 
 /* jkernel_of() - Made when it is not there; NULL without memory. */
 struct jkernel *jkernel_of(struct sandbox *s);
+/* jkernel_is() - Whether this one of the owner's is a kernel: it runs, and has not been ended as one. */
+bool jkernel_is(const struct sandbox *s, const char *owner);
+/* jkernel_is_ours() - Made on this wire, and ends with its kernel. */
+bool jkernel_is_ours(const struct sandbox *s);
+/* jkernel_end() - As its owner asks: the sandbox with it if it was made here, and otherwise its interpreter alone. */
+void jkernel_end(struct sandbox *s, const char *why);
 /* jkernel_find() - The owner's running sandbox of this kernel id; or NULL. */
 struct sandbox *jkernel_find(struct front *f, const char *owner, const char *id);
 void jkernel_id(const struct sandbox *s, char id[JUPYTER_ID_MAX]);

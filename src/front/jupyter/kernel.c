@@ -50,13 +50,23 @@ void jkernel_id(const struct sandbox *s, char id[JUPYTER_ID_MAX])
 		with_dashes(s->id, id);
 }
 
+bool jkernel_is(const struct sandbox *s, const char *owner)
+{
+	return s->name[0] && s->state == SANDBOX_RUNNING && !s->ending &&
+	       strcmp(s->owner, owner) == 0 && !(s->jupyter && s->jupyter->ended);
+}
+
+bool jkernel_is_ours(const struct sandbox *s)
+{
+	return is_uuid(s->name) && json_object_get(s->spec.labels, JUPYTER_LABEL);
+}
+
 struct sandbox *jkernel_find(struct front *f, const char *owner, const char *id)
 {
 	for (struct sandbox *s = f->sandboxes; s; s = s->next) {
 		char other[JUPYTER_ID_MAX];
 
-		if (!s->name[0] || s->state != SANDBOX_RUNNING || s->ending ||
-		    strcmp(s->owner, owner) != 0)
+		if (!jkernel_is(s, owner))
 			continue;
 		jkernel_id(s, other);
 		if (strcmp(id, other) == 0)
@@ -76,6 +86,8 @@ const struct language *jkernel_language(const struct sandbox *s)
 {
 	const char *name = json_string_value(json_object_get(s->spec.labels, JUPYTER_LABEL));
 
+	if (s->jupyter)
+		return s->jupyter->language;
 	for (size_t i = 0; name && i < LANG_MAX_; i++)
 		if (strcmp(name, jkernel_spec_name(&languages[i])) == 0)
 			return &languages[i];
@@ -172,6 +184,18 @@ static bool can_end(const struct seat *seat)
 	return seat && seat->state != SEAT_EMPTY && seat->attached && seat->pid > 0;
 }
 
+static void end_interpreter(struct jkernel *k)
+{
+	struct room *r = k->sandbox->room;
+	struct seat *seat = r ? &r->seats[k->language->id] : NULL;
+
+	if (!can_end(seat))
+		return;
+	room_signal_group(r, seat->pid, SIGKILL);
+	if (seat->state == SEAT_IDLE)
+		seat->state = SEAT_ENDING; /* whoever comes next must not be given it */
+}
+
 void jkernel_restart(struct jkernel *k, void (*fn)(struct jkernel *k, void *arg), void *arg)
 {
 	struct room *r = k->sandbox->room;
@@ -192,9 +216,7 @@ void jkernel_restart(struct jkernel *k, void (*fn)(struct jkernel *k, void *arg)
 		tell_restarted(k);
 		return;
 	}
-	room_signal_group(r, seat->pid, SIGKILL);
-	if (seat->state == SEAT_IDLE)
-		seat->state = SEAT_ENDING; /* whoever comes next must not be given it */
+	end_interpreter(k);
 }
 
 void jupyter_kernel_ended(struct sandbox *s, const struct language *l)
@@ -204,7 +226,7 @@ void jupyter_kernel_ended(struct sandbox *s, const struct language *l)
 	if (!k || k->language != l)
 		return;
 	k->count = 0;
-	if (!k->restarting)
+	if (!k->restarting && !k->ended)
 		jkernel_status(k, NULL,
 			       "restarting"); /* by itself: the next code finds a new one */
 	k->old_over = true;
@@ -221,22 +243,47 @@ void jupyter_room_gone(struct sandbox *s)
 	tell_restarted(k);
 }
 
+/* Everybody hears of it, and nothing is left of what was asked. */
+static void shut(struct jkernel *k)
+{
+	void (*fn)(struct jkernel *, void *) = k->restarted;
+
+	jkernel_status(k, NULL, "dead");
+	while (k->lines)
+		jline_end(k->lines, 1001, "the kernel was ended");
+	loop_undefer(&k->sandbox->f->loop, &k->tell);
+	k->restarting = false;
+	k->restarted = NULL;
+	k->cut = NULL;
+	if (fn)
+		fn(NULL, k->restarted_arg);
+	jrequest_free_all(k);
+	jheld_free(k);
+	jlate_free(k);
+	jhistory_free(&k->history);
+	k->count = 0;
+}
+
+void jkernel_end(struct sandbox *s, const char *why)
+{
+	struct jkernel *k = jkernel_is_ours(s) ? NULL : jkernel_of(s);
+
+	if (!k) {
+		sandbox_end(s, why);
+		return;
+	}
+	k->ended = true;
+	shut(k);
+	end_interpreter(k);
+}
+
 void jupyter_sandbox_ended(struct sandbox *s)
 {
 	struct jkernel *k = s->jupyter;
 
 	if (!k)
 		return;
-	jkernel_status(k, NULL, "dead");
-	while (k->lines)
-		jline_end(k->lines, 1001, "the kernel was ended");
+	shut(k);
 	s->jupyter = NULL;
-	loop_undefer(&s->f->loop, &k->tell);
-	if (k->restarted)
-		k->restarted(NULL, k->restarted_arg);
-	jrequest_free_all(k);
-	jheld_free(k);
-	jlate_free(k);
-	jhistory_free(&k->history);
 	free(k);
 }

@@ -187,7 +187,7 @@ static void on_interrupt(struct jrequest *r)
 		execution_interrupt(s->head);
 }
 
-/* Without `restart` it is the end of the sandbox, as DELETE is. */
+/* Without `restart` it is the end of the kernel, as DELETE is. */
 static void on_shutdown(struct jrequest *r)
 {
 	_buf_ struct buf b = BUF_INIT(64);
@@ -200,7 +200,7 @@ static void on_shutdown(struct jrequest *r)
 	if (restart)
 		jkernel_restart(k, NULL, NULL);
 	else
-		sandbox_end(k->sandbox, "shut down over its Jupyter channel");
+		jkernel_end(k->sandbox, "shut down over its Jupyter channel");
 }
 
 /* ---- arrival ---------------------------------------------------------------------------------------------------------- */
