@@ -65,6 +65,7 @@ struct execution {
 	char *stdin_text; /* answers to input(), line by line; NULL: none */
 	size_t stdin_at;
 	uint64_t timeout_ms;
+	unsigned int count;    /* its number, for code that looks back at others; 0: none */
 	struct record *record; /* for those who ask later; NULL: nobody can */
 	struct buf answer;     /* execution_final(), once it was asked for */
 	struct timer timer;    /* deadline, then grace */

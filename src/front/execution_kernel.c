@@ -78,6 +78,8 @@ void execution_send(struct execution *x, struct seat *s)
 	s->env_sent = true;
 	if (x->look)
 		json_member_bool(&j, "files", true);
+	if (x->count)
+		json_member_uint(&j, "count", x->count);
 	code_write(x, &j);
 	json_object_end(&j);
 	send_object(s, &j, &b);

@@ -52,6 +52,11 @@ static void on_message(struct kernel *k, const char *type, json_t *m)
 		return; /* said twice: it buys nothing */
 	json_int_t pid = json_integer_value(json_object_get(m, "pid"));
 
+	const char *version = json_string_value(json_object_get(m, "version"));
+
+	if (version) /* for people: code of this image says it */
+		(void)snprintf(r->image->versions[s->language->id], sizeof(r->image->versions[0]),
+			       "%.31s", version);
 	s->pid = pid > 1 && pid < 1 << 22 ? (int)pid : 0;
 	s->state = SEAT_IDLE;
 	seat_keep(s);

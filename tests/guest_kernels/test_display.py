@@ -390,6 +390,28 @@ def test_figures_without_any_call(script):
 
 
 @needs_matplotlib
+def test_formats_of_figures(script):
+    assert script("""
+        import base64, struct, matplotlib.pyplot as plt
+        def shown(*formats):
+            _d.set_figure_formats(formats)
+            del sent[:]
+            plt.plot([1, 2])
+            plt.show()
+            return sent[0]["data"], sent[0]["metadata"]
+        data, _ = shown("svg")
+        assert "<svg" in data["image/svg+xml"] and "image/png" not in data
+        data, _ = shown("png")
+        size = struct.unpack_from(">2I", base64.b64decode(data["image/png"]), 16)
+        data, metadata = shown("retina")
+        twice = struct.unpack_from(">2I", base64.b64decode(data["image/png"]), 16)
+        assert "image/svg+xml" not in data and abs(twice[0] - 2 * size[0]) < 8
+        assert metadata["image/png"] == {"width": twice[0] // 2, "height": twice[1] // 2}
+        print("ok")
+        """) == "ok"
+
+
+@needs_matplotlib
 def test_show_displays_and_closes(script):
     assert script("""
         import matplotlib, matplotlib.pyplot as plt

@@ -357,10 +357,51 @@ def test_who_and_reset(capsys):
     assert [n for n in names if not n.startswith("__")] == []
 
 
-def test_notebook_preludes_are_ignored(capsys):
-    run("%matplotlib inline\n%load_ext autoreload\n%autoreload 2\n%config InlineBackend.figure_format = 'retina'\n"
-        "%reload_ext x")
-    assert capsys.readouterr() == ("", "")
+def test_notebook_preludes(capsys):
+    """What they ask for is done, or one line says that it is not."""
+    run("%matplotlib inline\n%config InlineBackend.figure_format = 'retina'")
+    assert capsys.readouterr() == ("", "") and display.figure_formats == {"retina"}
+    run("%config InlineBackend.figure_formats = ['svg', 'png']")
+    assert display.figure_formats == {"svg", "png"}
+    with pytest.raises(magics.UsageError, match="png, retina or svg, not as bmp"):
+        run("%config InlineBackend.figure_format = 'bmp'")
+    run("%config InlineBackend.figure_format = 'png'")
+    for text in ("%load_ext autoreload", "%autoreload 2", "%xmode Verbose", "%colors NoColor", "%pprint", "%config A.b = 1"):
+        run(text)
+        assert capsys.readouterr() == ("", text + " has no effect here.\n")
+    run("%matplotlib widget")
+    assert "no effect" in capsys.readouterr().err
+
+
+def test_precision():
+    plain = display.formatters["text/plain"]
+    assert run("%precision 3") == "%.3f"
+    try:
+        assert plain(3.14159) == "3.142" and plain([1.5, (2.0,), {"a": 0.12345}, "x", 7]) == "[1.500, (2.000,), {'a': 0.123}, 'x', 7]"
+        loop = [1.0]
+        loop.append(loop)
+        assert plain(loop) == "[1.0, [...]]"
+        assert run("%precision '%.1e'") == "%.1e" and plain(1234.5) == "1.2e+03"
+        with pytest.raises(magics.UsageError):
+            run("%precision many")
+    finally:
+        run("%precision")
+    assert plain(3.14159) == "3.14159" and plain([1.5]) == "[1.5]"
+
+
+def test_history(capsys):
+    names = {"In": ["", "a = 1", "b = 2\nc = 3", "d = 4", "%history"]}
+    run("%history", names)
+    assert capsys.readouterr().out == "a = 1\nb = 2\nc = 3\nd = 4\n"
+    run("%history -n 1 3", names)
+    assert capsys.readouterr().out == "   1: a = 1\n   3: d = 4\n"
+    run("%history -l 1", names)
+    assert capsys.readouterr().out == "d = 4\n"
+    run("%history 1-2", names)
+    assert capsys.readouterr().out == "a = 1\nb = 2\nc = 3\n"
+    for wrong in ("%history -x", "%history a-b"):
+        with pytest.raises(magics.UsageError):
+            run(wrong, names)
 
 
 def test_unknown_magics_name_the_known(capsys):

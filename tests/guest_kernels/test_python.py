@@ -120,6 +120,33 @@ def test_underscore_is_the_last_value_unless_it_is_the_users(kernel):
     assert ok(kernel.run("_")).text == "2"
 
 
+def counted(kernel, count, text):
+    kernel.start(text, lambda id: {"type": "execute", "id": id, "code": text, "name": "<execution-%d>" % kernel.count, "count": count})
+    return kernel.finish()
+
+
+def test_the_past_has_names(kernel):
+    for text in ("'a'", "'b'", "'c'", "None"):
+        ok(kernel.run(text))
+    assert ok(kernel.run("_ + __ + ___, 'In' in globals()")).text == "('cba', False)", "nobody counts here"
+    for n, text in enumerate(("x = 5", "x * 2", "'last'"), 1):
+        ok(counted(kernel, n, text))
+    assert ok(counted(kernel, 4, "_2, Out[3], In[1], _i, _ii, _i1, _, sorted(Out)")).text == \
+        repr((10, "last", "x = 5", "'last'", "x * 2", "x = 5", "last", [2, 3]))
+    assert ok(counted(kernel, 5, "_5 = 'mine'; Out = 1; 7")).text == "7"
+    assert ok(counted(kernel, 6, "_5, Out, In[5][:4]")).text == "('mine', 1, '_5 =')", "a name that was taken stays"
+    assert ok(counted(kernel, 1, "In")).text == "['', 'In']", "whoever counts began anew"
+
+
+def test_a_first_line_that_is_indented(shared_kernel):
+    assert ok(shared_kernel.run("    a = 1\n    if a:\n        a += 1\n    a")).text == "2"
+    assert ok(shared_kernel.run("\n  # why\n\tb = 3\n\tb")).text == "3"
+    assert ok(shared_kernel.run("  !echo hi\n  5")).text == "5"
+    r = shared_kernel.run("  x = 1\n  1/0")
+    assert r.error["name"] == "ZeroDivisionError" and "    1/0" in trace(r)
+    assert shared_kernel.run("  x = 1\n y = 2").error["name"] == "IndentationError"
+
+
 def test_main_is_a_module(shared_kernel):
     r = ok(shared_kernel.run(code("""
         import sys, pickle

@@ -162,6 +162,7 @@ def test_execute(daemon, v1):
     with Kernel(daemon, v1=v1) as k:
         info = k.ask("kernel_info_request")
         assert info["status"] == "ok" and info["protocol_version"] == "5.3" and info["language_info"]["name"] == "python"
+        assert info["language_info"]["version"] == k.run("import platform; print(platform.python_version())", store_history=False).text().strip()
         r = k.run("import sys\nprint('a'); print('b', file=sys.stderr)\n6 * 7")
         assert r.types[0] == "status" and r.types[1] == "execute_input" and r.types[-2:] == ["execute_reply", "status"]
         assert r.text() == "a\n" and r.text("stderr") == "b\n" and r.result == {"text/plain": "42"}
@@ -177,6 +178,8 @@ def test_execute(daemon, v1):
         r = k.run("x; print(1)", silent=True)
         assert r.text() == "1\n" and "execute_input" not in r.types and r.reply["execution_count"] == 3
         assert k.run("x").reply["execution_count"] == 4
+        assert k.ask("complete_request", {"code": "x", "cursor_pos": 1})["matches"], "a question is no cell"
+        assert k.run("Out[4], _4, In[3], len(In)", store_history=False).result == {"text/plain": repr((5, 5, "x = 5", 5))}
         assert k.run("x", store_history=False).reply["execution_count"] == 4
 
 
@@ -373,6 +376,7 @@ def test_a_dead_kernel_says_so(daemon):
 def test_other_languages(daemon):
     with Kernel(daemon, name="bash") as k:
         assert k.ask("kernel_info_request")["language_info"]["name"] == "bash"
+        assert wait_until(lambda: re.fullmatch(r"\d+\.\d+\.\d+", k.ask("kernel_info_request")["language_info"]["version"]), 10)
         assert k.run("x=5; echo $x").text() == "5\n" and k.run("echo $x").text() == "5\n"
         assert k.ask("complete_request", {"code": "ec", "cursor_pos": 2})["matches"] == []
         assert k.ask("is_complete_request", {"code": "ls"}) == {"status": "unknown"}
@@ -419,6 +423,9 @@ def test_complete_and_inspect(daemon):
         assert complete("from os.path import joi") == ["from os.path import join"]
         assert complete("open('/workspace/no") == ["open('/workspace/notes.txt"]
         assert complete("car.drive(fa") == ["car.drive(far=", "car.drive(fast="]
+        assert complete('"abc".upp') == ['"abc".upper'] and "[1].append" in complete("[1].ap") and "x = {1: 2}.items" in complete("x = {1: 2}.it")
+        assert complete("%cd /worksp") == ["%cd /workspace/"] and complete("import os.pa") == ["import os.path"]
+        assert 'f"{os.getcwd' in complete('f"{os.getc') and 'f"{{os.getcwd' not in complete('f"{{os.getc') and complete("d['red'].bit_l") == ["d['red'].bit_length"]
         assert "print" in complete("prin") and "lambda" in complete("lamb") and "%timeit" in complete("%timei")
         assert complete("nothing.here.") == [] and complete("") == []
         r = k.ask("inspect_request", {"code": "car.drive(1)", "cursor_pos": 6, "detail_level": 0})
@@ -426,7 +433,7 @@ def test_complete_and_inspect(daemon):
         assert "def drive" in k.ask("inspect_request", {"code": "car.drive", "cursor_pos": 9, "detail_level": 1})["data"]["text/plain"]
         assert "Go there." in k.ask("inspect_request", {"code": "car.drive(", "cursor_pos": 10})["data"]["text/plain"]
         assert k.ask("inspect_request", {"code": "nope", "cursor_pos": 2}) == {"status": "ok", "found": False, "data": {}, "metadata": {}}
-        for code, status in (("1 + 1", "complete"), ("for i in x:", "incomplete"), ("print(", "incomplete"), ("1 +* 2", "invalid"), ("!ls", "complete"),
+        for code, status in (("1 + 1", "complete"), ("for i in x:", "incomplete"), ("print(", "incomplete"), ("1 +* 2", "invalid"), ("!ls", "complete"), ("def f(:", "invalid"), ("!ls\nprint(", "incomplete"),
                              ("await f()", "complete"), ("'''a", "incomplete"), ("if 1:\n    pass", "incomplete"), ("if 1:\n    pass\n", "complete")):
             assert k.ask("is_complete_request", {"code": code})["status"] == status, code
         assert k.ask("is_complete_request", {"code": "def f():"})["indent"] == "    "

@@ -39,6 +39,7 @@ struct guest_image {
 	size_t n_fds;
 	json_t *env;                  /* variables that it brings; NULL: none */
 	bool has_language[LANG_MAX_]; /* as far as is known; trying tells for sure */
+	char versions[LANG_MAX_][32]; /* of the interpreters, as kernels say it; "": not known yet */
 	bool warm;                    /* a zygote can be its python */
 	struct nursery nursery;
 	struct pool pool;

@@ -21,6 +21,7 @@
 #include "front/jupyter/jupyter.h"
 #include "front/own.h"
 #include "front/reply.h"
+#include "front/room.h"
 #include "front/route.h"
 #include "front/schema.h"
 #include "front/serve.h"
@@ -233,13 +234,20 @@ static void drop(struct jbirth *b)
 	free(b);
 }
 
+/* Its first code need not wait for it then, and its version is known when it is asked for. */
+static void start_early(struct room *r, const struct language *l)
+{
+	if (r->seats[l->id].state == SEAT_EMPTY && r->image->has_language[l->id])
+		room_start(r, l);
+}
+
 static void on_in(struct entry *en, struct room *r)
 {
 	struct jbirth *b = en->arg;
 	struct http_exchange *x = part(b);
 
-	(void)r;
 	sandbox_leave(en);
+	start_early(r, jkernel_language(b->sandbox));
 	if (x)
 		b->made(x, b->sandbox, b->arg);
 	drop(b);

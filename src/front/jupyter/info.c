@@ -6,7 +6,7 @@
 #include "front/front.h"
 #include "front/jupyter/jupyter.h"
 
-/* In the order of enum language_id. The version of the interpreter is the image's, and is asked by code. */
+/* In the order of enum language_id. */
 static const struct about {
 	const char *display, *name, *mimetype, *extension, *lexer, *mode;
 } abouts[LANG_MAX_] = {
@@ -16,6 +16,17 @@ static const struct about {
 	  "javascript" },
 	{ "R (Caisson)", "R", "text/x-r-source", ".r", "r", "r" },
 };
+
+/* As the image's interpreter said it: when it was first started, or when its zygote was. */
+static const char *version_of(const struct jkernel *k)
+{
+	const struct guest_image *g = k->sandbox->image;
+	const char *said = g->versions[k->language->id];
+
+	if (!said[0] && k->language->id == LANG_PYTHON)
+		said = g->nursery.version[0] ? g->nursery.version : "3";
+	return said;
+}
 
 void jinfo_reply(struct jrequest *r)
 {
@@ -38,7 +49,7 @@ void jinfo_reply(struct jrequest *r)
 	json_key(&j, "language_info");
 	json_object_begin(&j);
 	json_member_str(&j, "name", a->name);
-	json_member_str(&j, "version", python ? "3" : "");
+	json_member_str(&j, "version", version_of(r->kernel));
 	json_member_str(&j, "mimetype", a->mimetype);
 	json_member_str(&j, "file_extension", a->extension);
 	json_member_str(&j, "pygments_lexer", a->lexer);

@@ -359,6 +359,7 @@ void jrun_execute(struct jrequest *r)
 				   f->config.max_timeout_ms,
 				   flag(r->content, "allow_stdin", true) ? &asking : &plain, r);
 	if (r->running) {
+		r->running->count = store ? r->count : 0;
 		sandbox_queue(k->sandbox, r->running);
 		return;
 	}

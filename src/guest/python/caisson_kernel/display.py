@@ -24,6 +24,7 @@ import binascii
 import io
 import json
 import os
+import struct
 import sys
 import weakref
 
@@ -299,19 +300,47 @@ def clear_output(wait=False):
 _shown = weakref.WeakSet()  # figures that were shown and not changed since
 
 
-def figure_png(figure):
-    """The PNG of a figure, None for one that holds nothing."""
+figure_formats = {"png"}  # of png, retina, svg: what a figure is shown as
+
+
+def set_figure_formats(names):
+    """What figures are shown as from now on; ValueError names what there is not."""
+    names = {"retina" if n == "png2x" else str(n) for n in names}
+    if not names or not names <= {"png", "retina", "svg"}:
+        raise ValueError("a figure is shown as png, retina or svg, not as %s" % (", ".join(sorted(names)) or "nothing"))
+    figure_formats.clear()
+    figure_formats.update(names)
+
+
+def _saved(figure, form, dpi):
+    """The bytes of a figure, None for one that holds nothing."""
     if not (figure.axes or figure.lines or figure.patches or figure.texts or figure.images):
         return None
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", bbox_inches="tight", dpi=figure.dpi, facecolor=figure.get_facecolor(),
+    figure.savefig(buffer, format=form, bbox_inches="tight", dpi=dpi, facecolor=figure.get_facecolor(),
                    edgecolor=figure.get_edgecolor())
     figure.stale = False  # savefig() itself touches it; from now on only a change of the user's does
     _shown.add(figure)
     return buffer.getvalue()
 
 
+def figure_png(figure):
+    if "retina" in figure_formats:
+        data = _saved(figure, "png", figure.dpi * 2)
+        if data is None:
+            return None
+        width, height = struct.unpack_from(">2I", data, 16)  # of IHDR, which is always first
+        return data, {"width": width // 2, "height": height // 2}
+    return _saved(figure, "png", figure.dpi) if "png" in figure_formats else None
+
+
+def figure_svg(figure):
+    data = _saved(figure, "svg", figure.dpi) if "svg" in figure_formats else None
+    return None if data is None else data.decode("utf-8")
+
+
 formatters["image/png"].for_type_by_name("matplotlib.figure", "Figure", figure_png)
+formatters["image/svg+xml"].for_type_by_name("matplotlib.figure", "Figure", figure_svg)
 
 
 def flush_figures():

@@ -17,7 +17,7 @@ import os
 import sys
 import types
 
-from . import interrupts, source, stdin_, streams, traceback_, wire, workspace
+from . import interrupts, past, source, stdin_, streams, traceback_, wire, workspace
 
 try:
     from . import display, standins
@@ -56,7 +56,7 @@ class Executor:
         self._loop = loop
         self._namespace = new_namespace()
         self._context = contextvars.copy_context()
-        self._last = None
+        self._past = past.Past(self._namespace)
         self._mcp = None
 
     # User code. These run inside interrupts.call().
@@ -101,9 +101,7 @@ class Executor:
 
     def _result(self, value):
         data, metadata = _bundle(value)
-        namespace = self._namespace
-        if namespace.get("_") is self._last:  # a variable of the user's own with this name stays
-            namespace["_"] = self._last = value
+        self._past.result(value)
         return wire.bounded({"type": "result", "data": data, "metadata": metadata}) if data else b""
 
     # The kernel's side.
@@ -136,6 +134,7 @@ class Executor:
                 lines, status, exit_code = self._answer(message["query"])
             else:
                 self._mcp = message.get("mcp")
+                self._past.begin(message.get("count"), str(message.get("code") or ""))
                 lines, status, exit_code = self._outcome(
                     str(message.get("code") or ""), str(message.get("name") or "<sandbox>"))
         except BaseException as exc:  # the kernel itself failed: memory, most likely

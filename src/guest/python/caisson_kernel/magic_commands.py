@@ -5,14 +5,15 @@ Theory of operation. A magic is a function of the scope it is called from and it
 were already replaced. What it returns is the value of the expression, so `here = %pwd` and `%pwd` at the
 end of a cell do what they say.
 
-What only makes sense for a terminal or for IPython's own machinery (%matplotlib inline, %load_ext autoreload,
-%config) is accepted and does nothing, because code that was written for notebooks begins with it. Everything
+What only makes sense for a terminal or for IPython's own machinery (%load_ext autoreload, %colors) is accepted, because
+code that was written for notebooks begins with it, and says in one line that it has no effect. Everything
 else that is unknown raises UsageError with the list of what there is. Nothing is half done in silence.
 
 %pip install goes to magics.packages_install, which the kernel provides; other verbs of pip run in the shell. %run
 gives a script a `__main__` of its own and then copies its names into the user's, also when it failed, so that what
 it had computed can be looked at.
 """
+import ast
 import inspect
 import os
 import shlex
@@ -235,10 +236,105 @@ def lsmagic(scope, args):
     print("%s\n%s" % ("  ".join("%" + n for n in sorted(LINE)), "  ".join("%%" + n for n in sorted(CELL))))
 
 
-@line_magic("matplotlib", "pylab", "config", "load_ext", "reload_ext", "unload_ext", "autoreload", "xmode", "colors",
-            "precision", "pprint", "automagic", verbatim=True)
-def ignored(scope, args):
-    """Accepted for code that was written for notebooks; does nothing here."""
+@line_magic("history", "hist")
+def history(scope, args):
+    """%history [-n] [-l COUNT] [N | N-M ...]: what was executed in this notebook; -n: with numbers."""
+    words, past = _words(args, "%history"), scope.globals.get("In")
+    if not isinstance(past, list):
+        raise UsageError("%history: executions are numbered, and kept, only for notebooks")
+    numbers, chosen, last = False, [], range(1, max(1, len(past) - 1))  # without this one
+    while words:
+        word = words.pop(0)
+        ends = word.split("-") if not word.startswith("-") else []
+        if word == "-n":
+            numbers = True
+        elif word == "-l" and (words[:1] or [""])[0].isdigit():
+            last = last[-int(words.pop(0)):]
+        elif 1 <= len(ends) <= 2 and all(e.isdigit() for e in ends):
+            chosen += range(int(ends[0]), int(ends[-1]) + 1)
+        else:
+            raise UsageError(history.__doc__)
+    for n in chosen or last:
+        if 0 < n < len(past):
+            print("%4d: %s" % (n, past[n]) if numbers else past[n])
+
+
+_PRECISE = (float, list, tuple, dict)
+
+
+def _precise(form):
+    def text(obj):
+        if type(obj) is float:
+            return form % obj
+        if type(obj) is list:
+            return "[%s]" % ", ".join(map(text, obj))
+        if type(obj) is tuple:
+            return "(%s%s)" % (", ".join(map(text, obj)), "," if len(obj) == 1 else "")
+        if type(obj) is dict:
+            return "{%s}" % ", ".join("%s: %s" % (text(k), text(v)) for k, v in obj.items())
+        return repr(obj)
+
+    def show(obj, printer, _cycle):
+        try:
+            printer.text(text(obj))
+        except RecursionError:
+            printer.text(repr(obj))
+    return show
+
+
+@line_magic("precision", verbatim=True)
+def precision(scope, args):
+    """%precision [DIGITS | FORMAT]: how results show floating-point numbers; without one, as Python does."""
+    plain, word = display.formatters["text/plain"], args.strip("'\"")
+    numpy = sys.modules.get("numpy")
+    try:
+        form = "%%.%df" % int(word) if word.isdigit() else word
+        form and form % 3.14
+    except (TypeError, ValueError):
+        raise UsageError("%%precision: %s is neither a number of digits nor a format as %%.3f" % word)
+    for kind in _PRECISE:
+        plain.pop(kind)
+        if form:
+            plain.for_type(kind, _precise(form))
+    if hasattr(numpy, "set_printoptions"):
+        numpy.set_printoptions(precision=int(word) if word.isdigit() else 8)
+    return form or "%r"
+
+
+def _no_effect(what):
+    print("%s has no effect here." % what, file=sys.stderr)
+
+
+@line_magic("config", verbatim=True)
+def config(scope, args):
+    """%config InlineBackend.figure_format = 'svg' (or png, retina); nothing else can be configured."""
+    name, mark, value = args.partition("=")
+    if name.strip() not in ("InlineBackend.figure_format", "InlineBackend.figure_formats") or not mark:
+        _no_effect("%config " + args)
+        return
+    try:
+        value = ast.literal_eval(value.strip())
+        display.set_figure_formats([value] if isinstance(value, str) else value)
+    except (ValueError, TypeError, SyntaxError) as exc:
+        raise UsageError("%%config: %s" % exc)
+
+
+@line_magic("matplotlib", verbatim=True)
+def matplotlib(scope, args):
+    """%matplotlib inline: figures are shown where they are made, as they always are here."""
+    if args.split()[:1] not in ([], ["inline"], ["agg"], ["auto"]):
+        _no_effect("%%matplotlib %s: figures are pictures, and it" % args)
+
+
+def _ignored(name):
+    def run(scope, args):
+        _no_effect(("%%%s %s" % (name, args)).rstrip())
+    run.__doc__ = "%%%s: accepted for code that was written for notebooks; says that it has no effect" % name
+    line_magic(name, verbatim=True)(run)
+
+
+for _name in ("load_ext", "reload_ext", "unload_ext", "autoreload", "xmode", "colors", "pprint", "automagic", "pylab"):
+    _ignored(_name)
 
 
 def describe(scope, name, detail):

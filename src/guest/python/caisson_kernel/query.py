@@ -17,11 +17,9 @@ import builtins
 import codeop
 import glob
 import inspect
-import io
 import keyword
 import os
 import re
-import tokenize
 import types
 import warnings
 
@@ -35,6 +33,8 @@ _SUBSCRIPT = re.compile(r"((?:[^\W\d]\w*)(?:\s*\.\s*[^\W\d]\w*|\[[^\[\]\n]*\])*)
 _MODULE = re.compile(r"(?:^|\n|;)\s*(?:import|from)\s+([\w.]*)\Z")
 _FROM = re.compile(r"(?:^|\n|;)\s*from\s+([\w.]+)\s+import\s+(?:\(?\s*)(?:[\w\s,]*,\s*)?([^\W\d]\w*)?\Z")
 _MAGIC = re.compile(r"(?:^|\n)\s*(%{1,2})(\w*)\Z")
+_SHELL = re.compile(r"(?:^|\n)\s*(?:!|%{1,2}(?:cd|run|ls|ll|cat|cp|mv|rm|mkdir|rmdir|writefile|file)\s).*?(\S*)\Z")
+_LITERAL = re.compile(r"([bB]?[rR]?|[rRuU])('[^'\n]*'|\"[^\"\n]*\"|[\])}])\s*\.\s*([^\W\d]\w*)?\Z")
 _missing = object()
 
 
@@ -107,7 +107,7 @@ def _complete(question, namespace):
 
 def _candidates(before, namespace):
     """(where the word begins, [(text, kind)])"""
-    for look in (_magic_names, _from_import, _module_names, _keys, _paths, _attributes):
+    for look in (_magic_names, _from_import, _module_names, _in_fstring, _keys, _paths, _attributes, _literals):
         result = look(before, namespace)
         if result is not None:
             return result
@@ -146,6 +146,8 @@ def _modules(package):
             except BaseException:
                 return []
         names = {m.name for m in pkgutil.iter_modules(getattr(module, "__path__", []))}
+        inner = [m[len(package) + 1:] for m in list(sys.modules) if m.startswith(package + ".")]
+        names |= {m for m in inner if "." not in m}  # os.path is no file of a package
     return sorted(n for n in names if not n.startswith("_"))
 
 
@@ -204,7 +206,7 @@ def _open_string(before):
 
 
 def _paths(before, _namespace):
-    shell = re.search(r"(?:^|\n)\s*!.*?(\S*)\Z", before)
+    shell = _SHELL.search(before)
     word = _open_string(before) if not shell else shell.group(1)
     if word is None:
         return None
@@ -225,6 +227,46 @@ def _attributes(before, namespace):
     if owner is _missing:
         return len(before) - len(word), []
     return len(before) - len(word), _public(_dir(owner), word, lambda n: _kind_of_attribute(owner, n))
+
+
+def _literals(before, _namespace):
+    """Attributes of a string, list, tuple, set or dictionary that stands there."""
+    match = _LITERAL.search(before)
+    if not match:
+        return None
+    end = match.end(2)
+    start = match.start() if before[end - 1] in "'\"" else _opening(before, end - 1)
+    if start is None or before[end - 1] == "]" and before[:start].rstrip()[-1:] not in tuple("=([{,:+;\n") + ("",):
+        return None
+    try:
+        owner = ast.literal_eval(before[start:end])
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
+    word = match.group(3) or ""
+    return len(before) - len(word), _public(_dir(owner), word, lambda n: _kind_of_attribute(owner, n))
+
+
+def _opening(before, end):
+    """Where the bracket that closes at `end` was opened, or None."""
+    depth = 0
+    for i in range(end, max(-1, end - 4000), -1):
+        depth += (before[i] in ")]}") - (before[i] in "([{")
+        if depth == 0:
+            return i
+    return None
+
+
+def _in_fstring(before, namespace):
+    """The cursor is in a replacement field: what is in it is Python."""
+    text = _open_string(before)
+    if text is None:
+        return None
+    prefix = re.search(r"[A-Za-z]*\Z", before[:len(before) - len(text) - 1]).group().lower()
+    field = text.replace("{{", "  ").rpartition("{")[2]
+    if "f" not in prefix or "{" not in text.replace("{{", "  ") or "}" in field:
+        return None
+    start, found = _candidates(field, namespace)
+    return len(before) - len(field) + start, found
 
 
 def _is_number(text):
@@ -380,9 +422,9 @@ def _is_complete(question, _namespace):
     else:
         return {"status": "incomplete", "indent": _indent(code)} if _block_is_open(code) else {"status": "complete"}
     try:
-        more = codeop.compile_command(code, "<query>", "exec") is None
+        more = codeop.compile_command(magics.transform(code), "<query>", "exec") is None
     except (SyntaxError, OverflowError, ValueError):
-        more = _runs_out(code)
+        more = False
     return {"status": "incomplete", "indent": _indent(code)} if more else {"status": "invalid"}
 
 
@@ -390,15 +432,6 @@ def _block_is_open(code):
     """A block whose last line is indented goes on until an empty line."""
     last = code.rpartition("\n")[2]
     return last[:1] in (" ", "\t") and bool(last.strip())
-
-
-def _runs_out(code):
-    try:
-        for _ in tokenize.generate_tokens(io.StringIO(code).readline):
-            pass
-    except (tokenize.TokenError, IndentationError) as exc:
-        return "EOF" in str(exc)
-    return False
 
 
 def _indent(code):

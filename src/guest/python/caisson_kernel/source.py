@@ -112,15 +112,29 @@ def _compile(text, name):
     return Cell(codes, last is not None and not _silenced(text, last))
 
 
+def _flush_left(text):
+    """Without the indentation of its first line, as pasted from the middle of a program."""
+    lines = text.split("\n")
+    first = next((line for line in lines if line.strip() and not line.lstrip().startswith("#")), "")
+    blank = first[:len(first) - len(first.lstrip())]
+    if not blank:
+        return text
+    return "\n".join(line[len(blank):] if line.startswith(blank) else line for line in lines)
+
+
 def compile_cell(text, name):
     """The Cell of a text; raises what compile() raises (SyntaxError, ValueError, RecursionError, ...)."""
     remember(name, text)
     try:
         return _compile(text, name)
     except SyntaxError:
-        changed = text if magics is None else magics.transform(text)
+        left = _flush_left(text)
+        changed = left if magics is None else magics.transform(left)
         if changed == text:
             raise
+    if left != text:
+        text = left
+        remember(name, text)
     # The user's own lines are shown as long as they are at the same places.
     if changed.count("\n") != text.count("\n"):
         remember(name, changed)

@@ -120,7 +120,7 @@ FUNCTIONS = {"display": display.display, "update_display": display.update_displa
 
 def _display_module():
     from .objects import CLASSES
-    return {**CLASSES, **FUNCTIONS, "set_matplotlib_formats": lambda *_, **__: None}
+    return {**CLASSES, **FUNCTIONS, "set_matplotlib_formats": lambda *names, **_: display.set_figure_formats(names)}
 
 
 STANDINS = {
