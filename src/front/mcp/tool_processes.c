@@ -21,7 +21,6 @@
 #include "front/stamp.h"
 
 #define COMMAND_CHARS 200u
-#define ANSWER_TEXT_MAX 4096u
 #define WAIT_MAX_S 60
 
 /* ---- one who waits ------------------------------------------------------------------------------------ */
@@ -113,11 +112,11 @@ static void put_process(const struct process *p, struct json *j, struct buf *tex
 	json_member_uint(j, "stdout_bytes", p->spool[COMMAND_STDOUT].bytes);
 	json_member_uint(j, "stderr_bytes", p->spool[COMMAND_STDERR].bytes);
 	json_object_end(j);
-	(void)buf_printf(text, "process_id %s: ", p->id);
 	if (p->exited)
-		(void)buf_printf(text, "exited with %d: ", p->command.verdict.exit_code);
+		(void)buf_printf(text, "process_id %s: exited with %d: ", p->id,
+				 p->command.verdict.exit_code);
 	else
-		(void)buf_printf(text, "running, pid %d: ", p->command.pid);
+		(void)buf_printf(text, "process_id %s: running, pid %d: ", p->id, p->command.pid);
 	(void)buf_append(text, command, len);
 	(void)buf_puts(text, cut ? "...\n" : "\n");
 	if (p->exited && p->command.verdict.hint[0])
@@ -126,7 +125,7 @@ static void put_process(const struct process *p, struct json *j, struct buf *tex
 
 static void answer(struct mcp_call *c, const struct process *p)
 {
-	_buf_ struct buf text = BUF_INIT(ANSWER_TEXT_MAX);
+	_buf_ struct buf text = BUF_INIT(4096);
 	struct mcp_output o;
 
 	mcp_output_begin(c, &o);
