@@ -477,6 +477,8 @@ def test_what_is_displayed_is_there(client, session):
     assert text(r) == "printed\n'plain text'\n<b>bold</b>\nkept plain\n{\"a\":[1]}\n<svg/>\n<Figure>"
     assert r["structuredContent"]["displays"] == ["'plain text'", "<b>bold</b>", "kept plain", '{"a":[1]}', "<svg/>", "<Figure>"]
     assert not r["structuredContent"]["truncated"] and [b["type"] for b in r["content"]] == ["text", "image"]
+    r = client.tool("execute_code", session_id=session, language="python", code="display('one'); display({'text/html': 'a\\0b'}, raw=True)")
+    assert "'one'" in text(r)  # whatever the other is worth
     r = client.tool("execute_code", session_id=session, language="python", code="for i in range(30): display('%02d' % i + 'y' * 1000)")
     assert r["structuredContent"]["truncated"] and CAP - 100 < len(text(r)) < CAP + 400 and "read_file" in text(r)
 

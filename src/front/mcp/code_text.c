@@ -81,8 +81,8 @@ void code_view_open(struct code_view *v, const struct execution *x)
 
 	memset(v, 0, sizeof(*v));
 	(void)buf_printf(&list, "[%s]", buf_str(&x->displays));
-	v->displays = spare_load(buf_str(&list), list.len, 0, NULL);
-	v->result = spare_load(buf_str(&x->result), x->result.len, 0, NULL);
+	v->displays = spare_load(buf_str(&list), list.len, JSON_ALLOW_NUL, NULL);
+	v->result = spare_load(buf_str(&x->result), x->result.len, JSON_ALLOW_NUL, NULL);
 	v->texts = json_array();
 	v->cut = x->displays_dropped > 0;
 	json_array_foreach(v->displays, i, one) take_display(v, one, &left);
