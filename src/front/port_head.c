@@ -115,6 +115,27 @@ bool port_switches(const struct http_request *q)
 
 /* ---- requests ------------------------------------------------------------------------------------------ */
 
+size_t port_own_path(const char *path, size_t len)
+{
+	static const char *const words[SEGMENTS] = { "v1", "sandboxes", NULL, "ports", NULL };
+	size_t at = 0;
+
+	for (size_t i = 0; i < SEGMENTS; i++) {
+		const char *segment = path + at + 1;
+		const char *slash = at + 1 < len ? memchr(segment, '/', len - at - 1) : NULL;
+
+		if (!slash || path[at] != '/')
+			return len;
+		size_t n = (size_t)(slash - segment);
+
+		if (n == 0 || memchr(segment, '%', n) ||
+		    (words[i] && (n != strlen(words[i]) || memcmp(segment, words[i], n) != 0)))
+			return len;
+		at += n + 1;
+	}
+	return at + 1;
+}
+
 /* Every segment of ours is one of the target, undecoded as it is. */
 const char *port_inner_target(const char *target)
 {

@@ -52,6 +52,9 @@ void port_hide(const char *path, char *out, size_t size);
 /* port_switches() - Whether the request asks for another protocol in a way that can be passed on. */
 bool port_switches(const struct http_request *q);
 
+/* port_own_path() - How much of a path as it was sent is ours: up to the slash behind a port, which is its service's from there on. Pure. */
+size_t port_own_path(const char *path, size_t len);
+
 /* port_inner_target() - Where the service's own path begins in a target as it was sent. */
 const char *port_inner_target(const char *target);
 

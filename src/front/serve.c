@@ -173,6 +173,7 @@ void serve_setup(struct front *f)
 		.on_request = on_request,
 		.on_error = on_error,
 		.on_done = on_done,
+		.own_path = port_own_path,
 		.arg = f,
 	};
 }

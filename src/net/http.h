@@ -74,6 +74,8 @@ struct http_config {
 	void (*on_end)(void *arg);
 	/* For whoever passes requests on: path is as it was sent, and not judged. */
 	bool raw_path;
+	/* How much of a path, as it was sent, is ours to read (target_decode_own()). NULL: all of it. */
+	size_t (*own_path)(const char *path, size_t len);
 	void *arg;
 };
 

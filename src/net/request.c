@@ -273,8 +273,10 @@ static int put_target(struct http_exchange *x, struct text *t, struct span raw,
 	}
 	char *decoded = t->at;
 
+	size_t own = x->h->config->own_path ? x->h->config->own_path(path, path_len) : path_len;
+
 	assert((size_t)(t->end - decoded) > path_len);
-	if (target_decode_path(path, path_len, decoded, ret_message) < 0)
+	if (target_decode_own(path, path_len, own, decoded, ret_message) < 0)
 		return 400;
 	t->at += strlen(decoded) + 1;
 	req->path = decoded;

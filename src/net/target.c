@@ -94,6 +94,11 @@ static bool has_dot_segment(const char *s)
 
 int target_decode_path(const char *s, size_t len, char *out, const char **ret_why)
 {
+	return target_decode_own(s, len, len, out, ret_why);
+}
+
+int target_decode_own(const char *s, size_t len, size_t own, char *out, const char **ret_why)
+{
 	size_t n = 0;
 
 	if (len == 0 || s[0] != '/')
@@ -105,9 +110,15 @@ int target_decode_path(const char *s, size_t len, char *out, const char **ret_wh
 			byte = escape(s + i, len - i);
 			if (byte < 0)
 				return refuse(ret_why, "a malformed percent escape in the path");
-			if (byte == '/')
+			if (byte == '/' && i < own)
 				return refuse(ret_why, "an encoded slash in the path");
-			i += 2;
+			if (byte == '/') {
+				out[n++] = s[i++];
+				out[n++] = s[i++];
+				byte = (unsigned char)s[i];
+			} else {
+				i += 2;
+			}
 		}
 		if (byte == '\0')
 			return refuse(ret_why, "a NUL byte in the path");

@@ -96,10 +96,17 @@ def test_every_method_path_and_query(service):
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"):
         s = seen(service.request(method, "a//b%20c/?token=1&x=%2F+y&x="))
         assert (s["method"], s["target"]) == (method, "/a//b%20c/?token=1&x=%2F+y&x=")
+    assert seen(service.get("objects/a%2Fb%2f..%2Fc/d"))["target"] == "/objects/a%2Fb%2f..%2Fc/d", "as it was sent"
     assert seen(service.get(""))["target"] == "/"
     assert seen(service.get("?q"))["target"] == "/?q"
     head = service.request("HEAD")
     assert head.status == 200 and head.body == b"" and int(head.headers["content-length"]) > 0
+
+
+def test_an_encoded_slash_in_our_part_of_the_path_is_refused(daemon):
+    for bad in ("/v1/sandboxes/a%2Fb/ports/8000/x", "/v1/sandboxes/a/ports/8000%2Fx", "/v1/sandboxes/a/files%2Flist", "/v1/sandboxes/a/ports/8000/../x"):
+        r = daemon.get(bad)
+        assert r.status == 400 and r.error["code"] == "bad_request", (bad, r)
 
 
 def test_ipv6_service(box):

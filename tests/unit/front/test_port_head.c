@@ -208,12 +208,39 @@ static void test_answer(void **state)
 	assert_false(port_answer_header(&w, NULL, "access-control-allow-origin", "x", &out));
 }
 
+static void test_own_path(void **state)
+{
+	static const struct {
+		const char *path;
+		size_t own; /* 0: all of it */
+	} rows[] = {
+		{ "/v1/sandboxes/a/ports/8000/x%2Fy", 27 },
+		{ "/v1/sandboxes/a/ports/8000/", 27 },
+		{ "/v1/sandboxes/a/ports/8000", 0 },
+		{ "/v1/sandboxes/a%2F/ports/8000/x", 0 },
+		{ "/v1/sandboxes/a/files/8000/x", 0 },
+		{ "/v1/sandboxes//ports/8000/x", 0 },
+		{ "/v1/sandboxes/a/ports/8%2F/x", 0 },
+		{ "/", 0 },
+		{ "/v1/sandboxes/a/ports/8000~tok/", 31 },
+		{ "//v1/sandboxes/a/ports/1/x", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		size_t len = strlen(rows[i].path);
+
+		assert_int_equal(port_own_path(rows[i].path, len), rows[i].own ? rows[i].own : len);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_name),     cmocka_unit_test(test_hide),
-		cmocka_unit_test(test_target),   cmocka_unit_test(test_request),
-		cmocka_unit_test(test_switches), cmocka_unit_test(test_answer),
+		cmocka_unit_test(test_own_path), cmocka_unit_test(test_name),
+		cmocka_unit_test(test_hide),     cmocka_unit_test(test_target),
+		cmocka_unit_test(test_request),  cmocka_unit_test(test_switches),
+		cmocka_unit_test(test_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,6 +121,16 @@ static void test_decode(void **state)
 	}
 	assert_int_equal(target_decode_path("/a\0b", 4, (char[8]){ 0 }, &(const char *){ NULL }),
 			 -EINVAL);
+
+	/* Behind what is ours a slash stays encoded; everything else is as before. */
+	static const char theirs[] = "/a/x%2Fy%2f%2e", before[] = "/a%2F/x", dots[] = "/a/%2e%2e";
+	const char *why = NULL;
+	char out[32];
+
+	assert_int_equal(target_decode_own(theirs, strlen(theirs), 3, out, &why), 0);
+	assert_string_equal(out, "/a/x%2Fy%2f.");
+	assert_int_equal(target_decode_own(before, strlen(before), 3, out, &why), -EINVAL);
+	assert_int_equal(target_decode_own(dots, strlen(dots), 3, out, &why), -EINVAL);
 }
 
 static void test_host(void **state)
