@@ -247,7 +247,10 @@ static const struct response_doc get_out[] = { { 200, "The sandbox.", "Sandbox",
 					       NOT_YOURS,
 					       { 0 } };
 static const struct response_doc list_out[] = {
-	{ 200, "Your sandboxes, by name.", "SandboxList", NULL }, { 0 }
+	{ 200, "Your sandboxes, by name.", "SandboxList", NULL },
+	{ 422, "Not what this operation takes, or a label without a value.", "Error", NULL,
+	  "invalid_value" },
+	{ 0 },
 };
 static const struct response_doc gone_out[] = { { 204, "It is gone.", NULL, NULL },
 						NOT_YOURS,
