@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "client/notify.h"
-#include "front/keep.h"
+#include "front/sandbox/keep.h"
 
 #define FIRST_FD 3
 

@@ -14,10 +14,10 @@
 #include <strings.h>
 
 #include "base/err.h"
-#include "front/auth.h"
-#include "front/origin.h"
-#include "front/query.h"
-#include "front/token.h"
+#include "front/http/auth.h"
+#include "front/http/origin.h"
+#include "front/http/query.h"
+#include "front/http/token.h"
 #include "net/conn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

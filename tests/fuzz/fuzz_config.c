@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "front/config.h"
-#include "front/origin.h"
+#include "front/http/origin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

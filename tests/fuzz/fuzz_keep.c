@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/keep.h"
-#include "front/language.h"
+#include "front/room/language.h"
+#include "front/sandbox/keep.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

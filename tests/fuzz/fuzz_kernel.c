@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/kernel.h"
+#include "front/room/kernel.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

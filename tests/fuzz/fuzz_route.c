@@ -12,7 +12,7 @@
 
 #include "../unit/front/handlers_kit.h"
 #include "base/buf.h"
-#include "front/route.h"
+#include "front/http/route.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

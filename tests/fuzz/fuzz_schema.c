@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "front/schema.h"
+#include "front/http/schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

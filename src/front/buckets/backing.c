@@ -24,10 +24,10 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "front/buckets/buckets.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/log.h"
-#include "front/sandbox.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 #define RETRY_MS 5000u
 #define RETRY_MAX_MS 300000u

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "front/files/mime.h"
 #include "front/front.h"
-#include "front/mime.h"
-#include "front/sandbox.h"
+#include "front/sandbox/sandbox.h"
 
 #define PENDING_MAX (2u << 20)
 #define PENDING_HIGH (256u << 10)

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "front/buckets/buckets.h"
-#include "front/files.h"
+#include "front/files/files.h"
 
 struct front;
 struct sandbox;

@@ -11,10 +11,10 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "front/code/audit_tool.h"
-#include "front/execution.h"
 #include "front/front.h"
-#include "front/sandbox.h"
-#include "front/stamp.h"
+#include "front/http/stamp.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 static void approval_free(struct approval *a)
 {

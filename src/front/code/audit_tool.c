@@ -4,10 +4,10 @@
 
 #include "base/err.h"
 #include "front/code/approval.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/log.h"
-#include "front/sandbox.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 #include "ledger/ledger.h"
 #include "mcp/leash.h"
 

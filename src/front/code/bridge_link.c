@@ -21,7 +21,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/log.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
 #include "wire/bridge.h"
 
 #define HELLO_MS 30000

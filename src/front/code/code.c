@@ -10,9 +10,9 @@
 #include "base/json.h"
 #include "front/code/ops.h"
 #include "front/code/upstream.h"
-#include "front/execution.h"
 #include "front/front.h"
-#include "front/sandbox.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 #define REQUESTS_PER_S 2000u
 #define REQUESTS_BURST 4000u

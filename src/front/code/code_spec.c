@@ -9,10 +9,10 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "front/code/upstream.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/mcp/call.h"
-#include "front/sandbox_spec.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox_spec.h"
 #include "mcp/leash.h"
 #include "store/store.h"
 

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "front/route.h" /* struct field */
+#include "front/http/route.h" /* struct field */
 
 struct front;
 struct json;

@@ -6,10 +6,10 @@
 #include "base/json.h"
 #include "front/code/approval.h"
 #include "front/front.h"
-#include "front/handlers.h"
-#include "front/reply.h"
-#include "front/request.h"
-#include "front/serve.h"
+#include "front/http/handlers.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
 #include "net/http.h"
 
 #define ONE_MAX (64u << 10)

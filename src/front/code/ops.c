@@ -12,11 +12,11 @@
 #include "front/code/rpc.h"
 #include "front/code/tool_call.h"
 #include "front/code/upstream.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/mcp/call.h"
-#include "front/sandbox.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 #define LIST_MAX (32u << 20)
 

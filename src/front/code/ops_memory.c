@@ -11,10 +11,10 @@
 #include "front/code/memory.h"
 #include "front/code/ops.h"
 #include "front/code/rpc.h"
-#include "front/execution.h"
 #include "front/front.h"
-#include "front/sandbox.h"
-#include "front/stamp.h"
+#include "front/http/stamp.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 #define BYTES_PER_S (8 << 20)
 #define BYTES_BURST (32 << 20)

@@ -17,8 +17,8 @@
 #include "front/code/ops.h"
 #include "front/code/rpc.h"
 #include "front/code/upstream.h"
-#include "front/execution.h"
-#include "front/sandbox.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 #include "mcp/search.h"
 
 #define ANSWER_MAX (8u << 20)

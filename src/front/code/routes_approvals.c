@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* routes_approvals.c - Calls of tools that wait for a person's word. */
 #include "front/code/approval.h"
-#include "front/handlers.h"
-#include "front/routes.h"
+#include "front/http/handlers.h"
+#include "front/http/routes.h"
 
 static const char *const decisions[] = { "approve", "deny", NULL };
 

@@ -17,13 +17,13 @@
 #include "base/utf8.h"
 #include "front/code/code.h"
 #include "front/code/ops.h"
-#include "front/execution.h"
 #include "front/front.h"
+#include "front/http/schema.h"
 #include "front/log.h"
-#include "front/room.h"
-#include "front/sandbox.h"
-#include "front/schema.h"
-#include "front/spare.h"
+#include "front/room/room.h"
+#include "front/room/spare.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 #define MESSAGE_BYTES (RPC_PART_MAX * 6 + 4096)
 #define ID_MAX (INT64_C(1) << 53)

@@ -18,10 +18,10 @@
 #include "front/code/code.h"
 #include "front/code/rpc.h"
 #include "front/code/upstream.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/metrics.h"
-#include "front/sandbox.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 #define NAME_MAX_BYTES 256u
 

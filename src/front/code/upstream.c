@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/execution.h"
 #include "front/front.h"
+#include "front/http/schema.h"
 #include "front/log.h"
-#include "front/schema.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
+#include "front/run/execution.h"
 
 /* A list of tools is a stranger's text that is parsed here, in the jail. */
 #define LIST_BYTES (16u << 20)

@@ -16,13 +16,13 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/audit.h"
 #include "front/egress/rules.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/log.h"
 #include "front/metrics.h"
-#include "front/sandbox.h"
+#include "front/run/execution.h"
+#include "front/sandbox/audit.h"
+#include "front/sandbox/sandbox.h"
 #include "front/secrets/secrets.h"
 
 #define SOCKETS_DNS 2u

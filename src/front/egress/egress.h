@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "front/egress/gate.h"
-#include "front/room.h"
+#include "front/room/room.h"
 #include "front/secrets/trust.h"
 
 struct front;

@@ -9,13 +9,13 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "front/audit.h"
 #include "front/egress/egress.h"
 #include "front/front.h"
+#include "front/http/stamp.h"
 #include "front/log.h"
 #include "front/metrics.h"
-#include "front/sandbox.h"
-#include "front/stamp.h"
+#include "front/sandbox/audit.h"
+#include "front/sandbox/sandbox.h"
 
 #define PAST_MAX 256u
 

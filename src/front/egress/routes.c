@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* routes.c - What a sandbox may reach, and what it has reached. */
-#include "front/routes.h"
-#include "front/handlers.h"
+#include "front/http/routes.h"
+#include "front/http/handlers.h"
 
 static const struct field params[] = { ROUTE_SANDBOX_PARAM, { 0 } };
 static const struct field egress_body[] = {

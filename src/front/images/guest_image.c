@@ -24,9 +24,9 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 #include "client/lender_client.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/log.h"
+#include "front/run/execution.h"
 #include "image/ref.h"
 
 #define CHECK_NS (5 * CLOCK_NS_PER_S)

@@ -18,9 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "front/language.h"
-#include "front/nursery.h"
-#include "front/pool.h"
+#include "front/room/language.h"
+#include "front/room/nursery.h"
+#include "front/room/pool.h"
 #include "wire/lender.h"
 #include "wire/warden.h"
 

@@ -5,12 +5,12 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/execution.h"
 #include "front/front.h"
-#include "front/handlers.h"
+#include "front/http/handlers.h"
+#include "front/http/reply.h"
+#include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
-#include "front/reply.h"
-#include "front/serve.h"
+#include "front/run/execution.h"
 #include "net/http.h"
 
 #define LIST_MAX (16u << 20)

@@ -24,10 +24,10 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "front/auth.h"
-#include "front/capture.h"
-#include "front/kernel.h"
-#include "front/sandbox.h"
+#include "front/http/auth.h"
+#include "front/room/kernel.h"
+#include "front/run/capture.h"
+#include "front/sandbox/sandbox.h"
 #include "jupyter/frame.h"
 #include "net/loop.h"
 

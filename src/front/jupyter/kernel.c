@@ -7,11 +7,11 @@
 #include <time.h>
 
 #include "base/json.h"
-#include "front/execution.h"
 #include "front/front.h"
+#include "front/http/stamp.h"
 #include "front/jupyter/jupyter.h"
-#include "front/room.h"
-#include "front/stamp.h"
+#include "front/room/room.h"
+#include "front/run/execution.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------ */
 

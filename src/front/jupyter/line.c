@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/jupyter/jupyter.h"
+#include "front/run/execution.h"
 #include "net/http.h"
 #include "net/ws.h"
 

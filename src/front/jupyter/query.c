@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/jupyter/jupyter.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
+#include "front/run/execution.h"
 
 #define QUERY_MS 5000u
 #define QUERY_MAX (8u << 20)

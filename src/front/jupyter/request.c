@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "front/execution.h"
 #include "front/front.h"
+#include "front/http/schema.h"
+#include "front/http/stamp.h"
 #include "front/jupyter/jupyter.h"
-#include "front/schema.h"
-#include "front/spare.h"
-#include "front/stamp.h"
+#include "front/room/spare.h"
+#include "front/run/execution.h"
 
 static void on_shutdown(struct jrequest *r);
 static void on_interrupt(struct jrequest *r);

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "front/execution.h"
 #include "front/front.h"
+#include "front/http/schema.h"
 #include "front/jupyter/jupyter.h"
 #include "front/metrics.h"
-#include "front/schema.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
+#include "front/run/execution.h"
 
 #define CODE_MAX (8u << 20)
 
@@ -270,9 +270,10 @@ static void judge_end(struct execution *x, struct jrequest *r)
 		end_with(r, cause == CAUSE_WALL ? "timeout" : result_cause_name(cause),
 			 buf_str(&b));
 	} else if (!r->failed && x->kernel_ended) {
-		(void)buf_printf(&b,
-				 "the interpreter ended itself with exit code %d; its variables are lost%s%s",
-				 x->verdict.exit_code, hint[0] ? "; " : "", hint);
+		(void)buf_printf(
+			&b,
+			"the interpreter ended itself with exit code %d; its variables are lost%s%s",
+			x->verdict.exit_code, hint[0] ? "; " : "", hint);
 		end_with(r, "exit", buf_str(&b));
 	} else if (!r->failed) {
 		(void)buf_printf(&b, "%d%s%s", x->verdict.exit_code, hint[0] ? ": " : "", hint);

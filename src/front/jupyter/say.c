@@ -5,9 +5,9 @@
 #include <time.h>
 
 #include "base/json.h"
-#include "front/execution.h"
+#include "front/http/stamp.h"
 #include "front/jupyter/jupyter.h"
-#include "front/stamp.h"
+#include "front/run/execution.h"
 #include "net/ws.h"
 
 static const char *const channels[] = { "shell", "control", "stdin", "iopub" };

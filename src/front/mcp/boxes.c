@@ -10,15 +10,15 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "front/files/mime.h"
 #include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/listing.h"
 #include "front/mcp/page.h"
 #include "front/mcp/resource.h"
-#include "front/mime.h"
-#include "front/record.h"
-#include "front/sandbox.h"
+#include "front/run/record.h"
+#include "front/sandbox/sandbox.h"
 #include "mcp/uri.h"
 
 #define READ_MAX (16u << 20)

@@ -11,7 +11,7 @@
 #include "front/log.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
 
 #define NOTE_MAX (1u << 20)
 #define NO_LEVEL (-1)

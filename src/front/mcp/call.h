@@ -19,7 +19,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/token.h" /* OWNER_MAX */
+#include "front/http/token.h" /* OWNER_MAX */
 #include "mcp/era.h"
 #include "mcp/message.h"
 #include "net/loop.h"

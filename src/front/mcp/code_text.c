@@ -9,11 +9,11 @@
 
 #include "base/fd.h" /* ARRAY_SIZE */
 #include "base/utf8.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/mcp/tool.h"
-#include "front/sandbox.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 #define LOG_MAX 4096u
 enum { LOG_INFO = 1, LOG_WARNING = 3, LOG_ERROR = 4 }; /* of the protocol */

@@ -13,14 +13,14 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "front/code/approval.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/parked.h"
 #include "front/mcp/session.h"
 #include "front/mcp/task.h"
-#include "front/sandbox.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 #define BY "elicitation"
 

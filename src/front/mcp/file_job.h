@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "front/file_note.h"
-#include "front/files.h"
+#include "front/files/file_note.h"
+#include "front/files/files.h"
 #include "front/mcp/call.h"
 
 struct file_job {

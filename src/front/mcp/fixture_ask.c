@@ -7,7 +7,7 @@
 #include "front/mcp/fixture.h"
 #include "front/mcp/session.h"
 #include "front/mcp/tool.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
 
 struct asking {
 	struct mcp_question question;

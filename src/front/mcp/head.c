@@ -6,8 +6,8 @@
 #include <strings.h>
 
 #include "base/buf.h"
+#include "front/http/reply.h"
 #include "front/mcp/call.h"
-#include "front/reply.h"
 #include "net/http.h"
 
 #define ERROR_MAX 8192u

@@ -11,7 +11,10 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "front/front.h"
-#include "front/handlers.h"
+#include "front/http/handlers.h"
+#include "front/http/reply.h"
+#include "front/http/schema.h"
+#include "front/http/serve.h"
 #include "front/mcp/batch.h"
 #include "front/mcp/head.h"
 #include "front/mcp/mcp.h"
@@ -20,9 +23,6 @@
 #include "front/mcp/post.h"
 #include "front/mcp/session.h"
 #include "front/mcp/sse.h"
-#include "front/reply.h"
-#include "front/schema.h"
-#include "front/serve.h"
 #include "net/http.h"
 
 #define ALIVE_NS (15 * CLOCK_NS_PER_S)

@@ -17,9 +17,9 @@
 #include "base/base64.h"
 #include "base/buf.h"
 #include "front/front.h"
+#include "front/http/stamp.h"
 #include "front/mcp/call.h"
-#include "front/spare.h"
-#include "front/stamp.h"
+#include "front/room/spare.h"
 
 #define STATE_MAX (64u << 10)
 #define STATE_MS (15u * 60u * 1000u)

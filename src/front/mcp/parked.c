@@ -8,12 +8,12 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mrtr.h"
 #include "front/mcp/task.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
+#include "front/run/execution.h"
 
 #define PARKED_MAX 512u
 #define PARKED_OWNER_MAX 32u

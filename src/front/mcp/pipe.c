@@ -7,12 +7,12 @@
 
 #include "base/buf.h"
 #include "front/front.h"
+#include "front/http/schema.h"
 #include "front/mcp/batch.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/session.h"
-#include "front/schema.h"
 
 #define CALLS_MAX 256u
 #define ERROR_MAX 8192u

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "front/token.h" /* OWNER_MAX */
+#include "front/http/token.h" /* OWNER_MAX */
 #include "net/loop.h"
 
 struct buf;

@@ -16,13 +16,13 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/serve.h"
 #include "front/mcp/batch.h"
 #include "front/mcp/call.h"
 #include "front/mcp/head.h"
 #include "front/mcp/replay.h"
 #include "front/mcp/session.h"
-#include "front/reply.h"
-#include "front/serve.h"
 #include "net/http.h"
 
 #define ALIVE_NS (15 * CLOCK_NS_PER_S)

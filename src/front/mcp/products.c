@@ -15,14 +15,14 @@
 
 #include "base/fd.h" /* ARRAY_SIZE */
 #include "base/utf8.h"
-#include "front/artifact.h"
 #include "front/buckets/publish.h"
+#include "front/files/artifact.h"
+#include "front/files/mime.h"
 #include "front/front.h"
 #include "front/log.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/listing.h"
-#include "front/mime.h"
-#include "front/sandbox.h"
+#include "front/sandbox/sandbox.h"
 #include "mcp/uri.h"
 
 #define LOOKED_AT 10000u

@@ -9,13 +9,13 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/replay.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
+#include "front/run/execution.h"
 
 #define IDLE_NS (3600 * CLOCK_NS_PER_S)
 #define QUESTION_MAX (1u << 20)

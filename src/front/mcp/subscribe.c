@@ -22,7 +22,7 @@
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
 
 #define SUBSCRIPTIONS_MAX 1024u
 #define SUBSCRIPTIONS_OWNER_MAX 64u

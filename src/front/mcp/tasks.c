@@ -11,14 +11,14 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "front/execution.h"
 #include "front/front.h"
+#include "front/http/stamp.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/subscribe.h"
 #include "front/mcp/task.h"
-#include "front/stamp.h"
+#include "front/run/execution.h"
 
 #define TASKS_MAX 4096u
 #define RUNNING_MAX 64u             /* of one owner */

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "front/http/route.h" /* struct field */
 #include "front/mcp/call.h"
-#include "front/route.h" /* struct field */
 
 struct config;
 struct refusal;

@@ -13,18 +13,18 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "front/ask.h"
-#include "front/exec_result.h"
-#include "front/execution.h"
 #include "front/front.h"
+#include "front/http/routes.h"
+#include "front/http/stamp.h"
 #include "front/mcp/code_text.h"
 #include "front/mcp/consent.h"
 #include "front/mcp/place.h"
 #include "front/mcp/products.h"
 #include "front/mcp/tool.h"
-#include "front/routes.h"
-#include "front/sandbox.h"
-#include "front/stamp.h"
+#include "front/run/ask.h"
+#include "front/run/exec_result.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 #define LINE_NS (200 * CLOCK_NS_PER_MS)
 #define LINE_CHARS 200u

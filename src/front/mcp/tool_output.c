@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "front/execution.h"
 #include "front/mcp/tool.h"
+#include "front/run/execution.h"
 
 void mcp_output_begin(const struct mcp_call *c, struct mcp_output *o)
 {

@@ -11,14 +11,14 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "front/exec_result.h"
 #include "front/front.h"
+#include "front/http/stamp.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
 #include "front/mcp/tool_spool.h"
-#include "front/process.h"
-#include "front/stamp.h"
+#include "front/run/exec_result.h"
+#include "front/run/process.h"
 
 #define COMMAND_CHARS 200u
 #define WAIT_MAX_S 60

@@ -11,16 +11,16 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "front/ask.h"
 #include "front/code/code_spec.h"
-#include "front/execution.h"
 #include "front/front.h"
+#include "front/http/routes.h"
 #include "front/mcp/code_text.h"
 #include "front/mcp/consent.h"
 #include "front/mcp/tool.h"
-#include "front/routes.h"
-#include "front/sandbox.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
+#include "front/run/ask.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 #define SUMMARY_CHARS 300u
 

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/execution.h"
 #include "front/front.h"
+#include "front/http/routes.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
-#include "front/routes.h"
-#include "front/sandbox.h"
-#include "front/sandbox_json.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
+#include "front/sandbox/sandbox_json.h"
 
 #define SPEC_FIELDS_MAX 64u
 

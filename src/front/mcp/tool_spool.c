@@ -9,9 +9,9 @@
 #include "base/utf8.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
-#include "front/record.h"
-#include "front/sandbox.h"
-#include "front/spool.h"
+#include "front/run/record.h"
+#include "front/run/spool.h"
+#include "front/sandbox/sandbox.h"
 
 const char *const mcp_streams[] = { "stdout", "stderr", NULL };
 

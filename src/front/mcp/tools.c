@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "front/execution.h"
 #include "front/front.h"
+#include "front/http/schema.h"
 #include "front/mcp/call.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/mrtr.h"
@@ -14,7 +14,7 @@
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
 #include "front/policy/judge.h"
-#include "front/schema.h"
+#include "front/run/execution.h"
 #include "mcp/header.h"
 
 #define LIST_TTL_MS (300u * 1000u)

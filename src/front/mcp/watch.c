@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "front/files.h"
+#include "front/files/files.h"
 #include "front/front.h"
 #include "front/mcp/subscribe.h"
 #include "mcp/uri.h"

@@ -14,15 +14,15 @@
 #include "base/embed.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/command_line.h"
 #include "front/egress/entry.h"
 #include "front/egress/rules.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
-#include "front/sandbox_spec.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
+#include "front/run/command_line.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox_spec.h"
 
 extern const struct embed_file fetch_files[];
 

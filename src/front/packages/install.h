@@ -14,13 +14,13 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "front/auth.h"
-#include "front/command.h"
+#include "front/http/auth.h"
 #include "front/packages/pantry.h"
 #include "front/packages/requirement.h"
 #include "front/packages/trees.h"
-#include "front/room.h"
-#include "front/sandbox.h"
+#include "front/room/room.h"
+#include "front/run/command.h"
+#include "front/sandbox/sandbox.h"
 #include "net/loop.h"
 
 struct front;

@@ -6,8 +6,8 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#include "front/execution.h"
 #include "front/packages/install.h"
+#include "front/run/execution.h"
 
 /* ---- install.c: the end. The first one counts; done is called later, from the loop. */
 

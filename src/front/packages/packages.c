@@ -17,9 +17,9 @@
 #include "front/front.h"
 #include "front/log.h"
 #include "front/packages/fetcher.h"
-#include "front/room.h"
-#include "front/sandbox.h"
-#include "front/spare.h"
+#include "front/room/room.h"
+#include "front/room/spare.h"
+#include "front/sandbox/sandbox.h"
 
 #define TIDY_MAX_MS (600 * UINT64_C(1000))
 #define TIDY_MIN_MS UINT64_C(1000)

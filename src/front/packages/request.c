@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
-#include "front/room.h"
-#include "front/sandbox.h"
-#include "front/spare.h"
+#include "front/room/room.h"
+#include "front/room/spare.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 
 #define MESSAGE_MAX (1u << 20)
 

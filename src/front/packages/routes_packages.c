@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* routes_packages.c - Packages: for all of a caller's sandboxes, and for one. */
-#include "front/handlers.h"
+#include "front/http/handlers.h"
+#include "front/http/routes.h"
 #include "front/packages/install.h"
-#include "front/routes.h"
 
 #define STREAM_FIELD                                                                               \
 	{                                                                                          \

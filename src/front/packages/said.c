@@ -15,7 +15,7 @@
 #include "front/packages/install_int.h"
 #include "front/packages/rules.h"
 #include "front/policy/judge.h"
-#include "front/spare.h"
+#include "front/room/spare.h"
 
 #define TEXT_MAX 200u
 #define PROGRESS_MAX 100000

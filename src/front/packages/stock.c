@@ -7,12 +7,12 @@
 
 #include "base/err.h"
 #include "front/front.h"
+#include "front/http/stamp.h"
 #include "front/log.h"
 #include "front/packages/trees.h"
 #include "front/packages/trees_int.h"
-#include "front/sandbox.h"
-#include "front/spare.h"
-#include "front/stamp.h"
+#include "front/room/spare.h"
+#include "front/sandbox/sandbox.h"
 #include "ledger/ledger.h"
 #include "store/store.h"
 

@@ -9,13 +9,13 @@
 
 #include "base/err.h"
 #include "front/front.h"
+#include "front/http/stamp.h"
 #include "front/log.h"
 #include "front/packages/closure.h"
 #include "front/packages/install.h"
 #include "front/packages/trees_int.h"
-#include "front/sandbox.h"
-#include "front/spare.h"
-#include "front/stamp.h"
+#include "front/room/spare.h"
+#include "front/sandbox/sandbox.h"
 #include "store/store.h"
 
 #define FRESH_MS (24 * 3600 * UINT64_C(1000)) /* "the newest" means: of the last day */

@@ -5,12 +5,12 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "front/front.h"
-#include "front/handlers.h"
+#include "front/http/handlers.h"
+#include "front/http/reply.h"
+#include "front/http/serve.h"
+#include "front/http/stamp.h"
 #include "front/policy/judge.h"
 #include "front/policy/rules.h"
-#include "front/reply.h"
-#include "front/serve.h"
-#include "front/stamp.h"
 #include "net/http.h"
 
 #define ANSWER_MAX (1u << 20)

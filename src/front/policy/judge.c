@@ -13,15 +13,15 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/command.h"
-#include "front/execution.h"
 #include "front/front.h"
+#include "front/http/stamp.h"
 #include "front/log.h"
 #include "front/metrics.h"
 #include "front/policy/reach.h"
-#include "front/sandbox.h"
+#include "front/run/command.h"
+#include "front/run/execution.h"
+#include "front/sandbox/sandbox.h"
 #include "front/secrets/secrets.h"
-#include "front/stamp.h"
 #include "ledger/ledger.h"
 
 #define MIB (UINT64_C(1) << 20)

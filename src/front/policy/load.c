@@ -11,11 +11,11 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/front.h"
+#include "front/http/stamp.h"
 #include "front/log.h"
 #include "front/mcp/subscribe.h"
 #include "front/metrics.h"
 #include "front/policy/narrow.h"
-#include "front/stamp.h"
 #include "front/workspaces/mount_use.h"
 #include "ledger/ledger.h"
 

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/audit.h"
 #include "front/egress/egress.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/log.h"
 #include "front/policy/judge.h"
-#include "front/sandbox.h"
+#include "front/run/execution.h"
+#include "front/sandbox/audit.h"
+#include "front/sandbox/sandbox.h"
 
 struct narrowing {
 	struct egress_wish wish;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "front/room.h"
+#include "front/room/room.h"
 #include "net/loop.h"
 
 struct err;

@@ -12,11 +12,11 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/audit.h"
-#include "front/execution.h"
 #include "front/front.h"
-#include "front/sandbox.h"
-#include "front/stamp.h"
+#include "front/http/stamp.h"
+#include "front/run/execution.h"
+#include "front/sandbox/audit.h"
+#include "front/sandbox/sandbox.h"
 #include "front/workspaces/workspaces.h"
 
 /* ---- together --------------------------------------------------------------------------------------------- */

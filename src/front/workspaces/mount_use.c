@@ -9,9 +9,9 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cell/spec.h"
-#include "front/execution.h"
 #include "front/front.h"
 #include "front/policy/judge.h"
+#include "front/run/execution.h"
 
 static const char *const modes[] = { [MOUNT_ANY] = "", [MOUNT_RO] = ":ro", [MOUNT_RW] = ":rw" };
 

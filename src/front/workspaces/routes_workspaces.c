@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* routes_workspaces.c - Workspaces by themselves, and what a sandbox changed in its own. */
-#include "front/handlers.h"
-#include "front/routes.h"
+#include "front/http/handlers.h"
+#include "front/http/routes.h"
 
 #define MIB_MAX 1048576
 #define FILES_MAX 4000000

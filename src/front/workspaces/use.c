@@ -9,9 +9,9 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cell/spec.h"
-#include "front/execution.h"
-#include "front/route.h"
-#include "front/routes.h"
+#include "front/http/route.h"
+#include "front/http/routes.h"
+#include "front/run/execution.h"
 #include "wire/warden.h"
 #include "workspace/pattern.h"
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/auth.h"
+#include "front/http/auth.h"
 #include "front/workspaces/shelf.h"
 #include "front/workspaces/use.h"
 

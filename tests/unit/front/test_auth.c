@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/auth.h"
+#include "front/http/auth.h"
 #include "net/conn.h"
 
 #include <errno.h>

@@ -2,11 +2,11 @@
 /*
  * test_keep.c - What a former front left is believed as far as it can be true, and slots are given once.
  */
-#include "front/keep.h"
+#include "front/sandbox/keep.h"
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/language.h"
+#include "front/room/language.h"
 
 #include <errno.h>
 #include <fcntl.h>

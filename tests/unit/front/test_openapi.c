@@ -5,9 +5,9 @@
  */
 #include "base/buf.h"
 #include "base/fd.h"
-#include "front/docs.h"
-#include "front/route.h"
-#include "front/schema.h"
+#include "front/http/docs.h"
+#include "front/http/route.h"
+#include "front/http/schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

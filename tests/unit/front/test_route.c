@@ -2,8 +2,8 @@
 /* test_route.c - The table of routes is sound, and the search in it finds what it should. */
 #include "base/buf.h"
 #include "base/fd.h"
-#include "front/request.h"
-#include "front/route.h"
+#include "front/http/request.h"
+#include "front/http/route.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "front/spare.h"
+#include "front/room/spare.h"
 
 void *__libc_malloc(size_t n);
 

@@ -19,7 +19,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/spool.h"
+#include "front/run/spool.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "front/stream_log.h"
-#include "front/stream_out.h"
+#include "front/http/stream_out.h"
+#include "front/run/stream_log.h"
 
 static struct stream_bank bank;
 

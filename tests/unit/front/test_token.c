@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/limiter.h"
-#include "front/token.h"
+#include "front/http/limiter.h"
+#include "front/http/token.h"
 
 #include <errno.h>
 #include <setjmp.h>

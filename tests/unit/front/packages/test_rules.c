@@ -11,10 +11,10 @@
 
 #include "base/fd.h"
 #include "front/config.h"
-#include "front/execution.h"
 #include "front/packages/closure.h"
 #include "front/packages/requirement.h"
 #include "front/packages/rules.h"
+#include "front/run/execution.h"
 
 static void test_requirements(void **state)
 {

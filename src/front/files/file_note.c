@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_note.c - Two lines of the ledger per file call that matters. */
+#include "front/files/file_note.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+
+#include "front/files/files.h"
+#include "front/sandbox/audit.h"
+
+static const char *op_name(enum files_op op)
+{
+	switch (op) {
+	case FILES_READ:
+		return "read";
+	case FILES_TAR_OUT:
+		return "pack";
+	case FILES_WRITE:
+		return "write";
+	case FILES_TAR_IN:
+		return "unpack";
+	case FILES_DELETE:
+		return "delete";
+	case FILES_MOVE:
+		return "move";
+	case FILES_MKDIR:
+		return "mkdir";
+	default:
+		return NULL; /* asks about names */
+	}
+}
+
+static struct audit_file line_of(const struct file_note *n)
+{
+	return (struct audit_file){
+		.f = n->f, .owner = n->owner, .sandbox = n->sandbox, .id = n->id, .op = n->op
+	};
+}
+
+static int no_hash(struct refusal *ret)
+{
+	*ret = (struct refusal){ .status = 503, .code = "out_of_memory", .retry_after_s = 1 };
+	(void)snprintf(ret->message, sizeof(ret->message), "the daemon is out of memory");
+	return -1;
+}
+
+int file_note_begin(struct file_note *n, const struct sandbox *s, const struct file_call *c,
+		    struct refusal *ret)
+{
+	n->op = op_name(c->q.op);
+	if (!n->op)
+		return 0;
+	(void)snprintf(n->owner, sizeof(n->owner), "%s", s->owner);
+	(void)snprintf(n->sandbox, sizeof(n->sandbox), "%s", s->name);
+	execution_random_id(n->id);
+	if (c->ops->feed) {
+		n->hash = EVP_MD_CTX_new();
+		if (!n->hash || EVP_DigestInit_ex2(n->hash, EVP_sha256(), NULL) != 1) {
+			EVP_MD_CTX_free(n->hash);
+			n->hash = NULL;
+			return no_hash(ret);
+		}
+	}
+	n->f = s->f;
+	struct audit_file line = line_of(n);
+
+	if (audit_file_begin(&line, c->path, c->to[0] ? c->to : NULL, ret) == 0)
+		return 0;
+	n->f = NULL;
+	EVP_MD_CTX_free(n->hash);
+	n->hash = NULL;
+	return -1;
+}
+
+void file_note_data(struct file_note *n, const void *data, size_t len)
+{
+	n->bytes += len;
+	if (n->hash && EVP_DigestUpdate(n->hash, data, len) != 1) {
+		EVP_MD_CTX_free(n->hash); /* no hash is better than a wrong one */
+		n->hash = NULL;
+	}
+}
+
+void file_note_end(struct file_note *n, const char *error)
+{
+	unsigned char sum[EVP_MAX_MD_SIZE];
+	char hex[2 * EVP_MAX_MD_SIZE + 1];
+	unsigned int len = 0;
+
+	if (!n->f)
+		return;
+	struct audit_file line = line_of(n);
+
+	if (n->hash && EVP_DigestFinal_ex(n->hash, sum, &len) != 1)
+		len = 0;
+	for (unsigned int i = 0; i < len; i++)
+		(void)snprintf(hex + (size_t)2 * i, 3, "%02x", sum[i]);
+	audit_file_end(&line, error ? error : "done", n->bytes, len ? hex : NULL);
+	EVP_MD_CTX_free(n->hash);
+	n->hash = NULL;
+	n->f = NULL;
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * files.c - The life of one file call, event by event.
+ *
+ * Its end is the worker's own last frame. A worker that is gone without one was ended by something in its
+ * sandbox (its code may signal it, memory may run out), and that is all that is to be said about it.
+ */
+#include "front/files/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/spec.h"
+#include "front/front.h"
+
+#define SILENCE_NS (30 * CLOCK_NS_PER_S)
+#define INPUT_MAX (2u << 20)
+#define READ_BYTES 65536u
+#define ROUNDS 4u
+#define RETRY_S 1u
+
+static struct file_call *of_job(struct room_command *job)
+{
+	return (struct file_call *)((char *)job - offsetof(struct file_call, job));
+}
+
+/* ---- the end --------------------------------------------------------------------------------------- */
+
+static void close_watch(struct watch *w)
+{
+	loop_del(w);
+	w->fd = fd_close(w->fd);
+}
+
+static void let_go(struct file_call *c)
+{
+	c->over = true;
+	timer_cancel(&c->timer);
+	close_watch(&c->in);
+	close_watch(&c->out);
+	if (c->room)
+		room_forget(c->room, &c->job);
+	c->room = NULL;
+	buf_free(&c->input);
+	if (!c->feeding)
+		files_parser_free(&c->parser);
+	sandbox_leave(&c->entry);
+}
+
+static void done(struct file_call *c)
+{
+	if (c->over)
+		return;
+	let_go(c);
+	c->ops->done(c);
+}
+
+static void refuse(struct file_call *c, int status, const char *code, unsigned int retry_after_s,
+		   const char *text)
+{
+	c->refusal =
+		(struct refusal){ .status = status, .code = code, .retry_after_s = retry_after_s };
+	(void)snprintf(c->refusal.message, sizeof(c->refusal.message), "%s", text);
+	done(c);
+}
+
+/* A write that is cut off tidies up after itself when its pipe ends; everything else can just end. */
+static void end_worker(struct file_call *c)
+{
+	if (c->room && c->job.id && c->q.op != FILES_WRITE)
+		room_signal(c->room, &c->job, INIT_TARGET_COMMAND, SIGKILL);
+}
+
+void file_call_release(struct file_call *c)
+{
+	if (!c->f || c->over)
+		return;
+	end_worker(c);
+	let_go(c);
+}
+
+static void died(struct file_call *c)
+{
+	bool killed = c->exited && WIFSIGNALED(c->status) && WTERMSIG(c->status) == SIGKILL;
+
+	refuse(c, 503, "file_call_ended", RETRY_S,
+	       killed ? "the call was killed in the sandbox: by its code, or out of memory" :
+			"the call was ended by something in the sandbox");
+}
+
+static void broke_protocol(struct file_call *c)
+{
+	end_worker(c);
+	refuse(c, 502, "file_call_ended", 0, "the worker in the sandbox said what makes no sense");
+}
+
+/* ---- what the worker says --------------------------------------------------------------------------- */
+
+static int on_stat(void *arg, const struct files_stat *st, struct files_text name,
+		   struct files_text target)
+{
+	struct file_call *c = arg;
+
+	if (c->ops->stat)
+		c->ops->stat(c, st, name, target);
+	return c->over ? -ECANCELED : 0;
+}
+
+static int on_data(void *arg, const char *data, size_t len)
+{
+	struct file_call *c = arg;
+
+	if (c->ops->data)
+		c->ops->data(c, data, len);
+	return c->over ? -ECANCELED : 0;
+}
+
+static int on_event(void *arg, const struct files_event *ev, struct files_text name,
+		    struct files_text from)
+{
+	struct file_call *c = arg;
+
+	if (c->ops->event)
+		c->ops->event(c, ev, name, from);
+	return c->over ? -ECANCELED : 0;
+}
+
+static int on_end(void *arg, const struct files_end *end, struct files_text where)
+{
+	struct file_call *c = arg;
+
+	c->ended = true;
+	c->end = *end;
+	if (end->error)
+		file_error(end->error, where, &c->refusal);
+	if (end->error && c->q.op == FILES_MOVE)
+		c->refusal.field = where.len == strlen(c->to) &&
+						   memcmp(where.data, c->to, where.len) == 0 ?
+					   "to" :
+					   "from";
+	return 0;
+}
+
+/* One read. 1: there may be more; 0: not now, or it is over. */
+static int take(struct file_call *c)
+{
+	static char chunk[READ_BYTES]; /* one thread; nobody keeps a pointer into it */
+	static const struct files_sink sink = { on_stat, on_data, on_event, on_end };
+	ssize_t n = read(c->out.fd, chunk, sizeof(chunk));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0) {
+		close_watch(&c->out);
+		if (c->exited)
+			died(c);
+		return 0;
+	}
+	c->moved_ns = c->f->loop.now_ns;
+	c->feeding = true;
+	int r = files_feed(&c->parser, &sink, c, chunk, (size_t)n);
+
+	c->feeding = false;
+	if (c->over) /* let go by one whom it told something */
+		files_parser_free(&c->parser);
+	else if (r < 0)
+		broke_protocol(c);
+	else if (c->ended)
+		done(c);
+	return c->over ? 0 : 1;
+}
+
+static void on_output(struct watch *w, uint32_t events)
+{
+	struct file_call *c = w->arg;
+
+	(void)events;
+	for (unsigned int i = 0; i < ROUNDS && take(c) == 1; i++)
+		if (c->ops->congested && c->ops->congested(c)) {
+			/* Not only deaf: the end of the pipe would be told again and again. */
+			c->paused = true;
+			loop_del(&c->out);
+			return;
+		}
+}
+
+void file_call_resume(struct file_call *c)
+{
+	if (!c->paused || c->over)
+		return;
+	c->paused = false;
+	c->moved_ns = c->f->loop.now_ns;
+	if (loop_add(&c->f->loop, &c->out, NULL) < 0) {
+		end_worker(c);
+		refuse(c, 503, "sandbox_failed", RETRY_S, "the pipe could not be watched");
+	}
+}
+
+/* ---- what it is given --------------------------------------------------------------------------------- */
+
+static void flush(struct file_call *c)
+{
+	size_t at = 0;
+
+	while (c->in.fd >= 0 && at < c->input.len) {
+		ssize_t n = write(c->in.fd, c->input.data + at, c->input.len - at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n < 0) { /* it takes no more; its last frame says why */
+			close_watch(&c->in);
+			break;
+		}
+		at += (size_t)n;
+		c->moved_ns = c->f->loop.now_ns;
+	}
+	if (c->in.fd < 0) {
+		if (c->started)
+			buf_free(&c->input);
+		return;
+	}
+	buf_consume(&c->input, at);
+	if (c->input.len == 0 && c->input_end)
+		close_watch(&c->in);
+	else
+		loop_mod(&c->in, c->input.len > 0 ? EPOLLOUT : 0);
+}
+
+bool file_call_wants(const struct file_call *c)
+{
+	return !c->over && c->in.fd >= 0 && c->in.loop && !c->input_end && c->input.len == 0;
+}
+
+static void put(struct file_call *c, const void *data, size_t len)
+{
+	struct files_frame head = files_head(len);
+
+	(void)buf_append(&c->input, &head, sizeof(head));
+	(void)buf_append(&c->input, data, len);
+}
+
+void file_call_give(struct file_call *c, const void *data, size_t len)
+{
+	if (c->over || (c->started && c->in.fd < 0))
+		return;
+	for (size_t n; len > 0; data = (const char *)data + n, len -= n) {
+		n = len < FILES_FRAME_MAX ? len : FILES_FRAME_MAX;
+		put(c, data, n);
+	}
+	if (c->input.err) { /* half of it must not look like all of it */
+		close_watch(&c->in);
+		refuse(c, 503, "out_of_memory", RETRY_S, "the daemon is out of memory");
+		return;
+	}
+	flush(c);
+}
+
+void file_call_finish(struct file_call *c)
+{
+	if (c->over || (c->started && c->in.fd < 0) || c->input_end)
+		return;
+	put(c, "", 0);
+	c->input_end = true;
+	flush(c);
+}
+
+static void on_input(struct watch *w, uint32_t events)
+{
+	struct file_call *c = w->arg;
+
+	if (c->input.len == 0 && events & EPOLLERR) {
+		close_watch(w); /* it has ended */
+		return;
+	}
+	flush(c);
+	if (file_call_wants(c))
+		c->ops->feed(c);
+}
+
+/* ---- time --------------------------------------------------------------------------------------------- */
+
+static void on_timer(struct timer *t)
+{
+	struct file_call *c = t->arg;
+	uint64_t now = c->f->loop.now_ns;
+	bool ours = c->paused || file_call_wants(c); /* we are the ones it waits for */
+
+	if (ours)
+		c->moved_ns = now;
+	if (now < c->moved_ns + SILENCE_NS) {
+		timer_set(&c->f->loop, &c->timer, c->moved_ns + SILENCE_NS);
+		return;
+	}
+	if (c->room && c->job.id)
+		room_signal(c->room, &c->job, INIT_TARGET_COMMAND, SIGKILL);
+	refuse(c, 504, "file_call_timeout", 0, "the call did not get on in the sandbox");
+}
+
+/* ---- pid 1's words ---------------------------------------------------------------------------------------- */
+
+static int watch_pipe(struct file_call *c, struct watch *w, int *fd, uint32_t events,
+		      void (*fn)(struct watch *w, uint32_t events))
+{
+	*w = (struct watch){ .fd = TAKE_FD(*fd), .events = events, .fn = fn, .arg = c };
+	if (fcntl(w->fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	return loop_add(&c->f->loop, w, NULL);
+}
+
+static void on_started(struct room_command *job, int pid, int *fds, size_t n_fds)
+{
+	struct file_call *c = of_job(job);
+
+	(void)pid;
+	c->moved_ns = c->f->loop.now_ns;
+	if (n_fds != 2 || watch_pipe(c, &c->out, &fds[1], EPOLLIN, on_output) < 0 ||
+	    (c->ops->feed && watch_pipe(c, &c->in, &fds[0], 0, on_input) < 0)) {
+		end_worker(c);
+		refuse(c, 503, "sandbox_failed", RETRY_S, "the pipes could not be watched");
+		return;
+	}
+	c->started = true;
+	if (c->ops->feed)
+		flush(c);
+	if (file_call_wants(c))
+		c->ops->feed(c);
+}
+
+static void on_failed(struct room_command *job, const struct init_failed *f)
+{
+	struct file_call *c = of_job(job);
+	char text[160];
+
+	if (f->stage == INIT_STAGE_FORK && f->error == EAGAIN) {
+		refuse(c, 503, "process_limit", RETRY_S,
+		       "the sandbox has as many processes as its pids allow: none is left for the call");
+	} else if (f->stage == INIT_STAGE_REQUEST && f->error == EAGAIN) {
+		refuse(c, 429, "busy", RETRY_S, "too much runs in this sandbox already");
+	} else if (f->stage == INIT_STAGE_REQUEST || f->stage == INIT_STAGE_CWD) {
+		file_error(f->error, (struct files_text){ .data = "" }, &c->refusal);
+		done(c);
+	} else {
+		(void)snprintf(text, sizeof(text), "the call could not be started: %s",
+			       strerror(f->error));
+		refuse(c, 503, "sandbox_failed", RETRY_S, text);
+	}
+}
+
+static void on_exited(struct room_command *job, const struct init_exited *x)
+{
+	struct file_call *c = of_job(job);
+
+	c->exited = true;
+	c->status = x->status;
+	if (c->out.fd < 0) /* nothing more can come */
+		died(c);
+}
+
+/* ---- the sandbox's words ------------------------------------------------------------------------------------ */
+
+static void on_in(struct entry *en, struct room *r)
+{
+	struct file_call *c = en->arg;
+	struct err e = { 0 };
+
+	c->room = r;
+	c->job = (struct room_command){ .started = on_started,
+					.failed = on_failed,
+					.exited = on_exited };
+	c->q.path = c->path;
+	c->q.to = c->to;
+	c->q.uid = CELL_UID;
+	c->q.gid = CELL_GID;
+	if (room_files(r, &c->job, &c->q, &e) < 0) {
+		refuse(c, 503, "sandbox_failed", RETRY_S, e.msg);
+		return;
+	}
+	c->moved_ns = c->f->loop.now_ns;
+	if (!c->patient)
+		timer_set(&c->f->loop, &c->timer, c->moved_ns + SILENCE_NS);
+}
+
+static void on_refused(struct entry *en, const struct refusal *why)
+{
+	struct file_call *c = en->arg;
+
+	c->refusal = *why;
+	done(c);
+}
+
+static void on_gone(struct entry *en, const struct cell_usage *u)
+{
+	struct file_call *c = en->arg;
+
+	(void)u;
+	if (c->room)
+		room_forget(c->room, &c->job);
+	c->room = NULL;
+	refuse(c, 409, "sandbox_ended", 0, "the sandbox's cell ended before the call did");
+}
+
+void file_call_run(struct file_call *c, struct sandbox *s)
+{
+	c->f = s->f;
+	c->in.fd = c->out.fd = -1;
+	buf_init(&c->input, INPUT_MAX);
+	c->timer.arg = c;
+	c->timer.fn = on_timer;
+	c->entry = (struct entry){ .in = on_in, .refused = on_refused, .gone = on_gone, .arg = c };
+	sandbox_enter(s, &c->entry);
+}

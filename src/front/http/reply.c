@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reply.c - Answers in the one shape.
+ *
+ * A request's id is not stored anywhere: it is a hash of a random secret, the exchange and the time
+ * it began, so that it costs no memory, cannot be guessed, and comes out the same when the answer
+ * and the log line ask for it.
+ */
+#include "front/http/reply.h"
+
+#include <openssl/sha.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/http/auth.h"
+#include "front/http/idem.h"
+#include "front/http/schema.h"
+#include "front/http/serve.h"
+#include "front/metrics.h"
+#include "net/http.h"
+
+#define ERROR_MAX (16 * 1024)
+
+bool reply_id_valid(const char *s)
+{
+	size_t len = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+
+	return len > 0 && len < REPLY_ID_MAX && !s[len];
+}
+
+void reply_request_id(const struct http_exchange *x, char out[REPLY_ID_MAX])
+{
+	static struct {
+		unsigned char secret[32];
+		const void *exchange;
+		uint64_t started_ns;
+	} seed;
+	static bool seeded;
+	unsigned char hash[SHA256_DIGEST_LENGTH];
+	const char *given = http_header(x, "x-request-id");
+
+	if (given && reply_id_valid(given)) {
+		(void)snprintf(out, REPLY_ID_MAX, "%s", given);
+		return;
+	}
+	if (!seeded)
+		(void)!getrandom(seed.secret, sizeof(seed.secret), 0);
+	seeded = true;
+	seed.exchange = x;
+	seed.started_ns = http_started_ns(x);
+	(void)SHA256((const unsigned char *)&seed, sizeof(seed), hash);
+	for (size_t i = 0; i < 8; i++)
+		(void)snprintf(out + 2 * i, 3, "%02x", hash[i]);
+}
+
+void reply_headers(struct http_exchange *x)
+{
+	char id[REPLY_ID_MAX];
+
+	reply_request_id(x, id);
+	http_add_header(x, "X-Content-Type-Options", "nosniff");
+	http_add_header(x, "Cache-Control", "no-store");
+	http_add_header(x, "X-Request-Id", id);
+}
+
+/* Without memory for a body the status still says it. */
+static void send_json(struct http_exchange *x, int status, const struct buf *json)
+{
+	struct idem *i = visit_of(x) ? idem_take(x) : NULL;
+
+	if (i)
+		idem_answer(i, status, buf_str(json), json->len);
+	reply_headers(x);
+	http_reply(x, status, "application/json", buf_str(json), json->err ? 0 : json->len);
+}
+
+void reply_json(struct http_exchange *x, int status, const struct buf *json)
+{
+	if (json->err) {
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+		return;
+	}
+	send_json(x, status, json);
+}
+
+void reply_empty(struct http_exchange *x, int status)
+{
+	reply_headers(x);
+	http_reply(x, status, NULL, "", 0);
+}
+
+void reply_error_json(struct buf *out, const char *code, const char *message, const char *field,
+		      const char *hint)
+{
+	struct json j;
+
+	json_init(&j, out);
+	json_object_begin(&j);
+	json_key(&j, "error");
+	json_object_begin(&j);
+	json_member_str(&j, "code", code);
+	json_member_str(&j, "message", message);
+	if (field && *field)
+		json_member_str(&j, "field", field);
+	if (hint && *hint)
+		json_member_str(&j, "hint", hint);
+	json_object_end(&j);
+	json_object_end(&j);
+	(void)json_finish(&j);
+}
+
+static void send_error(struct http_exchange *x, int status, const char *code, const char *message,
+		       const char *field, const char *hint)
+{
+	_buf_ struct buf body = BUF_INIT(ERROR_MAX);
+
+	metric_error(code);
+	if (visit_of(x))
+		visit_of(x)->error = code;
+	reply_error_json(&body, code, message, field, hint);
+	send_json(x, status, &body);
+}
+
+void reply_error(struct http_exchange *x, int status, const char *code, const char *field,
+		 const char *hint, const char *fmt, ...)
+{
+	char message[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	send_error(x, status, code, message, field, hint);
+}
+
+void reply_retry(struct http_exchange *x, int status, unsigned int seconds, const char *code,
+		 const char *hint, const char *fmt, ...)
+{
+	char message[512], after[16];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	(void)snprintf(after, sizeof(after), "%u", seconds ? seconds : 1);
+	http_add_header(x, "Retry-After", after);
+	send_error(x, status, code, message, NULL, hint);
+}
+
+void reply_verdict(struct http_exchange *x, const struct auth_verdict *v, const char *metadata)
+{
+	_buf_ struct buf challenge = BUF_INIT(4096);
+
+	(void)buf_puts(&challenge, "Bearer realm=\"caisson\"");
+	if (metadata)
+		(void)buf_printf(&challenge, ", resource_metadata=\"%s\"", metadata);
+	if (v->status == 401)
+		http_add_header(x, "WWW-Authenticate", buf_str(&challenge));
+	if (v->status == 429)
+		reply_retry(x, v->status, v->retry_after_s, v->code, v->hint, "%s", v->message);
+	else
+		send_error(x, v->status, v->code, v->message, NULL, v->hint);
+}
+
+void reply_schema(struct http_exchange *x, const struct schema_error *e)
+{
+	if (e->status == 503)
+		http_add_header(x, "Retry-After", "1");
+	send_error(x, e->status, e->code, e->message, e->field, e->hint);
+}
+
+void reply_protocol(struct http_exchange *x, int status, const char *message)
+{
+	static const struct {
+		int status;
+		const char *code;
+	} codes[] = {
+		{ 400, "bad_request" },        { 404, "not_found" },
+		{ 405, "method_not_allowed" }, { 408, "request_timeout" },
+		{ 413, "payload_too_large" },  { 414, "uri_too_long" },
+		{ 417, "bad_request" },        { 426, "upgrade_required" },
+		{ 431, "headers_too_large" },  { 501, "not_implemented" },
+		{ 503, "unavailable" },        { 505, "bad_request" },
+	};
+	const char *code = status >= 500 ? "internal" : "bad_request";
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (codes[i].status == status)
+			code = codes[i].code;
+	send_error(x, status, code, message, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* route.c - The tables of routes as one, and the search in it. */
+#include "front/http/route.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "front/http/routes.h"
+
+static const struct route_table *const tables[] = {
+	&routes_core,   &routes_sandboxes, &routes_exec,     &routes_files,
+	&routes_output, &routes_approvals, &routes_ports,    &routes_egress,
+	&routes_mcp,    &routes_jupyter,   &routes_packages, &routes_workspaces,
+};
+
+const struct route *route_at(size_t i)
+{
+	for (size_t t = 0; t < ARRAY_SIZE(tables); t++)
+		for (const struct route *r = tables[t]->rows; r->method; r++)
+			if (i-- == 0)
+				return r;
+	return NULL;
+}
+
+bool route_session_name(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		bool alnum = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') ||
+			     (s[i] >= '0' && s[i] <= '9');
+
+		if (!alnum && (i == 0 || (s[i] != '.' && s[i] != '_' && s[i] != '-')))
+			return false;
+	}
+	return len > 0 && len <= ROUTE_SESSION_MAX;
+}
+
+static void set_timeout(struct field *fields, const char *fallback, double most_s)
+{
+	for (struct field *f = fields; f->name; f++)
+		if (strcmp(f->name, "timeout") == 0) {
+			f->max = most_s;
+			f->fallback = fallback;
+		}
+}
+
+void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms)
+{
+	static char text[24];
+	const char *fallback = timeout_ms > 0 ? text : NULL;
+
+	(void)snprintf(text, sizeof(text), "%.15g", (double)timeout_ms / 1000);
+	for (size_t t = 0; t < ARRAY_SIZE(tables); t++)
+		for (size_t i = 0; tables[t]->timed && tables[t]->timed[i]; i++)
+			set_timeout(tables[t]->timed[i], fallback, (double)max_timeout_ms / 1000);
+}
+
+/* ---- search -------------------------------------------------------------------------------------- */
+
+/* Whether @path has the form of @r; @p gets the values of its parameters. */
+static bool match(const struct route *r, const char *path, struct route_params *p)
+{
+	const char *pattern = r->path;
+	size_t used = 0;
+
+	p->n = 0;
+	while (*pattern && *path) {
+		if (*pattern != '{') {
+			if (*pattern++ != *path++)
+				return false;
+			if (r->below && *pattern == '{' && !strchr(pattern, '/'))
+				return true;
+			continue;
+		}
+		size_t len = strcspn(path, "/");
+
+		if (len == 0 || p->n == ROUTE_PARAMS_MAX || len >= sizeof(p->text) - used)
+			return false;
+		memcpy(p->text + used, path, len);
+		p->text[used + len] = '\0';
+		p->value[p->n++] = p->text + used;
+		used += len + 1;
+		path += len;
+		pattern += strcspn(pattern, "}") + 1;
+	}
+	return !*pattern && !*path;
+}
+
+static void allow_method(struct buf *allow, unsigned int *seen, const char *method)
+{
+	static const char *const methods[] = { "GET",   "HEAD",   "POST",   "PUT",
+					       "PATCH", "DELETE", "OPTIONS" };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(methods); i++)
+		if (strcmp(method, methods[i]) == 0 && !(*seen & 1u << i)) {
+			(void)buf_printf(allow, "%s%s", *seen ? ", " : "", method);
+			*seen |= 1u << i;
+		}
+}
+
+const struct route *route_find(const char *method, const char *path, struct route_params *params,
+			       int *status, struct buf *allow)
+{
+	const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+	bool any = strcmp(path, "*") == 0;
+	const struct route *r;
+	unsigned int seen = 0;
+
+	*status = 404;
+	for (size_t i = 0; (r = route_at(i)); i++)
+		if ((strcmp(r->method, wanted) == 0 || r->method[0] == '*') &&
+		    match(r, path, params))
+			return r;
+	for (size_t i = 0; (r = route_at(i)); i++) {
+		if (!any && !match(r, path, params))
+			continue;
+		allow_method(allow, &seen, r->method);
+		if (strcmp(r->method, "GET") == 0)
+			allow_method(allow, &seen, "HEAD");
+	}
+	params->n = 0;
+	if (!seen)
+		return NULL;
+	allow_method(allow, &seen, "OPTIONS");
+	*status = 405;
+	return NULL;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * serve.c - The order in which a request is judged: host and origin and token, then route and method,
+ * then the form of its head; only then is a body read. So a stranger learns nothing but that it is one.
+ */
+#include "front/http/serve.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "front/front.h"
+#include "front/http/handlers.h"
+#include "front/http/idem.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/log.h"
+#include "front/mcp/metadata.h"
+#include "front/metrics.h"
+#include "front/ports/port_admit.h"
+#include "front/ports/port_head.h"
+#include "net/conn.h"
+#include "net/http.h"
+
+#define HEAD_MAX 32768u
+#define TARGET_MAX 8192u
+
+struct visit *visit_of(const struct http_exchange *x)
+{
+	return http_user(x);
+}
+
+static void on_gone(struct http_exchange *x)
+{
+	struct visit *v = visit_of(x);
+
+	if (v->gone)
+		v->gone(v);
+}
+
+/* Answers, unless all is well; then the visit knows route and owner. */
+static bool admit(struct front *f, struct http_exchange *x, struct visit *v)
+{
+	const struct http_request *q = http_request(x);
+	_buf_ struct buf allow = BUF_INIT(256);
+	struct auth_verdict verdict;
+	int status = 0;
+
+	v->route = route_find(q->method, q->path, &v->params, &status, &allow);
+	if (v->route && v->route->below)
+		return port_admit(f, x, v);
+	auth_check(f->auth, x, v->route, clock_now_ns(), &verdict);
+	if (verdict.status) {
+		_buf_ struct buf metadata = BUF_INIT(2048);
+
+		metric_add(M_AUTH_FAILURES, verdict.status == 401 ? 1 : 0);
+		mcp_metadata_url(f, x, &metadata);
+		reply_verdict(x, &verdict, metadata.len > 0 ? buf_str(&metadata) : NULL);
+		return false;
+	}
+	memcpy(v->owner, verdict.owner, sizeof(v->owner));
+	if (v->route)
+		return request_head_ok(x, v->route);
+	if (allow.len > 0)
+		http_add_header(x, "Allow", buf_str(&allow));
+	if (strcmp(q->method, "OPTIONS") == 0 && status == 405)
+		reply_empty(x, 204);
+	else if (status == 405)
+		reply_error(x, 405, "method_not_allowed", NULL, "see the Allow header",
+			    "%s is not for this path", q->method);
+	else
+		reply_error(x, 404, "not_found", NULL, "see /docs", "there is nothing here");
+	return false;
+}
+
+/* Whether the handler is called with the head, and given the body as it comes. */
+static bool takes_body(const struct route *r)
+{
+	return r->content || r->below;
+}
+
+static void on_body(struct http_exchange *x, const char *data, size_t len)
+{
+	struct visit *v = visit_of(x);
+
+	if (v->body)
+		v->body(v, data, len);
+}
+
+static int on_head(struct http_exchange *x)
+{
+	struct front *f = http_config_of(x)->arg;
+	struct visit *v = calloc(1, sizeof(*v));
+
+	if (!v) {
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return 503;
+	}
+	v->f = f;
+	http_set_user(x, v, on_gone);
+	if (!admit(f, x, v))
+		return http_status(x);
+	if (takes_body(v->route)) {
+		http_take_body(x, on_body);
+		v->route->handler(f, x, &v->params);
+		return http_status(x);
+	}
+	return 0;
+}
+
+/* What takes no field is not called with any; what takes some checks them itself. */
+static bool empty_ok(struct http_exchange *x, const struct route *r)
+{
+	json_t *body = r->body && !r->body->name ? request_json(x, r) : json_null();
+
+	json_decref(body);
+	return body != NULL;
+}
+
+static void on_request(struct http_exchange *x)
+{
+	struct visit *v = visit_of(x);
+
+	if (!takes_body(v->route) && !empty_ok(x, v->route))
+		return;
+	if (!takes_body(v->route))
+		v->route->handler(v->f, x, &v->params);
+	else if (v->body_end)
+		v->body_end(v);
+}
+
+static void on_error(struct http_exchange *x, int status, const char *message)
+{
+	reply_protocol(x, status, message);
+}
+
+/* One line per request. What the client sent goes in as values: the log escapes and cuts them. */
+static void on_done(struct http_exchange *x)
+{
+	const struct http_request *q = http_request(x);
+	struct visit *v = visit_of(x);
+	uint64_t ns = clock_now_ns() - http_started_ns(x);
+	const char *pattern = v && v->route ? v->route->path : "other";
+	char id[REPLY_ID_MAX], path[2 * LOG_VALUE_MAX]; /* the log cuts it */
+
+	reply_request_id(x, id);
+	port_hide(q->path ? q->path : "", path, sizeof(path));
+	metric_http(pattern, http_status(x), ns);
+	log_event(LOG_LEVEL_INFO, "request", F_STR("id", id),
+		  F_STR("peer", conn_peer(http_conn(x))->text), F_STR("owner", v ? v->owner : ""),
+		  F_STR("method", q->method ? q->method : ""), F_STR("path", path),
+		  F_INT("status", http_status(x)), F_STR("code", v && v->error ? v->error : ""),
+		  F_MS("ms", ns), F_UINT("bytes_in", q->body_len),
+		  F_UINT("bytes_out", http_bytes_out(x)));
+	if (v)
+		idem_drop(v->idem); /* never answered */
+	free(v);
+}
+
+void serve_setup(struct front *f)
+{
+	f->http = (struct http_config){
+		.head_max = HEAD_MAX,
+		.target_max = TARGET_MAX,
+		.body_max = f->config.max_body,
+		.head_ns = 10 * CLOCK_NS_PER_S,
+		.body_ns = 60 * CLOCK_NS_PER_S,
+		.body_min_rate = 1024,
+		.idle_ns = 75 * CLOCK_NS_PER_S,
+		.write_ns = 30 * CLOCK_NS_PER_S,
+		.on_head = on_head,
+		.on_request = on_request,
+		.on_error = on_error,
+		.on_done = on_done,
+		.own_path = port_own_path,
+		.arg = f,
+	};
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * serve.h - From a request on the wire to its handler, and to its line in the log.
+ */
+#ifndef CAISSON_FRONT_SERVE_H
+#define CAISSON_FRONT_SERVE_H
+
+#include "front/http/auth.h"
+#include "front/http/route.h"
+
+struct front;
+struct http_exchange;
+struct idem;
+
+/* What is known about an exchange from its head on; http_user() of every exchange. */
+struct visit {
+	struct front *f;
+	const struct route *route;
+	struct route_params params;
+	char owner[OWNER_MAX];
+	const char *error; /* the code of what was answered; NULL: no error */
+	struct idem *idem; /* Idempotency-Key: where the answer goes; or NULL */
+	void *work;        /* the handler's */
+	/* Of a route with content: pieces of it, and its end, until it was answered. */
+	void (*body)(struct visit *v, const char *data, size_t len);
+	void (*body_end)(struct visit *v);
+	void (*gone)(
+		struct visit *v); /* the client went away before the answer; NULL: nobody minds */
+};
+
+/* serve_setup() - Fill f->http. */
+void serve_setup(struct front *f);
+struct visit *visit_of(const struct http_exchange *x);
+
+#endif

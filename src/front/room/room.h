@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * room.h - A cell and the kernels in it, as the front holds them.
+ *
+ * Life: room_make() -> making -> ready -> room_end(). A room whose cell is over by itself (out of
+ * memory, pid 1 killed) says gone, once, with how. It belongs to the pool until it is taken, then to one
+ * sandbox, and is never given to another. Memory is freed at the end of a round of the loop, so a
+ * callback may end the room that calls it.
+ */
+#ifndef CAISSON_FRONT_ROOM_H
+#define CAISSON_FRONT_ROOM_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/gauges.h"
+#include "client/init_client.h"
+#include "front/room/kernel.h"
+#include "front/room/language.h"
+#include "front/room/link.h"
+#include "front/workspaces/mounts.h"
+#include "wire/init.h"
+#include "wire/warden.h"
+
+struct err;
+struct files_request;
+struct front;
+struct guest_image;
+struct keeper_slot;
+struct room;
+struct sandbox_spec;
+struct workspace_use;
+
+/* Questions to pid 1 that only mark a moment: this and a language. Names of commands begin at 1. */
+#define ROOM_SETTLE 0xffffff00u
+
+enum seat_state { SEAT_EMPTY, SEAT_STARTING, SEAT_IDLE, SEAT_BUSY, SEAT_ENDING };
+
+/* One language's place in a room. */
+struct seat {
+	struct room *room;
+	const struct language *language;
+	enum seat_state state;
+	bool attached; /* kernel is valid */
+	struct kernel kernel;
+	struct watch hello; /* forked: until its pipes have come */
+	struct watch pidfd; /* forked: readable when it has ended */
+	int pid;            /* as it says itself, for signals; 0 unknown */
+	uint32_t command;   /* cold: init's name for it; 0 = forked */
+	uint64_t started_ns;
+	bool killed;   /* with everything in the cell; while it starts: it is started again */
+	bool joined;   /* a former front's; see room_adopt.c */
+	bool kept;     /* the keeper has its pipes */
+	bool settling; /* busy for a front that is gone: see seat_settle.c */
+	bool rested;   /* ... and has said that it is done */
+	struct timer settle;
+	uint64_t settle_until_ns;
+	char probe[33];    /* of the execution whose end shows that it rests; empty: not sent */
+	uint64_t packages; /* what it was told it can import: trees.changes then; 0: nothing yet */
+	bool asked_packages; /* it waits for an install_response */
+	bool env_sent;       /* python: the sandbox's environment went with an execution */
+	const char *why;     /* it broke the protocol and was killed for it: how */
+	struct timer closed; /* it closed its channel: time to be found dead */
+	struct timer warm;   /* forked: time until its hello; then it is started cold */
+};
+
+/*
+ * Something that runs in a cell and is no kernel: a program, or a call to its files. The struct is the
+ * asker's. After failed or exited it is forgotten here; when the cell is over none of them is called.
+ */
+struct room_command {
+	uint32_t id; /* pid 1's name for it; 0: not under way */
+	/* Runs; or, of room_connect(), the socket has come and nothing follows. @fds: what is kept is set to -1,
+	 * the rest is closed. */
+	void (*started)(struct room_command *c, int pid, int *fds, size_t n_fds);
+	void (*failed)(struct room_command *c, const struct init_failed *f);
+	void (*exited)(struct room_command *c, const struct init_exited *x);
+	struct room_command *next;
+};
+
+struct room_ops {
+	void (*ready)(struct room *r); /* made; with python when that was asked for */
+	void (*failed)(struct room *r, const char *message); /* could not be made; end it */
+	void (*kernel_ready)(struct room *r, struct seat *s);
+	/* It could not be started: @missing when the image has no such interpreter. */
+	void (*kernel_failed)(struct room *r, struct seat *s, bool missing, const char *message);
+	void (*message)(struct room *r, struct seat *s, const char *type, json_t *m);
+	void (*output)(struct room *r, struct seat *s, enum kernel_stream stream, const char *data,
+		       size_t len);
+	void (*drained)(struct room *r, struct seat *s); /* kernel.h; may be NULL */
+	/* The process is over; all of its output has been handed up. @status as from wait. */
+	void (*kernel_ended)(struct room *r, struct seat *s, int status);
+	void (*usage)(struct room *r, const struct cell_usage *u); /* answer to room_usage() */
+	void (*disk)(struct room *r, const struct init_disk *d);   /* answer to room_disk() */
+	void (*gone)(struct room *r, const struct cell_usage *u);
+};
+
+struct room {
+	struct front *f;
+	struct guest_image *image; /* what it is made from; lives longer */
+	const struct room_ops *ops;
+	void *holder;
+	struct room *prev, *next; /* in a list of the holder's */
+	uint32_t cell;   /* warden's handle, 0 while it is being made or after it is gone */
+	uint32_t zygote; /* whose kernels may enter */
+	int slot;        /* in the keeper's table; -1: the next front will not have it */
+	bool want_python, sealed, ending, lost;
+	bool fetcher; /* its cell is for fetching packages: packages/fetcher.h */
+	const struct workspace_use *workspace; /* of the sandbox it is made for; NULL: none */
+	struct mount_set mounts; /* of the operator's; of one that is adopted not known */
+	struct watch channel;
+	struct init_ready layers;
+	struct seat seats[LANG_MAX_];
+	uint32_t names; /* given to pid 1 so far */
+	struct room_command *commands;
+	struct cell_limits limits;
+	json_t *env; /* the holder's: variables for kernels; borrowed, may be NULL */
+	struct gauges gauges;
+	struct link_call create_call, kernel_call, usage_call, gone_call, end_call;
+	struct timer start_timer;
+	struct deferred reaper;
+	uint64_t asked_ns;
+	unsigned int gone_tries;
+	struct timer gone_timer;
+};
+
+/*
+ * room_make() - @spec: of the sandbox it is for, which lives longer; NULL: one for the pool, with the daemon's own limits
+ * and what each caller has. NULL, with why in @e, when none can be begun now.
+ */
+struct room *room_make(struct guest_image *g, const struct sandbox_spec *spec, bool with_python,
+		       const struct room_ops *ops, void *holder, struct err *e);
+/*
+ * room_adopt() - A former front's, by its slot. @ret_lost: kernels that it has no more.
+ * Return: 0; -ESRCH when the cell is over; -ENOENT when it can not be had.
+ */
+int room_adopt(struct guest_image *g, const struct cell_limits *limits, int slot,
+	       const struct keeper_slot *was, struct room **ret, unsigned int *ret_lost);
+/* room_settling() - A kernel still works for a front that is gone. */
+bool room_settling(const struct room *r);
+
+/* room_keep() - Leave it with the keeper, in @slot. room_note(): a seat's state is another one. */
+void room_keep(struct room *r, int slot);
+void room_note(struct room *r);
+
+/* room_alive() - Whether neither its cell nor its kernels have ended, also if nobody has noticed yet. */
+bool room_alive(const struct room *r);
+
+/* room_hung_up() - Its pid 1 is dead; if gone was not called yet, it will be. */
+bool room_hung_up(const struct room *r);
+
+void room_hold(struct room *r, const struct room_ops *ops, void *holder);
+
+/* room_start() - A kernel for @l; kernel_ready or kernel_failed follows, later. */
+void room_start(struct room *r, const struct language *l);
+
+/* Signals to a kernel and what it started; to everything in the cell. */
+void room_interrupt(struct room *r, struct seat *s);
+void room_kill_all(struct room *r);
+void room_signal_all(struct room *r, int signo); /* what ends of it is started anew when wanted */
+
+/* room_exec() - Ask pid 1 to run @q; q->id is set here. -EPIPE when the cell is over. */
+int room_exec(struct room *r, struct room_command *c, struct exec_request *q, struct err *e);
+/* room_files() - The same with a file call (client/files_client.h). */
+int room_files(struct room *r, struct room_command *c, struct files_request *q, struct err *e);
+/* room_connect() - A socket to @port of its loopback; @family: 4 or 6. It is started, with one descriptor that
+ * is non-blocking and may still be connecting, or failed; it never exits. */
+int room_connect(struct room *r, struct room_command *c, uint32_t port, uint32_t family,
+		 struct err *e);
+/* room_listen() - The same with a socket for the gate. */
+int room_listen(struct room *r, struct room_command *c, enum init_listen_kind kind, uint32_t port,
+		struct err *e);
+void room_signal(struct room *r, const struct room_command *c, enum init_target target, int signo);
+/* room_signal_group() - To the process group of a pid of the cell, also when its command is over. */
+void room_signal_group(struct room *r, int pid, int signo);
+/* room_forget() - Nothing is called any more; what runs goes on. Idempotent. */
+void room_forget(struct room *r, struct room_command *c);
+
+/*
+ * room_gauge() - What was used so far, at once; fields that it does not know stay. False: it can not be
+ * told (no such files here, or the cell or its python may be over): room_usage() can.
+ */
+bool room_gauge(const struct room *r, struct cell_usage *u);
+void room_usage(struct room *r); /* at most one under way; ops->usage follows */
+void room_disk(struct room *r);
+
+/* For room_adopt.c, room_keep.c and seat.c. */
+struct room *room_new(struct guest_image *g, const struct cell_limits *limits);
+int room_watch(struct room *r, int channel); /* @channel is the room's, also on failure */
+void room_lost(struct room *r);              /* the cell is over, or as good as */
+uint32_t room_name(struct room *r);          /* for pid 1: each is given once */
+void room_unkeep(struct room *r);
+
+/* room_end() - Destroy the cell. Nothing is called back after this. */
+void room_end(struct room *r);
+
+#endif

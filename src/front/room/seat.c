@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seat.c - From an empty seat to a kernel that is ready, and to its end.
+ *
+ * Warm: the warden has the zygote fork into the cell; the kernel sends its pipes over a socket that
+ * came with the answer, and its pidfd tells when it is over. Cold: pid 1 of the cell starts the
+ * interpreter with the driver, makes the pipes, and waits for it. If warm fails for whatever reason,
+ * cold is tried: no request fails because a zygote died.
+ */
+#include "front/room/seat.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/spec.h"
+#include "client/init_client.h"
+#include "front/front.h"
+#include "front/images/guest_image.h"
+#include "front/log.h"
+#include "front/metrics.h"
+#include "front/room/room.h"
+#include "front/run/command_line.h"
+#include "front/run/execution.h"
+#include "wire/zygote.h"
+
+#define SEAT_START_NS (60 * CLOCK_NS_PER_S)
+#define WARM_NS (3 * CLOCK_NS_PER_S)
+#define CLOSED_NS (200 * CLOCK_NS_PER_MS)
+
+/* ---- the kernel's own words ---------------------------------------------------------------------- */
+
+static void on_message(struct kernel *k, const char *type, json_t *m)
+{
+	struct seat *s = k->owner;
+	struct room *r = s->room;
+
+	if (s->settling) {
+		seat_settle_message(s, type, m);
+		return;
+	}
+	if (strcmp(type, "ready") != 0) {
+		r->ops->message(r, s, type, m);
+		return;
+	}
+	if (s->state != SEAT_STARTING)
+		return; /* said twice: it buys nothing */
+	json_int_t pid = json_integer_value(json_object_get(m, "pid"));
+
+	const char *version = json_string_value(json_object_get(m, "version"));
+
+	if (version) /* for people: code of this image says it */
+		(void)snprintf(r->image->versions[s->language->id], sizeof(r->image->versions[0]),
+			       "%.31s", version);
+	s->pid = pid > 1 && pid < 1 << 22 ? (int)pid : 0;
+	s->state = SEAT_IDLE;
+	seat_keep(s);
+	timer_cancel(&r->start_timer);
+	metric_add(M_KERNELS_STARTED, 1);
+	metric_observe(H_KERNEL_START, clock_now_ns() - s->started_ns);
+	if (r->want_python) {
+		r->want_python = false;
+		r->ops->ready(r);
+	} else {
+		r->ops->kernel_ready(r, s);
+	}
+}
+
+static void on_output(struct kernel *k, enum kernel_stream stream, const char *data, size_t len)
+{
+	struct seat *s = k->owner;
+
+	s->room->ops->output(s->room, s, stream, data, len);
+}
+
+static void on_closed_late(struct timer *t)
+{
+	struct seat *s = t->arg;
+
+	s->why = "the kernel closed its channel";
+	room_kill_all(s->room);
+	/* A former front may have heard of its end, and only that one. */
+	if (s->joined)
+		seat_ended(s, SIGKILL);
+}
+
+/*
+ * It does not speak any more, or not sensibly. Its end is made sure of, and then heard of. A
+ * channel that is closed is most often a process that just died: then how it died is the answer.
+ */
+static void on_broken(struct kernel *k, const char *why, bool closed)
+{
+	struct seat *s = k->owner;
+	struct loop *l = &s->room->f->loop;
+
+	if (closed) {
+		s->closed.fn = on_closed_late;
+		s->closed.arg = s;
+		timer_set(l, &s->closed, l->now_ns + CLOSED_NS);
+		return;
+	}
+	s->why = why;
+	log_event(LOG_LEVEL_INFO, "kernel_broken", F_STR("language", s->language->name),
+		  F_STR("why", why), F_STR("state", s->state == SEAT_BUSY ? "busy" : "idle"));
+	room_kill_all(s->room);
+}
+
+static void on_drained(struct kernel *k)
+{
+	struct seat *s = k->owner;
+
+	if (s->room->ops->drained)
+		s->room->ops->drained(s->room, s);
+}
+
+static const struct kernel_ops kernel_ops = {
+	.message = on_message, .output = on_output, .broken = on_broken, .drained = on_drained
+};
+
+/* ---- the end --------------------------------------------------------------------------------------- */
+
+void seat_init(struct seat *s, struct room *r, const struct language *l)
+{
+	*s = (struct seat){ .room = r, .language = l };
+	s->hello.fd = s->pidfd.fd = -1;
+}
+
+void seat_clear(struct seat *s)
+{
+	seat_unkeep(s);
+	seat_unsettle(s);
+	if (s->attached)
+		kernel_detach(&s->kernel);
+	timer_cancel(&s->closed);
+	timer_cancel(&s->warm);
+	loop_del(&s->hello);
+	loop_del(&s->pidfd);
+	s->hello.fd = fd_close(s->hello.fd);
+	s->pidfd.fd = fd_close(s->pidfd.fd);
+	s->attached = false;
+	s->state = SEAT_EMPTY;
+	s->pid = 0;
+	s->command = 0;
+	s->env_sent = false;
+	s->packages = 0;
+	s->asked_packages = false;
+}
+
+void seat_ended(struct seat *s, int status)
+{
+	struct room *r = s->room;
+	bool starting = s->state == SEAT_STARTING;
+
+	if (s->attached)
+		kernel_drain(&s->kernel); /* what it said before it died is not lost */
+	if (r->ending)
+		return;
+	metric_add(M_KERNELS_DIED, 1);
+	seat_clear(s);
+	if (!starting)
+		r->ops->kernel_ended(r, s, status);
+	else if (s->killed && !s->why) /* with something else, and by us: it is not its fault */
+		room_start(r, s->language);
+	else if (r->want_python)
+		r->ops->failed(r, "the kernel ended before it was ready");
+	else
+		r->ops->kernel_failed(r, s, false, "the kernel ended before it was ready");
+	s->why = NULL;
+}
+
+static void on_status(struct link_call *c, const struct warden_reply *reply, int *fds, size_t n)
+{
+	struct room *r = c->arg;
+	struct seat *s = &r->seats[LANG_PYTHON];
+
+	(void)fds;
+	(void)n;
+	if (reply->code < 0 || s->state == SEAT_EMPTY)
+		return; /* the cell is going too, and its channel tells */
+	if (reply->usage.kernel != KERNEL_ENDED) {
+		/* Dead, but not yet handed to the warden: ask again. */
+		(void)link_ask_cell(&r->f->link, &r->kernel_call, WARDEN_USAGE, r->cell, 0, NULL);
+		return;
+	}
+	seat_ended(s, reply->usage.kernel_status);
+}
+
+/* A forked kernel is over. How, only the warden knows: it is the one who waits for it. */
+static void on_pidfd(struct watch *w, uint32_t events)
+{
+	struct seat *s = w->arg;
+	struct room *r = s->room;
+
+	(void)events;
+	loop_del(w);
+	r->kernel_call.fn = on_status;
+	r->kernel_call.arg = r;
+	(void)link_ask_cell(&r->f->link, &r->kernel_call, WARDEN_USAGE, r->cell, 0, NULL);
+}
+
+/* ---- starting ---------------------------------------------------------------------------------------- */
+
+static void start_failed(struct seat *s, bool missing, const char *message)
+{
+	struct room *r = s->room;
+
+	seat_clear(s);
+	if (r->want_python && !missing) {
+		r->ops->failed(r, message);
+	} else if (r->want_python) {
+		/* An image without python is an image all the same. */
+		r->want_python = false;
+		r->image->has_language[LANG_PYTHON] = false;
+		r->ops->ready(r);
+	} else {
+		r->ops->kernel_failed(r, s, missing, message);
+	}
+}
+
+static bool attach(struct seat *s, int *fds)
+{
+	struct err e = { 0 };
+	const int ends[KERNEL_FDS] = { fds[0], fds[1], fds[2], fds[3] };
+
+	for (size_t i = 0; i < KERNEL_FDS; i++)
+		fds[i] = -1;
+	s->attached = kernel_attach(&s->kernel, &s->room->f->loop, s->language, &kernel_ops, s,
+				    ends, &e) == 0;
+	return s->attached;
+}
+
+static void start_cold(struct seat *s)
+{
+	const struct language *l = s->language;
+	struct room *r = s->room;
+	struct command_line line = { 0 };
+	struct refusal why = { 0 };
+	struct err e = { 0 };
+	char path[64];
+	const char *words[5];
+	size_t n = 0;
+
+	s->command = room_name(r);
+	(void)snprintf(path, sizeof(path), "/tmp/.kernel-%u-%s", s->command, l->driver);
+	for (size_t i = 0; i < ARRAY_SIZE(l->args) && l->args[i]; i++)
+		words[n++] = l->args[i];
+	words[n++] = path;
+	words[n] = NULL;
+	const struct command_words w = { .program = l->program,
+					 .tail = words,
+					 .image_env = r->image->env,
+					 .sandbox_env = r->env };
+
+	if (command_line_make(&w, &line, &why) < 0)
+		(void)err_say(&e, -EINVAL, "%s", why.message);
+	struct exec_request x = {
+		.id = s->command,
+		.flags = INIT_CONTROL,
+		.cwd = line.cwd,
+		.argv = (const char *const *)line.argv,
+		.envp = (const char *const *)line.envp,
+		.script_path = path,
+		.script_fd = r->f->drivers.fd[l->id],
+		.uid = CELL_UID,
+		.gid = CELL_GID,
+	};
+
+	if (e.code || r->channel.fd < 0 || init_exec(r->channel.fd, &x, &e) < 0)
+		start_failed(s, false, e.code ? e.msg : "the cell is gone");
+	command_line_free(&line);
+}
+
+bool seat_join(struct seat *s, const struct keeper_seat *was, const int *fds, size_t n)
+{
+	struct err e = { 0 };
+	int ends[KERNEL_FDS] = { fds[0], fds[1], fds[2], fds[3] };
+
+	if (!attach(s, ends))
+		return false;
+	s->kernel.joined = s->joined = s->kept = true;
+	s->command = was->command;
+	s->pid = was->pid;
+	s->env_sent = was->env_sent;
+	if (n <= KERNEL_FDS)
+		return true;
+	s->pidfd = (struct watch){
+		.fd = fds[KERNEL_FDS], .events = EPOLLIN, .fn = on_pidfd, .arg = s
+	};
+	/* Without it nobody hears of its end: then it has to end now. */
+	if (loop_add(&s->room->f->loop, &s->pidfd, &e) < 0)
+		s->why = "the kernel could not be watched";
+	return true;
+}
+
+void seat_started(struct seat *s, int *fds, size_t n_fds)
+{
+	if (s->state != SEAT_STARTING || s->attached || n_fds != KERNEL_FDS || !attach(s, fds))
+		start_failed(s, false, "the kernel's pipes did not arrive");
+}
+
+void seat_failed(struct seat *s, const struct init_failed *f)
+{
+	struct err e = { 0 };
+	bool missing = f->stage == INIT_STAGE_EXEC && (f->error == ENOENT || f->error == ENOTDIR);
+
+	(void)init_explain(f, s->language->program, CELL_WORKDIR, &e);
+	if (s->state == SEAT_STARTING)
+		start_failed(s, missing, e.msg);
+}
+
+/* The hello: the kernel is sealed, and here are its pipes. */
+static void on_hello(struct watch *w, uint32_t events)
+{
+	struct seat *s = w->arg;
+	struct kernel_hello h;
+	int fds[KERNEL_HELLO_FDS];
+	size_t n_fds = ARRAY_SIZE(fds);
+	ssize_t n = fd_recv(w->fd, &h, sizeof(h), fds, &n_fds);
+	bool good = n == (ssize_t)sizeof(h) && h.magic == KERNEL_HELLO_MAGIC && h.code == 0 &&
+		    n_fds == KERNEL_HELLO_FDS;
+
+	(void)events;
+	timer_cancel(&s->warm);
+	loop_del(w);
+	w->fd = fd_close(w->fd);
+	if (good && !attach(s, fds))
+		start_failed(s, false, "the kernel's pipes could not be watched");
+	for (size_t i = 0; n > 0 && i < n_fds; i++)
+		fd_close(fds[i]);
+	if (good)
+		return;
+	log_event(LOG_LEVEL_WARNING, "kernel_entry_failed",
+		  F_INT("error", n == (ssize_t)sizeof(h) ? h.code : (int)n),
+		  F_UINT("step", n == (ssize_t)sizeof(h) ? h.step : 0));
+	loop_del(&s->pidfd);
+	s->pidfd.fd = fd_close(s->pidfd.fd);
+	start_cold(s);
+}
+
+static void on_forked(struct link_call *c, const struct warden_reply *reply, int *fds, size_t n_fds)
+{
+	struct room *r = c->arg;
+	struct seat *s = &r->seats[LANG_PYTHON];
+	struct err e = { 0 };
+
+	if (s->state != SEAT_STARTING)
+		return;
+	if (reply->code == -ESRCH) {
+		return; /* the cell is over: its channel tells */
+	}
+	if (reply->code < 0 || n_fds != 2) {
+		timer_cancel(&s->warm);
+		start_cold(s);
+		return;
+	}
+	s->hello = (struct watch){ .fd = fds[0], .events = EPOLLIN, .fn = on_hello, .arg = s };
+	s->pidfd = (struct watch){ .fd = fds[1], .events = EPOLLIN, .fn = on_pidfd, .arg = s };
+	fds[0] = fds[1] = -1;
+	if (loop_add(&r->f->loop, &s->hello, &e) < 0 || loop_add(&r->f->loop, &s->pidfd, &e) < 0)
+		start_failed(s, false, e.msg);
+}
+
+/* A zygote that does not answer is as good as dead, and is replaced. Nobody waits for that. */
+static void on_warm_late(struct timer *t)
+{
+	struct seat *s = t->arg;
+	struct room *r = s->room;
+
+	link_forget(&r->f->link, &r->kernel_call);
+	loop_del(&s->hello);
+	loop_del(&s->pidfd);
+	s->hello.fd = fd_close(s->hello.fd);
+	s->pidfd.fd = fd_close(s->pidfd.fd);
+	if (r->zygote == r->image->nursery.zygote)
+		nursery_replace(&r->image->nursery);
+	start_cold(s);
+}
+
+static void on_late(struct timer *t)
+{
+	struct room *r = t->arg;
+
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (r->seats[i].state == SEAT_STARTING)
+			start_failed(&r->seats[i], false, "the kernel was not ready in time");
+}
+
+void room_start(struct room *r, const struct language *l)
+{
+	struct seat *s = &r->seats[l->id];
+
+	s->state = SEAT_STARTING;
+	s->killed = false;
+	s->started_ns = clock_now_ns();
+	r->start_timer.fn = on_late;
+	r->start_timer.arg = r;
+	timer_set(&r->f->loop, &r->start_timer, r->f->loop.now_ns + SEAT_START_NS);
+	if (l->id == LANG_PYTHON && r->zygote && r->zygote == r->image->nursery.zygote) {
+		r->kernel_call.fn = on_forked;
+		r->kernel_call.arg = r;
+		s->warm.fn = on_warm_late;
+		s->warm.arg = s;
+		timer_set(&r->f->loop, &s->warm, r->f->loop.now_ns + WARM_NS);
+		if (link_ask_cell(&r->f->link, &r->kernel_call, WARDEN_KERNEL, r->cell, r->zygote,
+				  NULL) == 0)
+			return;
+		timer_cancel(&s->warm);
+	}
+	start_cold(s);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* execution_record.c - What is kept of an execution for those who ask about it later. */
+#include "base/json.h"
+#include "front/http/reply.h"
+#include "front/run/ask.h"
+#include "front/run/execution.h"
+#include "front/run/record.h"
+#include "front/sandbox/sandbox.h"
+
+#define ANSWER_MAX (128u << 20)
+
+bool execution_keep(struct execution *x, struct sandbox *s)
+{
+	x->record = record_new(&s->records, x->id, x->language->name);
+	return x->record != NULL;
+}
+
+const struct buf *execution_final(struct execution *x)
+{
+	struct json j;
+
+	if (x->answer.len > 0)
+		return &x->answer;
+	buf_init(&x->answer, ANSWER_MAX);
+	if (x->refusal.status) {
+		ask_error_json(&x->refusal, &x->answer);
+		return &x->answer;
+	}
+	json_init(&j, &x->answer);
+	execution_exec_json(x, &j);
+	if (json_finish(&j) < 0) {
+		buf_clear(&x->answer);
+		reply_error_json(&x->answer, "result_too_large", "the result could not be written",
+				 NULL, NULL);
+	}
+	return &x->answer;
+}
+
+void execution_close_record(struct execution *x)
+{
+	struct record *r = x->record;
+
+	x->record = NULL;
+	if (x->refusal.status && !r->started_ms && !r->log) { /* never was */
+		record_drop(r);
+		return;
+	}
+	const struct buf *b = execution_final(x);
+
+	if (x->refusal.status)
+		record_finish(r, "refused", "refused", buf_str(b), b->len);
+	else
+		record_finish(r, "done", result_status_name(x->verdict.status), buf_str(b), b->len);
+}

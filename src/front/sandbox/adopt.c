@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * adopt.c - Who of the former front's sandboxes lives on.
+ *
+ * Theory of operation. The table says which sandboxes had a cell and in which state their kernels were;
+ * the keeper has handed over their descriptors; the store says what they are. A sandbox is adopted when
+ * all three agree. Each cell that is taken is claimed from the warden, and then the rest is asked for to be
+ * ended (WARDEN_REST): cells of the pool, of sandboxes without a name, those that were being made, and
+ * those that the table does not know. So nothing is left over, whatever was written there.
+ */
+#include "front/sandbox/adopt.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "front/front.h"
+#include "front/log.h"
+#include "front/metrics.h"
+#include "front/room/room.h"
+#include "front/sandbox/audit.h"
+#include "front/sandbox/sandbox.h"
+
+#define SETTLED_NS (500 * CLOCK_NS_PER_MS)
+
+static bool is_double(const struct adopt *a, const struct keeper_slot *s)
+{
+	for (size_t i = 0; i < a->n; i++) {
+		const struct keeper_slot *t = &a->found[i].was;
+
+		if (strcmp(t->id, s->id) == 0 || (s->cell && t->cell == s->cell))
+			return true;
+	}
+	return false;
+}
+
+static void look(struct front *f, int i)
+{
+	struct adopt *a = &f->adopt;
+	const struct keeper_slot *slot = keep_slot(&f->keep, i);
+	struct adoptee *to = &a->found[a->n];
+	const char *wrong;
+
+	if (!__atomic_load_n(&slot->used, __ATOMIC_ACQUIRE))
+		return;
+	to->slot = i;
+	to->taken = false;
+	memcpy(&to->was, slot, sizeof(to->was));
+	wrong = keep_check(&to->was);
+	if (!wrong && is_double(a, &to->was))
+		wrong = "another one like it";
+	if (wrong)
+		log_event(LOG_LEVEL_WARNING, "slot_damaged", F_INT("slot", i),
+			  F_STR("what", wrong));
+	else if (!to->was.ending)
+		a->ids[a->n++] = to->was.id;
+}
+
+static size_t count_used(struct keep *k)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < (int)KEEPER_SLOTS; i++)
+		n += keep_slot(k, i)->used != 0;
+	return n;
+}
+
+void adopt_open(struct front *f, bool warden)
+{
+	struct adopt *a = &f->adopt;
+	size_t n = f->keep.table && warden ? count_used(&f->keep) : 0;
+
+	if (n == 0)
+		return;
+	a->found = calloc(n, sizeof(*a->found));
+	a->ids = calloc(n, sizeof(*a->ids));
+	for (int i = 0; a->found && a->ids && i < (int)KEEPER_SLOTS && a->n < n; i++)
+		look(f, i);
+}
+
+bool adopt_sandbox(struct front *f, struct sandbox *s)
+{
+	struct adopt *a = &f->adopt;
+
+	for (size_t i = 0; i < a->n; i++) {
+		struct adoptee *c = &a->found[i];
+		const char *why;
+
+		if (c->taken || strcmp(c->was.id, s->id) != 0)
+			continue;
+		why = sandbox_adopt(s, c->slot, &c->was);
+		c->taken = !why;
+		if (why) {
+			s->slot = -1;
+			(void)snprintf(s->reason, sizeof(s->reason), "the front was killed, and %s",
+				       why);
+			return false;
+		}
+		a->adopted++;
+		for (size_t k = 0; s->room && k < LANG_MAX_; k++)
+			a->kernels += s->room->seats[k].attached;
+		return true;
+	}
+	return false;
+}
+
+static void on_settled(struct timer *t)
+{
+	struct front *f = t->arg;
+
+	keep_settled(&f->keep);
+}
+
+static void on_rest(struct link_call *c, const struct warden_reply *r, int *fds, size_t n)
+{
+	(void)fds;
+	(void)n;
+	if (r->code < 0)
+		log_event(LOG_LEVEL_ERROR, "rest_failed", F_STR("why", r->msg));
+	free(c);
+}
+
+static void end_the_rest(struct front *f)
+{
+	struct link_call *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		abort();
+	c->fn = on_rest;
+	c->arg = f;
+	if (link_ask_cell(&f->link, c, WARDEN_REST, 0, 0, NULL) < 0)
+		free(c);
+}
+
+/* What the store has of each: those that could not be had are lost, and it says why. */
+static void write_down(struct front *f)
+{
+	const struct adopt *a = &f->adopt;
+
+	for (struct sandbox *s = f->sandboxes; s; s = s->next) {
+		if (s->state == SANDBOX_RUNNING)
+			audit_adopted(s);
+		for (size_t i = 0; s->state != SANDBOX_RUNNING && i < a->n; i++)
+			if (strcmp(a->ids[i], s->id) == 0)
+				audit_changed(s);
+	}
+}
+
+void adopt_close(struct front *f)
+{
+	struct adopt *a = &f->adopt;
+	const char *signal = f->keep.signo > 0 ? sigabbrev_np(f->keep.signo) : NULL;
+	size_t at = 0;
+
+	if (!f->keep.table)
+		return;
+	for (int i = 0; i < (int)KEEPER_SLOTS; i++) {
+		while (at < a->n && (a->found[at].slot < i || !a->found[at].taken))
+			at++;
+		if (at >= a->n || a->found[at].slot != i)
+			keep_slot_free(&f->keep, i);
+	}
+	keep_done(&f->keep);
+	write_down(f);
+	a->settled.fn = on_settled;
+	a->settled.arg = f;
+	timer_set(&f->loop, &a->settled, clock_now_ns() + SETTLED_NS);
+	free(a->found);
+	free(a->ids);
+	a->found = NULL;
+	a->ids = NULL;
+	if (f->keep.life <= 1)
+		return;
+	end_the_rest(f);
+	metric_add(M_FRONT_RESTARTS, f->keep.life - 1);
+	metric_add(M_SANDBOXES_ADOPTED, a->adopted);
+	log_event(LOG_LEVEL_WARNING, "adopted", F_UINT("sandboxes", a->adopted),
+		  F_UINT("kernels", a->kernels), F_STR("ended_by", signal ? signal : ""),
+		  F_UINT("restarts", f->keep.life - 1), F_MS("ms", clock_now_ns() - f->started_ns));
+}

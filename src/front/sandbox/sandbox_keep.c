@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sandbox_keep.c - A named sandbox outlives the front: what it leaves, and how the next front takes it.
+ *
+ * Sandboxes without a name leave nothing: their client is gone with the front. What the store has (name,
+ * owner, limits, labels, life) is not kept twice; what it must not have (values of variables) is
+ * in a memfd.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "front/front.h"
+#include "front/http/stamp.h"
+#include "front/room/room.h"
+#include "front/room/spare.h"
+#include "front/run/execution.h"
+#include "front/sandbox/keep.h"
+#include "front/sandbox/sandbox.h"
+
+#define VARIABLES_MAX (4u << 20)
+
+/* ---- leaving ------------------------------------------------------------------------------------------- */
+
+void sandbox_keep_vars(struct sandbox *s)
+{
+	struct keeper_slot *to = keep_slot(&s->f->keep, s->slot);
+	char *text = json_object_size(s->vars) > 0 ? json_dumps(s->vars, JSON_COMPACT) : NULL;
+	_fd_ int fd = text ? fd_memfd("caisson-env", text, strlen(text)) : -1;
+
+	if (to)
+		to->has_env = text != NULL;
+	if (text)
+		explicit_bzero(text, strlen(text));
+	spare_free(text);
+	if (to && fd >= 0)
+		keep_put(&s->f->keep, keep_key(s->slot, KEEPER_VARIABLES), &fd, 1);
+}
+
+void sandbox_keep(struct sandbox *s)
+{
+	if (!s->name[0] || s->slot >= 0)
+		return;
+	s->slot = keep_slot_new(&s->f->keep, s->id);
+	if (s->slot < 0)
+		return;
+	sandbox_keep_vars(s);
+	sandbox_note(s);
+}
+
+void sandbox_note(struct sandbox *s)
+{
+	struct keeper_slot *to = keep_slot(&s->f->keep, s->slot);
+
+	if (!to)
+		return;
+	to->executions = s->executions;
+	to->tool_calls = s->tool_calls;
+	to->expires_ms = s->expires_ms;
+	to->before = s->before;
+	__atomic_store_n(&to->epoch, s->epoch, __ATOMIC_RELEASE);
+	if (s->room && s->room->slot >= 0) {
+		room_note(s->room);
+	} else {
+		memset(to->seats, 0, sizeof(to->seats));
+		__atomic_store_n(&to->cell, 0, __ATOMIC_RELEASE);
+	}
+}
+
+/* From now on what is left is half of something: the next front must not take it for a sandbox. */
+void sandbox_keep_end(struct sandbox *s)
+{
+	struct keeper_slot *to = keep_slot(&s->f->keep, s->slot);
+
+	if (to)
+		__atomic_store_n(&to->ending, 1, __ATOMIC_RELEASE);
+}
+
+void sandbox_unkeep(struct sandbox *s)
+{
+	const struct keeper_slot *slot = keep_slot(&s->f->keep, s->slot);
+
+	if (!slot)
+		return;
+	if (slot->has_env)
+		keep_drop(&s->f->keep, keep_key(s->slot, KEEPER_VARIABLES));
+	keep_slot_free(&s->f->keep, s->slot);
+	s->slot = -1;
+}
+
+/* ---- taking over ---------------------------------------------------------------------------------------- */
+
+static json_t *read_variables(int fd)
+{
+	struct stat st;
+	json_t *env = NULL;
+
+	if (fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > VARIABLES_MAX)
+		return NULL;
+	_mem_ char *text = malloc((size_t)st.st_size);
+
+	if (text && pread(fd, text, (size_t)st.st_size, 0) == st.st_size)
+		env = json_loadb(text, (size_t)st.st_size, JSON_REJECT_DUPLICATES, NULL);
+	return env;
+}
+
+/* Placeholders too: kernels that live on have them in their variables. */
+static bool has_secrets(const struct sandbox *s, const json_t *vars)
+{
+	struct secret_use u;
+	size_t i;
+	json_t *v;
+
+	json_array_foreach(s->spec.secrets, i,
+			   v) if (!secret_use_parse(json_string_value(v), &u) ||
+				  !json_is_string(json_object_get(vars, u.name))) return false;
+	return true;
+}
+
+/* The names are known from the store; the values are those that were kept. */
+static bool take_variables(struct sandbox *s)
+{
+	_fd_ int fd = keep_take_one(&s->f->keep, keep_key(s->slot, KEEPER_VARIABLES));
+	json_t *env = fd >= 0 ? read_variables(fd) : NULL;
+	const char *name;
+	json_t *ignored;
+	bool good = has_secrets(s, env);
+
+	json_object_foreach(s->spec.env, name, ignored)
+	{
+		json_t *kept = json_object_get(env, name);
+
+		good = good && json_is_string(kept) &&
+		       json_object_set_new(s->spec.env, name, json_copy(kept)) == 0;
+	}
+	s->vars = env;
+	return good;
+}
+
+/* Not what its name stands for now, but what it was made from. */
+static bool take_image(struct sandbox *s)
+{
+	struct refusal ignored;
+	const char *digest = s->spec.digest;
+	struct guest_image *g = image_get(s->f, s->spec.image, digest[0] ? digest : NULL, &ignored);
+
+	if (!g) /* its cell has all of it, and goes on */
+		g = image_lost(s->f, s->spec.image, digest);
+	if (!g)
+		return false;
+	sandbox_set_image(s, g);
+	image_release(g);
+	return true;
+}
+
+const char *sandbox_adopt(struct sandbox *s, int slot, const struct keeper_slot *was)
+{
+	unsigned int lost = 0;
+
+	s->slot = slot;
+	s->epoch = was->epoch;
+	s->executions = was->executions;
+	s->tool_calls = was->tool_calls;
+	s->expires_ms = was->expires_ms;
+	s->before = was->before;
+	if (!take_variables(s))
+		return "its variables were not kept";
+	if (!take_image(s))
+		return "there was no memory";
+	if (was->cell) {
+		struct room *r = NULL;
+		int code = room_adopt(s->image, &s->spec.limits, slot, was, &r, &lost);
+
+		if (code == -ENOENT)
+			return "its cell was not kept";
+		if (r)
+			sandbox_use(s, r);
+		for (size_t i = 0; !r && i < KEEPER_SEATS; i++)
+			lost |= was->seats[i].state != KEPT_EMPTY;
+	}
+	s->epoch += lost;
+	sandbox_note(s);
+	return NULL;
+}
