@@ -106,7 +106,7 @@ def bad_values(schema, code):
         if kind == "string" and low:
             yield ""
     elif code == "invalid_value":
-        yield from {"string": ["\0", "a\0b", "a b"], "array": [["a\0"]], "object": [{"a": "\0"}]}.get(kind, [])
+        yield from {"string": ["\0", "a\0b", "a b"], "array": [["a\0"], ["a"]], "object": [{"a": "\0"}]}.get(kind, [])
 
 
 def attempts(op, code):
