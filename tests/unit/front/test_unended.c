@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "front/unended.h"
+#include "front/sandbox/unended.h"
 
 #define A "0123456789abcdef0123456789abcdef"
 #define B "fedcba9876543210fedcba9876543210"
