@@ -61,7 +61,7 @@ def test_limits_are_named(client):
         r = box.execute("x = bytearray(500 << 20)")
         assert not r.ok and r.status == "limit" and r.cause.kind == "memory" and r.cause.limit == 64 << 20 and r.cause.hint
     r = client.execute("import time; time.sleep(100)", timeout=0.5)
-    assert r.status == "timeout" and r.exit_code == 124 and r.cause.kind == "wall" and r.cause.limit == 1000
+    assert r.status == "timeout" and r.exit_code == 124 and r.cause.kind == "wall" and r.cause.limit == 500
 
 
 def test_exec(box):

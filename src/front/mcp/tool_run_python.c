@@ -61,8 +61,8 @@ static void put_summary(const struct execution *x, struct buf *b)
 					  "Success" :
 					  "Success, without output");
 	else if (x->verdict.status == RESULT_TIMEOUT)
-		(void)buf_printf(b, "Timeout: it ran for longer than %" PRIu64 " s",
-				 x->timeout_ms / 1000);
+		(void)buf_printf(b, "Timeout: it ran for longer than %g s",
+				 (double)x->timeout_ms / 1000);
 	else if (x->verdict.cause != CAUSE_NONE)
 		(void)buf_printf(b, "%s: %s", result_cause_name(x->verdict.cause), x->verdict.hint);
 	else if (!put_exception(x, b))
@@ -110,8 +110,10 @@ static void write_structured(const struct execution *x, const struct code_view *
 	buf_clear(&text);
 	if (put_exception(x, &text))
 		json_member_str(j, "error", buf_str(&text));
-	if (x->verdict.status == RESULT_TIMEOUT)
-		json_member_uint(j, "timeoutSeconds", x->timeout_ms / 1000);
+	if (x->verdict.status == RESULT_TIMEOUT) {
+		json_key(j, "timeoutSeconds");
+		json_double(j, (double)x->timeout_ms / 1000, 3);
+	}
 	json_object_end(j);
 }
 
@@ -218,7 +220,7 @@ static const char schema[] =
 	"\"displays\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"text of what was displayed\"},"
 	"\"truncated\":{\"type\":\"boolean\"},"
 	"\"servers\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
-	"\"error\":{\"type\":\"string\"},\"timeoutSeconds\":{\"type\":\"integer\"}},"
+	"\"error\":{\"type\":\"string\"},\"timeoutSeconds\":{\"type\":\"number\"}},"
 	"\"required\":[\"status\",\"summary\",\"exitCode\"]}";
 
 static struct field input[] = {

@@ -21,7 +21,7 @@ async def asleep(seconds: float) -> None:
 
 
 def whole_seconds(timeout: Optional[float]) -> Optional[int]:
-    """The daemon counts whole seconds: up, so that nobody gets less than was asked for."""
+    """For what the daemon counts in whole seconds: up, so that nobody gets less than was asked for."""
     return None if timeout is None else math.ceil(timeout)
 
 

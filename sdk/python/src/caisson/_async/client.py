@@ -6,7 +6,7 @@ from __future__ import annotations
 import uuid
 from typing import Any, List, Mapping, Optional, Sequence, Union
 
-from .._glue import asleep, given, whole_seconds
+from .._glue import asleep, given
 from .._http_async import AsyncTransport
 from .._local import LocalDaemon
 from .._place import find_place
@@ -145,12 +145,12 @@ class AsyncCaisson(SandboxClient):
         self, code: str, *, image: str = DEFAULT_IMAGE, timeout: Optional[float] = None, stdin: Optional[str] = None, **kwargs: Any
     ) -> ExecResult:
         """Python in a sandbox of its own, which is gone afterwards. kwargs: as SandboxSpec has them."""
-        body = given(code=code, timeout=whole_seconds(timeout), stdin=stdin)
+        body = given(code=code, timeout=timeout, stdin=stdin)
         return await self._once("/v1/run_python", body, image, kwargs)
 
     async def run_shell(self, script: str, *, image: str = DEFAULT_IMAGE, timeout: Optional[float] = None, **kwargs: Any) -> ExecResult:
         """A shell script in a sandbox of its own, which is gone afterwards."""
-        return await self._once("/v1/run_shell", given(script=script, timeout=whole_seconds(timeout)), image, kwargs)
+        return await self._once("/v1/run_shell", given(script=script, timeout=timeout), image, kwargs)
 
     async def _once(self, path: str, body: Mapping[str, Any], image: str, spec: Mapping[str, Any]) -> ExecResult:
         about = SandboxSpec(name="", image=image, **spec).to_json() if spec or not isinstance(image, Unchosen) else {}
@@ -169,7 +169,7 @@ class AsyncCaisson(SandboxClient):
         image: Optional[str] = None,
     ) -> ExecResult:
         """Code in an interpreter that was ready before: a fresh one, or with a session_id that one, with its variables."""
-        body = given(code=code, language=language, session_id=session_id, timeout=whole_seconds(timeout), stdin=stdin, image=image)
+        body = given(code=code, language=language, session_id=session_id, timeout=timeout, stdin=stdin, image=image)
         return ExecResult.from_json((await self.transport.request("POST", "/execute", json=body, timeout=None)).json())
 
     def stream(
@@ -183,7 +183,7 @@ class AsyncCaisson(SandboxClient):
         image: Optional[str] = None,
     ) -> AsyncExecution:
         """As execute(), with what it writes and displays while it runs: iterate over its events."""
-        body = given(code=code, language=language, session_id=session_id, timeout=whole_seconds(timeout), stdin=stdin, image=image)
+        body = given(code=code, language=language, session_id=session_id, timeout=timeout, stdin=stdin, image=image)
         return AsyncExecution(self.transport, "/execute", body, session_id)
 
     async def install(self, package: str, *, version: Optional[str] = None) -> str:

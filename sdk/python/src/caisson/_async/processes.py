@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from typing import AsyncIterator, List, Mapping, Optional, Sequence, Union
 
-from .._glue import as_bytes, asleep, given, whole_seconds
+from .._glue import as_bytes, asleep, given
 from .._http_async import AsyncTransport, Response
 from .._wire import segment
 from ..records import Output, ProcessInfo
@@ -52,7 +52,7 @@ class AsyncProcess:
         left = timeout
         while True:
             now = WAIT_PIECE if left is None else min(left, WAIT_PIECE)
-            body = {"timeout": whole_seconds(now)}
+            body = {"timeout": max(now, 0.001)}
             info = self._heard(await self._transport.request("POST", self._base + "/wait", json=body, timeout=now + 60))
             if left is not None:
                 left -= now
@@ -141,7 +141,7 @@ class AsyncProcesses:
             pty=pty or None,
             rows=rows,
             cols=cols,
-            timeout=whole_seconds(timeout),
+            timeout=timeout,
         )
         return self._one((await self._transport.request("POST", self._base, json=body)).json())
 

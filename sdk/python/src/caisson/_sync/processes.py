@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 from typing import Iterator, List, Mapping, Optional, Sequence, Union
 
-from .._glue import as_bytes, given, sleep, whole_seconds
+from .._glue import as_bytes, given, sleep
 from .._http import Response, Transport
 from .._wire import segment
 from ..records import Output, ProcessInfo
@@ -53,7 +53,7 @@ class Process:
         left = timeout
         while True:
             now = WAIT_PIECE if left is None else min(left, WAIT_PIECE)
-            body = {"timeout": whole_seconds(now)}
+            body = {"timeout": max(now, 0.001)}
             info = self._heard(self._transport.request("POST", self._base + "/wait", json=body, timeout=now + 60))
             if left is not None:
                 left -= now
@@ -142,7 +142,7 @@ class Processes:
             pty=pty or None,
             rows=rows,
             cols=cols,
-            timeout=whole_seconds(timeout),
+            timeout=timeout,
         )
         return self._one((self._transport.request("POST", self._base, json=body)).json())
 

@@ -187,14 +187,14 @@ class Sandbox:
         stdin: Optional[str],
     ) -> Mapping[str, Any]:
         listed = list(args) if args is not None else None
-        return given(cmd=cmd, args=listed, timeout=whole_seconds(timeout), env=dict(env) if env else None, cwd=cwd, stdin=stdin)
+        return given(cmd=cmd, args=listed, timeout=timeout, env=dict(env) if env else None, cwd=cwd, stdin=stdin)
 
     @staticmethod
     def _shell_body(
         script: str, timeout: Optional[float], env: Optional[Mapping[str, str]], cwd: Optional[str], stdin: Optional[str]
     ) -> Mapping[str, Any]:
-        return given(script=script, timeout=whole_seconds(timeout), env=dict(env) if env else None, cwd=cwd, stdin=stdin)
+        return given(script=script, timeout=timeout, env=dict(env) if env else None, cwd=cwd, stdin=stdin)
 
     @staticmethod
     def _code_body(code: str, language: Optional[str], timeout: Optional[float], stdin: Optional[str]) -> Mapping[str, Any]:
-        return given(code=code, language=language, timeout=whole_seconds(timeout), stdin=stdin)
+        return given(code=code, language=language, timeout=timeout, stdin=stdin)
