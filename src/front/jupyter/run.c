@@ -314,6 +314,7 @@ static const struct sink plain = {
 };
 static const struct sink asking = { .event = on_event,
 				    .can_answer = true,
+				    .patient = true,
 				    .congested = congested,
 				    .done = on_done,
 				    .errors_apart = true };

@@ -44,6 +44,7 @@ struct sink {
 	void (*event)(struct execution *x, const char *type, const struct buf *json);
 	/* Live listeners only: a question of the code. @id is for execution_answer(). */
 	bool can_answer;
+	bool patient; /* a person answers, and the time is not of their choosing: it stands still */
 	bool errors_apart; /* an error is an event, and not written to stderr as well */
 	bool (*congested)(struct execution *x);
 	/* A tool call waits for a person's word, and whoever asked may be one; NULL: is not. */

@@ -372,9 +372,10 @@ static void on_input(struct execution *x, struct seat *s, const json_t *m)
 		answer_input(s, id, more ? line : NULL, more ? len : 0, NULL, !more);
 	} else if (x->sink->can_answer && !x->cancelled) {
 		dump_into(&b, m);
-		if (!x->asking)
+		if (x->sink->patient && !x->asking) {
+			x->asking = true;
 			execution_hold(x);
-		x->asking = true;
+		}
 		emit(x, "input_request", &b);
 	} else {
 		answer_input(s, id, NULL, 0,
