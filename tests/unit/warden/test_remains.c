@@ -215,6 +215,19 @@ static void test_at_once(void **state_)
 	child_run(at_once, NULL);
 }
 
+/* tests/guest counts those who found the layout that they were sent to. */
+static void say_site(void)
+{
+	struct cgroup_site site;
+	struct err e = { 0 };
+
+	if (cgroup_site_find(&site, &e) == 0)
+		printf("# site: %s, %zu directories\n", cgroup_kind_str(site.kind), site.n_dirs);
+	else
+		printf("# no site: %s\n", e.msg);
+	(void)fflush(stdout);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,5 +236,6 @@ int main(void)
 		cmocka_unit_test(test_at_once),
 	};
 
+	say_site();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
