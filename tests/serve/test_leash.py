@@ -428,7 +428,7 @@ def test_run_python_is_offered_where_there_are_servers(tmp_path, daemon):
         for c in (Modern(there.daemon), Legacy(there.daemon)):
             said = c.hello["instructions"] if isinstance(c, Legacy) else c.call("server/discover")["instructions"]
             assert "servers" in c.tools()["run_python"]["inputSchema"]["properties"] and "create_sandbox" not in c.tools()
-            assert "run_python(code, servers)" in said and "Servers: plain;" in said
+            assert "run_python(code, servers)" in said and "Servers: plain" in said
         r = c.tool("run_python", code="print((await mcp_plain.echo(text='a'))['tool'])", servers=["plain"])
         assert r["structuredContent"]["stdout"] == ["echo"]
     finally:
