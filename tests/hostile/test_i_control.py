@@ -273,7 +273,8 @@ def wrong_values(schema):
         out += [schema["maximum"] + 1] if "maximum" in schema else []
         out += [schema["minimum"] - 1] if "minimum" in schema else []
     if "number" in t:
-        out += ["1", "", True, [], {}, -1, 0, 1e308, -0.0, 10 ** 400]
+        out += ["1", "", True, [], {}, -1, 1e308, 10 ** 400]
+        out += [0, -0.0] if schema.get("minimum", 1) > 0 else []
     if "boolean" in t:
         out += ["true", 1, 0, "", [], {}]
     if "array" in t:
