@@ -248,9 +248,9 @@ valgrind: build
 	@tools/deps.sh valgrind
 	@tools/valgrind.sh $(BUILD)
 
-asan: asan-unit asan-serve
-	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/integ $(addprefix tests/serve/test_,stream.py sandboxes.py egress.py secrets.py secrets_bound.py policy.py \
-		leash.py code_mode.py bridge.py packages.py jupyter.py)
+# All of it: units, the command line, the daemon.
+asan: asan-unit asan-integ
+	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) -m 'not slow' --ignore=$(SERVE_SCHEMA) tests/serve
 
 $(FUZZ)/build.ninja:
 	CC=clang meson setup -Dfuzz=true -Db_sanitize=address,undefined $(FUZZ)

@@ -23,7 +23,7 @@ struct route_params;
 /* A name and its line of a listing, in one allocation. */
 struct file_entry {
 	size_t name_len, json_len;
-	char text[]; /* the name, then the object */
+	char text[]; /* the name, then the object; a NUL */
 };
 
 struct file_visit {

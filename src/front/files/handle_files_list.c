@@ -103,14 +103,15 @@ static struct file_entry *entry_new(const struct files_stat *st, struct files_te
 	json_object_begin(&j);
 	file_json(&j, "name", name, st, target);
 	json_object_end(&j);
-	struct file_entry *e = json_finish(&j) < 0 ? NULL : malloc(sizeof(*e) + name.len + b.len);
+	struct file_entry *e = json_finish(&j) < 0 ? NULL :
+						     malloc(sizeof(*e) + name.len + b.len + 1);
 
 	if (!e)
 		return NULL;
 	e->name_len = name.len;
 	e->json_len = b.len;
 	memcpy(e->text, name.data, name.len);
-	memcpy(e->text + name.len, buf_str(&b), b.len);
+	memcpy(e->text + name.len, buf_str(&b), b.len + 1);
 	return e;
 }
 

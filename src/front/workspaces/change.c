@@ -366,8 +366,8 @@ static bool is_cow(struct http_exchange *x, const struct sandbox *s)
 static void begin(struct front *f, struct http_exchange *x, const struct route_params *p,
 		  bool commit)
 {
+	struct visit *v = visit_of(x); /* without a sandbox the exchange is answered, and gone */
 	struct sandbox *s = own_sandbox(f, x, p);
-	struct visit *v = visit_of(x);
 	struct refusal why;
 
 	if (!s || !is_cow(x, s))
