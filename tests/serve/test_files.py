@@ -347,7 +347,7 @@ def test_list_page_by_page(box):
 
 
 def test_artifacts_beyond_ten_thousand_names(box):
-    box.shell("mkdir z; cd z; seq -f 'old-%.0f' 11000 | xargs touch")
+    box.shell("mkdir z; cd z; seq -f 'old-%.0f' 11000 | xargs touch; sleep 0.1")  # times of files are those of the last tick
     r = box.shell("echo new > z/zz-new")
     found = artifacts(box, r)
     assert [a["path"] for a in found["artifacts"]] == ["z/zz-new"] and not found["truncated"]
