@@ -52,11 +52,11 @@ def shop(tmp_path_factory):
     wheel(files, "bomb", raw={"zeros.bin": "\0" * (200 << 20)})
     wheel(files, "many", raw={"d/%d.py" % i: "" for i in range(30000)})
     wheel(files, "elsewhere", requires=["stranger @ http://bystander.test:%d/stranger-1.0-py3-none-any.whl" % bystander.port])
-    sdist(files, "farm", """
-        os.makedirs("/tmp/site/farm", exist_ok=True)
+    sdist(files, "chain", """
+        os.makedirs("/tmp/site/chain", exist_ok=True)
         for i in range(20000):
-            if not os.path.lexists("/tmp/site/farm/%d" % i):
-                os.symlink("%d" % ((i + 1) % 20000), "/tmp/site/farm/%d" % i)
+            if not os.path.lexists("/tmp/site/chain/%d" % i):
+                os.symlink("%d" % ((i + 1) % 20000), "/tmp/site/chain/%d" % i)
     """)
     sdist(files, "million", """
         os.makedirs("/tmp/site/million", exist_ok=True)
@@ -202,14 +202,14 @@ def test_K127_nothing_of_it_runs_on_the_host(shop):
 
 
 def test_K128_many_files(shop):
-    """Thirty thousand files are a package; a farm of links that lead to each other is, too, and leads nowhere else."""
+    """Thirty thousand files are a package; a chain of links that lead to each other is, too, and leads nowhere else."""
     r = install(shop.daemon, "many", session_id="m")
     assert r.status == 200 and r.json["files"] > 30000, r
-    r = install(shop.daemon, "farm", session_id="m")
+    r = install(shop.daemon, "chain", session_id="m")
     assert r.status == 200 and r.json["files"] > 20000, r
     for key in trees(shop.daemon):
         top = shop.daemon.state / "packages" / key
-        for link in (top / "farm").glob("*") if (top / "farm").is_dir() else ():
+        for link in (top / "chain").glob("*") if (top / "chain").is_dir() else ():
             assert "/" not in os.readlink(link)
     shop.daemon.end_session("m")
 
