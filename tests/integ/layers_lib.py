@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from integ_lib import BIN
+
 ID_BASE = 0x6FFE0000  # src/image/open.h
 GONE = object()
 SMALL = ("bash", "sh", "cat", "ls", "id", "env", "mktemp", "mkfifo", "rm", "head", "od", "tr", "sleep", "touch")
@@ -48,7 +50,8 @@ def programs_layer(root, *names):
         pytest.skip("no %s here to make an image of" % names[found.index(None)])
     for name, path in zip(names, found):
         copy_in(root, path, "/bin/" + name)
-    for lib in libraries(*found):
+    # A sanitized init is not static: its libraries have to be there, too.
+    for lib in libraries(*found, BIN.parent / "caisson-init"):
         copy_in(root, lib)
     (root / "tmp").chmod(0o1777)
 
