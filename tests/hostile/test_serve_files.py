@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_files.py - K73, K74, K85 behind `caisson serve`: paths that mean something else than they say."""
+"""test_serve_files.py - K73, K74, K81, K85 behind `caisson serve`: paths that mean something else than they say."""
+import bz2
+import gzip
 import io
 import json
+import lzma
 import os
 import tarfile
 from urllib.parse import quote, unquote
@@ -101,6 +104,40 @@ def test_K83_a_list_does_not_grow_the_daemon(daemon, box):
         r = daemon.request("GET", f"{box}/files/list?path=m&limit=10000")
         assert r.status == 200 and r.json["truncated"] and len(r.json["entries"]) == 10000
     assert daemon.rss() - before < daemon_lib.CEILING
+
+
+def bombs():
+    """Archives that are small here and 64 MiB elsewhere: {what: (bytes, who takes them apart)}."""
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as t:
+        member = tarfile.TarInfo("zeros")
+        member.size = 64 << 20
+        t.addfile(member, io.BytesIO(bytes(member.size)))
+    data = plain.getvalue()
+    inner = gzip.compress(data, 9)
+    return {"gzip": (inner, gzip.decompress), "gzip in gzip": (gzip.compress(inner, 9), gzip.decompress), "bzip2": (bz2.compress(data), bz2.decompress),
+            "xz": (lzma.compress(data), lzma.decompress)}, data
+
+
+@quick
+def test_K81_nothing_is_decompressed(daemon, box, stopped_by):
+    """A compressed archive is refused, whatever the head calls it; what is not compressed is bounded by the sandbox's disk."""
+    packed, data = bombs()
+    landed(all(len(undo(body)) > 10 * len(body) for body, undo in packed.values()), "they grow where somebody takes them apart")
+    before = daemon.rss()
+    for what, (body, _) in packed.items():
+        for head in ({}, {"Content-Encoding": what.split()[0]}, {"Content-Type": "application/gzip"}, {"Transfer-Encoding": "gzip, chunked"}):
+            r = daemon.request("PUT", f"{box}/files/tar?path=k81&parents=true", body, head)
+            assert 400 <= r.status < 500, (what, head, r)
+    r = daemon.request("GET", f"{box}/files/list?path=k81&recursive=true")
+    assert r.status == 404 or r.json["entries"] == [], r
+    assert daemon.rss() - before < daemon_lib.CEILING
+    name = unique("small")
+    assert daemon.request("POST", "/v1/sandboxes", {"name": name, "disk_mib": 16}).status == 201
+    r = daemon.request("PUT", f"/v1/sandboxes/{name}/files/tar?path=.", data)
+    assert r.status == 507 and r.code, r
+    daemon.request("DELETE", f"/v1/sandboxes/{name}")
+    stopped_by("nothing decompresses", "the limit on the disk")
 
 
 @quick
