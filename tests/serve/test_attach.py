@@ -66,6 +66,8 @@ def test_interactive_job_control(box):
         a.until(b"Stopped")
         a.write(b"fg\n")
         a.until(b"fg\r\ncat\r\n")
+        a.write(b"again\n")
+        a.until(b"again\r\nagain\r\n")   # it has the terminal: the shell says so before it gives it away
         a.write(b"\x03")
         a.until(b"^C\r\n$ ")
         a.write(b"echo still $((6*7))\n")

@@ -349,6 +349,7 @@ def test_code_that_runs_while_the_gate_is_killed(outside):
             running = pool.submit(run, b, """
                 import socket, time
                 s = socket.create_connection(("web.test", %d)); s.sendall(b"1"); s.recv(1)
+                open("connected", "w").close()
                 try: gone = s.recv(1)
                 except OSError: gone = b""
                 end = time.monotonic() + 30
@@ -362,7 +363,7 @@ def test_code_that_runs_while_the_gate_is_killed(outside):
                 print(gone, got)
                 raise SystemExit(3)
                 """ % (outside.echo.port, outside.echo.port))
-            assert wait_until(lambda: b.get("/net").json["live"] == 1)
+            assert wait_until(lambda: b.get("/files?path=connected").status == 200)
             os.kill(gate_of(d.pid), signal.SIGKILL)
             r = running.result(60)
         assert r["stdout"] == "b'' b'2'\n" and r["exit_code"] == 3, r
