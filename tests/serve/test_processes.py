@@ -259,6 +259,14 @@ def test_terminal_input(box):
     assert p.wait()["signal"] == "INT", "Ctrl-C"
 
 
+def test_a_terminal_that_its_program_let_go(box):
+    """Nobody has it open for a while: that is no hang-up, and what is written later still arrives."""
+    p = box.start("sh", "-c", "echo one; exec 0<&- 1>&- 2>&-; sleep 0.5; echo two > /dev/tty; sleep 0.5; exit 7", pty=True)
+    end = p.wait()
+    assert end["exit_code"] == 7, end
+    assert p.output() == b"one\r\ntwo\r\n"
+
+
 # ---- limits and errors -----------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,9 @@
  *
  * Nothing blocks. Output is read in rounds, so that a flood of one command leaves time for others, and not
  * at all while its listener is congested; the pipe then fills up, and the program waits. Input waits in a
- * buffer until the program reads. A terminal is one descriptor for both ways.
+ * buffer until the program reads. A terminal is one descriptor for both ways, and it is closed only when
+ * the command has ended: to close the master is to hang up, and a program that has let go of the other
+ * side (cat does, just before it exits) would die of SIGHUP where it meant to say 0.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +45,9 @@ static uint32_t interest(const struct command *c, const struct watch *w)
 
 	if (c->pty && w == &c->out[0] && c->input.len > 0)
 		events |= EPOLLOUT;
+	/* A terminal that nobody has open says so for ever; what is wanted is the news that somebody has. */
+	if (c->deserted)
+		events |= EPOLLET;
 	return events;
 }
 
@@ -53,7 +58,15 @@ static void set_interest(struct command *c)
 			loop_mod(&c->out[i], interest(c, &c->out[i]));
 }
 
-/* Up to @most bytes in one read. 1: there may be more, 0: not now, -1: it has ended and is closed. */
+static void set_deserted(struct command *c, bool yes)
+{
+	if (c->deserted == yes)
+		return;
+	c->deserted = yes;
+	set_interest(c);
+}
+
+/* Up to @most bytes in one read. 1: there may be more, 0: not now, -1: it has ended. */
 static int take(struct command *c, struct watch *w, size_t most)
 {
 	enum command_stream stream = w == &c->out[0] ? COMMAND_STDOUT : COMMAND_STDERR;
@@ -63,12 +76,15 @@ static int take(struct command *c, struct watch *w, size_t most)
 		c->bytes[stream] += (uint64_t)n;
 		metric_add(M_OUTPUT_BYTES, (uint64_t)n);
 		c->ops->output(c, stream, chunk, (size_t)n);
+		set_deserted(c, false);
 		return 1;
 	}
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	/* End of file, or EIO: nobody has the terminal open any more. */
-	close_watch(w);
+	if (c->pty) /* EIO: nobody has it open now, which its program may change */
+		set_deserted(c, true);
+	else
+		close_watch(w);
 	return -1;
 }
 
