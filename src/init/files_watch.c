@@ -329,22 +329,30 @@ static void on_event(struct watcher *w, const struct inotify_event *e)
 		on_name(w, e, path);
 }
 
+/*
+ * One buffer of news, told before more is looked for: code can make news faster than they are told, and a
+ * worker that reads until there are none would neither tell nor hear that the host hung up. 1: there may be
+ * more, 0: none for now, else -errno.
+ */
 static int read_events(struct watcher *w)
 {
 	static _Alignas(struct inotify_event) char data[64 << 10];
-	ssize_t n;
+	ssize_t n = read(w->fd, data, sizeof(data));
+	int r = n > (ssize_t)sizeof(data) / 2;
 
-	while (!w->over && (n = read(w->fd, data, sizeof(data))) > 0)
-		for (ssize_t at = 0; at < n && !w->over;) {
-			const struct inotify_event *e = (const void *)(data + at);
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		return -errno;
+	for (ssize_t at = 0; at < n && !w->over;) {
+		const struct inotify_event *e = (const void *)(data + at);
 
-			on_event(w, e);
-			at += (ssize_t)(sizeof(*e) + e->len);
-		}
-	settle_move(w);
+		on_event(w, e);
+		at += (ssize_t)(sizeof(*e) + e->len);
+	}
+	if (r == 0) /* else the other half of a move may be in what comes next */
+		settle_move(w);
 	io_flush(w->io);
 	w->n_recent = 0;
-	return w->over || errno == EAGAIN || errno == EINTR ? 0 : errno;
+	return r;
 }
 
 static int wait_for_news(struct watcher *w)
@@ -352,7 +360,7 @@ static int wait_for_news(struct watcher *w)
 	const struct timespec gather = { .tv_nsec = GATHER_NS };
 	int r = 0;
 
-	while (r == 0 && !w->over && !w->io->broken) {
+	while (r >= 0 && !w->over && !w->io->broken) {
 		/* On the write end of a pipe, POLLERR comes when nobody reads any more. */
 		struct pollfd fds[] = { { .fd = w->fd, .events = POLLIN }, { .fd = FILES_OUT } };
 
@@ -360,11 +368,11 @@ static int wait_for_news(struct watcher *w)
 			return errno;
 		if (fds[1].revents)
 			return ECANCELED;
-		(void)nanosleep(&gather, NULL);
-		errno = 0;
+		if (r == 0)
+			(void)nanosleep(&gather, NULL);
 		r = read_events(w);
 	}
-	return r;
+	return r < 0 ? -r : 0;
 }
 
 /* Links on the way are followed once, now. */

@@ -12,7 +12,9 @@ import signal
 import stat
 import sys
 import tarfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from snapshot import OWN_PREFIX
 sys.path.insert(0, str(ROOT / "tests" / "integ"))
 
 from files_lib import (DELETE, HASH, LIST, MKDIR, MOVE, OVERWRITE, PARENTS, READ, RECURSIVE, STAT, TAR_IN,  # noqa: E402
-                       TAR_OUT, WRITE, FilesCell, needs_driver)
+                       TAR_OUT, WATCH, WRITE, FilesCell, needs_driver)
 
 pytestmark = needs_driver
 quick = pytest.mark.quick
@@ -44,6 +46,8 @@ class HostDir:
         (self.path / "sub" / "deep").write_text(self.nonce)
         os.sync()
         self.before = self.look()
+        st = self.path.stat()
+        self.times = (st.st_atime_ns, st.st_mtime_ns)
 
     def look(self):
         seen = []
@@ -136,6 +140,7 @@ CALLS = {
     "tar_out_above": (TAR_OUT, ".", {}),
     "tar_in": (TAR_IN, "d", {"data": archive("secret", "sub/deep")}),
     "tar_in_above": (TAR_IN, ".", {"data": archive("d/secret", "d/sub/deep")}),
+    "watch": (WATCH, "d", {"flags": RECURSIVE, "offset": 1}),
 }
 # These change what they find, so that the next time may find nothing: only that nothing outside is touched counts.
 USED_UP = ("move", "move_out", "delete", "delete_tree", "mkdir", "list_above", "tar_out_above", "write_new")
@@ -164,6 +169,31 @@ def test_K75_swapped_names_quick(cell, host, what, stopped_by):
 @pytest.mark.parametrize("what", CALLS)
 def test_K75_swapped_names(cell, host, what):
     race(cell, host, what, MANY)
+
+
+@pytest.mark.parametrize("watches", [pytest.param(5, marks=quick), 100])
+def test_K75_a_watch_hears_nothing_of_the_host(cell, host, watches, stopped_by):
+    """Each watch lives until it has told a buffer of news, a thousand exchanges; the host's directory is busy all the time."""
+    busy, over = host.path / host.nonce, threading.Event()
+    made = 0
+    cell.sh(SETUP % (host.path, FLIPPER))
+
+    def churn():
+        nonlocal made
+        while not over.is_set():
+            busy.touch()
+            busy.unlink()
+            made += 1
+    with ThreadPoolExecutor() as pool:
+        later = pool.submit(churn)
+        errors, found = cell.repeat(watches, WATCH, ".", flags=RECURSIVE)
+        over.set()
+        later.result()
+    os.utime(host.path, ns=host.times)
+    landed(errors == {"": watches} and made > 100, (errors, made))
+    assert found == 0, "HEARD: what happens in the host's directory"
+    host.check()
+    stopped_by("the call is a process of the cell")
 
 
 @quick

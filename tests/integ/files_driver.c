@@ -13,7 +13,8 @@
  *   open (as call)             start one and leave it running
  *   next                       what it says now, waiting for something
  *   hangup                     close its pipes and wait for its end
- *   repeat N (as call)         the call N times; one line with how often each errno came
+ *   repeat N (as call)         the call N times; one line with how often each errno came. A watch, which has no
+ *                              end, is hung up at its first event, or with the offset 1 at its first word
  *   needle HEX                 from now on count the pieces of content, names and targets that hold these
  *                              bytes: the last word of "errors"
  *
@@ -39,7 +40,8 @@
 static int channel;
 static uint32_t ids;
 static bool quiet;
-static int last_error; /* of the last end */
+static bool is_watch, hang_up_early; /* of what is repeated */
+static int last_error;               /* of the last end */
 static char needle[64];
 static size_t needle_len;
 static unsigned int found;
@@ -94,6 +96,8 @@ static int on_stat(void *arg, const struct files_stat *s, struct files_text name
 	(void)arg;
 	look(name.data, name.len);
 	look(target.data, target.len);
+	if (hang_up_early)
+		last_error = 0;
 	if (quiet)
 		return 0;
 	(void)printf("stat %u %u %" PRIu64 " %" PRId64 " %" PRIu64 " %u %u %u ", s->type, s->mode,
@@ -121,6 +125,11 @@ static int on_event(void *arg, const struct files_event *e, struct files_text na
 		    struct files_text from)
 {
 	(void)arg;
+	look(name.data, name.len);
+	look(from.data, from.len);
+	last_error = 0;
+	if (quiet)
+		return 0;
 	(void)printf("event %u %u ", e->kind, e->is_dir);
 	put_hex(name.data, name.len);
 	(void)putchar(' ');
@@ -315,6 +324,8 @@ static void do_call(char **word)
 			call_write(&c);
 		if (p[0].revents)
 			call_read(&c);
+		if (is_watch && last_error == 0)
+			c.out = fd_close(c.out);
 	}
 	call_free(&c);
 	wait_exit(c.id);
@@ -327,11 +338,13 @@ static void do_repeat(char **word)
 
 	memset(count, 0, sizeof(count));
 	quiet = true;
+	is_watch = strtoul(word[1], NULL, 10) == FILES_WATCH;
+	hang_up_early = is_watch && strtoul(word[5], NULL, 10) == 1;
 	for (unsigned long i = 0; i < n; i++) {
 		do_call(word + 1);
 		count[last_error & 4095]++;
 	}
-	quiet = false;
+	quiet = is_watch = hang_up_early = false;
 	(void)printf("errors");
 	for (unsigned int i = 0; i < ARRAY_SIZE(count); i++)
 		if (count[i])
