@@ -200,6 +200,7 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     p.add_argument("--count", type=int, default=100000, help="executions of the mixture")
     p.add_argument("--clients", type=int, default=8, help="at once")
+    p.add_argument("--visitors", type=int, default=2, help="clients in the storm that make sandboxes, upload, stream, read and remove")
     p.add_argument("--storm", type=int, default=120, help="seconds of kill -9")
     p.add_argument("--pause", default="0.05:0.4", metavar="LOW:HIGH", help="seconds between two kills")
     p.add_argument("--kills", type=int, default=0, metavar="N", help="end the storm when each kind was killed so often; --storm is then the most it may take")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""soak_storm.py - kill -9 of whatever a daemon is made of, under load, again and again.
+"""soak_storm.py - kill -9 of whatever a daemon is made of, under load (executions, and whole lives of sandboxes: soak_visits.py).
 
 Whoever is asked meanwhile is told to ask again, and nothing else: 429 or 503 with Retry-After, or a connection that is cut; an
 execution that was killed is reported as killed. Named sandboxes are watched across all of it: whenever the daemon has come back each
@@ -18,6 +18,7 @@ import time
 
 from integ_lib import name_of, wait_until
 from soak_load import Client, Load
+from soak_visits import Visits
 
 NAMES = ["storm-%d" % i for i in range(4)]
 READY_SECONDS = 60
@@ -154,6 +155,8 @@ class Storm:
         load = Load(d.port, self.args.clients, self.args.seed + 5000, False, self.args.rate)
         worker = threading.Thread(target=load.run, args=(10 ** 9,), daemon=True)
         worker.start()
+        visits = Visits(d.port, self.args.visitors, self.args.seed + 7000)
+        visits.start()
         begin = said = time.monotonic()
         while time.monotonic() < begin + self.args.storm and not self.enough():
             self.named.fill()
@@ -168,15 +171,18 @@ class Storm:
                 self.log("storm: %d of %d s, killed %s, %d restarts, %d answers" % (
                     said - begin, self.args.storm, self.killed, self.restarts, load.done))
         load.stop()
+        counts, wrong = visits.stop()
+        problems += wrong[:5]
         worker.join(200)
         if self.args.kills and not self.enough():
             problems.append("fewer than %d of each were killed in %d s: %s" % (self.args.kills, self.args.storm, self.killed))
         self.log("storm of %d s: killed %s, answers %s, refused %s; %d restarts, the slowest %.1f s (of a front %.1f s), after which named sandboxes were %s; "
                  "%d requests for them were sent again" % (time.monotonic() - begin, self.killed, load.counts, load.refused, self.restarts, self.slowest, self.slowest_front,
                                                           self.named.seen, self.named.again))
+        self.log("whole lives of sandboxes meanwhile: %s" % counts)
         self.result["storm"] = {"seconds": self.args.storm, "killed": self.killed, "answers": load.counts, "refused": load.refused,
                                 "restarts": self.restarts, "slowest_restart_seconds": self.slowest, "slowest_front_seconds": self.slowest_front, "named": self.named.seen,
-                                "sent_again": self.named.again}
+                                "sent_again": self.named.again, "visits": counts}
         problems += ["wrong answer in the storm: %r" % (w,) for w in load.wrong[:5]]
         return problems + self.after()
 
