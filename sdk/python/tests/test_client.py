@@ -76,6 +76,8 @@ def test_exec(box):
 def test_with_a_key_it_is_done_once(box):
     for _ in range(3):
         assert box.shell("echo x >>n; wc -l <n", idempotency_key="once").stdout.strip() == "1"
+    for _ in range(3):
+        assert box.execute("n = globals().get('n', 0) + 1; print(n)", idempotency_key="code").stdout == "1\n"
 
 
 def test_run_once(client):
@@ -380,6 +382,12 @@ def test_egress(box):
         box.egress.set(["not a host"])
 
 
+def test_a_directory_of_more_than_one_answer(box):
+    box.shell("mkdir many; cd many; seq 1000000 1010499 | xargs touch")
+    assert [f.name for f in box.files.list("many")] == [str(n) for n in range(1000000, 1010500)]
+    assert len(box.files.list("many", limit=10200)) == 10200 and len(box.files.list("many", limit=3)) == 3
+
+
 def test_executions(box):
     r = box.shell("for i in $(seq 5000); do echo line $i; done")
     assert r.truncated and r.ok
@@ -387,6 +395,8 @@ def test_executions(box):
     assert out.data.endswith(b"line 5000\n") and out.complete and out.end == out.total
     assert box.executions.output(r.execution_id, offset=out.total - 5).data == b"5000\n"
     assert box.executions.search(r.execution_id, "line 4999")[0].line == 4999
+    assert [m.line for m in box.executions.search(r.execution_id, "line ?99", glob=True, limit=3)] == [199, 299, 399]
+    assert [m.line for m in box.executions.search(r.execution_id, "line", limit=2500)] == list(range(1, 2501))
     assert box.executions.get(r.execution_id).result.ok and [e.execution_id for e in box.executions.list()] == [r.execution_id]
     with pytest.raises(caisson.ExecutionNotFound):
         box.executions.get("0" * 32)

@@ -204,8 +204,14 @@ class CaissonRuntime(SandboxRuntime):
         await self._transport.request("POST", self._path("/packages"), json={"packages": [package_name]}, timeout=None)
 
     async def list_files(self, path: str = ".") -> List[FileReference]:
-        said = (await self._transport.request("GET", self._path("/files/list"), query={"path": path, "limit": 10000})).json()
-        return [self._reference(path, e) for e in said["entries"]]
+        found: List[FileReference] = []
+        where: Optional[str] = self._path("/files/list")
+        query: Optional[Dict[str, Any]] = {"path": path, "limit": 10000}
+        while where:
+            said = (await self._transport.request("GET", where, query=query)).json()
+            found += [self._reference(path, e) for e in said["entries"]]
+            where, query = said.get("next"), None
+        return found
 
     def _reference(self, directory: str, entry: Dict[str, Any]) -> FileReference:
         name = entry["name"]

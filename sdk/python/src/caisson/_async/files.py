@@ -8,7 +8,7 @@ import os
 import tempfile
 import uuid
 from pathlib import Path
-from typing import AsyncIterator, BinaryIO, List, Optional, Union
+from typing import Any, AsyncIterator, BinaryIO, List, Mapping, Optional, Union
 
 from .._archive import pack, unpack
 from .._glue import as_bytes, given, pieces, size_left, to_event
@@ -17,6 +17,7 @@ from .._wire import EventDecoder
 from ..errors import NoSuchFile
 from ..records import FileEvent, FileInfo
 
+PAGE = 10000  # entries of one answer
 LocalPath = Union[str, "os.PathLike[str]"]
 
 
@@ -79,11 +80,19 @@ class AsyncFiles:
 
     # -- names --
 
-    async def list(self, path: str = ".", *, recursive: bool = False, depth: Optional[int] = None, limit: int = 10000) -> List[FileInfo]:
-        """The entries of a directory, by name."""
-        query = given(path=path, recursive=recursive or None, depth=depth, limit=limit)
-        answer = await self._transport.request("GET", self._base + "/list", query=query)
-        return [FileInfo.from_json(entry) for entry in answer.json()["entries"]]
+    async def list(
+        self, path: str = ".", *, recursive: bool = False, depth: Optional[int] = None, limit: Optional[int] = None
+    ) -> List[FileInfo]:
+        """The entries of a directory, by name: all of them, or the first so many."""
+        found: List[FileInfo] = []
+        where: Optional[str] = self._base + "/list"
+        most = PAGE if limit is None else min(limit, PAGE)
+        query: Optional[Mapping[str, Any]] = given(path=path, recursive=recursive or None, depth=depth, limit=most)
+        while where and (limit is None or len(found) < limit):
+            answer = (await self._transport.request("GET", where, query=query)).json()
+            found += [FileInfo.from_json(entry) for entry in answer["entries"]]
+            where, query = answer.get("next"), None
+        return found[:limit]
 
     async def stat(self, path: str, *, follow: bool = True) -> FileInfo:
         """What a name is; with follow=False of a link the link itself."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, List, Sequence
+from typing import Iterable, List, Optional, Sequence
 
 from .._glue import given
 from .._http_async import AsyncTransport
@@ -11,6 +11,8 @@ from .._wire import segment
 from ..records import ExecutionInfo, Installed, Match, Net, Output, Package, Port
 from .processes import to_output
 from .stream import AsyncExecution, AsyncInstallation
+
+PAGE = 1000  # lines of one answer
 
 
 class AsyncPorts:
@@ -106,11 +108,18 @@ class AsyncExecutions:
         query = {"stream": stream, "offset": offset, "limit": limit}
         return to_output(await self._transport.request("GET", self._at(execution_id) + "/output", query=query), offset)
 
-    async def search(self, execution_id: str, pattern: str, *, stream: str = "stdout", limit: int = 100) -> List[Match]:
-        """Lines of its output that hold a text."""
-        query = given(pattern=pattern, stream=stream, limit=limit)
-        answer = await self._transport.request("GET", self._at(execution_id) + "/search", query=query)
-        return [Match(m["offset"], m["line"], m["text"]) for m in answer.json()["matches"]]
+    async def search(
+        self, execution_id: str, pattern: str, *, glob: bool = False, stream: str = "stdout", limit: int = 100
+    ) -> List[Match]:
+        """The first lines of its output that hold a text; with glob those that hold what `*` and `?` in it stand for."""
+        found: List[Match] = []
+        offset: Optional[int] = 0
+        while offset is not None and len(found) < limit:
+            query = given(pattern=pattern, glob=glob or None, stream=stream, limit=min(limit - len(found), PAGE), offset=offset)
+            answer = (await self._transport.request("GET", self._at(execution_id) + "/search", query=query)).json()
+            found += [Match(m["offset"], m["line"], m["text"]) for m in answer["matches"]]
+            offset = answer.get("next_offset")
+        return found
 
     def _at(self, execution_id: str) -> str:
         return f"{self._base}/{segment(execution_id)}"

@@ -84,10 +84,16 @@ class AsyncSandbox(SandboxHandle):
         return await self._run("/shell", self._shell_body(script, timeout, env, cwd, stdin), idempotency_key)
 
     async def execute(
-        self, code: str, *, language: Optional[str] = None, timeout: Optional[float] = None, stdin: Optional[str] = None
+        self,
+        code: str,
+        *,
+        language: Optional[str] = None,
+        timeout: Optional[float] = None,
+        stdin: Optional[str] = None,
+        idempotency_key: Optional[str] = None,
     ) -> ExecResult:
-        """Run code in the sandbox's interpreter of that language (python), which keeps its variables."""
-        return await self._run("/execute", self._code_body(code, language, timeout, stdin))
+        """Run code in the sandbox's interpreter of that language (python), which keeps its variables. idempotency_key: as exec()."""
+        return await self._run("/execute", self._code_body(code, language, timeout, stdin), idempotency_key)
 
     def stream_exec(
         self,
