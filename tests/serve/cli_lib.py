@@ -11,7 +11,7 @@ import termios
 import threading
 import time
 
-from integ_lib import SLOW, clean_env, run
+from integ_lib import HANG, clean_env, run
 from serve_lib import BIN
 
 ALL_BYTES = bytes(range(256)) * 4 + "déjà vu ☃\n".encode()
@@ -62,9 +62,9 @@ class Terminal:
     def type(self, text):
         os.write(self.master, text)
 
-    def until(self, pattern, seconds=20):
+    def until(self, pattern):
         """All that came up to and with the first match."""
-        end = time.monotonic() + seconds * SLOW
+        end = time.monotonic() + HANG
         while not (m := re.search(pattern, self.data)):
             assert time.monotonic() < end, (pattern, self.data[-2000:])
             if select.select([self.master], [], [], 0.2)[0]:
@@ -72,18 +72,21 @@ class Terminal:
         got, self.data = self.data[:m.end()], self.data[m.end():]
         return got
 
-    def end(self, seconds=20):
+    def end(self):
+        """Its exit code; self.data has all that it wrote until then."""
         done = threading.Event()
 
         def drain():
-            while not done.is_set():
-                if select.select([self.master], [], [], 0.05)[0]:
+            last = False
+            while not last:
+                last = done.is_set()  # then one look more: nobody writes any longer, but not all need be read
+                while select.select([self.master], [], [], 0 if last else 0.05)[0]:
                     self.data += os.read(self.master, 65536)
 
         t = threading.Thread(target=drain)
         t.start()
         try:
-            return self.p.wait(seconds * SLOW)
+            return self.p.wait(HANG)
         finally:
             done.set()
             t.join()

@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 from cli_lib import ALL_BYTES, Cli, one_line
-from integ_lib import SLOW, clean_env, end_process
+from integ_lib import HANG, SLOW, clean_env, end_process
 from serve_lib import BIN, unique, wait_until
 
 
@@ -169,7 +169,7 @@ def test_output_is_live(cli, box):
             assert p.stdout.readline() == b"first\n"
             assert p.poll() is None
             p.send_signal(signal.SIGINT)
-            out, err = p.communicate(timeout=30 * SLOW)
+            out, err = p.communicate(timeout=HANG)
         finally:
             end_process(p)
     assert p.returncode == 130 and b"KeyboardInterrupt" in err, err
@@ -184,7 +184,7 @@ def test_second_signal_leaves(cli, box):
             p.send_signal(signal.SIGINT)
             assert p.stdout.readline() == b"no\n"
             p.send_signal(signal.SIGTERM)
-            assert p.wait(20 * SLOW) == 143
+            assert p.wait(HANG) == 143
         finally:
             end_process(p)
 
@@ -241,7 +241,7 @@ def test_stdin_flows(cli, box):
                 p.stdin.flush()
                 assert p.stdout.readline() == b"line %d \xff\n" % i
             p.stdin.close()
-            assert p.stdout.read() == b"" and p.wait(20 * SLOW) == 0
+            assert p.stdout.read() == b"" and p.wait(HANG) == 0
         finally:
             end_process(p)
 
@@ -269,10 +269,10 @@ def test_reader_that_leaves(cli, box, daemon, with_stdin):
         try:
             assert p.stdout.read(2) == b"y\n"
             p.stdout.close()
-            assert p.wait(20 * SLOW) == 141
+            assert p.wait(HANG) == 141
         finally:
             end_process(p)
-    assert wait_until(lambda: not daemon.named("yes"), 20), "yes goes on for nobody"
+    assert wait_until(lambda: not daemon.named("yes")), "yes goes on for nobody"
 
 
 @pytest.mark.parametrize("with_stdin", [False, True])
@@ -282,10 +282,10 @@ def test_interrupted(cli, box, daemon, with_stdin):
         try:
             assert p.stdout.readline() == b"go\n"
             p.send_signal(signal.SIGINT)
-            assert p.wait(20 * SLOW) == 130
+            assert p.wait(HANG) == 130
         finally:
             end_process(p)
-    assert wait_until(lambda: not daemon.named("sleep"), 20)
+    assert wait_until(lambda: not daemon.named("sleep"))
 
 
 def test_interrupt_is_for_one(cli, box, daemon):
@@ -298,10 +298,10 @@ def test_interrupt_is_for_one(cli, box, daemon):
             running = [e for e in daemon.get(url).json["executions"] if e.get("status") in (None, "running")]
             assert len(running) == 2, running
             assert daemon.post("%s/%s/interrupt" % (url, running[0]["execution_id"]), {}).status == 202
-            assert wait_until(lambda: (a.poll() is None) != (b.poll() is None), 20)
+            assert wait_until(lambda: (a.poll() is None) != (b.poll() is None))
             left = a if a.poll() is None else b
             left.send_signal(signal.SIGINT)
-            assert left.wait(20 * SLOW) == 130
+            assert left.wait(HANG) == 130
             r = daemon.post("%s/%s/interrupt" % (url, running[0]["execution_id"]), {})
             assert r.status == 404 and r.error["code"] == "nothing_runs"
             r = daemon.post("%s/%s/interrupt" % (url, "0" * 32), {})
@@ -432,7 +432,7 @@ def test_logs_follow(cli, box):
                 cli.ok("run", "--name", box, "print('same line')")
                 assert p.stdout.readline() == b"same line\n"
             cli.ok("rm", box)
-            assert p.wait(20 * SLOW) == 0 and p.stdout.read() == b""
+            assert p.wait(HANG) == 0 and p.stdout.read() == b""
         finally:
             end_process(p)
 
@@ -485,10 +485,10 @@ def test_every_verb_has_help(cli):
 
 def test_output_that_can_not_be_written(cli, box):
     with open("/dev/full", "wb") as full:
-        p = subprocess.run([str(BIN), "ps"], env=clean_env(**cli.env), stdout=full, stderr=subprocess.PIPE, timeout=30 * SLOW)
+        p = subprocess.run([str(BIN), "ps"], env=clean_env(**cli.env), stdout=full, stderr=subprocess.PIPE, timeout=HANG)
         assert p.returncode == 125 and b"standard output" in p.stderr
         p = subprocess.run([str(BIN), "exec", "--name", box, "--", "echo", "x"], env=clean_env(**cli.env), stdout=full,
-                           stderr=subprocess.PIPE, timeout=30 * SLOW)
+                           stderr=subprocess.PIPE, timeout=HANG)
         assert p.returncode == 125 and b"No space left" in p.stderr
 
 

@@ -33,13 +33,13 @@ def test_shell(cli, box, daemon):
         t.until(rb"resized")
         t.type(b"echo read''y; sleep 64\n")
         t.until(rb"ready")
-        wait_until(lambda: daemon.named("sleep"), 10)
+        wait_until(lambda: daemon.named("sleep"))
         t.type(b"\x03")
         t.type(b"echo aft''er\n")
         t.until(rb"after")
         t.type(b"exit 9\n")
         assert t.end() == 9 and t.restored
-    assert not daemon.named("sleep") and not daemon.named("bash")
+    assert wait_until(lambda: not daemon.named("sleep") and not daemon.named("bash"))
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV])
@@ -50,7 +50,7 @@ def test_terminal_is_restored(cli, box, daemon, sig):
         code = t.end()
         assert code in (128 + sig, -sig) and t.restored
     if sig != signal.SIGSEGV:
-        assert wait_until(lambda: not daemon.named("bash"), 20), "nobody can get back to it"
+        assert wait_until(lambda: not daemon.named("bash")), "nobody can get back to it"
 
 
 def test_shell_and_a_sandbox_that_goes(cli, box):
