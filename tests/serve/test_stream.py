@@ -148,10 +148,10 @@ class Peak(threading.Thread):
 
 def test_reader_that_stops_slows_the_code_down(daemon):
     """50 MB for somebody who does not read: the code waits, the daemon does not grow, and the deadline holds."""
-    peak = Peak(daemon.pid)
+    peak, before = Peak(daemon.pid), all_output(daemon)
     began = time.monotonic()
     with Stream(daemon, {"code": FLOOD, "stream": True, "timeout": 3}, receive_buffer=4096) as s:
-        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1)
+        assert wait_until(lambda: all_output(daemon) > before), "it runs"
         assert daemon.execute("1")["success"], "others are served meanwhile"
         assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 0), "the deadline holds although nobody reads"
         assert 2.5 < time.monotonic() - began < 2 * HANG
@@ -179,14 +179,19 @@ def test_slow_reader_gets_everything(daemon):
     assert peak.grown() < 24 * 1024 * SLOW
 
 
-def held_up(daemon):
+def all_output(daemon):
+    """The bytes that ever came out of any cell."""
+    return daemon.metrics()["caisson_output_bytes_total"]
+
+
+def held_up(daemon, before):
     """No more output comes out of any cell: what is to be had fills the pipes on the way to somebody who does not read."""
     seen = [-1]
 
     def still():
-        seen.append(daemon.metrics()["caisson_output_bytes_total"])
-        return seen[-1] > MIB and len(seen) > 10 and len(set(seen[-10:])) == 1
-    return wait_until(still, 30)
+        seen.append(all_output(daemon))
+        return seen[-1] > before + MIB and len(set(seen[-10:])) == 1
+    return wait_until(still)
 
 
 MIXED = ("import os\nfor i in range(%d):\n    os.write(1, b'%%d,' %% i * 40000)\n    display({'text/plain': str(i)}, raw=True)\n"
@@ -195,9 +200,9 @@ MIXED = ("import os\nfor i in range(%d):\n    os.write(1, b'%%d,' %% i * 40000)\
 
 def test_order_of_events_for_a_reader_that_stops(daemon):
     """Displays wait in the pipe as the text does: whenever it is read, the one is not before the other."""
-    n = 120
+    n, before = 120, all_output(daemon)
     with Stream(daemon, {"code": "from IPython.display import clear_output\n" + MIXED % n, "stream": True, "timeout": 60}, receive_buffer=4096) as s:
-        assert held_up(daemon)
+        assert held_up(daemon, before)
         events = s.all()
     done = events[-1][1]
     assert events[-1][0] == "done" and done["success"] and done["displays_dropped"] == n - 64, done
@@ -215,14 +220,14 @@ def test_order_of_events_for_a_reader_that_stops(daemon):
 @pytest.mark.parametrize("how", ["interrupt", "timeout"])
 def test_end_of_code_that_waits_for_a_reader(daemon, how):
     """Between text and displays, held up by back-pressure: it hears of its end, and its variables stay."""
-    name = unique()
+    name, before = unique(), all_output(daemon)
     with daemon.websocket() as w:
         w.run("x = 41", session_id=name)
         w.execute("while True:\n    print('y' * 50000)\n    display({'text/plain': 'z'}, raw=True)", session_id=name, timeout=5 if how == "timeout" else 60)
-        assert held_up(daemon)
+        assert held_up(daemon, before)
         if how == "interrupt":
             w.send({"type": "interrupt"})
-        assert wait_until(lambda: daemon.sessions()[name]["state"] == "idle", 30), "it ends although nobody reads"
+        assert wait_until(lambda: daemon.sessions()[name]["state"] == "idle"), "it ends although nobody reads"
         r = w.until("done")[-1]["result"]
         assert r["cause"]["kind"] == {"interrupt": "interrupt", "timeout": "wall"}[how] and r["state"] == "kept", r
         assert w.run("x + 1", session_id=name)["result"]["text/plain"] == "42"
@@ -231,8 +236,9 @@ def test_end_of_code_that_waits_for_a_reader(daemon, how):
 def test_death_of_code_that_waits_for_a_reader(daemon):
     """What it printed before it went is not lost, nor how it went."""
     code = "import os\nfor i in range(200):\n    os.write(1, b'x' * 60000)\n    display({'text/plain': 'z'}, raw=True) if i == 199 else 0\nos._exit(9)"
+    before = all_output(daemon)
     with Stream(daemon, {"code": code, "stream": True, "timeout": 60}, receive_buffer=4096) as s:
-        assert held_up(daemon)
+        assert held_up(daemon, before)
         events = s.all()
     assert len(text(events)) == 200 * 60000 and events[-1][1]["exit_code"] == 9 and len(events[-1][1]["displays"]) == 1, events[-1]
 
@@ -245,9 +251,8 @@ def test_background_task_that_displays(daemon):
     daemon.execute(code, session_id=name)
     r = daemon.execute("done.wait(20)", session_id=name)
     assert r["result"]["text/plain"] == "True" and r["epoch"] == 0, r
-    daemon.execute(code.replace("0.3", "0.01"), session_id=name)
-    assert wait_until(lambda: daemon.sessions()[name]["state"] == "idle")
-    time.sleep(0.5)
+    daemon.execute(code.replace("0.3", "0.01").replace("done.set()", "done.set(); open('/workspace/shown', 'w').close()"), session_id=name)
+    assert wait_until(lambda: daemon.get("/v1/sandboxes/%s/files?path=shown" % name).status == 200)
     r = daemon.execute("done.is_set()", session_id=name)
     assert r["result"]["text/plain"] == "True" and r["epoch"] == 0, r
 
@@ -489,10 +494,10 @@ def test_websocket_close_interrupts(daemon):
 
 def test_websocket_reader_that_stops(daemon):
     """As for streams: the code waits, the daemon does not grow, the deadline holds."""
-    peak = Peak(daemon.pid)
+    peak, before = Peak(daemon.pid), all_output(daemon)
     with daemon.websocket() as w:
         w.execute(FLOOD, timeout=3)
-        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1)
+        assert wait_until(lambda: all_output(daemon) > before), "it runs"
         assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 0), "the deadline holds although nobody reads"
         grown = peak.grown()
         r = w.until("done")[-1]["result"]
