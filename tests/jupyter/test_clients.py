@@ -160,7 +160,7 @@ def test_jupyter_server_with_us_as_gateway(daemon, jupyter_server):
     assert k.run("2 + 2").result == {"text/plain": "4"}
     k.ws.hang_up()
     ask("DELETE", "/api/sessions/" + s["id"])
-    assert wait_until(lambda: daemon.get("/api/kernels").json == [], 20)
+    assert wait_until(lambda: daemon.get("/api/kernels").json == [])
 
 
 def test_what_open_webui_does(daemon):

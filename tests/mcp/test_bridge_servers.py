@@ -36,7 +36,7 @@ def answers(port):
 def start_everything(servers, mode, port):
     p = subprocess.Popen([shutil.which("node"), str(servers / "server-everything/dist/index.js"), mode], env=dict(os.environ, PORT=str(port)),
                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: answers(port), 60)
+    wait_until(lambda: answers(port))
     return p
 
 
@@ -116,7 +116,7 @@ def test_killed_in_mid_call(bridge):
             return bridge.call("everything", "echo", {"message": "again"}, timeout_ms=60000)
         except CallError:
             return None
-    wait_until(again, 60)
+    wait_until(again)
 
 
 @FULL
@@ -139,7 +139,7 @@ def test_everything_over_http(servers, tmp_path, mode, path, entry):
                 except CallError as e:
                     assert e.code == "unavailable", e
                     return None
-            wait_until(again, 60)
+            wait_until(again)
     finally:
         server.kill()
         server.wait()

@@ -79,7 +79,7 @@ class Process:
 
     def until(self, text, stream="stdout"):
         """Wait until it has written this."""
-        assert wait_until(lambda: text in self.output(stream), 20), self.output(stream)
+        assert wait_until(lambda: text in self.output(stream)), self.output(stream)
 
     def wait(self, seconds=30):
         r = self.post("/wait", {"timeout": seconds})

@@ -164,7 +164,7 @@ def test_terminal_waits_for_who_looks_at_it(daemon, box):
         def still():
             seen.append(p.about()["stdout_bytes"])
             return len(seen) > 10 and seen[-1] == seen[-10] > 100
-        assert wait_until(still, 20) and seen[-1] < n, "it waits"
+        assert wait_until(still) and seen[-1] < n, "it waits"
         assert a.to_end().count(b"x") == n and a.data.endswith(b"end\r\n") and a.closed == 1000
 
 
@@ -260,7 +260,7 @@ def test_many_come_and_go(daemon, box):
     for _ in range(10):
         with p.attach() as a:
             a.until(b"x")
-    assert wait_until(lambda: daemon.ready() and daemon.health()["pool"]["kernels_ready"] >= daemon.health()["pool"]["target"], 20)
+    assert wait_until(lambda: daemon.ready() and daemon.health()["pool"]["kernels_ready"] >= daemon.health()["pool"]["target"])
     before, memory = open_files(), memory_kb(front)
     for _ in range(100):
         with p.attach() as a:

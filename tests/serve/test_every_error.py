@@ -183,14 +183,14 @@ def test_tokens(serve, tmp_path):
     file.write_text("me:%s\n" % secrets.token_hex(32))
     file.chmod(0o600)
     d = serve("--token-file", file, "--pool", "0", wait=False)
-    assert wait_until(lambda: d.running() and knock(d), 60)
+    assert wait_until(lambda: d.running() and knock(d))
     ops = operations(d)
     for op in having(ops, 401, "unauthorized"):
         is_refused(op.call(d), 401, "unauthorized")
     wrong = {"Authorization": "Bearer " + secrets.token_hex(32)}
     for op in having(ops, 429, "rate_limited"):
         # A block may end on the way, and a wrong token then begins the next one.
-        assert wait_until(lambda: op.call(d, headers=wrong).error["code"] == "rate_limited", 20), op.id
+        assert wait_until(lambda: op.call(d, headers=wrong).error["code"] == "rate_limited"), op.id
 
 
 def knock(d):
@@ -289,7 +289,7 @@ def test_too_many_wait(daemon, all_of_it):
     with Box(daemon) as box:
         sleep = {"code": "import time; time.sleep(60)"}
         waiting = [Later(lambda: box.post("/execute", sleep)) for _ in range(80)]
-        assert wait_until(lambda: any(w.done() for w in waiting), 60), box.about()
+        assert wait_until(lambda: any(w.done() for w in waiting)), box.about()
         is_refused(all_of_it["execute_in_sandbox"].call(daemon, sleep, name=box.name), 429, "session_busy")
         is_refused(all_of_it["execute"].call(daemon, {**sleep, "session_id": box.name}), 429, "session_busy")
         own = Later(lambda: daemon.post("/execute", {**sleep, "session_id": box.name + "-s"}))
@@ -390,7 +390,7 @@ def test_too_many_commands(daemon, all_of_it):
                 sockets.append(s)
                 s.sendall(b"POST %s/exec HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
                     box.url.encode(), len(body), body))
-            assert wait_until(lambda: len(daemon.named("sleep")) >= 256, 60), len(daemon.named("sleep"))
+            assert wait_until(lambda: len(daemon.named("sleep")) >= 256), len(daemon.named("sleep"))
             for op in having(all_of_it, 429, "busy"):
                 if "{name}" in op.path and op.id != "list_artifacts":
                     is_refused(op.call(daemon, name=box.name), 429, "busy")
@@ -484,7 +484,7 @@ def test_call_that_is_killed_in_the_sandbox(daemon, all_of_it):
             def ended():
                 r = op.call(daemon, fields, name=box.name)
                 return r.status == 503 and r.error["code"] == "file_call_ended"
-            assert wait_until(ended, 60), op.id
+            assert wait_until(ended), op.id
 
 
 @pytest.mark.parametrize("name", ["write_file", "write_archive"])
@@ -493,7 +493,7 @@ def test_sandbox_that_ends_during_an_upload(daemon, all_of_it, name):
     with Box(daemon) as box, daemon.connect() as s, s.makefile("rb") as f:
         s.sendall(b"PUT %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n%s" % (
             op.url({"path": "half" if name == "write_file" else "."}, name=box.name).encode(), archive("half")[:512]))
-        assert wait_until(lambda: workers(daemon), 20)
+        assert wait_until(lambda: workers(daemon))
         box.post("/kill")
         is_refused(read_response(f), 409, "sandbox_ended")
 
@@ -531,7 +531,7 @@ def test_not_recorded(serve, short_dir):
     try:
         d = serve("--pool", "4", state=where / "state")  # cells that are there: another one could not be recorded either
         ops, box = operations(d), Box(d, "j")
-        assert wait_until(lambda: d.health()["pool"]["kernels_ready"] >= 4, 60), d.health()
+        assert wait_until(lambda: d.health()["pool"]["kernels_ready"] >= 4), d.health()
 
         def refused(op):
             """What goes through takes the last bytes that there are; but it may also free some, and a port that is open takes none."""
@@ -544,7 +544,7 @@ def test_not_recorded(serve, short_dir):
             return r.status == 503 and r.error["code"]
 
         for op in having(ops, 503, "not_recorded"):
-            said = wait_until(lambda: refused(op), 60)
+            said = wait_until(lambda: refused(op))
             assert said == "not_recorded" or (said == "sandbox_failed" and op.id in ("run_python", "run_shell", "execute")), (op.id, said)
         (where / "ballast").unlink()
         d.stop()

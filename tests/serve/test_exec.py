@@ -224,7 +224,7 @@ def test_client_that_goes_away_cancels(daemon, box):
         s.sendall(b"POST %s/shell HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
                   % (box.url.encode(), daemon.port, len(body)) + body)
         assert wait_until(lambda: runs(daemon, name))
-    assert wait_until(lambda: not runs(daemon, name), 15)
+    assert wait_until(lambda: not runs(daemon, name))
 
 
 def runs(daemon, name):

@@ -550,10 +550,10 @@ def test_many_calls_at_once_and_an_end_in_the_middle(daemon):
         threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
         for t in threads:
             t.start()
-        assert wait_until(lambda: len(seen) > 60, 60)
+        assert wait_until(lambda: len(seen) > 60)
         before = len(seen)
         daemon.request("DELETE", box.url)
-        assert wait_until(lambda: 404 in seen[before:], 60)
+        assert wait_until(lambda: 404 in seen[before:])
         stop.set()
         for t in threads:
             t.join()

@@ -291,7 +291,7 @@ def test_restarts_at_once(daemon):
         os.kill(warden, signal.SIGSTOP)  # it is the one who knows how the old one ended
         try:
             first = Later(lambda: daemon.request("POST", "/api/kernels/%s/restart" % k.id))
-            assert wait_until(lambda: kernels(daemon)[k.id]["execution_state"] == "restarting", 10)
+            assert wait_until(lambda: kernels(daemon)[k.id]["execution_state"] == "restarting")
             assert daemon.request("POST", "/api/kernels/%s/restart" % k.id).error["code"] == "restarting"
             id = k.send("execute_request", {"code": "print('x' in globals())"})
         finally:
@@ -375,7 +375,7 @@ def test_a_dead_kernel_says_so(daemon):
 def test_other_languages(daemon):
     with Kernel(daemon, name="bash") as k:
         assert k.ask("kernel_info_request")["language_info"]["name"] == "bash"
-        assert wait_until(lambda: re.fullmatch(r"\d+\.\d+\.\d+", k.ask("kernel_info_request")["language_info"]["version"]), 10)
+        assert wait_until(lambda: re.fullmatch(r"\d+\.\d+\.\d+", k.ask("kernel_info_request")["language_info"]["version"]))
         assert k.run("x=5; echo $x").text() == "5\n" and k.run("echo $x").text() == "5\n"
         assert k.ask("complete_request", {"code": "ec", "cursor_pos": 2})["matches"] == []
         assert k.ask("is_complete_request", {"code": "ls"}) == {"status": "unknown"}
@@ -395,7 +395,7 @@ def test_one_kernel_many_wires(daemon):
         assert daemon.execute("x", session_id=name)["result"] == {"text/plain": "'jupyter'"}
         assert kernels(daemon)[k.id]["connections"] == 1
         k.close()
-        assert wait_until(lambda: kernels(daemon)[k.id]["connections"] == 0, 10), "the line is gone"
+        assert wait_until(lambda: kernels(daemon)[k.id]["connections"] == 0), "the line is gone"
     finally:
         daemon.end_session(name)
     with Kernel(daemon) as k:
@@ -467,13 +467,13 @@ def test_away_and_back(daemon, v1):
             pass
         k.close()
         daemon.execute("1")
-        assert wait_until(lambda: kernels(daemon)[k.id]["execution_state"] == "idle", 20), "the code goes on"
+        assert wait_until(lambda: kernels(daemon)[k.id]["execution_state"] == "idle"), "the code goes on"
         back = Kernel(daemon, k.id, v1=not v1, session=k.session)
         got = back.until_idle(id)
         assert "execute_reply" in [m["msg_type"] for m in got] and "".join(m["content"].get("text", "") for m in got).endswith("2\n")
         back.close()
         k.ws = back.ws
-        assert wait_until(lambda: kernels(daemon)[k.id]["connections"] == 0, 10), "gone"
+        assert wait_until(lambda: kernels(daemon)[k.id]["connections"] == 0), "gone"
         other = Kernel(daemon, k.id)
         assert other.run("1").types[0] == "status"
         other.close()
@@ -489,7 +489,7 @@ def test_away_while_another_is_there(daemon, v1):
         while k.receive()["msg_type"] != "stream":
             pass
         k.close()
-        assert wait_until(lambda: kernels(daemon)[k.id]["connections"] == 1, 10)
+        assert wait_until(lambda: kernels(daemon)[k.id]["connections"] == 1)
         daemon.request("PUT", "/v1/sandboxes/%s/files?path=/workspace/go" % k.id, b"")
         seen = stays.until_idle(id)
         assert "away\n" in [m["content"].get("text") for m in seen] and "execute_reply" not in [m["msg_type"] for m in seen]
@@ -524,7 +524,7 @@ def test_printed_between_executions(daemon):
         go(k)
         m, _ = until(k, "child\n")
         assert m["content"]["name"] == "stdout" and m["parent_header"] == r.messages[0]["parent_header"] and m["channel"] == "iopub"
-        assert wait_until(lambda: "l\u00e4te\nchild\n" in daemon.get("/v1/sandboxes/%s/logs" % k.id).body.decode(), 10)
+        assert wait_until(lambda: "l\u00e4te\nchild\n" in daemon.get("/v1/sandboxes/%s/logs" % k.id).body.decode())
         assert k.run("1").types == ["status", "execute_input", "execute_result", "execute_reply", "status"]
     with Kernel(daemon) as k:
         k.run(late % "print('x' * 8000000); time.sleep(0.5); print('end')")
@@ -727,7 +727,7 @@ def test_a_front_that_is_killed(serve):
     old = d.pid
     os.kill(old, signal.SIGKILL)
     k.ws.hang_up()
-    assert wait_until(lambda: d.find_front() not in (None, old) and d.ready(), 20), "the next front"
+    assert wait_until(lambda: d.find_front() not in (None, old) and d.ready()), "the next front"
     again = Kernel(d, k.id)
     assert again.run("x + 1").result == {"text/plain": "42"}
     again.ws.hang_up()

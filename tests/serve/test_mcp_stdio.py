@@ -133,7 +133,7 @@ def test_cancelled(daemon, era):
         if era == "legacy":
             p.hello()
         p.send(request("tools/call", args, "c") if era == "legacy" else modern("tools/call", args, "c"))
-        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1, 20)
+        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1)
         cancelled = note("notifications/cancelled", {"requestId": "c"})
         if era == "modern":
             cancelled["params"]["_meta"] = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
@@ -148,7 +148,7 @@ def test_a_host_that_ends_us_ends_what_runs(daemon, how):
     with Pipes(*of(daemon)) as p:
         p.hello()
         p.send(code(FOREVER, unique(), timeout=100))
-        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1, 20)
+        assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1)
         p.p.send_signal(how)
         assert p.p.wait(20) == (-9 if how == signal.SIGKILL else 128 + 15)
         assert idle(daemon)
@@ -216,14 +216,14 @@ def test_alone_and_killed(alone, short_dir, how):
         p.send(code(FOREVER, unique(), timeout=100))
         p.p.send_signal(how)
         assert p.p.wait(30) == (-9 if how == signal.SIGKILL else 128 + how)
-        assert wait_until(lambda: left(short_dir) == [], 30), left(short_dir)
+        assert wait_until(lambda: left(short_dir) == []), left(short_dir)
 
 
 def test_alone_with_its_whole_group_killed(alone, short_dir):
     with Pipes(env=alone, start_new_session=True) as p:
         p.hello()
         os.killpg(p.p.pid, signal.SIGKILL)
-        assert wait_until(lambda: left(short_dir) == [], 30), left(short_dir)
+        assert wait_until(lambda: left(short_dir) == []), left(short_dir)
 
 
 def test_alone_with_options_that_are_wrong(alone, short_dir):

@@ -206,7 +206,7 @@ FOREVER = "import time\nwhile True: time.sleep(.05)"
 
 
 def busy(daemon):
-    return wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1, 20)
+    return wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1)
 
 
 def test_cancelled_by_a_legacy_client(daemon):

@@ -79,8 +79,8 @@ def whole(index, before, package):
     """All that is kept has its name, and the package that was under way can be had."""
     d = index.daemon
     d.wait_ready()
-    assert wait_until(lambda: not [t for t in trees(d) if t.endswith(".new")], 20), trees(d)
-    assert wait_until(lambda: d.health()["sandboxes"]["live"] == 0, 20), "the fetcher's cell is there"
+    assert wait_until(lambda: not [t for t in trees(d) if t.endswith(".new")]), trees(d)
+    assert wait_until(lambda: d.health()["sandboxes"]["live"] == 0), "the fetcher's cell is there"
     assert set(before) <= set(trees(d)), "what was there before is there"
     r = install(d, package)
     assert r.status == 200, r
@@ -127,7 +127,7 @@ def test_killed_while_it_is_stored(index, victim):
     if victim == "pantry":
         assert (answer.status, answer.error["code"]) == (503, "install_failed"), answer
     d.wait_ready()
-    assert wait_until(lambda: not [t for t in trees(d) if t.endswith(".new")], 20), trees(d)
+    assert wait_until(lambda: not [t for t in trees(d) if t.endswith(".new")]), trees(d)
     assert install(d, "large").status == 200
     assert len(trees(d)) == len(before) + 1
 

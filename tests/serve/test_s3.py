@@ -385,7 +385,7 @@ def test_mounted_by_rclone(server, box, tmp_path):
     env = {k: v for k, v in os.environ.items() if k != "AWS_CA_BUNDLE"}
     p = subprocess.Popen(["rclone", "--config", str(config), "mount", "box:%s/team" % box, str(where), "--allow-other"], env=env)
     try:
-        assert wait_until(lambda: p.poll() is not None or os.path.ismount(where), 30)
+        assert wait_until(lambda: p.poll() is not None or os.path.ismount(where))
         if p.poll() is not None:
             pytest.skip("rclone can not mount here: it ended with %d" % p.returncode)
         r = integ_lib.run("run", "--mount", "%s:/data:ro" % where, "--lang", "bash", "cat /data/a.txt; echo x > /data/b || true")
@@ -571,7 +571,7 @@ def state(d):
 
 
 def settled(d, wanted="synced"):
-    assert wait_until(lambda: state(d)["state"] == wanted, 60), state(d)
+    assert wait_until(lambda: state(d)["state"] == wanted), state(d)
 
 
 def sh(b, script):
@@ -689,7 +689,7 @@ def test_bucket_that_is_away_is_waited_for(serve, tmp_path):
             s.stop()
             sh(b, "printf 2 > /workspace/a")
             commit(b)
-            assert wait_until(lambda: "error" in state(d), 60)
+            assert wait_until(lambda: "error" in state(d))
             assert state(d)["state"] in ("changed", "pushing")
         with Box(d, workspace="data:ro") as b:  # nothing is lost, and it can be used
             assert sh(b, "cat /workspace/a") == "2"

@@ -175,7 +175,7 @@ def test_deadline_and_extension(daemon):
     longer = create(daemon, timeout_seconds=1)["name"]
     r = daemon.post("%s/%s/extend" % (V1, longer), {"seconds": 600})
     assert r.status == 200 and r.json["expires_at"]
-    assert wait_until(lambda: daemon.get("%s/%s" % (V1, short)).status == 404, 10), "its time was over"
+    assert wait_until(lambda: daemon.get("%s/%s" % (V1, short)).status == 404), "its time was over"
     assert daemon.get("%s/%s" % (V1, longer)).status == 200
     assert daemon.post("%s/%s/extend" % (V1, longer), {"seconds": 0}).status == 422
     daemon.request("DELETE", "%s/%s" % (V1, longer))
@@ -219,7 +219,7 @@ def test_idle_ones_are_reaped_but_never_one_in_use(daemon):
     s = create(daemon, idle_seconds=1)["name"]
     r = execute(daemon, s, "import time; time.sleep(2.5); 'whole'")
     assert r["result"]["text/plain"] == "'whole'"
-    assert wait_until(lambda: daemon.get("%s/%s" % (V1, s)).status == 404, 10)
+    assert wait_until(lambda: daemon.get("%s/%s" % (V1, s)).status == 404)
 
 
 def test_too_many(serve):
@@ -406,7 +406,7 @@ def test_sandboxes_outlive_the_daemon_as_records(serve):
     d.execute("x = 1", session_id="session")
     d.p.send_signal(signal.SIGKILL)
     d.p.wait(20)
-    assert wait_until(lambda: d.settled() == [], 20), "its cells died with it"
+    assert wait_until(lambda: d.settled() == []), "its cells died with it"
     again = serve(state=d.state)
     named = again.get(V1 + "/named").json
     assert named["state"] == "lost" and "daemon" in named["reason"] and named["receipt"] is None, named
@@ -500,7 +500,7 @@ def test_an_answer_that_nobody_heard_is_kept(daemon, box):
     def answered():
         answers.append(daemon.post("%s/%s/exec" % (V1, box), body, headers={"Idempotency-Key": key, "Content-Type": "application/json"}))
         return answers[-1].status != 409
-    assert wait_until(answered, 20)
+    assert wait_until(answered)
     assert answers[-1].json["stdout"].strip() == "1" and answers[-1].headers["idempotency-replayed"] == "true", answers[-1]
 
 
@@ -538,7 +538,7 @@ def test_code_with_a_key_goes_on_without_its_client(daemon, box, path):
     def answered():
         answers.append(daemon.post(url, body, headers={"Idempotency-Key": key, "Content-Type": "application/json"}))
         return answers[-1].status != 409
-    assert wait_until(answered, 20)
+    assert wait_until(answered)
     assert answers[-1].json["stdout"] == "heard\n" and answers[-1].headers["idempotency-replayed"] == "true", answers[-1]
 
 

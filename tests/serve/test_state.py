@@ -110,7 +110,7 @@ def test_many_starts_at_once_give_one_daemon(serve):
                                  "--pool", "0"], env=clean_env(CAISSON_STATE=None), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                for i in range(4)]
     try:
-        assert wait_until(lambda: sum(p.poll() is not None for p in started) == 3, 20), [p.poll() for p in started]
+        assert wait_until(lambda: sum(p.poll() is not None for p in started) == 3), [p.poll() for p in started]
         (one,) = (i for i, p in enumerate(started) if p.poll() is None)
         for i, p in enumerate(started):
             if i != one:
@@ -123,7 +123,7 @@ def test_many_starts_at_once_give_one_daemon(serve):
             if p.poll() is None:
                 p.kill()
             p.communicate()
-    assert wait_until(lambda: not d.left(), 10)
+    assert wait_until(lambda: not d.left())
 
 
 # ---- kill -9 -------------------------------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def test_disk_full_while_it_serves(serve, disk):
             assert r.status == 200 or r.status == 503 and r.error, r
         assert d.health()["status"]
     ballast.unlink()
-    assert wait_until(lambda: d.try_execute("print(2)").status == 200, 20), d.log_text()[-1500:]
+    assert wait_until(lambda: d.try_execute("print(2)").status == 200), d.log_text()[-1500:]
     assert d.execute("x", session_id="kept")["result"]["text/plain"] == "1"
     stop(d)
     restart(d)

@@ -223,4 +223,4 @@ def started_with(text):
 
 
 def idle(daemon):
-    return wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 0, 20)
+    return wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 0)

@@ -455,7 +455,7 @@ def test_tls(serve, tmp_path):
         except caisson.SandboxUnavailable:
             return None
 
-    assert wait_until(answer, 60) == "42"
+    assert wait_until(answer) == "42"
 
     async def main():
         async with caisson.AsyncCaisson(url, ca_file=str(cert)) as c:
