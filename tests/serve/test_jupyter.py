@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import struct
+import time
 import uuid
 
 import pytest
@@ -15,6 +16,15 @@ from serve_lib import Later, WebSocket, memory_kb, unique, wait_until
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 BOTH = pytest.mark.parametrize("v1", [False, True], ids=["json", "v1"])
+
+
+# Code that goes on when the test has said so, by go().
+HOLD = "import os, time\nwhile not os.path.exists('/workspace/go'): time.sleep(0.01)\n"
+
+
+def go(k):
+    r = k.daemon.request("PUT", "/v1/sandboxes/%s/files?path=/workspace/go" % k.id, b"")
+    assert r.status in (200, 201, 204), r
 
 
 def kernels(daemon):
@@ -210,8 +220,10 @@ def test_input(daemon):
 
 def test_queue_and_stop_on_error(daemon):
     with Kernel(daemon) as k:
-        ids = [k.send("execute_request", {"code": c}) for c in ("import time; time.sleep(0.3); 1", "1/0", "2", "3")]
+        ids = [k.send("execute_request", {"code": c}) for c in (HOLD + "1", "1/0", "2", "3")]
         info = k.send("kernel_info_request")
+        k.ask("kernel_info_request", channel="control")  # answered at once: all of them were read
+        go(k)
         replies = {}
         while len(replies) < 5:
             m = k.receive()
@@ -322,12 +334,11 @@ def test_a_limit_of_time_is_said(serve):
 
 def test_time_stands_still_while_a_person_is_asked(serve):
     d = serve("--max-timeout", "2s")
-    with Kernel(d) as k, Kernel(d) as clock:
+    with Kernel(d) as k:
         id = k.send("execute_request", {"code": "print(input() * 2)", "allow_stdin": True})
         while (m := k.receive())["msg_type"] != "input_request":
             pass
-        for _ in range(2):
-            assert clock.run("import time; time.sleep(1.5)").reply["status"] == "ok"
+        time.sleep(2.5)
         k.send("input_reply", {"value": "ann", "status": "ok"}, "stdin", m["header"])
         got = k.until_idle(id)
         assert "annann\n" in [x["content"].get("text") for x in got] and got[-2]["content"]["status"] == "ok"
@@ -462,10 +473,12 @@ def test_history_and_comms(daemon):
 @BOTH
 def test_away_and_back(daemon, v1):
     with Kernel(daemon, v1=v1) as k:
-        id = k.send("execute_request", {"code": "import time\nfor i in range(3):\n    print(i, flush=True); time.sleep(0.3)\n'end'"})
+        id = k.send("execute_request", {"code": "print(1, flush=True)\n" + HOLD + "print(2)\n'end'"})
         while k.receive()["msg_type"] != "stream":
             pass
         k.close()
+        assert wait_until(lambda: kernels(daemon)[k.id]["connections"] == 0)
+        go(k)
         daemon.execute("1")
         assert wait_until(lambda: kernels(daemon)[k.id]["execution_state"] == "idle"), "the code goes on"
         back = Kernel(daemon, k.id, v1=not v1, session=k.session)
@@ -484,13 +497,12 @@ def test_away_while_another_is_there(daemon, v1):
     """Kept for each that left, whoever stays; and who stays sees everything once."""
     with Kernel(daemon, v1=v1) as k:
         stays = Kernel(daemon, k.id)
-        id = k.send("execute_request", {"code": "print('go', flush=True)\nimport os, time\n"
-                                                "while not os.path.exists('/workspace/go'): time.sleep(0.01)\nprint('away')\n5"})
+        id = k.send("execute_request", {"code": "print('go', flush=True)\n" + HOLD + "print('away')\n5"})
         while k.receive()["msg_type"] != "stream":
             pass
         k.close()
         assert wait_until(lambda: kernels(daemon)[k.id]["connections"] == 1)
-        daemon.request("PUT", "/v1/sandboxes/%s/files?path=/workspace/go" % k.id, b"")
+        go(k)
         seen = stays.until_idle(id)
         assert "away\n" in [m["content"].get("text") for m in seen] and "execute_reply" not in [m["msg_type"] for m in seen]
         back = Kernel(daemon, k.id, v1=v1, session=k.session)
@@ -506,10 +518,6 @@ def test_printed_between_executions(daemon):
     """What code has left behind says is shown below the last cell, and is in the log; too much of it is counted, not kept."""
     late = ("import os, threading, time\ndef late():\n    while not os.path.exists('/workspace/go'): time.sleep(0.01)\n    %s\n"
             "threading.Thread(target=late).start()")
-
-    def go(k):
-        r = daemon.request("PUT", "/v1/sandboxes/%s/files?path=/workspace/go" % k.id, b"")
-        assert r.status in (200, 201, 204), r
 
     def until(k, text):
         got = ""
@@ -527,11 +535,12 @@ def test_printed_between_executions(daemon):
         assert wait_until(lambda: "l\u00e4te\nchild\n" in daemon.get("/v1/sandboxes/%s/logs" % k.id).body.decode())
         assert k.run("1").types == ["status", "execute_input", "execute_result", "execute_reply", "status"]
     with Kernel(daemon) as k:
-        k.run(late % "print('x' * 8000000); time.sleep(0.5); print('end')")
+        k.run(late % "print('x' * 8000000)\n    while not os.path.exists('/workspace/end'): print('end'); time.sleep(0.05)")
         before = memory_kb(daemon.pid)
         go(k)
         _, got = until(k, "end\n")
         assert "bytes are missing" in got and len(got) < 2000000 and memory_kb(daemon.pid) - before < 50 << 10
+        daemon.request("PUT", "/v1/sandboxes/%s/files?path=/workspace/end" % k.id, b"")
         assert k.run("1").reply["status"] == "ok"
 
 
@@ -686,13 +695,15 @@ def test_too_large(daemon):
 
 def test_flood_of_requests(daemon):
     with Kernel(daemon) as k:
-        first = k.send("execute_request", {"code": "import time; time.sleep(1)"})
+        first = k.send("execute_request", {"code": HOLD})
         ids = [k.send("execute_request", {"code": str(i)}) for i in range(600)]
         status = {}
         while len(status) < 601:
             m = k.receive()
             if m["msg_type"] == "execute_reply":
                 status[m["parent_header"]["msg_id"]] = m["content"]["status"]
+                if m["parent_header"]["msg_id"] == ids[-1]:
+                    go(k)
         assert status[first] == "ok" and set(status.values()) == {"ok", "aborted"} and status[ids[-1]] == "aborted"
         assert k.run("1").reply["status"] == "ok"
 
