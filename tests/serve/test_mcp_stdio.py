@@ -7,8 +7,8 @@ import tempfile
 
 import pytest
 
-from integ_lib import run
-from serve_lib import BIN, unique, wait_until
+from integ_lib import HANG, run
+from serve_lib import BIN, Held, unique, wait_until
 from wire_lib import Pipes, code, idle, modern, note, request, started_with
 
 FOREVER = "import time\nwhile True: time.sleep(.05)"
@@ -48,25 +48,29 @@ def test_both_eras_on_one_pipe(daemon):
 def test_answers_come_when_they_are_ready_and_all_before_the_end(daemon):
     with Pipes(*of(daemon)) as p:
         p.hello()
-        p.send(code("import time; time.sleep(.7); 'slow'", unique(), "slow"))
+        held = Held(daemon, "'slow'")
+        p.send(code(held.code, unique(), "slow"))
         assert p.call(request("ping", id="fast"))["id"] == "fast"
         p.send(code("'second'", unique(), "second"))
         p.p.stdin.close()
+        held.let_go()
         rest = {m["id"]: m["result"]["structuredContent"]["result"] for m in iter(p.receive, None)}
         assert rest == {"slow": "'slow'", "second": "'second'"}
-        assert p.p.wait(20) == 0
+        assert p.p.wait(HANG) == 0
 
 
 def test_progress(daemon):
     with Pipes(*of(daemon)) as p:
         p.hello()
-        p.send(code("import time\nfor i in range(4):\n  print(i, flush=True); time.sleep(.25)", unique(), 5, meta={"progressToken": 7}))
-        got = [p.receive()]
+        held = Held(daemon)
+        p.send(code(held.code.replace("while not go: ", "while not go:\n  print('line', flush=True); "), unique(), 5, meta={"progressToken": 7}))
+        got = [p.receive() for _ in range(3)]
+        held.let_go()
         while "id" not in got[-1]:
             got.append(p.receive())
-        assert got[-1]["id"] == 5
+        assert got[-1]["id"] == 5 and len(got) > 3
         steps = [m["params"]["progress"] for m in got[:-1]]
-        assert len(steps) >= 2 and steps == sorted(set(steps))
+        assert steps == sorted(set(steps))
 
 
 def test_lines_that_are_no_messages(daemon):
@@ -88,7 +92,7 @@ def test_lines_that_are_no_messages(daemon):
         p.write(json.dumps(request("ping", id="last")).encode())
         p.p.stdin.close()
         assert p.receive()["id"] == "last"
-        assert p.line() is None and p.p.wait(20) == 0
+        assert p.line() is None and p.p.wait(HANG) == 0
 
 
 def test_a_line_that_is_too_long_is_skipped(daemon):
@@ -107,9 +111,11 @@ def test_a_line_that_is_too_long_is_skipped(daemon):
 def test_the_same_id_twice(daemon):
     with Pipes(*of(daemon)) as p:
         p.hello()
-        p.send(code("import time; time.sleep(.5); 'first'", unique(), 5))
+        held = Held(daemon, "'first'")
+        p.send(code(held.code, unique(), 5))
         p.send(request("ping", id=5))
         assert p.receive()["error"]["code"] == -32600
+        held.let_go()
         assert p.receive()["result"]["structuredContent"]["result"] == "'first'"
         assert p.call(request("ping", id=5))["result"] == {}
 
@@ -120,7 +126,7 @@ def test_batch(daemon):
         p.send([code("import time; time.sleep(.3)", unique(), 1), request("ping", id=2)])
         p.p.stdin.close()
         assert {a["id"] for a in p.receive()} == {1, 2}
-        assert p.line() is None and p.p.wait(20) == 0
+        assert p.line() is None and p.p.wait(HANG) == 0
     with Pipes(*of(daemon)) as p:
         p.hello("2025-11-25")
         assert p.call([request("ping")])["error"]["code"] == -32600
@@ -140,7 +146,7 @@ def test_cancelled(daemon, era):
         p.send(cancelled)
         assert idle(daemon)
         p.p.stdin.close()
-        assert p.line() is None and p.p.wait(20) == 0  # and no answer
+        assert p.line() is None and p.p.wait(HANG) == 0  # and no answer
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
@@ -150,7 +156,7 @@ def test_a_host_that_ends_us_ends_what_runs(daemon, how):
         p.send(code(FOREVER, unique(), timeout=100))
         assert wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 1)
         p.p.send_signal(how)
-        assert p.p.wait(20) == (-9 if how == signal.SIGKILL else 128 + 15)
+        assert p.p.wait(HANG) == (-9 if how == signal.SIGKILL else 128 + 15)
         assert idle(daemon)
 
 
@@ -160,8 +166,8 @@ def test_a_daemon_that_ends(serve, short_dir):
         p.hello()
         d.stop()
         assert p.line() is None
-        assert p.p.wait(20) == 3
-        assert b"the daemon ended the connection" in p.said
+        assert p.p.wait(HANG) == 3
+        assert wait_until(lambda: b"the daemon ended the connection" in p.said)
 
 
 def test_a_host_that_does_not_read_can_still_write(serve, short_dir):
@@ -196,7 +202,7 @@ def test_alone(alone, short_dir):
         assert started_with(str(short_dir) + "/caisson-mcp")
         assert oct(next(short_dir.glob("caisson-mcp*")).stat().st_mode)[-3:] == "700"
         assert p.end() == 0
-    assert left(short_dir) == []
+    assert wait_until(lambda: left(short_dir) == []), left(short_dir)
 
 
 def test_alone_with_options(alone, short_dir):
@@ -206,7 +212,7 @@ def test_alone_with_options(alone, short_dir):
         r = p.call(request("tools/call", {"name": "execute_python", "arguments": {"code": "x = bytearray(200 << 20)"}}))
         assert r["result"]["isError"] is True, r
         assert p.end() == 0
-    assert left(short_dir) == []
+    assert wait_until(lambda: left(short_dir) == []), left(short_dir)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -215,7 +221,7 @@ def test_alone_and_killed(alone, short_dir, how):
         p.hello()
         p.send(code(FOREVER, unique(), timeout=100))
         p.p.send_signal(how)
-        assert p.p.wait(30) == (-9 if how == signal.SIGKILL else 128 + how)
+        assert p.p.wait(HANG) == (-9 if how == signal.SIGKILL else 128 + how)
         assert wait_until(lambda: left(short_dir) == []), left(short_dir)
 
 
@@ -230,7 +236,7 @@ def test_alone_with_options_that_are_wrong(alone, short_dir):
     for args, said in ((["--", "--memory", "lots"], "--memory"), (["--tools", "no_such_tool"], "no_such_tool"), (["x"], "after --")):
         r = run("mcp", *args, env=alone)
         assert r.code in (3, 125) and r.out == b"" and any(said in line for line in r.lines()), r
-    assert left(short_dir) == []
+    assert wait_until(lambda: left(short_dir) == []), left(short_dir)
     r = run("mcp", "--socket", "/x", "--tools", "all")
     assert r.code == 125 and "--tools is for a daemon of our own" in r.lines()[0], r
 

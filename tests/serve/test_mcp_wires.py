@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from serve_lib import unique, wait_until
+from serve_lib import Held, unique, wait_until
 from wire_lib import META, MODERN, Http, Pair, Posted, code, idle, initialize, modern, modern_headers, note, post, request
 
 LIST = modern("tools/list")
@@ -191,12 +191,16 @@ def test_two_hundred_sessions_at_once(daemon):
 
 def test_progress_rises_and_comes_before_the_answer(daemon):
     s = Http(daemon)
-    text = "import time\nfor i in range(8):\n  print('line', i, flush=True)\n  time.sleep(.1)"
+    held = Held(daemon)
+    text = held.code.replace("while not go: ", "while not go:\n  print('line', flush=True); ")
     with Posted(daemon, code(text, unique(), 5, meta={"progressToken": "tok"}), s.headers()) as p:
-        got = p.messages()
-    assert got[-1]["id"] == 5 and got[-1]["result"]["structuredContent"]["stdout"].count("line") == 8
-    notes = got[:-1]
-    assert len(notes) >= 2 and all(n["method"] == "notifications/progress" and n["params"]["progressToken"] == "tok" for n in notes)
+        it = iter(p)
+        notes = [next(it)[1] for _ in range(3)]
+        held.let_go()
+        *more, last = [m for _, m in it]
+    assert last["id"] == 5 and last["result"]["structuredContent"]["stdout"].startswith("line\nline\n")
+    notes += more
+    assert all(n["method"] == "notifications/progress" and n["params"]["progressToken"] == "tok" for n in notes)
     steps = [n["params"]["progress"] for n in notes]
     assert steps == sorted(set(steps))
     s.end()
@@ -233,9 +237,10 @@ def test_a_modern_client_that_goes_away_cancels(daemon):
 def test_a_legacy_client_that_goes_away_does_not(daemon):
     s = Http(daemon)
     name = unique()
-    s.post(code("import time", name))
-    with Posted(daemon, code("time.sleep(1)\ndone = 'all of it'", name, 3), s.headers()):
-        assert busy(daemon)
+    held = Held(daemon, "done = 'all of it'")
+    with Posted(daemon, code(held.code, name, 3), s.headers()):
+        assert held.there()
+    held.let_go()
     assert s.post(code("done", name, 4)).json["result"]["structuredContent"]["result"] == "'all of it'"
     s.end()
 
@@ -260,8 +265,10 @@ def test_pair(daemon):
         assert pair.post(note("notifications/initialized")).status == 202
         # answers come in the order in which they are ready, each on the stream
         name = unique()
-        assert pair.post(code("import time; time.sleep(.5); 'slow'", name, "slow")).status == 202
+        held = Held(daemon, "'slow'")
+        assert pair.post(code(held.code, name, "slow")).status == 202
         assert pair.call(request("ping", id="fast"))["id"] == "fast"
+        held.let_go()
         slow = pair.receive()
         assert slow["id"] == "slow" and slow["result"]["structuredContent"]["result"] == "'slow'"
         # a message that is none is refused where it was posted

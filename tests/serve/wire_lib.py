@@ -223,4 +223,8 @@ def started_with(text):
 
 
 def idle(daemon):
-    return wait_until(lambda: daemon.health()["sandboxes"]["busy"] == 0)
+    """Nothing runs, and nothing waits to run."""
+    def nothing():
+        h = daemon.health()["sandboxes"]
+        return h["busy"] == h["queued"] == 0
+    return wait_until(nothing)
