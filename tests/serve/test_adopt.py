@@ -481,9 +481,11 @@ def test_storm(d):
     threads = [threading.Thread(target=client, args=(n,), daemon=True) for n in names]
     for t in threads:
         t.start()
-    for _ in range(kills):
-        time.sleep(0.7 + rng.random() / 2)
+    assert wait_until(lambda: odd or set(d.sessions()) == set(names))
+    for n in range(kills):
+        time.sleep(0.2 + rng.random())  # any moment will do
         kill_front(d)
+        assert wait_until(lambda: odd or len(d.log("adopted")) == n + 1), d.log_text()[-2000:]
         if odd:
             break
     over.set()
@@ -495,4 +497,3 @@ def test_storm(d):
     for name in names:
         assert d.end_session(name).status == 204
     assert cells_are(d, 0), (d.inits(), d.health())
-    assert len(d.log("adopted")) == kills

@@ -11,7 +11,7 @@ import signal
 import pytest
 
 from craft_lib import LEGACY, META, TASKS, Answer, Client, events, raw_events
-from serve_lib import Daemon, unique, wait_until
+from serve_lib import Daemon, Held, unique, wait_until
 
 ALICE, BOB = secrets.token_hex(32), secrets.token_hex(32)
 TASK_CAPABLE = {"extensions": {TASKS: {}}}
@@ -146,15 +146,18 @@ def test_long_code_becomes_a_task(daemon):
     """It goes on without a connection, and its result is what the call would have answered. Other clients wait."""
     c = Client(daemon, capabilities=TASK_CAPABLE)
     patient = Client(daemon)
+    late, later = Held(daemon, "print('late')"), Held(daemon, "print('late'); 6*7")
     m = patient.modern_message("tools/call", {"name": "execute_python", "arguments": {
-        "code": "import time; time.sleep(6); print('late')", "timeout": 60}})
+        "code": late.code, "timeout": 100}})
     h = patient.connection()
     h.request("POST", "/mcp", json.dumps(m), patient.headers(patient.modern_headers(m)))
-    a = c.tool("execute_python", {"code": "import time; time.sleep(6); print('late'); 6*7", "timeout": 60})
+    a = c.tool("execute_python", {"code": later.code, "timeout": 100})
     task = a.result
     assert task["resultType"] == "task" and task["status"] == "working" and "content" not in task
-    assert busy(daemon) >= 1
-    wait_until(lambda: status(c, task["taskId"]) != "working")
+    assert late.there() and busy(daemon) == 2
+    late.let_go()
+    later.let_go()
+    assert wait_until(lambda: status(c, task["taskId"]) != "working")
     done = c.modern("tasks/get", {"taskId": task["taskId"]}).result
     assert done["status"] == "completed" and done["result"]["structuredContent"]["stdout"] == "late\n"
     assert done["result"]["structuredContent"]["result"] == "42" and done["resultType"] == "complete"
