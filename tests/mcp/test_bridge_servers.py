@@ -107,7 +107,7 @@ def test_killed_in_mid_call(bridge):
     pid = next(int(p) for p in pids if b"server-everything" in open("/proc/%s/cmdline" % p, "rb").read())
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(CallError) as e:
-        f.result(30)
+        f.result(60)
     assert e.value.code == "unavailable" and "SIGKILL" in e.value.message
     wait_until(lambda: not alive(pid))
 

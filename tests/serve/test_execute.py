@@ -378,7 +378,7 @@ def test_session_ended_while_it_runs(daemon):
     second = daemon.begin("1", session_id=name)
     assert wait_until(lambda: daemon.sessions().get(name, {}).get("queued") == 2)
     assert daemon.end_session(name).status == 204
-    for r in (first.result(20), second.result(20)):
+    for r in (first.result(60), second.result(20)):
         assert r.status == 409 and r.error["code"] == "session_ended", r
 
 

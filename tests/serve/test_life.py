@@ -142,7 +142,7 @@ def test_drain_has_an_end(serve):
     d.stop()
     assert time.monotonic() - began > 0.9
     try:
-        assert run.result(10).status == 503
+        assert run.result(60).status == 503
     except OSError:
         pass
     assert d.log("drain_timeout")
@@ -159,7 +159,7 @@ def test_second_sigterm_ends_at_once(serve):
     assert d.end() == 0
     assert d.settled() == []
     try:
-        run.result(10)
+        run.result(60)
     except OSError:
         pass
 
@@ -225,7 +225,7 @@ def test_kill_9_of_the_warden(serve):
     for _ in range(3):
         d, _, run = busy(serve)
         os.kill(d.warden(), signal.SIGKILL)
-        assert d.end(6) == 125
+        assert d.end(25) == 125, "and does not wait for what it can not have, as a drain does"
         assert d.log("warden_gone")
         # Cells have to die with their warden; what is left of cgroups and records is for the next start.
         assert wait_until(lambda: not d.processes()), [(p, name_of(p)) for p in d.processes()]
@@ -234,9 +234,9 @@ def test_kill_9_of_the_warden(serve):
 
 def test_kill_9_of_the_warden_while_the_pool_is_filled(serve):
     d = serve("--pool", "60", wait=False)
-    assert wait_until(lambda: d.running() and 2 <= len(d.kernels()) < 50)
+    assert wait_until(lambda: d.running() and 2 <= len(d.kernels()) < 60)
     os.kill(d.warden(), signal.SIGKILL)
-    assert d.end(10) == 125
+    assert d.end(25) == 125
     assert wait_until(lambda: not d.processes()), [(p, name_of(p)) for p in d.processes()]
     next_start_leaves_nothing(d, "kill -9 of the warden of a pool")
 
@@ -322,7 +322,7 @@ def test_chaos(serve):
             name = "chaos-%d" % mine.randrange(4)
             try:
                 if what == "leave":
-                    with d.connect(20) as s:
+                    with d.connect() as s:
                         body = json.dumps({"code": "import time; time.sleep(%f)" % mine.random(), **({"session_id": name} if mine.random() < 0.5 else {})}).encode()
                         s.sendall(b"POST /execute HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
                         time.sleep(mine.random() * 0.1)
@@ -332,7 +332,7 @@ def test_chaos(serve):
                             if mine.random() < 0.01:
                                 break
                 elif what == "ws":
-                    with d.websocket(timeout=20) as w:
+                    with d.websocket() as w:
                         w.execute("import time; print(1); time.sleep(0.2)", session_id=name)
                         if mine.random() < 0.5:
                             w.send({"type": "interrupt"})
@@ -376,7 +376,7 @@ def test_chaos(serve):
 
 
 def test_idle_sessions_are_reaped_and_no_others(serve):
-    d = serve("--idle-timeout", "2s")
+    d = serve("--idle-timeout", "4s")
     idle, used, running = unique("idle"), unique("used"), unique("running")
     held = Held(d, "print('ran on')")
     run = d.begin(held.code, session_id=running, timeout=100)
@@ -505,7 +505,7 @@ def test_state_directory_is_made(serve, tmp_path):
         finally:
             p.terminate()
             try:
-                p.wait(20)
+                p.wait(HANG)
             finally:
                 if p.poll() is None:
                     p.kill()
@@ -536,7 +536,7 @@ def test_unix_socket_alone_and_in_the_state_directory(short_dir, serve):
     d.start()
     sock = short_dir / "st" / "caisson.sock"
     assert wait_until(lambda: sock.exists() and b"healthy" in subprocess.run(
-        ["curl", "-s", "--unix-socket", sock, "http://x/health"], capture_output=True).stdout, 20), d.log_text()
+        ["curl", "-s", "--unix-socket", sock, "http://x/health"], capture_output=True).stdout), d.log_text()
     listening = subprocess.run(["ss", "-ltnp"], capture_output=True, text=True).stdout if shutil.which("ss") else ""
     assert "pid=%d," % d.pid not in listening
 
@@ -739,7 +739,7 @@ def test_any_free_port_is_named(serve, address):
     said = d.log("listening")[0]["address"]
     host, _, port = said.rpartition(":")
     assert host == address and int(port) > 0, said
-    assert "http://%s/health" % said in d.out_path.read_text()
+    assert wait_until(lambda: "http://%s/health" % said in d.out_path.read_text())
     with urllib.request.urlopen("http://%s/openapi.json" % said, timeout=20) as r:
         assert r.status == 200
     try:

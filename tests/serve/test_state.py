@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from serve_lib import BIN, SLOW, clean_env, status_of, wait_until
+from serve_lib import BIN, HANG, clean_env, status_of, wait_until
 
 from integ_lib import needs_root
 
@@ -20,7 +20,7 @@ DB = "store/state.db"
 def fails(state, *args):
     """A start that must not succeed. Returns the one line that says why."""
     p = subprocess.run([str(BIN), "serve", "--state", str(state), "--listen", "none", "--pool", "0", *map(str, args)],
-                       env=clean_env(CAISSON_STATE=None), capture_output=True, timeout=30 * SLOW)
+                       env=clean_env(CAISSON_STATE=None), capture_output=True, timeout=HANG)
     lines = p.stderr.decode().splitlines()
     assert p.returncode == 125 and p.stdout == b"", p
     assert len(lines) == 1 and lines[0].startswith("caisson serve: "), p
@@ -117,7 +117,7 @@ def test_many_starts_at_once_give_one_daemon(serve):
                 assert p.returncode == 125 and b"another caisson serve" in p.stderr.read()
         assert b"listens" in started[one].stdout.readline()
         started[one].terminate()
-        assert started[one].wait(20 * SLOW) == 0
+        assert started[one].wait(HANG) == 0
     finally:
         for p in started:
             if p.poll() is None:
