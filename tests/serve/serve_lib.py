@@ -299,6 +299,10 @@ class Daemon:
     def inits(self):
         return [p for p in children(self.warden()) if name_of(p) == "caisson-init"]
 
+    def init_of(self, pid):
+        """Pid 1 of the cell where this one is."""
+        return next(p for p in self.inits() if space_of(p) == space_of(pid))
+
     def zygote(self):
         """The warm interpreter: a child of the warden that is in no cell's pid namespace."""
         for p in children(self.warden()):
@@ -691,6 +695,14 @@ def check_schema(value, schema, document, path="$"):
 def status_of(pid):
     """/proc/PID/status as a dictionary."""
     return dict(line.split(":\t", 1) for line in Path("/proc/%d/status" % pid).read_text().splitlines() if ":\t" in line)
+
+
+def space_of(pid):
+    """Its pid namespace; None of one that has ended, as any that is not the test's own may have by now."""
+    try:
+        return os.readlink("/proc/%d/ns/pid" % pid)
+    except OSError:
+        return None
 
 
 def memory_kb(pid, key="VmRSS"):

@@ -329,7 +329,7 @@ def test_a_cell_that_died_meanwhile(d):
     d.execute(call_yourself("dies-meanwhile") + "x = 1", session_id=name)
     d.execute("x = 42", session_id=other)
     kernel, = d.named("dies-meanwhile")
-    init = next(p for p in d.inits() if os.readlink("/proc/%d/ns/pid" % p) == os.readlink("/proc/%d/ns/pid" % kernel))
+    init = d.init_of(kernel)
     while_there_is_no_front(d, lambda: os.kill(init, signal.SIGKILL))
     r = d.execute("print('x' in globals())", session_id=name)
     assert (r["stdout"], r["epoch"]) == ("False\n", 1), r

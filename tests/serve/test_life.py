@@ -250,15 +250,10 @@ def test_kill_9_of_keeper_and_warden(serve):
     next_start_leaves_nothing(d, "kill -9 of both")
 
 
-def init_of(d, pid):
-    space = os.readlink("/proc/%d/ns/pid" % pid)
-    return next(p for p in d.inits() if os.readlink("/proc/%d/ns/pid" % p) == space)
-
-
 def test_kill_9_of_an_init(serve):
     d, name, run = busy(serve)
     kernel, = d.named("busy-kernel")
-    os.kill(init_of(d, kernel), signal.SIGKILL)
+    os.kill(d.init_of(kernel), signal.SIGKILL)
     r = run.result().json
     assert (r["status"], r["state"], r["success"]) == ("failed", "reset", False) and r["cause"]["kind"] == "init" and r["epoch"] >= 1, r
     assert not alive(kernel), "everything in the cell goes with its pid 1"

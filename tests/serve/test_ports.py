@@ -14,7 +14,7 @@ import pytest
 from box_lib import Box, Events
 from cli_lib import Cli
 from port_lib import Service, answer_with, honest, raw
-from serve_lib import SLOW, Later, WebSocket, free_port, memory_kb, parallel, read_response, unique, wait_until
+from serve_lib import SLOW, Later, WebSocket, free_port, memory_kb, name_of, parallel, read_response, unique, wait_until
 
 MIB = 1 << 20
 ALICE, BOB = "alice-" + "a" * 40, "bob-" + "b" * 40
@@ -538,7 +538,7 @@ def test_the_end_of_a_port_ends_what_goes_through(box, daemon, how):
         elif how == "stop":
             assert box.post("/stop").status == 200
         else:   # the cell as a whole, from outside
-            pid, = [p for p in daemon.processes() if "caisson-init" in open("/proc/%d/comm" % p).read() and has_child_of(p, s)]
+            pid, = [p for p in daemon.processes() if name_of(p) == "caisson-init" and has_child_of(p, s)]
             os.kill(pid, 9)
         assert w.read_frame() == (None, b"")
         try:    # a service that is killed ends its stream like one that is done: there was no length to miss
@@ -552,7 +552,7 @@ def test_the_end_of_a_port_ends_what_goes_through(box, daemon, how):
         assert wait_until(lambda: s.get("x").error["code"] == "port_closed")
     elif how != "stop":
         assert s.get("x").error["code"] == "no_such_port"
-    assert daemon.metrics()["caisson_port_connections"] == 0
+    assert wait_until(lambda: daemon.metrics()["caisson_port_connections"] == 0)
 
 
 def has_child_of(init, service):

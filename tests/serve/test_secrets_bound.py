@@ -417,7 +417,7 @@ def test_K125_bound_values_are_in_no_cell_and_no_file(world):
         assert found([shell(box, "echo $API_KEY").strip()], ["/proc/%d/environ" % p for p in pids if in_cell(p)]), "the search finds what is there"
         assert set(found(world.values, files_below(world.where))) == {str(world.where / "secrets")}
         assert memory_of(world.daemon.pid, world.tied) == 0, "a secret that is tied to a host is not in the front"
-        gate = next(p for p in pids if open("/proc/%d/comm" % p).read().strip() == "caisson-gate")
+        gate = gate_of(world.daemon.pid)
         assert memory_of(gate, world.tied) > 0, "the search finds it in the gate"
         assert memory_of(minder_of(world.daemon.pid), world.tied) == 0, "who starts gates passes them on unread"
         assert sleeper.about()
