@@ -24,6 +24,7 @@ DISK_SLACK = 1 << 30
 CGROUPS_SLACK = 100        # /proc/cgroups counts those of everybody
 SETTLE = 20.0
 KERNEL_THREAD = 0x00200000
+EXITING = 0x00000004
 
 
 def _read(path):
@@ -67,7 +68,11 @@ def is_ours(pid, guard, known=None):
         wardens += bool(s) and s[0] == "caisson-warden"
         seen = s[2] if s else 0
     # A guest that got out of its cgroups, and whose warden is gone; or somebody else's cell.
-    return uid_of(pid) in CELL_IDS and not wardens and not any("caisson" in p for p in paths.values())
+    if uid_of(pid) not in CELL_IDS or wardens or any("caisson" in p for p in paths.values()):
+        return False
+    # Whoever is exiting has no cgroup in /proc any more (v1): of a neighbour's cell that goes down, these are all.
+    s = stat_of(pid)
+    return bool(s) and not s[4] & EXITING
 
 
 def our_processes(guard):
