@@ -37,6 +37,12 @@ SLOW = 4 if SANITIZED else 1  # deadlines of the tests, not of the product, are 
 HANG = 60 * SLOW              # seconds after which something will never happen: a busy machine is slow, not dead
 IS_ROOT = os.geteuid() == 0
 
+# Whoever runs the tests in the background (`&`, nohup) has these ignored, which programs inherit, and tests send them. A handler does not
+# go with exec; what is ignored stays so for us.
+for sig in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(sig) == signal.SIG_IGN:
+        signal.signal(sig, lambda *_: None)
+
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root can arrange this")
 
 
