@@ -75,15 +75,16 @@ def says(b, code, **fields):
 TRY = """
 import socket, time
 def attempt(host, port, say=b"hi"):
-    t = time.monotonic()
+    t, slow = time.monotonic(), ""
     try:
-        with socket.create_connection((host, port), timeout=10) as s:
+        with socket.create_connection((host, port), timeout=30) as s:
             s.sendall(say)
             got = s.recv(200)
         what = "got %r" % got if got else "closed"
     except OSError as e:
         what = type(e).__name__ + " " + str(e)
-    print(what, "SLOW" if time.monotonic() - t > 2 else "")
+        slow = "SLOW" if time.monotonic() - t > 4.5 else ""  # a name that nobody answers for costs five seconds
+    print(what, slow)
 """
 
 
@@ -295,7 +296,8 @@ def test_rules_change_while_it_runs(outside):
                 s.sendall(b"3"); print(s.recv(1))
             except OSError as e:
                 print(type(e).__name__)
-            """) and b.get("/net").json["live"] == 0
+            """)
+        assert wait_until(lambda: b.get("/net").json["live"] == 0)
         assert "gaierror" in attempt(b, "web.test", held.port)
         assert b.get("/egress").json == {"egress": []} and b.about()["spec"]["egress"] == []
     held.close()
@@ -329,7 +331,7 @@ def test_a_gate_that_is_killed(outside):
                     % outside.echo.port) == "b'1'\n"
         os.kill(old, signal.SIGKILL)
         assert wait_until(lambda: d.metrics()["caisson_gate_restarts_total"] == before + 1)
-        assert d.find_front() == front == d.pid and gate_of(front) != old and d.log("gate_again")
+        assert d.find_front() == front == d.pid and gate_of(front) != old and wait_until(lambda: d.log("gate_again"))
         assert says(b, "print(x + 1)") == "42\n"
         assert "b''" in says(b, "try: print(s.recv(1))\nexcept OSError: print(b'')")
         assert attempt(b, "web.test", outside.echo.port) == "got b'hi'"
@@ -598,10 +600,12 @@ def test_resolver_answers_only_what_it_knows(outside):
                     s.sendall(struct.pack(">H", len(q)) + q)
                     r = s.recv(2000)[2:]
                 else:
-                    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(0.2)
+                    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(30)
                     s.sendto(q, ("198.18.0.1", 53))
-                    try: r = s.recv(2000)
-                    except TimeoutError: return "nothing"
+                    if raw is not None:  # what is answered next is this, or the one before was answered
+                        s.sendto(b"zz\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\4evil\\4test\\0\\0\\1\\0\\1", ("198.18.0.1", 53))
+                    r = s.recv(2000)
+                    if r[:2] == b"zz": return "nothing"
                 return r[3] & 15, struct.unpack(">H", r[6:8])[0]
             for kind in (1, 28, 16, 65, 64, 255): print(ask(b"web.test", kind), ask(b"evil.test", kind), end=" ")
             print(ask(b"web.test", 1, tcp=True), ask(b"evil.test", 16, tcp=True), ask(b"web.test", 1, 3), ask(b"web test", 1))
@@ -627,5 +631,5 @@ def test_the_command(outside):
     assert net["live"] == 1 and net["refusals"][0]["host"] == "evil.test" and net["connections"][0]["bytes_in"] == 3, net
     assert cli.ok("net", name, "--egress", "web.test").out.split() == [b"web.test"]
     assert cli.ok("net", name, "--egress", "none").out == b""
-    assert json.loads(cli.ok("net", name, "--json").out)["live"] == 0
+    assert wait_until(lambda: json.loads(cli.ok("net", name, "--json").out)["live"] == 0)
     cli.ok("rm", name)

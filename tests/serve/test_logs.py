@@ -93,7 +93,7 @@ def test_what_guests_say_is_not_in_it(daemon):
 def test_executions_have_a_line(daemon):
     name = unique()
     daemon.execute("print('12345')", session_id=name)
-    line, = [e for e in daemon.log("execution") if e["session"] == name]
+    line, = wait_until(lambda: [e for e in daemon.log("execution") if e["session"] == name])
     assert line["status"] == "ok" and line["language"] == "python" and line["stdout_bytes"] == 6 and line["exit_code"] == 0 and line["state"] == "kept"
 
 

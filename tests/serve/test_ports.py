@@ -195,7 +195,7 @@ def test_client_that_does_not_read(box, daemon):
         c.sendall(b"GET %sbig?%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % (s.path.encode(), 200 * MIB))
         assert c.recv(100)
         assert seen(s.get("others"))["target"] == "/others", "others are served meanwhile"
-        assert box.get("/ports/%d" % s.port).json["connections"] == 1
+        assert wait_until(lambda: box.get("/ports/%d" % s.port).json["connections"] == 1)
         if SLOW == 1:
             assert memory_kb(daemon.pid) < before + 16 * 1024
     assert wait_until(lambda: box.get("/ports/%d" % s.port).json["connections"] == 0)
@@ -418,7 +418,7 @@ def test_answers_that_are_none(box):
         s = raw(box, data, **kw)
         r = s.get("x")
         assert (r.status, r.error["code"]) == (502, "bad_answer"), (data[:80], r)
-        assert box.get("/ports/%d" % s.port).json["connections"] == 0
+        assert wait_until(lambda: box.get("/ports/%d" % s.port).json["connections"] == 0)
         s.end()
     if SLOW == 1:
         assert memory_kb(box.daemon.pid) < before + 16 * 1024

@@ -12,7 +12,7 @@ from test_streams import FOREVER, Cutter, Script, answer, refusal, text
 import caisson
 
 
-async def until(condition, seconds=30):
+async def until(condition, seconds=60):
     for _ in range(seconds * 20):
         if await condition():
             return True
