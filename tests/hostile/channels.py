@@ -37,7 +37,7 @@ def serve(s):
     threading.Thread(target=loop, daemon=True).start()
 
 def ask(s, address):
-    s.settimeout(1)
+    s.settimeout(10)
     s.connect(address)
     return s.recv(100).decode()
 

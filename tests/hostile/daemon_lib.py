@@ -301,11 +301,12 @@ class Daemon:
     def end(self, name):
         return self.request("DELETE", f"/sessions/{name}").status
 
-    def raw(self, data, seconds=5.0, *, pieces=None, half_close=False):
-        """Send bytes, read until the daemon ends the connection, or until nothing came for @seconds.
+    def raw(self, data, seconds=5.0, *, pieces=None, half_close=False, answered=True):
+        """Send bytes, read until the daemon ends the connection, or until nothing came for @seconds after the first
+        of an answer; where none is to come, say so.
 
         Returns (bytes, whether it was closed)."""
-        with self.connect(seconds) as s:
+        with self.connect(at_most(seconds) if answered else seconds) as s:
             got = b""
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 for piece in pieces or [data]:
@@ -318,6 +319,7 @@ class Daemon:
                     if not more:
                         return got, True
                     got += more
+                    s.settimeout(seconds if lib.EXACT else max(seconds, 2))
             except TimeoutError:
                 return got, False
             except ConnectionResetError:

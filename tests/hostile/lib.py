@@ -464,11 +464,12 @@ class Control:
 
 
 def control(argv, *, timeout=5.0, pids=CONTROL_PIDS, memory=CONTROL_MEMORY, uid=CONTROL_UID,
-            stdin=b"", keep=KEEP, env=None, cwd=None, watch=None):
+            stdin=b"", keep=KEEP, env=None, cwd=None, watch=None, begun=None):
     """Run a program on the host: unprivileged user, own pid, ipc and mount namespace, tight cgroup.
 
     .exit is a shell's: 128 + n for a signal; -9 when the run was ended from here.
     @watch(process, group) is called every 20 ms while it runs; a true value ends the run early.
+    @begun(process, group): its time begins when that is true. A busy machine may give it nothing for a while.
     Nothing of it is left when this returns.
     """
     s = session()
@@ -485,17 +486,20 @@ def control(argv, *, timeout=5.0, pids=CONTROL_PIDS, memory=CONTROL_MEMORY, uid=
     try:
         p = Process(line, stdin=stdin, keep=keep, enter=group, cwd=cwd or scratch,
                     env={**host_env(), **(env or {})}, start_new_session=True)
-        end = time.monotonic() + timeout
+        end = time.monotonic() + (at_most(timeout) if begun else timeout)
         while not p.wait(0.02):
             if watch and watch(p, group):
                 break
+            if begun and begun(p, group):
+                begun, end = None, time.monotonic() + timeout
             if time.monotonic() > end:
                 timed_out = True
                 break
         if not p.wait(0):
             # Its pid 1, and with it all of it; unshare then reaps, and no zombie is left for others.
-            for child in Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split():
-                os.kill(int(child), signal.SIGKILL)
+            with contextlib.suppress(OSError):  # it may end by itself just now
+                for child in Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split():
+                    os.kill(int(child), signal.SIGKILL)
             if not p.wait(2):
                 group.kill()
                 p.wait(5)

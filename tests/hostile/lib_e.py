@@ -69,8 +69,8 @@ def scratch(mode=0o755, owner=0, where=None):
 # ---- control runs as root, or as somebody, with or without namespaces -----------------------------
 
 def host(argv, *, uid=0, unshare=("--mount", "--pid", "--fork", "--kill-child=SIGKILL"), stdin=b"",
-         timeout=10, cwd=None, env=None, pids_max=200, memory=400 << 20, limits=None):
-    """Run a program on the host with none of our layers, in a tight cgroup. A lib.Control."""
+         timeout=10, cwd=None, env=None, pids_max=200, memory=400 << 20, limits=None, says=None):
+    """Run a program on the host with none of our layers, in a tight cgroup. Its time begins when it has said @says. A lib.Control."""
     s = session()
     s.n_control += 1
     group = s.guard.sub(f"control-{s.n_control}", pids_max, memory)
@@ -82,6 +82,8 @@ def host(argv, *, uid=0, unshare=("--mount", "--pid", "--fork", "--kill-child=SI
     try:
         p = Process(line, stdin=stdin, enter=group, cwd=cwd or s.dir, start_new_session=True,
                     env={**host_env(), **(env or {})})
+        if says:
+            until(lambda: says in p.out or p.wait(0), timeout, f"{says}: {p.out!r}")
         late = not p.wait(timeout)
         if late:
             group.kill()

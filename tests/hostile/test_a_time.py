@@ -58,7 +58,7 @@ def test_K8_quota(cpus, stopped_by):
 @quick
 def test_K8_spin_neighbours(stopped_by):
     """A cell that spins on every processor it can get leaves the others theirs."""
-    landed(control([payload("a_time"), "spin", "4"], timeout=0.5).cpu_ns > 0.1e9, "spin")
+    landed(control([payload("a_time"), "spin", "4"], timeout=0.5, begun=lambda p, g: g.cpu_ns() > 0.1e9).cpu_ns > 0.1e9, "spin")
     n = Neighbour()
     run = start(["spin", "8"], payload="a_time", timeout=30)
     run.until_running()
@@ -70,7 +70,7 @@ def test_K8_spin_neighbours(stopped_by):
 @pytest.mark.parametrize("threads", [pytest.param(1, marks=slow), pytest.param(4, marks=quick)])
 def test_K8_cpu_time(threads, stopped_by):
     """--cpu-time counts all threads of all processes and ends the cell when it is used up."""
-    landed(control([payload("a_time"), "spin", "4"], timeout=0.7).cpu_ns > 0.2e9, "spin")
+    landed(control([payload("a_time"), "spin", "4"], timeout=0.7, begun=lambda p, g: g.cpu_ns() > 0.2e9).cpu_ns > 0.2e9, "spin")
     r = cell(["spin", str(threads)], payload="a_time", cpu_time="400ms", cpus=2, timeout=10)
     hint = check_limit(r, "limit", "cpu", 124, limit=400, peak=(400, 400 + 1000 * at_most(SLACK)))
     assert "--cpu-time" in hint, r

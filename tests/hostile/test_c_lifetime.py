@@ -12,7 +12,7 @@ import pytest
 
 import lib_e
 from guard import mounts
-from lib import EXACT, Canary, at_most, cell, landed, payload, session, start
+from lib import EXACT, Canary, at_most, cell, landed, payload, session, start, stat_of
 from lib_e import (USER, Held, build, gone, host, nonce, processes_with, said, scratch, status,
                    succeeded, until, user_cell)
 
@@ -28,8 +28,10 @@ def alive(pid):
 
 def sleeper(uid):
     """A process of that user on the host, which any signal ends."""
-    return subprocess.Popen(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
-                             "sleep", "100"])
+    p = subprocess.Popen(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
+                          "sleep", "100"])
+    until(lambda: (stat_of(p.pid) or ("",))[0] == "sleep", 5, "a sleeper")
+    return p
 
 
 # ---- K32, K33: signals ----------------------------------------------------------------------------
@@ -47,7 +49,6 @@ def test_K32_kill_everything(as_user, stopped_by):
             victim = host(["/bin/kill", "-9", str(canary.pid)], uid=uid, unshare=())
             landed(victim.exit == 0 and canary.wait(5) == -9, "the same uid outside can be killed")
             canary = sleeper(uid)
-            time.sleep(0.05)
             h.say()
             r = h.finish()
             assert alive(canary.pid) and canary.poll() is None, "ESCAPE: a process outside was killed"
@@ -67,7 +68,6 @@ def test_K33_guess_host_pids(as_user, stopped_by):
         uid = int(status(h.pid)["Uid"].split()[0])
         with Canary(uid=uid) as k:
             first = sleeper(uid)
-            time.sleep(0.05)
             c = host([payload("c_kill"), "scan", first.pid, first.pid], uid=uid, unshare=())
             landed(first.wait(5) == -9 and f"hit kill {first.pid}" in c.stdout.decode(), c)
             h.say()
@@ -119,7 +119,7 @@ def test_K33_guest_ends_its_pid_1_by_a_limit(stopped_by):
 def test_K34_K37_daemons_after_the_end(as_user, stopped_by):
     """Daemons that shed every tie are gone at once when the main program ends."""
     n = nonce()
-    c = host([payload("c_survive"), "20", n, "exit"], uid=65534, stdin=b"\n", unshare=(), timeout=0.7)
+    c = host([payload("c_survive"), "20", n, "exit"], uid=65534, stdin=b"\n", unshare=(), timeout=0.7, says=b"ready 20")
     landed(c.timed_out and c.pids_peak >= 20, f"they outlive their parent, and hold its streams: {c}")
     with Held(["20", n, "exit"], payload="c_survive", as_user=as_user,
               without="cgroup" if as_user else None) as h:
@@ -180,8 +180,7 @@ def test_K35_fork_faster_than_kill(stopped_by):
 
     until(lambda: forkers() > 100, 5, "100 forkers at once")
     first = s.guests()
-    time.sleep(0.1)
-    landed(s.guests() - first, "they change their pids")
+    landed(until(lambda: s.guests() - first, 3, "other pids"), "they change their pids")
     assert s.finish().status == "timeout"
     gone(n, 1.0)
     worst = fork_storms(3)

@@ -96,12 +96,14 @@ def test_K45_siblings_can_not_be_traced(stopped_by):
     code = """
 import ctypes, os, signal, time
 libc = ctypes.CDLL(None, use_errno=True)
+over, said = os.pipe()
 pid = os.fork()
 if pid == 0:
     r = libc.ptrace(0, 0, 0, 0)          # PTRACE_TRACEME
     print('traceme', r, ctypes.get_errno(), flush=True)
-    time.sleep(10); os._exit(0)
-time.sleep(0.1)
+    os.write(said, b'x')
+    time.sleep(60); os._exit(0)
+os.read(over, 1)
 for name, request in (('attach', 16), ('seize', 0x4206)):
     print(name, libc.ptrace(request, pid, 0, 0), ctypes.get_errno(), flush=True)
 os.kill(pid, signal.SIGKILL)

@@ -17,7 +17,7 @@ import time
 import daemon_lib
 import pytest
 from daemon_lib import Daemon, unique
-from lib import ROOT
+from lib import EXACT, ROOT
 from lib_e import until
 from named import Box
 
@@ -27,6 +27,7 @@ from egress_lib import Resolver, Server, Web, echo, gate_of  # noqa: E402
 whole_module, hostile_test = daemon_lib.whole_module, daemon_lib.hostile_test
 quick = pytest.mark.quick
 LIBC = ctypes.CDLL(None, use_errno=True)
+HANGS = 4500  # milliseconds: tcp() below gives up after five seconds
 
 US, WORLD = "11.0.0.1", "11.0.0.2"  # public, as far as anybody can tell
 US6, WORLD6 = "2a0f::1", "2a0f::2"
@@ -201,7 +202,7 @@ attempt("broadcast", broadcast)
 """)
         assert not reached(got), reached(got)
         assert world.packets() == before and len(world.dns.asked) == asked, "something left"
-        slow = {w: v for w, v in got.items() if v[1] > 400}
+        slow = {w: v for w, v in got.items() if v[1] > (400 if EXACT else HANGS)}
         assert not slow, slow
     # control: with egress the same program arrives
     with Box(daemon, egress=["echo.test:7007"]) as box:
@@ -226,7 +227,7 @@ def test_k87_k88_names_that_lead_inside(world, daemon, stopped_by):
         got = attempts(box, f"for n in {names!r}:\n    attempt(n, lambda: tcp(n, 7007)); attempt(n + ' api', lambda: tcp(n, {daemon.port}))")
         assert not reached(got), reached(got)
         assert len(world.echo.peers) == peers
-        assert not {w: v for w, v in got.items() if v[1] > 1000}
+        assert not {w: v for w, v in got.items() if v[1] > (1000 if EXACT else HANGS)}
         refused = {e["host"] for e in daemon.ledger(box.name) if e["event"] == "egress.refuse"}
         assert set(names) <= refused | {e["host"] for e in daemon.ledger(box.name) if e["event"] == "egress.fail"}, set(names) - refused
     stopped_by("gate: addresses after resolution", "an address of this machine")
@@ -278,7 +279,7 @@ def test_k88_k89_spellings(world, daemon, stopped_by):
         assert {w.strip("'") for w in reached(got)} <= {"echo.test.", "ECHO.TEST", "echo\\u3002test", "echo.test\\x00.evil.test"}, reached(got)
         assert "echo.test." in {w.strip("'") for w in reached(got)}, "the control"
         assert set(world.dns.asked[asked:]) <= {"echo.test"}, world.dns.asked[asked:]
-        assert not {w: v for w, v in got.items() if v[1] > 1000}
+        assert not {w: v for w, v in got.items() if v[1] > (1000 if EXACT else HANGS)}
     stopped_by("gate: one form of a name", "address of the name decides")
 
 

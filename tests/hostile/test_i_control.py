@@ -203,7 +203,7 @@ ACTIONS = {
     "files": lambda d, u, r: d.request("GET", u + "/files/list"),
     "logs": lambda d, u, r: d.request("GET", u + "/logs"),
     "leave": lambda d, u, r: d.raw(f"POST {u}/shell HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ALICE}\r\nContent-Type: application/json\r\n"
-                                   "Content-Length: 25\r\n\r\n{\"script\":  \"sleep 0.2\"  }".encode(), 0.01),
+                                   "Content-Length: 25\r\n\r\n{\"script\":  \"sleep 0.2\"  }".encode(), 0.01, answered=False),
 }
 
 
@@ -508,7 +508,7 @@ def test_k121_scan_from_a_cell(daemon, road, stopped_by):
         landed(len(tcp) >= 2 and "\0" + canary.abstract_name in unix, (tcp, unix))
         few = f"TCP, UDP, UNIX = {[canary.tcp_port, daemon.port]}, {[canary.udp_port]}, {[canary.unix_path, chr(0) + canary.abstract_name]!r}\n" \
             "ADDRESSES = ['127.0.0.1']\n"
-        c = host([PYTHON, "-c", few + SCAN], uid=USER, unshare=())
+        c = host([PYTHON, "-c", few + SCAN.replace("settimeout(0.3)", "settimeout(10)")], uid=USER, unshare=(), timeout=60)
         landed({x[0] for x in eval(c.stdout)} == {"tcp", "udp", "unix"} and canary.nonce in c.stdout.decode(), c)
     with Canary() as canary, Box(daemon) as box:
         tcp, udp, unix = targets(daemon, canary)
@@ -605,7 +605,7 @@ def test_k123_the_commands_messages(daemon, stopped_by):
         said = b""
         for args in (["ps"], ["ps", "-a"], ["exec", "--name", "nobody", "--", "true"], ["logs", "nobody"], ["rm", "nobody"], ["cp", "nobody:x", "-"], ["top"]):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                r = subprocess.run([str(CAISSON), *args], capture_output=True, env=env, timeout=10, stdin=subprocess.DEVNULL, check=False)
+                r = subprocess.run([str(CAISSON), *args], capture_output=True, env=env, timeout=60, stdin=subprocess.DEVNULL, check=False)
                 said += r.stdout + r.stderr
         landed(said.count(b"no such sandbox") >= 4, said[:500])
         assert BOB.encode() not in said and secret.encode() not in said, said[:1000]

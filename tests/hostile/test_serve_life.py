@@ -138,7 +138,7 @@ def survivors(n):
 def test_k34_k37_daemons_go_with_their_sandbox(daemon, end, stopped_by):
     """Daemons without parent, session, name or signals outlive their command in a sandbox, as a daemon may; and not their sandbox."""
     n = nonce()
-    c = host([payload("c_survive"), "20", n, "exit"], uid=USER, stdin=b"\n", unshare=(), timeout=0.7)
+    c = host([payload("c_survive"), "20", n, "exit"], uid=USER, stdin=b"\n", unshare=(), timeout=0.7, says=b"ready 20")
     landed(c.timed_out and c.pids_peak >= 20, c)
     with Box(daemon) as box:
         box.execute("1")

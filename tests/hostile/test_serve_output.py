@@ -22,7 +22,7 @@ slow = pytest.mark.slow
 @functools.cache
 def yes():
     """What `yes` writes in half a second, with nothing of ours around it."""
-    return control(["/usr/bin/yes"], timeout=0.5).out_bytes
+    return control(["/usr/bin/yes"], timeout=0.5, begun=lambda p, _: p.out_bytes > 20 * MIB).out_bytes
 
 
 def check_wall(r, seconds, slack=1.0):
@@ -404,7 +404,8 @@ def orphan(name):
 def test_K22_orphan_holds_the_pipes(daemon, stopped_by):
     """The answer does not wait for whoever still has the pipes; the cell's end is the orphan's."""
     line = '{ /usr/bin/python3 -c "$1"; echo $? >&2; } | cat'
-    c = control(["/bin/bash", "-c", line, "x", ORPHAN + "orphan('x'); print('done', flush=True); os._exit(3)"], timeout=0.8)
+    c = control(["/bin/bash", "-c", line, "x", ORPHAN + "orphan('x'); print('done', flush=True); os._exit(3)"], timeout=0.8,
+                begun=lambda p, _: p.out == b"done\n")
     landed(c.timed_out and c.stdout == b"done\n", c)
     a, b, c, s = unique("a"), unique("b"), unique("c"), unique("s")
     for name, tail, exit_code in ((a, "print('done')", 0), (b, "print('done'); os._exit(3)", 3)):
