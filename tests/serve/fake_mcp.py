@@ -14,9 +14,9 @@ import time
 KIND = sys.argv[1] if len(sys.argv) > 1 else "legacy"
 MODERN = "2026-07-28"
 lock = threading.Lock()
-cancelled, answers = [], {}
+cancelled, answers, met = [], {}, []
 names = ["echo", "sleep", "big", "large", "die", "nonsense", "shout", "change", "ask", "env", "progress", "fail", "error", "cancelled",
-         "leave", "stuck", "state", "input"]
+         "leave", "stuck", "state", "input", "meet"]
 
 
 def put(message):
@@ -42,6 +42,11 @@ def call(id, params):
     if name == "sleep":
         time.sleep(a["seconds"])
         return text("slept")
+    if name == "meet":
+        met.append(id)
+        while len(met) < a["count"]:
+            time.sleep(0.01)
+        return text("met")
     if name in ("big", "large"):
         return text("x" * a["bytes"])
     if name == "die":

@@ -167,11 +167,8 @@ def test_environment_is_clean_but_for_what_is_configured(bridge):
 
 
 def test_calls_run_side_by_side(bridge):
-    bridge.tools("good")
-    began = time.monotonic()
-    futures = [bridge.begin("good", "sleep", {"seconds": 1}) for _ in range(10)]
-    assert [said(json.loads(f.result(60))) for f in futures] == ["slept"] * 10
-    assert time.monotonic() - began < 6  # one after the other they take ten
+    futures = [bridge.begin("good", "meet", {"count": 10}) for _ in range(10)]  # none comes back before all are there
+    assert [said(json.loads(f.result(60))) for f in futures] == ["met"] * 10
 
 
 def test_failures_of_tools_and_of_the_protocol_differ(bridge):
@@ -254,7 +251,7 @@ def test_server_killed_in_mid_call(bridge):
     assert e.code == "unavailable" and "SIGKILL" in e.message and "not known" in e.hint
     wait_until(lambda: not alive(pid))
     assert said(json.loads(others.result(60))) == "slept"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:  # after the back-off it is there again
         try:
             assert said(bridge.call("other one", "echo", {"text": "again"})) == "again"

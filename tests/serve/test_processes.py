@@ -182,9 +182,9 @@ def test_what_it_leaves_behind_lives(box):
 
 
 def test_it_keeps_its_sandbox_alive(daemon):
-    with Box(daemon, idle_seconds=1) as box:
+    with Box(daemon, idle_seconds=3) as box:
         p = box.start("cat", stdin=True)
-        assert p.post("/wait", {"timeout": 3}).json["state"] == "running"
+        assert p.post("/wait", {"timeout": 5}).json["state"] == "running"
         p.post("/stdin", {"close": True})
         assert wait_until(lambda: box.get().status == 404)
 

@@ -171,10 +171,10 @@ def test_names_belong_to_owners(serve, tmp_path):
 
 
 def test_deadline_and_extension(daemon):
-    short = create(daemon, timeout_seconds=1)["name"]
-    longer = create(daemon, timeout_seconds=1)["name"]
+    longer = create(daemon, timeout_seconds=3)["name"]
     r = daemon.post("%s/%s/extend" % (V1, longer), {"seconds": 600})
     assert r.status == 200 and r.json["expires_at"]
+    short = create(daemon, timeout_seconds=3)["name"]  # made after it: gone after it would be
     assert wait_until(lambda: daemon.get("%s/%s" % (V1, short)).status == 404), "its time was over"
     assert daemon.get("%s/%s" % (V1, longer)).status == 200
     assert daemon.post("%s/%s/extend" % (V1, longer), {"seconds": 0}).status == 422
@@ -182,7 +182,7 @@ def test_deadline_and_extension(daemon):
 
 
 def test_whoever_is_in_it_at_the_deadline_hears_why(daemon):
-    name = create(daemon, timeout_seconds=2)["name"]
+    name = create(daemon, timeout_seconds=5)["name"]
     at = daemon.get("%s/%s" % (V1, name)).json["expires_at"]
     code = Later(lambda: daemon.post("%s/%s/execute" % (V1, name), {"code": "import time; time.sleep(100)", "timeout": 110}))
     command = Later(lambda: daemon.post("%s/%s/shell" % (V1, name), {"script": "sleep 100", "timeout": 110}))
@@ -216,8 +216,8 @@ def test_run_shell_reads_its_stdin(daemon):
 
 
 def test_idle_ones_are_reaped_but_never_one_in_use(daemon):
-    s = create(daemon, idle_seconds=1)["name"]
-    r = execute(daemon, s, "import time; time.sleep(2.5); 'whole'")
+    s = create(daemon, idle_seconds=3)["name"]
+    r = execute(daemon, s, "import time; time.sleep(4.5); 'whole'")
     assert r["result"]["text/plain"] == "'whole'"
     assert wait_until(lambda: daemon.get("%s/%s" % (V1, s)).status == 404)
 
@@ -479,22 +479,24 @@ def test_a_request_that_is_sent_again_is_not_done_again(daemon, box):
 
 def test_the_second_of_two_at_once_is_told_to_wait(daemon, box):
     key = {"Idempotency-Key": unique("key")}
-    body = {"cmd": "sh", "args": ["-c", "echo x >> /workspace/count; sleep 2; wc -l < /workspace/count"]}
+    body = {"cmd": "sh", "args": ["-c", "echo x >> /workspace/count; until test -e /workspace/go; do sleep 0.05; done; wc -l < /workspace/count"]}
     first = Later(lambda: daemon.post("%s/%s/exec" % (V1, box), body, headers=key))
     assert wait_until(lambda: daemon.get("%s/%s" % (V1, box)).json["busy"])
     second = daemon.post("%s/%s/exec" % (V1, box), body, headers=key)
     assert second.status == 409 and second.error["code"] == "in_progress" and second.headers["retry-after"], second
+    assert daemon.request("PUT", "%s/%s/files?path=go" % (V1, box), b"").status in (200, 201)
     r = first.result()
     assert r.status == 200 and daemon.post("%s/%s/exec" % (V1, box), body, headers=key).body == r.body
 
 
 def test_an_answer_that_nobody_heard_is_kept(daemon, box):
-    body = json.dumps({"cmd": "sh", "args": ["-c", "sleep 1; echo x >> /workspace/count; wc -l < /workspace/count"]})
+    body = json.dumps({"cmd": "sh", "args": ["-c", "until test -e /workspace/go; do sleep 0.05; done; echo x >> /workspace/count; wc -l < /workspace/count"]})
     key = unique("key")
     with daemon.connect() as s:
         s.sendall(("POST %s/%s/exec HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nIdempotency-Key: %s\r\n"
                    "Content-Length: %d\r\n\r\n%s" % (V1, box, key, len(body), body)).encode())
         assert wait_until(lambda: daemon.get("%s/%s" % (V1, box)).json["busy"])
+    assert daemon.request("PUT", "%s/%s/files?path=go" % (V1, box), b"").status in (200, 201)
     answers = []
 
     def answered():
