@@ -4,6 +4,7 @@ everything else goes on, in the same front.
 
 Judged by what sandboxes see, and by what is on the disk.
 """
+import contextlib
 import os
 import signal
 
@@ -52,7 +53,12 @@ def changed(box):
 
 def below(pid):
     """Its children of that name: root's first."""
-    return sorted((p for p in children(pid) if name_of(p) == "caisson-shelf"), key=lambda p: os.stat("/proc/%d" % p).st_uid)
+    found = []
+    for p in children(pid):
+        if name_of(p) == "caisson-shelf":
+            with contextlib.suppress(OSError):  # a job that has just ended
+                found.append((os.stat("/proc/%d" % p).st_uid, p))
+    return [p for _, p in sorted(found)]
 
 
 def find(d, whom):
