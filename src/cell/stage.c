@@ -185,7 +185,7 @@ void stage_run(const struct plan *p)
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		stage_fail(p, STAGE_CGROUPNS, 0);
 	forbid_nested_userns(p);
-	stage_net_ports(p);
+	stage_net_settings(p);
 	leave_keyring(p);
 	root_build(p);
 	stage_net(p);

@@ -126,22 +126,26 @@ static int add_gate_addresses(void)
 	return r;
 }
 
-/*
- * Ports below 1024 are nobody's in here: pid 1 listens on 443 for the gate without a capability for it, and
- * so may a service. The file shows the writer's own network namespace.
- */
-static int free_low_ports(void)
+/* The file shows the writer's own network namespace. Where /proc is read-only around us we do without. */
+static int put(const char *path, const char *value)
 {
-	int r = fd_write_file(AT_FDCWD, "/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+	int r = fd_write_file(AT_FDCWD, path, value);
 
-	/* A /proc that is read-only around us: egress to such ports will say that it can not be had. */
 	return r == -EROFS || r == -EACCES || r == -ENOENT ? 0 : r;
 }
 
-void stage_net_ports(const struct plan *p)
+/*
+ * Ports below 1024 are nobody's in here: pid 1 listens on 443 for the gate without a capability for it, and
+ * so may a service; without this, egress to such ports says that it can not be had. And nothing can be
+ * congested where everything is one loopback device: an algorithm of the host's that paces what it sends, as
+ * bbr does with a timer for every piece, would only cost time between the cell and the gate.
+ */
+void stage_net_settings(const struct plan *p)
 {
-	int r = free_low_ports();
+	int r = put("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
 
+	if (r == 0)
+		(void)put("/proc/sys/net/ipv4/tcp_congestion_control", "reno");
 	if (r < 0) {
 		errno = -r;
 		stage_fail(p, STAGE_LOOPBACK, 2);

@@ -312,11 +312,27 @@ static void on_timer(struct timer *t)
 	}
 }
 
-void flow_connected(struct flow *f)
+/*
+ * Nothing waits here for more of a message. And what stays on this machine, a proxy or a service that the operator
+ * lets through, has no need of an algorithm that paces: see cell/stage_net.c. Elsewhere the host's choice holds.
+ */
+static void tune(struct flow *f)
 {
 	static const int on = 1;
+	struct sockaddr_storage from = { 0 };
+	socklen_t len = sizeof(from);
+	struct in6_addr source;
 
 	(void)setsockopt(f->outer.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (getsockname(f->outer.fd, (struct sockaddr *)&from, &len) == 0 &&
+	    address_of((const struct sockaddr *)&from, &source) &&
+	    memcmp(&source, &f->address, sizeof(source)) == 0)
+		(void)setsockopt(f->outer.fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
+void flow_connected(struct flow *f)
+{
+	tune(f);
 	timer_cancel(&f->timer);
 	loop_del(&f->outer);
 	f->connected = true;

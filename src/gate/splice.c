@@ -5,6 +5,10 @@
  * Each direction borrows a pipe for as long as something is in it: what the sink did not take. Nothing is
  * read while something waits, so a reader that is slow holds its writer back, and at most one pipe of the
  * kernel's is filled per direction. The end of one direction is passed on and leaves the other one open.
+ *
+ * A pipe has a slot for each page of its size, and what comes from the network takes one for each piece, however
+ * small: its size is how much one call moves. Who fills pipes again and again gets a larger one; there are few
+ * of those, because one user may have only so many pages of pipes, and they are kept, because to make one costs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,14 +24,23 @@
 #include "gate/gate.h"
 
 #define PIPE_BYTES (256u << 10) /* asked for; the kernel gives less to one who has many */
-#define MOVE_BYTES (1u << 20)   /* at once: a page of the network is larger than one of a pipe */
-#define TURNS 8                 /* pipes full per event: others have a right to be heard too */
-#define POOL_MAX 64u            /* empty pipes that are kept */
+#define MOVE_BYTES (1u << 20)   /* at once; the size of a large pipe too */
+#define SHARE_BYTES (2u << 20)  /* per event: others have a right to be heard too */
+#define TURNS 8                 /* the same, for pieces that are small */
+#define FAST_TURNS 16u /* that filled a pipe, one after the other: a large one is worth it */
+#define POOL_MAX 64u   /* empty pipes that are kept */
+#define LARGE_MAX 16u  /* large ones, in all */
+
+struct channel {
+	int in, out; /* -1: there is none */
+	bool large;
+};
 
 struct direction {
-	int pipe[2]; /* -1: nothing is held */
+	struct channel pipe; /* none: nothing is held */
 	size_t held;
-	bool eof, shut; /* the source has ended; the sink was told */
+	unsigned int full; /* turns that filled a pipe, one after the other */
+	bool eof, shut;    /* the source has ended; the sink was told */
 };
 
 struct splice {
@@ -36,57 +49,99 @@ struct splice {
 
 /* ---- pipes --------------------------------------------------------------------------------------------- */
 
-static int pool[POOL_MAX][2];
-static size_t n_pool;
+static struct channel pool[POOL_MAX], large_pool[LARGE_MAX];
+static size_t n_pool, n_large_pool, n_large; /* kept, kept, and there are */
+
+static const struct channel no_channel = { .in = -1, .out = -1 };
+
+/* A large one may be had only until there are enough of them, or the kernel says so. */
+static bool borrow_large(struct direction *d)
+{
+	struct channel *c = &d->pipe;
+	int fd[2];
+
+	if (n_large_pool > 0) {
+		*c = large_pool[--n_large_pool];
+		return true;
+	}
+	if (n_large == LARGE_MAX || pipe2(fd, O_CLOEXEC | O_NONBLOCK) < 0)
+		return false;
+	if (fcntl(fd[1], F_SETPIPE_SZ, MOVE_BYTES) < 0) {
+		fd_close(fd[0]);
+		fd_close(fd[1]);
+		d->full = 0; /* not before it has been fast for a while again */
+		return false;
+	}
+	n_large++;
+	*c = (struct channel){ .out = fd[0], .in = fd[1], .large = true };
+	return true;
+}
 
 static bool borrow(struct direction *d)
 {
-	if (d->pipe[0] >= 0)
+	int fd[2];
+
+	if (d->pipe.in >= 0 || (d->full >= FAST_TURNS && borrow_large(d)))
 		return true;
 	if (n_pool > 0) {
-		memcpy(d->pipe, pool[--n_pool], sizeof(d->pipe));
+		d->pipe = pool[--n_pool];
 		return true;
 	}
-	if (pipe2(d->pipe, O_CLOEXEC | O_NONBLOCK) == 0) {
-		(void)fcntl(d->pipe[1], F_SETPIPE_SZ, PIPE_BYTES);
-		return true;
-	}
-	d->pipe[0] = d->pipe[1] = -1;
-	return false;
+	if (pipe2(fd, O_CLOEXEC | O_NONBLOCK) < 0)
+		return false;
+	(void)fcntl(fd[1], F_SETPIPE_SZ, PIPE_BYTES);
+	d->pipe = (struct channel){ .out = fd[0], .in = fd[1] };
+	return true;
 }
 
 static void give_back(struct direction *d)
 {
-	if (d->pipe[0] < 0)
+	struct channel *c = &d->pipe;
+
+	if (c->in < 0)
 		return;
-	if (d->held == 0 && n_pool < POOL_MAX) {
-		memcpy(pool[n_pool++], d->pipe, sizeof(d->pipe));
+	if (d->held == 0 && c->large) {
+		large_pool[n_large_pool++] = *c;
+	} else if (d->held == 0 && n_pool < POOL_MAX) {
+		pool[n_pool++] = *c;
 	} else {
-		fd_close(d->pipe[0]);
-		fd_close(d->pipe[1]);
+		n_large -= c->large;
+		fd_close(c->in);
+		fd_close(c->out);
 	}
-	d->pipe[0] = d->pipe[1] = -1;
+	*c = no_channel;
 }
 
 /* ---- moving -------------------------------------------------------------------------------------------- */
+
+/* What the source has, into a pipe. 1: go on; 0; -errno. */
+static int fill(struct direction *d, int from, unsigned int flags)
+{
+	if (!borrow(d))
+		return -EMFILE;
+	ssize_t n = splice(from, NULL, d->pipe.in, NULL, MOVE_BYTES, flags);
+
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	d->eof = n == 0;
+	d->held = (size_t)n;
+	if (d->held < PIPE_BYTES / 2)
+		d->full = 0;
+	else if (d->full < FAST_TURNS)
+		d->full++;
+	return 1;
+}
 
 /* One turn: fill the pipe when it is empty, then empty it as far as the sink takes it. 1: go on; 0; -errno. */
 static int turn(struct direction *d, int from, int to, size_t *moved)
 {
 	const unsigned int flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
+	int r = d->held == 0 && !d->eof ? fill(d, from, flags) : 1;
 
-	if (d->held == 0 && !d->eof) {
-		if (!borrow(d))
-			return -EMFILE;
-		ssize_t n = splice(from, NULL, d->pipe[1], NULL, MOVE_BYTES, flags);
-
-		if (n < 0)
-			return errno == EAGAIN ? 0 : -errno;
-		d->eof = n == 0;
-		d->held = (size_t)n;
-	}
+	if (r <= 0)
+		return r;
 	if (d->held > 0) {
-		ssize_t n = splice(d->pipe[0], NULL, to, NULL, d->held, flags);
+		ssize_t n = splice(d->pipe.out, NULL, to, NULL, d->held, flags);
 
 		if (n < 0)
 			return errno == EAGAIN ? 0 : -errno;
@@ -100,7 +155,7 @@ static int pump(struct direction *d, int from, int to, size_t *moved)
 {
 	int r = 1;
 
-	for (int i = 0; i < TURNS && r > 0; i++)
+	for (int i = 0; i < TURNS && r > 0 && *moved < SHARE_BYTES; i++)
 		r = turn(d, from, to, moved);
 	if (d->held == 0)
 		give_back(d);
@@ -207,7 +262,7 @@ static void begin(struct flow *f)
 		flow_end(f, "the gate is out of memory");
 		return;
 	}
-	s->up = s->down = (struct direction){ .pipe = { -1, -1 } };
+	s->up = s->down = (struct direction){ .pipe = no_channel };
 	f->state = s;
 	f->inner.fn = f->outer.fn = on_event;
 	run(f);

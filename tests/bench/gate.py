@@ -30,7 +30,7 @@ from egress_lib import Resolver  # noqa: E402
 NAME = "bench.test"
 PYTHON = "/usr/bin/python3"
 
-# A word of 8 digits: so many KiB are sent. Anything else comes back, for as long as it comes.
+# A word of 8 digits: so many KiB are sent. "takes it": all is read, then one byte answers. Anything else comes back, for as long as it comes.
 SERVER = """
 import os, signal, socket, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -44,7 +44,11 @@ while True:
     s.close()
     try:
         word = c.recv(8)
-        if len(word) == 8:
+        if word == b"takes it":
+            b = bytearray(1 << 18)
+            while c.recv_into(b): pass
+            c.sendall(b"x")
+        elif len(word) == 8:
             left = int(word) << 10
             while left > 0:
                 left -= c.send(block[:left])
@@ -62,6 +66,16 @@ b = bytearray(1 << 18); got = 0
 s = socket.create_connection((host, port)); begin = time.perf_counter(); s.sendall(b"%08d" % kib)
 while n := s.recv_into(b): got += n
 assert got == kib << 10, got
+print(time.perf_counter() - begin)
+"""
+
+FLOW_OUT = """
+import socket, sys, time
+host, port, kib = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+b = bytes(1 << 18); left = kib << 10
+s = socket.create_connection((host, port)); begin = time.perf_counter(); s.sendall(b"takes it")
+while left > 0: left -= s.send(b[:left])
+s.shutdown(socket.SHUT_WR); assert s.recv(1) == b"x"
 print(time.perf_counter() - begin)
 """
 
@@ -147,14 +161,15 @@ def gate_of(daemon):
 
 def measure(args, boxes):
     ways = {"plain": lambda code, *a: plain(code, boxes.port, *a), "gate": lambda code, *a: boxes.run("bench", code, *a)}
-    flows, connects = {k: [] for k in ways}, {k: [] for k in ways}
+    flows, outs, connects = ({k: [] for k in ways} for _ in range(3))
     rng = random.Random(args.seed)
     for i in range(args.rounds):
         for way in rng.sample(list(ways), len(ways)):
             flows[way].append(args.mib / float(ways[way](FLOW, args.mib << 10)[0]))
+            outs[way].append(args.mib / float(ways[way](FLOW_OUT, args.mib << 10)[0]))
             connects[way] += [float(t) * 1000 for t in ways[way](CONNECT, args.connects)]
-            log(f"round {i + 1}: {way} {flows[way][-1]:.0f} MiB/s, {statistics.median(connects[way][-args.connects:]):.2f} ms")
-    return flows, connects
+            log(f"round {i + 1}: {way} {flows[way][-1]:.0f} MiB/s in, {outs[way][-1]:.0f} out, {statistics.median(connects[way][-args.connects:]):.2f} ms")
+    return flows, outs, connects
 
 
 def many(boxes, cells, each):
@@ -189,14 +204,16 @@ def slow_readers(boxes, pid, n, seconds):
     return before, most
 
 
-def write_document(args, flows, connects, thousand, grown):
+def write_document(args, flows, outs, connects, thousand, grown):
     rate = {k: statistics.median(v) for k, v in flows.items()}
+    out_rate = {k: statistics.median(v) for k, v in outs.items()}
     new = {k: statistics.median(v) for k, v in connects.items()}
     load = os.getloadavg()[0]
     out = [f"{os.cpu_count()} processors, Linux {platform.release()}, {time.strftime('%Y-%m-%d')}; {args.rounds} rounds of {args.mib} MiB and "
            f"{args.connects} connections, interleaved; load {load:.0f} when it ended.",
            "", "| out of a sandbox | plain loopback | through the gate | promised | measured |", "|---|---:|---:|---:|---:|",
-           f"| one stream, MiB/s | {rate['plain']:.0f} | {rate['gate']:.0f} | at least 0.7 of plain | {rate['gate'] / rate['plain']:.2f} |",
+           f"| one stream in, MiB/s | {rate['plain']:.0f} | {rate['gate']:.0f} | at least 0.7 of plain | {rate['gate'] / rate['plain']:.2f} |",
+           f"| one stream out, MiB/s | {out_rate['plain']:.0f} | {out_rate['gate']:.0f} | | {out_rate['gate'] / out_rate['plain']:.2f} |",
            f"| a new connection, a byte there and back, ms | {new['plain']:.2f} | {new['gate']:.2f} | at most 1 ms more | {new['gate'] - new['plain']:.2f} |",
            f"| {args.cells * args.each} connections from {args.cells} sandboxes | | {thousand[0]} open at once | all | slowest byte {thousand[1] * 1000:.0f} ms, {thousand[2]:.1f} s in all |",
            f"| gate's memory (PSS), {args.slow} connections that nobody reads | {grown[0] / 1024:.1f} MiB before | {grown[1] / 1024:.1f} MiB at most | flat | {(grown[1] - grown[0]) / 1024:+.1f} MiB |",

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_egress.py - What a sandbox may reach, by name: what passes, what is refused and how fast, and what is told of it."""
+import fcntl
+import hashlib
 import json
 import os
 import signal
 import socket
 import ssl
 import textwrap
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -155,6 +158,66 @@ def test_half_close_and_much_data(outside):
             """ % outside.echo.port) == "True True\n"
         net = b.get("/net").json
         assert net["bytes_out"] >= 24 << 20 and net["bytes_in"] >= 24 << 20 and net["opened"] == 1, net
+
+
+def pipe_sizes(pid):
+    """Of the pipes of a process, one for each end that it has, by the kernel's word."""
+    sizes = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        path = f"/proc/{pid}/fd/{fd}"
+        try:
+            if os.readlink(path).startswith("pipe:"):
+                mine = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+                sizes.append(fcntl.fcntl(mine, 1032))  # F_GETPIPE_SZ
+                os.close(mine)
+        except FileNotFoundError:
+            pass  # it went while we looked
+    return sizes
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees what descriptors the gate has")
+def test_a_fast_stream_has_a_large_pipe(outside):
+    """And what passed through it is what was sent."""
+    large, stop, block = 1 << 20, threading.Event(), os.urandom(1 << 20)
+    sent = hashlib.sha256()
+
+    def pour(c):
+        while not stop.is_set():
+            c.sendall(block)
+            sent.update(block)
+    tap = Server(pour)
+    try:
+        with box(outside, outside.host(server=tap)) as b, ThreadPoolExecutor(1) as pool:
+            got = pool.submit(says, b, """
+                import hashlib, socket
+                h = hashlib.sha256(); s = socket.create_connection(("web.test", %d))
+                while chunk := s.recv(1 << 20): h.update(chunk)
+                print(h.hexdigest())
+                """ % tap.port, timeout=120)
+            gate = gate_of(outside.daemon.pid)
+            assert wait_until(lambda: large in pipe_sizes(gate)), pipe_sizes(gate)
+            stop.set()
+            assert got.result().strip() == sent.hexdigest()
+            assert pipe_sizes(gate).count(large) <= 2 * 16  # both ends of each
+    finally:
+        stop.set()
+        tap.close()
+
+
+def test_inside_nothing_is_paced(outside):
+    """Between a program of the cell and the gate there is one loopback device, whatever the host's choice for networks is."""
+    with box(outside, outside.host()) as b:
+        low, paced = says(b, """
+            import socket
+            try: low = bool(socket.create_server(("127.0.0.1", 99)))
+            except PermissionError: low = False
+            s = socket.create_connection(("web.test", %d))
+            print(low, s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\\0").decode())
+            """ % outside.echo.port).split()
+        if low == "False":
+            pytest.skip("/proc is read-only here: settings of a cell's network can not be made")
+        assert paced == "reno"
 
 
 # ---- what is refused -------------------------------------------------------------------------------------------
