@@ -277,6 +277,7 @@ void box_close(struct box *b)
 		(void)control_event(b->g, b->id, &ev);
 	}
 	names_free(&b->names);
+	asked_free(&b->asked);
 	binds_free(&b->binds);
 	if (b->prev)
 		b->prev->next = b->next;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gate/asked.h"
 #include "gate/binds.h"
 #include "gate/bucket.h"
 #include "gate/names.h"
@@ -34,6 +35,7 @@ struct box {
 	size_t n_queries;
 	struct flow *flows;
 	struct gate_numbers numbers;
+	struct asked asked;
 	struct bucket connects, asks, tells;
 	struct timer pause;   /* sockets are not read before this: too much came at once */
 	struct timer summary; /* events that were not told one by one */

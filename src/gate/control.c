@@ -154,15 +154,21 @@ static void on_inquire(struct gate *g, const struct gate_msg *q)
 	struct gate_msg m = { .op = GATE_STATE, .id = q->id, .seq = q->seq };
 	struct box *b = box_find(g, q->id);
 	static struct gate_conn conns[GATE_CONNS_SHOWN];
-	uint32_t n = 0;
+	static struct gate_name names[GATE_NAMES_SHOWN];
+	size_t n = 0, n_names = b ? asked_show(&b->asked, names, ARRAY_SIZE(names)) : 0;
 
 	memset(conns, 0, sizeof(conns));
 	for (const struct flow *f = b ? b->flows : NULL; f && n < GATE_CONNS_SHOWN; f = f->next)
 		describe(f, &conns[n++]);
 	if (b)
 		m.u.numbers = b->numbers;
-	m.u.numbers.n_conns = n;
-	_fd_ int fd = fd_memfd("caisson-net", conns, n * sizeof(conns[0]));
+	m.u.numbers.n_conns = (uint32_t)n;
+	m.u.numbers.n_names = (uint32_t)n_names;
+	_buf_ struct buf lists = BUF_INIT(sizeof(conns) + sizeof(names));
+
+	(void)buf_append(&lists, conns, n * sizeof(conns[0]));
+	(void)buf_append(&lists, names, n_names * sizeof(names[0]));
+	_fd_ int fd = fd_memfd("caisson-net", lists.data, lists.len);
 
 	(void)say(g, &m, &fd, fd >= 0 ? 1 : 0);
 }

@@ -58,6 +58,8 @@ static size_t answer(struct box *b, const uint8_t *msg, size_t len, uint8_t *out
 	b->numbers.asked++;
 	size_t n = q.is_host ? answer_host(b, msg, &q, out, size) : 0;
 
+	if (n > 0 || !dns_is_reverse(q.name))
+		asked_note(&b->asked, q.name, n > 0);
 	if (n > 0)
 		return n;
 	/* Before the answer: whoever reads the result of the code that asked knows it by then. */

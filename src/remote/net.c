@@ -47,6 +47,31 @@ static void print_connections(const json_t *net, struct buf *out)
 	table_free(&t);
 }
 
+static void print_names(const json_t *net, struct buf *out)
+{
+	static const struct table_column titles[] = { { "ASKED FOR", false },
+						      { "TIMES", true },
+						      { "", false } };
+	struct table t;
+	size_t i;
+	const json_t *n;
+
+	if (json_array_size(json_object_get(net, "names")) == 0)
+		return;
+	table_init(&t, titles, ARRAY_SIZE(titles));
+	json_array_foreach(json_object_get(net, "names"), i, n)
+	{
+		bool allowed = json_is_true(json_object_get(n, "allowed"));
+
+		table_cell(&t, allowed ? STYLE_PLAIN : STYLE_BAD, list_text(n, "host"));
+		table_printf(&t, "%llu", (unsigned long long)list_uint(n, "count"));
+		table_cell(&t, STYLE_DIM, allowed ? "allowed" : "refused");
+	}
+	(void)buf_puts(out, "\n");
+	table_render(&t, session_color(), 0, out);
+	table_free(&t);
+}
+
 static void print_refusals(const json_t *net, struct buf *out)
 {
 	static const struct table_column titles[] = {
@@ -79,6 +104,7 @@ static void print_net(const json_t *net)
 	_buf_ struct buf out = BUF_INIT(OUT_MAX);
 
 	print_connections(net, &out);
+	print_names(net, &out);
 	print_refusals(net, &out);
 	(void)buf_printf(
 		&out,
@@ -116,7 +142,7 @@ int verb_net(int argc, char **argv)
 	static const struct form form = {
 		.verb = OPT_NET,
 		.usage = "net NAME [--egress HOST]...",
-		.text = "Shows the connections that go out of a sandbox now, what was refused, and how much was moved.\n"
+		.text = "Shows the connections that go out of a sandbox now, names it asked for, what was refused, and how much was moved.\n"
 			"With --egress: from now on it may reach these hosts and no others; none stands for nothing.\n",
 		.min = 1,
 		.max = 1,

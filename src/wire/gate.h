@@ -18,7 +18,7 @@
 #define GATE_MINDER_FD 4 /* a gate: the minder's socket. The minder: the front's */
 #define GATE_SECRETS_FD                                                                            \
 	5 /* the minder: what the environment held of secrets (vault/source.h), if anything */
-#define GATE_VERSION 2u
+#define GATE_VERSION 3u
 
 /*
  * In every cell these ranges (benchmarking networks, RFC 2544 and RFC 5180: nobody's on any internet) are
@@ -58,8 +58,9 @@ enum gate_op {
 	/* gate -> front: in its jail, once, first. Another one with another life: the gate before it is gone with
 	 * all it had, and what was asked of it is not answered. */
 	GATE_READY,
-	GATE_DONE,  /* gate -> front: answer to GATE_SET, with its seq */
-	GATE_STATE, /* gate -> front: answer to GATE_INQUIRE. Descriptor: struct gate_conn[] */
+	GATE_DONE, /* gate -> front: answer to GATE_SET, with its seq */
+	/* gate -> front: answer to GATE_INQUIRE. Descriptor: struct gate_conn[], then struct gate_name[] */
+	GATE_STATE,
 	GATE_EVENT, /* gate -> front: something to be written down */
 	GATE_OP_MAX_,
 };
@@ -126,9 +127,11 @@ struct gate_numbers {
 	uint64_t up, down;                        /* bytes, of those that are over too */
 	uint32_t live;                            /* connections */
 	uint32_t n_conns;                         /* in the memfd: at most GATE_CONNS_SHOWN */
+	uint32_t n_names;                         /* after these: at most GATE_NAMES_SHOWN */
 };
 
 #define GATE_CONNS_SHOWN 256u
+#define GATE_NAMES_SHOWN 64u
 
 /* A connection, as GATE_STATE shows it. */
 struct gate_conn {
@@ -137,6 +140,13 @@ struct gate_conn {
 	uint16_t port;
 	uint16_t state; /* enum gate_conn_state */
 	uint64_t up, down, age_ms;
+};
+
+/* A name that was asked for, the newest first. */
+struct gate_name {
+	char host[GATE_HOST_MAX]; /* bytes that no host name has are question marks */
+	uint16_t allowed;         /* when it was asked for last */
+	uint64_t count;
 };
 
 enum gate_conn_state { GATE_RESOLVING, GATE_CONNECTING, GATE_FLOWING };

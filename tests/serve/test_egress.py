@@ -328,9 +328,10 @@ def test_entries(outside):
     """One form, and none for what could be read in two ways; each spelling is in tests/unit/front/test_egress_entry.c."""
     with box(outside, "API.Example.COM.", "b\u00fccher.test:8443", "*.Example.org", "api.example.com") as b:
         assert b.about()["spec"]["egress"] == ["*.example.org", "api.example.com", "xn--bcher-kva.test:8443"]
-    for entry in ("*", "*.com", "10.0.0.1", "127.1", "http://example.com", "user@example.com", "example.com\x00.evil", "example.com:53"):
+    for entry in ("*", "*.com", "10.0.0.1", "127.1", "http://example.com", "user@example.com", "example.com\x00.evil", "example.com:53", "localhost", "a.localhost:80"):
         r = outside.daemon.post("/v1/sandboxes", {"name": unique(), "egress": ["web.test", entry]})
         assert r.status == 422 and r.error["code"] == "invalid_value" and r.error["field"].startswith("egress"), (entry, r)
+    assert "is the sandbox itself" in r.error["message"], r
 
 
 # ---- changing ----------------------------------------------------------------------------------------------------
@@ -691,6 +692,8 @@ def test_the_command(outside):
     out = cli.ok("net", name).out.decode()
     assert "web.test" in out and "127.0.0.1" in out and "evil.test" in out and "1 connections opened" in out, out
     net = json.loads(cli.ok("net", name, "--json").out)
+    assert [(n["host"], n["allowed"]) for n in net["names"]] == [("evil.test", False), ("web.test", True)], net
+    assert sum(n["count"] for n in net["names"]) == net["names_asked"] and "ASKED FOR" in out, (net, out)
     assert net["live"] == 1 and net["refusals"][0]["host"] == "evil.test" and net["connections"][0]["bytes_in"] == 3, net
     assert cli.ok("net", name, "--egress", "web.test").out.split() == [b"web.test"]
     assert cli.ok("net", name, "--egress", "none").out == b""

@@ -374,6 +374,8 @@ def test_egress(box):
     assert box.egress.net().live == 0 and box.egress.set([]) == []
     assert caisson.records.Net.from_json({"names_asked": 3, "names_refused": 2}).names_asked == 3
     assert box.egress.net().names_refused == box.egress.net().raw["names_refused"] == 0
+    assert caisson.records.Net.from_json({"names": [{"host": "a.test", "count": 2, "allowed": False}]}).names[0]["host"] == "a.test"
+    assert box.egress.net().names == ()
     for kind in (caisson.LanguageUnavailable, caisson.NoSuchFile, caisson.SandboxStopped):
         code = next(c for c, k in caisson.errors.known_codes().items() if k is kind)
         assert caisson.errors.error_from({"error": {"code": code, "message": "no"}}).hint, kind

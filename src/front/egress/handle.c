@@ -166,8 +166,24 @@ static void write_conn(struct json *j, struct gate_conn *c)
 	json_object_end(j);
 }
 
+static void write_name(struct json *j, struct gate_name *n)
+{
+	n->host[sizeof(n->host) - 1] = '\0';
+	json_object_begin(j);
+	json_member_str(j, "host", n->host);
+	json_member_uint(j, "count", n->count);
+	json_member_bool(j, "allowed", n->allowed != 0);
+	json_object_end(j);
+}
+
+/* What the gate gave with its numbers: as many as those say. */
+struct net_lists {
+	struct gate_conn conns[GATE_CONNS_SHOWN];
+	struct gate_name names[GATE_NAMES_SHOWN];
+};
+
 static void write_net(struct json *j, const struct egress *g, const struct gate_numbers *n,
-		      struct gate_conn *conns, size_t n_conns)
+		      struct net_lists *lists)
 {
 	static const struct egress none;
 
@@ -176,8 +192,13 @@ static void write_net(struct json *j, const struct egress *g, const struct gate_
 	egress_notes_json(g ? g : &none, j);
 	json_key(j, "connections");
 	json_array_begin(j);
-	for (size_t i = 0; i < n_conns; i++)
-		write_conn(j, &conns[i]);
+	for (size_t i = 0; i < n->n_conns; i++)
+		write_conn(j, &lists->conns[i]);
+	json_array_end(j);
+	json_key(j, "names");
+	json_array_begin(j);
+	for (size_t i = 0; i < n->n_names; i++)
+		write_name(j, &lists->names[i]);
 	json_array_end(j);
 	json_member_uint(j, "live", n->live);
 	json_member_uint(j, "opened", n->opened);
@@ -192,35 +213,46 @@ static void write_net(struct json *j, const struct egress *g, const struct gate_
 }
 
 static void reply_net(struct http_exchange *x, const struct egress *g, const struct gate_numbers *n,
-		      struct gate_conn *conns, size_t n_conns)
+		      struct net_lists *lists)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
 	struct json j;
 
 	json_init(&j, &b);
-	write_net(&j, g, n, conns, n_conns);
+	write_net(&j, g, n, lists);
 	if (json_finish(&j) < 0)
 		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
 	else
 		reply_json(x, 200, &b);
 }
 
+/* The gate may be anybody's by now: what does not fit is as if it were not there. */
+static void read_lists(int fd, struct gate_numbers *n, struct net_lists *ret)
+{
+	size_t conns = n->n_conns * sizeof(ret->conns[0]),
+	       names = n->n_names * sizeof(ret->names[0]);
+
+	if (fd >= 0 && n->n_conns <= GATE_CONNS_SHOWN && n->n_names <= GATE_NAMES_SHOWN &&
+	    pread(fd, ret->conns, conns, 0) == (ssize_t)conns &&
+	    pread(fd, ret->names, names, (off_t)conns) == (ssize_t)names)
+		return;
+	n->n_conns = n->n_names = 0;
+}
+
 static void on_state(struct gate_call *c, const struct gate_msg *reply, int fd)
 {
-	static struct gate_conn conns[GATE_CONNS_SHOWN];
+	static struct net_lists lists;
+	struct gate_numbers numbers = reply->u.numbers;
 	struct inquiry *q = c->arg;
 	struct http_exchange *x = q->x;
-	size_t n = reply->u.numbers.n_conns;
 	/* By name again: it may be another one by now, or none. */
 	const struct sandbox *s = sandbox_find(q->f, visit_of(x)->owner, q->name);
 
 	visit_of(x)->work = NULL;
 	visit_of(x)->gone = NULL;
 	free(q);
-	if (n > GATE_CONNS_SHOWN || fd < 0 ||
-	    pread(fd, conns, n * sizeof(conns[0]), 0) != (ssize_t)(n * sizeof(conns[0])))
-		n = 0;
-	reply_net(x, s ? s->egress : NULL, &reply->u.numbers, conns, n);
+	read_lists(fd, &numbers, &lists);
+	reply_net(x, s ? s->egress : NULL, &numbers, &lists);
 }
 
 static void inquiry_gone(struct visit *v)
@@ -253,5 +285,5 @@ void handle_net(struct front *f, struct http_exchange *x, const struct route_par
 		visit_of(x)->gone = NULL;
 		free(q);
 	}
-	reply_net(x, NULL, &nothing, NULL, 0);
+	reply_net(x, NULL, &nothing, NULL);
 }

@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "gate/address.h"
+#include "gate/asked.h"
 #include "gate/dns.h"
 #include "gate/hello.h"
 #include "gate/hosts.h"
@@ -76,6 +77,37 @@ static void test_names_are_bounded(void **state)
 	assert_int_equal(names_index(&n, "api.example.com"), -ENOSPC);
 	assert_int_equal(names_index(&n, "n7.example.org"), 7);
 	names_free(&n);
+}
+
+static void test_names_asked_for(void **state)
+{
+	static struct gate_name got[GATE_NAMES_SHOWN];
+	struct asked a = { 0 };
+	char host[64];
+
+	(void)state;
+	assert_int_equal(asked_show(&a, got, ARRAY_SIZE(got)), 0);
+	asked_note(&a, "a.example.com", true);
+	asked_note(&a, "evil.com", false);
+	asked_note(&a, "a.example.com", false);
+	assert_int_equal(asked_show(&a, got, ARRAY_SIZE(got)), 2);
+	assert_string_equal(got[0].host, "a.example.com");
+	assert_int_equal(got[0].count, 2);
+	assert_false(got[0].allowed);
+	assert_string_equal(got[1].host, "evil.com");
+	/* The one that nobody asked for the longest goes, and its numbers with it. */
+	for (unsigned int i = 0; i < GATE_NAMES_SHOWN; i++) {
+		(void)snprintf(host, sizeof(host), "n%u.example.org", i);
+		asked_note(&a, i == 0 ? "evil.com" : host, true);
+	}
+	assert_int_equal(asked_show(&a, got, ARRAY_SIZE(got)), GATE_NAMES_SHOWN);
+	assert_string_equal(got[0].host, host);
+	assert_int_equal(got[0].count, 1);
+	assert_string_equal(got[GATE_NAMES_SHOWN - 1].host, "evil.com");
+	assert_int_equal(got[GATE_NAMES_SHOWN - 1].count, 2);
+	assert_int_equal(asked_show(&a, got, 3), 3);
+	asked_free(&a);
+	assert_int_equal(asked_show(&a, got, ARRAY_SIZE(got)), 0);
 }
 
 static void test_rules_that_are_none(void **state)
@@ -336,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_names_are_bounded),
+		cmocka_unit_test(test_names_asked_for),
 		cmocka_unit_test(test_rules_that_are_none),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_hosts),

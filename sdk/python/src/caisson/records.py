@@ -261,9 +261,11 @@ class Connection:
 
 @dataclass(frozen=True)
 class Net:
-    """The way out of a sandbox: connections now, numbers since its cell was made. ``refusals`` are the last ones."""
+    """The way out of a sandbox: connections now, numbers since its cell was made. ``names`` that were asked for and ``refusals``
+    are the last ones, the newest first."""
 
     connections: tuple[Connection, ...] = ()
+    names: tuple[Raw, ...] = ()
     refusals: tuple[Raw, ...] = ()
     live: int = 0
     opened: int = 0
@@ -282,6 +284,7 @@ class Net:
             cls,
             obj,
             connections=tuple(pick(Connection, c) for c in obj.get("connections", ())),
+            names=tuple(obj.get("names", ())),
             refusals=tuple(obj.get("refusals", ())),
             raw=obj,
         )
