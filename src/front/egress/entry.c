@@ -141,6 +141,21 @@ static int check_labels(const char *host, bool wild, struct err *e)
 	return 0;
 }
 
+/* By RFC 6761 localhost, and every name below it, is whoever asks: in a sandbox, the sandbox. */
+static int check_not_self(const char *host, struct err *e)
+{
+	static const char self[] = ".localhost";
+	size_t n = strlen(host);
+
+	if (strcmp(host, self + 1) != 0 &&
+	    (n < sizeof(self) - 1 || strcmp(host + n - (sizeof(self) - 1), self) != 0))
+		return 0;
+	return err_say(e, -EINVAL,
+		       "'%s' is the sandbox itself and never the host's machine; give the service "
+		       "there a name of its own, and its address to --egress-private",
+		       host);
+}
+
 int egress_entry_parse(const char *text, size_t len, struct egress_entry *ret, struct err *e)
 {
 	*ret = (struct egress_entry){ 0 };
@@ -160,7 +175,8 @@ int egress_entry_parse(const char *text, size_t len, struct egress_entry *ret, s
 		len--;
 	if (len == 0)
 		return err_say(e, -EINVAL, "an entry has no host name");
-	if (to_ascii(text, len, ret->host, e) < 0 || check_labels(ret->host, ret->wild, e) < 0)
+	if (to_ascii(text, len, ret->host, e) < 0 || check_not_self(ret->host, e) < 0 ||
+	    check_labels(ret->host, ret->wild, e) < 0)
 		return -EINVAL;
 	const struct http_entry *h = &ret->http;
 	int n = snprintf(ret->text, sizeof(ret->text), "%s%s%s%s", h->methods,

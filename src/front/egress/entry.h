@@ -8,7 +8,8 @@
  *   GET api.example.com/v1   some requests alone (http_entry.h)
  *
  * Case, a trailing dot and non-ASCII names (IDNA 2008) are brought to one form. What could be read in two ways
- * is refused: addresses, URLs, control bytes, spaces, a wildcard anywhere but in front of at least two labels.
+ * is refused: addresses, URLs, control bytes, spaces, a wildcard anywhere but in front of at least two labels. So
+ * is what would never lead out of a sandbox: localhost, and every name below it.
  */
 #ifndef CAISSON_FRONT_EGRESS_ENTRY_H
 #define CAISSON_FRONT_EGRESS_ENTRY_H

@@ -100,6 +100,14 @@ static void test_refused(void **state)
 		"example.com:53",
 		"example.com:0443",
 		"127.0.0.1.",
+		"localhost",
+		"LocalHost.",
+		"localhost:8080",
+		"*.localhost",
+		"*.a.localhost",
+		"a.localhost",
+		"GET localhost/v1",
+		"\u24dbocalhost",
 		"1.2.3",
 		"a.b:-1",
 		":443",
@@ -116,6 +124,8 @@ static void test_refused(void **state)
 			fail_msg("'%s'", bad[i]);
 	}
 	assert_int_equal(egress_entry_parse("a.com\0.evil", 11, &n, NULL), -EINVAL);
+	assert_int_equal(egress_entry_parse("xlocalhost", 10, &n, NULL), 0);
+	assert_int_equal(egress_entry_parse("localhost.example.com", 21, &n, NULL), 0);
 }
 
 static void test_lists(void **state)
