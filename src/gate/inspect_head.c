@@ -42,17 +42,28 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-/* Between two neighbours only (RFC 9110, 7.6.1). */
+static bool is_one_of(const char *name, const char *const *list)
+{
+	for (; *list; list++)
+		if (strcmp(name, *list) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Between two neighbours only (RFC 9110, 7.6.1): what Connection names, and what is said to proxies, since a word
+ * for one (Proxy-Authorization) is not for the server. But not what says whom the request is for and where it
+ * ends: without these the server would read another request than the one that was judged, or two.
+ */
 static bool is_hop(const char *name, const char *connection)
 {
-	static const char *const hop[] = { "connection",      "keep-alive", "te",
-					   "trailer",         "upgrade",    "transfer-encoding",
-					   "proxy-connection" };
+	static const char *const hop[] = { "connection", "keep-alive",        "te", "trailer",
+					   "upgrade",    "transfer-encoding", NULL };
+	static const char *const end_to_end[] = { "host", "content-length", NULL };
 
-	for (size_t i = 0; i < sizeof(hop) / sizeof(hop[0]); i++)
-		if (strcmp(name, hop[i]) == 0)
-			return true;
-	return has_word(connection, name);
+	return !is_one_of(name, end_to_end) &&
+	       (is_one_of(name, hop) || strncmp(name, "proxy-", 6) == 0 ||
+		has_word(connection, name));
 }
 
 bool inspect_switches(const struct inspect *i, const struct http_request *q)

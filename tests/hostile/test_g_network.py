@@ -394,6 +394,62 @@ attempt("good", lambda: kept({first!r}, True))
     stopped_by("gate: every request against the name")
 
 
+def whole_requests(c):
+    """A server that takes a body for as long as the head says, and what follows for the next request."""
+    text = b""
+
+    def more():
+        nonlocal text
+        got = c.recv(4096)
+        if not got:
+            raise ConnectionError("it is over")
+        text += got
+    while True:
+        while b"\r\n\r\n" not in text:
+            more()
+        head, text = text.split(b"\r\n\r\n", 1)
+        fields = dict(line.lower().split(": ", 1) for line in head.decode("latin-1").split("\r\n")[1:])
+        while len(text) < int(fields.get("content-length", 0)):
+            more()
+        text = text[int(fields.get("content-length", 0)):]
+        whole_requests.seen.append((head.split()[1].decode(), fields))
+        c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello from")
+
+
+@quick
+def test_k93_hop_by_hop(world, daemon, stopped_by):
+    """Headers that are for the next hop alone end here, and calling those so that say what a request is changes nothing."""
+    seen = whole_requests.seen = []
+    server = inside(world.them, Server, whole_requests, address=WORLD, port=8093)
+    inner = b"GET /evil HTTP/1.1\r\nHost: other.test:8093\r\n\r\n"
+    head = b"POST /outer HTTP/1.1\r\nHost: web.test:8093\r\nConnection: content-length\r\n"
+    lent = b"GET /lent HTTP/1.1\r\nHost: web.test:8093\r\nConnection: host, x-mine\r\nX-Mine: 1\r\nX-Kept: 2\r\nTE: trailers\r\n" \
+           b"Keep-Alive: 5\r\nProxy-Connection: keep-alive\r\nProxy-Authorization: Basic Y2FuYXJ5\r\n\r\n"
+    hidden = head + b"Content-Length: %d\r\n\r\n" % len(inner) + inner
+    plain = b"GET /plain HTTP/1.1\r\nHost: web.test:8093\r\n\r\n"
+    try:
+        # The control: without its length that body is a request of its own, and a word for a proxy arrives.
+        c = inside(world.them, socket.create_connection, (WORLD, 8093))
+        c.sendall(head + b"\r\n" + inner + lent)
+        until(lambda: len(seen) == 3, 10, "three requests")
+        c.close()
+        assert [p for p, _ in seen] == ["/outer", "/evil", "/lent"] and "proxy-authorization" in seen[2][1], "the control"
+        del seen[:]
+        with Box(daemon, egress=["web.test:8093"]) as box:
+            got = attempts(box, f"""
+attempt("body", lambda: tcp("web.test", 8093, {hidden!r}))
+attempt("lent", lambda: tcp("web.test", 8093, {lent!r}))
+attempt("plain", lambda: tcp("web.test", 8093, {plain!r}))
+""")
+            assert all("200 OK" in o for o, _ in got.values()), got
+        assert [p for p, _ in seen] == ["/outer", "/lent", "/plain"], seen
+        assert all(f["host"] == "web.test:8093" for _, f in seen) and seen[0][1]["content-length"] == str(len(inner)), seen
+        assert seen[1][1] == {"host": "web.test:8093", "x-kept": "2"}, seen[1]
+    finally:
+        server.close()
+    stopped_by("gate: requests are written anew, with a length and a host")
+
+
 def answer_of(c):
     """One answer with a body that is short."""
     text = b""

@@ -467,6 +467,11 @@ def test_requests_of_one_connection(outside):
             say(b, web.port)
             says(b, "print(ask(%r))" % (evil + ask % ("x", "other.test", web.port)))
         assert not any("other.test" in head for head in web.seen), web.seen
+        # headers that Connection calls a neighbour's, and a word for a proxy
+        say(b, web.port)
+        says(b, "print(ask(%r))" % ("GET /hop HTTP/1.1\r\nHost: web.test:%d\r\nConnection: host, content-length, x-mine\r\nContent-Length: 0\r\nX-Mine: 1\r\n"
+                                    "Proxy-Authorization: Basic eA==\r\nX-Other: 2\r\n\r\n" % web.port))
+        assert web.seen[-1].lower().split("\r\n")[1:] == [f"host: web.test:{web.port}", "content-length: 0", "x-other: 2"], web.seen[-1]
         refused = [e for e in ledger(outside.daemon) if e["sandbox"] == b.name and e["event"] == "egress.refuse"]
         assert "the HTTP host is not the one that was connected to" in [e["why"] for e in refused]
         # without a Host, as HTTP/1.0 may, it gets the one that it is for

@@ -95,13 +95,17 @@ static bool starts_with(const char *s, const char *with)
 	return strncmp(s, with, strlen(with)) == 0;
 }
 
-/* Between two neighbours only (RFC 9110, 7.6.1), and what proxies say to each other. */
+/*
+ * Between two neighbours only (RFC 9110, 7.6.1), and what proxies say to each other. Where a body ends is for
+ * everybody, whatever Connection says: without it the service would take the body for another request.
+ */
 static bool is_hop(const char *name, const char *connection)
 {
 	static const char *const hop[] = { "connection", "keep-alive",        "te", "trailer",
 					   "upgrade",    "transfer-encoding", NULL };
 
-	return is_one_of(name, hop) || starts_with(name, "proxy-") || has_word(connection, name);
+	return is_one_of(name, hop) || starts_with(name, "proxy-") ||
+	       (has_word(connection, name) && strcmp(name, "content-length") != 0);
 }
 
 bool port_switches(const struct http_request *q)

@@ -96,7 +96,7 @@ static void test_request(void **state)
 		{ "cookie", "a=1; caisson-port-b=2;caisson-port-c=; caisson-port-", 0 },
 		{ "x-caisson-port-token", TOKEN, 64 },
 		{ "authorization", "Bearer daemon", 0 },
-		{ "connection", "keep-alive, X-Mine", 0 },
+		{ "connection", "keep-alive, X-Mine, Content-Length", 0 },
 		{ "x-mine", "1", 1 },
 		{ "x-other", "2", 1 },
 		{ "origin", "https://daemon:8001", 0 },
