@@ -169,6 +169,19 @@ static int unpack_dir(int dir, const char *name, const struct tar_head *h)
 	return 0;
 }
 
+/* Two names of one file: to make room for the second would take the file away. Changes no errno. */
+static bool is_same(int dir_a, const char *a, int dir_b, const char *b)
+{
+	struct stat x, y;
+	int error = errno;
+	bool same = fstatat(dir_a, a, &x, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    fstatat(dir_b, b, &y, AT_SYMLINK_NOFOLLOW) == 0 && x.st_dev == y.st_dev &&
+		    x.st_ino == y.st_ino;
+
+	errno = error;
+	return same;
+}
+
 static int unpack_hard_link(struct unpack *u, int dir, const char *name, const char *target)
 {
 	_mem_ char *copy = strdup(target);
@@ -181,6 +194,8 @@ static int unpack_hard_link(struct unpack *u, int dir, const char *name, const c
 	if (from < 0 || !last)
 		return from < 0 ? -from : EPERM;
 	if (linkat(from, last, dir, name, 0) == 0)
+		return 0;
+	if (errno == EEXIST && is_same(from, last, dir, name))
 		return 0;
 	int r = errno == EEXIST ? clear(dir, name) : errno;
 

@@ -24,8 +24,8 @@ from snapshot import OWN_PREFIX
 
 sys.path.insert(0, str(ROOT / "tests" / "integ"))
 
-from files_lib import (DELETE, HASH, LIST, MKDIR, MOVE, OVERWRITE, PARENTS, READ, RECURSIVE, STAT, TAR_IN,  # noqa: E402
-                       TAR_OUT, WATCH, WRITE, FilesCell, needs_driver)
+from files_lib import (CHANGED, DELETE, FROM_END, HASH, LIST, MKDIR, MOVE, OVERWRITE, PARENTS, READ, RECURSIVE, STAT, TAR_IN,  # noqa: E402
+                       TAR_OUT, TO_END, WATCH, WRITE, FilesCell, needs_driver)
 
 pytestmark = needs_driver
 quick = pytest.mark.quick
@@ -284,6 +284,27 @@ def test_K78_lies_about_sizes(cell):
         assert cell.call(TAR_OUT, "f").error == "" and cell.call(HASH, "f").error == ""
 
 
+@quick
+def test_K78_as_large_as_a_file_can_be(cell):
+    """A file without content that says it has 8 EiB. Code can not make one; where there is one, as in a directory of the operator's,
+    what is asked for comes, limits hold, and nobody goes through all of it."""
+    most = (1 << 63) - 1
+    cell.sh("mkdir d; : > d/f; ! truncate -s %d d/f 2>/dev/null; ! truncate -s 1T d/f 2>/dev/null; echo small > d/small" % most)
+    assert cell.ok(STAT, "d/f").stats[0].size == 0
+    os.truncate(root_of(cell) / "workspace/d/f", most)
+    assert cell.ok(STAT, "d/f").stats[0].size == most
+    assert [s.size for s in cell.ok(LIST, "d").stats if s.name == b"f"] == [most]
+    for more, want in ((dict(length=5), 5), (dict(offset=most - 3), 3), (dict(offset=7, flags=FROM_END), 7), (dict(offset=most - 1, length=100), 1),
+                       (dict(offset=most), 0), (dict(offset=most + 1), 0), (dict(offset=TO_END), 0), (dict(limit=100000), 100000)):
+        a = cell.ok(READ, "d/f", **more)
+        assert a.data == bytes(want) and a.stats[0].size == most and not a.flags & CHANGED, more
+    for op, path in ((HASH, "d/f"), (TAR_OUT, "d/f"), (TAR_OUT, "d")):
+        a = cell.fails(op, path, "EFBIG", limit=1 << 20)
+        assert len(a.data) <= 1 << 20
+    cell.sh("echo small > d/f")  # the control: it was the size
+    assert cell.ok(HASH, "d/f", limit=1 << 20).bytes == 6 and cell.ok(TAR_OUT, "d", limit=1 << 20).count == 2
+
+
 # ---- K79 to K82: what is written ---------------------------------------------------------------------------------------------
 
 
@@ -303,23 +324,25 @@ sh /tmp/fight.sh >/dev/null 2>&1 &""")
     assert "caisson" not in cell.sh("find / -xdev -name '.caisson-*' 2>/dev/null || true")
 
 
+def one(name, kind=tarfile.REGTYPE, link="", body=b"evil", **more):
+    info = tarfile.TarInfo()
+    info.name, info.type, info.linkname = name, kind, link
+    info.size = len(body) if kind == tarfile.REGTYPE else 0
+    for k, v in more.items():
+        setattr(info, k, v)
+    return info, body
+
+
+def pack(*entries, fmt=tarfile.PAX_FORMAT):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=fmt) as t:
+        for info, body in entries:
+            t.addfile(info, io.BytesIO(body))
+    return out.getvalue()
+
+
 @quick
 def test_K80_archives_that_climb(cell, host, stopped_by):
-    def one(name, kind=tarfile.REGTYPE, link="", body=b"evil", **more):
-        info = tarfile.TarInfo()
-        info.name, info.type, info.linkname = name, kind, link
-        info.size = len(body) if kind == tarfile.REGTYPE else 0
-        for k, v in more.items():
-            setattr(info, k, v)
-        return info, body
-
-    def pack(*entries, fmt=tarfile.PAX_FORMAT):
-        out = io.BytesIO()
-        with tarfile.open(fileobj=out, mode="w", format=fmt) as t:
-            for info, body in entries:
-                t.addfile(info, io.BytesIO(body))
-        return out.getvalue()
-
     link, hard = tarfile.SYMTYPE, tarfile.LNKTYPE
     up = "../" * 10
     target = str(host.path) + "/secret"
@@ -350,6 +373,67 @@ def test_K80_archives_that_climb(cell, host, stopped_by):
     assert cell.sh("stat -c %a in/suid; readlink in/l").split() == ["755", target]
     host.check()
     stopped_by("each component by its own descriptor", "the cell's own mount namespace")
+
+
+def files_below(top):
+    """{name: content, target or None for a directory}, as the host sees them: by bytes."""
+    found = {}
+    for where, dirs, files in os.walk(os.fsencode(top)):
+        for name in dirs + files:
+            path = os.path.join(where, name)
+            st = os.lstat(path)
+            found[os.path.relpath(path, os.fsencode(top)).decode()] = (
+                "-> " + os.readlink(path).decode() if stat.S_ISLNK(st.st_mode) else Path(path.decode()).read_bytes().decode() if stat.S_ISREG(st.st_mode) else None)
+    return found
+
+
+@quick
+def test_K80_names_that_collide(cell, host, stopped_by):
+    """The same name twice, as anything, and names that only some file systems hold apart: the last one counts, never through what is there."""
+    where = root_of(cell) / "workspace" / "in"
+    link, hard, directory = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
+    out = str(host.path)
+    taken = [
+        ([one("f", body=b"1"), one("f", body=b"22")], {"f": "22"}),
+        ([one("f", body=b"1"), one("./f", body=b"22"), one("x//./f")], {"f": "22", "x": None, "x/f": "evil"}),
+        ([one("l", link, out + "/secret"), one("l")], {"l": "evil"}),
+        ([one("f"), one("f", link, out + "/secret"), one("f", body=b"mine")], {"f": "mine"}),
+        ([one("f", body=b"keep"), one("h", hard, "f"), one("h", body=b"new")], {"f": "keep", "h": "new"}),
+        ([one("f", body=b"keep"), one("f", hard, "f")], {"f": "keep"}),
+        ([one("f", body=b"keep"), one("h", hard, "f"), one("h", hard, "f"), one("f", hard, "h")], {"f": "keep", "h": "keep"}),
+        ([one("d", directory), one("d", directory), one("d/f")], {"d": None, "d/f": "evil"}),
+        ([one("README", body=b"1"), one("readme", body=b"2"), one("ReadMe", body=b"3")], {"README": "1", "readme": "2", "ReadMe": "3"}),
+        ([one("\u00e9", body=b"1"), one("e\u0301", body=b"2"), one("\ufb01", body=b"3"), one("fi", body=b"4")], {"\u00e9": "1", "e\u0301": "2", "\ufb01": "3", "fi": "4"}),
+        ([one("D", link, out), one("d/secret")], {"D": "-> " + out, "d": None, "d/secret": "evil"}),
+    ]
+    for entries, want in taken:
+        cell.sh("rm -rf in; mkdir in")
+        cell.ok(TAR_IN, "in", data=pack(*entries))
+        assert files_below(where) == want, entries
+    for entries, want in (([one("d", directory), one("d/f"), one("d")], {"d": None, "d/f": "evil"}), ([one("f"), one("f", directory)], {"f": "evil"}),
+                          ([one("f"), one("f/g")], {"f": "evil"}), ([one("D", link, out), one("D", directory), one("D/secret")], {"D": "-> " + out})):
+        cell.sh("rm -rf in; mkdir in")
+        assert cell.call(TAR_IN, "in", data=pack(*entries)).error in ("EISDIR", "EEXIST", "ENOTDIR"), entries
+        assert files_below(where) == want, entries
+    host.check()
+    stopped_by("what is in the way is unlinked, never followed")
+
+
+@quick
+def test_K80_attributes_are_not_taken(cell, stopped_by):
+    """Extended attributes and owners of an archive: none of them, by whatever name a writer of archives has for them."""
+    names = ("security.capability", "security.selinux", "system.posix_acl_access", "trusted.overlay.opaque", "trusted.overlay.redirect", "user.overlay.opaque", "user.mine")
+    records = {head + n: "\x01\x00\x00\x02" if "capability" in n else "y" for n in names for head in ("SCHILY.xattr.", "LIBARCHIVE.xattr.")}
+    records.update({"SCHILY.acl.access": "user::rwx,user:0:rwx", "RHT.security.selinux": "x", "uid": "0", "gid": "0", "uname": "root"})
+    cell.sh("mkdir in")
+    cell.ok(TAR_IN, "in", data=pack(one("f", pax_headers=records, mode=0o4755), one("d", tarfile.DIRTYPE, pax_headers=records, mode=0o2755)))
+    cell.sh("touch made")
+    where = root_of(cell) / "workspace"
+    own = os.stat(where / "made")
+    for name in ("in/f", "in/d"):
+        st = os.stat(where / name)
+        assert not os.listxattr(where / name) and (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (own.st_uid, own.st_gid, 0o755), name
+    stopped_by("only names, modes, times and content are read")
 
 
 @quick

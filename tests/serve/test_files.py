@@ -5,8 +5,11 @@ import hashlib
 import http.client
 import io
 import json
+import os
+import shutil
 import socket
 import tarfile
+import tempfile
 import threading
 from pathlib import Path
 from urllib.parse import quote
@@ -239,6 +242,55 @@ def test_file_that_shrinks_breaks_the_answer_off(box):
         except ConnectionResetError:
             pass
         assert got < 300 * MIB
+
+
+def most_of_a_file(where):
+    """A file in @where of the largest size that its file system has, without content. Its path and size."""
+    for size in ((1 << 63) - 1, (16 << 40) - 4096, 8 << 40, 1 << 40):
+        try:
+            (where / "huge").touch()
+            os.truncate(where / "huge", size)
+            return where / "huge", size
+        except OSError:
+            pass
+    pytest.skip("no file system here has files of a terabyte")
+
+
+def test_file_of_exabytes(serve):
+    """In a directory of the operator's: code can not make one. What is asked for comes, and what nobody reads is not read. (K78)"""
+    top = Path(tempfile.mkdtemp(prefix="caisson-huge-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    try:
+        top.chmod(0o755)
+        _, most = most_of_a_file(top)
+        d = serve("--pool", "0", "--mount", "%s:/data" % top)
+        with Box(d) as box:
+            huge_file_is_only_large(box, most)
+    finally:
+        shutil.rmtree(top)
+
+
+def huge_file_is_only_large(box, most):
+    def workers():
+        return box.shell("cat /proc/[0-9]*/comm")["stdout"].count("caisson-files")
+
+    assert stat(box, "/data/huge")["size"] == most
+    r = get(box, "/data/huge", method="HEAD")
+    assert (r.status, r.headers["content-length"]) == (200, str(most))
+    for wish, first, n in (("-10", most - 10, 10), ("%d-" % (most - 3), most - 3, 3), ("0-9", 0, 10), ("%d-%d" % (most - 1, most), most - 1, 1)):
+        r = get(box, "/data/huge", headers={"Range": "bytes=" + wish})
+        assert (r.status, r.body, r.headers["content-range"]) == (206, bytes(n), "bytes %d-%d/%d" % (first, first + n - 1, most)), (wish, r)
+    assert get(box, "/data/huge", headers={"Range": "bytes=%d-" % most}).status == 416
+    for what in ("", "/tar"):
+        with box.daemon.connect() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            s.sendall(b"GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % (url(box, "/data/huge", what).encode(), box.daemon.port))
+            got = b""
+            while len(got) < MIB:
+                got += s.recv(MIB)
+            assert got.startswith(b"HTTP/1.1 200 ") and str(most).encode() in got[:4096]
+            assert workers() == 1 and box.exec("echo", "here")["stdout"] == "here\n"
+        assert wait_until(lambda: workers() == 0), "it is still read, for nobody"
+    assert box.shell("truncate -s %d mine" % most)["exit_code"] != 0, "code makes such a file"
 
 
 # ---- what is refused -----------------------------------------------------------------------------------------
