@@ -328,14 +328,15 @@ static int publish_it(struct pull *p, struct err *e)
 				      .n_layers = p->m.n_layers };
 	int r;
 
-	for (size_t i = 0; i < p->m.n_layers; i++)
+	/* Everything is unpacked: what was loaded goes before the image is brought to the disk, not with it. */
+	for (size_t i = 0; i < p->m.n_layers; i++) {
+		store_part_drop(p->s, p->m.layers[i].digest);
 		layers[i] = (struct publish_layer){ p->c.diff_ids[i], p->layers[i].tree,
 						    p->layers[i].seal };
-	r = publish(p->s, &what, e);
-	for (size_t i = 0; i < p->m.n_layers && r == 0; i++) {
-		p->layers[i].tree[0] = '\0';
-		store_part_drop(p->s, p->m.layers[i].digest);
 	}
+	r = publish(p->s, &what, e);
+	for (size_t i = 0; i < p->m.n_layers && r == 0; i++)
+		p->layers[i].tree[0] = '\0';
 	return r;
 }
 

@@ -184,10 +184,14 @@ HARMLESS = {
     "forged-whiteout": tar(entry("w", type=C, dev=(0, 0))),
     "set-id": tar(entry("s", b"1", mode=0o6755), directory("sd", mode=0o2775)),
     "attributes": tar(entry("x", b"1", SCHILY__xattr__security__capability="\x01", SCHILY__xattr__trusted__overlay__opaque="y",
+                            SCHILY__xattr__system__posix_acl_access="x", LIBARCHIVE__xattr__security__capability="AQ==",
                             SCHILY__xattr__user__overlay__redirect="/etc", SCHILY__xattr__user__overlay__metacopy="", SCHILY__xattr__user__mine="1")),
     "attribute-on-directory": tar(directory("x", SCHILY__xattr__user__overlay__opaque="x", SCHILY__xattr__user__overlay__origin="1")),
     "twice": tar(entry("f", b"1"), entry("f", b"2"), directory("d"), directory("d", mode=0o700), symlink("l", "a"), symlink("l", "b")),
-    "case": tar(entry("README", b"1"), entry("readme", b"2")),
+    "twice-as-others": tar(symlink("d", "/etc"), directory("d"), entry("d/x", b"1"), entry("f", b"1"), symlink("f", "/etc/passwd"), entry("f", b"mine"),
+                           entry("a", b"keep"), hardlink("a", "a"), hardlink("b", "a"), hardlink("b", "a")),
+    "case": tar(entry("README", b"1"), entry("readme", b"2"), symlink("D", "/etc"), entry("d/hostname", b"3"), entry("\u00e9", b"4"), entry("e\u0301", b"5"),
+                entry("\ufb01", b"6"), entry("fi", b"7")),
     "names": tar(entry("a\nb", b"1"), entry("\x1b[31m", b"2"), entry("-rf", b"3"), entry("...", b"4"), entry(" ", b"5")),
     "not-utf8": tar(entry("\udcff\udcfe", b"1"), format=tarfile.GNU_FORMAT),
     "owners": tar(entry("o", b"1", uid=4_000_000_000, gid=70000)),
@@ -221,6 +225,10 @@ def test_harmless(tmp_path, outside):
     assert sorted(os.listdir(at["devices"])) == [] and os.listdir(at["forged-whiteout"]) == []
     assert os.listxattr(at["attributes"] / "x") == ["user.mine"] and os.listxattr(at["attribute-on-directory"] / "x") == []
     assert (at["twice"] / "f").read_text() == "2" and os.readlink(at["twice"] / "l") == "b"
+    odd = at["twice-as-others"]
+    assert odd.joinpath("f").read_text() == "mine" and odd.joinpath("a").read_text() == "keep" and odd.joinpath("b").samefile(odd / "a")
+    apart = {"README": "1", "readme": "2", "d/hostname": "3", "\u00e9": "5", "\ufb01": "6", "fi": "7"}  # a decomposed name is taken composed: docs/images.md
+    assert {n: (at["case"] / n).read_text() for n in apart} == apart and os.readlink(at["case"] / "D") == "/etc"
     assert os.listdir(os.fsencode(at["not-utf8"])) == [b"\xff\xfe"]
     assert (at["sparse"] / "holes").stat().st_size == 1048576 and (at["sparse"] / "holes").read_bytes()[1044480] == ord("x")
     assert not (at["more-after-the-end"] / "hidden").exists()
