@@ -84,11 +84,17 @@ static int exit_code(int code)
 
 int image_end(struct image_options *o, const struct err *e)
 {
+	struct err full = *e;
 	bool json = o->json;
 
 	free(o->rest);
 	o->rest = NULL;
-	return e->code ? verb_fail(e, json, exit_code(e->code)) : 0;
+	if (e->code == -ENOSPC || e->code == -EDQUOT)
+		(void)err_say(
+			&full, e->code,
+			"%.380s. The image store's disk is full: make room there, as by 'caisson image prune'",
+			e->msg);
+	return e->code ? verb_fail(&full, json, exit_code(e->code)) : 0;
 }
 
 int image_allowed(const struct image_options *o, const struct ref *ref, struct err *e)

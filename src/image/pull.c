@@ -340,6 +340,13 @@ static int publish_it(struct pull *p, struct err *e)
 	return r;
 }
 
+/* What was loaded is for the next try; but not where it is what fills the disk. */
+static void free_room(const struct pull *p, int error)
+{
+	for (size_t i = 0; (error == -ENOSPC || error == -EDQUOT) && i < p->m.n_layers; i++)
+		store_part_drop(p->s, p->m.layers[i].digest);
+}
+
 static int pull_all(struct pull *p, struct err *e)
 {
 	int r = get_manifest(p, e);
@@ -366,6 +373,7 @@ int pull(const struct store *s, const struct ref *ref, const struct registry_opt
 		r = pull_all(&p, e);
 	show_end(show);
 	free_layers(&p);
+	free_room(&p, r);
 	config_free(&p.c);
 	buf_free(&p.manifest);
 	buf_free(&p.config);

@@ -24,6 +24,8 @@
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define TREE "tree-"
 #define PART "part-"
+#define RESERVE "reserve"
+#define RESERVE_BYTES (256 << 10) /* over a thousand references */
 
 /* ---- where it is ---------------------------------------------------------------------------------------- */
 
@@ -185,6 +187,21 @@ static void sweep(const struct store *s)
 	(void)closedir(d);
 }
 
+/* Missing after it was given away, and where the disk is full: then the next change makes it. */
+static void keep_reserve(const struct store *s)
+{
+	_fd_ int fd =
+		openat(s->dir, RESERVE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd >= 0 && posix_fallocate(fd, 0, RESERVE_BYTES) != 0)
+		store_use_reserve(s);
+}
+
+void store_use_reserve(const struct store *s)
+{
+	(void)unlinkat(s->dir, RESERVE, 0);
+}
+
 int store_change(struct store *s, void (*waits)(void), struct err *e)
 {
 	s->change = lock_file(s, "lock.change", LOCK_EX | LOCK_NB, e);
@@ -196,6 +213,7 @@ int store_change(struct store *s, void (*waits)(void), struct err *e)
 	if (s->change < 0)
 		return s->change;
 	sweep(s);
+	keep_reserve(s);
 	return 0;
 }
 

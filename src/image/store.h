@@ -8,6 +8,7 @@
  *   layers/HEX.seal      a digest of what that directory holds, for `verify`
  *   leases/HEX           a file per manifest, locked (shared) by whoever uses the image
  *   tmp/                 what is being made: archives that were begun, trees that are not whole
+ *   reserve              room for new refs on a full disk, so that images can be removed there
  *   lock, lock.change
  *
  * A layer, a blob or a reference is there when it has its name, and it gets that when it is whole and on the
@@ -60,6 +61,9 @@ int store_default(char *path, size_t size, struct err *e);
  * @waits: called once when somebody else is, before waiting for that one; may be NULL
  */
 int store_change(struct store *s, void (*waits)(void), struct err *e);
+
+/* store_use_reserve() - Give the reserve away, for a change that frees more; the next change makes it again. */
+void store_use_reserve(const struct store *s);
 
 /* store_lock() - "lock", shared or exclusive. Waits. Descriptor, closed to release it; or -errno. */
 int store_lock(const struct store *s, bool exclusive, struct err *e);

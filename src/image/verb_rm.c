@@ -68,7 +68,14 @@ static int forget(const struct store *s, const struct image_options *o, struct e
 	for (size_t i = refs.n; o->all && i-- > 0 && r == 0;)
 		if (!gc_in_use(s, refs.rows[i].digest))
 			refs_drop(&refs, &refs.rows[i]);
-	return r == 0 ? refs_save(s, &refs, e) : r;
+	if (r == 0)
+		r = refs_save(s, &refs, e);
+	if (r == -ENOSPC || r == -EDQUOT) { /* which is why images are removed */
+		store_use_reserve(s);
+		*e = (struct err){ 0 };
+		r = refs_save(s, &refs, e);
+	}
+	return r;
 }
 
 static int run(const struct form *form, int argc, char **argv)
