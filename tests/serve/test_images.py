@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from integ_lib import needs_root
 from layers_lib import SMALL, Store, programs_layer, python_layer
 from serve_lib import WebSocket, alive, unique, wait_until
 
@@ -179,6 +180,7 @@ def test_image_pulled_while_the_daemon_runs(serve, short_dir):
     assert d.execute("cat /n", session_id=name, language="bash")["stdout"] == "1"
 
 
+@needs_root  # a zygote of a stored image has a host user of its own
 def test_default_image(serve, store):
     with serve("--image-store", str(store.path), "--image", "py:1", "--pool", "1") as d:
         assert d.execute(WHICH)["stdout"] == "first blue False\n"
@@ -225,6 +227,7 @@ def test_policy_speaks_of_the_image_of_the_sandbox(serve, store, short_dir):
 # ---- the zygote ----------------------------------------------------------------------------------------------------
 
 
+@needs_root  # a zygote of a stored image has a host user of its own
 def test_zygote_per_image(d, store):
     own = zygotes_of(d)
     name, _ = create(d, "py:1")
