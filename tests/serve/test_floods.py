@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from box_lib import Box, Events
+from integ_lib import SANITIZED
 from serve_lib import SLOW, memory_kb, unique, wait_until
 
 MIB = 1 << 20
@@ -60,7 +61,8 @@ def test_64_mib_arrive_and_the_daemon_stays_as_it_is(daemon, accept, binary):
         grown = peak.grown()
     assert last[0] == "done" and last[1]["usage"]["stdout_bytes"] == total == got, (got, last)
     assert said.decode() == digest.hexdigest()
-    assert grown < 16 * 1024 * SLOW, "%d KiB" % grown
+    # A sanitizer keeps what was freed, up to 256 MiB: of its builds only the bytes are judged here.
+    assert grown < 16 * 1024 or SANITIZED, "%d KiB" % grown
 
 
 def lines(stream):
