@@ -446,8 +446,8 @@ def test_K25_init_is_out_of_reach(without, stopped_by):
 def test_K25_kill_everything_inside(stopped_by):
     """kill(-1): everything of the guest dies, init and what is outside live."""
     code = "import os, signal, subprocess\nsubprocess.Popen(['sleep', '60'])\nos.kill(-1, signal.SIGKILL)\nos._exit(7)"
-    c = control(["/usr/bin/python3", "-c", code])
-    landed(c.seconds < 4 and not c.timed_out, c)
+    c = control(["/usr/bin/python3", "-c", code], timeout=30)
+    landed(not c.timed_out, c)
     r = cell(code=code)
     # kill(-1) spares the caller itself
     assert r.exit == 7, r

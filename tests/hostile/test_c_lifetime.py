@@ -428,16 +428,21 @@ def test_K40_user_strings():
 
 # ---- K41, K42 -------------------------------------------------------------------------------------
 
+def offset():
+    """Of the machine's clock to the one that nobody moves. Whoever is held up between the two sees too little."""
+    return max(time.time() - time.monotonic() for _ in range(50))
+
+
 @pytest.mark.quick
 def test_K41_clock(stopped_by):
     """The machine's clock does not move, whatever is tried."""
     c = host([payload("c_clock"), "0"])
     landed({"adjtimex", "clock_adjtime"} <= succeeded(c.stdout), c)
     for without in (None, "seccomp"):
-        before = time.time() - time.monotonic()
+        before = offset()
         r = cell([str(86400 * 365)], payload="c_clock", without=without)
         assert r.status == "ok" and not succeeded(r.stdout), r
-        assert abs(time.time() - time.monotonic() - before) < 0.5, "ESCAPE: the clock was moved"
+        assert abs(offset() - before) < 0.5, "ESCAPE: the clock was moved"
     stopped_by("seccomp", "no CAP_SYS_TIME in the host's user namespace")
 
 

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from lib import ROOT, landed, session
+from lib import ROOT, at_most, landed, session
 from lib_e import children, until
 from snapshot import OWN_PREFIX
 
@@ -203,7 +203,7 @@ def test_K75_control_a_path_from_outside(cell, host):
     root = root_of(cell)
     landed((root / "workspace" / "l" / "secret").read_text() == host.nonce, "the link was not followed to the host")
     cell.sh("cat > /tmp/flip.py <<'END'\n%s\nEND\nsetsid python3 /tmp/flip.py >/dev/null 2>&1 &" % FLIPPER)
-    seen, end = set(), time.monotonic() + 20
+    seen, end = set(), time.monotonic() + 60
     while time.monotonic() < end and len(seen) < 2:
         try:
             seen.add((root / "workspace" / "d" / "secret").read_text())
@@ -268,7 +268,7 @@ def test_K77_what_would_hang_answers_at_once(cell, stopped_by):
         for op in (READ, HASH, TAR_OUT):
             begin = time.monotonic()
             assert cell.call(op, path).error in ("ENXIO", "EACCES", "EIO"), (op, path)
-            assert time.monotonic() - begin < 5
+            assert time.monotonic() - begin < at_most(5)
     assert cell.ok(TAR_OUT, "d").data == bytes(1024)
     stopped_by("O_NONBLOCK and fstat")
 
