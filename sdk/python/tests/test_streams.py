@@ -86,7 +86,7 @@ def test_events_arrive_while_it_runs(box):
 
 
 def test_code_streams(client, box):
-    kinds = [e.type for e in box.stream("display({'text/plain': 'd'}, raw=True)\nprint(1)\n2")]
+    kinds = [e.type for e in box.stream("display({'text/plain': 'd'}, raw=True)\nprint('1\\n', end='')\n2")]
     assert [k for k in kinds if k != "started"] == ["display", "stdout", "result", "done"]
     assert client.stream("print(6 * 7)").result().stdout == "42\n"
     s = box.stream_exec("printf", ["a\\377"])
