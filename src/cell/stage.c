@@ -56,13 +56,15 @@ static void die_with_parent(const struct plan *p)
 
 /*
  * What a process inherits beside its descriptors: a real-time class (which a cgroup may refuse), an
- * io class, and a personality, which would weaken the layout of memory.
+ * io class, and a personality, which would weaken the layout of memory. Whoever was started for idle
+ * moments (`chrt --idle`) can not get out of that without a capability, and need not: it is less.
  */
 static void shed_habits(const struct plan *p)
 {
 	static const struct sched_param none;
+	bool idle = (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_IDLE;
 
-	if (sched_setscheduler(0, SCHED_OTHER, &none) < 0 ||
+	if ((!idle && sched_setscheduler(0, SCHED_OTHER, &none) < 0) ||
 	    syscall(SYS_ioprio_set, 1 /* IOPRIO_WHO_PROCESS */, 0, 0) < 0 || personality(0) < 0)
 		stage_fail(p, STAGE_CGROUP, 2);
 }

@@ -31,6 +31,14 @@ def test_inline_python():
     assert (r.code, r.out, r.err) == (0, b"42\n", b"")
 
 
+@pytest.mark.parametrize("how", [["chrt", "--idle", "0"], ["chrt", "--idle", "--reset-on-fork", "0"], ["chrt", "--batch", "0"], ["nice", "-n", "19"]],
+                         ids=" ".join)
+def test_started_for_idle_moments(how):
+    """Whoever asks for less of the machine gets it."""
+    r = run("exec", "--", "echo", "hi", prefix=how)
+    assert (r.code, r.out, r.err) == (0, b"hi\n", b"")
+
+
 SCRIPTS = {
     ".py": ("python3", "import sys; print('|'.join(sys.argv[1:]))"),
     ".sh": ("bash", 'IFS="|"; echo "$*"'),
