@@ -15,7 +15,7 @@ import daemon_lib
 import pytest
 from daemon_controls import OneThread, gullible, would_execute
 from daemon_lib import MIB, Daemon, Events, Later, Response, Watch, WebSocket, call_yourself, parse_responses, unique
-from lib import EXACT, at_most, landed
+from lib import at_most, landed
 from lib_e import children, read, until
 
 daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
