@@ -1,183 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_g_network.py - Section G: the network. A world of its own, in two network namespaces, and a sandbox that wants to reach it.
+"""test_g_network.py - Section G: the network. A world of its own (world_lib.py), and a sandbox that wants to reach it.
 
-The daemon lives in one namespace, everything that it could reach in the other, and one wire is between them: what was sent
-is counted at the far end of the wire, by the kernel. The addresses are what they are on the internet: public, private, a
-cloud's metadata. Each attack has a control that shows that the same thing would have arrived.
+Each attack has a control that shows that the same thing would have arrived.
 """
-import ctypes
-import json
-import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 
 import daemon_lib
 import pytest
-from daemon_lib import Daemon, unique
-from lib import EXACT, ROOT
+from daemon_lib import unique
+from lib import at_most
 from lib_e import until
 from named import Box
-
-sys.path.insert(0, str(ROOT / "tests" / "serve"))
-from egress_lib import Resolver, Server, Web, echo, gate_of  # noqa: E402
+from world_lib import EVERYWHERE, METADATA, PRIVATE, US, US6, WORLD, WORLD6, NetDaemon, Server, attempts, gate_of, inside, reached
+from world_lib import daemon, world  # noqa: F401 - fixtures
 
 whole_module, hostile_test = daemon_lib.whole_module, daemon_lib.hostile_test
 quick = pytest.mark.quick
-LIBC = ctypes.CDLL(None, use_errno=True)
-HANGS = 4500  # milliseconds: tcp() below gives up after five seconds
-
-US, WORLD = "11.0.0.1", "11.0.0.2"  # public, as far as anybody can tell
-US6, WORLD6 = "2a0f::1", "2a0f::2"
-PRIVATE = ["10.7.0.1", "172.16.3.4", "192.168.9.9", "100.64.1.1", "fd12::9", "198.18.9.9"]
-METADATA = ["169.254.169.254", "100.100.100.200", "168.63.129.16", "fd00:ec2::254"]
-
-
-class Namespace:
-    """A network namespace that lives as long as a process that sleeps in it."""
-
-    def __init__(self):
-        self.p = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
-        self.path = f"/proc/{self.p.pid}/ns/net"
-        until(lambda: os.readlink(self.path) != os.readlink("/proc/self/ns/net"), 10, "a network namespace")
-        self.ip("link", "set", "lo", "up")
-        # What the kernel says of itself on a new interface, seconds later, would be counted as ours.
-        self.run("sh", "-c", "cd /proc/sys/net/ipv6/conf/default; echo 0 >router_solicitations; echo 1 >mldv1_unsolicited_report_interval; "
-                             "echo 1 >mldv2_unsolicited_report_interval")
-
-    def run(self, *args):
-        return subprocess.run(["nsenter", f"--net={self.path}", *args], check=True, capture_output=True, timeout=20).stdout.decode()
-
-    def ip(self, *args):
-        return self.run("ip", *args)
-
-    def close(self):
-        self.p.kill()
-        self.p.wait()
-
-
-def inside(ns, fn, *args, **kw):
-    """fn in a thread that lives in that namespace; what it opens stays there."""
-    out = []
-
-    def run():
-        fd = os.open(ns.path, os.O_RDONLY)
-        try:
-            if LIBC.setns(fd, 0x40000000):
-                raise OSError(ctypes.get_errno(), "setns")
-            out.append((True, fn(*args, **kw)))
-        except BaseException as e:  # noqa: BLE001 - handed to the caller
-            out.append((False, e))
-        finally:
-            os.close(fd)
-
-    t = threading.Thread(target=run)
-    t.start()
-    t.join()
-    good, value = out[0]
-    if not good:
-        raise value
-    return value
-
-
-class World:
-    """Two namespaces and the wire; a resolver and servers at its far end."""
-
-    def __init__(self):
-        n = os.urandom(3).hex()
-        self.us, self.them, self.wire, self.far = Namespace(), Namespace(), f"u{n}", f"w{n}"
-        self.us.ip("link", "add", self.wire, "type", "veth", "peer", "name", self.far, "netns", str(self.them.p.pid))
-        for ns, dev, four, six in ((self.us, self.wire, US, US6), (self.them, self.far, WORLD, WORLD6)):
-            ns.ip("link", "set", dev, "addrgenmode", "none")  # no chatter of the kernel's own on the wire
-            ns.ip("addr", "add", four + "/24", "dev", dev)
-            ns.ip("-6", "addr", "add", six + "/64", "dev", dev, "nodad")
-            ns.ip("link", "set", dev, "up")
-        self.us.ip("route", "add", "default", "via", WORLD)
-        self.us.ip("-6", "route", "add", "default", "via", WORLD6)
-        for a in PRIVATE + METADATA + ["8.8.8.8"]:
-            self.them.ip(*(["-6"] if ":" in a else []), "addr", "add", a + ("/128" if ":" in a else "/32"), "dev", "lo",
-                         *(["nodad"] if ":" in a else []))
-        self.dns = inside(self.them, Resolver, address=WORLD)
-        self.echo = inside(self.them, Server, echo, address="::", port=7007)
-        self.web = inside(self.them, Web, address=WORLD, port=80)
-        self.dns.zone.update({"web.test": [WORLD], "six.test": [WORLD6], "echo.test": [WORLD], "us.test": [US], "us6.test": [US6]})
-
-    def packets(self):
-        """That came over the wire, as its far end counts them."""
-        return json.loads(self.them.ip("-j", "-s", "link", "show", self.far))[0]["stats64"]["rx"]["packets"]
-
-    def close(self):
-        for s in (self.dns, self.echo, self.web):
-            s.close()
-        for ns in (self.us, self.them):
-            ns.close()
-
-
-class NetDaemon(Daemon):
-    """A daemon in a namespace, asked from inside it."""
-
-    def __init__(self, world, *flags):
-        self.world = world
-        super().__init__("--egress-dns", world.dns.address, *flags, wrapper=("nsenter", f"--net={world.us.path}"))
-
-    def request(self, *args, **kw):
-        return inside(self.world.us, super().request, *args, **kw)
-
-    def ledger(self, name):
-        lines = [json.loads(x) for x in (self.state / "ledger" / "ledger.jsonl").read_text().splitlines()]
-        return [e for e in lines if e["sandbox"] == name and e["event"].startswith("egress.")]
-
-
-@pytest.fixture(scope="module")
-def world(whole_module):
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces of our own need root")
-    w = World()
-    yield w
-    w.close()
-
-
-@pytest.fixture(scope="module")
-def daemon(world):
-    with NetDaemon(world, "--pool", "2") as d:
-        yield d
-
-
-TRY = """
-import errno, socket, struct, time
-def attempt(what, fn):
-    t = time.monotonic()
-    try: r = fn()
-    except OSError as e: r = e.strerror or str(e)
-    except Exception as e: r = repr(e)
-    print("%s|%s|%.0f" % (what, r, 1000 * (time.monotonic() - t)))
-def tcp(host, port, say=b"hi", n=100):
-    with socket.create_connection((host, port), 5) as s:
-        s.sendall(say)
-        return "GOT %r" % s.recv(n)
-def udp(host, port, data=b"hi"):
-    s = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
-    s.settimeout(0.3)
-    s.connect((host, port)); s.send(data)
-    return "GOT %r" % s.recv(100)
-"""
-
-
-def attempts(box, code):
-    """{what: (outcome, milliseconds)} of a program that uses attempt()."""
-    r = box.execute(TRY + code)
-    assert r["status"] == "ok", r
-    return {w: (o, float(ms)) for w, o, ms in (line.split("|") for line in r["stdout"].splitlines())}
-
-
-def reached(outcomes):
-    return {w: o for w, (o, _) in outcomes.items() if o.startswith("GOT")}
-
-
-EVERYWHERE = ["8.8.8.8", WORLD, US, WORLD6, US6, *PRIVATE, *METADATA, "255.255.255.255", "224.0.0.251", "ff02::1%lo", "fe80::1%lo",
-              "1.1.1.1", "2606:4700:4700::1111"]
 
 
 # ---- K86, K87, K98: without egress -----------------------------------------------------------------------------------
@@ -192,8 +32,6 @@ for a in {EVERYWHERE!r}:
 for a in ("8.8.8.8", "2606:4700:4700::1111"):
     six = socket.AF_INET6 if ":" in a else socket.AF_INET
     attempt("raw " + a, lambda: socket.socket(six, socket.SOCK_RAW, 1)); attempt("ping " + a, lambda: socket.socket(six, socket.SOCK_DGRAM, 58 if ":" in a else 1).sendto(b"x" * 8, (a, 0)))
-attempt("packet", lambda: socket.socket(17, socket.SOCK_RAW, 3))
-attempt("transparent", lambda: socket.socket().setsockopt(0, 19, 1))
 for n in ("web.test", "metadata.google.internal", "localhost.evil", "x" * 60 + ".evil.test"):
     attempt("name " + n, lambda: tcp(n, 80))
 def broadcast():
@@ -202,8 +40,11 @@ attempt("broadcast", broadcast)
 """)
         assert not reached(got), reached(got)
         assert world.packets() == before and len(world.dns.asked) == asked, "something left"
-        slow = {w: v for w, v in got.items() if v[1] > (400 if EXACT else HANGS)}
+        slow = {w: v for w, v in got.items() if v[1] > at_most(0.05) * 1000}
         assert not slow, slow
+        # nothing was tried and given up: the kernel has no way there (198.18.9.9 is one of the gate's own, where nobody listens)
+        other = {w: o for w, (o, _) in got.items() if w.startswith(("tcp ", "echo ")) and "%" not in w and o != "Network is unreachable"}
+        assert other == {f"{k} 198.18.9.9": "Connection refused" for k in ("tcp", "echo")}, other
     # control: with egress the same program arrives
     with Box(daemon, egress=["echo.test:7007"]) as box:
         assert reached(attempts(box, "attempt('echo', lambda: tcp('echo.test', 7007))")) == {"echo": "GOT b'hi'"}
@@ -227,7 +68,7 @@ def test_k87_k88_names_that_lead_inside(world, daemon, stopped_by):
         got = attempts(box, f"for n in {names!r}:\n    attempt(n, lambda: tcp(n, 7007)); attempt(n + ' api', lambda: tcp(n, {daemon.port}))")
         assert not reached(got), reached(got)
         assert len(world.echo.peers) == peers
-        assert not {w: v for w, v in got.items() if v[1] > (1000 if EXACT else HANGS)}
+        assert not {w: v for w, v in got.items() if v[1] > at_most(1) * 1000}
         refused = {e["host"] for e in daemon.ledger(box.name) if e["event"] == "egress.refuse"}
         assert set(names) <= refused | {e["host"] for e in daemon.ledger(box.name) if e["event"] == "egress.fail"}, set(names) - refused
     stopped_by("gate: addresses after resolution", "an address of this machine")
@@ -279,7 +120,7 @@ def test_k88_k89_spellings(world, daemon, stopped_by):
         assert {w.strip("'") for w in reached(got)} <= {"echo.test.", "ECHO.TEST", "echo\\u3002test", "echo.test\\x00.evil.test"}, reached(got)
         assert "echo.test." in {w.strip("'") for w in reached(got)}, "the control"
         assert set(world.dns.asked[asked:]) <= {"echo.test"}, world.dns.asked[asked:]
-        assert not {w: v for w, v in got.items() if v[1] > (1000 if EXACT else HANGS)}
+        assert not {w: v for w, v in got.items() if v[1] > at_most(1) * 1000}
     stopped_by("gate: one form of a name", "address of the name decides")
 
 
@@ -523,7 +364,7 @@ for t in all: t.join()
         assert numbers["live"] <= 256, numbers
         assert rss() < before + (16 << 10), (before, rss())
         assert sum(e["event"] != "egress.flood" for e in daemon.ledger(bad.name)) < 1500
-        assert worst < 2000, worst
+        assert worst < at_most(2) * 1000, worst
     stopped_by("gate: connections, rate, datagrams that wait in the kernel")
 
 
