@@ -9,14 +9,17 @@ import time
 
 import daemon_lib
 import pytest
+import world_lib
 from daemon_lib import unique
 from lib import at_most
 from lib_e import until
 from named import Box
-from world_lib import EVERYWHERE, METADATA, PRIVATE, US, US6, WORLD, WORLD6, NetDaemon, Server, attempts, gate_of, inside, reached
-from world_lib import daemon, world  # noqa: F401 - fixtures
+from world_lib import EVERYWHERE, METADATA, PRIVATE, US, US6, WORLD, WORLD6, NetDaemon, Server, attempts, inside, reached
+
+from egress_lib import gate_of  # noqa: I001 - where that is, world_lib.py says
 
 whole_module, hostile_test = daemon_lib.whole_module, daemon_lib.hostile_test
+world, daemon = world_lib.world, world_lib.daemon
 quick = pytest.mark.quick
 
 

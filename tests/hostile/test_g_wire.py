@@ -13,12 +13,13 @@ import time
 
 import daemon_lib
 import pytest
+import world_lib
 from lib_e import until
 from named import Box
 from world_lib import US, WORLD, attempts, inside, reached
-from world_lib import daemon, world  # noqa: F401 - fixtures
 
 whole_module, hostile_test = daemon_lib.whole_module, daemon_lib.hostile_test
+world, daemon = world_lib.world, world_lib.daemon
 quick = pytest.mark.quick
 IPV4 = 0x0800
 

@@ -18,7 +18,7 @@ from lib import ROOT
 from lib_e import until
 
 sys.path.insert(0, str(ROOT / "tests" / "serve"))
-from egress_lib import Resolver, Server, Web, echo, gate_of  # noqa: E402, F401 - for the tests
+from egress_lib import Resolver, Server, Web, echo  # noqa: E402
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
