@@ -311,14 +311,28 @@ static int do_import(struct job *j, struct ward *w)
 	return take_in(j, w, false);
 }
 
+/*
+ * The reader may be a bucket far away: nobody waits for it who wants to look at the workspace, open it or commit. If the
+ * tree goes meanwhile the archive gets no end, so that what is missing in it is not taken for removed.
+ */
 static int do_export(struct job *j, const struct ward *w)
 {
+	char name[SHELF_TREE_MAX];
 	_fd_ int tree = ward_tree(w, j->q->tree, &j->err);
 	_fd_ int from = tree < 0 || !j->q->from[0] ? -1 : ward_tree(w, j->q->from, &j->err);
 
 	if (j->err.code)
 		return j->err.code;
-	return pack_tree(tree, from, j->fd, &j->reply->bytes, &j->reply->files, &j->err);
+	ward_generation(name, w->newest);
+	if (j->q->tree[0])
+		(void)snprintf(name, sizeof(name), "%s", j->q->tree);
+	ward_unlock(w);
+	int r = pack_tree(tree, from, j->fd, &j->reply->bytes, &j->reply->files, &j->err);
+
+	if (r == 0 && (!ward_has(w, j->shelf, j->q->key, name, tree) ||
+		       (from >= 0 && !ward_has(w, j->shelf, j->q->key, j->q->from, from))))
+		r = err_say(&j->err, -ESTALE, "the tree was removed while it was packed");
+	return r == 0 ? pack_end(j->fd, &j->err) : r;
 }
 
 static int do_changes(struct job *j, const struct ward *w)

@@ -175,11 +175,18 @@ int pack_tree(int tree, int from, int fd, uint64_t *ret_bytes, uint64_t *ret_fil
 	struct pack p = { .tree = tree, .from = from, .out = fd };
 	int r = tree_walk(tree, on_pack, &p, where);
 
-	for (int i = 0; r == 0 && i < 2; i++)
-		r = fd_write_all(fd, zeros, sizeof(zeros));
 	*ret_bytes = p.bytes;
 	*ret_files = p.files;
 	return r < 0 ? err_set(e, r, "'%.150s'", where) : 0;
+}
+
+int pack_end(int fd, struct err *e)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = fd_write_all(fd, zeros, sizeof(zeros));
+	return r < 0 ? err_set(e, r, "write the end of the archive") : 0;
 }
 
 /* ---- differences ------------------------------------------------------------------------------------------ */

@@ -129,6 +129,24 @@ void ward_close(struct ward *w)
 	w->dir = fd_close(w->dir);
 }
 
+void ward_unlock(const struct ward *w)
+{
+	(void)flock(w->dir, LOCK_UN);
+}
+
+static bool is_at(int dir, const char *name, int fd)
+{
+	struct stat is, at;
+
+	return fstat(fd, &is) == 0 && fstatat(dir, name, &at, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       is.st_dev == at.st_dev && is.st_ino == at.st_ino;
+}
+
+bool ward_has(const struct ward *w, int shelf, const char *key, const char *tree, int fd)
+{
+	return is_at(shelf, key, w->dir) && is_at(w->dir, tree, fd);
+}
+
 int ward_tree(const struct ward *w, const char *tree, struct err *e)
 {
 	char name[SHELF_TREE_MAX];
@@ -261,7 +279,8 @@ static int sweep_one(int shelf, const char *key, const char *line)
 		if (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0 &&
 		    strcmp(en->d_name, newest) != 0 && strcmp(en->d_name, LOST) != 0 &&
 		    !names(line, en->d_name))
-			r = tree_remove(dir, en->d_name);
+			r = ward_tree_ok(en->d_name) ? ward_drop(&w, en->d_name, NULL) :
+						       tree_remove(dir, en->d_name);
 	(void)closedir(d);
 	return r;
 }

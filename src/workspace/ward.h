@@ -34,6 +34,13 @@ int ward_fill(int shelf, const char *key, struct err *e);
 int ward_open(int shelf, const char *key, struct ward *ret, struct err *e);
 void ward_close(struct ward *w);
 
+/*
+ * ward_unlock() - Let others at it: for work that takes as long as somebody else likes. What we opened may go meanwhile.
+ * ward_has() - Whether @fd still is its tree @tree, and nothing in that was removed: a tree loses its name first.
+ */
+void ward_unlock(const struct ward *w);
+bool ward_has(const struct ward *w, int shelf, const char *key, const char *tree, int fd);
+
 /* ward_tree() - Open a tree of it; @tree empty: the newest. Descriptor or -errno. */
 int ward_tree(const struct ward *w, const char *tree, struct err *e);
 

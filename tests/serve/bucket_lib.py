@@ -200,7 +200,7 @@ class TlsRelay:
 class OddServer:
     """Says of its one bucket what a test wants it to say, and counts what it was asked."""
 
-    def __init__(self, objects=(), listing=None, behave=None):
+    def __init__(self, objects=(), listing=None, behave=None, put=None):
         odd = self
         self.asked = []
 
@@ -215,6 +215,9 @@ class OddServer:
                 if "list-type=2" in self.path:
                     return self.say(200, listing or odd.list(objects))
                 return (behave or odd.give)(self, dict(objects))
+
+            def do_PUT(self):
+                put(self)
 
             def say(self, status, body, headers=(), length=None):
                 self.send_response(status)

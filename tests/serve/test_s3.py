@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -16,7 +17,7 @@ import pytest
 from box_lib import Box
 from bucket_lib import FORGET, MOVED, PULL, PUT, Bucket, Job, OddServer, Server, TlsRelay, certificate, feed, files_of, tar_of, why_not
 from mcp_lib import Modern
-from serve_lib import Daemon, children, name_of, wait_until
+from serve_lib import HANG, Daemon, children, name_of, wait_until
 
 
 
@@ -701,6 +702,36 @@ def test_bucket_that_is_away_is_waited_for(serve, tmp_path):
         assert s.get("box", "team/a") == b"2"
     finally:
         s.stop()
+
+
+def test_a_bucket_that_hangs_holds_nobody_up(serve):
+    """While it takes what was committed, and does not: the workspace is looked at, opened and committed to."""
+    held, go = threading.Event(), threading.Event()
+
+    def put(handler):
+        held.set()
+        go.wait(HANG)
+        handler.close_connection = True
+
+    s = OddServer(put=put)
+    try:
+        d = start(serve, s, "box")
+        workspace(d)
+        with Box(d, workspace="data") as a:
+            sh(a, "head -c 3000000 /dev/urandom > /workspace/first")
+            commit(a)
+            assert held.wait(HANG), "nothing is put"
+            for _ in range(10):  # more than the shelf does at once
+                assert state(d)["state"] in ("pushing", "changed")
+            with Box(d, workspace="data") as b:
+                assert sh(b, "wc -c < /workspace/first; echo 2 > /workspace/second") == "3000000\n"
+                commit(b)
+            assert d.get("/v1/workspaces/data").json["generation"] == 3
+        go.set()
+        d.stop()
+    finally:
+        go.set()
+        s.close()
 
 
 @pytest.mark.slow

@@ -489,7 +489,11 @@ static void fill(struct front *f, struct workspace *w, workspace_done_fn *done, 
 	}
 	*one = (struct waiter){ .next = p->waiters, .done = done, .arg = arg };
 	p->waiters = one;
-	step(p);
+	if (p->phase == PUSHING)
+		answer(p,
+		       NULL); /* it is ahead: nothing would be brought, and a bucket may take its time */
+	else
+		step(p);
 }
 
 static void written(struct front *f, struct workspace *w, uint64_t old_generation)
