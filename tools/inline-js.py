@@ -1,12 +1,26 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""inline-js.py - Put what a script requires from beside it into the script itself: a function, run when it is required.
+"""inline-js.py - Put what a script requires from beside it into the script itself: functions, run when they are first required.
 
-usage: inline-js.py -o OUT SCRIPT MODULE...     each require('./MODULE') in SCRIPT, exactly one, becomes the text of it
+usage: inline-js.py -o OUT SCRIPT MODULE...     each require('./MODULE') in SCRIPT and in the modules becomes a call of beside()
 """
 import argparse
 import os
+import re
 import sys
+
+REQUIRE = re.compile(r"\brequire\('\./([^']*)'\)")
+
+# A module is run once, however many require it, as node does with files.
+HEAD = """\
+'use strict';
+const beside = ((bodies, had) => (name) => {
+	if (!had[name]) bodies[name]((had[name] = { exports: {} }));
+	return had[name].exports;
+})({
+%s}, {});
+"""
+BODY = "'%s': (module) => {\n%s},\n"
 
 
 def main():
@@ -15,15 +29,19 @@ def main():
     parser.add_argument("script")
     parser.add_argument("modules", nargs="*")
     args = parser.parse_args()
-    with open(args.script, encoding="utf-8") as f:
-        text = f.read()
-    for module in args.modules:
-        call = "require('./%s')" % os.path.basename(module)
-        if text.count(call) != 1:
-            sys.exit("%s: %s is there %d times, not once" % (args.script, call, text.count(call)))
-        with open(module, encoding="utf-8") as f:
-            body = f.read()
-        text = text.replace(call, "((module) => {\n%s\nreturn module.exports;\n})({ exports: {} })" % body)
+    names = [os.path.basename(m) for m in args.modules]
+    required = set()
+
+    def read(path):
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        required.update(REQUIRE.findall(text))
+        return REQUIRE.sub(r"beside('\1')", text)
+
+    bodies = "".join(BODY % (name, read(module)) for name, module in zip(names, args.modules))
+    text = HEAD % bodies + read(args.script)
+    for name in sorted(required ^ set(names)):
+        sys.exit("%s: %s is %s" % (args.script, name, "not among the modules" if name in required else "required by nobody"))
     with open(args.out, "w", encoding="utf-8") as f:
         f.write(text)
     return 0

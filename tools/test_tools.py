@@ -120,3 +120,27 @@ def test_steps_go_on_after_a_failure_and_tell(tmp_path):
 def test_steps_need_their_build(tmp_path):
     r = steps(tmp_path, "bad", "--", "one")
     assert r.returncode == 1 and "this is one" not in r.stdout, r
+
+
+def inline(tmp_path, files):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return subprocess.run(["/usr/bin/python3", TOOLS / "inline-js.py", "-o", tmp_path / "out", *(tmp_path / name for name in files)],
+                          capture_output=True, text=True, check=False)
+
+
+def test_inline_js_takes_every_module_that_is_required(tmp_path):
+    r = inline(tmp_path, {"s.js": "require('./a.js'); require('./b.js'); require('fs');\n",
+                          "a.js": "module.exports = require('./b.js');\n", "b.js": "module.exports = 1;\n"})
+    assert (r.returncode, r.stderr) == (0, "")
+    text = (tmp_path / "out").read_text()
+    assert "require('./" not in text and "require('fs')" in text and text.count("module.exports = 1;") == 1
+
+
+@pytest.mark.parametrize("files,why", [
+    ({"s.js": "require('./a.js');\n"}, "a.js is not among the modules"),
+    ({"s.js": "\n", "a.js": "\n"}, "a.js is required by nobody"),
+])
+def test_inline_js_rejects(tmp_path, files, why):
+    r = inline(tmp_path, files)
+    assert r.returncode == 1 and why in r.stderr and not (tmp_path / "out").exists()

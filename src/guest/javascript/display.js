@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// display.js - What code shows beside text: `display`, and the value of its last expression, as bundles of MIME types.
+//
+// Theory of operation. A bundle has what the value offers itself (Symbol.for('Jupyter.display'), toHTML, toSVG,
+// toMarkdown) and always text/plain. One that is too large for a line is replaced by a text that says so. The order of
+// text and bundles holds because `display` waits until the host has acknowledged it.
+'use strict';
+
+const { control, send } = require('./channel.js');
+const { complain, safeInspect } = require('./errors.js');
+
+const BUNDLE_MAX_BYTES = 8 << 20;
+
+const { stringify } = JSON;
+
+const base64 = (data) => (typeof data === 'string' ? data : Buffer.from(data).toString('base64'));
+
+function bundle(value) {
+	const data = {};
+	if (value !== null && (typeof value === 'object' || typeof value === 'function')) {
+		try {
+			const custom = value[Symbol.for('Jupyter.display')];
+			if (typeof custom === 'function') Object.assign(data, custom.call(value));
+			for (const [method, mime] of [['toHTML', 'text/html'], ['toSVG', 'image/svg+xml'], ['toMarkdown', 'text/markdown']]) {
+				if (typeof value[method] === 'function') data[mime] = String(value[method]());
+			}
+		} catch (e) {
+			complain(e, 'Cannot display: ');
+		}
+	}
+	for (const mime of Object.keys(data)) if (data[mime] instanceof Uint8Array) data[mime] = base64(data[mime]);
+	if (data['text/plain'] === undefined) data['text/plain'] = safeInspect(value);
+	return data;
+}
+
+function limited(data, what) {
+	const text = stringify(data);
+	const bytes = Buffer.byteLength(text);
+	return bytes > BUNDLE_MAX_BYTES ? { 'text/plain': `<${what} too large: ${bytes} bytes>` } : data;
+}
+
+const acks = { sent: 0, got: 0 };
+
+function acknowledged() {
+	acks.got = Math.min(acks.got + 1, acks.sent); // one that nobody waits for is no credit
+}
+
+// Everything printed before is in the pipes by now; the host has read it when it acks, and only then may
+// more be printed.
+function showBundle(data, options) {
+	const { id = null, update = false, metadata = {} } = options || {};
+	send({ type: 'display', data: limited(data, 'display'), metadata, display_id: id, update });
+	const mine = ++acks.sent;
+	control.waitFor(() => acks.got >= mine);
+}
+
+function display(value, options) {
+	showBundle(bundle(value), options);
+}
+
+Object.assign(display, {
+	html: (text, options) => showBundle({ 'text/html': String(text), 'text/plain': String(text) }, options),
+	svg: (text, options) => showBundle({ 'image/svg+xml': String(text), 'text/plain': '<svg>' }, options),
+	markdown: (text, options) => showBundle({ 'text/markdown': String(text), 'text/plain': String(text) }, options),
+	png: (data, options) => showBundle({ 'image/png': base64(data), 'text/plain': '<png>' }, options),
+	jpeg: (data, options) => showBundle({ 'image/jpeg': base64(data), 'text/plain': '<jpeg>' }, options),
+	json: (value, options) => showBundle({ 'application/json': value, 'text/plain': safeInspect(value) }, options),
+	text: (text, options) => showBundle({ 'text/plain': String(text) }, options),
+	mime: (data, options) => showBundle(data, options),
+	update: (id, value) => showBundle(bundle(value), { id, update: true }),
+	clear: (wait = false) => send({ type: 'clear_output', wait: Boolean(wait) }),
+});
+
+module.exports = { acknowledged, bundle, display, limited };

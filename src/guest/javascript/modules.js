@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// modules.js - What code requires and imports, from the working directory of the javascript kernel.
+//
+// Theory of operation. Code finds require, module, exports, __filename and __dirname as a file "[kernel]" in the working
+// directory would. import() has node's own loader where scripts can be given that; else packages are looked up here.
+'use strict';
+
+const fs = require('fs');
+const path = require('path');
+const url = require('url');
+const vm = require('vm');
+const { createRequire, builtinModules } = require('module');
+
+const { quietly } = require('./sigint.js');
+
+const { parse } = JSON;
+
+// Where a package's entry for import is, when `require.resolve` does not know it (a package for import alone).
+function entryForImport(specifier, directories) {
+	const [, name, rest] = /^((?:@[^/]+\/)?[^/]+)(\/.*)?$/.exec(specifier) || [];
+	const pick = (e) => (typeof e === 'string' ? e : e && (pick(e.import) || pick(e.node) || pick(e.default)));
+	for (const directory of directories) {
+		const home = path.join(directory, name || '');
+		let pkg;
+		try {
+			pkg = parse(fs.readFileSync(path.join(home, 'package.json'), 'utf8'));
+		} catch (e) {
+			continue;
+		}
+		const e = pkg.exports;
+		const map = e && typeof e === 'object' && Object.keys(e).some((k) => k[0] === '.') ? e : { '.': e || pkg.module || pkg.main || './index.js' };
+		const found = pick(map[rest ? `.${rest}` : '.']) || (rest && !e ? `.${rest}` : null);
+		if (found) return path.join(home, found);
+	}
+	return null;
+}
+
+const modules = {
+	cwd: null,
+	nativeImport: null,
+	// Called before each execution: the code may have changed directory.
+	refresh() {
+		let cwd = '/';
+		try {
+			cwd = process.cwd();
+		} catch (e) {
+			// The directory is gone.
+		}
+		if (cwd === this.cwd) return;
+		this.cwd = cwd;
+		const file = path.join(cwd, '[kernel]');
+		const require = createRequire(file);
+		const module = new (require('module'))(file);
+		module.filename = file;
+		module.paths = require.resolve.paths('x') || [];
+		require.main = module;
+		for (const [name, value] of Object.entries({ require, module, exports: module.exports, __filename: file, __dirname: cwd })) {
+			Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
+		}
+		this.require = require;
+		this.meta = { url: url.pathToFileURL(file).href, filename: file, dirname: cwd };
+		this.nativeImport = null;
+		if (vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER) {
+			this.nativeImport = vm.runInThisContext('(s, o) => (o === undefined ? import(s) : import(s, o))', {
+				filename: file,
+				importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+			});
+		}
+	},
+	async import(specifier, options) {
+		specifier = String(specifier);
+		if (this.nativeImport) return quietly(() => this.nativeImport(specifier, options));
+		if (/^\.{0,2}\//.test(specifier)) return import(url.pathToFileURL(path.resolve(this.cwd, specifier)).href);
+		if (/^[a-z]+:/i.test(specifier) || builtinModules.includes(specifier)) return import(specifier);
+		let file;
+		try {
+			file = this.require.resolve(specifier);
+		} catch (e) {
+			file = entryForImport(specifier, this.require.resolve.paths(specifier) || []);
+			if (!file) throw e;
+		}
+		return import(url.pathToFileURL(file).href);
+	},
+};
+
+module.exports = { modules };
