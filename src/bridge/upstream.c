@@ -42,12 +42,12 @@ static void set_state(struct upstream *u, enum up_state s, const char *message)
 
 static void on_message(void *arg, char *text, size_t len)
 {
-	calls_message(arg, text, len);
+	answers_message(arg, text, len);
 }
 
 static void on_failure(void *arg, uint64_t id, const struct wire_failure *f)
 {
-	calls_failure(arg, id, f);
+	answers_failure(arg, id, f);
 }
 
 static void on_closed(void *arg, const char *why)

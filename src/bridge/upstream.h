@@ -2,8 +2,8 @@
 /*
  * upstream.h - One configured server: started when it is first needed, asked what it speaks, called, restarted.
  *
- * In four files: upstream.c (its life), talk.c (the handshake of both eras), calls.c (requests and what answers them),
- * tools.c (its list of tools).
+ * In six files: upstream.c (its life), talk.c (the handshake of both eras), requests.c (what it is asked), calls.c (calls
+ * of tools), answers.c (what comes from it), tools.c (its list of tools).
  */
 #ifndef CAISSON_BRIDGE_UPSTREAM_H
 #define CAISSON_BRIDGE_UPSTREAM_H
@@ -16,11 +16,14 @@
 #include "base/buf.h"
 #include "bridge/wire.h"
 #include "net/loop.h"
+#include "wire/bridge.h"
 
 struct outlet;
 struct server_config;
 
 #define REQUESTS_MAX 256u
+#define REQUEST_TEXT_MAX                                                                           \
+	((size_t)BRIDGE_BODY_MAX + (256u << 10)) /* arguments, and what is around them */
 
 enum up_state { UP_IDLE, UP_STARTING, UP_READY, UP_FAILED };
 
@@ -101,7 +104,7 @@ void upstream_reopen(struct upstream *u);
 /* upstream_renew() - The server has forgotten the session: a new one, with what was not sent yet. */
 void upstream_renew(struct upstream *u);
 
-/* calls.c */
+/* requests.c */
 struct request *request_new(struct upstream *u, enum ask kind, uint64_t front_id,
 			    uint64_t timeout_ms);
 void request_free(struct request *r);
@@ -109,12 +112,22 @@ void request_free(struct request *r);
 void request_send(struct request *r, const char *method, const char *params, const char *name,
 		  char *const *headers);
 void request_fail(struct request *r, const char *code, const char *message, const char *hint);
+/* request_give_up() - Nobody waits any more: tell the server. The request stays the caller's. */
+void request_give_up(struct request *r, const char *reason);
+/* notify() - @params as in request_send(). */
 void notify(struct upstream *u, const char *method, const char *params);
+/* say_to() - A message that nobody answers; @method is NULL if it is an answer itself. */
+void say_to(struct upstream *u, const char *text, size_t len, const char *method);
+
+/* calls.c */
+/* calls_dispatch() - Send the calls that wait, as far as the server is ready for them. */
 void calls_dispatch(struct upstream *u);
-void calls_message(struct upstream *u, char *text, size_t len);
-void calls_failure(struct upstream *u, uint64_t id, const struct wire_failure *f);
-/* An error of JSON-RPC: its number, and its text cut and made printable. */
-int calls_error(const char *text, size_t len, char *message, size_t size, json_t **ret_data);
+/* calls_send() - One of them; it may fail here, and be gone. */
+void calls_send(struct request *r);
+
+/* answers.c */
+void answers_message(struct upstream *u, char *text, size_t len);
+void answers_failure(struct upstream *u, uint64_t id, const struct wire_failure *f);
 
 /* talk.c */
 void talk_begin(struct upstream *u);
