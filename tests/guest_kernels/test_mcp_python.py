@@ -117,6 +117,25 @@ def test_an_interrupt_ends_the_wait_and_tells_the_host(host, call):
     assert ok(host.run("await mcp_weather.get_weather(city='x')")).text == "{'temp': 21.5}"
 
 
+@pytest.mark.parametrize("call", ["await mcp_weather.slow()", "mcp_weather.slow.sync()", "asyncio.run(mcp_weather.slow())"])
+def test_an_interrupt_while_it_is_sent_tells_the_host(host, call):
+    """The signal is there before the call waits for anything."""
+    held = []
+    assert ok(host.run(code("""
+        import asyncio, os, signal
+        from caisson_kernel import control
+        def send_lines(lines):
+            if b'"mcp.call"' in lines:
+                del control.channel.send_lines
+                os.kill(os.getpid(), signal.SIGINT)
+            type(control.channel).send_lines(control.channel, lines)
+        control.channel.send_lines = send_lines
+    """)))
+    r = host.run(call, lambda m: held.append(m["id"]) or True)
+    assert (r.status, r.error["name"]) == ("interrupted", "KeyboardInterrupt")
+    assert host.cancelled == held and len(held) == 1
+
+
 @pytest.mark.parametrize("call", ["await mcp_weather.slow()", "mcp_weather.slow.sync()"])
 def test_an_interrupt_whose_cancellation_is_faster_is_an_interrupt(host, call):
     def hold(m):

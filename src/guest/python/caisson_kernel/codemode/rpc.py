@@ -129,8 +129,9 @@ def _begin(call, op, fields):
 def _end(call):
     """Idempotent; when there is no answer yet, nobody wants it any more."""
     channel = control.channel
-    if channel is not None and channel.calls.pop(call.number, None) is not None:
-        channel.send({"type": "rpc_cancel", "id": call.number})
+    with interrupts.shield:
+        if channel is not None and channel.calls.pop(call.number, None) is not None:
+            channel.send({"type": "rpc_cancel", "id": call.number})
 
 
 def ask(op, **fields):
@@ -165,8 +166,8 @@ async def request(op, **fields):
     """The result, or MCPError."""
     loop = asyncio.get_running_loop()
     call = _Call(loop.create_future())
-    _begin(call, op, fields)
     try:
+        _begin(call, op, fields)  # inside: an interrupt that came meanwhile is raised when it is sent
         _read_in(loop, 1)
         try:
             await call.future
