@@ -101,7 +101,12 @@ def test_made_with_the_image_and_shared_with_none_but_it(index, store):
             assert other.exec("python3", "-c", "import homemade; print(homemade.SAID)")["stdout"] == "one\n"
         assert len(index.asked) == before, "without the index"
         retag(store, "one", "later")
-        assert wait_until(lambda: d.post("/v1/run_python", {"code": "print(open('/etc/which').read())", "image": "one:1"}).json["stdout"] == "later\n")
+
+        def is_later():
+            r = d.post("/v1/run_python", {"code": "print(open('/etc/which').read())", "image": "one:1"})
+            assert r.status == 200, r
+            return r.json["stdout"] == "later\n"
+        assert wait_until(is_later)
         with Box(d, image="one:1") as later:
             assert not add(later, "homemade")
             assert said(later) == "later" and said(one) == "one"
