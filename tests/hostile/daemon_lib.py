@@ -28,15 +28,19 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
 import lib
-from lib import CAISSON, at_most, host_env, session
+from lib import CAISSON, ROOT, at_most, host_env, session
 from lib_e import children, read, status, until
 from snapshot import stat_of
+
+sys.path.append(str(ROOT / "tests" / "integ"))
+from integ_lib import free_port  # noqa: E402
 
 MIB = 1 << 20
 GUEST = CAISSON.parent / "guest"
@@ -44,19 +48,6 @@ PYTHON = "/usr/bin/python3"
 TEST_SECONDS = 180
 CEILING = 96 * MIB       # resident memory of front and warden, whatever one guest or client does
 NEIGHBOUR_SECONDS = 3.0  # somebody else's small program beside an attack, on a busy machine
-
-
-def free_port():
-    """One that nobody has, below those that the kernel gives to outgoing connections: who asks such a port before anybody listens
-    there can be given it for his own end, and is then connected to himself."""
-    while True:
-        port = random.randrange(20000, 32000)
-        with socket.socket() as s:
-            try:
-                s.bind(("0.0.0.0", port))
-                return port
-            except OSError:
-                pass
 
 
 def unique(prefix="h"):

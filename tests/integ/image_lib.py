@@ -21,7 +21,7 @@ import urllib.parse
 from pathlib import Path
 
 import tree_dump
-from integ_lib import HANG, run
+from integ_lib import HANG, free_port, run
 
 ID_BASE = 0x6ffe0000
 OCI = "application/vnd.oci.image."
@@ -106,12 +106,6 @@ class Layout:
 
 
 # ---- registries --------------------------------------------------------------------------------------------
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
 
 class Registry:
     """docker-registry on loopback, with a password when asked."""

@@ -10,10 +10,13 @@ import ctypes
 import fcntl
 import json
 import os
+import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -49,6 +52,35 @@ needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root can arrange this"
 def needs_program(name, package=None):
     reason = "no %s here (apt-get install %s)" % (name, package or name)
     return pytest.mark.skipif(not shutil.which(name), reason=reason)
+
+
+# ---- ports ---------------------------------------------------------------------------------------
+
+
+class Ports:
+    """Ports that were given out, here and in the suites that run beside: a byte of one file is locked for each, until its process ends."""
+    file = os.open(os.path.join(tempfile.gettempdir(), "caisson-test-ports-%d" % os.geteuid()), os.O_RDWR | os.O_CREAT, 0o600)
+    mine = set()
+
+    @classmethod
+    def take(cls, port):
+        try:
+            fcntl.lockf(cls.file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            with socket.socket() as s:
+                s.bind(("0.0.0.0", port))
+        except OSError:
+            return False
+        cls.mine.add(port)
+        return True
+
+
+def free_port():
+    """One that nobody has on any address, nor is about to have, below those that the kernel gives to outgoing connections: who
+    asks such a port before anybody listens there can be given it for his own end, and is then connected to himself."""
+    while True:
+        port = random.randrange(20000, 32000)
+        if port not in Ports.mine and Ports.take(port):
+            return port
 
 
 # ---- running caisson -------------------------------------------------------------------------

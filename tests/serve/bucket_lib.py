@@ -23,7 +23,7 @@ import urllib.request
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from serve_lib import BIN, children, wait_until
+from serve_lib import BIN, children, free_port, wait_until
 
 S3_DIR = Path(os.environ.get("CAISSON_S3", BIN.parent / "s3"))
 ACCESS, SECRET, REGION = "caisson-test", "caisson-test-secret", "us-east-1"
@@ -44,12 +44,6 @@ def minio():
 def s3rver():
     p = S3_DIR / "node_modules" / "s3rver" / "bin" / "s3rver.js"
     return p if p.exists() else None
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Server:

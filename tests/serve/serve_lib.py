@@ -10,7 +10,6 @@ import base64
 import http.client
 import json
 import os
-import random
 import re
 import secrets
 import signal
@@ -23,25 +22,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integ"))
 
-from integ_lib import BIN, HANG, SLOW, Place, alive, children, clean_env, name_of, records, wait_until  # noqa: E402
+from integ_lib import BIN, HANG, SLOW, Place, alive, children, clean_env, free_port, name_of, records, wait_until  # noqa: E402
 
 GUEST = BIN.parent / "guest"
 START_SECONDS = 90
 # Variables that would change what a daemon does.
 ELDER = ("MAX_EXECUTION_TIME", "MAX_MEMORY_MB", "BLOCKED_PACKAGES", "LOG_LEVEL")
 IN_CGROUPS = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs"; shift; done; shift; exec "$@"'
-
-
-def free_port():
-    """One that nobody has on any address, below those that the kernel gives to outgoing connections."""
-    while True:
-        port = random.randrange(20000, 32000)
-        with socket.socket() as s:
-            try:
-                s.bind(("0.0.0.0", port))
-                return port
-            except OSError:
-                pass
 
 
 def unique(prefix="t"):
