@@ -315,12 +315,20 @@ class Bucket:
         return job.wait()
 
     def pull(self, place="box", **how):
-        """(last answer, tar as bytes)."""
+        """(last answer, tar as bytes). Both are read at once: what is told of a slow pull fills its pipe, and then its end is waited for."""
         read, write = os.pipe()
         job = Job(self, PULL, write, place=place, **how)
-        with os.fdopen(read, "rb") as f:
-            tar = f.read()
-        return job.wait(), tar
+        tar = []
+
+        def take():
+            with os.fdopen(read, "rb") as f:
+                tar.append(f.read())
+
+        taker = threading.Thread(target=take)
+        taker.start()
+        last = job.wait()
+        taker.join()
+        return last, tar[0]
 
     def keep(self, place="box"):
         r = Job(self, KEEP, place=place).wait()

@@ -444,8 +444,8 @@ def test_a_gigabyte_in_flat_memory(server, box, bucket):
             left -= len(part)
             if left % (64 << 20) == 0:
                 most = max(most, peak_kib(bucket.worker))
+        assert job.wait().code == 0  # first: it is not over before this is read
         f.read()
-    assert job.wait().code == 0
     assert got.digest() == wanted.digest()
     assert 0 < most < 64 << 10, most
 
