@@ -255,6 +255,12 @@ void json_member_bool(struct json *j, const char *key, bool v)
 	json_bool(j, v);
 }
 
+void json_member_raw(struct json *j, const char *key, const char *json)
+{
+	json_key(j, key);
+	json_raw(j, json, strlen(json));
+}
+
 void json_member_null(struct json *j, const char *key)
 {
 	json_key(j, key);

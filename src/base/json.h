@@ -64,6 +64,7 @@ void json_member_str(struct json *j, const char *key, const char *s);
 void json_member_int(struct json *j, const char *key, int64_t v);
 void json_member_uint(struct json *j, const char *key, uint64_t v);
 void json_member_bool(struct json *j, const char *key, bool v);
+void json_member_raw(struct json *j, const char *key, const char *json); /* see json_raw() */
 void json_member_null(struct json *j, const char *key);
 
 #endif

@@ -4,19 +4,19 @@
  *
  * Paths, parameters and request bodies are written from the tables and their fields, the same rows
  * that dispatch and check requests, so that the document cannot promise what the daemon does not
- * do. So are the codes of errors (x-errors): those of a route stand in its rows, those that follow
- * from its form are worked out here. What answers look like (components) is a JSON file beside this one, compiled in.
+ * do. Fields are written by schema_write.c, responses and codes of errors by openapi_answers.c. What
+ * answers look like (components) is a JSON file beside this one, compiled in.
  *
  * A path's operations stand together in the document but not always in the table: a path is written
  * when its first visible row is met, with all rows that share it.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/embed.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "front/http/openapi.h"
 #include "front/http/route.h"
 
 extern const struct embed_file openapi_files[]; /* generated: components.json */
@@ -39,40 +39,6 @@ static const struct {
 	{ "service", "The daemon itself." },
 };
 
-/* Errors that routes have in common, by what causes them; in the order of their status. */
-enum {
-	WHEN_ALWAYS = 0,
-	WHEN_TOKEN = 1 << 0,
-	WHEN_BODY = 1 << 1,
-	WHEN_NO_BODY = 1 << 2, /* nor content */
-	WHEN_QUERY = 1 << 3,
-	WHEN_WORK = 1 << 4,
-	WHEN_KEY = 1 << 5,
-};
-static const struct {
-	int status;
-	unsigned int when;
-	const char *name, *codes;
-} common[] = {
-	{ 400, WHEN_ALWAYS, "BadRequest", "bad_request unknown_parameter token_in_url" },
-	{ 400, WHEN_BODY, "BadRequest",
-	  "malformed_json duplicate_key too_deep too_many_values out_of_range" },
-	{ 400, WHEN_NO_BODY, "BadRequest", "body_not_allowed" },
-	{ 400, WHEN_QUERY, "BadRequest", "invalid_query" },
-	{ 400, WHEN_KEY, "BadRequest", "invalid_value" },
-	{ 401, WHEN_TOKEN, "Unauthorized", "unauthorized" },
-	{ 403, WHEN_ALWAYS, "Forbidden", "forbidden_origin" },
-	{ 409, WHEN_KEY, NULL, "in_progress" }, /* these have a row of their own */
-	{ 413, WHEN_BODY, "PayloadTooLarge", "payload_too_large" },
-	{ 415, WHEN_BODY, "UnsupportedMediaType", "unsupported_media_type" },
-	{ 421, WHEN_ALWAYS, "Misdirected", "forbidden_host" },
-	{ 422, WHEN_BODY, "Unprocessable", "not_an_object unknown_field" },
-	{ 422, WHEN_QUERY, "Unprocessable", "" },
-	{ 422, WHEN_KEY, "Unprocessable", "key_reused" },
-	{ 429, WHEN_TOKEN, "TooManyRequests", "rate_limited" },
-	{ 503, WHEN_WORK, "Unavailable", "draining not_recorded" },
-};
-
 static const struct field key_header[] = {
 	{ .name = "Idempotency-Key",
 	  .kind = FIELD_STRING,
@@ -86,136 +52,13 @@ static const struct field key_header[] = {
 	{ 0 },
 };
 
-static const char *const kind_types[] = {
-	[FIELD_STRING] = "string",     [FIELD_INTEGER] = "integer",
-	[FIELD_NUMBER] = "number",     [FIELD_BOOLEAN] = "boolean",
-	[FIELD_STRING_MAP] = "object", [FIELD_STRING_LIST] = "array",
-	[FIELD_OBJECT] = "object",     [FIELD_TEXT_OR_OBJECT] = "string",
-};
-
-static void member_raw(struct json *j, const char *key, const char *raw)
-{
-	json_key(j, key);
-	json_raw(j, raw, strlen(raw));
-}
-
-static void member_ref(struct json *j, const char *key, const char *kind, const char *name)
-{
-	char ref[128];
-
-	(void)snprintf(ref, sizeof(ref), "#/components/%s/%s", kind, name);
-	json_key(j, key);
-	json_object_begin(j);
-	json_member_str(j, "$ref", ref);
-	json_object_end(j);
-}
-
-/* ---- fields ------------------------------------------------------------------------------------ */
-
-static void write_bounds(struct json *j, const struct field *f)
-{
-	static const struct {
-		const char *min, *max;
-	} words[] = {
-		[FIELD_STRING] = { "minLength", "maxLength" },
-		[FIELD_INTEGER] = { "minimum", "maximum" },
-		[FIELD_NUMBER] = { "minimum", "maximum" },
-		[FIELD_BOOLEAN] = { NULL, NULL },
-		[FIELD_STRING_MAP] = { "minProperties", "maxProperties" },
-		[FIELD_STRING_LIST] = { "minItems", "maxItems" },
-		[FIELD_OBJECT] = { NULL, NULL },
-		[FIELD_TEXT_OR_OBJECT] = { "minLength", "maxLength" },
-	};
-	unsigned int digits = f->kind == FIELD_NUMBER ? 3 : 0;
-
-	if ((f->min == 0 && f->max == 0) || !words[f->kind].min)
-		return;
-	json_key(j, words[f->kind].min);
-	json_double(j, f->min, digits);
-	json_key(j, words[f->kind].max);
-	json_double(j, f->max, digits);
-}
-
-/* The schema of a field. Optional members of a body may be null, which means absent. */
-static void write_field(struct json *j, const struct field *f, bool nullable, bool told)
-{
-	json_object_begin(j);
-	json_key(j, "type");
-	if ((nullable && !f->required) || f->kind == FIELD_TEXT_OR_OBJECT) {
-		json_array_begin(j);
-		(void)json_str(j, kind_types[f->kind]);
-		if (f->kind == FIELD_TEXT_OR_OBJECT)
-			(void)json_str(j, "object");
-		if (nullable && !f->required)
-			(void)json_str(j, "null");
-		json_array_end(j);
-	} else {
-		(void)json_str(j, kind_types[f->kind]);
-	}
-	if (f->description && told)
-		json_member_str(j, "description", f->description);
-	write_bounds(j, f);
-	if (f->pattern)
-		json_member_str(j, "pattern", f->pattern);
-	if (f->values) {
-		json_key(j, "enum");
-		json_array_begin(j);
-		for (size_t i = 0; f->values[i]; i++)
-			(void)json_str(j, f->values[i]);
-		if (nullable && !f->required)
-			json_none(j);
-		json_array_end(j);
-	}
-	if (f->kind == FIELD_STRING_MAP)
-		member_raw(j, "additionalProperties", "{\"type\":\"string\"}");
-	if (f->kind == FIELD_STRING_LIST)
-		member_raw(j, "items", "{\"type\":\"string\"}");
-	if (f->fallback)
-		member_raw(j, "default", f->fallback);
-	if (f->example && told) {
-		json_key(j, "examples");
-		json_array_begin(j);
-		json_raw(j, f->example, strlen(f->example));
-		json_array_end(j);
-	}
-	json_object_end(j);
-}
-
-static bool any_required(const struct field *f)
-{
-	while (f->name && !f->required)
-		f++;
-	return f->name != NULL;
-}
-
-void schema_write(struct json *j, const struct field *fields, bool nullable)
-{
-	json_object_begin(j);
-	json_member_str(j, "type", "object");
-	json_member_bool(j, "additionalProperties", false);
-	if (any_required(fields)) {
-		json_key(j, "required");
-		json_array_begin(j);
-		for (const struct field *f = fields; f->name; f++)
-			if (f->required)
-				(void)json_str(j, f->name);
-		json_array_end(j);
-	}
-	json_key(j, "properties");
-	json_object_begin(j);
-	for (const struct field *f = fields; f->name; f++) {
-		json_key(j, f->name);
-		write_field(j, f, nullable, true);
-	}
-	json_object_end(j);
-	json_object_end(j);
-}
+/* ---- requests ----------------------------------------------------------------------------------- */
 
 static void write_body(struct json *j, const struct route *r)
 {
 	json_key(j, "requestBody");
 	json_object_begin(j);
-	json_member_bool(j, "required", any_required(r->body));
+	json_member_bool(j, "required", schema_any_required(r->body));
 	json_key(j, "content");
 	json_object_begin(j);
 	json_key(j, "application/json");
@@ -236,7 +79,7 @@ static void write_content_body(struct json *j, const struct route *r)
 	json_object_begin(j);
 	json_key(j, r->content);
 	json_object_begin(j);
-	member_raw(j, "schema", "{\"type\":\"string\",\"format\":\"binary\"}");
+	json_member_raw(j, "schema", "{\"type\":\"string\",\"format\":\"binary\"}");
 	json_object_end(j);
 	json_object_end(j);
 	json_object_end(j);
@@ -252,188 +95,11 @@ static void write_params(struct json *j, const struct field *fields, const char 
 		if (f->description)
 			json_member_str(j, "description", f->description);
 		json_key(j, "schema");
-		write_field(j, f, false, false);
+		schema_write_field(j, f, false, false);
 		if (f->example)
-			member_raw(j, "example", f->example);
+			json_member_raw(j, "example", f->example);
 		json_object_end(j);
 	}
-}
-
-/* ---- responses ---------------------------------------------------------------------------------- */
-
-/* Of a stream the schema is that of each event. */
-static const char *event_schema(const char *content_type)
-{
-	if (!content_type)
-		return NULL;
-	if (strcmp(content_type, "text/event-stream") == 0)
-		return "ServerSentEvent";
-	return strcmp(content_type, "application/x-ndjson") == 0 ? "EventLine" : NULL;
-}
-
-static void write_content(struct json *j, const struct response_doc *d)
-{
-	if (!d->schema && !d->content_type)
-		return;
-	json_key(j, "content");
-	json_object_begin(j);
-	for (const struct response_doc *form = d; form->status == d->status; form++) {
-		const char *stream = form->schema ? NULL : event_schema(form->content_type);
-
-		json_key(j, form->content_type ? form->content_type : "application/json");
-		json_object_begin(j);
-		if (form->schema || stream)
-			member_ref(j, "schema", "schemas", stream ? stream : form->schema);
-		else
-			member_raw(j, "schema", "{\"type\":\"string\"}");
-		json_object_end(j);
-	}
-	json_object_end(j);
-}
-
-static void write_response(struct json *j, const struct response_doc *d)
-{
-	char status[12];
-
-	(void)snprintf(status, sizeof(status), "%d", d->status);
-	json_key(j, status);
-	json_object_begin(j);
-	json_member_str(j, "description", d->description);
-	json_key(j, "headers");
-	json_object_begin(j);
-	member_ref(j, "X-Request-Id", "headers", "RequestId");
-	if (d->status == 429 || d->status == 503)
-		member_ref(j, "Retry-After", "headers", "RetryAfter");
-	json_object_end(j);
-	write_content(j, d);
-	json_object_end(j);
-}
-
-static bool has_status(const struct route *r, int status)
-{
-	const struct response_doc *d = r->responses;
-
-	while (d->status && d->status != status)
-		d++;
-	return d->status != 0;
-}
-
-static unsigned int causes_of(const struct route *r)
-{
-	return (r->open ? 0u : WHEN_TOKEN) | (r->body ? WHEN_BODY : 0u) |
-	       (r->body || r->content ? 0u : WHEN_NO_BODY) | (r->query ? WHEN_QUERY : 0u) |
-	       (r->work ? WHEN_WORK : 0u) | (r->keyed ? WHEN_KEY : 0u);
-}
-
-static void write_responses(struct json *j, const struct route *r)
-{
-	unsigned int has = causes_of(r);
-	int last = 0;
-
-	json_key(j, "responses");
-	json_object_begin(j);
-	for (const struct response_doc *d = r->responses; d->status; last = d++->status)
-		if (d->status != last)
-			write_response(j, d);
-	last = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(common); i++) {
-		char status[12];
-
-		if ((common[i].when & has) != common[i].when || has_status(r, common[i].status) ||
-		    common[i].status == last || !common[i].name)
-			continue;
-		last = common[i].status;
-		(void)snprintf(status, sizeof(status), "%d", last);
-		member_ref(j, status, "responses", common[i].name);
-	}
-	json_object_end(j);
-}
-
-/* ---- errors ------------------------------------------------------------------------------------- */
-
-#define WORDS_MAX 1024u
-
-static bool has_word(const struct buf *list, const char *word, size_t len)
-{
-	const char *at = buf_str(list);
-
-	for (size_t n; *at; at += n + (at[n] == ' ')) {
-		n = strcspn(at, " ");
-		if (n == len && memcmp(at, word, n) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Each word once. */
-static void add_words(struct buf *list, const char *words)
-{
-	for (size_t n; words && *words; words += n + (words[n] == ' ')) {
-		n = strcspn(words, " ");
-		if (!has_word(list, words, n))
-			(void)buf_printf(list, "%s%.*s", list->len ? " " : "", (int)n, words);
-	}
-}
-
-/* What may be wrong with a field follows from the field. In a query all is text. */
-static void add_field_codes(struct buf *list, const struct field *fields, bool query)
-{
-	for (const struct field *f = fields; f && f->name; f++) {
-		bool text = f->kind == FIELD_STRING || f->kind == FIELD_STRING_MAP ||
-			    f->kind == FIELD_STRING_LIST;
-
-		if (f->required)
-			add_words(list, "missing_field");
-		if (!query || !text)
-			add_words(list, "wrong_type");
-		if ((f->min != 0 || f->max != 0) && f->kind != FIELD_BOOLEAN)
-			add_words(list, "out_of_range");
-		if ((text && !f->nul && !query) || f->check || f->values)
-			add_words(list, "invalid_value");
-	}
-}
-
-static void add_codes(struct buf *list, const struct route *r, int status)
-{
-	unsigned int has = causes_of(r);
-
-	if (r->below)
-		return; /* whatever is there says what it likes */
-	for (const struct response_doc *d = r->responses; d->status; d++)
-		if (d->status == status && d->schema && strcmp(d->schema, "Error") == 0)
-			add_words(list, d->codes);
-	for (size_t i = 0; i < ARRAY_SIZE(common); i++)
-		if (common[i].status == status && (common[i].when & has) == common[i].when)
-			add_words(list, common[i].codes);
-	if (status == 422) {
-		add_field_codes(list, r->body, false);
-		add_field_codes(list, r->query, true);
-	}
-}
-
-/* Which codes an operation answers with, by status: what a client may have to tell apart. */
-static void write_errors(struct json *j, const struct route *r)
-{
-	_buf_ struct buf list = BUF_INIT(WORDS_MAX);
-	char key[12];
-
-	json_key(j, "x-errors");
-	json_object_begin(j);
-	for (int status = 400; status < 600; status++) {
-		buf_clear(&list);
-		add_codes(&list, r, status);
-		if (list.len == 0)
-			continue;
-		(void)snprintf(key, sizeof(key), "%d", status);
-		json_key(j, key);
-		json_array_begin(j);
-		for (const char *at = buf_str(&list); *at; at += strspn(at, " ")) {
-			(void)json_strn(j, at, strcspn(at, " "));
-			at += strcspn(at, " ");
-		}
-		json_array_end(j);
-	}
-	json_object_end(j);
 }
 
 /* ---- the document ------------------------------------------------------------------------------- */
@@ -457,7 +123,7 @@ static void write_operation(struct json *j, const struct route *r)
 	(void)json_str(j, r->tag);
 	json_array_end(j);
 	if (r->open)
-		member_raw(j, "security", "[]");
+		json_member_raw(j, "security", "[]");
 	if (r->params || r->query || r->headers || r->keyed) {
 		json_key(j, "parameters");
 		json_array_begin(j);
@@ -471,8 +137,8 @@ static void write_operation(struct json *j, const struct route *r)
 		write_body(j, r);
 	if (r->content)
 		write_content_body(j, r);
-	write_responses(j, r);
-	write_errors(j, r);
+	openapi_write_responses(j, r);
+	openapi_write_errors(j, r);
 	json_object_end(j);
 }
 
@@ -522,7 +188,7 @@ static void write_info(struct json *j)
 		"the request id. Requests that do not name a session get a sandbox of their own, which nobody "
 		"else ever sees.");
 	json_member_str(j, "version", CAISSON_VERSION);
-	member_raw(j, "license", "{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}");
+	json_member_raw(j, "license", "{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}");
 	json_object_end(j);
 }
 
@@ -535,8 +201,8 @@ void openapi_write(struct buf *out)
 	json_object_begin(&j);
 	json_member_str(&j, "openapi", "3.1.0");
 	write_info(&j);
-	member_raw(&j, "servers", "[{\"url\":\"/\"}]");
-	member_raw(&j, "security", "[{\"bearer\":[]},{\"apiKey\":[]}]");
+	json_member_raw(&j, "servers", "[{\"url\":\"/\"}]");
+	json_member_raw(&j, "security", "[{\"bearer\":[]},{\"apiKey\":[]}]");
 	json_key(&j, "tags");
 	json_array_begin(&j);
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {

@@ -43,11 +43,12 @@ static void test_nesting_and_commas(void **state)
 	json_member_bool(&j, "t", true);
 	json_member_bool(&j, "f", false);
 	json_member_null(&j, "n");
+	json_member_raw(&j, "r", "[2]");
 	json_object_end(&j);
 	assert_int_equal(json_finish(&j), 0);
 	assert_string_equal(buf_str(&b), "{\"s\":\"x\",\"none\":null,\"a\":[-1,{},[],null],"
 					 "\"i\":-9223372036854775808,\"u\":18446744073709551615,"
-					 "\"t\":true,\"f\":false,\"n\":null}");
+					 "\"t\":true,\"f\":false,\"n\":null,\"r\":[2]}");
 }
 
 static void test_scalar_document_after_other_text(void **state)
