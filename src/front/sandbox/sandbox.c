@@ -4,7 +4,7 @@
  *
  * sandbox_step() is the whole of it: if somebody wants the cell and there is none, get one; let in who
  * waits; and if no execution runs and one waits, get it a kernel of its language and run it. Each of these
- * may take a while and then calls sandbox_step() again. Beginning and end are in sandbox_life.c.
+ * may take a while and then calls sandbox_step() again. Its beginning is in sandbox_life.c, its end in sandbox_end.c.
  */
 #include "front/sandbox/sandbox.h"
 

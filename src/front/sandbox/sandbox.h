@@ -184,9 +184,16 @@ void sandbox_renew(struct sandbox *s);
 /* sandbox_no_room() - For egress.c and workspaces: everybody who waits for the cell is told why it can not be had. */
 void sandbox_no_room(struct sandbox *s, const struct refusal *why);
 
-/* For sandbox_life.c: see whether something can be done now. */
+/* ---- between its files ---------------------------------------------------------------------------------- */
+
+/* sandbox_step() - See whether something can be done now. */
 void sandbox_step(struct sandbox *s);
-/* For sandbox_life.c: the room is over; whoever is inside hears of it. */
+/* sandbox_turn_out() - The room is over; whoever is inside hears of it. */
 void sandbox_turn_out(struct sandbox *s, const struct cell_usage *u);
+/* sandbox_count() - One more that runs, or one less. Those that do not are only names: they take no place. */
+void sandbox_count(const struct sandbox *s, bool one_more);
+void sandbox_unlist(struct sandbox *s); /* it has no name any more */
+/* sandbox_forget_later() - It does not run: after a day its name is forgotten, too. */
+void sandbox_forget_later(struct sandbox *s);
 
 #endif

@@ -1,34 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox_life.c - How sandboxes come to be and end: admission, names, deadlines, stopping.
+ * sandbox_life.c - How sandboxes come to be: admission, names, deadlines; and how executions come to them.
+ *
+ * Whatever makes one, or lets one that was lost begin anew, passes the same judges first: how many there are, the
+ * policy, mounts, workspace, image, secrets. One that is refused is not made, or stays lost. Ends are in sandbox_end.c.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "front/code/code.h"
-#include "front/egress/egress.h"
 #include "front/front.h"
 #include "front/http/stamp.h"
-#include "front/jupyter/jupyter.h"
-#include "front/log.h"
 #include "front/mcp/subscribe.h"
 #include "front/metrics.h"
-#include "front/packages/packages.h"
 #include "front/policy/judge.h"
-#include "front/ports/ports.h"
-#include "front/room/room.h"
 #include "front/run/execution.h"
-#include "front/run/process.h"
 #include "front/run/record.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/sandbox.h"
 #include "front/workspaces/workspaces.h"
 
 #define BUSY_RETRY_S 1u
-#define STOP_STEP_NS (20 * CLOCK_NS_PER_MS)
 
 struct sandbox *sandbox_find(struct front *f, const char *owner, const char *name)
 {
@@ -117,8 +110,7 @@ void sandbox_set_image(struct sandbox *s, struct guest_image *g)
 	(void)snprintf(s->spec.digest, sizeof(s->spec.digest), "%s", g->digest);
 }
 
-/* Those that do not run are only names: they take no place from those that do. */
-static void count(const struct sandbox *s, bool one_more)
+void sandbox_count(const struct sandbox *s, bool one_more)
 {
 	struct front *f = s->f;
 
@@ -131,7 +123,7 @@ static void count(const struct sandbox *s, bool one_more)
 	metric_set(G_SANDBOXES, f->n_sandboxes);
 }
 
-static void unlist(struct sandbox *s)
+void sandbox_unlist(struct sandbox *s)
 {
 	if (s->prev)
 		s->prev->next = s->next;
@@ -208,13 +200,13 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 	if (s->spec.life_s)
 		s->expires_ms = s->created_ms + s->spec.life_s * 1000; /* for its record */
 	if (secrets_give(s, ret) < 0 || (name && audit_created(s, ret) < 0)) {
-		unlist(s);
+		sandbox_unlist(s);
 		secrets_take(s);
 		image_release(s->image);
 		free(s); /* the spec is still the caller's */
 		return NULL;
 	}
-	count(s, true);
+	sandbox_count(s, true);
 	sandbox_keep(s);
 	if (s->spec.life_s)
 		sandbox_expire(s, s->spec.life_s);
@@ -230,7 +222,7 @@ static void on_forget(struct timer *t)
 	sandbox_end(t->arg, "it did not run for a day");
 }
 
-static void forget_later(struct sandbox *s)
+void sandbox_forget_later(struct sandbox *s)
 {
 	s->end_timer.fn = on_forget;
 	s->end_timer.arg = s;
@@ -244,7 +236,7 @@ struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *
 
 	if (s) {
 		s->state = SANDBOX_LOST;
-		forget_later(s);
+		sandbox_forget_later(s);
 	}
 	return s;
 }
@@ -257,7 +249,7 @@ void sandbox_resume(struct sandbox *s)
 	s->state = SANDBOX_RUNNING;
 	s->adopted_ms = now;
 	s->reason[0] = '\0';
-	count(s, true);
+	sandbox_count(s, true);
 	timer_cancel(&s->end_timer);
 	s->end_timer.fn = on_end;
 	if (s->expires_ms)
@@ -291,7 +283,7 @@ static bool revive(struct sandbox *s, struct refusal *ret)
 	s->state = SANDBOX_RUNNING;
 	s->reason[0] = '\0';
 	s->epoch++;
-	count(s, true);
+	sandbox_count(s, true);
 	sandbox_keep(s);
 	audit_changed(s);
 	return true;
@@ -388,179 +380,4 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 	s->f->n_queued++;
 	metric_set(G_QUEUED, s->f->n_queued - s->f->n_busy);
 	sandbox_step(s);
-}
-
-/* ---- the end ------------------------------------------------------------------------------------------- */
-
-/* Whoever waits or runs is told, and the cell is gone. That the daemon ends is no fault of the call: ask again. */
-static void empty(struct sandbox *s, const char *message)
-{
-	static const struct cell_usage ended = { .end = CELL_END_CLIENT };
-	struct refusal why = { .status = 409, .code = "session_ended" };
-	char deadline[128];
-
-	if (s->expired) {
-		why.hint = SANDBOX_LONGER;
-		sandbox_deadline(s, deadline, sizeof(deadline));
-		message = deadline;
-	}
-	if (s->f->draining || s->f->failed) {
-		why = (struct refusal){ .status = 503, .code = "draining", .retry_after_s = 5 };
-		message = "the daemon ended before the code did";
-	}
-	timer_cancel(&s->idle_timer);
-	timer_cancel(&s->want_timer);
-	timer_cancel(&s->stop_timer);
-	timer_cancel(&s->end_timer);
-	pool_unwant(&s->image->pool, &s->want);
-	(void)snprintf(why.message, sizeof(why.message), "%s", message);
-	while (s->head)
-		execution_refuse(s->head, why.status, why.code, why.hint, why.retry_after_s, "%s",
-				 message);
-	sandbox_turn_out(s, &ended);
-	while (s->entries) {
-		struct entry *en = s->entries;
-
-		sandbox_leave(en);
-		en->refused(en, &why);
-	}
-	ports_close(s, "the sandbox ended");
-	egress_drop(s);
-	if (s->room)
-		room_end(s->room);
-	s->room = NULL;
-	workspaces_left(s);
-}
-
-void sandbox_wait(struct sandbox *s, struct sandbox_waiter *w)
-{
-	w->sandbox = s;
-	w->prev = NULL;
-	w->next = s->waiters;
-	if (w->next)
-		w->next->prev = w;
-	s->waiters = w;
-}
-
-void sandbox_unwait(struct sandbox_waiter *w)
-{
-	if (!w->sandbox)
-		return;
-	if (w->prev)
-		w->prev->next = w->next;
-	else
-		w->sandbox->waiters = w->next;
-	if (w->next)
-		w->next->prev = w->prev;
-	w->sandbox = NULL;
-}
-
-static void tell_waiters(struct sandbox *s)
-{
-	while (s->waiters) {
-		struct sandbox_waiter *w = s->waiters;
-
-		sandbox_unwait(w);
-		w->over(w, s);
-	}
-}
-
-static void reap(struct deferred *d)
-{
-	struct sandbox *s = d->arg;
-
-	egress_free(s);
-	code_close(s);
-	processes_free(s);
-	records_free(&s->records);
-	secrets_take(s);
-	sandbox_spec_free(&s->spec);
-	image_release(s->image);
-	tail_free(&s->log);
-	free(s);
-}
-
-void sandbox_end(struct sandbox *s, const char *why)
-{
-	struct front *f = s->f;
-
-	if (s->ending)
-		return;
-	s->ending = true;
-	if (s->name[0] && why)
-		log_event(LOG_LEVEL_INFO, "session_end", F_STR("owner", s->owner),
-			  F_STR("session", s->name), F_STR("why", why),
-			  F_UINT("executions", s->executions));
-	sandbox_keep_end(s);
-	empty(s, "the sandbox was removed while the code waited or ran");
-	jupyter_sandbox_ended(s);
-	tell_waiters(s);
-	if (s->name[0] && why)
-		audit_removed(s, why);
-	if (!s->name[0] || why)
-		packages_left(f, s);
-	sandbox_unkeep(s);
-	unlist(s);
-	if (s->state == SANDBOX_RUNNING)
-		count(s, false);
-	s->reaper.fn = reap;
-	s->reaper.arg = s;
-	loop_defer(&f->loop, &s->reaper);
-}
-
-void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why)
-{
-	if (s->ending || s->state != SANDBOX_RUNNING)
-		return;
-	s->state = state;
-	s->stopping = false;
-	(void)snprintf(s->reason, sizeof(s->reason), "%s", why);
-	log_event(LOG_LEVEL_INFO, "sandbox_halt", F_STR("owner", s->owner),
-		  F_STR("sandbox", s->name), F_STR("state", sandbox_state_name(state)),
-		  F_STR("why", why));
-	sandbox_keep_end(s);
-	empty(s, "the sandbox was stopped while the code waited or ran");
-	jupyter_sandbox_ended(s);
-	count(s, false);
-	/* Whoever still waited for its first cell gave it up just now: there is no name to keep. */
-	if (s->ending)
-		return;
-	forget_later(s);
-	audit_changed(s);
-	sandbox_unkeep(s);
-	tell_waiters(s);
-}
-
-/* Whether anything that we know of still runs in it. */
-static bool is_quiet(const struct sandbox *s)
-{
-	if (!s->room)
-		return true;
-	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (s->room->seats[i].state != SEAT_EMPTY)
-			return false;
-	return !s->room->commands;
-}
-
-static void on_stop_step(struct timer *t)
-{
-	struct sandbox *s = t->arg;
-
-	if (is_quiet(s) || s->f->loop.now_ns >= s->stop_until_ns)
-		sandbox_halt(s, SANDBOX_STOPPED, "stopped by its owner");
-	else
-		timer_set(&s->f->loop, t, s->f->loop.now_ns + STOP_STEP_NS);
-}
-
-void sandbox_stop(struct sandbox *s, uint64_t grace_ms)
-{
-	if (s->state != SANDBOX_RUNNING || s->stopping)
-		return;
-	s->stopping = true;
-	s->stop_until_ns = s->f->loop.now_ns + grace_ms * CLOCK_NS_PER_MS;
-	if (s->room)
-		room_signal_all(s->room, SIGTERM);
-	s->stop_timer.fn = on_stop_step;
-	s->stop_timer.arg = s;
-	timer_set(&s->f->loop, &s->stop_timer, s->f->loop.now_ns + STOP_STEP_NS);
 }
