@@ -102,7 +102,11 @@ static void put(uint32_t key, const int *fds, size_t n)
 
 static const char *const words[KEEPER_WORD_MAX_] = KEEPER_WORDS;
 
-/* Everything that the front has said. What makes no sense closes the socket: nothing else can follow. */
+/*
+ * Everything that the front has said. After what makes no sense, or could not be read, nothing else can follow: the
+ * socket closes, which the front takes for our end and ends; so what is held goes too, or the warden, whom the front
+ * waits for then, would wait for us. An end of file alone is a front that died, or is done: that is seen elsewhere.
+ */
 static void listen_to_front(struct keeper *k)
 {
 	while (k->sock >= 0) {
@@ -134,6 +138,8 @@ static void listen_to_front(struct keeper *k)
 				notify_say(k->manager, words[m.key]);
 		} else {
 			k->sock = fd_close(k->sock);
+			if (n != 0)
+				drop_from(0);
 		}
 		for (size_t i = 0; n > 0 && i < n_fds; i++)
 			fd_close(fds[i]);
@@ -194,7 +200,7 @@ static int say(struct keeper *k, enum keeper_op op, uint32_t key, const int *fds
 	return fd_send(k->sock, &m, sizeof(m), fds, n);
 }
 
-/* A front that dies meanwhile is noticed by its end; one that does not read is stuck, and is ended. */
+/* One that does not read, or that can not be told, would wait for the rest for ever: it is ended, and the next one begins. */
 static void hand_over(struct keeper *k)
 {
 	int r = say(k, KEEPER_TABLE, k->life, &k->table, 1);
@@ -204,9 +210,9 @@ static void hand_over(struct keeper *k)
 			r = say(k, KEEPER_PUT, key, held[key].fds, held[key].n);
 	if (r == 0)
 		r = say(k, KEEPER_ALL, 0, NULL, 0);
-	if (r == -EAGAIN)
+	/* From here on nothing may wait for it, or signals would not be heard. */
+	if (fcntl(k->sock, F_SETFL, O_NONBLOCK) < 0 || r < 0)
 		(void)kill(k->front, SIGKILL);
-	(void)fcntl(k->sock, F_SETFL, O_NONBLOCK);
 }
 
 static int start(struct keeper *k, struct err *e)
