@@ -186,9 +186,9 @@ def test_connection_that_breaks(daemon):
         assert cutter.cuts == 3, r
         assert r.code == 0 and r.out == b"".join(b"line %d\n" % i for i in range(20000)), (r.code, len(r.out), r.err)
         cutter.cuts = 0
-        r = cli("run", "--name", "cut", "for i in range(5000): print('line', i)\nimport sys; sys.exit(4)")
+        r = cli("run", "--name", "cut", "for i in range(20000): print('line', i)\nimport sys; sys.exit(4)")
         assert cutter.cuts == 3, r
-        assert r.code == 4 and r.out == b"".join(b"line %d\n" % i for i in range(5000)), (r.code, len(r.out), r.err)
+        assert r.code == 4 and r.out == b"".join(b"line %d\n" % i for i in range(20000)), (r.code, len(r.out), r.err)
     finally:
         cutter.close()
         direct("rm", "-f", "cut")
