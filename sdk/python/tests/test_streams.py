@@ -12,7 +12,7 @@ from serve_lib import call_yourself, unique, wait_until
 import caisson
 from caisson._http import Transport
 
-FOREVER = "import time\nprint('up', flush=True)\nwhile True: time.sleep(1)"
+FOREVER = "import time\nprint('up\\n', end='', flush=True)\nwhile True: time.sleep(1)"
 
 
 def text(events, kind="stdout"):
