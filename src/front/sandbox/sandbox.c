@@ -1,181 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox.c - What is done in one sandbox, and where its room and kernels come from.
+ * sandbox.c - What is done in one sandbox: executions, one after another, and whoever has entered.
  *
  * sandbox_step() is the whole of it: if somebody wants the cell and there is none, get one; let in who
  * waits; and if no execution runs and one waits, get it a kernel of its language and run it. Each of these
- * may take a while and then calls sandbox_step() again. Its beginning is in sandbox_life.c, its end in sandbox_end.c.
+ * may take a while and then calls sandbox_step() again. Rooms are had from sandbox_room.c; the beginning of a
+ * sandbox is in sandbox_life.c, its end in sandbox_end.c.
  */
 #include "front/sandbox/sandbox.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "base/err.h"
-#include "front/code/rpc.h"
 #include "front/egress/egress.h"
 #include "front/front.h"
-#include "front/jupyter/jupyter.h"
-#include "front/log.h"
 #include "front/metrics.h"
 #include "front/packages/packages.h"
 #include "front/room/room.h"
 #include "front/run/execution.h"
 #include "front/sandbox/audit.h"
-#include "front/workspaces/workspaces.h"
-
-#define WANT_NS (30 * CLOCK_NS_PER_S)
-#define BUSY_RETRY_S 1u
-
-/* ---- the room's words ----------------------------------------------------------------------------- */
-
-static struct execution *running(struct sandbox *s)
-{
-	return s->running ? s->head : NULL;
-}
-
-static void on_kernel_ready(struct room *r, struct seat *seat)
-{
-	(void)seat;
-	sandbox_note(r->holder);
-	sandbox_step(r->holder);
-}
-
-static void on_kernel_failed(struct room *r, struct seat *seat, bool missing, const char *message)
-{
-	struct sandbox *s = r->holder;
-	struct execution *x = s->head;
-
-	if (missing)
-		r->image->has_language[seat->language->id] = false;
-	/* Whoever wanted it may have been interrupted since, and another language's code be next. */
-	if (!x || x->language != seat->language || s->stopping)
-		return;
-	if (missing) {
-		execution_no_language(x, r->image);
-	} else {
-		execution_refuse(x, 503, "kernel_failed", NULL, 1,
-				 "the %s kernel did not start: %s", seat->language->name, message);
-	}
-}
-
-static void on_message(struct room *r, struct seat *seat, const char *type, json_t *m)
-{
-	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
-
-	if (x && seat->language == x->language)
-		execution_message(x, seat, type, m);
-	else
-		execution_stray(seat, type, m);
-}
-
-static void on_output(struct room *r, struct seat *seat, enum kernel_stream stream,
-		      const char *data, size_t len)
-{
-	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
-
-	metric_add(M_OUTPUT_BYTES, len);
-	if (x) {
-		execution_output(x, stream, data, len);
-	} else if (s->name[0]) { /* of what an execution left behind */
-		tail_add(&s->log, data, len);
-		jupyter_late_output(s, seat->language, stream, data, len);
-	}
-}
-
-static void on_drained(struct room *r, struct seat *seat)
-{
-	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
-
-	if (x)
-		rpc_drained(x, seat);
-}
-
-static void on_kernel_ended(struct room *r, struct seat *seat, int status)
-{
-	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
-
-	s->epoch++;
-	sandbox_note(s);
-	jupyter_kernel_ended(s, seat->language);
-	if (x && seat->language == x->language)
-		execution_kernel_ended(x, seat, status);
-	else
-		sandbox_step(s); /* somebody may have waited for its end */
-}
-
-static void on_usage(struct room *r, const struct cell_usage *u)
-{
-	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
-
-	if (x)
-		execution_usage(x, u);
-}
-
-static void on_disk(struct room *r, const struct init_disk *d)
-{
-	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
-
-	if (x)
-		execution_disk(x, d);
-}
-
-/* What was in the cell is lost, and whoever was inside hears of it. */
-static void leave_room(struct sandbox *s, struct room *r, const struct cell_usage *u)
-{
-	unsigned int lost = 0;
-
-	/* Kernels that ended a moment before it have been counted, and have said so. */
-	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (r->seats[i].state != SEAT_EMPTY)
-			lost |= 1u << i;
-	s->epoch += lost != 0;
-	egress_drop(s);
-	workspaces_left(s);
-	s->room = NULL;
-	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (lost & 1u << i)
-			jupyter_kernel_ended(s, &languages[i]);
-	memset(&s->before, 0, sizeof(s->before));
-	sandbox_note(s);
-	room_unkeep(r); /* before the sandbox has another one there */
-	jupyter_room_gone(s);
-	sandbox_turn_out(s, u);
-}
-
-void sandbox_renew(struct sandbox *s)
-{
-	static const struct cell_usage ended = { .end = CELL_END_CLIENT };
-	struct room *r = s->room;
-
-	if (!r || s->running)
-		return;
-	leave_room(s, r, &ended);
-	room_end(r);
-	sandbox_step(s);
-}
-
-/* The cell is over as a whole. The sandbox gets another when it needs one. */
-static void on_gone(struct room *r, const struct cell_usage *u)
-{
-	struct sandbox *s = r->holder;
-	struct execution *x = running(s);
-
-	leave_room(s, r, u);
-	if (x)
-		execution_room_gone(x, u);
-	room_end(r);
-	if (!x)
-		sandbox_step(s);
-}
 
 /* ---- the list of who entered -------------------------------------------------------------------------- */
 
@@ -206,8 +49,8 @@ static struct entry *first_entry(const struct sandbox *s, bool inside)
 	return en;
 }
 
-/* Everybody who waits for a room is told why there is none; not if it was stopped meanwhile: then its end tells. */
-static void refuse_waiting(struct sandbox *s, const struct refusal *why)
+/* Not if it was stopped meanwhile: then its end tells. */
+void sandbox_no_room(struct sandbox *s, const struct refusal *why)
 {
 	struct entry *en;
 
@@ -224,130 +67,6 @@ static void refuse_waiting(struct sandbox *s, const struct refusal *why)
 				 "%s", why->message);
 	else
 		sandbox_step(s);
-}
-
-void sandbox_no_room(struct sandbox *s, const struct refusal *why)
-{
-	refuse_waiting(s, why);
-}
-
-static void no_room(struct sandbox *s, int status, const char *code, const char *what,
-		    const char *message)
-{
-	struct refusal why = { .status = status, .code = code, .retry_after_s = BUSY_RETRY_S };
-
-	(void)snprintf(why.message, sizeof(why.message), "%s%.280s", what, message);
-	refuse_waiting(s, &why);
-}
-
-static void on_failed(struct room *r, const char *message)
-{
-	struct sandbox *s = r->holder;
-
-	egress_drop(s);
-	s->room = NULL;
-	room_end(r);
-	no_room(s, 503, "sandbox_failed", "", message);
-}
-
-/* A room that was made for this sandbox alone. */
-static void on_ready(struct room *r)
-{
-	struct sandbox *s = r->holder;
-
-	room_keep(r, s->slot);
-	sandbox_note(s);
-	sandbox_step(s);
-}
-
-static const struct room_ops sandbox_ops = {
-	.ready = on_ready,
-	.failed = on_failed,
-	.kernel_ready = on_kernel_ready,
-	.kernel_failed = on_kernel_failed,
-	.message = on_message,
-	.output = on_output,
-	.drained = on_drained,
-	.kernel_ended = on_kernel_ended,
-	.usage = on_usage,
-	.disk = on_disk,
-	.gone = on_gone,
-};
-
-/* ---- getting a room --------------------------------------------------------------------------------- */
-
-void sandbox_use(struct sandbox *s, struct room *r)
-{
-	s->room = r;
-	r->env = s->vars;
-	room_hold(r, &sandbox_ops, s);
-}
-
-static void make_room(struct sandbox *s, bool python)
-{
-	struct err e = { 0 };
-
-	s->room = room_make(s->image, &s->spec, python && !s->spec.fetcher, &sandbox_ops, s, &e);
-	if (s->room)
-		s->room->env = s->vars;
-	else
-		no_room(s, 503, "sandbox_failed", "no sandbox could be made: ", e.msg);
-}
-
-static void on_got(struct want *w, struct room *r)
-{
-	struct sandbox *s = w->arg;
-
-	timer_cancel(&s->want_timer);
-	/* Whatever happened while it waited: no cell with a mount that the sandbox may not have is given to it. */
-	if (!mount_set_equal(&r->mounts, &s->spec.mounts.set)) {
-		room_end(r);
-		make_room(s, w->python);
-		return;
-	}
-	sandbox_use(s, r);
-	room_keep(r, s->slot);
-	sandbox_note(s);
-	sandbox_step(s);
-}
-
-static void on_not_got(struct want *w, const char *message)
-{
-	struct sandbox *s = w->arg;
-
-	timer_cancel(&s->want_timer);
-	no_room(s, 503, "sandbox_failed", "no sandbox could be made: ", message);
-}
-
-static void on_want_late(struct timer *t)
-{
-	struct sandbox *s = t->arg;
-
-	pool_unwant(&s->image->pool, &s->want);
-	metric_add(M_REJECTED_BUSY, 1);
-	no_room(s, 429, "busy", "no sandbox became free in time; try again later", "");
-}
-
-/* Limits, mounts or a workspace of its own: a room made for it. Otherwise one that is ready, or the next that will be. */
-static void want_room(struct sandbox *s)
-{
-	bool python = !s->head || s->head->language->id == LANG_PYTHON;
-
-	if (s->want.queued || !workspaces_ready(s))
-		return;
-	if (s->spec.own_limits || s->spec.workspace.name[0] ||
-	    !mount_set_equal(&s->spec.mounts.set, &s->f->mounts.pooled)) {
-		make_room(s, python);
-		return;
-	}
-	s->want.python = python;
-	s->want.got = on_got;
-	s->want.failed = on_not_got;
-	s->want.arg = s;
-	s->want_timer.fn = on_want_late;
-	s->want_timer.arg = s;
-	timer_set(&s->f->loop, &s->want_timer, s->f->loop.now_ns + WANT_NS);
-	pool_want(&s->image->pool, &s->want);
 }
 
 /* ---- the queue -------------------------------------------------------------------------------------- */
@@ -421,7 +140,7 @@ void sandbox_step(struct sandbox *s)
 	}
 	timer_cancel(&s->idle_timer);
 	if (!s->room && (s->head || s->n_waiting))
-		want_room(s);
+		sandbox_want_room(s);
 	else if (s->room && s->room->sealed && s->head)
 		run_next(s, s->head);
 }

@@ -188,6 +188,11 @@ void sandbox_no_room(struct sandbox *s, const struct refusal *why);
 
 /* sandbox_step() - See whether something can be done now. */
 void sandbox_step(struct sandbox *s);
+/*
+ * sandbox_want_room() - Limits, mounts or a workspace of its own: a room made for it. Otherwise one that is ready, or the next that
+ * will be. Idempotent while it waits; sandbox_step() or sandbox_no_room() follows.
+ */
+void sandbox_want_room(struct sandbox *s);
 /* sandbox_turn_out() - The room is over; whoever is inside hears of it. */
 void sandbox_turn_out(struct sandbox *s, const struct cell_usage *u);
 /* sandbox_count() - One more that runs, or one less. Those that do not are only names: they take no place. */
