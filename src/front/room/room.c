@@ -1,34 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * room.c - Making a cell and ending it, and hearing from its pid 1.
+ * room.c - Hearing from a cell's pid 1, what the cell uses, and its end.
  *
- * Kernels are in seat.c. What a cell has to say comes over three lines: the warden's answers, the
- * channel to pid 1, and the pipes of its kernels. The end of a cell is first seen on the channel; how
- * it ended is then asked from the warden, and only with that answer is the holder told.
+ * Its beginning is in room_make.c, kernels are in seat.c, everything else that runs in it in
+ * room_command.c. What a cell has to say comes over three lines: the warden's answers, the channel to pid
+ * 1, and the pipes of its kernels. The end of a cell is first seen on the channel; how it ended is then
+ * asked from the warden, and only with that answer is the holder told.
  */
 #include "front/room/room.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/fd.h"
-#include "client/files_client.h"
 #include "client/init_client.h"
 #include "front/front.h"
-#include "front/images/guest_image.h"
-#include "front/log.h"
 #include "front/metrics.h"
 #include "front/room/seat.h"
-#include "front/sandbox/sandbox_spec.h"
-#include "front/workspaces/use.h"
 
 #define GONE_TRIES 400u
 #define GONE_AGAIN_NS (5 * CLOCK_NS_PER_MS)
@@ -137,36 +129,6 @@ static void on_ready(struct room *r, const struct init_ready *ready)
 		r->ops->ready(r);
 }
 
-/* Names are given once in the life of a cell, so an answer can not be for somebody else. */
-static void on_command(struct room *r, const struct init_msg *m, int *fds, size_t n_fds)
-{
-	struct room_command *c = r->commands;
-
-	while (c && (!m->id || c->id != m->id))
-		c = c->next;
-	if (!c)
-		return;
-	switch (m->type) {
-	case INIT_STARTED:
-		c->started(c, m->u.pid, fds, n_fds);
-		break;
-	case INIT_CONNECTED:
-		room_forget(r, c);
-		c->started(c, 0, fds, n_fds);
-		break;
-	case INIT_FAILED:
-		room_forget(r, c);
-		c->failed(c, &m->u.failed);
-		break;
-	case INIT_EXITED:
-		room_forget(r, c);
-		c->exited(c, &m->u.exited);
-		break;
-	default:
-		break;
-	}
-}
-
 static void on_message(struct room *r, const struct init_msg *m, int *fds, size_t n_fds)
 {
 	struct seat *s = NULL;
@@ -175,7 +137,7 @@ static void on_message(struct room *r, const struct init_msg *m, int *fds, size_
 		if (m->id && r->seats[i].command == m->id)
 			s = &r->seats[i];
 	if (r->sealed && m->id && !s)
-		on_command(r, m, fds, n_fds);
+		room_command_heard(r, m, fds, n_fds);
 	switch (m->type) {
 	case INIT_READY:
 		on_ready(r, &m->u.ready);
@@ -228,56 +190,6 @@ static void on_channel(struct watch *w, uint32_t events)
 	}
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------- */
-
-static void on_created(struct link_call *c, const struct warden_reply *reply, int *fds,
-		       size_t n_fds);
-
-/* Packages that were installed; for a fetcher those that it may install. */
-static size_t add_packages(const struct room *r, struct cell_spec *spec, int *fds)
-{
-	const struct packages *p = &r->f->packages;
-	struct cell_mount *m = &spec->mounts[spec->n_mounts];
-	int fd = r->fetcher ? p->dir_fd : p->shelf_fd;
-
-	if (fd < 0)
-		return 0;
-	(void)snprintf(m->dst, sizeof(m->dst), "%s", r->fetcher ? PACKAGES_DIR : PACKAGES_PATH);
-	m->flags = CELL_MOUNT_PLAIN;
-	spec->n_mounts++;
-	*fds = fd;
-	return 1;
-}
-
-static size_t add_mounts(const struct room *r, struct cell_spec *spec, int *fds)
-{
-	size_t n = add_packages(r, spec, fds);
-
-	if (!r->fetcher)
-		n += mounts_add(r->f, &r->mounts, spec, fds + n);
-	return n + workspace_use_mounts(r->workspace, spec, fds + n);
-}
-
-static int ask_for_cell(struct room *r)
-{
-	static struct warden_req q;
-	struct front *f = r->f;
-	int fds[CELL_FDS_MAX];
-	size_t n = r->image->n_fds;
-
-	memset(&q, 0, sizeof(q));
-	q.op = WARDEN_CREATE;
-	q.spec = f->spec;
-	q.spec.limits = r->limits;
-	image_spec(r->image, &q.spec);
-	memcpy(fds, r->image->fds, n * sizeof(int));
-	q.zygote = r->zygote;
-	r->create_call.fn = on_created;
-	r->create_call.arg = r;
-	n += add_mounts(r, &q.spec, &fds[n]);
-	return link_ask(&f->link, &r->create_call, &q, fds, n, NULL);
-}
-
 int room_watch(struct room *r, int channel)
 {
 	r->channel = (struct watch){ .fd = channel, .events = EPOLLIN, .fn = on_channel, .arg = r };
@@ -285,114 +197,7 @@ int room_watch(struct room *r, int channel)
 							 loop_add(&r->f->loop, &r->channel, NULL);
 }
 
-static void on_created(struct link_call *c, const struct warden_reply *reply, int *fds,
-		       size_t n_fds)
-{
-	struct room *r = c->arg;
-
-	/* The zygote died since we asked: the cell does without, and its kernel starts cold. */
-	if (reply->code == -ENOENT && r->zygote) {
-		r->zygote = 0;
-		if (ask_for_cell(r) == 0)
-			return;
-	}
-	if (reply->code >= 0) /* without a channel too, so that it is ended */
-		r->cell = reply->cell;
-	if (reply->code < 0 || n_fds < 1) {
-		metric_add(M_CELLS_FAILED, 1);
-		r->ops->failed(r, reply->code < 0 ? reply->msg : "the warden sent no channel");
-		return;
-	}
-	gauges_take(&r->gauges, reply->gauges, fds + 1, n_fds - 1);
-	metric_add(M_CELLS_CREATED, 1);
-	if (room_watch(r, TAKE_FD(fds[0])) < 0)
-		r->ops->failed(r, "the cell's channel could not be watched");
-}
-
-#define START_NS (30 * CLOCK_NS_PER_S)
-
-static void on_late(struct timer *t)
-{
-	struct room *r = t->arg;
-
-	r->ops->failed(r, "the cell was not ready in time");
-}
-
-struct room *room_new(struct guest_image *g, const struct cell_limits *limits)
-{
-	struct front *f = g->f;
-	struct room *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return NULL;
-	*r = (struct room){ .f = f, .image = g, .slot = -1 };
-	r->channel.fd = -1;
-	gauges_init(&r->gauges);
-	r->limits = limits ? *limits : f->spec.limits;
-	for (size_t i = 0; i < LANG_MAX_; i++)
-		seat_init(&r->seats[i], r, &languages[i]);
-	f->n_rooms++;
-	return r;
-}
-
-/*
- * A channel, half a dozen gauges and a kernel's pipes, and as many again for the connection and the calls
- * of who uses it. Begun without them, a cell would be made and ended again, and the caller wait for that.
- */
-#define ROOM_FILES 24
-
-static int has_files(struct front *f, struct err *e)
-{
-	_fd_ int lowest = fcntl(f->link.watch.fd, F_DUPFD_CLOEXEC, 0); /* all below are taken */
-	size_t rooms = 1;
-
-	for (const struct guest_image *g = NULL; (g = images_next(f, g));)
-		for (size_t i = 0; i < POOL_KINDS; i++) /* theirs are still to come */
-			rooms += g->pool.shelves[i].n_making;
-	if (lowest >= 0 && (size_t)lowest + rooms * ROOM_FILES <= f->files_max)
-		return 0;
-	return err_say(
-		e, -EMFILE,
-		"the daemon has no open files left for another one (limit %zu): end some, or raise "
-		"its limit (LimitNOFILE, ulimit -n)",
-		f->files_max);
-}
-
-struct room *room_make(struct guest_image *g, const struct sandbox_spec *spec, bool with_python,
-		       const struct room_ops *ops, void *holder, struct err *e)
-{
-	struct front *f = g->f;
-
-	if (g->lost) {
-		(void)err_say(e, -ENOENT, "its image %.200s is not in the store any more", g->name);
-		return NULL;
-	}
-	if (has_files(f, e) < 0)
-		return NULL;
-	struct room *r = room_new(g, spec ? &spec->limits : NULL);
-
-	if (!r) {
-		(void)err_say(e, -ENOMEM, "the daemon is out of memory");
-		return NULL;
-	}
-	room_hold(r, ops, holder);
-	r->want_python = with_python;
-	r->fetcher = spec && spec->fetcher;
-	r->workspace = spec ? &spec->workspace : NULL;
-	r->mounts = spec ? spec->mounts.set : f->mounts.pooled;
-	r->zygote = g->nursery.zygote;
-	r->asked_ns = clock_now_ns();
-	if (ask_for_cell(r) < 0) {
-		f->n_rooms--;
-		free(r);
-		(void)err_say(e, -EPIPE, "the warden could not be asked");
-		return NULL;
-	}
-	r->start_timer.fn = on_late;
-	r->start_timer.arg = r;
-	timer_set(&f->loop, &r->start_timer, f->loop.now_ns + START_NS);
-	return r;
-}
+/* ---- while it lives ------------------------------------------------------------------------------ */
 
 bool room_alive(const struct room *r)
 {
@@ -415,117 +220,6 @@ void room_hold(struct room *r, const struct room_ops *ops, void *holder)
 {
 	r->ops = ops;
 	r->holder = holder;
-}
-
-/* ---- while it lives ------------------------------------------------------------------------------ */
-
-void room_interrupt(struct room *r, struct seat *s)
-{
-	if (r->channel.fd < 0 || r->lost)
-		return;
-	if (s->command)
-		(void)init_signal(r->channel.fd, s->command, INIT_TARGET_GROUP, 0, SIGINT, NULL);
-	else if (s->pid > 1)
-		(void)init_signal(r->channel.fd, 0, INIT_TARGET_PID_GROUP, s->pid, SIGINT, NULL);
-}
-
-static void enlist(struct room *r, struct room_command *c, uint32_t id)
-{
-	c->id = id;
-	c->next = r->commands;
-	r->commands = c;
-}
-
-int room_exec(struct room *r, struct room_command *c, struct exec_request *q, struct err *e)
-{
-	if (r->lost || r->ending || !r->sealed)
-		return err_set(e, -EPIPE, "the cell is over");
-	q->id = room_name(r);
-	int ret = init_exec(r->channel.fd, q, e);
-
-	if (ret == 0)
-		enlist(r, c, q->id);
-	return ret;
-}
-
-int room_files(struct room *r, struct room_command *c, struct files_request *q, struct err *e)
-{
-	if (r->lost || r->ending || !r->sealed)
-		return err_set(e, -EPIPE, "the cell is over");
-	q->id = room_name(r);
-	int ret = files_ask(r->channel.fd, q, e);
-
-	if (ret == 0)
-		enlist(r, c, q->id);
-	return ret;
-}
-
-int room_connect(struct room *r, struct room_command *c, uint32_t port, uint32_t family,
-		 struct err *e)
-{
-	if (r->lost || r->ending || !r->sealed)
-		return err_set(e, -EPIPE, "the cell is over");
-	uint32_t id = room_name(r);
-	int ret = init_connect(r->channel.fd, id, port, family, e);
-
-	if (ret == 0)
-		enlist(r, c, id);
-	return ret;
-}
-
-int room_listen(struct room *r, struct room_command *c, enum init_listen_kind kind, uint32_t port,
-		struct err *e)
-{
-	if (r->lost || r->ending || !r->sealed)
-		return err_set(e, -EPIPE, "the cell is over");
-	uint32_t id = room_name(r);
-	int ret = init_listen(r->channel.fd, id, kind, port, e);
-
-	if (ret == 0)
-		enlist(r, c, id);
-	return ret;
-}
-
-void room_signal(struct room *r, const struct room_command *c, enum init_target target, int signo)
-{
-	if (c->id && !r->lost && r->channel.fd >= 0)
-		(void)init_signal(r->channel.fd, c->id, target, 0, signo, NULL);
-}
-
-void room_signal_group(struct room *r, int pid, int signo)
-{
-	if (!r->lost && r->channel.fd >= 0)
-		(void)init_signal(r->channel.fd, 0, INIT_TARGET_PID_GROUP, pid, signo, NULL);
-}
-
-void room_forget(struct room *r, struct room_command *c)
-{
-	for (struct room_command **at = &r->commands; *at; at = &(*at)->next)
-		if (*at == c) {
-			*at = c->next;
-			break;
-		}
-	c->id = 0;
-	c->next = NULL;
-}
-
-void room_signal_all(struct room *r, int signo)
-{
-	if (r->channel.fd >= 0 && !r->lost)
-		(void)init_signal(r->channel.fd, 0, INIT_TARGET_ALL, 0, signo, NULL);
-}
-
-void room_kill_all(struct room *r)
-{
-	if (r->channel.fd < 0 || r->lost)
-		return;
-	room_signal_all(r, SIGKILL);
-	/* Whoever comes next must not be given a kernel that is about to die. */
-	for (size_t i = 0; i < LANG_MAX_; i++) {
-		if (r->seats[i].state == SEAT_IDLE)
-			r->seats[i].state = SEAT_ENDING;
-		r->seats[i].killed = true;
-	}
 }
 
 bool room_gauge(const struct room *r, struct cell_usage *u)

@@ -185,12 +185,14 @@ bool room_gauge(const struct room *r, struct cell_usage *u);
 void room_usage(struct room *r); /* at most one under way; ops->usage follows */
 void room_disk(struct room *r);
 
-/* For room_adopt.c, room_keep.c and seat.c. */
+/* For room_*.c and seat.c. */
 struct room *room_new(struct guest_image *g, const struct cell_limits *limits);
 int room_watch(struct room *r, int channel); /* @channel is the room's, also on failure */
 void room_lost(struct room *r);              /* the cell is over, or as good as */
 uint32_t room_name(struct room *r);          /* for pid 1: each is given once */
 void room_unkeep(struct room *r);
+/* room_command_heard() - Pid 1 said something of a command: it is told. @fds: as in struct room_command. */
+void room_command_heard(struct room *r, const struct init_msg *m, int *fds, size_t n_fds);
 
 /* room_end() - Destroy the cell. Nothing is called back after this. */
 void room_end(struct room *r);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * room_command.c - What runs in a room's cell and is no kernel: programs, calls to its files, sockets; and signals.
+ *
+ * Each is asked from pid 1 under a name of its own and is in the room's list until pid 1 has said how it ended, or
+ * nobody wants to know any more. When the cell is over nothing is asked and nothing is said.
+ */
+#include <errno.h>
+#include <signal.h>
+
+#include "base/err.h"
+#include "client/files_client.h"
+#include "client/init_client.h"
+#include "front/room/room.h"
+
+static void enlist(struct room *r, struct room_command *c, uint32_t id)
+{
+	c->id = id;
+	c->next = r->commands;
+	r->commands = c;
+}
+
+int room_exec(struct room *r, struct room_command *c, struct exec_request *q, struct err *e)
+{
+	if (r->lost || r->ending || !r->sealed)
+		return err_set(e, -EPIPE, "the cell is over");
+	q->id = room_name(r);
+	int ret = init_exec(r->channel.fd, q, e);
+
+	if (ret == 0)
+		enlist(r, c, q->id);
+	return ret;
+}
+
+int room_files(struct room *r, struct room_command *c, struct files_request *q, struct err *e)
+{
+	if (r->lost || r->ending || !r->sealed)
+		return err_set(e, -EPIPE, "the cell is over");
+	q->id = room_name(r);
+	int ret = files_ask(r->channel.fd, q, e);
+
+	if (ret == 0)
+		enlist(r, c, q->id);
+	return ret;
+}
+
+int room_connect(struct room *r, struct room_command *c, uint32_t port, uint32_t family,
+		 struct err *e)
+{
+	if (r->lost || r->ending || !r->sealed)
+		return err_set(e, -EPIPE, "the cell is over");
+	uint32_t id = room_name(r);
+	int ret = init_connect(r->channel.fd, id, port, family, e);
+
+	if (ret == 0)
+		enlist(r, c, id);
+	return ret;
+}
+
+int room_listen(struct room *r, struct room_command *c, enum init_listen_kind kind, uint32_t port,
+		struct err *e)
+{
+	if (r->lost || r->ending || !r->sealed)
+		return err_set(e, -EPIPE, "the cell is over");
+	uint32_t id = room_name(r);
+	int ret = init_listen(r->channel.fd, id, kind, port, e);
+
+	if (ret == 0)
+		enlist(r, c, id);
+	return ret;
+}
+
+void room_forget(struct room *r, struct room_command *c)
+{
+	for (struct room_command **at = &r->commands; *at; at = &(*at)->next)
+		if (*at == c) {
+			*at = c->next;
+			break;
+		}
+	c->id = 0;
+	c->next = NULL;
+}
+
+/* Names are given once in the life of a cell, so an answer can not be for somebody else. */
+void room_command_heard(struct room *r, const struct init_msg *m, int *fds, size_t n_fds)
+{
+	struct room_command *c = r->commands;
+
+	while (c && (!m->id || c->id != m->id))
+		c = c->next;
+	if (!c)
+		return;
+	switch (m->type) {
+	case INIT_STARTED:
+		c->started(c, m->u.pid, fds, n_fds);
+		break;
+	case INIT_CONNECTED:
+		room_forget(r, c);
+		c->started(c, 0, fds, n_fds);
+		break;
+	case INIT_FAILED:
+		room_forget(r, c);
+		c->failed(c, &m->u.failed);
+		break;
+	case INIT_EXITED:
+		room_forget(r, c);
+		c->exited(c, &m->u.exited);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- signals ------------------------------------------------------------------------------------- */
+
+void room_interrupt(struct room *r, struct seat *s)
+{
+	if (r->channel.fd < 0 || r->lost)
+		return;
+	if (s->command)
+		(void)init_signal(r->channel.fd, s->command, INIT_TARGET_GROUP, 0, SIGINT, NULL);
+	else if (s->pid > 1)
+		(void)init_signal(r->channel.fd, 0, INIT_TARGET_PID_GROUP, s->pid, SIGINT, NULL);
+}
+
+void room_signal(struct room *r, const struct room_command *c, enum init_target target, int signo)
+{
+	if (c->id && !r->lost && r->channel.fd >= 0)
+		(void)init_signal(r->channel.fd, c->id, target, 0, signo, NULL);
+}
+
+void room_signal_group(struct room *r, int pid, int signo)
+{
+	if (!r->lost && r->channel.fd >= 0)
+		(void)init_signal(r->channel.fd, 0, INIT_TARGET_PID_GROUP, pid, signo, NULL);
+}
+
+void room_signal_all(struct room *r, int signo)
+{
+	if (r->channel.fd >= 0 && !r->lost)
+		(void)init_signal(r->channel.fd, 0, INIT_TARGET_ALL, 0, signo, NULL);
+}
+
+void room_kill_all(struct room *r)
+{
+	if (r->channel.fd < 0 || r->lost)
+		return;
+	room_signal_all(r, SIGKILL);
+	/* Whoever comes next must not be given a kernel that is about to die. */
+	for (size_t i = 0; i < LANG_MAX_; i++) {
+		if (r->seats[i].state == SEAT_IDLE)
+			r->seats[i].state = SEAT_ENDING;
+		r->seats[i].killed = true;
+	}
+}
