@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_value.h - The kinds of values that settings have; between config.c and config_value.c. */
+/* config_value.h - The kinds of values that settings have; between config.c, config_value.c and config_list.c. */
 #ifndef CAISSON_FRONT_CONFIG_VALUE_H
 #define CAISSON_FRONT_CONFIG_VALUE_H
 
@@ -65,6 +65,10 @@ struct config_row {
  */
 int config_value_set(struct config *c, const struct config_row *row, const char *v, bool append,
 		     struct err *e);
+
+/* config_list_set() - The same, for the kinds that are lists. */
+int config_list_set(struct config *c, const struct config_row *row, const char *v, bool append,
+		    struct err *e);
 
 /* config_value_own() - A string of @len bytes that lives as long as @c; NULL without memory. */
 char *config_value_own(struct config *c, const char *s, size_t len);
