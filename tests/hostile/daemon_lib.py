@@ -152,13 +152,13 @@ class Daemon:
 
     numbers = itertools.count(1)
 
-    def __init__(self, *flags, env=None, token=None, unix=False, wrapper=(), wait=True, log_format="json", state=None):
+    def __init__(self, *flags, env=None, token=None, unix=False, wrapper=(), wait=True, log_format="json", state=None, caisson=CAISSON):
         self.dir = session().dir / f"daemon-{next(self.numbers)}"
         self.dir.mkdir(mode=0o711)
         self.state, self.log_path = state or self.dir / "state", self.dir / "log"
         self.port, self.token = free_port(), token
         self.unix = self.dir / "sock" if unix else None
-        self.argv = [*map(str, wrapper), str(CAISSON), "serve", "--listen", f"127.0.0.1:{self.port}", "--state", str(self.state),
+        self.argv = [*map(str, wrapper), str(caisson), "serve", "--listen", f"127.0.0.1:{self.port}", "--state", str(self.state),
                      "--socket", str(self.unix or "none"), "--log-format", log_format, *map(str, flags)]
         self.env = host_env(**(env or {}))
         self.start(wait)

@@ -24,7 +24,8 @@ from lib_e import build, until
 from lib_l import up_or_over
 from snapshot import stat_of
 
-SWEEP = 10**9 if os.environ.get("CAISSON_SWEEP") == "all" else 8 if EXACT else 2
+ASKED = os.environ.get("CAISSON_SWEEP", "8" if EXACT else "2")  # points of each call; "all"
+SWEEP = 10**9 if ASKED == "all" else int(ASKED)
 ALL_SECONDS = 3 * 3600  # for a part of all of them, instead of conftest's bound
 CRASH = re.compile(r"(killed by SIG(?!KILL|TERM|INT|PIPE)\w+|--- SIG(SEGV|ABRT|BUS|FPE|ILL|SYS) )")
 quick = pytest.mark.quick
@@ -43,7 +44,7 @@ OF_CELLS = {
     "pidfd_send_signal": "EPERM", "setrlimit": "EPERM", "prlimit64": "EPERM", "symlinkat": "ENOSPC", "fchmodat": "EROFS", "fchownat": "EROFS",
     "umount2": "EBUSY", "mknodat": "EPERM", "socket": "EMFILE", "ioctl": "ENODEV", "keyctl": "EDQUOT", "statfs": "EIO",
 }
-OF_THE_FRONT = {
+OF_THE_DAEMON = {
     "openat": "EMFILE", "mmap": "ENOMEM", "socket": "EMFILE", "bind": "EACCES", "listen": "EADDRINUSE", "accept4": "EMFILE",
     "epoll_create1": "EMFILE", "epoll_ctl": "ENOMEM", "signalfd4": "EMFILE", "pipe2": "EMFILE", "memfd_create": "ENFILE", "sendmsg": "ENOBUFS",
     "recvmsg": "ENOMEM", "write": "ENOSPC", "pwrite64": "ENOSPC", "read": "EIO", "pread64": "EIO", "fdatasync": "EIO", "fstat": "ENOMEM",
@@ -160,7 +161,44 @@ def test_L14_cells(part):
     sweep_cells(sorted(OF_CELLS)[part::6], SWEEP)
 
 
-# ---- the front ------------------------------------------------------------------------------------------------------------------
+# ---- the keeper, and the front ------------------------------------------------------------------------------------------------
+
+class Traced:
+    """A daemon one of whose processes is traced: from the keeper, by its parent; from the front, by a script in its place."""
+
+    def __init__(self, who):
+        self.who, self.log, self.caisson = who, session().dir / f"{who}-trace", CAISSON
+        if who == "front":
+            self.dir = session().dir / "traced-front"
+            self.options, self.caisson = self.dir / "options", self.dir / "caisson"
+            if not self.dir.exists():
+                (self.dir / "real").mkdir(parents=True)
+                (self.dir / "real" / "guest").symlink_to(CAISSON.parent / "guest")
+                for f in CAISSON.parent.glob("caisson*"):
+                    if f.is_file():
+                        shutil.copy(f, self.dir / ("." if f.name in ("caisson", "caisson-keeper") else "real"))
+                script = self.dir / "caisson-front"
+                script.write_text(f"#!/bin/sh\nset -f\nexec /usr/bin/strace $(/bin/cat {self.options}) {self.dir}/real/caisson-front \"$@\"\n")
+                script.chmod(0o755)
+
+    def daemon(self, *inject, **more):
+        """The N-th call of every front fails, of those after the first too."""
+        trace = ["-D", "-qq", "-A", "-o", str(self.log), *inject]
+        self.log.write_text("")
+        if self.who == "front":
+            self.options.write_text(" ".join(trace))
+        return Daemon("--pool", "1", caisson=self.caisson, wrapper=["strace", *trace] if self.who == "keeper" else (), **more)
+
+    def points(self, state):
+        """What it calls, from its start to its end with an execution in between; and what the dynamic loader did of that."""
+        with self.daemon(state=state) as d:
+            assert ask(d).status == 200
+        text = self.log.read_text(errors="replace")
+        start = text.rindex("\nexecve(") if "\nexecve(" in text else 0
+        # What the loader does before main() is its own: it ends by itself, one way or the other.
+        begin = re.search(r"prlimit64\(0, RLIMIT_STACK.*\n.*\n", text[start:])
+        return counted(text), counted(text[:start + begin.end()])
+
 
 def ask(d, code="print(6 * 7)"):
     """One execution; status 0 when the connection was cut."""
@@ -189,13 +227,10 @@ def alive_or_over(d, what):
     return False
 
 
-def check_front(state, name, error, n):
+def check_daemon(traced, state, name, error, n):
     """A daemon whose N-th call fails, from its start to the end of an execution, and its end. How it went, in a word."""
-    what = f"{name} #{n} failed with {error}"
-    log = session().dir / "front-trace"
-    log.write_text("")
-    d = Daemon("--pool", "1", state=state, wait=False,
-               wrapper=["strace", "-D", "-qq", "-o", log, "-e", f"trace={name}", "-e", f"inject={name}:error={error}:when={n}"])
+    what = f"{name} #{n} of the {traced.who} failed with {error}"
+    d = traced.daemon("-e", f"trace={name}", "-e", f"inject={name}:error={error}:when={n}", state=state, wait=False)
     try:
         if not up_or_over(d):
             return "refused" if not alive_or_over(d, what) else ""
@@ -208,28 +243,17 @@ def check_front(state, name, error, n):
         assert d.p.wait(40) in (0, 125), f"{what}: ended with {d.p.returncode}: {d.log()[-800:]}"
         return "served"
     finally:
-        text = log.read_text(errors="replace")
+        text = traced.log.read_text(errors="replace")
         d.kill()
         assert not CRASH.search(text), f"{what}: {CRASH.search(text)[0]}"
 
 
-def front_points(state):
-    log = session().dir / "front-trace"
-    with Daemon("--pool", "1", state=state, wrapper=["strace", "-D", "-qq", "-o", log]) as d:
-        assert ask(d).status == 200
-    text = log.read_text(errors="replace")
-    # What the dynamic loader does before main() is its own: it ends by itself, one way or the other.
-    begin = re.search(r"prlimit64\(0, RLIMIT_STACK.*\n.*\n", text[text.rindex("\nexecve("):])
-    loader = text[:text.rindex("\nexecve(") + begin.end()]
-    return counted(text), counted(loader)
-
-
-def sweep_front(names, most):
-    state = session().dir / "fault-state"
-    (counts, loader), went = front_points(state), collections.Counter()
+def sweep_daemon(who, names, most):
+    traced, state, went = Traced(who), session().dir / "fault-state", collections.Counter()
+    counts, loader = traced.points(state)
     for name in names:
         for n in spread(range(loader[name] + 1, counts[name] + 1), most):
-            went[check_front(state, name, OF_THE_FRONT[name], n)] += 1
+            went[check_daemon(traced, state, name, OF_THE_DAEMON[name], n)] += 1
     with Daemon("--pool", "1", state=state) as d:
         d.good()
         assert d.events("store_quarantined") == []
@@ -239,15 +263,17 @@ def sweep_front(names, most):
 
 
 @quick
-def test_L14_front_few():
-    went = sweep_front(("openat", "signalfd4"), 1)
+@pytest.mark.parametrize("who", ["keeper", "front"])
+def test_L14_daemon_few(who):
+    went = sweep_daemon(who, ("openat", "signalfd4"), 1)
     landed(went["refused"] + went["ended"] >= 1, f"the faults do not hit: {went}")
 
 
+@pytest.mark.parametrize("who", ["keeper", "front"])
 @pytest.mark.parametrize("part", range(8))
-def test_L14_front(part):
+def test_L14_daemon(who, part):
     take_time()
-    sweep_front(sorted(OF_THE_FRONT)[part::8], SWEEP)
+    sweep_daemon(who, sorted(OF_THE_DAEMON)[part::8], SWEEP)
 
 
 # ---- malloc ----------------------------------------------------------------------------------------------------------------------
