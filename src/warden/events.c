@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * events.c - What happens by itself: a cell is made, runs out of memory or dies, a kernel ends, a
- * zygote answers or dies, a deadline passes. Requests that waited for it are answered here.
+ * zygote answers or dies, a deadline passes. Requests that waited for it are answered here. Processes that died
+ * are collected in reap.c.
  */
 #include "warden/events.h"
 
@@ -10,20 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/idmap.h"
+#include "warden/reap.h"
 
 #define SLEEP_MAX_MS 3600000u
 #define KERNEL_AGAIN_NS 2000000u
-#define STRAY_AGAIN_NS 5000000u
 #define REMOVE_AGAIN_NS 1000000u
-#define REAP_MAX 256 /* in one turn: who is waited for may go on forking */
-#define REMAINS_MS 5000u
 #define STRAYS_NS 2000000000u
 
 bool answer(struct warden *w, enum warden_op op, uint64_t seq, int code, const struct err *e,
@@ -187,7 +184,7 @@ void end_unclaimed(struct warden *w, struct cell *c)
 	destroy_deadline(w, c);
 }
 
-static void init_ended(struct warden *w, struct cell *c)
+void init_ended(struct warden *w, struct cell *c)
 {
 	/* The descriptor stays readable for ever after: once is enough. */
 	(void)epoll_ctl(w->epoll, EPOLL_CTL_DEL, c->l.pidfd, NULL);
@@ -242,69 +239,12 @@ static void zygote_is_made(struct warden *w, struct zygote *z)
 	z->l.status_fd = fd_close(z->l.status_fd);
 }
 
-static bool is_known(const struct warden *w, pid_t pid)
-{
-	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
-		if (w->cells[i] && (w->cells[i]->l.pid == pid || w->cells[i]->kernel_pid == pid))
-			return true;
-	for (uint32_t i = 0; i < WARDEN_ZYGOTES_MAX; i++)
-		if (w->zygotes[i] && w->zygotes[i]->l.pid == pid)
-			return true;
-	return false;
-}
-
-/* A zygote may lie about a pid: one that is somebody else's to wait for is not taken. */
-static void add_stray(struct warden *w, pid_t pid)
-{
-	if (pid > 1 && !is_known(w, pid) && w->n_strays < WARDEN_STRAYS_MAX)
-		w->strays[w->n_strays++] = pid;
-}
-
-/* Collect a process that died: whose is it? False when its own event has to do it. */
-static bool collect(struct warden *w, pid_t pid)
-{
-	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
-		struct cell *c = w->cells[i];
-
-		if (c && c->l.pid == pid && !c->plan) {
-			init_ended(w, c);
-			return true;
-		}
-		if (c && c->kernel_pid == pid)
-			return cell_kernel_reaped(c) == 0;
-	}
-	return !is_known(w, pid) && waitpid(pid, NULL, WNOHANG) == pid;
-}
-
-/* Those we were told of, and then whoever died and is nobody's. */
-static void reap_strays(struct warden *w)
-{
-	siginfo_t info = { 0 };
-	uint64_t now = clock_now_ns();
-	int most = REAP_MAX;
-
-	for (size_t i = 0; i < w->n_strays;) {
-		pid_t got = waitpid(w->strays[i], NULL, WNOHANG);
-
-		if (got != 0) /* collected, or not our child */
-			w->strays[i] = w->strays[--w->n_strays];
-		else
-			i++;
-	}
-	/* The kernel shows one at a time, the same until it is collected. */
-	while (most-- > 0 && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	       info.si_pid > 0 && collect(w, info.si_pid))
-		info.si_pid = 0;
-	if (w->n_strays > 0 || w->remains.n > 0 || now < w->strays_until_ns)
-		check_before(w, now + STRAY_AGAIN_NS);
-}
-
 void zygote_remove(struct warden *w, struct zygote *z)
 {
 	pid_t pid = zygote_end(z, &w->remains);
 
 	w->zygotes[z->index] = NULL;
-	add_stray(w, pid);
+	reap_add_stray(w, pid);
 	w->strays_until_ns = clock_now_ns() + STRAYS_NS;
 	check_before(w, clock_now_ns() + REMOVE_AGAIN_NS);
 }
@@ -360,7 +300,7 @@ static void zygote_speaks(struct warden *w, struct zygote *z)
 	/* The cell may be gone since: its kernel went with it. */
 	if (!c || c->zygote != z->handle || !c->kernel_seq) {
 		if (code == 0)
-			add_stray(w, pid);
+			reap_add_stray(w, pid);
 		reap_strays(w);
 	} else if (code < 0) {
 		refuse_kernel(w, c, code, "the zygote could not fork a kernel");
@@ -503,62 +443,4 @@ int dispatch_check(struct warden *w)
 	uint64_t ms = (w->next_check_ns - now) / CLOCK_NS_PER_MS + 1;
 
 	return ms > SLEEP_MAX_MS ? (int)SLEEP_MAX_MS : (int)ms;
-}
-
-static void not_stray(struct warden *w, pid_t pid)
-{
-	for (size_t i = 0; i < w->n_strays; i++)
-		if (w->strays[i] == pid)
-			w->strays[i--] = w->strays[--w->n_strays];
-}
-
-/* Collect everybody, in whatever order they die, until no cell or zygote is left or time is up. */
-static void reap_all(struct warden *w)
-{
-	uint64_t deadline = clock_now_ns() + CELL_REAP_MS * CLOCK_NS_PER_MS;
-	size_t left;
-
-	do {
-		pid_t pid;
-
-		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
-			not_stray(w, pid);
-			for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
-				if (w->cells[i] && w->cells[i]->l.pid == pid)
-					w->cells[i]->l.pid = 0;
-		}
-		if (pid < 0)
-			w->n_strays = 0; /* no child at all */
-		(void)remains_check(&w->remains, clock_now_ns());
-		left = w->n_strays;
-		for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
-			left += w->cells[i] && w->cells[i]->l.pid > 0;
-		if (left > 0)
-			(void)usleep(1000);
-	} while (left > 0 && clock_now_ns() < deadline);
-}
-
-void dispatch_end(struct warden *w)
-{
-	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
-		if (w->cells[i])
-			cell_kill(w->cells[i],
-				  CELL_END_CLIENT); /* all at once, then wait for each */
-	for (uint32_t i = 0; i < WARDEN_ZYGOTES_MAX; i++)
-		if (w->zygotes[i]) {
-			struct zygote *z = w->zygotes[i];
-
-			zygote_remove(w, z);
-			free(z);
-		}
-	reap_all(w);
-	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
-		struct cell_usage ignored;
-
-		if (w->cells[i]) {
-			(void)cell_destroy(w->cells[i], &w->remains, &ignored, NULL);
-			free(w->cells[i]);
-		}
-	}
-	remains_end(&w->remains, REMAINS_MS);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events.h - What dispatch.c and events.c share: answers, handles, and the end of things. */
+/* events.h - What dispatch.c, events.c and reap.c share: answers, handles, and the end of things. */
 #ifndef CAISSON_WARDEN_EVENTS_H
 #define CAISSON_WARDEN_EVENTS_H
 
@@ -23,6 +23,9 @@ void check_before(struct warden *w, uint64_t at_ns);
 
 /* destroy_deadline() - The cell was told to die and has CELL_REAP_MS for it. */
 void destroy_deadline(struct warden *w, struct cell *c);
+
+/* init_ended() - Pid 1 of the cell is dead and not collected yet. */
+void init_ended(struct warden *w, struct cell *c);
 
 /* finish_destroy() - Pid 1 is reaped, and the end was asked for: remove it and say so, now or later. */
 void finish_destroy(struct warden *w, struct cell *c);
