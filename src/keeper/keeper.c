@@ -246,7 +246,10 @@ static void reap(struct keeper *k)
 	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
 		if (pid == k->front) {
 			k->front = 0;
-			k->status = status;
+			/* It asks to be taken for killed. */
+			k->status = WIFEXITED(status) && WEXITSTATUS(status) == KEEPER_AGAIN ?
+					    SIGKILL :
+					    status;
 		}
 }
 
@@ -432,6 +435,12 @@ int main(int argc, char **argv)
 		return WEXITSTATUS(k.status);
 	/* As the front ended, or as we were told to before it listened. */
 	int signo = WTERMSIG(k.status) == KEEPER_STOP ? k.stopping : WTERMSIG(k.status);
+
+	/* A front that was to end, and was killed over it: nobody killed us. */
+	if (k.stopping && signo == SIGKILL) {
+		(void)err_say(&e, -ECANCELED, "the front was killed while it ended");
+		return fail(&e);
+	}
 
 	(void)sigprocmask(SIG_SETMASK, &k.before, NULL);
 	(void)signal(signo, SIG_DFL);

@@ -27,6 +27,8 @@
  * kind at once would be one. The signals of this kind queue.
  */
 #define KEEPER_STOP SIGRTMIN
+/* The exit code of a front that can not speak with a keeper that lives: another one shall begin. */
+#define KEEPER_AGAIN 75
 #define KEEPER_FDS_MAX 7u  /* under one key */
 #define KEEPER_SLOTS 4096u /* sandboxes; as many as the warden has cells */
 #define KEEPER_SEATS 8u    /* kernels of one */

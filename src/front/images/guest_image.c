@@ -450,6 +450,8 @@ int images_open(struct front *f, struct err *e)
 	if (strcmp(image, "host") == 0) {
 		_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+		if (root < 0)
+			return err_set(e, -errno, "look for interpreters");
 		look_for_languages(g, root);
 		return 0;
 	}

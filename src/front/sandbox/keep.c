@@ -2,9 +2,9 @@
 /*
  * keep.c - Giving things to the keeper, and taking over what a former front gave.
  *
- * Sending blocks. The keeper does nothing but listen, so that is a moment; one that does not for
- * SEND_S is as good as dead, and a front without its keeper ends (front.c): its socket is shut, and that
- * is what the loop sees.
+ * Sending blocks. The keeper does nothing but listen, so that is a moment. A front whose keeper is gone ends
+ * (front.c): its socket is shut, and that is what the loop sees. One that can not be told something, or does not
+ * listen for SEND_S, is another thing: see leave_to_next().
  */
 #include "front/sandbox/keep.h"
 
@@ -20,6 +20,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "front/log.h"
 #include "front/room/language.h"
 #include "front/room/room.h"
 
@@ -146,6 +147,17 @@ void keep_done(struct keep *k)
 
 /* ---- giving ----------------------------------------------------------------------------------------------- */
 
+/*
+ * The keeper lives, and can not be spoken with: no memory for a message, say. To end would be to wait for a warden whose
+ * descriptors it holds; to go on, to leave the next front with less than there is. So this is that next front's beginning.
+ */
+static _Noreturn void leave_to_next(const char *what, int error)
+{
+	log_event(LOG_LEVEL_ERROR, "keeper_mute", F_STR("what", what),
+		  F_STR("why", strerror(error)));
+	_exit(KEEPER_AGAIN);
+}
+
 static void say(struct keep *k, enum keeper_op op, uint32_t key, const int *fds, size_t n)
 {
 	const struct keeper_msg m = { .version = KEEPER_VERSION, .op = op, .key = key };
@@ -154,9 +166,12 @@ static void say(struct keep *k, enum keeper_op op, uint32_t key, const int *fds,
 		return;
 	int r = fd_send(k->watch.fd, &m, sizeof(m), fds, n);
 
-	/* Too many descriptors on their way: this one is not kept, and would be lost. */
-	if (r < 0 && r != -ETOOMANYREFS)
-		(void)shutdown(k->watch.fd, SHUT_RDWR);
+	if (r == 0 ||
+	    r == -ETOOMANYREFS) /* too many descriptors on their way: this one is not kept, and would be lost */
+		return;
+	if (r != -EPIPE && r != -ECONNRESET)
+		leave_to_next("telling it", -r);
+	(void)shutdown(k->watch.fd, SHUT_RDWR);
 }
 
 void keep_put(struct keep *k, uint32_t key, const int *fds, size_t n)
@@ -188,6 +203,8 @@ int keep_hear(struct keep *k, int *ret_fd, int *ret_errno)
 	bool good = n == (ssize_t)sizeof(m) && m.version == KEEPER_VERSION && m.op == KEEPER_FILE &&
 		    m.key < KEEPER_FILE_MAX_ && n_fds <= 1;
 
+	if (n < 0 && n != -ECONNRESET)
+		leave_to_next("hearing it", (int)-n);
 	for (size_t i = 0; !good && n > 0 && i < n_fds; i++)
 		fd_close(fds[i]);
 	*ret_fd = good && n_fds == 1 ? fds[0] : -1;
