@@ -14,8 +14,11 @@ sys.path.insert(0, os.path.dirname(__file__))
 from kernel_lib import GUEST, Kernel  # noqa: E402
 from python_lib import PYTHON  # noqa: E402
 
-# Who was started in the background ignores it, and so would every kernel: bash can not take that back.
+# Who was started in the background (`&`, nohup) ignores them, and so would every kernel: bash can not take that back.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for sig in (signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(sig) == signal.SIG_IGN:
+        signal.signal(sig, lambda *_: None)
 
 
 @pytest.fixture(scope="session")

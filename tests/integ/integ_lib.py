@@ -41,10 +41,10 @@ HANG = 60 * SLOW              # seconds after which something will never happen:
 IS_ROOT = os.geteuid() == 0
 
 # Whoever runs the tests in the background (`&`, nohup) has these ignored, which programs inherit, and tests send them. A handler does not
-# go with exec; what is ignored stays so for us.
-for sig in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+# go with exec.
+for sig, handler in ((signal.SIGHUP, lambda *_: None), (signal.SIGQUIT, lambda *_: None), (signal.SIGINT, signal.default_int_handler)):
     if signal.getsignal(sig) == signal.SIG_IGN:
-        signal.signal(sig, lambda *_: None)
+        signal.signal(sig, handler)
 
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root can arrange this")
 
