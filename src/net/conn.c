@@ -14,12 +14,18 @@
  * Finishing: a close() with unread input makes TCP send a reset, and a reset makes the peer's
  * kernel throw away what it has not read yet, which may be our last response. So after the queue is
  * written we say our end (close_notify, shutdown) and read on, into nothing, until the peer has
- * said its own. That is bounded: by the linger deadline while there is something to be written, by
- * DRAIN_NS and DISCARD_MAX after.
+ * said its own. That is bounded: by the linger deadline while there is something to be written (a
+ * peer that takes some of it until then gets another one: a slow line is not a dead one), by DRAIN_NS
+ * and DISCARD_MAX after.
+ *
+ * A peer that is given up because it does not read gets the reset: it has lost the rest anyway, should
+ * know so, and what the kernel holds for it, megabytes, would be held on for minutes otherwise.
  */
 #include "net/conn.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -50,7 +56,10 @@ static void on_guard(struct timer *t)
 	struct conn *c = t->arg;
 
 	/* In DRAIN all was said, and the peer had its time to hear it. */
-	conn_end(c, c->state == CONN_DRAIN ? 0 : -ETIMEDOUT);
+	if (c->state == CONN_FLUSH && conn_moved(c))
+		timer_set(c->loop, &c->guard, clock_now_ns() + c->config->linger_ns);
+	else
+		conn_end(c, c->state == CONN_DRAIN ? 0 : -ETIMEDOUT);
 }
 
 struct conn *conn_new(struct loop *l, int fd, struct tls_server *tls,
@@ -114,10 +123,19 @@ void conn_ready(struct conn *c)
 	}
 }
 
+static void reset_on_close(int fd)
+{
+	const struct linger none = { .l_onoff = 1, .l_linger = 0 };
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+}
+
 void conn_end(struct conn *c, int why)
 {
 	if (c->state == CONN_CLOSED)
 		return;
+	if (conn_queued(c) > 0 && (why == -ETIMEDOUT || why == -ENOBUFS))
+		reset_on_close(c->watch.fd);
 	c->state = CONN_CLOSED;
 	c->why = why;
 	timer_cancel(&c->deadline);
@@ -189,6 +207,40 @@ size_t conn_queued(const struct conn *c)
 	return c->out.len - c->out_head;
 }
 
+/* What the peer's kernel has said to have; of a socket that is not TCP, what ours took. */
+static uint64_t acknowledged(const struct conn *c)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(c->watch.fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return c->sent;
+	return info.tcpi_bytes_acked;
+}
+
+/*
+ * Not the queue alone: the kernel asks for more when a third of its buffer is free, which may be a
+ * megabyte, and to a slow line that is a minute.
+ */
+bool conn_moved(struct conn *c)
+{
+	uint64_t now = c->sent + acknowledged(c);
+	bool moved = now != c->moved;
+
+	c->moved = now;
+	return moved;
+}
+
+uint64_t conn_given(const struct conn *c)
+{
+	return c->sent + conn_queued(c);
+}
+
+bool conn_arrived(const struct conn *c, uint64_t given)
+{
+	return acknowledged(c) >= given;
+}
+
 bool conn_congested(const struct conn *c)
 {
 	return c->congested;
@@ -221,6 +273,7 @@ void conn_finish(struct conn *c)
 	c->state = CONN_FLUSH;
 	timer_cancel(&c->deadline);
 	loop_undefer(c->loop, &c->pump);
+	(void)conn_moved(c);
 	timer_set(c->loop, &c->guard, clock_now_ns() + c->config->linger_ns);
 	if (c->tls) {
 		tls_shutdown(c->tls);

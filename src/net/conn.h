@@ -67,7 +67,7 @@ struct listener_config {
 	size_t max_conns;      /* over it: accepted, closed at once, and counted */
 	size_t max_conns_host; /* per peer.host; 0 = none; unix is exempt */
 	size_t queue_high, queue_low, queue_max;
-	uint64_t linger_ns; /* conn_finish(): how long the rest may take */
+	uint64_t linger_ns; /* conn_finish(): how long nothing of the rest may go */
 	/* Set ops and user (conn_set_ops). False: it is closed, and nobody is told. */
 	bool (*on_accept)(struct conn *c, void *arg);
 	void *arg;
@@ -135,6 +135,11 @@ int conn_write(struct conn *c, const void *data, size_t len);
 /* conn_writev() - The same of several pieces, as one. */
 int conn_writev(struct conn *c, const struct iovec *iov, size_t n_iov);
 size_t conn_queued(const struct conn *c);
+/* conn_moved() - Whether anything has left since it was asked last, be it only from our kernel to the peer's. */
+bool conn_moved(struct conn *c);
+/* conn_given() - How much was written to it until now; conn_arrived(): the peer's kernel has as much. */
+uint64_t conn_given(const struct conn *c);
+bool conn_arrived(const struct conn *c, uint64_t given);
 bool conn_congested(const struct conn *c); /* was above high water; on_drain will follow */
 
 /*
@@ -145,7 +150,7 @@ void conn_deadline(struct conn *c, uint64_t at_ns); /* 0 = none; forgotten by co
 
 /*
  * conn_finish() - Nothing more will be written, and what arrives is thrown away: write the rest of
- * the queue (not done after linger_ns: -ETIMEDOUT), say the end, and give the peer two seconds to
+ * the queue (nothing of it went for linger_ns: -ETIMEDOUT), say the end, and give the peer two seconds to
  * say its own, so that no reset overtakes the last bytes. Then on_close.
  */
 void conn_finish(struct conn *c);

@@ -72,8 +72,10 @@ static ssize_t send_now(struct conn *c, const struct iovec *iov, size_t n_iov)
 	do
 		n = sendmsg(c->watch.fd, &m, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	if (n >= 0)
+	if (n >= 0) {
+		c->sent += (uint64_t)n;
 		return n;
+	}
 	if (errno == EAGAIN)
 		return 0;
 	int r = -errno;

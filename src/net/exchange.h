@@ -77,9 +77,6 @@ struct http_conn {
 	bool in_head;
 	uint64_t begun_ns;    /* idle: since when; head: its first byte */
 	uint64_t deadline_ns; /* as set in conn */
-	/* Bytes given to conn, and of these known to be sent when last looked at. Under TLS the
-	 * queue counts a little more than was given to it, hence signed. */
-	int64_t handed, flushed;
 };
 
 /* exchange_new() - An exchange with room for @n_headers and @text_len bytes after them. NULL: no

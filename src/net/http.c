@@ -79,9 +79,8 @@ static void begin_body(struct http_conn *h)
 	h->state = HTTP_STATE_BODY;
 	x->body_ns = x->piece_ns = x->pause_ns = conn_loop(h->conn)->now_ns;
 	/* A client that did not wait is not told to go on. */
-	if (x->expects && http_input_len(h) == 0 &&
-	    conn_write(h->conn, go_on, sizeof(go_on) - 1) == 0)
-		h->handed += (int64_t)sizeof(go_on) - 1;
+	if (x->expects && http_input_len(h) == 0)
+		(void)conn_write(h->conn, go_on, sizeof(go_on) - 1);
 }
 
 /* The prescan has found the end of a head. */

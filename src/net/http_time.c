@@ -65,12 +65,11 @@ static uint64_t body_deadline(const struct http_conn *h)
 
 void http_watch_write(struct http_conn *h)
 {
-	size_t queued = conn_queued(h->conn);
-
-	if (queued == 0 || h->state == HTTP_STATE_CLOSING || h->state == HTTP_STATE_BODY)
+	if (conn_queued(h->conn) == 0 || h->state == HTTP_STATE_CLOSING ||
+	    h->state == HTTP_STATE_BODY)
 		return;
 	if (h->deadline_ns == 0) {
-		h->flushed = h->handed - (int64_t)queued;
+		(void)conn_moved(h->conn);
 		http_deadline(h, now_ns(h) + h->config->write_ns);
 	}
 }
@@ -101,7 +100,8 @@ void http_settle(struct http_conn *h)
 			return;
 		}
 		h->begun_ns = now_ns(h);
-		h->flushed = h->handed - (int64_t)conn_queued(h->conn);
+		if (conn_queued(h->conn) > 0)
+			(void)conn_moved(h->conn);
 		http_deadline(h, h->begun_ns + h->config->idle_ns);
 		return;
 	case HTTP_STATE_HEAD:
@@ -127,16 +127,6 @@ void http_settle(struct http_conn *h)
 	}
 }
 
-/* Something is queued, and time has passed. False: nothing of it was sent in that time. */
-static bool made_progress(struct http_conn *h)
-{
-	int64_t flushed = h->handed - (int64_t)conn_queued(h->conn);
-	bool progress = flushed > h->flushed;
-
-	h->flushed = flushed;
-	return progress;
-}
-
 void http_on_deadline(struct conn *c)
 {
 	struct http_conn *h = conn_user(c);
@@ -156,7 +146,7 @@ void http_on_deadline(struct conn *c)
 		break;
 	case HTTP_STATE_IDLE:
 	case HTTP_STATE_HANDLING:
-		if (conn_queued(c) > 0 && made_progress(h))
+		if (conn_queued(c) > 0 && conn_moved(c))
 			http_deadline(h, now_ns(h) + h->config->write_ns);
 		else if (conn_queued(c) > 0)
 			http_drop(h, -ETIMEDOUT);

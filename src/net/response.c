@@ -120,7 +120,6 @@ int response_writev(struct http_exchange *x, const struct iovec *iov, size_t n_i
 
 	if (r < 0)
 		return r;
-	h->handed += (int64_t)len;
 	x->bytes_out += len;
 	http_watch_write(h);
 	return 0;

@@ -9,6 +9,9 @@
  *
  * A ping goes out every times.ping_ns. Any byte that comes within times.pong_ns is an answer: a
  * large message may well stand before the pong.
+ *
+ * A peer that has not got yet what it should answer, and takes of what is before that, is slow and not
+ * gone: it has the same time again.
  */
 #include "net/ws.h"
 
@@ -88,6 +91,14 @@ static void on_eof(struct conn *c)
 	ws_cut(w, -ECONNRESET);
 }
 
+/* What was said last is to be answered within @ns. */
+static void await(struct ws *w, uint64_t ns)
+{
+	w->said_at = conn_given(w->conn);
+	(void)conn_moved(w->conn);
+	conn_deadline(w->conn, now_ns(w) + ns);
+}
+
 static void on_deadline(struct conn *c)
 {
 	struct ws *w = conn_user(c);
@@ -96,6 +107,12 @@ static void on_deadline(struct conn *c)
 
 	if (w->state == WS_OVER)
 		return;
+	if ((w->state == WS_CLOSING || (w->pinged && !w->heard)) && !conn_arrived(c, w->said_at) &&
+	    conn_moved(c)) {
+		conn_deadline(c, now + (w->state == WS_CLOSING ? w->times.close_ns :
+								 w->times.pong_ns));
+		return;
+	}
 	/* Whoever we do not read from cannot be heard. */
 	if (w->state == WS_CLOSING || (w->pinged && !w->heard && !w->paused)) {
 		ws_cut(w, -ETIMEDOUT);
@@ -111,7 +128,7 @@ static void on_deadline(struct conn *c)
 	w->pinged_ns = now;
 	if (wslay_event_queue_msg(w->wslay, &ping) == 0 && ws_flush(w) < 0)
 		return;
-	conn_deadline(c, now + w->times.pong_ns);
+	await(w, w->times.pong_ns);
 }
 
 static void on_close(struct conn *c, int why)
@@ -235,7 +252,7 @@ void ws_close(struct ws *w, int code, const char *reason)
 	if (w->paused)
 		ws_pause(w, false); /* the peer's answer has to be read */
 	if (ws_flush(w) == 0)
-		conn_deadline(w->conn, now_ns(w) + w->times.close_ns);
+		await(w, w->times.close_ns);
 }
 
 void *ws_user(const struct ws *w)

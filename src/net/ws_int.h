@@ -30,6 +30,7 @@ struct ws {
 	bool control; /* the current frame is a control frame */
 	bool pinged, heard;
 	uint64_t pinged_ns;
+	uint64_t said_at; /* conn_given() behind the ping, or the close, that is to be answered */
 	uint64_t frames, frames_ns; /* the bucket, in billionths of a frame; when it was filled */
 	size_t message_max;
 	struct buf in, out, message;

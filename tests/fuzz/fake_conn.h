@@ -27,6 +27,7 @@ struct conn {
 	struct peer peer;
 	struct buf out; /* everything that was ever written */
 	size_t read;    /* how much of it the peer has read */
+	size_t moved;   /* and had, when last asked */
 	bool stalled;   /* the peer reads nothing of its own accord */
 	size_t high, low, max;
 	uint64_t deadline_ns;
@@ -68,6 +69,24 @@ struct loop *conn_loop(const struct conn *c)
 size_t conn_queued(const struct conn *c)
 {
 	return c->out.len - c->read;
+}
+
+bool conn_moved(struct conn *c)
+{
+	bool moved = c->read != c->moved;
+
+	c->moved = c->read;
+	return moved;
+}
+
+uint64_t conn_given(const struct conn *c)
+{
+	return c->out.len;
+}
+
+bool conn_arrived(const struct conn *c, uint64_t given)
+{
+	return c->read >= given;
 }
 
 bool conn_congested(const struct conn *c)

@@ -201,6 +201,14 @@ static void test_linger_is_bounded(void **state)
 	assert_true(clock_now_ns() - start >= kit.config.linger_ns);
 	assert_true(clock_now_ns() - start < 50 * CLOCK_NS_PER_S);
 
+	/* It is told: after what it can still read comes no orderly end. */
+	ssize_t n;
+
+	while ((n = recv(fd, data, 3 << 20, 0)) > 0)
+		;
+	assert_int_equal(n, -1);
+	assert_int_equal(errno, ECONNRESET);
+
 	/* Has everything, never closes: the drain ends too, in order. */
 	_fd_ int other = client_new(&r);
 
@@ -209,6 +217,40 @@ static void test_linger_is_bounded(void **state)
 	assert_int_equal(r->why, 0);
 	(void)fd;
 	(void)other;
+}
+
+/* A reader that takes longer than the linger time for all of it gets all of it. */
+static void test_linger_follows_the_reader(void **state)
+{
+	const size_t len = 48 << 20, piece = 1 << 20; /* far more than the kernel holds */
+	struct rec *r;
+	_mem_ char *data = pattern_new(len);
+	_mem_ char *some = pattern_new(piece);
+	_buf_ struct buf got = BUF_INIT(64 << 20);
+
+	(void)state;
+	kit.config.linger_ns = 2 * CLOCK_NS_PER_S;
+	kit.config.queue_max = 64 << 20;
+	kit_listen(-1, NULL);
+	_fd_ int fd = client_new(&r);
+	uint64_t start = clock_now_ns();
+
+	OWNER(r, assert_int_equal(conn_write(r->c, data, len), 0));
+	OWNER(r, conn_finish(r->c));
+	while (clock_now_ns() - start < 3 * CLOCK_NS_PER_S) {
+		ssize_t n = recv(fd, some, piece, 0);
+
+		if (n > 0)
+			assert_int_equal(buf_append(&got, some, (size_t)n), 0);
+		kit_run_ms(100);
+		assert_int_equal(r->closes, 0);
+	}
+	while (client_read(fd, &got))
+		kit_run_ms(1);
+	assert_pattern(&got, len);
+	fd_close(TAKE_FD(fd));
+	WAIT_FOR(r->closes);
+	assert_int_equal(r->why, 0);
 }
 
 static void test_drain_is_short(void **state)
@@ -349,6 +391,7 @@ int main(void)
 		unit(test_half_close_and_finish),
 		unit(test_finish_while_the_client_sends),
 		unit(test_linger_is_bounded),
+		unit(test_linger_follows_the_reader),
 		unit(test_drain_is_short),
 		unit(test_reset_while_finishing),
 		unit(test_unix),

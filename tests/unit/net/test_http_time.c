@@ -568,6 +568,50 @@ static void test_ws_ping(void **state)
 	assert_int_equal(seen.closed, 1006);
 }
 
+/* A peer that reads slowly has the ping, and the close, late: it is waited for as long as it takes of what is before. */
+static void test_ws_slow_reader(void **state)
+{
+	static char page[100000];
+	struct conn c;
+	struct ws *w;
+
+	(void)state;
+	w = begin_ws(&c);
+	c.stalled = true;
+	assert_int_equal(ws_send(w, false, page, sizeof(page)), 0);
+	fake_time(&c, 30 * S); /* pinged */
+	for (int i = 0; i < 20; i++) {
+		fake_read(&c, 1000);
+		fake_time(&c, 30 * S);
+		assert_true(fake_open(&c));
+	}
+	assert_true(fake_deliver(&c, "\x8a\x80\0\0\0\0", 6));
+	ws_close(w, 1000, "bye");
+	for (int i = 0; i < 20; i++) {
+		fake_read(&c, 1000);
+		fake_time(&c, 5 * S);
+		assert_true(fake_open(&c));
+	}
+	/* It has all of it, and says nothing. */
+	fake_read(&c, c.out.len);
+	fake_time(&c, 5 * S);
+	assert_true(c.closed);
+	fake_end(&c);
+
+	/* It takes nothing any more. */
+	w = begin_ws(&c);
+	c.stalled = true;
+	assert_int_equal(ws_send(w, false, page, sizeof(page)), 0);
+	fake_time(&c, 30 * S);
+	fake_read(&c, 1000);
+	fake_time(&c, 30 * S);
+	assert_true(fake_open(&c));
+	fake_time(&c, 30 * S);
+	assert_true(c.closed);
+	assert_int_equal(c.why, -ETIMEDOUT);
+	fake_end(&c);
+}
+
 /* Whoever is not read from cannot be heard, and is not blamed for it. */
 static void test_ws_ping_paused(void **state)
 {
@@ -642,6 +686,7 @@ int main(void)
 		cmocka_unit_test(test_ws_times),
 		cmocka_unit_test(test_ws_long_reason),
 		cmocka_unit_test(test_ws_ping),
+		cmocka_unit_test(test_ws_slow_reader),
 		cmocka_unit_test(test_ws_ping_paused),
 		cmocka_unit_test(test_ws_close_deadline),
 		cmocka_unit_test(test_ws_budget),
