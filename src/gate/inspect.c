@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect.c - A path that looks into HTTP: the client's TLS ends here, and another one leads to the server.
+ * inspect.c - A path that looks into HTTP: the client's TLS ends here, and another one leads to the server
+ * (inspect_server.c).
  *
  * Theory of operation. The cell trusts the sandbox's own authority (ca.h), so this side proves to be the host;
  * towards the server it is an ordinary client that verifies the real certificate, by name, against what the
@@ -31,11 +32,9 @@
 #include "gate/flow.h"
 #include "gate/gate.h"
 #include "gate/http_rule.h"
-#include "net/tls.h"
 
 #define HEAD_MAX (64u << 10)
 #define REQUEST_MAX (256u << 10) /* a head with values in it */
-#define HANDSHAKE_NS (15 * CLOCK_NS_PER_S)
 #define PATIENCE_NS (600 * CLOCK_NS_PER_S)
 
 static struct inspect *of(const struct http_exchange *x)
@@ -61,7 +60,7 @@ static void let_go(struct inspect *i, struct loop *l)
 	loop_defer(l, &i->reaper);
 }
 
-static void forget_request(struct inspect *i)
+void inspect_forget(struct inspect *i)
 {
 	if (i->head.data)
 		explicit_bzero(i->head.data, i->head.len);
@@ -146,7 +145,7 @@ static void reply(struct http_exchange *x, int status, const char *code, const c
 }
 
 /* The request under way gets an answer of ours, if it has none yet; then the connection ends. */
-static void give_up(struct inspect *i, const char *message)
+void inspect_give_up(struct inspect *i, const char *message)
 {
 	struct http_exchange *x = i->x;
 	bool answering = i->answering;
@@ -163,111 +162,14 @@ static void give_up(struct inspect *i, const char *message)
 	http_drain(&i->http);
 	if (!x)
 		return; /* the next request hears of it, or the drain has ended it */
-	forget_request(i);
+	inspect_forget(i);
 	if (answering)
 		http_stream_abort(x);
 	else
 		reply(x, 502, "egress_failed", i->problem);
 }
 
-/* ---- the answer ------------------------------------------------------------------------------------------- */
-
-static void on_client_drain(struct http_exchange *x)
-{
-	uplink_pause(&of(x)->up, false);
-}
-
-static void on_answer_head(struct answer *a)
-{
-	struct inspect *i = a->arg;
-	const char *connection = answer_header(a, "connection");
-
-	if (!i->x || a->status == 101)
-		return;
-	inspect_answer(i);
-	if ((connection && strcasestr(connection, "close")) || a->parser.http_minor == 0 ||
-	    (!a->has_length && !answer_header(a, "transfer-encoding"))) {
-		i->closing = true;
-		http_drain(&i->http); /* the client hears that it is the last one */
-	}
-	i->answering = true;
-	if (a->has_length && a->status != 204 && a->status != 304) {
-		i->left = a->length;
-		http_stream_sized(i->x, a->status, NULL, a->length);
-	} else {
-		i->left = UINT64_MAX;
-		http_stream(i->x, a->status, NULL);
-	}
-	http_stream_on_drain(i->x, on_client_drain);
-}
-
-static void on_answer_body(struct answer *a, const char *data, size_t len)
-{
-	struct inspect *i = a->arg;
-
-	if (!i->x || len > i->left)
-		return;
-	i->left -= len;
-	(void)http_stream_write(i->x, data, len);
-}
-
-static const struct answer_ops answer_ops = { .head = on_answer_head, .body = on_answer_body };
-
-/* An answer before the whole request was heard ends the connection, as it does for every server. */
-static void finish(struct inspect *i)
-{
-	struct http_exchange *x = i->x;
-
-	if (!i->whole) {
-		i->closing = true;
-		http_drain(&i->http);
-	}
-	forget_request(i);
-	http_stream_end(x);
-}
-
-static void on_data(struct uplink *u, const char *data, size_t len)
-{
-	struct inspect *i = u->arg;
-	size_t used = 0;
-
-	if (!inspect_count(i))
-		return;
-	if (!i->x) {
-		give_up(i, "the server spoke without being asked");
-		return;
-	}
-	int r = answer_feed(&i->answer, data, len, &used);
-
-	if (r < 0)
-		give_up(i, "the server's answer is no HTTP");
-	else if (r == 1 && i->answer.status == 101)
-		inspect_join(i, data + used, len - used);
-	else if (r == 1)
-		finish(i);
-	else if (i->x && i->answering && http_stream_congested(i->x))
-		uplink_pause(u, true);
-}
-
-static void on_eof(struct uplink *u)
-{
-	struct inspect *i = u->arg;
-
-	if (i->x && answer_eof(&i->answer) == 1) {
-		i->closing = true;
-		finish(i);
-	} else {
-		give_up(i, "the server closed the connection");
-	}
-}
-
 /* ---- the request ------------------------------------------------------------------------------------------ */
-
-static void put(struct inspect *i, const void *data, size_t len)
-{
-	if (uplink_is_open(&i->up) && uplink_write(&i->up, data, len) < 0)
-		give_up(i, "the server does not read");
-}
 
 static void on_body(struct http_exchange *x, const char *data, size_t len)
 {
@@ -277,73 +179,13 @@ static void on_body(struct http_exchange *x, const char *data, size_t len)
 	if (i->chunked) {
 		int n = snprintf(size, sizeof(size), "%zx\r\n", len);
 
-		put(i, size, (size_t)n);
+		inspect_put(i, size, (size_t)n);
 	}
-	put(i, data, len);
+	inspect_put(i, data, len);
 	if (i->x && i->chunked)
-		put(i, "\r\n", 2);
+		inspect_put(i, "\r\n", 2);
 	if (i->x && uplink_full(&i->up))
 		http_pause_body(x, true);
-}
-
-static void on_drain(struct uplink *u)
-{
-	struct inspect *i = u->arg;
-
-	(void)inspect_count(i);
-	if (i->x && !i->whole)
-		http_pause_body(i->x, false);
-}
-
-static void send_head(struct inspect *i)
-{
-	put(i, i->head.data, i->head.len);
-	if (i->head.data)
-		explicit_bzero(i->head.data, i->head.len);
-	buf_free(&i->head);
-}
-
-static void on_connected(struct uplink *u)
-{
-	struct inspect *i = u->arg;
-
-	i->ready = true;
-	timer_cancel(&i->timer);
-	if (!i->x)
-		return;
-	send_head(i);
-	if (i->x && i->whole && i->chunked)
-		put(i, "0\r\n\r\n", 5);
-	else if (i->x && !i->whole)
-		http_pause_body(i->x, false);
-}
-
-static void on_broken(struct uplink *u, int why)
-{
-	struct inspect *i = u->arg;
-	char text[128];
-
-	if (!i->flow)
-		return;
-	if (!i->ready)
-		(void)snprintf(text, sizeof(text), "no TLS with the server: %s",
-			       u->problem ? u->problem : strerror(-why));
-	else
-		(void)snprintf(text, sizeof(text), "the server broke the connection off");
-	give_up(i, text);
-}
-
-static const struct uplink_ops uplink_ops = {
-	.connected = on_connected,
-	.data = on_data,
-	.drain = on_drain,
-	.eof = on_eof,
-	.broken = on_broken,
-};
-
-static void on_late(struct timer *t)
-{
-	give_up(t->arg, "the server did not finish its TLS handshake in time");
 }
 
 /* The name that a request is for must be the one that the connection is for; who names none gets it (inspect_head()). */
@@ -367,7 +209,7 @@ static void on_gone(struct http_exchange *x)
 	struct inspect *i = of(x);
 
 	/* What it asked for must not be answered to its next request. */
-	forget_request(i);
+	inspect_forget(i);
 	i->closing = true;
 	uplink_close(&i->up);
 }
@@ -407,14 +249,14 @@ static int on_head(struct http_exchange *x)
 	i->switches = inspect_switches(i, q);
 	http_set_user(x, i, on_gone);
 	if (inspect_head(i, q) < 0) {
-		forget_request(i);
+		inspect_forget(i);
 		reply(x, 431, "egress_refused", "the head of the request is too large");
 		return 431;
 	}
-	answer_init(&i->answer, strcmp(q->method, "HEAD") == 0, i->switches, &answer_ops, i);
+	inspect_expect(i, strcmp(q->method, "HEAD") == 0);
 	http_take_body(x, on_body);
 	if (i->ready)
-		send_head(i);
+		inspect_send_head(i);
 	else
 		http_pause_body(x, true);
 	return 0;
@@ -428,7 +270,7 @@ static void on_request(struct http_exchange *x)
 		return;
 	i->whole = true;
 	if (i->chunked && i->ready)
-		put(i, "0\r\n\r\n", 5);
+		inspect_put(i, "0\r\n\r\n", 5);
 }
 
 static void on_error(struct http_exchange *x, int status, const char *message)
@@ -436,7 +278,7 @@ static void on_error(struct http_exchange *x, int status, const char *message)
 	struct inspect *i = of(x);
 
 	if (i->x == x)
-		forget_request(i);
+		inspect_forget(i);
 	i->closing = true;
 	reply(x, status, "bad_request", message);
 }
@@ -467,23 +309,6 @@ static const struct listener_config listener = {
 };
 
 static const struct conn_ops early_ops = { .on_close = on_early_close };
-
-static int open_server(struct inspect *i, bool tls)
-{
-	struct flow *f = i->flow;
-	struct gate *g = f->box->g;
-	struct tls *session = NULL;
-
-	if (tls && tls_connect(g->tls, f->host, &session) < 0)
-		return -ENOMEM;
-	int r = uplink_open(&i->up, &g->loop, TAKE_FD(f->outer.fd), &uplink_ops, i);
-
-	if (r < 0)
-		tls_free(session);
-	else if (tls)
-		uplink_tls(&i->up, session);
-	return r;
-}
 
 static void begin(struct flow *f)
 {
@@ -517,13 +342,11 @@ static void begin(struct flow *f)
 		.raw_path = true,
 		.arg = i,
 	};
-	i->timer = (struct timer){ .fn = on_late, .arg = i };
 	buf_init(&i->head, REQUEST_MAX);
-	if (open_server(i, tls) < 0) {
+	if (inspect_open_server(i, tls) < 0) {
 		flow_end(f, "the gate is out of memory");
 		return;
 	}
-	timer_set(&g->loop, &i->timer, g->loop.now_ns + HANDSHAKE_NS);
 	i->conn = conn_open(&g->loop, TAKE_FD(f->inner.fd), server, &listener, &early_ops, i);
 	if (!i->conn)
 		flow_end(f, "the gate is out of memory");

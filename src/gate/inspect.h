@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect.h - The inside of a path that ends the client's TLS here: for inspect.c, inspect_head.c and
- * inspect_tunnel.c alone. What others need is inspect_path, in flow.h's terms.
+ * inspect.h - The inside of a path that ends the client's TLS here: for inspect*.c
+ * alone. What others need is inspect_path, in flow.h's terms.
  */
 #ifndef CAISSON_GATE_INSPECT_H
 #define CAISSON_GATE_INSPECT_H
@@ -43,6 +43,19 @@ struct inspect {
 };
 
 extern const struct flow_path inspect_path;
+
+/* inspect_forget() - The request under way is over, or nobody waits for it. */
+void inspect_forget(struct inspect *i);
+/* inspect_give_up() - The request under way gets an answer of ours, if it has none yet; then the connection ends. */
+void inspect_give_up(struct inspect *i, const char *message);
+
+/* inspect_open_server() - On the flow's connection; it must be ready for requests in time. 0 or a negative errno. */
+int inspect_open_server(struct inspect *i, bool tls);
+/* inspect_put(), inspect_send_head() - Bytes of the request. What can not be written any more gives up. */
+void inspect_put(struct inspect *i, const void *data, size_t len);
+void inspect_send_head(struct inspect *i);
+/* inspect_expect() - The answer to it is what comes next; @to_head: one without a body. */
+void inspect_expect(struct inspect *i, bool to_head);
 
 /* inspect_head() - The head for the server, with values in the place of placeholders. 0, or the error of i->head. */
 int inspect_head(struct inspect *i, const struct http_request *q);

@@ -23,205 +23,15 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "front/buckets/buckets.h"
+#include "front/buckets/space.h"
 #include "front/front.h"
-#include "front/log.h"
 #include "front/run/execution.h"
 #include "front/sandbox/sandbox.h"
 
 #define RETRY_MS 5000u
 #define RETRY_MAX_MS 300000u
 
-enum phase { IDLE, LOOKING, PULLING, KEEPING, PUSHING };
-
-struct waiter {
-	struct waiter *next;
-	workspace_done_fn *done;
-	void *arg; /* the sandbox */
-};
-
-/* A workspace that is in a bucket. */
-struct space {
-	struct space *next;
-	struct front *f;
-	char key[SHELF_KEY_LEN + 1];
-	char place[BUCKET_PLACE_MAX + 1];
-	enum phase phase;
-	bool dirty, again; /* not put yet; changed while it was being put */
-	bool here;         /* the workspace is what a bucket was, once */
-	struct waiter *waiters;
-	struct bucket_job job;
-	struct shelf_call import;
-	bool pulled, imported; /* the two halves of PULLING */
-	uint64_t generation;
-	int code;
-	char why[480];
-	struct timer retry;
-	unsigned int fails;
-	uint64_t files, total_files, bytes, total_bytes;
-};
-
-static struct space *spaces;
-
 static void step(struct space *p);
-
-/* ---- which ----------------------------------------------------------------------------------------------------- */
-
-/* The owner's own place comes first. */
-static bool find_place(const struct config *c, const struct workspace *w, char *out)
-{
-	char names[2][2 * BUCKET_PLACE_MAX + 8];
-
-	(void)snprintf(names[0], sizeof(names[0]), "%.64s/%.64s", w->owner, w->name);
-	(void)snprintf(names[1], sizeof(names[1]), "%.64s", w->name);
-	for (size_t k = 0; k < 2; k++)
-		for (size_t i = 0; c->workspace_buckets[i]; i++) {
-			size_t len = strlen(names[k]);
-
-			if (len < BUCKET_PLACE_MAX &&
-			    strncmp(c->workspace_buckets[i], names[k], len) == 0 &&
-			    c->workspace_buckets[i][len] == '=') {
-				(void)snprintf(out, BUCKET_PLACE_MAX + 1, "/%.63s", names[k]);
-				return true;
-			}
-		}
-	return false;
-}
-
-static bool backs(const struct front *f, const struct workspace *w)
-{
-	char ignored[BUCKET_PLACE_MAX + 1];
-
-	return find_place(&f->config, w, ignored);
-}
-
-static struct workspace *workspace_of(const struct space *p)
-{
-	struct workspace *w = p->f->workspaces.all;
-
-	while (w && strcmp(w->key, p->key) != 0)
-		w = w->next;
-	return w;
-}
-
-static void on_retry(struct timer *t)
-{
-	step(t->arg);
-}
-
-static struct space *space_of(struct front *f, const struct workspace *w)
-{
-	struct space *p = spaces;
-
-	while (p && strcmp(p->key, w->key) != 0)
-		p = p->next;
-	if (p)
-		return p;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->f = f;
-	p->retry = (struct timer){ .fn = on_retry, .arg = p };
-	p->job.arg = p;
-	p->import.arg = p;
-	memcpy(p->key, w->key, sizeof(p->key));
-	(void)find_place(&f->config, w, p->place);
-	json_t *kept = w->backing ? json_loads(w->backing, 0, NULL) : NULL;
-
-	p->dirty = json_is_true(json_object_get(kept, "dirty"));
-	json_decref(kept);
-	p->next = spaces;
-	spaces = p;
-	return p;
-}
-
-/* Whether it is ahead, for whoever comes after us. */
-static void save(struct space *p)
-{
-	struct workspace *w = workspace_of(p);
-	char *text = strdup(p->dirty ? "{\"dirty\":true}" : "{\"dirty\":false}");
-
-	if (!w || !text) {
-		free(text);
-		return;
-	}
-	free(w->backing);
-	w->backing = text;
-	(void)workspace_save(p->f, w, NULL); /* says so itself when it can not */
-}
-
-/* ---- who waits --------------------------------------------------------------------------------------------------- */
-
-/* A sandbox that has ended meanwhile is not told. */
-static bool is_there(const struct front *f, const void *sandbox)
-{
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
-		if (s == sandbox)
-			return true;
-	return false;
-}
-
-/* Writes in place are not told of one by one: from now on it is ahead. */
-static void note_writers(struct space *p, struct workspace *w)
-{
-	for (struct sandbox *s = NULL; (s = workspaces_user(p->f, w, s));)
-		if (s->spec.workspace.mode == WORKSPACE_RW && !p->dirty) {
-			p->dirty = true;
-			save(p);
-		}
-}
-
-static void answer(struct space *p, const struct refusal *why)
-{
-	struct workspace *w = workspace_of(p);
-	struct waiter *list = p->waiters;
-
-	p->waiters = NULL;
-	if (w && list && !why)
-		note_writers(p, w);
-	while (list) {
-		struct waiter *one = list;
-
-		list = one->next;
-		if (w && is_there(p->f, one->arg))
-			one->done(w, one->arg, why);
-		free(one);
-	}
-}
-
-static void refuse(struct space *p)
-{
-	struct refusal why = { .status = 503,
-			       .code = "workspace_failed",
-			       .field = "workspace",
-			       .hint = "the operator of this daemon can mend it",
-			       .retry_after_s = 10 };
-
-	(void)snprintf(why.message, sizeof(why.message), "its bucket: %.280s", p->why);
-	answer(p, &why);
-}
-
-static void note_failure(struct space *p, const char *what, int code, const char *why)
-{
-	const struct workspace *w = workspace_of(p);
-
-	p->code = code;
-	(void)snprintf(p->why, sizeof(p->why), "%s", why);
-	log_event(LOG_LEVEL_WARNING, "bucket_failed", F_STR("what", what),
-		  F_STR("workspace", w ? w->name : ""), F_STR("why", why));
-}
-
-static void note_success(struct space *p, const char *what)
-{
-	const struct workspace *w = workspace_of(p);
-
-	p->code = 0;
-	p->why[0] = '\0';
-	p->fails = 0;
-	log_event(LOG_LEVEL_INFO, "bucket", F_STR("what", what),
-		  F_STR("workspace", w ? w->name : ""), F_UINT("files", p->files),
-		  F_UINT("bytes", p->bytes));
-}
 
 static void on_moved(struct bucket_job *j, const struct bucket_reply *r)
 {
@@ -236,7 +46,7 @@ static void on_moved(struct bucket_job *j, const struct bucket_reply *r)
 static int ask(struct space *p, enum bucket_op op, int *fds, size_t n,
 	       void (*done)(struct bucket_job *, const struct bucket_reply *))
 {
-	struct workspace *w = workspace_of(p);
+	struct workspace *w = space_workspace(p);
 	struct bucket_req q = { .op = op,
 				.max_bytes = w ? w->quota_bytes : 0,
 				.max_files = w ? w->quota_files : 0 };
@@ -253,30 +63,30 @@ static int ask(struct space *p, enum bucket_op op, int *fds, size_t n,
 /* It did not come. What is here may be used, if anything is. */
 static void not_brought(struct space *p)
 {
-	p->phase = IDLE;
+	p->phase = SPACE_IDLE;
 	if (p->here)
-		answer(p, NULL);
+		space_answer(p, NULL);
 	else
-		refuse(p);
+		space_refuse(p);
 	step(p);
 }
 
 static void on_kept(struct bucket_job *j, const struct bucket_reply *r)
 {
 	struct space *p = j->arg;
-	struct workspace *w = workspace_of(p);
+	struct workspace *w = space_workspace(p);
 
 	if (r->code < 0) {
-		note_failure(p, "keep", r->code, r->msg);
+		space_failed(p, "keep", r->code, r->msg);
 		not_brought(p);
 		return;
 	}
 	if (w)
 		w->generation = p->generation;
-	note_success(p, "pull");
+	space_succeeded(p, "pull");
 	p->here = true;
-	p->phase = IDLE;
-	answer(p, NULL);
+	p->phase = SPACE_IDLE;
+	space_answer(p, NULL);
 	step(p);
 }
 
@@ -289,11 +99,11 @@ static void end_pull(struct space *p)
 		not_brought(p);
 		return;
 	}
-	p->phase = KEEPING;
+	p->phase = SPACE_KEEPING;
 	int r = ask(p, BUCKET_KEEP, NULL, 0, on_kept);
 
 	if (r < 0) {
-		note_failure(p, "keep", r, "caisson-bucket is gone");
+		space_failed(p, "keep", r, "caisson-bucket is gone");
 		not_brought(p);
 	}
 }
@@ -305,7 +115,7 @@ static void on_pulled(struct bucket_job *j, const struct bucket_reply *r)
 	on_moved(j, r);
 	p->pulled = true;
 	if (r->code < 0)
-		note_failure(p, "pull", r->code, r->msg);
+		space_failed(p, "pull", r->code, r->msg);
 	end_pull(p);
 }
 
@@ -317,7 +127,7 @@ static void on_imported(struct shelf_call *c, const struct shelf_reply *r, int *
 	p->imported = true;
 	p->generation = r->generation;
 	if (r->code < 0 && (!p->pulled || p->code == 0)) {
-		note_failure(p, "import", r->code, r->msg);
+		space_failed(p, "import", r->code, r->msg);
 		if (r->code != -EBADMSG) /* it is not for want of an end: the other would go on */
 			bucket_stop(&p->job);
 		p->pulled |= r->code != -EBADMSG;
@@ -327,18 +137,20 @@ static void on_imported(struct shelf_call *c, const struct shelf_reply *r, int *
 
 static int begin_pull(struct space *p)
 {
-	struct workspace *w = workspace_of(p);
+	struct workspace *w = space_workspace(p);
 	struct shelf_req q = { .op = SHELF_IMPORT, .flags = SHELF_REPLACE };
 	int pair[2];
 
-	if (!w || pipe2(pair, O_CLOEXEC) < 0)
+	if (!w)
+		return -ENOENT;
+	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;
 	_fd_ int in = pair[0];
 
 	q.max_bytes = w->quota_bytes;
 	q.max_files = w->quota_files;
 	memcpy(q.key, w->key, sizeof(w->key));
-	p->phase = PULLING;
+	p->phase = SPACE_PULLING;
 	p->pulled = p->imported = false;
 	p->code = 0;
 	p->import.fn = on_imported;
@@ -354,7 +166,7 @@ static int begin_pull(struct space *p)
 /* Somebody has it open, and may commit to it. */
 static bool is_used(const struct space *p)
 {
-	const struct workspace *w = workspace_of(p);
+	const struct workspace *w = space_workspace(p);
 
 	for (struct sandbox *s = NULL; w && (s = workspaces_user(p->f, w, s));)
 		if (s->spec.workspace.tree[0])
@@ -368,17 +180,17 @@ static void on_looked(struct bucket_job *j, const struct bucket_reply *r)
 
 	p->here = r->code != -ENOENT;
 	if (r->code < 0 && p->here) {
-		note_failure(p, "look", r->code, r->msg);
+		space_failed(p, "look", r->code, r->msg);
 		not_brought(p);
 	} else if (p->here && (!r->changed || is_used(p))) {
-		p->phase = IDLE;
-		answer(p, NULL);
+		p->phase = SPACE_IDLE;
+		space_answer(p, NULL);
 		step(p);
 	} else {
 		int code = begin_pull(p);
 
 		if (code < 0) {
-			note_failure(p, "pull", code, "it can not be begun");
+			space_failed(p, "pull", code, "it can not be begun");
 			not_brought(p);
 		}
 	}
@@ -386,21 +198,28 @@ static void on_looked(struct bucket_job *j, const struct bucket_reply *r)
 
 /* ---- to the bucket ----------------------------------------------------------------------------------------------- */
 
+static void on_retry(struct timer *t)
+{
+	step(t->arg);
+}
+
 static void schedule(struct space *p)
 {
 	uint64_t ms = (uint64_t)RETRY_MS << (p->fails < 6 ? p->fails : 6);
 
 	p->fails++;
+	p->retry.fn = on_retry;
+	p->retry.arg = p;
 	timer_set(&p->f->loop, &p->retry,
 		  p->f->loop.now_ns + (ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS) * CLOCK_NS_PER_MS);
 }
 
 static void not_put(struct space *p, int code, const char *why)
 {
-	note_failure(p, "push", code, why);
-	p->phase = IDLE;
+	space_failed(p, "push", code, why);
+	p->phase = SPACE_IDLE;
 	schedule(p);
-	answer(p, NULL); /* what is here is what is meant */
+	space_answer(p, NULL); /* what is here is what is meant */
 }
 
 static void on_pushed(struct bucket_job *j, const struct bucket_reply *r)
@@ -412,11 +231,11 @@ static void on_pushed(struct bucket_job *j, const struct bucket_reply *r)
 		not_put(p, r->code, r->msg);
 		return;
 	}
-	note_success(p, "push");
+	space_succeeded(p, "push");
 	(void)snprintf(p->why, sizeof(p->why), "%s", r->msg); /* what no bucket can hold */
-	p->phase = IDLE;
+	p->phase = SPACE_IDLE;
 	p->dirty = p->again;
-	save(p);
+	space_save(p);
 	step(p);
 }
 
@@ -440,7 +259,7 @@ static void begin_push(struct space *p)
 	int fds[2] = { -1, -1 };
 	int r = export(p, &fds[0]);
 
-	p->phase = PUSHING;
+	p->phase = SPACE_PUSHING;
 	p->again = false;
 	if (r == 0)
 		r = export(p, &fds[1]);
@@ -456,18 +275,18 @@ static void begin_push(struct space *p)
 
 static void step(struct space *p)
 {
-	if (p->phase != IDLE || !workspace_of(p))
+	if (p->phase != SPACE_IDLE || !space_workspace(p))
 		return;
 	if (p->dirty && !p->retry.loop) {
 		begin_push(p);
 	} else if (p->dirty) {
-		answer(p, NULL); /* it was tried a moment ago */
+		space_answer(p, NULL); /* it was tried a moment ago */
 	} else if (p->waiters) {
-		p->phase = LOOKING;
+		p->phase = SPACE_LOOKING;
 		int r = ask(p, BUCKET_LOOK, NULL, 0, on_looked);
 
 		if (r < 0) {
-			note_failure(p, "look", r, "caisson-bucket is gone");
+			space_failed(p, "look", r, "caisson-bucket is gone");
 			not_brought(p);
 		}
 	}
@@ -476,9 +295,8 @@ static void step(struct space *p)
 static void fill(struct front *f, struct workspace *w, workspace_done_fn *done, void *arg)
 {
 	struct space *p = space_of(f, w);
-	struct waiter *one = p ? calloc(1, sizeof(*one)) : NULL;
 
-	if (!one) {
+	if (!p || space_wait(p, done, arg) < 0) {
 		const struct refusal why = { .status = 503,
 					     .code = "out_of_memory",
 					     .retry_after_s = 1,
@@ -487,11 +305,9 @@ static void fill(struct front *f, struct workspace *w, workspace_done_fn *done, 
 		done(w, arg, &why);
 		return;
 	}
-	*one = (struct waiter){ .next = p->waiters, .done = done, .arg = arg };
-	p->waiters = one;
-	if (p->phase == PUSHING)
-		answer(p,
-		       NULL); /* it is ahead: nothing would be brought, and a bucket may take its time */
+	/* What is being put is ahead: nothing would be brought, and a bucket may take its time. */
+	if (p->phase == SPACE_PUSHING)
+		space_answer(p, NULL);
 	else
 		step(p);
 }
@@ -505,7 +321,7 @@ static void written(struct front *f, struct workspace *w, uint64_t old_generatio
 		return;
 	p->again = true;
 	p->dirty = true;
-	save(p);
+	space_save(p);
 	timer_cancel(&p->retry);
 	step(p);
 }
@@ -539,26 +355,7 @@ static bool is_ahead(struct front *f, const struct workspace *w)
 {
 	const struct space *p = space_of(f, w);
 
-	return p && (p->dirty || p->phase != IDLE);
-}
-
-static void drop(struct space *p)
-{
-	for (struct space **at = &spaces; *at; at = &(*at)->next)
-		if (*at == p) {
-			*at = p->next;
-			break;
-		}
-	timer_cancel(&p->retry);
-	bucket_stop(&p->job);
-	shelf_forget(&p->f->workspaces.shelf, &p->import);
-	while (p->waiters) {
-		struct waiter *one = p->waiters;
-
-		p->waiters = one->next;
-		free(one);
-	}
-	free(p);
+	return p && (p->dirty || p->phase != SPACE_IDLE);
 }
 
 static void on_forgot(struct bucket_job *j, const struct bucket_reply *r)
@@ -582,7 +379,14 @@ static void forgotten(struct front *f, const struct workspace *w)
 			free(j);
 	}
 	if (p)
-		drop(p);
+		space_drop(p);
+}
+
+static bool backs(const struct front *f, const struct workspace *w)
+{
+	char ignored[BUCKET_PLACE_MAX + 1];
+
+	return space_place(&f->config, w, ignored);
 }
 
 static const struct workspace_backing ops = {
@@ -610,6 +414,5 @@ void backing_start(struct front *f)
 void backing_end(struct front *f)
 {
 	(void)f;
-	while (spaces)
-		drop(spaces);
+	spaces_drop_all();
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * space.h - A workspace that is in a bucket: what is known of it, who waits for it, how it went the last time.
+ *
+ * What is done with it is backing.c's. A space lives until space_drop(), and outlives its workspace for no longer than that takes.
+ */
+#ifndef CAISSON_FRONT_BUCKETS_SPACE_H
+#define CAISSON_FRONT_BUCKETS_SPACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "front/buckets/buckets.h"
+#include "front/workspaces/workspaces.h"
+#include "net/loop.h"
+
+struct config;
+struct front;
+struct refusal;
+struct waiter;
+
+enum space_phase { SPACE_IDLE, SPACE_LOOKING, SPACE_PULLING, SPACE_KEEPING, SPACE_PUSHING };
+
+/* A workspace that is in a bucket. */
+struct space {
+	struct space *next;
+	struct front *f;
+	char key[SHELF_KEY_LEN + 1];
+	char place[BUCKET_PLACE_MAX + 1];
+	enum space_phase phase;
+	bool dirty, again; /* not put yet; changed while it was being put */
+	bool here;         /* the workspace is what a bucket was, once */
+	struct waiter *waiters;
+	struct bucket_job job;
+	struct shelf_call import;
+	bool pulled, imported; /* the two halves of SPACE_PULLING */
+	uint64_t generation;
+	int code;
+	char why[480];
+	struct timer retry;
+	unsigned int fails;
+	uint64_t files, total_files, bytes, total_bytes;
+};
+
+/* space_place() - The place in a bucket that the configuration names for @w, into @out[BUCKET_PLACE_MAX + 1]; false: none. */
+bool space_place(const struct config *c, const struct workspace *w, char *out);
+
+/* space_of() - That of a workspace which has a place; made when it is asked for first. NULL: no memory. */
+struct space *space_of(struct front *f, const struct workspace *w);
+/* space_workspace() - NULL: it was removed. */
+struct workspace *space_workspace(const struct space *p);
+/* space_save() - Write down whether it is ahead, for whoever comes after us. */
+void space_save(struct space *p);
+
+/* space_wait() - @done will be called with @sandbox if that is still there then. 0 or -ENOMEM. */
+int space_wait(struct space *p, workspace_done_fn *done, void *sandbox);
+/* space_answer() - To all who wait: it may be used (@why is NULL), or not. */
+void space_answer(struct space *p, const struct refusal *why);
+/* space_refuse() - The same, with what space_failed() noted. */
+void space_refuse(struct space *p);
+
+/* space_failed(), space_succeeded() - Note and log how @what ended. */
+void space_failed(struct space *p, const char *what, int code, const char *why);
+void space_succeeded(struct space *p, const char *what);
+
+/* space_drop() - It and all that is under way for it; who waits is not told. */
+void space_drop(struct space *p);
+void spaces_drop_all(void);
+
+#endif
