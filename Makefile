@@ -272,6 +272,7 @@ else
 	@$(SOAKER)
 	@$(SOAKER) --count 0 --storm 600 --pause 1:3 --victims daemon --rate 20
 	@CAISSON_EVERY_BYTE=1 $(BUILD)/tests/unit/unit-store-test_store_prefix
+	@CAISSON_SLOW_READERS=600 CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_l_load.py -k L16
 	@CAISSON_SWEEP=all CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_l_faults.py
 endif
 
