@@ -337,6 +337,29 @@ def test_line_without_an_end_does_not_grow_the_daemon(daemon):
     assert wait_until(lambda: daemon.metrics()["process_resident_memory_bytes"] < 200 << 20)
 
 
+def test_a_kernel_that_hears_nothing(daemon):
+    """Code that takes the channel away on which its kernel is told what to run: the next execution says so, and not that its time was over."""
+    code = """
+import fcntl, os, stat
+r, w = os.pipe()
+for fd in map(int, os.listdir("/proc/self/fd")):
+    try:
+        if fd > 2 and fd not in (r, w) and stat.S_ISFIFO(os.fstat(fd).st_mode) and fcntl.fcntl(fd, fcntl.F_GETFL) & 3 == os.O_RDONLY:
+            os.dup2(r, fd)
+            print("taken")
+    except OSError:
+        pass
+"""
+    name = unique()
+    r = daemon.execute(code, session_id=name)
+    assert r["stdout"] == "taken\n", r
+    # It has a second to live: who comes later finds another one.
+    r = daemon.execute("6 * 7", session_id=name, timeout=20)
+    assert r["success"] or (r["state"] == "reset" and r["cause"]["kind"] == "protocol"), r
+    r = daemon.execute("6 * 7", session_id=name)
+    assert r["success"] and r["result"] == {"text/plain": "42"}, r
+
+
 def test_forged_messages_are_the_guests_own_data(daemon):
     """Exit status, time and memory are not taken from what it says; unknown types are ignored."""
     r = daemon.execute(CHANNEL + "for m in (b'{\"type\":\"ready\",\"pid\":1}', b'{\"type\":\"usage\",\"cpu_ns\":0}', b'{\"type\":\"unknown\"}',\n"

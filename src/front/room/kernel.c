@@ -62,13 +62,15 @@ static void on_slow(struct timer *t)
 {
 	struct kernel *k = t->arg;
 
-	if (!k->paused && left(k) > KERNEL_IDLE_KEEP)
+	if (k->deaf)
+		broken(k, "the kernel closed its channel", false);
+	else if (!k->paused && left(k) > KERNEL_IDLE_KEEP)
 		broken(k, "the kernel left half a message, or does not read", false);
 }
 
 static void check_idle(struct kernel *k)
 {
-	if (k->over)
+	if (k->over || k->deaf)
 		return;
 	if (!k->idle || k->paused || left(k) <= KERNEL_IDLE_KEEP)
 		timer_cancel(&k->slow);
@@ -228,6 +230,19 @@ static void on_control(struct watch *w, uint32_t events)
 }
 
 /*
+ * Nobody will read what it is sent. It has most often just died, and how is told by others; one that is still there a
+ * moment later would let every execution wait for its time to be over.
+ */
+static void went_deaf(struct kernel *k)
+{
+	k->deaf = true;
+	k->half = false;
+	buf_clear(&k->pending);
+	loop_del(&k->in);
+	timer_set(k->loop, &k->slow, k->loop->now_ns + SLOW_NS);
+}
+
+/*
  * What goes into a pipe at once, or not at all, is never half written. It is said before, because nobody
  * can say it after being killed.
  */
@@ -252,9 +267,10 @@ static void flush(struct kernel *k)
 			loop_mod(&k->in, EPOLLOUT);
 			return;
 		}
-		if (n < 0) { /* it is going; the other pipe or its pidfd will tell */
-			buf_clear(&k->pending);
-			break;
+		if (n < 0) {
+			went_deaf(k);
+			tell(k);
+			return;
 		}
 		buf_consume(&k->pending, (size_t)n);
 		k->half = k->pending.len > 0;
@@ -270,19 +286,18 @@ static void on_writable(struct watch *w, uint32_t events)
 	struct kernel *k = w->arg;
 
 	if (events & (EPOLLERR | EPOLLHUP)) {
-		buf_clear(&k->pending);
-		loop_del(&k->in);
+		went_deaf(k);
 		return;
 	}
 	flush(k);
 	check_idle(k);
-	if (!k->over && k->pending.len == 0 && k->ops->drained)
+	if (!k->over && !k->deaf && k->pending.len == 0 && k->ops->drained)
 		k->ops->drained(k);
 }
 
 void kernel_send(struct kernel *k, const struct buf *json)
 {
-	if (k->over || k->in.fd < 0 || !k->in.loop)
+	if (k->over || k->deaf || k->in.fd < 0 || !k->in.loop)
 		return; /* it is going, which others hear of */
 	if (json->err || buf_append(&k->pending, json->data, json->len) < 0 ||
 	    buf_puts(&k->pending, "\n") < 0) {

@@ -50,11 +50,12 @@ struct kernel {
 	size_t taken;    /* of line, by messages that were handled in this round */
 	size_t ahead[2]; /* of output that may still go before the line at hand */
 	bool idle, paused, held, draining, over;
+	bool deaf; /* nobody has the other end of in any more */
 	bool half; /* a part of pending has been written */
 	bool joined; /* taken over: the first line may be the end of one that another front began to read */
 	uint32_t *writing; /* told while a message may be half written; NULL: nobody is */
 	struct deferred resume;
-	struct timer slow; /* idle, and it holds more than it may keep */
+	struct timer slow; /* idle, and it holds more than it may keep; or deaf, and still there */
 };
 
 /* Host's ends in the order in which kernels hand them over. */
