@@ -138,7 +138,8 @@ def bystanders(pids):
 def up_or_over(d, seconds=60):
     """Whether it listens; otherwise it has ended. Nobody connects before: to a port without a listener the kernel may connect itself."""
     def decided():
-        return d.p.poll() is not None or '"event":"listening"' in d.log()
+        # The first of the two lines may be the very one that could not be written.
+        return d.p.poll() is not None or '"event":"listening"' in (log := d.log()) or '"event":"zygote_ready"' in log
     until(decided, seconds, "a daemon that listens or has ended")
     return d.p.poll() is None
 

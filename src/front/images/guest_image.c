@@ -148,8 +148,8 @@ static void on_nursery(struct nursery *n)
 static void begin(struct guest_image *g)
 {
 	g->nursery.on_change = on_nursery;
+	pool_start(&g->pool, g); /* first: a zygote that can not even be asked for is told of at once */
 	nursery_start(&g->nursery, g, g->warm);
-	pool_start(&g->pool, g);
 }
 
 static void let_go(struct guest_image *g)
