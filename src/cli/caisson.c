@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/near.h"
 #include "cli/verbs.h"
 
 enum group { RUN_HERE, DAEMON, SANDBOXES, GROUP_MAX_ };
@@ -119,8 +120,12 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i].name, name) == 0)
 			return verbs[i].run(verb_argc, verb_argv);
+	struct near n = near_word(name, strlen(name));
 	struct err e;
 
-	(void)err_say(&e, -2, "unknown verb '%s'; 'caisson --help' lists them", name);
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		near_try(&n, verbs[i].name);
+	(void)err_say(&e, -2, "unknown verb '%.80s'%s 'caisson --help' lists them", name,
+		      near_hint(&n));
 	return verb_fail(&e, 0, EXIT_CAISSON);
 }

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/near.h"
 #include "base/num.h"
 #include "cell/spec.h"
 #include "client/state.h"
@@ -371,6 +372,18 @@ static const struct option_row *find_row(enum options_verb verb, const char *arg
 	return NULL;
 }
 
+static int unknown(enum options_verb verb, const char *verb_name, const char *arg, size_t len,
+		   struct err *e)
+{
+	struct near n = near_word(arg, len);
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].verbs & verb)
+			near_try(&n, rows[i].name);
+	return err_say(e, -EINVAL, "unknown option '%.*s'%s 'caisson %s --help' lists them",
+		       len > 80 ? 80 : (int)len, arg, near_hint(&n), verb_name);
+}
+
 /* One option at argv[*at]; moves *at past it. */
 static int parse_one(enum options_verb verb, int argc, char **argv, int *at, struct options *o,
 		     struct err *e)
@@ -381,8 +394,7 @@ static int parse_one(enum options_verb verb, int argc, char **argv, int *at, str
 	const char *value = "";
 
 	if (!row)
-		return err_say(e, -EINVAL, "unknown option '%.*s'; 'caisson %s --help' lists them",
-			       (int)len, arg, argv[0]);
+		return unknown(verb, argv[0], arg, len, e);
 	if (row->value) {
 		if (!eq && *at + 1 >= argc)
 			return err_say(e, -EINVAL, "%s needs a value: %s %s", row->name, row->name,

@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/near.h"
 #include "client/state.h"
 #include "front/config_value.h"
 
@@ -290,6 +291,16 @@ static int from_environment(struct config *c, struct given *g, char **env, struc
 	return 0;
 }
 
+static int unknown(const char *arg, size_t len, struct err *e)
+{
+	struct near n = near_word(arg, len);
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		near_try(&n, rows[i].flag);
+	return err_say(e, -EINVAL, "unknown option '%.*s'%s 'caisson serve --help' lists them",
+		       (int)(len > 64 ? 64 : len), arg, near_hint(&n));
+}
+
 static int from_flags(struct config *c, struct given *g, int argc, char **argv, struct err *e)
 {
 	for (int i = 1; i < argc; i++) {
@@ -300,9 +311,7 @@ static int from_flags(struct config *c, struct given *g, int argc, char **argv, 
 		if (arg[0] != '-')
 			return err_say(e, -EINVAL, "'%.64s': serve takes options only", arg);
 		if (!row)
-			return err_say(e, -EINVAL,
-				       "unknown option '%.*s'; 'caisson serve --help' lists them",
-				       (int)(len > 64 ? 64 : len), arg);
+			return unknown(arg, len, e);
 		bool alone = row->kind == CONFIG_SWITCH && !arg[len];
 
 		if (!arg[len] && i + 1 == argc && !alone)

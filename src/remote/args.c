@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/near.h"
 #include "base/num.h"
 
 static const struct args_row *find(const struct args_row *rows, size_t n, unsigned int verb,
@@ -45,6 +46,18 @@ static int set(const struct args_row *row, const char *value, void *target, stru
 	return -EINVAL;
 }
 
+static int unknown(const struct args_row *rows, size_t n, unsigned int verb, const char *arg,
+		   size_t len, struct err *e)
+{
+	struct near near = near_word(arg, len);
+
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].verbs & verb)
+			near_try(&near, rows[i].name);
+	return err_say(e, -EINVAL, "unknown option '%.*s'%s --help lists them",
+		       len > 80 ? 80 : (int)len, arg, near_hint(&near));
+}
+
 int args_parse(const struct args_row *rows, size_t n, unsigned int verb, int argc, char **argv,
 	       void *target, char **rest, struct err *e)
 {
@@ -67,8 +80,7 @@ int args_parse(const struct args_row *rows, size_t n, unsigned int verb, int arg
 		const char *value = arg[len] ? arg + len + 1 : NULL;
 
 		if (!row)
-			return err_say(e, -EINVAL, "unknown option '%.100s'; --help lists them",
-				       arg);
+			return unknown(rows, n, verb, arg, len, e);
 		if (!row->value && value)
 			return err_say(e, -EINVAL, "%s takes no value", row->name);
 		if (row->value && !value)

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/near.h"
 #include "base/num.h"
 
 #define TAIL_MAX 1000000u
@@ -297,8 +298,13 @@ static int unknown(enum wish_verb verb, const char *verb_name, const char *arg, 
 		return err_say(e, -EINVAL,
 			       "%.*s belongs to the sandbox: give it to 'caisson create'", (int)len,
 			       arg);
-	return err_say(e, -EINVAL, "unknown option '%.*s'; 'caisson %s --help' lists them",
-		       len > 80 ? 80 : (int)len, arg, verb_name);
+	struct near n = near_word(arg, len);
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].verbs & verb)
+			near_try(&n, rows[i].name);
+	return err_say(e, -EINVAL, "unknown option '%.*s'%s 'caisson %s --help' lists them",
+		       len > 80 ? 80 : (int)len, arg, near_hint(&n), verb_name);
 }
 
 /* One option at argv[*at]; moves *at past it. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "base/num.h"
 #include "front/policy/rule_rows.h"
 #include "front/policy/rules.h"
@@ -31,48 +32,6 @@ void rules_complain(struct rules_report *report, struct toml_at at, const char *
 	va_end(ap);
 }
 
-#define NEAR_MAX 24
-
-/* How many letters have to be put in, taken out or changed. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t n = strlen(b), row[NEAR_MAX + 1];
-
-	if (strlen(a) > NEAR_MAX || n > NEAR_MAX)
-		return NEAR_MAX;
-	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t corner = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= n; j++) {
-			size_t best = corner + (a[i - 1] != b[j - 1]);
-
-			corner = row[j];
-			best = row[j] + 1 < best ? row[j] + 1 : best;
-			row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-		}
-	}
-	return row[n];
-}
-
-static const char *nearest(const char *name)
-{
-	const char *best = NULL;
-	size_t least = 4; /* further away is another word */
-
-	for (size_t i = 0; i < RULE_MAX_; i++) {
-		size_t d = distance(name, rule_rows[i].name);
-
-		if (d < least && d < strlen(name)) {
-			least = d;
-			best = rule_rows[i].name;
-		}
-	}
-	return best;
-}
-
 /* ---- building ------------------------------------------------------------------------------------------ */
 
 struct build {
@@ -85,14 +44,12 @@ struct build {
 
 static void unknown_key(struct build *b, const struct toml_word *key)
 {
-	const char *near = nearest(key->text);
+	struct near n = near_word(key->text, strlen(key->text));
 
-	if (near)
-		rules_complain(b->report, key->at, "unknown key '%.60s'; did you mean '%s'?",
-			       key->text, near);
-	else
-		rules_complain(b->report, key->at,
-			       "unknown key '%.60s'; man caisson-policy lists them", key->text);
+	for (size_t i = 0; i < RULE_MAX_; i++)
+		near_try(&n, rule_rows[i].name);
+	rules_complain(b->report, key->at, "unknown key '%.60s'%s man caisson-policy lists them",
+		       key->text, near_hint(&n));
 }
 
 static const char *kind_name(enum toml_kind kind)
