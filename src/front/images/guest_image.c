@@ -148,7 +148,8 @@ static void on_nursery(struct nursery *n)
 static void begin(struct guest_image *g)
 {
 	g->nursery.on_change = on_nursery;
-	pool_start(&g->pool, g); /* first: a zygote that can not even be asked for is told of at once */
+	/* The pool first: a zygote that can not even be asked for is told of at once. */
+	pool_start(&g->pool, g);
 	nursery_start(&g->nursery, g, g->warm);
 }
 

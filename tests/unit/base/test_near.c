@@ -30,7 +30,7 @@ static void test_found(void **state)
 	assert_string_equal(of("--memroy"), "--memory");
 	assert_string_equal(of("--timout"), "--timeout");
 	assert_string_equal(of("rnu"), "run");
-	assert_string_equal(of("crate"), "create");
+	assert_string_equal(of("creates"), "create");
 	assert_string_equal(of("pss"), "ps");
 }
 
