@@ -273,7 +273,8 @@ void conn_finish(struct conn *c)
 	c->state = CONN_FLUSH;
 	timer_cancel(&c->deadline);
 	loop_undefer(c->loop, &c->pump);
-	(void)conn_moved(c);
+	if (conn_queued(c) > 0)
+		(void)conn_moved(c);
 	timer_set(c->loop, &c->guard, clock_now_ns() + c->config->linger_ns);
 	if (c->tls) {
 		tls_shutdown(c->tls);
