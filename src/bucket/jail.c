@@ -8,52 +8,18 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/keyctl.h>
-#include <pwd.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "bucket/bucket.h"
 #include "bucket_filter.h"
-#include "cell/caps.h"
 #include "cell/landlock.h"
+#include "cell/power.h"
 #include "cell/seccomp.h"
 
 #define JAIL_USER "caisson-bucket"
 #define JAIL_ID 0x6ffffffau /* beside the others': see front/jail.c */
-
-#ifdef CAISSON_SANITIZED
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
-static int leave_root(struct err *e)
-{
-	const struct passwd *pw = getpwnam(JAIL_USER);
-	uid_t uid = pw ? pw->pw_uid : JAIL_ID;
-	gid_t gid = pw ? pw->pw_gid : JAIL_ID;
-	int r;
-
-	if (uid == 0 || gid == 0)
-		return err_say(e, -EINVAL, "the user '" JAIL_USER "' has root's ids");
-	r = fchown(BUCKET_DIR_FD, uid, gid) < 0 ? -errno : caps_bound(0);
-	if (r < 0)
-		return err_set(e, r, "give up what is not needed");
-	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
-		return err_set(e, -errno,
-			       "become user %u; in a user namespace that lacks this id, make a "
-			       "user '" JAIL_USER "' with one that it has",
-			       uid);
-	if (setresuid(0, 0, 0) == 0)
-		return err_say(e, -EPERM, "still able to become root after giving it up");
-	return 0;
-}
 
 static int confine_files(struct err *e)
 {
@@ -83,22 +49,17 @@ static int confine_files(struct err *e)
 
 int bucket_jail(struct err *e)
 {
-	const struct rlimit no_core = { 0, 0 };
-	int r = geteuid() == 0 || getuid() == 0 ? leave_root(e) : 0;
+	struct power_user user;
 
-	if (r < 0)
-		return r;
-	r = caps_drop();
-	if (r < 0)
-		return err_set(e, r, "drop capabilities");
-	(void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
-		return err_set(e, -errno, "enter the jail");
-	if (SANITIZED)
+	if (power_user(JAIL_USER, JAIL_ID, &user, e) < 0)
+		return e->code;
+	if (user.uid && fchown(BUCKET_DIR_FD, user.uid, user.gid) < 0)
+		return err_set(e, -errno, "hand over the directory of manifests");
+	if (power_leave(&user, e) < 0 || power_settle(e) < 0)
+		return e->code;
+	if (POWER_SANITIZED)
 		return 0;
-	r = confine_files(e);
-	if (r < 0)
-		return r;
+	if (confine_files(e) < 0)
+		return e->code;
 	return seccomp_install_program(BUCKET_FILTER, ARRAY_SIZE(BUCKET_FILTER), e);
 }

@@ -9,11 +9,10 @@
  * with rights in one directory of its own alone, and the system call filter of policy/front.policy.
  *
  * The order is forced, because each step may need what a later one takes away: files that libraries
- * read on first use, then the bounding set (needs CAP_SETPCAP), the user (needs CAP_SETUID), the
- * other capability sets, no-new-privileges (which the next two require), Landlock, and the filter
- * last. The filter comes as two programs that the kernel both asks: the compiled policy, and a few
- * instructions made here for what is only known at run time: our own process number, and the
- * descriptor of the directory in which files may be made.
+ * read on first use, then what all services give up (cell/power.h), Landlock, and the filter last. The
+ * filter comes as two programs that the kernel both asks: the compiled policy, and a few instructions
+ * made here for what is only known at run time: our own process number, and the descriptor of the
+ * directory in which files may be made.
  *
  * All of it but the user and the limit acts on the calling thread alone, so there must be no other.
  *
@@ -23,19 +22,14 @@
 #include "front/jail.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <jansson.h>
 #include <linux/filter.h>
-#include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
-#include <pwd.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -43,25 +37,13 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "cell/caps.h"
 #include "cell/landlock.h"
+#include "cell/power.h"
 #include "cell/seccomp.h"
 #include "front_filter.h"
 
 #define JAIL_USER "caisson"
 #define JAIL_ID 0x6ffffffeu /* just below the ids of cells (cell/idmap.h), in nobody's range */
-
-#ifdef CAISSON_SANITIZED
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
-/* Whom to become; uid 0 for an ordinary user, who stays who he is. */
-struct identity {
-	uid_t uid;
-	gid_t gid;
-};
 
 /* ---- before ---------------------------------------------------------------------------------- */
 
@@ -84,27 +66,6 @@ static int prime_libraries(struct err *e)
 	return 0;
 }
 
-static int find_identity(struct identity *ret, struct err *e)
-{
-	const struct passwd *pw;
-
-	*ret = (struct identity){ 0 };
-	if (geteuid() != 0 && getuid() != 0)
-		return 0;
-	pw = getpwnam(JAIL_USER);
-	if (!pw) {
-		*ret = (struct identity){ JAIL_ID, JAIL_ID };
-		return 0;
-	}
-	if (pw->pw_uid == 0 || pw->pw_gid == 0)
-		return err_say(e, -EINVAL,
-			       "the user '" JAIL_USER "' has uid %u and gid %u; give it ids that "
-			       "are not root's, or remove it",
-			       pw->pw_uid, pw->pw_gid);
-	*ret = (struct identity){ pw->pw_uid, pw->pw_gid };
-	return 0;
-}
-
 /* After the libraries, which might have started one. */
 static int check_one_thread(struct err *e)
 {
@@ -119,72 +80,13 @@ static int check_one_thread(struct err *e)
 	return 0;
 }
 
-/* ---- user and capabilities ------------------------------------------------------------------- */
-
-static int become(const struct identity *id, struct err *e)
-{
-	if (setgroups(0, NULL) < 0 || setresgid(id->gid, id->gid, id->gid) < 0 ||
-	    setresuid(id->uid, id->uid, id->uid) < 0)
-		return err_set(
-			e, -errno,
-			"become user %u, without groups; in a user namespace that lacks this "
-			"id, make a user '" JAIL_USER "' with one that it has, or start as an "
-			"ordinary user",
-			id->uid);
-	return 0;
-}
-
-static int leave_privilege(const struct identity *id, struct jail_report *r, struct err *e)
-{
-	bool root = id->uid != 0;
-	int code;
-
-	if (root) {
-		code = caps_bound(0);
-		if (code < 0)
-			return err_set(e, code, "empty the capability bounding set");
-		if (become(id, e) < 0)
-			return e->code;
-	}
-	code = caps_drop();
-	if (code < 0)
-		return err_set(e, code, "drop capabilities");
-	/* Asked of the kernel, not concluded: the way back must be closed. */
-	if (root && (setresuid(0, 0, 0) == 0 || setresgid(0, 0, 0) == 0))
-		return err_say(e, -EPERM, "still able to become root after giving it up");
-	r->user = root;
-	r->caps = true;
-	r->uid = geteuid();
-	return 0;
-}
-
-/* ---- the process ----------------------------------------------------------------------------- */
-
-static int settle(struct jail_report *r, struct err *e)
-{
-	const struct rlimit no_core = { 0, 0 };
-
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
-		return err_set(e, -errno, "set RLIMIT_CORE");
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return err_set(e, -errno, "set no-new-privileges");
-	r->no_new_privs = true;
-	/* After the change of user, which sets it anew: memory holds tokens and keys of TLS. */
-	if (prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
-		return err_set(e, -errno, "become undumpable");
-	/* The one we came with is the administrator's. A kernel without keys has nothing to give
-	 * up, and where a container refuses the call it refuses the keys as well. */
-	(void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
-	return 0;
-}
-
 /* What is left: appending to, making and renaming the files of the ledger. */
 static int deny_files(int ledger_dir, struct jail_report *r, struct err *e)
 {
 	const struct landlock_dir keep = { ledger_dir, LANDLOCK_WRITE_FILE | LANDLOCK_REMOVE_FILE |
 							       LANDLOCK_MAKE_REG |
 							       LANDLOCK_TRUNCATE };
-	int abi = SANITIZED ? 0 : landlock_deny_all_but(&keep, ledger_dir >= 0 ? 1 : 0);
+	int abi = POWER_SANITIZED ? 0 : landlock_deny_all_but(&keep, ledger_dir >= 0 ? 1 : 0);
 
 	if (abi < 0)
 		return err_set(e, abi, "enter a Landlock domain");
@@ -194,12 +96,6 @@ static int deny_files(int ledger_dir, struct jail_report *r, struct err *e)
 }
 
 /* ---- the filter ------------------------------------------------------------------------------ */
-
-/* A kernel that has filters looks for the program, and there is none. */
-static bool kernel_has_filters(void)
-{
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) < 0 && errno == EFAULT;
-}
 
 /* Where each instruction of the second program stands; jumps go forward only. */
 enum {
@@ -265,7 +161,7 @@ static int pin_calls(int ledger_dir, bool landlock, struct err *e)
 
 static int filter_calls(int ledger_dir, struct jail_report *r, struct err *e)
 {
-	if (SANITIZED || !kernel_has_filters())
+	if (POWER_SANITIZED || !power_has_filters())
 		return 0;
 	if (pin_calls(ledger_dir, r->landlock, e) < 0 ||
 	    seccomp_install_program(FRONT_FILTER, ARRAY_SIZE(FRONT_FILTER), e) < 0)
@@ -276,25 +172,29 @@ static int filter_calls(int ledger_dir, struct jail_report *r, struct err *e)
 
 int jail_identity(uid_t *ret_uid, gid_t *ret_gid, struct err *e)
 {
-	struct identity id;
-	int r = find_identity(&id, e);
+	struct power_user user;
+	int r = power_user(JAIL_USER, JAIL_ID, &user, e);
 
-	*ret_uid = id.uid ? id.uid : geteuid();
-	*ret_gid = id.uid ? id.gid : getegid();
+	*ret_uid = user.uid ? user.uid : geteuid();
+	*ret_gid = user.uid ? user.gid : getegid();
 	return r;
 }
 
 int jail_enter(int ledger_dir, struct jail_report *ret, struct err *e)
 {
 	struct err local = { 0 };
-	struct jail_report r = { 0 };
-	struct identity id;
+	struct power_user user;
 
 	if (!e)
 		e = &local;
-	if (prime_libraries(e) < 0 || find_identity(&id, e) < 0 || check_one_thread(e) < 0 ||
-	    leave_privilege(&id, &r, e) < 0 || settle(&r, e) < 0 ||
-	    deny_files(ledger_dir, &r, e) < 0 || filter_calls(ledger_dir, &r, e) < 0)
+	if (prime_libraries(e) < 0 || power_user(JAIL_USER, JAIL_ID, &user, e) < 0 ||
+	    check_one_thread(e) < 0 || power_leave(&user, e) < 0 || power_settle(e) < 0)
+		return e->code;
+	struct jail_report r = {
+		.user = user.uid != 0, .uid = geteuid(), .caps = true, .no_new_privs = true
+	};
+
+	if (deny_files(ledger_dir, &r, e) < 0 || filter_calls(ledger_dir, &r, e) < 0)
 		return e->code;
 	*ret = r;
 	return 0;

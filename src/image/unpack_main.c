@@ -31,17 +31,11 @@
 #include "base/fd.h"
 #include "cell/caps.h"
 #include "cell/landlock.h"
-#include "cell/seccomp.h"
+#include "cell/power.h"
 #include "image/digest.h"
 #include "image/seal.h"
 #include "image/unpack.h"
 #include "unpack_filter.h"
-
-#ifdef CAISSON_SANITIZED
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 
 #define MEMORY_MAX (1ull << 30)
 
@@ -63,7 +57,7 @@ static int limits(uint64_t bytes)
 		r = limit(RLIMIT_FSIZE, bytes);
 	if (r == 0)
 		r = limit(RLIMIT_NOFILE, UNPACK_DEPTH_MAX + 64);
-	if (r == 0 && !SANITIZED)
+	if (r == 0 && !POWER_SANITIZED)
 		r = limit(RLIMIT_AS, MEMORY_MAX);
 	return r;
 }
@@ -85,11 +79,9 @@ static int enter_jail(uint64_t bytes, struct err *e)
 		r = caps_keep(CAPS, 0);
 	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = -errno;
-	if (r == 0 && !SANITIZED)
-		r = landlock_deny_all_but(&tree, 1);
 	if (r < 0)
 		return err_set(e, r, "enter the jail");
-	return SANITIZED ? 0 : seccomp_install_program(UNPACK_FILTER, ARRAY_SIZE(UNPACK_FILTER), e);
+	return power_confine(&tree, 1, UNPACK_FILTER, ARRAY_SIZE(UNPACK_FILTER), e);
 }
 
 int main(int argc, char **argv)

@@ -23,14 +23,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/caps.h"
 #include "cell/landlock.h"
-#include "cell/seccomp.h"
+#include "cell/power.h"
 #include "image/digest.h"
 #include "image/open.h"
 #include "image/store.h"
@@ -45,12 +44,6 @@
 _Static_assert(IMAGE_LAYERS_MAX <= CELL_LAYERS_MAX, "every image of the store fits into a cell");
 _Static_assert(IMAGE_ID_BASE == CELL_LAYER_IDS, "whose the files of layers are");
 _Static_assert(IMAGE_REF_MAX <= LENDER_REF_MAX, "a reference fits into a reply");
-
-#ifdef CAISSON_SANITIZED
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 
 /* ---- the jail --------------------------------------------------------------------------------------------- */
 
@@ -90,20 +83,10 @@ static int prime_libraries(struct err *e)
 static int enter_jail(int store, struct err *e)
 {
 	const struct landlock_dir dir = { store, LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };
-	const struct rlimit no_core = { 0, 0 };
-	int r = prime_libraries(e);
 
-	if (r == 0)
-		r = leave_privilege(e);
-	if (r < 0)
-		return r;
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
-		return err_set(e, -errno, "enter the jail");
-	r = SANITIZED ? 0 : landlock_deny_all_but(&dir, 1);
-	if (r < 0)
-		return err_set(e, r, "enter a Landlock domain");
-	return SANITIZED ? 0 : seccomp_install_program(LENDER_FILTER, ARRAY_SIZE(LENDER_FILTER), e);
+	if (prime_libraries(e) < 0 || leave_privilege(e) < 0 || power_settle(e) < 0)
+		return e->code;
+	return power_confine(&dir, 1, LENDER_FILTER, ARRAY_SIZE(LENDER_FILTER), e);
 }
 
 /* ---- one image ---------------------------------------------------------------------------------------------- */

@@ -15,34 +15,24 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "cell/caps.h"
 #include "cell/landlock.h"
-#include "cell/seccomp.h"
+#include "cell/power.h"
 #include "pantry/check.h"
 #include "pantry/intake.h"
 #include "pantry/shelf.h"
 #include "pantry_filter.h"
 #include "wire/pantry.h"
-
-#ifdef CAISSON_SANITIZED
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 
 #define DEATHS_MAX 100u
 #define AGAIN_US 100000u
@@ -51,25 +41,13 @@
 
 static int leave_privilege(uid_t uid, gid_t gid, struct err *e)
 {
-	const struct rlimit no_core = { 0, 0 };
-	int r = uid ? caps_bound(0) : 0;
+	const struct power_user user = { .uid = uid, .gid = gid };
 
-	if (r == 0 && uid &&
-	    (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
-	     setresuid(uid, uid, uid) < 0))
-		r = -errno;
-	if (r == 0)
-		r = caps_drop();
-	if (r == 0 && uid && setresuid(0, 0, 0) == 0)
-		r = -EPERM;
-	if (r < 0)
-		return err_set(e, r, "become user %u", uid);
+	if (power_leave(&user, e) < 0)
+		return e->code;
 	if (fchmod(PANTRY_DIR_FD, SHELF_MODE) < 0)
 		return err_set(e, -errno, "set the mode of the packages' directory");
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
-		return err_set(e, -errno, "give up privileges");
-	return 0;
+	return power_settle(e);
 }
 
 static int enter_jail(struct err *e)
@@ -80,11 +58,8 @@ static int enter_jail(struct err *e)
 						    LANDLOCK_REMOVE_FILE | LANDLOCK_MAKE_DIR |
 						    LANDLOCK_MAKE_REG | LANDLOCK_MAKE_SYM |
 						    LANDLOCK_TRUNCATE };
-	int r = SANITIZED ? 0 : landlock_deny_all_but(&shelf, 1);
 
-	if (r < 0)
-		return err_set(e, r, "enter a Landlock domain");
-	return SANITIZED ? 0 : seccomp_install_program(PANTRY_FILTER, ARRAY_SIZE(PANTRY_FILTER), e);
+	return power_confine(&shelf, 1, PANTRY_FILTER, ARRAY_SIZE(PANTRY_FILTER), e);
 }
 
 /* ---- what the front knows --------------------------------------------------------------------------------- */

@@ -19,7 +19,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -27,16 +26,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "cell/caps.h"
 #include "cell/landlock.h"
-#include "cell/seccomp.h"
+#include "cell/power.h"
 #include "shelf_filter.h"
 #include "wire/shelf.h"
 #include "workspace/job.h"
@@ -45,12 +42,6 @@
 #include "workspace/tree.h"
 #include "workspace/ward.h"
 
-#ifdef CAISSON_SANITIZED
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 #define DEATHS_MAX 100u
 #define AGAIN_US 100000u
 
@@ -58,22 +49,10 @@
 
 static int leave_privilege(uid_t uid, gid_t gid, struct err *e)
 {
-	const struct rlimit no_core = { 0, 0 };
-	int r = uid ? caps_bound(0) : 0;
+	const struct power_user user = { .uid = uid, .gid = gid };
 
-	if (r == 0 && uid &&
-	    (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 ||
-	     setresuid(uid, uid, uid) < 0))
-		r = -errno;
-	if (r == 0)
-		r = caps_drop();
-	if (r == 0 && uid && setresuid(0, 0, 0) == 0)
-		r = -EPERM;
-	if (r < 0)
-		return err_set(e, r, "become user %u", uid);
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
-		return err_set(e, -errno, "give up privileges");
+	if (power_leave(&user, e) < 0 || power_settle(e) < 0)
+		return e->code;
 	(void)umask(0);
 	return 0;
 }
@@ -86,11 +65,8 @@ static int enter_jail(struct err *e)
 				      LANDLOCK_MAKE_DIR | LANDLOCK_MAKE_REG | LANDLOCK_MAKE_FIFO |
 				      LANDLOCK_MAKE_SYM | LANDLOCK_REFER | LANDLOCK_TRUNCATE
 	};
-	int r = SANITIZED ? 0 : landlock_deny_all_but(&dir, 1);
 
-	if (r < 0)
-		return err_set(e, r, "enter a Landlock domain");
-	return SANITIZED ? 0 : seccomp_install_program(SHELF_FILTER, ARRAY_SIZE(SHELF_FILTER), e);
+	return power_confine(&dir, 1, SHELF_FILTER, ARRAY_SIZE(SHELF_FILTER), e);
 }
 
 /* ---- requests --------------------------------------------------------------------------------------------- */

@@ -644,6 +644,29 @@ def test_front_has_no_power(serve):
 
 @needs_root
 @not_sanitized
+def test_services_have_no_power(serve, tmp_path):
+    """So has whoever keeps packages and workspaces, lends images or speaks to the network; each is another user, and of all that can be done by root one
+    can read an image store that is not its own."""
+    store = tmp_path / "images"
+    store.mkdir(mode=0o700)
+    d = serve("--pip-index", "https://packages.test/simple", "--image-store", str(store))
+    assert d.post("/v1/sandboxes", {"name": unique(), "image": "nobody/has:this"}).status == 422  # the lender has opened the store
+    # What starts them again, and makes volumes for workspaces, is above them and reads nothing of strangers.
+    users = {}
+    for name in ("gate", "pantry", "shelf", "lender"):
+        pids = [p for p in d.named("caisson-" + name) if status_of(p)["Seccomp"] == "2"]
+        assert pids, name
+        for s in map(status_of, pids):
+            keeps = "%016x" % (1 << 2 if name == "lender" else 0)  # CAP_DAC_READ_SEARCH
+            assert s["CapEff"] == s["CapPrm"] == s["CapBnd"] == keeps and s["CapInh"] == s["CapAmb"] == "0" * 16, (name, s)
+            assert s["NoNewPrivs"] == "1" and not s["Groups"].split(), (name, s)
+            users[name] = s["Uid"].split()[0], s["Gid"].split()[0]
+    users["front"] = status_of(d.pid)["Uid"].split()[0], status_of(d.pid)["Gid"].split()[0]
+    assert not any("0" in u for u in users.values()) and len(set(users.values())) == len(users), users
+
+
+@needs_root
+@not_sanitized
 def test_front_can_not_be_dumped_or_traced_by_its_own_user(serve):
     d = serve()
     uid = int(status_of(d.pid)["Uid"].split()[0])

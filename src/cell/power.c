@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * power.c - See power.h.
+ *
+ * The order is forced, because each step may need what a later one takes away: the bounding set (needs CAP_SETPCAP), the user
+ * (needs CAP_SETUID), the other capability sets, no-new-privileges (which the next two require), Landlock, and the filter last.
+ */
+#include "cell/power.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "cell/caps.h"
+#include "cell/landlock.h"
+#include "cell/seccomp.h"
+
+static int become(const struct power_user *u, struct err *e)
+{
+	int r = caps_bound(0);
+
+	if (r < 0)
+		return err_set(e, r, "empty the capability bounding set");
+	if (setgroups(0, NULL) == 0 && setresgid(u->gid, u->gid, u->gid) == 0 &&
+	    setresuid(u->uid, u->uid, u->uid) == 0)
+		return 0;
+	if (!u->name)
+		return err_set(e, -errno, "become user %u", u->uid);
+	return err_set(e, -errno,
+		       "become user %u, without groups; in a user namespace that lacks this id, "
+		       "make a user '%s' with one that it has, or start as an ordinary user",
+		       u->uid, u->name);
+}
+
+int power_leave(const struct power_user *u, struct err *e)
+{
+	int r;
+
+	if (u->uid && become(u, e) < 0)
+		return e->code;
+	r = caps_drop();
+	if (r < 0)
+		return err_set(e, r, "drop capabilities");
+	/* Asked of the kernel, not concluded: the way back must be closed. */
+	if (u->uid && (setresuid(0, 0, 0) == 0 || setresgid(0, 0, 0) == 0))
+		return err_say(e, -EPERM, "still able to become root after giving it up");
+	return 0;
+}
+
+int power_settle(struct err *e)
+{
+	const struct rlimit no_core = { 0, 0 };
+
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
+		return err_set(e, -errno, "set RLIMIT_CORE");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_set(e, -errno, "set no-new-privileges");
+	/* After the change of user, which sets it anew: memory may hold tokens and keys. */
+	if (prctl(PR_SET_DUMPABLE, POWER_SANITIZED, 0, 0, 0) < 0)
+		return err_set(e, -errno, "become undumpable");
+	/* The one we came with is the administrator's. A kernel without keys has nothing to give
+	 * up, and where a container refuses the call it refuses the keys as well. */
+	(void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+	return 0;
+}
+
+/* A kernel that has filters looks for the program, and there is none. */
+bool power_has_filters(void)
+{
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) < 0 && errno == EFAULT;
+}
+
+int power_confine(const struct landlock_dir *dirs, size_t n, const struct sock_filter *filter,
+		  size_t len, struct err *e)
+{
+	if (POWER_SANITIZED)
+		return 0;
+	int r = landlock_deny_all_but(dirs, n);
+
+	if (r < 0)
+		return err_set(e, r, "enter a Landlock domain");
+	return seccomp_install_program(filter, len, e);
+}
