@@ -222,13 +222,12 @@ static uint64_t acknowledged(const struct conn *c)
  * Not the queue alone: the kernel asks for more when a third of its buffer is free, which may be a
  * megabyte, and to a slow line that is a minute.
  */
-bool conn_moved(struct conn *c)
+uint64_t conn_moved(struct conn *c)
 {
-	uint64_t now = c->sent + acknowledged(c);
-	bool moved = now != c->moved;
+	uint64_t now = c->sent + acknowledged(c), before = c->moved;
 
 	c->moved = now;
-	return moved;
+	return now - before;
 }
 
 uint64_t conn_given(const struct conn *c)

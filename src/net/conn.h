@@ -135,8 +135,8 @@ int conn_write(struct conn *c, const void *data, size_t len);
 /* conn_writev() - The same of several pieces, as one. */
 int conn_writev(struct conn *c, const struct iovec *iov, size_t n_iov);
 size_t conn_queued(const struct conn *c);
-/* conn_moved() - Whether anything has left since it was asked last, be it only from our kernel to the peer's. */
-bool conn_moved(struct conn *c);
+/* conn_moved() - How much has left since it was asked last: to our kernel, and from there to the peer's, each counted. */
+uint64_t conn_moved(struct conn *c);
 /* conn_given() - How much was written to it until now; conn_arrived(): the peer's kernel has as much. */
 uint64_t conn_given(const struct conn *c);
 bool conn_arrived(const struct conn *c, uint64_t given);

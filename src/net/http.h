@@ -48,7 +48,7 @@ struct http_config {
 	uint64_t body_ns;       /* for the whole body: 408 */
 	uint64_t body_min_rate; /* bytes per second that a body needs after 5 s; 0 = any */
 	uint64_t idle_ns;       /* between requests: closed without a word */
-	uint64_t write_ns;      /* output waits and nothing of it was sent for so long: closed */
+	uint64_t write_ns; /* output waits and (almost) nothing of it was taken for so long: closed */
 
 	/*
 	 * Head parsed. Return 0 to go on, or a status after having answered with http_reply() (the

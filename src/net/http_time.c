@@ -10,7 +10,7 @@
  *             would be too little is computed, and looked at again when it is there: bytes that
  *             arrive move no timer. Of a body that is not kept, the time between two pieces in the
  *             whole's place; none while the handler wants no more of it
- *   HANDLING  none; but while output is queued some of it has to be sent from time to time
+ *   HANDLING  none; but while output is queued some of it has to be taken from time to time
  *
  * http_settle() is called whenever the state machine has come to rest.
  */
@@ -24,6 +24,9 @@
 #define IDLE_BUFFER_MAX 4096
 /* How long a body may take to get up to its minimum rate. */
 #define RATE_GRACE_NS (5 * CLOCK_NS_PER_S)
+
+/* Who takes less than this of what is queued, in the time that a write may take, holds our memory and does not read. */
+#define WRITE_MIN 512
 
 static uint64_t now_ns(const struct http_conn *h)
 {
@@ -146,7 +149,7 @@ void http_on_deadline(struct conn *c)
 		break;
 	case HTTP_STATE_IDLE:
 	case HTTP_STATE_HANDLING:
-		if (conn_queued(c) > 0 && conn_moved(c))
+		if (conn_queued(c) > 0 && conn_moved(c) >= WRITE_MIN)
 			http_deadline(h, now_ns(h) + h->config->write_ns);
 		else if (conn_queued(c) > 0)
 			http_drop(h, -ETIMEDOUT);

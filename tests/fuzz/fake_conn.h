@@ -71,12 +71,12 @@ size_t conn_queued(const struct conn *c)
 	return c->out.len - c->read;
 }
 
-bool conn_moved(struct conn *c)
+uint64_t conn_moved(struct conn *c)
 {
-	bool moved = c->read != c->moved;
+	size_t before = c->moved;
 
 	c->moved = c->read;
-	return moved;
+	return c->read - before;
 }
 
 uint64_t conn_given(const struct conn *c)
