@@ -322,12 +322,13 @@ static void on_changed(struct http_exchange *x, struct sandbox *sandbox, json_t 
 			    "the session was removed meanwhile");
 		return;
 	}
+	struct jsession *s = *at;
 	char before[JUPYTER_ID_MAX];
 
-	memcpy(before, (*at)->kernel, sizeof(before));
-	jkernel_id(sandbox, (*at)->kernel);
-	reply_session(f, x, 200, *at);
-	end_unused(f, visit_of(x)->owner, before);
+	memcpy(before, s->kernel, sizeof(before));
+	jkernel_id(sandbox, s->kernel);
+	reply_session(f, x, 200, s); /* x is gone with it */
+	end_unused(f, s->owner, before);
 }
 
 void handle_jupyter_session_change(struct front *f, struct http_exchange *x,
