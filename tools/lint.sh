@@ -79,6 +79,7 @@ spell() {
 }
 
 step layers tools/check-layers.py
+step replies tools/check-replies.py
 step style tools/check-style.sh
 step docs tools/check-docs.py
 step format format

@@ -144,3 +144,44 @@ def test_inline_js_takes_every_module_that_is_required(tmp_path):
 def test_inline_js_rejects(tmp_path, files, why):
     r = inline(tmp_path, files)
     assert r.returncode == 1 and why in r.stderr and not (tmp_path / "out").exists()
+
+
+# ---- check-replies.py --------------------------------------------------------------------------------------------------------
+
+ANSWERS = """static void answer(struct http_exchange *x)
+{
+	http_reply(x, 200, NULL, "x", 1);
+}
+
+"""
+
+
+def replies(tmp_path, body):
+    (tmp_path / "src").mkdir()
+    text = ANSWERS + "void handle(struct front *f, struct http_exchange *x)\n{\n" + "".join("\t%s\n" % line for line in body) + "}\n"
+    (tmp_path / "src" / "a.c").write_text(text)
+    return subprocess.run(["/usr/bin/python3", TOOLS / "check-replies.py", tmp_path / "src"], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("body", [
+    ["answer(x);", "look(visit_of(x));"],
+    ["if (f)", "\tanswer(x);", "look(x);"],
+    ["if (f) {", "\tanswer(x);", "\tfree(f);", "}", "look(x);"],
+    ["answer(x); /* it is over */", "", "if (f)", "\tlook(x);"],
+    ["answer(x);", "return look(x);"],
+])
+def test_a_look_after_the_reply(tmp_path, body):
+    p = replies(tmp_path, body)
+    assert p.returncode == 1 and "'x' was answered" in p.stdout, p
+
+
+@pytest.mark.parametrize("body", [
+    ["look(x);", "answer(x);", "free(f);"],
+    ["if (f) {", "\tanswer(x);", "\treturn;", "}", "look(x);"],
+    ["if (f)", "\tanswer(x);", "else", "\tlook(x);"],
+    ["if (f) {", "\tanswer(x);", "} else if (x) {", "\tlook(x);", "}"],
+    ["answer(x);", 'say("x is gone"); /* x */'],
+])
+def test_no_look_after_the_reply(tmp_path, body):
+    p = replies(tmp_path, body)
+    assert p.returncode == 0 and "clean" in p.stdout, p

@@ -387,16 +387,20 @@ void handle_artifacts(struct front *f, struct http_exchange *x, const struct rou
 	json_t *query = request_query(x, visit_of(x)->route);
 	struct gathering *g = query ? calloc(1, sizeof(*g)) : NULL;
 
-	if (query && !g)
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
-	if (g &&
-	    find_window(f, x, p, json_string_value(json_object_get(query, "execution_id")), g) &&
+	if (!g) {
+		if (query)
+			reply_retry(x, 503, 1, "out_of_memory", NULL,
+				    "the daemon is out of memory");
+		json_decref(query);
+		return;
+	}
+	if (find_window(f, x, p, json_string_value(json_object_get(query, "execution_id")), g) &&
 	    take_query(g, x, query))
 		g->v = file_visit_new(f, x, p, NULL, NULL, NULL);
 	json_decref(query);
-	if (g && g->v) {
+	if (g->v) {
 		begin(g);
-	} else if (g) {
+	} else {
 		free(g->after);
 		free(g);
 	}

@@ -152,10 +152,10 @@ bool idem_begin(struct front *f, struct http_exchange *x)
 
 	if (r == 0)
 		r = put(i, 0, NULL, 0, &e);
-	if (r < 0)
-		reply_retry(x, 503, 5, "not_recorded", NULL,
-			    "the key can not be written, so nothing runs: %s", e.msg);
 	if (r != 0) {
+		if (r < 0)
+			reply_retry(x, 503, 5, "not_recorded", NULL,
+				    "the key can not be written, so nothing runs: %s", e.msg);
 		free(i);
 		return false;
 	}

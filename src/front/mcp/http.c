@@ -73,11 +73,12 @@ static void serve_legacy(struct front *f, struct http_exchange *x, json_t *messa
 	struct mcp_session *s = begins ? mcp_session_new(f, visit_of(x)->owner) :
 					 own_session(f, x, m->id);
 
-	if (!s && begins)
-		mcp_refuse(x, 503, m->id, MCP_INTERNAL, NULL,
-			   "there are too many sessions: end some");
-	if (!s)
+	if (!s) {
+		if (begins)
+			mcp_refuse(x, 503, m->id, MCP_INTERNAL, NULL,
+				   "there are too many sessions: end some");
 		return;
+	}
 	if (m->kind == MCP_REQUEST) {
 		mcp_post_run(f, x, s, MCP_LEGACY, message);
 		if (begins && !s->version)

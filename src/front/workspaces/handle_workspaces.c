@@ -88,7 +88,8 @@ static void failed(struct http_exchange *x, const char *message)
 		reply_retry(x, 503, 1, "workspace_failed", "see the daemon's log", "%s", message);
 }
 
-static void run(struct front *f, struct http_exchange *x, const struct workspace *w,
+/* False: it was answered. */
+static bool run(struct front *f, struct http_exchange *x, const struct workspace *w,
 		struct shelf_req *q,
 		void (*fn)(struct shelf_call *, const struct shelf_reply *, int *))
 {
@@ -106,10 +107,11 @@ static void run(struct front *f, struct http_exchange *x, const struct workspace
 		if (n)
 			finish(n);
 		failed(x, "the shelf, which keeps workspaces, does not answer");
-		return;
+		return false;
 	}
 	visit_of(x)->work = n;
 	visit_of(x)->gone = on_gone;
+	return true;
 }
 
 /* ---- making ---------------------------------------------------------------------------------------------------- */
@@ -215,7 +217,7 @@ void handle_workspace_create(struct front *f, struct http_exchange *x, const str
 		reply_retry(x, 429, 60, "too_many_workspaces", "remove some",
 			    "you have %u workspaces already", WORKSPACES_MAX);
 	else
-		run(f, x, &wanted, &q, on_created);
+		(void)run(f, x, &wanted, &q, on_created);
 	json_decref(body);
 }
 
@@ -246,7 +248,7 @@ void handle_workspace_get(struct front *f, struct http_exchange *x, const struct
 	if (!w)
 		return;
 	memcpy(q.key, w->key, sizeof(w->key));
-	run(f, x, w, &q, on_looked);
+	(void)run(f, x, w, &q, on_looked);
 }
 
 static bool labelled(const struct workspace *w, const json_t *wanted)
@@ -361,6 +363,5 @@ void handle_workspace_remove(struct front *f, struct http_exchange *x, const str
 		return;
 	}
 	memcpy(q.key, w->key, sizeof(w->key));
-	run(f, x, w, &q, on_removed);
-	w->removing = visit_of(x)->work != NULL;
+	w->removing = run(f, x, w, &q, on_removed);
 }
