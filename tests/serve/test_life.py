@@ -654,7 +654,7 @@ def test_services_have_no_power(serve, tmp_path):
     # What starts them again, and makes volumes for workspaces, is above them and reads nothing of strangers.
     users = {}
     for name in ("gate", "pantry", "shelf", "lender"):
-        pids = [p for p in d.named("caisson-" + name) if status_of(p)["Seccomp"] == "2"]
+        pids = wait_until(lambda name=name: [p for p in d.named("caisson-" + name) if status_of(p)["Seccomp"] == "2"])
         assert pids, name
         for s in map(status_of, pids):
             keeps = "%016x" % (1 << 2 if name == "lender" else 0)  # CAP_DAC_READ_SEARCH
