@@ -75,15 +75,15 @@ static int set_xattrs(struct unpack *u, struct archive_entry *en, int fd)
 	for (int n = archive_entry_xattr_reset(en); n > 0; n--) {
 		if (archive_entry_xattr_next(en, &name, &value, &size) != ARCHIVE_OK)
 			break;
-		if (!name || strncmp(name, "user.", 5) != 0 ||
-		    strncmp(name, "user.overlay.", 13) == 0)
-			u->ret->xattrs++;
-		else if (fsetxattr(fd, name, value, size, 0) == 0)
+		bool plain = name && strncmp(name, "user.", 5) == 0 &&
+			     strncmp(name, "user.overlay.", 13) != 0;
+
+		if (plain && fsetxattr(fd, name, value, size, 0) == 0)
 			continue;
-		else if (errno == ENOTSUP || errno == ENOSPC || errno == E2BIG || errno == ERANGE)
-			u->ret->xattrs++;
-		else
+		if (plain && errno != ENOTSUP && errno != ENOSPC && errno != E2BIG &&
+		    errno != ERANGE)
 			return -errno;
+		u->ret->xattrs++;
 	}
 	return 0;
 }

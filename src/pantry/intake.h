@@ -19,15 +19,15 @@
 
 struct intake {
 	uint64_t seq; /* 0: not in use */
-	int fd;       /* what the cell says */
-	int shelf;    /* borrowed */
-	int root, file;
-	char key[PANTRY_KEY_LEN + 1];
 	struct files_parser parser;
 	struct untar untar;
 	struct digest digest;
-	bool ended;
 	struct err err;
+	int fd;    /* what the cell says */
+	int shelf; /* borrowed */
+	int root, file;
+	char key[PANTRY_KEY_LEN + 1];
+	bool ended;
 };
 
 /* intake_begin() - @fd is the intake's, also on failure. 0 or -errno with in->err. */

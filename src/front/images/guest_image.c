@@ -353,10 +353,13 @@ static struct guest_image *borrow(struct front *f, const char *name, const char 
 struct guest_image *image_get(struct front *f, const char *name, const char *digest,
 			      struct refusal *ret)
 {
-	struct guest_image *g = name[0] ? find(f, name, digest) : &f->images.own;
+	struct guest_image *g = &f->images.own;
 
-	if (!g || (name[0] && !digest && f->loop.now_ns - g->checked_ns > CHECK_NS))
-		g = borrow(f, name, digest, ret);
+	if (name[0]) {
+		g = find(f, name, digest);
+		if (!g || (!digest && f->loop.now_ns - g->checked_ns > CHECK_NS))
+			g = borrow(f, name, digest, ret);
+	}
 	if (g)
 		image_hold(g);
 	return g;
