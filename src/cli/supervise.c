@@ -198,11 +198,10 @@ static void check_limits(struct loop *l)
 {
 	l->o->stdout_bytes = l->out.bytes;
 	l->o->stderr_bytes = l->err.bytes;
-	if (l->over)
-		return;
-	if (l->out.over || l->err.over)
+	/* Also of a program that has ended by itself: what was too much is dropped, which is no success. */
+	if ((l->out.over || l->err.over) && !l->o->interrupted)
 		l->o->output_hit = l->over = true;
-	else if (l->deadline_ns && clock_now_ns() >= l->deadline_ns)
+	if (!l->over && l->deadline_ns && clock_now_ns() >= l->deadline_ns)
 		l->o->wall_hit = l->over = true;
 }
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from integ_lib import BIN, HANG, ROOT, alive, children, family, is_nonblocking, leftovers, run, wait_running, wait_until
+from integ_lib import BIN, HANG, ROOT, alive, children, end_process, family, is_nonblocking, leftovers, run, start, wait_running, wait_until
 
 CLEAN_ENV = {
     "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "USER": "agent",
@@ -464,6 +464,20 @@ def test_environment_twins_of_the_limits_are_enforced():
     assert d["receipt"]["cgroup"]["pids"] == 8  # init is the eighth
     assert d["receipt"]["cgroup"]["cpu_milli"] == 250
     assert run("run", "print(1)", env={"CAISSON_JSON": "0"}).out == b"1\n"
+
+
+def test_output_limit_of_a_program_that_is_over():
+    """It had ended when its output was read: what was too much is dropped all the same, and is said."""
+    p = start("run", "--max-output", "1K", "import time; time.sleep(1); print('x' * 9999)")
+    try:
+        _, init = wait_running(p)
+        p.send_signal(signal.SIGSTOP)
+        assert wait_until(lambda: not children(init), HANG)
+        p.send_signal(signal.SIGCONT)
+        out, err = p.communicate(timeout=HANG)
+        assert (p.returncode, len(out)) == (137, 1024) and b"more than 1 KiB of output" in err, (p.returncode, len(out), err)
+    finally:
+        end_process(p)
 
 
 def test_option_wins_over_its_environment_twin():
