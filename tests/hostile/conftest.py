@@ -22,6 +22,21 @@ def pytest_configure(config):
         config.option.reportchars += "s"  # no skip without a printed reason
 
 
+# What a sanitized program can not show: it has no filter, stays dumpable, handles signals that pid 1 else ignores, and ends
+# when its own runtime has no memory.
+NOT_SANITIZED = {"test_front_and_warden_posture", "test_K32_kill_everything", "test_L10_memory_of_the_front", "test_L10_small_memory_around_it"}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if lib.SANITIZED and item.originalname in NOT_SANITIZED:
+            item.add_marker(pytest.mark.skip(reason="not for sanitized programs: no filter, other signals, other memory"))
+
+
+def pytest_report_header():
+    return f"caisson: {lib.CAISSON}{' (sanitized: its memory is not judged)' if lib.SANITIZED else ''}"
+
+
 def pytest_sessionstart(session):
     if session.config.option.collectonly:
         return
@@ -78,7 +93,7 @@ def stopped_by(request):
 def hostile_test(request):
     """Snapshot, test, known-good program, compare. A test that hangs is interrupted."""
     def late(*_):
-        raise TimeoutError(f"{request.node.name} took more than {TEST_SECONDS} s")
+        pytest.fail(f"{request.node.name} took more than {TEST_SECONDS} s")  # no OSError, which tests expect from much
 
     assert threading.current_thread() is threading.main_thread()
     old = signal.signal(signal.SIGALRM, late)

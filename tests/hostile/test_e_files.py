@@ -20,6 +20,8 @@ from lib import CAISSON, Canary, at_most, cell, host_env, landed, payload, sessi
 from lib_e import (USER, Held, binary_hashes, host, masked, nonce, read, scratch, succeeded,
                    user_cell)
 
+from layers_lib import copy_in, libraries
+
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])
 # The same without the filter, to see the second layer alone, is for the whole suite.
 LAYERS = pytest.mark.parametrize("layer", [pytest.param(None, marks=pytest.mark.quick, id="all-layers"),
@@ -693,6 +695,8 @@ def make_image(d):
     (d / "bin").mkdir(parents=True)
     shutil.copy(payload("e_open"), d / "bin/e_open")
     shutil.copy(payload("c_setid"), d / "bin/c_setid")
+    for library in libraries(CAISSON.parent / "caisson-init"):  # which has some when it is sanitized
+        copy_in(d, library)
     d.chmod(0o755)
     return d
 

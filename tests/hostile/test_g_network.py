@@ -365,7 +365,7 @@ for t in all: t.join()
         flood.join()
         numbers = bad.request("GET", "/net").json
         assert numbers["live"] <= 256, numbers
-        assert rss() < before + (16 << 10), (before, rss())
+        assert rss() < before + (16 << 10) or daemon_lib.SANITIZED, (before, rss())
         assert sum(e["event"] != "egress.flood" for e in daemon.ledger(bad.name)) < 1500
         assert worst < at_most(2) * 1000, worst
     stopped_by("gate: connections, rate, datagrams that wait in the kernel")

@@ -70,7 +70,7 @@ BOMB = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:
 def hostile_test(request):
     """In the place of conftest's: the daemons here are the tests' own, and have cells of their pools beside what is tested."""
     def late(*_):
-        raise TimeoutError("%s took more than %d s" % (request.node.name, TEST_SECONDS))
+        pytest.fail("%s took more than %d s" % (request.node.name, TEST_SECONDS))
 
     old = signal.signal(signal.SIGALRM, late)
     signal.alarm(TEST_SECONDS)

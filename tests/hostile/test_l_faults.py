@@ -28,6 +28,7 @@ ASKED = os.environ.get("CAISSON_SWEEP", "8" if EXACT else "2")  # points of each
 SWEEP = 10**9 if ASKED == "all" else int(ASKED)
 ALL_SECONDS = 3 * 3600  # for a part of all of them, instead of conftest's bound
 CRASH = re.compile(r"(killed by SIG(?!KILL|TERM|INT|PIPE)\w+|--- SIG(SEGV|ABRT|BUS|FPE|ILL|SYS) )")
+TRACED = "detect_leaks=0"  # LeakSanitizer traces its own process, which strace already does
 quick = pytest.mark.quick
 
 # What may fail, and how. Not what no kernel ever refuses (close, getpid), nor what ends a process by design; and not brk, which
@@ -95,7 +96,7 @@ class Cell:
             for name in ("caisson", "caisson-warden", "caisson-init"):
                 shutil.copy(CAISSON.parent / name, self.dir / ("real" if name != "caisson" else ".") / name)
             script = self.dir / "caisson-warden"
-            script.write_text(f"#!/bin/sh\nset -f\nPATH=/usr/bin:/bin\nexec strace -D -f -qq $(cat {self.options}) {self.dir}/real/caisson-warden \"$@\"\n")
+            script.write_text(f"#!/bin/sh\nset -f\nPATH=/usr/bin:/bin\nexport ASAN_OPTIONS={TRACED}\nexec strace -D -f -qq $(cat {self.options}) {self.dir}/real/caisson-warden \"$@\"\n")
             script.chmod(0o755)
 
     def run(self, options):
@@ -178,7 +179,7 @@ class Traced:
                     if f.is_file():
                         shutil.copy(f, self.dir / ("." if f.name in ("caisson", "caisson-keeper") else "real"))
                 script = self.dir / "caisson-front"
-                script.write_text(f"#!/bin/sh\nset -f\nexec /usr/bin/strace $(/bin/cat {self.options}) {self.dir}/real/caisson-front \"$@\"\n")
+                script.write_text(f"#!/bin/sh\nset -f\nexport ASAN_OPTIONS={TRACED}\nexec /usr/bin/strace $(/bin/cat {self.options}) {self.dir}/real/caisson-front \"$@\"\n")
                 script.chmod(0o755)
 
     def daemon(self, *inject, **more):
@@ -187,7 +188,7 @@ class Traced:
         self.log.write_text("")
         if self.who == "front":
             self.options.write_text(" ".join(trace))
-        return Daemon("--pool", "1", caisson=self.caisson, wrapper=["strace", *trace] if self.who == "keeper" else (), **more)
+        return Daemon("--pool", "1", caisson=self.caisson, wrapper=["strace", *trace] if self.who == "keeper" else (), env={"ASAN_OPTIONS": TRACED}, **more)
 
     def points(self, state):
         """What it calls, from its start to its end with an execution in between; and what the dynamic loader did of that."""
@@ -289,7 +290,8 @@ class Malloc:
         self.path.chmod(0o666)
         with open(self.path, "r+b") as f:
             self.map = mmap.mmap(f.fileno(), 32)
-        self.env = {"LD_PRELOAD": str(build("l_malloc", "-shared", "-fPIC")), "L_MALLOC": str(self.path)}
+        self.env = {"LD_PRELOAD": str(build("l_malloc", "-shared", "-fPIC", "-fno-omit-frame-pointer")), "L_MALLOC": str(self.path),
+                    "ASAN_OPTIONS": "verify_asan_link_order=0"}  # ours comes first, and asks the sanitizer's
 
     def __getitem__(self, i):
         return struct.unpack_from("Q", self.map, 8 * i)[0]

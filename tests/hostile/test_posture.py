@@ -20,7 +20,7 @@ import pytest
 
 import lib_e
 from guard import mounts as hierarchies
-from lib import CAISSON, cell, host_env, landed
+from lib import CAISSON, SANITIZED, cell, host_env, landed
 from lib_e import USER, Held, children, read, scratch, user_cell
 
 NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
@@ -29,6 +29,8 @@ ZERO = "0" * 16
 UNLIMITED = ("unlimited", "unlimited")
 
 # ---- the declaration ------------------------------------------------------------------------------
+
+OUR_SIGNALS = "00000000000004c0" if SANITIZED else ZERO  # BUS FPE SEGV: the sanitizer's
 
 COMMAND = {
     "CapInh": ZERO, "CapPrm": ZERO, "CapEff": ZERO, "CapBnd": ZERO, "CapAmb": ZERO,
@@ -64,6 +66,7 @@ INIT = {
     "CapPrm": "00000000000001e0", "CapEff": "00000000000001e0", "CapBnd": "00000000000001e0",
     "SigBlk": "0000000000010000",            # SIGCHLD comes through a signalfd
     "SigIgn": "0000000000001007",            # HUP INT QUIT PIPE, as the warden has it
+    "SigCgt": OUR_SIGNALS,
     "inner pid": "1", "cwd": "/", "exe": "/",  # its own file is a mount that is nowhere
     "fds": {"0": "/dev/null rw", "1": "/dev/null rw", "2": "/dev/null rw", "3": "socket", "4": "signalfd"},
     "environ": {},
@@ -75,7 +78,7 @@ WARDEN = {
     # DAC_OVERRIDE DAC_READ_SEARCH KILL SETGID SETUID SETPCAP SYS_PTRACE SYS_ADMIN MKNOD: see src/warden/warden.c
     "CapPrm": "00000000082801e6", "CapEff": "00000000082801e6", "CapBnd": "00000000082801e6",
     "Seccomp": "0", "Seccomp_filters": "0", "Groups": "=caller", "Umask": "=caller",
-    "SigIgn": "0000000000001007", "inner pid": "none", "session": "=caller", "group": "=caller", "terminal": "=caller",
+    "SigIgn": "0000000000001007", "SigCgt": OUR_SIGNALS, "inner pid": "none", "session": "=caller", "group": "=caller", "terminal": "=caller",
     "oom_score_adj": "=caller", "cwd": "=caller", "exe": str(CAISSON.parent / "caisson-warden"), "personality": "=caller",
     "policy": "=caller", "io priority": "=caller",
     # Its client's streams, the client, the journal, the cell.

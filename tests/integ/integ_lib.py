@@ -36,6 +36,7 @@ def find_binary():
 
 BIN = find_binary()
 SANITIZED = BIN.exists() and b"__asan_init" in BIN.read_bytes()
+REPORT = re.compile(rb"ERROR: \w+Sanitizer|runtime error: |Sanitizer:DEADLYSIGNAL")
 SLOW = 4 if SANITIZED else 1  # deadlines of the tests, not of the product, are stretched by this
 HANG = 60 * SLOW              # seconds after which something will never happen: a busy machine is slow, not dead
 IS_ROOT = os.geteuid() == 0
@@ -122,7 +123,14 @@ def run(*args, input=b"", env=None, binary=None, timeout=120, prefix=(), **popen
         popen["input"] = input
     p = subprocess.run(argv, env=clean_env(**(env or {})), timeout=timeout * SLOW,
                        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **popen})
+    no_report(p.stderr or b"")
     return Result(argv, p.returncode, p.stdout, p.stderr, time.monotonic() - begin)
+
+
+def no_report(said):
+    """A program that a sanitizer ends may be started again, and nobody notice: what it said is looked for by name."""
+    found = REPORT.search(said) if SANITIZED else None
+    assert not found, "a sanitizer reports: %s" % said[max(found.start() - 200, 0):][:6000].decode(errors="replace")
 
 
 def str_or_bytes(a):

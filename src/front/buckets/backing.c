@@ -297,11 +297,9 @@ static void fill(struct front *f, struct workspace *w, workspace_done_fn *done, 
 	struct space *p = space_of(f, w);
 
 	if (!p || space_wait(p, done, arg) < 0) {
-		const struct refusal why = { .status = 503,
-					     .code = "out_of_memory",
-					     .retry_after_s = 1,
-					     .message = "the daemon is out of memory" };
+		struct refusal why;
 
+		(void)refusal_no_memory(&why);
 		done(w, arg, &why);
 		return;
 	}

@@ -297,10 +297,10 @@ static struct egress *get(struct sandbox *s)
 void egress_install(struct sandbox *s)
 {
 	struct egress *g = get(s);
-	struct refusal why = { .status = 503, .code = "out_of_memory", .retry_after_s = 1 };
+	struct refusal why;
 
 	if (!g) {
-		(void)snprintf(why.message, sizeof(why.message), "the daemon is out of memory");
+		(void)refusal_no_memory(&why);
 		sandbox_no_room(s, &why);
 		return;
 	}
@@ -408,11 +408,11 @@ static void next_wish(struct egress *g)
 void egress_change(struct sandbox *s, json_t *list, struct egress_wish *w)
 {
 	struct egress *g = get(s);
-	struct refusal why = { .status = 503, .code = "out_of_memory", .retry_after_s = 1 };
+	struct refusal why;
 	struct egress_wish **at = g ? &g->waiting : NULL;
 
 	if (!g) {
-		(void)snprintf(why.message, sizeof(why.message), "the daemon is out of memory");
+		(void)refusal_no_memory(&why);
 		w->done(w, &why);
 		return;
 	}

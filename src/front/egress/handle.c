@@ -126,7 +126,9 @@ void handle_egress_put(struct front *f, struct http_exchange *x, const struct ro
 	json_decref(body);
 	if (!s)
 		return;
-	if (e.code < 0 || egress_rules(list, &rules, &e) < 0)
+	if (e.code == -ENOMEM)
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+	else if (e.code < 0 || egress_rules(list, &rules, &e) < 0)
 		reply_error(x, 422, "invalid_value", "egress",
 			    "an entry is a host name, *.DOMAIN or HOST:PORT, as in api.example.com",
 			    "%s", e.msg);

@@ -20,8 +20,11 @@ static json_t *to_json(char (*texts)[EGRESS_TEXT_MAX], size_t n)
 
 	qsort(texts, n, EGRESS_TEXT_MAX, compare);
 	for (size_t i = 0; i < n; i++)
-		if (i == 0 || strcmp(texts[i], texts[i - 1]) != 0)
-			(void)json_array_append_new(out, json_string(texts[i]));
+		if ((i == 0 || strcmp(texts[i], texts[i - 1]) != 0) &&
+		    json_array_append_new(out, json_string(texts[i])) < 0) {
+			json_decref(out);
+			return NULL; /* a list without one of its names is another list */
+		}
 	return out;
 }
 
@@ -51,6 +54,8 @@ json_t *egress_list(const json_t *list, struct err *e)
 	}
 	out = to_json(texts, n);
 	free(texts);
+	if (!out)
+		(void)err_set(e, -ENOMEM, "read the list");
 	return out;
 }
 

@@ -37,13 +37,6 @@ static struct audit_file line_of(const struct file_note *n)
 	};
 }
 
-static int no_hash(struct refusal *ret)
-{
-	*ret = (struct refusal){ .status = 503, .code = "out_of_memory", .retry_after_s = 1 };
-	(void)snprintf(ret->message, sizeof(ret->message), "the daemon is out of memory");
-	return -1;
-}
-
 int file_note_begin(struct file_note *n, const struct sandbox *s, const struct file_call *c,
 		    struct refusal *ret)
 {
@@ -58,7 +51,7 @@ int file_note_begin(struct file_note *n, const struct sandbox *s, const struct f
 		if (!n->hash || EVP_DigestInit_ex2(n->hash, EVP_sha256(), NULL) != 1) {
 			EVP_MD_CTX_free(n->hash);
 			n->hash = NULL;
-			return no_hash(ret);
+			return refusal_no_memory(ret);
 		}
 	}
 	n->f = s->f;

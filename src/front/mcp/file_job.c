@@ -87,10 +87,7 @@ struct file_job *file_job_new(struct mcp_call *c, const char *path, size_t max, 
 	struct file_job *j = calloc(1, sizeof(*j));
 
 	if (!j) {
-		*why = (struct refusal){ .status = 503,
-					 .code = "out_of_memory",
-					 .retry_after_s = 1,
-					 .message = "the daemon is out of memory" };
+		(void)refusal_no_memory(why);
 		return NULL;
 	}
 	j->c = c;

@@ -163,9 +163,9 @@ static void on_cancel(struct mcp_call *c)
 
 static void run(struct mcp_call *c, json_t *args, const char *session)
 {
-	struct refusal why = { .code = "out_of_memory",
-			       .retry_after_s = 1,
-			       .message = "the daemon is out of memory" };
+	struct refusal why;
+
+	(void)refusal_no_memory(&why); /* unless somebody says another reason */
 	struct run *r = calloc(1, sizeof(*r));
 	struct execution *x = r ? ask_execution(c->f, c->owner, args,
 						mcp_wants_progress(c) ? &told_sink : &quiet_sink, r,

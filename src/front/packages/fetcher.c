@@ -189,9 +189,7 @@ int fetcher_line(const struct install *in, struct command_line *ret, struct refu
 	if (text)
 		r = command_line_make(&words, ret, why);
 	else
-		*why = (struct refusal){ .status = 503,
-					 .code = "out_of_memory",
-					 .message = "the daemon is out of memory" };
+		(void)refusal_no_memory(why);
 	spare_free(text);
 	json_decref(task);
 	return r;

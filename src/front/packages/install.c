@@ -301,7 +301,7 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 	struct install *in = calloc(1, sizeof(*in));
 
 	if (!in) {
-		(void)wish_refuse(why, 503, "out_of_memory", NULL, "the daemon is out of memory");
+		(void)refusal_no_memory(why);
 		return NULL;
 	}
 	in->f = f;

@@ -78,9 +78,7 @@ static int parse(struct install *in, const json_t *wishes, const char *version, 
 		(void)buf_printf(&b, "%s%s", i ? " " : "", all[i].text);
 	}
 	in->request = strdup(buf_str(&b));
-	return in->request && !b.err ?
-		       0 :
-		       wish_refuse(why, 503, "out_of_memory", NULL, "the daemon is out of memory");
+	return in->request && !b.err ? 0 : refusal_no_memory(why);
 }
 
 /* What the sandbox has already the new tree has to agree with: of each package the version that is imported, in the newest tree. */

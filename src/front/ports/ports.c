@@ -76,7 +76,7 @@ struct port *port_open(struct sandbox *s, unsigned int number, bool *ret_made, s
 	p = calloc(1, sizeof(*p));
 	if (!p || !make_token(p->token)) {
 		free(p);
-		refuse(why, 503, "out_of_memory", "the daemon is out of memory");
+		(void)refusal_no_memory(why);
 		return NULL;
 	}
 	if (audit_port_open(s, number, why) < 0) {

@@ -93,9 +93,7 @@ struct execution *ask_execution(struct front *f, const char *owner, const json_t
 		return x;
 	if (x)
 		execution_free(x);
-	refuse(ret, 503, "out_of_memory", NULL, NULL);
-	ret->retry_after_s = 1;
-	(void)snprintf(ret->message, sizeof(ret->message), "the daemon is out of memory");
+	(void)refusal_no_memory(ret);
 	return NULL;
 }
 

@@ -29,11 +29,6 @@ static int refuse(struct refusal *r, int status, const char *code, const char *f
 	return -1;
 }
 
-static int no_memory(struct refusal *r)
-{
-	return refuse(r, 503, "out_of_memory", NULL, NULL, "the daemon is out of memory");
-}
-
 bool command_env_name(const char *name)
 {
 	return name[0] && !strchr(name, '=');
@@ -74,7 +69,7 @@ static int put_all(char **envp, size_t *n, const json_t *map, struct refusal *r)
 				      "a name is not empty and has no '=' in it",
 				      "'env' has a name that no variable can have");
 		if (asprintf(&entry, "%s=%s", name, json_string_value(value)) < 0)
-			return no_memory(r);
+			return refusal_no_memory(r);
 		put(envp, n, entry);
 	}
 	return 0;
@@ -88,13 +83,13 @@ static int make_env(const struct command_words *w, struct command_line *l, struc
 
 	l->envp = calloc(most, sizeof(char *));
 	if (!l->envp)
-		return no_memory(r);
+		return refusal_no_memory(r);
 	for (size_t i = 0; i < ARRAY_SIZE(base_env) + (w->terminal ? 1 : 0); i++) {
 		char *entry =
 			strdup(i < ARRAY_SIZE(base_env) ? base_env[i] : "TERM=xterm-256color");
 
 		if (!entry)
-			return no_memory(r);
+			return refusal_no_memory(r);
 		put(l->envp, &n, entry);
 	}
 	if (put_all(l->envp, &n, w->image_env, r) < 0 ||
@@ -121,10 +116,10 @@ static int make_argv(const struct command_words *w, struct command_line *l, stru
 		n = i + 1;
 	l->argv = calloc(n + 2, sizeof(char *));
 	if (!l->argv || !(l->argv[0] = strdup(w->program)))
-		return no_memory(r);
+		return refusal_no_memory(r);
 	for (size_t i = 0; i < n; i++)
 		if (!(l->argv[i + 1] = strdup(word(w, i))))
-			return no_memory(r);
+			return refusal_no_memory(r);
 	return 0;
 }
 
@@ -136,7 +131,7 @@ static int make_cwd(const struct command_words *w, struct command_line *l, struc
 	if (asprintf(&l->cwd, "%s%s%s", absolute ? "" : CELL_WORKDIR, absolute || !*cwd ? "" : "/",
 		     cwd) < 0) {
 		l->cwd = NULL;
-		return no_memory(r);
+		return refusal_no_memory(r);
 	}
 	if (strlen(l->cwd) > COMMAND_CWD_MAX)
 		return refuse(r, 422, "out_of_range", "cwd", NULL, "'cwd' is too long a path");

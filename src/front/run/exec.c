@@ -338,12 +338,6 @@ static bool set_input(struct exec *e, const json_t *text)
 	return true;
 }
 
-static void no_memory(struct refusal *why)
-{
-	*why = (struct refusal){ .status = 503, .code = "out_of_memory", .retry_after_s = 1 };
-	(void)snprintf(why->message, sizeof(why->message), "the daemon is out of memory");
-}
-
 /* It was not run, and nobody hears of it. */
 static void forget(struct exec *e)
 {
@@ -364,7 +358,7 @@ static struct exec *make(struct front *f, struct sandbox *s, const json_t *body,
 		return NULL;
 	struct exec *e = calloc(1, sizeof(*e));
 
-	no_memory(why);
+	(void)refusal_no_memory(why);
 	if (!e)
 		return NULL;
 	e->f = f;

@@ -39,6 +39,16 @@ struct refusal {
 	char message[320];
 };
 
+/* refusal_no_memory() - What the daemon lacks is not the client's mistake. Return: -1. */
+static inline int refusal_no_memory(struct refusal *r)
+{
+	*r = (struct refusal){ .status = 503,
+			       .code = "out_of_memory",
+			       .retry_after_s = 1,
+			       .message = "the daemon is out of memory" };
+	return -1;
+}
+
 struct sink {
 	/* Live: a JSON object about what happened; NULL when nobody listens. */
 	void (*event)(struct execution *x, const char *type, const struct buf *json);

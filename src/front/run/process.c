@@ -277,8 +277,7 @@ static int make_room(struct sandbox *s, struct refusal *why)
 	if (!all) {
 		all = s->processes = calloc(1, sizeof(*all));
 		if (!all)
-			return refuse(why, 503, "out_of_memory", NULL, 1,
-				      "the daemon is out of memory");
+			return refusal_no_memory(why);
 		all->sandbox = s;
 	}
 	if (all->n_alive >= PROCESSES_ALIVE)
@@ -352,7 +351,7 @@ int process_new(struct sandbox *s, const json_t *body, struct process_listener *
 	struct process *p = calloc(1, sizeof(*p));
 
 	if (!p) {
-		(void)refuse(ret, 503, "out_of_memory", NULL, 1, "the daemon is out of memory");
+		(void)refusal_no_memory(ret);
 		return -1;
 	}
 	fill(p, s, body);

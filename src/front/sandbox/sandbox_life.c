@@ -190,10 +190,7 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 		sandbox_set_image(s, image);
 	image_release(image);
 	if (!s) {
-		*ret = (struct refusal){ .status = 503,
-					 .code = "out_of_memory",
-					 .retry_after_s = 1 };
-		(void)snprintf(ret->message, sizeof(ret->message), "the daemon is out of memory");
+		(void)refusal_no_memory(ret);
 		return NULL;
 	}
 	note_policy(s);

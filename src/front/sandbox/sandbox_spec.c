@@ -2,6 +2,7 @@
 /* sandbox_spec.c - A SandboxSpec, from a request's JSON and back. */
 #include "front/sandbox/sandbox_spec.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -106,6 +107,8 @@ static int take_egress(const json_t *body, struct sandbox_spec *ret, struct refu
 	ret->egress = egress_list(json_object_get(body, "egress"), &e);
 	if (e.code == 0 && egress_rules(ret->egress, &rules, &e) == 0)
 		return 0;
+	if (e.code == -ENOMEM)
+		return refusal_no_memory(r);
 	return refuse(r, "invalid_value", "egress",
 		      "an entry is a host name, *.DOMAIN or HOST:PORT, as in api.example.com",
 		      e.msg);
@@ -119,7 +122,11 @@ static int check_size(const struct front *f, const struct sandbox_spec *s, struc
 
 	json_init(&j, &b);
 	sandbox_spec_json(f, s, &j);
-	if (json_finish(&j) < 0)
+	int n = json_finish(&j);
+
+	if (n == -ENOMEM)
+		return refusal_no_memory(r);
+	if (n < 0)
 		return refuse(
 			r, "out_of_range", "labels", "use fewer, or shorter ones",
 			"'labels', 'egress', 'secrets' and the names in 'env' together are larger than 64 KiB");

@@ -158,7 +158,7 @@ static int take_one(json_t *to, const char *text, const json_t *env, struct refu
 	(void)snprintf(canonical, sizeof(canonical), "%s%s%s", u.name, u.host[0] ? "@" : "",
 		       u.host);
 	if (!known && json_array_append_new(to, json_string(canonical)) < 0)
-		return refuse(r, "out_of_memory", NULL, "%s", "the daemon is out of memory");
+		return refusal_no_memory(r);
 	return 0;
 }
 
@@ -242,7 +242,7 @@ static int give_one(struct sandbox *s, const char *text, struct refusal *r)
 	else if (!make_placeholder(placeholder))
 		return refuse(r, "internal", NULL, "%s", "no random numbers are to be had");
 	if (json_object_set_new(s->vars, u.name, json_string(value)) < 0)
-		return refuse(r, "out_of_memory", NULL, "%s", "the daemon is out of memory");
+		return refusal_no_memory(r);
 	return 0;
 }
 

@@ -115,10 +115,7 @@ struct workspace *workspaces_add(struct front *f, const struct workspace *from, 
 	struct err e = { 0 };
 
 	if (!w) {
-		*ret = (struct refusal){ .status = 503,
-					 .code = "out_of_memory",
-					 .retry_after_s = 1 };
-		(void)snprintf(ret->message, sizeof(ret->message), "the daemon is out of memory");
+		(void)refusal_no_memory(ret);
 		return NULL;
 	}
 	if (ledger_record(f->ledger, &e, "workspace.create", from->owner, NULL,

@@ -23,6 +23,11 @@ void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t each);
 void *__libc_realloc(void *p, size_t n);
 
+/* Those of AddressSanitizer, in a program that has it: whoever frees asks it, too. */
+__attribute__((weak)) void *__interceptor_malloc(size_t n);
+__attribute__((weak)) void *__interceptor_calloc(size_t n, size_t each);
+__attribute__((weak)) void *__interceptor_realloc(void *p, size_t n);
+
 static struct control *control;
 
 __attribute__((constructor)) static void begin(void)
@@ -53,15 +58,21 @@ static int refused(void)
 
 void *malloc(size_t n)
 {
-	return refused() ? NULL : __libc_malloc(n);
+	if (refused())
+		return NULL;
+	return __interceptor_malloc ? __interceptor_malloc(n) : __libc_malloc(n);
 }
 
 void *calloc(size_t n, size_t each)
 {
-	return refused() ? NULL : __libc_calloc(n, each);
+	if (refused())
+		return NULL;
+	return __interceptor_calloc ? __interceptor_calloc(n, each) : __libc_calloc(n, each);
 }
 
 void *realloc(void *p, size_t n)
 {
-	return refused() ? NULL : __libc_realloc(p, n);
+	if (refused())
+		return NULL;
+	return __interceptor_realloc ? __interceptor_realloc(p, n) : __libc_realloc(p, n);
 }
