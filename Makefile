@@ -20,7 +20,7 @@ export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
 .PHONY: all build run serve test unit integ image-test kernels serve-test serve-api serve-life packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
-	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve valgrind fuzz soak bench lint lint-quick fmt install clean help
+	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve asan-hostile valgrind fuzz soak bench lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
 
@@ -43,7 +43,7 @@ help:
 	@echo 'make packages   numpy, pandas and others from PyPI and npm, uv beside pip, kills in the middle, hostile packages'
 	@echo 'make hostile    the whole hostile suite, which also judges times: for a quiet machine'
 	@echo 'make guest      the other cgroup layouts, in small QEMU guests'
-	@echo 'make asan       units, integration and the daemon on ASan+UBSan binaries ($(ASAN)/)'
+	@echo 'make asan       units, integration, the daemon and the hostile suite on ASan+UBSan binaries ($(ASAN)/)'
 	@echo 'make valgrind   units under memcheck'
 	@echo 'make fuzz-api   schemathesis against a daemon, SECS=seconds'
 	@echo 'make fuzz       libFuzzer, T=target (default: all) SECS=seconds per target'
@@ -248,9 +248,14 @@ valgrind: build
 	@tools/deps.sh valgrind
 	@tools/valgrind.sh $(BUILD)
 
-# All of it: units, the command line, the daemon.
+asan-hostile: asan-build
+	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) -m quick tests/hostile
+	@CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/hostile/test_l_memory.py
+
+# All of it: units, the command line, the daemon, and who attacks them.
 asan: asan-unit asan-integ
-	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) -m 'not slow' --ignore=$(SERVE_SCHEMA) tests/serve
+	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) --ignore=$(SERVE_SCHEMA) tests/serve
+	@$(MAKE) --no-print-directory asan-hostile
 
 $(FUZZ)/build.ninja:
 	CC=clang meson setup -Dfuzz=true -Db_sanitize=address,undefined $(FUZZ)

@@ -45,6 +45,17 @@ int files_ask(int channel, const struct files_request *q, struct err *e)
 	return r < 0 ? err_set(e, r, "ask the cell for a file call") : 0;
 }
 
+char *files_text_copy(struct files_text t)
+{
+	char *copy = malloc(t.len + 1);
+
+	if (copy) {
+		memcpy(copy, t.data, t.len);
+		copy[t.len] = '\0';
+	}
+	return copy;
+}
+
 struct files_frame files_head(size_t len)
 {
 	return (struct files_frame){ .type = len ? FILES_F_DATA : FILES_F_END,

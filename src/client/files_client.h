@@ -34,6 +34,9 @@ struct files_text {
 	size_t len;
 };
 
+/* files_text_copy() - As a string, for free(); NULL without memory. */
+char *files_text_copy(struct files_text t);
+
 /* What a parser tells. A negative result ends the parsing, and files_feed() returns it. */
 struct files_sink {
 	int (*stat)(void *arg, const struct files_stat *st, struct files_text name,

@@ -7,6 +7,7 @@
  */
 #include "mcp/era.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -88,10 +89,16 @@ static void check_name(const struct mcp_message *m, const char *header, struct m
 	value = json_string_value(json_object_get(m->params, member));
 	if (!value)
 		return; /* what is wrong with the parameters, the method says */
-	if (!header)
+	if (!header) {
 		refuse(r, 400, MCP_BAD_HEADER, "header Mcp-Name is missing: it repeats params.%s",
 		       member);
-	else if (mcp_header_decode(header, &name) < 0 || strcmp(buf_str(&name), value) != 0)
+		return;
+	}
+	int got = mcp_header_decode(header, &name);
+
+	if (got == -ENOMEM)
+		refuse(r, 503, MCP_INTERNAL, "out of memory");
+	else if (got < 0 || strcmp(buf_str(&name), value) != 0)
 		refuse(r, 400, MCP_BAD_HEADER, "header Mcp-Name is not params.%s", member);
 }
 

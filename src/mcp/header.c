@@ -24,7 +24,7 @@ int mcp_header_decode(const char *value, struct buf *out)
 	    strcmp(value + len - end, END) != 0)
 		return buf_append(out, value, len);
 	if (!base64_decode(value + begin, len - begin - end, out))
-		return -EINVAL;
+		return out->err == -ENOMEM ? -ENOMEM : -EINVAL;
 	if (memchr(buf_str(out) + before, '\0', out->len - before) ||
 	    !utf8_valid(buf_str(out) + before, out->len - before))
 		return -EINVAL;

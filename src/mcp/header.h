@@ -12,7 +12,7 @@
 
 struct buf;
 
-/* mcp_header_decode() - Appends to @out. 0, or -EINVAL: bad base64, or NUL or broken UTF-8 in it. Pure. */
+/* mcp_header_decode() - Appends to @out. 0, or -EINVAL: bad base64, or NUL or broken UTF-8 in it; or the buffer's error. Pure. */
 int mcp_header_decode(const char *value, struct buf *out);
 
 /*

@@ -161,6 +161,8 @@ int http_stream_write(struct http_exchange *x, const void *data, size_t len);
 /* http_stream_writev() - The same of at most HTTP_PIECES pieces, as one. */
 #define HTTP_PIECES 4
 int http_stream_writev(struct http_exchange *x, const struct iovec *iov, size_t n_iov);
+/* http_stream_lost() - There is no memory for what had to be written: cut, as when a write fails. Return: @why. */
+int http_stream_lost(struct http_exchange *x, int why);
 /* http_stream_congested() - Stop producing; on_drain will come. */
 bool http_stream_congested(const struct http_exchange *x);
 void http_stream_on_drain(struct http_exchange *x, void (*fn)(struct http_exchange *x));

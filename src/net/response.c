@@ -330,6 +330,13 @@ int http_stream_write(struct http_exchange *x, const void *data, size_t len)
 	return http_stream_writev(x, &iov, 1);
 }
 
+int http_stream_lost(struct http_exchange *x, int why)
+{
+	if (!x->gone)
+		conn_close(x->h->conn, why); /* who reads has to see that something is missing */
+	return why;
+}
+
 bool http_stream_congested(const struct http_exchange *x)
 {
 	return !x->gone && conn_congested(x->h->conn);

@@ -42,7 +42,7 @@ static void put_lines(struct buf *out, const char *prefix, const char *s, size_t
 static int emit(struct http_exchange *x, struct buf *out)
 {
 	(void)buf_puts(out, "\n");
-	return out->err ? out->err : http_stream_write(x, out->data, out->len);
+	return out->err ? http_stream_lost(x, out->err) : http_stream_write(x, out->data, out->len);
 }
 
 int sse_event(struct http_exchange *x, const char *id, const char *event, const char *data,
@@ -62,7 +62,7 @@ int sse_event(struct http_exchange *x, const char *id, const char *event, const 
 	}
 	(void)buf_puts(&out, "data: ");
 	if (out.err)
-		return out.err;
+		return http_stream_lost(x, out.err);
 	/* Data that is one line, as JSON always is, is not copied. */
 	struct iovec iov[] = { { .iov_base = out.data, .iov_len = out.len },
 			       { .iov_base = (char *)data, .iov_len = len },

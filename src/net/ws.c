@@ -200,6 +200,12 @@ void ws_set_times(struct ws *w, const struct ws_times *times)
 		conn_deadline(w->conn, now_ns(w) + times->ping_ns);
 }
 
+static int lost(struct ws *w, int why)
+{
+	conn_close(w->conn, why);
+	return why;
+}
+
 int ws_send(struct ws *w, bool text, const void *data, size_t len)
 {
 	struct wslay_event_msg msg = {
@@ -217,7 +223,12 @@ int ws_send(struct ws *w, bool text, const void *data, size_t len)
 
 	if (r == WSLAY_ERR_NO_MORE_MSG)
 		return -EPIPE;
-	return r != 0 ? -ENOMEM : ws_flush(w);
+	return r != 0 ? lost(w, -ENOMEM) : ws_flush(w);
+}
+
+int ws_send_buf(struct ws *w, bool text, const struct buf *b)
+{
+	return b->err ? lost(w, b->err) : ws_send(w, text, buf_str(b), b->len);
 }
 
 bool ws_congested(const struct ws *w)

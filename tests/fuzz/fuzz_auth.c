@@ -105,14 +105,16 @@ static void try_tokens(const char *text, size_t len)
 		require(set.list[i].owner[0] && strcmp(set.list[i].owner, "local") != 0);
 	/* The last token of the text, presented as a caller would, has an owner. */
 	size_t end = len, begin;
+	const char *owner;
 
 	while (end > 0 && strchr(" \t\r\n", text[end - 1]) && text[end - 1])
 		end--;
 	for (begin = end; begin > 0 && !strchr(": \t\n", text[begin - 1]);)
 		begin--;
 	if (r == 0 && set.n > 0 && end - begin >= TOKEN_MIN && !memchr(text, '#', len))
-		require(token_owner(&set, text + begin, end - begin) != NULL);
-	require(!token_owner(&set, text, len < TOKEN_MIN ? len : TOKEN_MIN - 1));
+		require(token_owner(&set, text + begin, end - begin, &owner) == 0 && owner);
+	require(token_owner(&set, text, len < TOKEN_MIN ? len : TOKEN_MIN - 1, &owner) == 0 &&
+		!owner);
 	token_free(&set);
 }
 

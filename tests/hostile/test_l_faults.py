@@ -1,26 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_l_faults.py - L14: every system call that can fail does, and so does every allocation: no crash, no leak, and the next try is well.
+"""test_l_faults.py - L14: every system call that can fail does: no crash, no leak, and the next try is well.
 
 strace refuses the N-th call of a kind, for N = 1, 2, ...: of the warden, of the child that becomes a cell and its init (`caisson exec`
-behind a wrapper), and of the daemon from its first instruction to the end of one execution. The programs behind the daemon are
-static, so malloc can only be made to fail in the front (payloads/l_malloc.c); in the others mmap fails instead.
+behind a wrapper), and of the daemon from its first instruction to the end of one execution. Allocations of
+the front fail in test_l_memory.py; the programs behind it are static, and in those mmap fails instead.
 
 `make test` tries a few of each; `make hostile` as many as SWEEP says, spread over all; `make soak` (CAISSON_SWEEP=all) all of them.
 """
 import collections
-import itertools
-import mmap
 import os
 import re
 import shutil
 import signal
-import struct
 import subprocess
 
 import pytest
 from daemon_lib import Daemon, Response
 from lib import CAISSON, EXACT, host_env, landed, session
-from lib_e import build, until
+from lib_e import until
 from lib_l import up_or_over
 from snapshot import stat_of
 
@@ -275,103 +272,3 @@ def test_L14_daemon_few(who):
 def test_L14_daemon(who, part):
     take_time()
     sweep_daemon(who, sorted(OF_THE_DAEMON)[part::8], SWEEP)
-
-
-# ---- malloc ----------------------------------------------------------------------------------------------------------------------
-
-class Malloc:
-    """The numbers that payloads/l_malloc.c keeps."""
-
-    numbers = itertools.count(1)
-
-    def __init__(self):
-        self.path = session().dir / f"malloc-{next(self.numbers)}"
-        self.path.write_bytes(bytes(32))
-        self.path.chmod(0o666)
-        with open(self.path, "r+b") as f:
-            self.map = mmap.mmap(f.fileno(), 32)
-        self.env = {"LD_PRELOAD": str(build("l_malloc", "-shared", "-fPIC", "-fno-omit-frame-pointer")), "L_MALLOC": str(self.path),
-                    "ASAN_OPTIONS": "verify_asan_link_order=0"}  # ours comes first, and asks the sanitizer's
-
-    def __getitem__(self, i):
-        return struct.unpack_from("Q", self.map, 8 * i)[0]
-
-    count, failed = property(lambda self: self[0]), property(lambda self: self[3])
-
-    def fail(self, at, n=1):
-        """The @at-th from now on, and @n - 1 after it."""
-        struct.pack_into("QQ", self.map, 8, 0, n)
-        struct.pack_into("Q", self.map, 8, self.count + at if at else 0)
-
-    def close(self):
-        self.map.close()
-
-
-@pytest.fixture
-def malloc():
-    m = Malloc()
-    yield m
-    m.close()
-
-
-REQUESTS = [("POST", "/execute", {"code": "print(6 * 7)"}), ("POST", "/execute", {"code": "print('x' * 300000)\n1 / 0"}),
-            ("GET", "/health", None), ("GET", "/openapi.json", None), ("POST", "/v1/sandboxes", {"name": "malloc"}),
-            ("GET", "/v1/sandboxes/malloc", None), ("POST", "/v1/sandboxes/malloc/execute", {"code": "x = 1"}),
-            ("POST", "/v1/sandboxes/malloc/exec", {"cmd": "echo", "args": ["a"]}), ("GET", "/v1/sandboxes/malloc/files/list?path=.", None),
-            ("DELETE", "/v1/sandboxes/malloc", None), ("GET", "/metrics", None)]
-
-
-def try_request(d, request):
-    try:
-        r = d.request(*request, timeout=60)
-    except Exception:  # cut
-        return 0
-    if r.status >= 500 and r.body and request[1] != "/health":  # without memory for a body there is none
-        assert r.code, r
-    assert r.status not in (400, 413, 422), f"what the daemon lacks is not the client's mistake: {r}"
-    return r.status
-
-
-@pytest.mark.parametrize("together", [pytest.param(1, marks=quick), 3])
-def test_L14_malloc_in_a_request(malloc, together):
-    """One allocation after another fails while a request is served: an error or a cut connection, never the end of the daemon."""
-    with Daemon("--pool", "1", env=malloc.env) as d:
-        landed(malloc.count > 100, "the shim is not in the daemon")
-        d.good()
-        seen, failed = collections.Counter(), 0
-        for request in REQUESTS if together == 1 and EXACT else REQUESTS[::1 if EXACT else 3]:
-            before = malloc.count
-            try_request(d, request)
-            need = malloc.count - before
-            for at in spread(range(1, need + 1), 400 if EXACT else 12):
-                malloc.fail(at, together)
-                seen[try_request(d, request)] += 1
-                malloc.fail(0)
-                assert d.p.poll() is None, f"{request[:2]}: allocation {at} of {need}: ended with {d.p.returncode}: {d.log()[-1000:]}"
-        failed = malloc.failed
-        print(f"{failed} allocations failed: answers {dict(seen)}")
-        landed(failed > 20, f"only {failed} allocations failed")
-        d.request("DELETE", "/v1/sandboxes/malloc")
-        until(lambda: ask(d).status == 200, 60, "an execution that is well")
-        d.quiet(60)
-
-
-def test_L14_malloc_at_the_start(malloc):
-    """An allocation fails while it starts: it refuses with a word, or serves."""
-    with Daemon("--pool", "1", env=malloc.env) as d:
-        total, state = malloc.count, d.state
-    went = collections.Counter()
-    for at in spread(range(1, total), 60 if EXACT else 10):
-        struct.pack_into("QQQQ", malloc.map, 0, 0, at, 1, 0)
-        d = Daemon("--pool", "1", env=malloc.env, state=state, wait=False)
-        try:
-            if up_or_over(d):
-                until(lambda: ask(d).status == 200, 30, f"an execution after allocation {at} failed")
-                d.p.terminate()
-                d.p.wait(40)
-            went[d.p.poll()] += 1
-            # The dynamic loader and the libraries end by themselves with 127 or 1 when they can not begin.
-            assert d.p.poll() in (0, 125, 127, 1), f"allocation {at} of {total}: ended with {d.p.poll()}: {d.log()[-1000:]}"
-        finally:
-            d.kill()
-    print(f"{sum(went.values())} starts: {dict(went)}")

@@ -145,7 +145,7 @@ void file_visit_keep(struct file_call *c, const struct files_stat *st, struct fi
 	v->has_stat = true;
 	v->stat = *st;
 	free(v->target);
-	v->target = target.len ? strndup(target.data, target.len) : NULL;
+	v->target = target.len ? files_text_copy(target) : NULL;
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */

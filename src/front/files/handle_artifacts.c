@@ -306,7 +306,7 @@ static void on_entry(struct file_call *c, const struct files_stat *st, struct fi
 	if (st->type != FILES_T_FILE || st->ctime_ns < g->from_ns || st->ctime_ns > g->to_ns ||
 	    name.len >= FILES_PATH_MAX || !artifact_is(name.data, name.len))
 		return;
-	char *path = strndup(name.data, name.len);
+	char *path = files_text_copy(name);
 
 	if (!path)
 		g->cut = true;

@@ -86,8 +86,12 @@ static void on_event(struct file_call *c, const struct files_event *ev, struct f
 	if (ev->kind == FILES_E_MOVED)
 		put_path(&j, "from", "from_base64", from);
 	json_object_end(&j);
-	if (json_finish(&j) == 0)
+	int r = json_finish(&j);
+
+	if (r == 0)
 		(void)sse_event(v->x, NULL, kinds[ev->kind], buf_str(&b), b.len);
+	else
+		(void)http_stream_lost(v->x, r);
 }
 
 static bool is_congested(struct file_call *c)

@@ -239,12 +239,19 @@ static const char *presented(const struct auth_facts *f)
 	return token ? token : ""; /* another scheme is a wrong token, not a missing one */
 }
 
+/* What nobody knows may be one. */
+static bool may_be_token(const struct auth *a, const char *text)
+{
+	const char *owner;
+
+	return token_owner(&a->tokens, text, strlen(text), &owner) < 0 || owner;
+}
+
 bool auth_is_ours(const struct auth *a, const char *value)
 {
 	const char *token = bearer(value);
 
-	return token_owner(&a->tokens, value, strlen(value)) ||
-	       (token && token_owner(&a->tokens, token, strlen(token)));
+	return may_be_token(a, value) || (token && may_be_token(a, token));
 }
 
 static void check_token(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
@@ -265,8 +272,13 @@ static void check_token(struct auth *a, const struct auth_facts *f, uint64_t now
 		refuse(v, 401, "unauthorized", "this service needs a token", hint);
 		return;
 	}
-	const char *owner = token_owner(&a->tokens, token, strlen(token));
+	const char *owner;
 
+	if (token_owner(&a->tokens, token, strlen(token), &owner) < 0) {
+		refuse(v, 503, "out_of_memory", "the daemon is out of memory", NULL);
+		v->retry_after_s = 1;
+		return;
+	}
 	if (owner) {
 		(void)snprintf(v->owner, sizeof(v->owner), "%s", owner);
 		return;

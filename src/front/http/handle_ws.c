@@ -8,6 +8,7 @@
  *      end {"type":"done","result":{...}} or {"type":"refused","error":{...}}.
  * One execution at a time per socket; a second one meanwhile is refused. Closing it interrupts.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,15 +45,17 @@ static void send_with_type(struct session_ws *s, const char *type, const char *k
 	_buf_ struct buf b = BUF_INIT(OUT_MAX);
 
 	/* An object gets its type as first member; what is not one goes under a key. */
-	if (key)
+	if (json->err || json->len < 2) /* it could not be written */
+		b.err = json->err ? json->err : -ENOMEM;
+	else if (key)
 		(void)buf_printf(&b, "{\"type\":\"%s\",\"%s\":", type, key);
 	else
 		(void)buf_printf(&b, "{\"type\":\"%s\"%s", type, json->len > 2 ? "," : "");
-	(void)buf_append(&b, buf_str(json) + (key ? 0 : 1), json->len - (key ? 0 : 1));
+	if (!b.err)
+		(void)buf_append(&b, buf_str(json) + (key ? 0 : 1), json->len - (key ? 0 : 1));
 	if (key)
 		(void)buf_puts(&b, "}");
-	if (!b.err)
-		(void)ws_send(s->ws, true, buf_str(&b), b.len);
+	(void)ws_send_buf(s->ws, true, &b);
 }
 
 static void send_error(struct session_ws *s, const char *code, const char *message,
@@ -70,7 +73,7 @@ static void on_event(struct execution *e, const char *type, const struct buf *js
 	bool bundle = strcmp(type, "result") == 0;
 
 	if (strcmp(type, "input_request") == 0)
-		(void)ws_send(s->ws, true, buf_str(json), json->len);
+		(void)ws_send_buf(s->ws, true, json);
 	else
 		send_with_type(s, type, bundle ? "data" : NULL, json);
 }
@@ -99,6 +102,8 @@ static void on_done(struct execution *e)
 	execution_json(e, &j);
 	if (json_finish(&j) == 0)
 		send_with_type(s, "done", "result", &b);
+	else if (b.err == -ENOMEM)
+		send_error(s, "out_of_memory", "the daemon is out of memory", NULL);
 	else
 		send_error(s, "result_too_large", "the result could not be written", NULL);
 	/* Who does not read what came of this asks for nothing more. */

@@ -2,7 +2,6 @@
 /* idem.c - Keys of requests, and the answers that belong to them. */
 #include "front/http/idem.h"
 
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "front/front.h"
+#include "front/hash.h"
 #include "front/http/reply.h"
 #include "front/http/route.h"
 #include "front/http/serve.h"
@@ -117,14 +117,15 @@ static struct idem *idem_new(struct front *f, struct http_exchange *x, const cha
 	const struct http_request *q = http_request(x);
 	struct idem *i = calloc(1, sizeof(*i));
 
-	if (!i)
+	if (!i || !hash_sha256(q->body, q->body_len, i->hash)) {
+		free(i);
 		return NULL;
+	}
 	i->f = f;
 	memcpy(i->owner, visit_of(x)->owner, sizeof(i->owner));
 	(void)snprintf(i->key, sizeof(i->key), "%s", key);
 	(void)snprintf(i->route, sizeof(i->route), "%s %.*s", q->method, STORE_ROUTE_MAX - 16,
 		       q->path);
-	(void)SHA256((const unsigned char *)q->body, q->body_len, i->hash);
 	return i;
 }
 

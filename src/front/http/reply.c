@@ -8,7 +8,7 @@
  */
 #include "front/http/reply.h"
 
-#include <openssl/sha.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "front/hash.h"
 #include "front/http/auth.h"
 #include "front/http/idem.h"
 #include "front/http/schema.h"
@@ -41,7 +42,7 @@ void reply_request_id(const struct http_exchange *x, char out[REPLY_ID_MAX])
 		uint64_t started_ns;
 	} seed;
 	static bool seeded;
-	unsigned char hash[SHA256_DIGEST_LENGTH];
+	unsigned char hash[HASH_BYTES];
 	const char *given = http_header(x, "x-request-id");
 
 	if (given && reply_id_valid(given)) {
@@ -53,7 +54,8 @@ void reply_request_id(const struct http_exchange *x, char out[REPLY_ID_MAX])
 	seeded = true;
 	seed.exchange = x;
 	seed.started_ns = http_started_ns(x);
-	(void)SHA256((const unsigned char *)&seed, sizeof(seed), hash);
+	if (!hash_sha256(&seed, sizeof(seed), hash))
+		memset(hash, 0, sizeof(hash)); /* of the secret nothing may be seen */
 	for (size_t i = 0; i < 8; i++)
 		(void)snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }
@@ -81,11 +83,22 @@ static void send_json(struct http_exchange *x, int status, const struct buf *jso
 
 void reply_json(struct http_exchange *x, int status, const struct buf *json)
 {
+	if (json->err == -ENOMEM) {
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return;
+	}
 	if (json->err) {
 		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
 		return;
 	}
 	send_json(x, status, json);
+}
+
+const char *reply_unwritten(int err)
+{
+	return err == -ENOMEM ?
+		       "{\"error\":{\"code\":\"out_of_memory\",\"message\":\"the daemon is out of memory\"}}" :
+		       "{\"error\":{\"code\":\"result_too_large\",\"message\":\"the result could not be written\"}}";
 }
 
 void reply_empty(struct http_exchange *x, int status)

@@ -20,6 +20,8 @@ struct schema_error;
 void reply_headers(struct http_exchange *x);
 
 void reply_json(struct http_exchange *x, int status, const struct buf *json);
+/* reply_unwritten() - What stands, in an event or a record, for a result that could not be written. */
+const char *reply_unwritten(int err);
 
 /* reply_empty() - Without content, as 204. */
 void reply_empty(struct http_exchange *x, int status);

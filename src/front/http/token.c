@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <openssl/crypto.h>
-#include <openssl/sha.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +13,11 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/private.h"
+#include "front/hash.h"
 
 #define FILE_MAX (1u << 20)
 
-_Static_assert(TOKEN_HASH == SHA256_DIGEST_LENGTH, "hashes are SHA-256");
+_Static_assert(TOKEN_HASH == HASH_BYTES, "hashes are SHA-256");
 
 static bool is_alnum(char c)
 {
@@ -81,7 +81,8 @@ static int parse_line(const char *s, size_t len, size_t number, struct token_set
 			       "line %zu: a token has letters, digits and -._~+/= only; `openssl "
 			       "rand -hex 32` makes one",
 			       number);
-	(void)SHA256((const unsigned char *)secret, n_secret, t->hash);
+	if (!hash_sha256(secret, n_secret, t->hash))
+		return err_set(e, -ENOMEM, "line %zu: hash the token", number);
 	set->n++;
 	return 0;
 }
@@ -149,14 +150,16 @@ int token_load(const char *path, struct token_set *ret, struct err *e)
 	return r;
 }
 
-const char *token_owner(const struct token_set *s, const char *token, size_t len)
+int token_owner(const struct token_set *s, const char *token, size_t len, const char **ret_owner)
 {
 	unsigned char hash[TOKEN_HASH];
 	size_t at = 0;
 
+	*ret_owner = NULL;
 	if (s->n == 0 || len < TOKEN_MIN || len > TOKEN_MAX)
-		return NULL;
-	(void)SHA256((const unsigned char *)token, len, hash);
+		return 0;
+	if (!hash_sha256(token, len, hash))
+		return -ENOMEM;
 	/* No branch on the outcome: @at becomes 1 + the index of the last that is equal. */
 	for (size_t i = 0; i < s->n; i++) {
 		size_t differs =
@@ -166,7 +169,9 @@ const char *token_owner(const struct token_set *s, const char *token, size_t len
 		at = (at & ~mask) | ((i + 1) & mask);
 	}
 	OPENSSL_cleanse(hash, sizeof(hash));
-	return at ? s->list[at - 1].owner : NULL;
+	if (at)
+		*ret_owner = s->list[at - 1].owner;
+	return 0;
 }
 
 void token_free(struct token_set *s)

@@ -45,9 +45,11 @@ int token_load(const char *path, struct token_set *ret, struct err *e);
 
 /*
  * token_owner() - Whose token this is: every stored hash is compared, in time that depends on their
- * number only. Return: the owner's name, owned by @s, or NULL.
+ * number only.
+ * @ret_owner: the owner's name, owned by @s, or NULL
+ * Return: 0, or -ENOMEM: nobody knows.
  */
-const char *token_owner(const struct token_set *s, const char *token, size_t len);
+int token_owner(const struct token_set *s, const char *token, size_t len, const char **ret_owner);
 
 void token_free(struct token_set *s);
 

@@ -6,6 +6,7 @@
  * and the sandbox is not, it enters again. A client that does not read slows the code down, as a terminal would; after
  * a while it is dropped, so that it does not slow down others for ever.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,8 +74,10 @@ void jline_send(struct jline *l, const struct frame_message *m)
 {
 	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
 
-	if (frame_join(l->kind, m, &b) == 0)
-		(void)ws_send(l->ws, l->kind == FRAME_JSON, buf_str(&b), b.len);
+	int r = frame_join(l->kind, m, &b);
+
+	if (r == 0 || r == -ENOMEM)
+		(void)ws_send_buf(l->ws, l->kind == FRAME_JSON, &b);
 	if (!ws_congested(l->ws) || l->slow.loop)
 		return;
 	l->slow.fn = on_slow;

@@ -35,7 +35,7 @@ static void duplex_write(struct mcp_pipe *p, const struct buf *json)
 		mcp_pipe_doom(p);
 		return;
 	}
-	(void)ws_send(d->ws, true, buf_str(json), json->len);
+	(void)ws_send_buf(d->ws, true, json);
 	if (ws_congested(d->ws))
 		ws_pause(d->ws, true);
 }

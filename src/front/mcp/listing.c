@@ -65,7 +65,7 @@ void listing_entry(struct file_job *j, const struct files_stat *st, struct files
 		l->left_out++;
 		return;
 	}
-	if (!(copy = strndup(name.data, name.len))) {
+	if (!(copy = files_text_copy(name))) {
 		l->truncated = true;
 		return;
 	}

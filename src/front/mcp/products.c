@@ -61,11 +61,13 @@ static void on_entry(struct file_job *j, const struct files_stat *st, struct fil
 	if (st->type != FILES_T_FILE || st->ctime_ns < p->since_ns ||
 	    !utf8_valid(name.data, name.len) || !artifact_is(name.data, name.len))
 		return;
-	if (p->found.n == PRODUCTS_MAX) {
+	char *copy = p->found.n < PRODUCTS_MAX ? files_text_copy(name) : NULL;
+
+	if (!copy) {
 		p->found.truncated = true;
 		return;
 	}
-	p->found.files[p->found.n++] = (struct listing_file){ strndup(name.data, name.len), *st };
+	p->found.files[p->found.n++] = (struct listing_file){ copy, *st };
 }
 
 /* `files` as the last member of the object. */

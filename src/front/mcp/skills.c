@@ -4,11 +4,11 @@
  * needs it. Its files are compiled in; they are resources like any other, and the list of them has their
  * digests, so that a client can tell what it reads from what it approved.
  */
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/embed.h"
+#include "front/hash.h"
 #include "front/mcp/call.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/page.h"
@@ -55,12 +55,10 @@ const struct mcp_resource mcp_resources_skills[] = {
 
 static void write_file(struct json *j, const struct embed_file *f)
 {
-	unsigned char sum[SHA256_DIGEST_LENGTH];
-	char text[7 + 2 * sizeof(sum) + 1] = "sha256:", uri[128];
+	char text[7 + HASH_HEX + 1] = "sha256:", uri[128];
 
-	(void)SHA256(f->data, f->len, sum);
-	for (size_t i = 0; i < sizeof(sum); i++)
-		(void)snprintf(text + 7 + 2 * i, 3, "%02x", sum[i]);
+	if (!hash_sha256_hex(f->data, f->len, text + 7))
+		text[0] = '\0';
 	(void)snprintf(uri, sizeof(uri), ROOT "/%s", f->name);
 	json_object_begin(j);
 	json_member_str(j, "uri", uri);

@@ -6,7 +6,6 @@
  * that whoever mends a file sees all of it at once. Only an error of form ends it.
  */
 #include <inttypes.h>
-#include <openssl/sha.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 
 #include "base/near.h"
 #include "base/num.h"
+#include "front/hash.h"
 #include "front/policy/rule_rows.h"
 #include "front/policy/rules.h"
 
@@ -247,15 +247,6 @@ static void on_fail(void *arg, struct toml_at at, const char *why)
 
 /* ---- whole ones ---------------------------------------------------------------------------------------- */
 
-static void hash(const char *text, size_t len, char ret[65])
-{
-	unsigned char sum[SHA256_DIGEST_LENGTH];
-
-	(void)SHA256((const unsigned char *)text, len, sum);
-	for (size_t i = 0; i < sizeof(sum); i++)
-		(void)snprintf(ret + 2 * i, 3, "%02x", sum[i]);
-}
-
 struct rules *rules_parse(const char *text, size_t len, struct rules_report *report)
 {
 	struct build b = { .rules = calloc(1, sizeof(struct rules)), .report = report };
@@ -269,10 +260,10 @@ struct rules *rules_parse(const char *text, size_t len, struct rules_report *rep
 		rules_complain(report, start, "a policy has at most %u KiB", RULES_TEXT_MAX >> 10);
 	else
 		toml_read(text, len, &reader);
-	if (report->n == before) {
-		hash(text, len, b.rules->sha256);
+	if (report->n == before && !hash_sha256_hex(text, len, b.rules->sha256))
+		rules_complain(report, start, "out of memory");
+	if (report->n == before)
 		return b.rules;
-	}
 	rules_free(b.rules);
 	return NULL;
 }

@@ -478,7 +478,13 @@ void passage_begin(struct port *port, struct http_exchange *x, const struct port
 	v->gone = on_client_gone;
 	v->body = on_body;
 	v->body_end = on_body_end;
-	if (port_request_head(q, way, &p->head) < 0) {
+	int r = port_request_head(q, way, &p->head);
+
+	if (r == -ENOMEM) {
+		passage_fail(p, 503, "out_of_memory", NULL, "the daemon is out of memory");
+		return;
+	}
+	if (r < 0) {
 		passage_fail(p, 431, "head_too_large", NULL,
 			     "the head of the request is too large");
 		return;

@@ -52,8 +52,8 @@ struct attach {
 
 static void send_json(struct attach *a, struct json *j, const struct buf *b)
 {
-	if (json_finish(j) == 0)
-		(void)ws_send(a->ws, true, buf_str(b), b->len);
+	(void)json_finish(j); /* b->err */
+	(void)ws_send_buf(a->ws, true, b);
 }
 
 static void close_ws(struct attach *a, int code, const char *reason)
@@ -83,12 +83,11 @@ static void send_exit(struct attach *a, const struct process *p)
 
 	json_init(&j, &object);
 	process_json(p, &j);
-	if (json_finish(&j) < 0)
-		return;
+	b.err = json_finish(&j);
 	(void)buf_puts(&b, "{\"type\":\"exit\",");
-	(void)buf_append(&b, buf_str(&object) + 1, object.len - 1);
 	if (!b.err)
-		(void)ws_send(a->ws, true, buf_str(&b), b.len);
+		(void)buf_append(&b, buf_str(&object) + 1, object.len - 1);
+	(void)ws_send_buf(a->ws, true, &b);
 }
 
 static void send_error(struct attach *a, const char *code, const char *message)
@@ -96,10 +95,11 @@ static void send_error(struct attach *a, const char *code, const char *message)
 	_buf_ struct buf b = BUF_INIT(4096), object = BUF_INIT(4096);
 
 	reply_error_json(&object, code, message, NULL, NULL);
+	b.err = object.err;
 	(void)buf_puts(&b, "{\"type\":\"error\",");
-	(void)buf_append(&b, buf_str(&object) + 1, object.len - 1);
 	if (!b.err)
-		(void)ws_send(a->ws, true, buf_str(&b), b.len);
+		(void)buf_append(&b, buf_str(&object) + 1, object.len - 1);
+	(void)ws_send_buf(a->ws, true, &b);
 }
 
 /* From the spool, until its connection has enough. */

@@ -177,16 +177,16 @@ static void finish(struct exec *e)
 	json_object_begin(&j);
 	exec_result_members(&r, &j);
 	json_object_end(&j);
-	if (json_finish(&j) < 0) {
-		buf_clear(&b);
-		reply_error_json(&b, "result_too_large", "the result could not be written", NULL,
-				 NULL);
-	}
+	(void)json_finish(&j); /* b.err */
+	const char *text = b.err ? reply_unwritten(b.err) : buf_str(&b);
+
 	write_log(e);
 	audit_end(e->sandbox, e->id, e->kind, &c->verdict, &c->outcome);
-	record_finish(e->record, "done", result_status_name(c->verdict.status), buf_str(&b), b.len);
+	record_finish(e->record, "done", result_status_name(c->verdict.status), text, strlen(text));
 	if (x)
 		reply_json(x, 200, &b);
+	else if (e->idem && b.err)
+		idem_drop(e->idem);
 	else if (e->idem)
 		idem_answer(e->idem, 200, buf_str(&b), b.len);
 	e->idem = NULL;

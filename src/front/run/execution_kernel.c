@@ -142,7 +142,9 @@ static void send_text(struct execution *x, enum kernel_stream stream, const char
 	json_object_begin(&j);
 	capture_data(stream == STREAM_STDOUT ? &x->out : &x->err, data, len, end, &j);
 	json_object_end(&j);
-	if (json_finish(&j) == 0 && b.len > strlen("{\"data\":\"\"}"))
+	if (json_finish(&j) < 0)
+		x->late = LATE_MAX + 1; /* no memory for it: an early end, too */
+	else if (b.len > strlen("{\"data\":\"\"}"))
 		send_event(x, stream == STREAM_STDOUT ? "stdout" : "stderr", &b);
 }
 
@@ -223,6 +225,8 @@ static void dump_into(struct buf *b, const json_t *v)
 
 	if (text)
 		(void)buf_puts(b, text);
+	else
+		b->err = -ENOMEM;
 	spare_free(text);
 }
 
@@ -372,6 +376,10 @@ static void on_input(struct execution *x, struct seat *s, const json_t *m)
 		answer_input(s, id, more ? line : NULL, more ? len : 0, NULL, !more);
 	} else if (x->sink->can_answer && !x->cancelled) {
 		dump_into(&b, m);
+		if (b.err) {
+			answer_input(s, id, NULL, 0, "there is no memory to ask", false);
+			return;
+		}
 		if (x->sink->patient && !x->asking) {
 			x->asking = true;
 			execution_hold(x);
@@ -441,8 +449,12 @@ void execution_message(struct execution *x, struct seat *s, const char *type, js
 		   json_is_object(json_object_get(m, "data"))) {
 		dump_into(&x->result, json_object_get(m, "data"));
 		if (x->result.err) {
+			const char *why = x->result.err == -ENOMEM ?
+						  "{\"text/plain\":\"<no memory for it>\"}" :
+						  "{\"text/plain\":\"<too large>\"}";
+
 			buf_clear(&x->result);
-			(void)buf_puts(&x->result, "{\"text/plain\":\"<too large>\"}");
+			(void)buf_puts(&x->result, why);
 		}
 		if (json_object_size(json_object_get(m, "metadata")) > 0)
 			x->result_metadata = json_incref(json_object_get(m, "metadata"));

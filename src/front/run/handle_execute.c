@@ -34,11 +34,7 @@ static void write_result(const struct execution *e, struct buf *b)
 
 	json_init(&j, b);
 	execution_json(e, &j);
-	if (json_finish(&j) < 0) {
-		buf_clear(b);
-		reply_error_json(b, "result_too_large", "the result could not be written", NULL,
-				 NULL);
-	}
+	(void)json_finish(&j); /* b->err */
 }
 
 static void let_go(struct execution *e)
@@ -113,8 +109,11 @@ static void stream_done(struct execution *e)
 		write_result(e, &b);
 	}
 	/* The record's own last event, which is of the same kind, comes after this. */
-	(void)sse_event(x, id_of(e, 1, id), e->refusal.status ? "refused" : "done", buf_str(&b),
-			b.len);
+	if (b.err)
+		(void)http_stream_lost(x, b.err);
+	else
+		(void)sse_event(x, id_of(e, 1, id), e->refusal.status ? "refused" : "done",
+				buf_str(&b), b.len);
 	http_stream_end(x);
 }
 
