@@ -5,8 +5,11 @@
  * `caisson VERB` becomes this program for them (src/cli/serve.c). argv[0] is the verb. A new one is a
  * row here, a row in src/cli/caisson.c, and a file in this directory.
  */
+#include <errno.h>
+#include <jansson.h>
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fd.h"
@@ -24,10 +27,24 @@ static const struct verb {
 	{ "stop", verb_stop },       { "top", verb_top },     { "workspace", verb_workspace },
 };
 
+/* A request without one of its members is another request: who can not build it ends, before it is sent. */
+static void *must(size_t n)
+{
+	void *p = malloc(n);
+	struct err e;
+
+	if (!p) {
+		(void)err_set(&e, -ENOMEM, "ask the daemon");
+		exit(verb_fail(&e, 0, EXIT_CAISSON));
+	}
+	return p;
+}
+
 int main(int argc, char **argv)
 {
 	struct err e;
 
+	json_set_alloc_funcs(must, free);
 	/* How wide a character is, whatever the caller's locale: text is UTF-8 here. */
 	(void)setlocale(LC_CTYPE, "C.UTF-8");
 	if (argc > 0)

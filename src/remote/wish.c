@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/near.h"
 #include "base/num.h"
+#include "base/utf8.h"
 
 #define TAIL_MAX 1000000u
 
@@ -327,6 +328,9 @@ static int parse_one(enum wish_verb verb, int argc, char **argv, int *at, struct
 		return err_say(e, -EINVAL, "%s takes no value", row->name);
 	}
 	++*at;
+	if (value && row->verbs != ALL && !utf8_valid(value, strlen(value)))
+		return err_say(e, -EILSEQ, "%s: is no UTF-8 text, which is all that can be sent",
+			       row->name);
 	return row->set(o, value, e) < 0 ? err_wrap(e, "%s", row->name) : 0;
 }
 
@@ -403,11 +407,11 @@ json_t *wish_pairs(const char *const *list, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		const char *eq = strchr(list[i], '=');
-		char *key = eq ? strndup(list[i], (size_t)(eq - list[i])) : NULL;
+		json_t *key = eq ? json_stringn(list[i], (size_t)(eq - list[i])) : NULL;
 
 		if (key)
-			(void)json_object_set_new(o, key, json_string(eq + 1));
-		free(key);
+			(void)json_object_set_new(o, json_string_value(key), json_string(eq + 1));
+		json_decref(key);
 	}
 	return o;
 }

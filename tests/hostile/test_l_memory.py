@@ -13,11 +13,12 @@ import json
 import mmap
 import re
 import struct
+import subprocess
 import tarfile
 
 import pytest
 from daemon_lib import Daemon, Response, WebSocket
-from lib import EXACT, landed, session
+from lib import CAISSON, EXACT, host_env, landed, session
 from lib_e import build, until
 from lib_l import up_or_over
 
@@ -300,6 +301,31 @@ def test_L14_malloc_lets_nobody_in(malloc, together):
                 seen[r.status] += 1
         print(f"{malloc.failed} allocations failed: answers {dict(seen)}")
         landed(malloc.failed > 60 and seen[200] and seen[404] and seen[401] and seen[503], f"{malloc.failed}, {seen}")
+
+
+@quick
+def test_L14_malloc_in_the_client(malloc):
+    """A request that can not be built whole is not sent: no sandbox without one of its variables, and a word about it."""
+    with Daemon("--pool", "1") as d:
+        def create(at):
+            malloc.restart(at)
+            p = subprocess.run([str(CAISSON), "create", "malloc", "--url", f"http://127.0.0.1:{d.port}", "--env", "A=1", "--env", "B=2", "--label", "l=m"],
+                               env=host_env(**malloc.env), capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+            spec = d.request("GET", M).json.get("spec")
+            d.request(*REMOVE)
+            return p, spec and (sorted(spec["env"]), spec["labels"])
+        whole = (["A", "B"], {"l": "m"})
+        p, made = create(0)
+        total, went = malloc.count, collections.Counter()
+        landed(p.returncode == 0 and made == whole and total > 20, f"{total}: {p}, {made}")
+        for at in spread(range(1, total + 1), MOST):
+            p, made = create(at)
+            assert made in (None, whole), f"allocation {at} of {total}: {made}"
+            assert p.returncode != 0 or made == whole, f"allocation {at} of {total}: {p}"
+            assert p.returncode == 0 or p.returncode > 0 and p.stderr, f"allocation {at} of {total}: {p}"
+            went[p.returncode] += 1
+        print(f"{total} allocations: {dict(went)}")
+        landed(went[0] < went.total(), f"nothing failed: {went}")
 
 
 def test_L14_malloc_at_the_start(malloc):

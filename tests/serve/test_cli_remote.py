@@ -33,6 +33,16 @@ def box(cli):
 # ---- life -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("option", ["--env", "--label", "--egress", "--secret"])
+def test_what_is_no_text_is_refused(cli, option):
+    """JSON can not say it: it was left out, and the sandbox made without it."""
+    name = unique("bytes")
+    r = cli("create", name, option, b"A=a\xffb")
+    one_line(r, option, "UTF-8")
+    assert r.code == 125
+    assert not [s for s in cli.ok("ps", "-a", "--json").json["sandboxes"] if s["name"] == name]
+
+
 def test_create_list_remove(cli):
     a, b = unique("a"), unique("b")
     try:
