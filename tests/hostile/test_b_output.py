@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from lib import (CAISSON, EXACT, Running, at_most, cell, check_limit, check_wall, control, host_env, landed, payload,
+from lib import (CAISSON, EXACT, TRACED, Running, at_most, cell, check_limit, check_wall, control, host_env, landed, payload,
                  session, start, stat_of)
 from lib_e import until
 
@@ -591,7 +591,8 @@ def test_K28_stdin_shared_with_another_reader(stopped_by):
     theirs, ours = os.pipe()
     line = ["strace", "-o", "/dev/null", "-e", "trace=poll", "-e", "inject=poll:delay_exit=300000",
             CAISSON, "run", "--timeout", "2s", "--code", code]
-    p = subprocess.Popen(line, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=host_env())
+    p = subprocess.Popen(line, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                         env=host_env(ASAN_OPTIONS=TRACED))
     try:
         time.sleep(1.2)
         os.write(ours, b"x")

@@ -16,7 +16,7 @@ import subprocess
 
 import pytest
 from daemon_lib import Daemon, Response
-from lib import CAISSON, EXACT, host_env, landed, session
+from lib import CAISSON, EXACT, TRACED, host_env, landed, session
 from lib_e import until
 from lib_l import up_or_over
 from snapshot import stat_of
@@ -25,7 +25,6 @@ ASKED = os.environ.get("CAISSON_SWEEP", "8" if EXACT else "2")  # points of each
 SWEEP = 10**9 if ASKED == "all" else int(ASKED)
 ALL_SECONDS = 3 * 3600  # for a part of all of them, instead of conftest's bound
 CRASH = re.compile(r"(killed by SIG(?!KILL|TERM|INT|PIPE)\w+|--- SIG(SEGV|ABRT|BUS|FPE|ILL|SYS) )")
-TRACED = "detect_leaks=0"  # LeakSanitizer traces its own process, which strace already does
 quick = pytest.mark.quick
 
 # What may fail, and how. Not what no kernel ever refuses (close, getpid), nor what ends a process by design; and not brk, which
