@@ -194,12 +194,12 @@ static void write_net(struct json *j, const struct egress *g, const struct gate_
 	egress_notes_json(g ? g : &none, j);
 	json_key(j, "connections");
 	json_array_begin(j);
-	for (size_t i = 0; i < n->n_conns; i++)
+	for (size_t i = 0; lists && i < n->n_conns; i++)
 		write_conn(j, &lists->conns[i]);
 	json_array_end(j);
 	json_key(j, "names");
 	json_array_begin(j);
-	for (size_t i = 0; i < n->n_names; i++)
+	for (size_t i = 0; lists && i < n->n_names; i++)
 		write_name(j, &lists->names[i]);
 	json_array_end(j);
 	json_member_uint(j, "live", n->live);

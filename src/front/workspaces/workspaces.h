@@ -82,7 +82,8 @@ void workspace_json(struct front *f, const struct workspace *w, const struct she
  * workspaces_add() - One that the shelf has made. NULL with @ret: there are too many, or it could not be
  * written down.
  */
-struct workspace *workspaces_add(struct front *f, const struct workspace *w, struct refusal *ret);
+struct workspace *workspaces_add(struct front *f, const struct workspace *from,
+				 struct refusal *ret);
 void workspaces_forget(struct front *f, struct workspace *w);
 
 /* workspaces_admit() - Whether a sandbox with this use may begin. 0, or -1 with @ret. */
