@@ -168,7 +168,10 @@ static int spawn(struct keeper *k, int theirs, struct err *e)
 	(void)sigemptyset(&usual);
 	(void)sigaddset(&usual, SIGPIPE);
 	(void)posix_spawn_file_actions_init(&actions);
-	(void)posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_FD);
+	/* Refused where the limit is below that number; without memory, too. */
+	int r = posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_FD);
+
+	r = r == EBADF ? EMFILE : r;
 	(void)posix_spawnattr_init(&attr);
 	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	mask = k->before;
@@ -181,8 +184,8 @@ static int spawn(struct keeper *k, int theirs, struct err *e)
 	}
 	(void)posix_spawnattr_setsigmask(&attr, &mask);
 	(void)posix_spawnattr_setsigdefault(&attr, &usual);
-	int r = posix_spawn(&k->front, k->path, &actions, &attr, k->argv, environ);
-
+	if (r == 0)
+		r = posix_spawn(&k->front, k->path, &actions, &attr, k->argv, environ);
 	(void)posix_spawn_file_actions_destroy(&actions);
 	(void)posix_spawnattr_destroy(&attr);
 	if (r) {

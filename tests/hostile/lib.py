@@ -48,7 +48,7 @@ CONTROL_PIDS = 200
 CONTROL_MEMORY = 300 << 20
 SLACK = 0.150                     # a timeout may be late by so much, plus what load costs
 EXACT = os.environ.get("CAISSON_HOSTILE_EXACT") == "1"
-TRACED = "detect_leaks=0"         # for ASAN_OPTIONS: LeakSanitizer traces its own process, which strace already does
+TRACED = "detect_leaks=0"         # for ASAN_OPTIONS: LeakSanitizer traces its own process, as strace does, and opens files
 KEEP = 1 << 20                    # bytes kept of a stream that is not parsed
 
 

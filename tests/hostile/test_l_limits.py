@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from daemon_lib import MIB, Daemon, unique
-from lib import ROOT, landed
+from lib import TRACED, ROOT, landed
 from lib_e import read
 from lib_l import group, in_group, recovers, state_dir, try_run, up_or_over
 from snapshot import stat_of
@@ -70,7 +70,7 @@ def test_L10_open_files(n, stopped_by):
 def test_L10_hardly_any_files(n):
     """It starts and serves, or says in one line that files are what it lacks."""
     with state_dir() as state:
-        d = Daemon("--pool", "0", state=state, wrapper=few_files(n), wait=False)
+        d = Daemon("--pool", "0", state=state, wrapper=few_files(n), wait=False, env={"ASAN_OPTIONS": TRACED})
         try:
             if up_or_over(d):
                 r = d.request("POST", "/execute", {"code": "1"}, timeout=60)
