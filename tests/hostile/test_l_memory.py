@@ -18,7 +18,7 @@ import tarfile
 
 import pytest
 from daemon_lib import Daemon, Response, WebSocket
-from lib import CAISSON, EXACT, host_env, landed, session
+from lib import CAISSON, EXACT, HERE, host_env, landed, session
 from lib_e import build, until
 from lib_l import up_or_over
 
@@ -41,7 +41,8 @@ class Malloc:
         with open(self.path, "r+b") as f:
             self.map = mmap.mmap(f.fileno(), 32)
         self.env = {"LD_PRELOAD": str(build("l_malloc", "-shared", "-fPIC", "-fno-omit-frame-pointer")), "L_MALLOC": str(self.path),
-                    "ASAN_OPTIONS": "verify_asan_link_order=0"}  # ours comes first, and asks the sanitizer's
+                    "ASAN_OPTIONS": "verify_asan_link_order=0",  # ours comes first, and asks the sanitizer's
+                    "LSAN_OPTIONS": f"suppressions={HERE / 'payloads/lsan.supp'}:print_suppressions=0"}
 
     def __getitem__(self, i):
         return struct.unpack_from("Q", self.map, 8 * i)[0]
