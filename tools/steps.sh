@@ -39,9 +39,11 @@ say() { # TARGET VERDICT SECONDS
 	[ "$2" = ok ] || echo "$1" >>"$logs/failed"
 }
 
-# The tests that a target's output calls failed. An error outside of a test is none of them: then there is no list.
+# The tests that a target's output calls failed, or whose surroundings did. An error outside of a test is none of them: then
+# there is no list.
 failures() { # TARGET
-	grep -qE '^(ERROR|!!!!)' "$logs/$1" || sed -n 's/^FAILED \([^ ]*tests\/[^ ]*::.*\)$/\1/p' "$logs/$1" | sed 's/ - .*//'
+	grep -E '^(ERROR|!!!!)' "$logs/$1" | grep -qv '^ERROR [^ ]*tests/[^ ]*::' ||
+		sed -nE 's/^(FAILED|ERROR) ([^ ]*tests\/[^ ]*::.*)$/\2/p' "$logs/$1" | sed 's/ - .*//' | sort -u
 }
 
 # Once more, alone, what failed; true when all of it passes.

@@ -190,7 +190,7 @@ class Snapshot:
             for x in sorted(b - a, key=str):
                 detail = after.processes.get(x, "") if what == "processes" else ""
                 out.append(f"{what}: left behind: {x} {detail}")
-            out += [f"{what}: gone: {x}" for x in sorted(a - b, key=str)]
+            out += [f"{what}: gone: {x} {self.processes.get(x, '')}" for x in sorted(a - b, key=str)]
         if self.mounts != after.mounts:
             out.append("mounts: " + ", ".join(
                 [f"+{m}" for m in after.mounts if m not in self.mounts] +

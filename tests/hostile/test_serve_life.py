@@ -187,7 +187,7 @@ def storms(d, times):
     worst = strong = 0
     for i in range(times):
         n = nonce()
-        with Box(d, pids=520, memory_mib=512, cpus=2) as box:
+        with Box(d, pids=520, memory_mib=1024, cpus=2) as box:
             run = box.payload("c_forkers")
             count = Path(cell_dirs(box.init())[COUNTER]) / "pids.current"
             if i % 2:
