@@ -53,10 +53,18 @@ class Visitor:
             time.sleep(0.1)
         if status == GONE or self.over:
             return None
+        if status == 404 and step in ("download", "archive") and self.replaced():
+            return None  # its files went with its cell
         if not 200 <= status < 300 and status not in known:
             self.wrong.append("%s: %s was answered with %d %r" % (self.name, step, status, data[:300]))
             return None
         return status, data
+
+    def replaced(self):
+        """Whether the sandbox says that it has another cell than it began with: its init was killed."""
+        status, data = self.once("GET", self.url)
+        self.counts["replaced"] = self.counts.get("replaced", 0) + 1
+        return status == 200 and json.loads(data)["epoch"] > 0
 
     @property
     def url(self):
