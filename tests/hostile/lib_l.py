@@ -19,6 +19,11 @@ from snapshot import stat_of
 ENTER = 'while [ "$1" != -- ]; do echo $$ >"$1"; shift; done; shift; exec "$@"'
 
 
+def spread(points, most):
+    """At most so many, from the first to the last."""
+    return points if len(points) <= most else [points[i * (len(points) - 1) // max(1, most - 1)] for i in range(most)]
+
+
 def in_group(group, *argv):
     """A command line that enters the cgroups of @group before anything else. @argv: a further wrapper."""
     return ["/bin/sh", "-c", ENTER, "sh", *group.procs_files(), "--", *argv]

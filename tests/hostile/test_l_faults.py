@@ -18,7 +18,7 @@ import pytest
 from daemon_lib import Daemon, Response
 from lib import CAISSON, EXACT, SANITIZED, TRACED, host_env, landed, session
 from lib_e import until
-from lib_l import up_or_over
+from lib_l import spread, up_or_over
 from snapshot import stat_of
 
 ASKED = os.environ.get("CAISSON_SWEEP", "8" if EXACT else "2")  # points of each call; "all"
@@ -64,11 +64,6 @@ def strace():
     p = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True)
     if p.returncode:
         pytest.skip(f"nothing may be traced here: {p.stderr.decode().strip()}")
-
-
-def spread(points, most):
-    """At most so many, from the first to the last."""
-    return points if len(points) <= most else [points[i * (len(points) - 1) // max(1, most - 1)] for i in range(most)]
 
 
 def counted(log):

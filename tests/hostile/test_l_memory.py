@@ -20,7 +20,7 @@ import pytest
 from daemon_lib import Daemon, Response, WebSocket
 from lib import CAISSON, EXACT, HERE, host_env, landed, session
 from lib_e import build, until
-from lib_l import up_or_over
+from lib_l import spread, up_or_over
 
 quick = pytest.mark.quick
 MOST = 400 if EXACT else 12  # allocations of each request that fail
@@ -67,11 +67,6 @@ def malloc():
     m = Malloc()
     yield m
     m.close()
-
-
-def spread(points, most):
-    """At most so many, from the first to the last."""
-    return points if len(points) <= most else [points[i * (len(points) - 1) // max(1, most - 1)] for i in range(most)]
 
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------------------
