@@ -14,13 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <openssl/evp.h>
-
 #include "base/json.h"
 #include "front/buckets/publish.h"
 #include "front/files/artifact.h"
 #include "front/files/file_visit.h"
 #include "front/front.h"
+#include "front/hash.h"
 #include "front/http/handlers.h"
 #include "front/http/own.h"
 #include "front/http/reply.h"
@@ -194,18 +193,16 @@ static void on_image(struct file_call *c, const char *data, size_t len)
 static void done_image(struct file_call *c)
 {
 	struct gathering *g = file_visit_of(c)->extra;
-	unsigned char hash[EVP_MAX_MD_SIZE];
-	unsigned int len = 0;
+	unsigned char hash[HASH_BYTES];
 
 	if (is_over(g, c))
 		return;
 	if (c->refusal.status || c->end.flags & FILES_CHANGED || g->image.err ||
-	    g->image.len > g->images_left ||
-	    EVP_Digest(buf_str(&g->image), g->image.len, hash, &len, EVP_sha256(), NULL) != 1) {
+	    g->image.len > g->images_left || !hash_sha256(buf_str(&g->image), g->image.len, hash)) {
 		go_on(g, false);
 		return;
 	}
-	add_hex(g, (const char *)hash, len);
+	add_hex(g, (const char *)hash, sizeof(hash));
 	g->found[g->at].size = g->image.len;
 	settle(g, true);
 }
