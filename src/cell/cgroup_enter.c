@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "cell/as_user.h"
 
 int cgroup_enter_open(const struct cgroup *c, struct cgroup_enter *ret, struct err *e)
 {
@@ -28,18 +30,28 @@ int cgroup_enter_open(const struct cgroup *c, struct cgroup_enter *ret, struct e
 	return 0;
 }
 
-int cgroup_join_open(const struct cgroup *c, struct cgroup_enter *ret, struct err *e)
+int cgroup_join_open(const struct cgroup *c, uid_t uid, struct cgroup_enter *ret, struct err *e)
 {
-	int r = cgroup_enter_open(c, ret, e);
+	int r = as_user_begin(uid);
 
-	if (r < 0 || c->kind != CGROUP_V2)
-		return r;
-	ret->fd[0] =
-		openat(c->dirfd[c->dir_of[CGROUP_UNIFIED]], "cgroup.procs", O_WRONLY | O_CLOEXEC);
-	if (ret->fd[0] < 0)
-		return err_set(e, -errno, "open cgroup.procs of the cell");
-	ret->n = 1;
-	return 0;
+	*ret = (struct cgroup_enter){ .n = 0 };
+	if (r < 0)
+		return err_set(e, r, "become the zygote's user");
+	r = cgroup_enter_open(c, ret, e);
+	as_user_end(uid);
+	return r;
+}
+
+int cgroup_move(const struct cgroup *c, pid_t pid, struct err *e)
+{
+	char text[16];
+
+	if (c->kind != CGROUP_V2)
+		return 0;
+	(void)snprintf(text, sizeof(text), "%d", (int)pid);
+	int r = fd_write_file(c->dirfd[c->dir_of[CGROUP_UNIFIED]], "cgroup.procs", text);
+
+	return r < 0 ? err_set(e, r, "move the kernel into the cell's cgroup") : 0;
 }
 
 int cgroup_enter_self(const struct cgroup_enter *c)

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,6 +25,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "cell/as_user.h"
 #include "cell/cgroup.h"
 #include "cell/idmap.h"
 #include "cell/nursery.h"
@@ -118,22 +118,20 @@ static int release_child(const struct plan *p, pid_t pid, int sync, struct err *
 
 /*
  * A user namespace belongs to the effective user who makes it. For a cell that a zygote's kernels
- * enter that is the zygote's user; the file system's user stays ours, or the child could not read
- * what only we may read. The capabilities stay too (SECBIT_NO_SETUID_FIXUP, set by the warden), and
- * the child's are those of its own user namespace anyhow.
+ * enter that is the zygote's user. The child's capabilities are those of its own user namespace.
  */
 static pid_t clone_as(uid_t owner, struct clone_args *args)
 {
-	if (owner && setresuid((uid_t)-1, owner, (uid_t)-1) < 0)
-		return -1;
-	if (owner)
-		(void)setfsuid(0);
-	pid_t pid = (pid_t)syscall(SYS_clone3, args, sizeof(*args));
-	int saved = errno;
+	int r = as_user_begin(owner);
 
-	if (pid != 0 && owner && setresuid((uid_t)-1, 0, (uid_t)-1) < 0)
-		abort();
-	errno = saved;
+	if (r < 0) {
+		errno = -r;
+		return -1;
+	}
+	pid_t pid = (pid_t)syscall(SYS_clone3, args, sizeof(*args));
+
+	if (pid != 0)
+		as_user_end(owner);
 	return pid;
 }
 

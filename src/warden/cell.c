@@ -79,6 +79,7 @@ static int populate(struct cell_host *h, uid_t owner, const int *fds, size_t n_f
 	c->plan->owner = owner;
 	c->plan->config.kernels = c->zygote != 0;
 	c->config = c->plan->config;
+	c->agent = c->plan->ids.ranged ? c->plan->ids.base + c->config.uid : 0;
 	if (!(c->spec.without & CELL_WITHOUT_CGROUP)) {
 		r = cell_cgroup(h, &c->record, &c->spec.limits, &c->cgroup, e);
 		c->has_cgroup = r == 0;
@@ -99,7 +100,8 @@ int cell_begin(struct cell_host *h, const struct cell_spec *spec, uid_t owner, c
 	struct cell *c = ret;
 	int r = record_begin(h->records, &c->record, e);
 
-	c->hello_fd = c->kernel_pidfd = c->lease_fd = -1;
+	c->kernel_pidfd = c->lease_fd = -1;
+	cell_line_init(c);
 	c->l = (struct launched){ .pidfd = -1, .channel_fd = -1, .sync_fd = -1, .status_fd = -1 };
 	c->spec = *spec;
 	if (r < 0)
@@ -187,6 +189,20 @@ int cell_kernel_reaped(struct cell *c)
 	return 0;
 }
 
+void cell_line_init(struct cell *c)
+{
+	c->hello_fd = -1;
+	for (size_t i = 0; i < KERNEL_PIPES; i++)
+		c->pipes[i] = -1;
+}
+
+void cell_line_close(struct cell *c)
+{
+	c->hello_fd = fd_close(c->hello_fd);
+	for (size_t i = 0; i < KERNEL_PIPES; i++)
+		c->pipes[i] = fd_close(c->pipes[i]);
+}
+
 void cell_memory_event(struct cell *c)
 {
 	struct cgroup_usage u = { 0 };
@@ -260,7 +276,7 @@ static void let_go(struct cell *c)
 	c->l.pidfd = cell_unwatch(c->epoll, c->l.pidfd);
 	c->l.channel_fd = fd_close(c->l.channel_fd);
 	c->kernel_pidfd = cell_unwatch(c->epoll, c->kernel_pidfd);
-	c->hello_fd = fd_close(c->hello_fd);
+	cell_line_close(c);
 	c->lease_fd = fd_close(c->lease_fd);
 }
 

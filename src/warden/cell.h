@@ -63,12 +63,15 @@ struct cell {
 	pid_t kernel_pid;
 	int kernel_pidfd;
 	int kernel_status;
-	unsigned int kernel_tries; /* it is dead, but was not ours to collect */
+	unsigned int kernel_tries; /* it is dead, and could not be collected yet */
 	/* Requests that are answered when something has happened; 0 = none. */
 	uint64_t create_seq, destroy_seq, kernel_seq;
 	uint64_t kernel_due_ns; /* by when the zygote has to have answered kernel_seq */
 	int lease_fd;           /* its image is in use; or -1 */
-	int hello_fd;           /* the client's end, until the zygote has forked */
+	bool want_gauges;
+	uid_t agent; /* the host's number of the cell's user; 0 when that is the warden's own */
+	/* The client's ends of the kernel's line, from the request to the answer; otherwise -1. */
+	int hello_fd, pipes[KERNEL_PIPES];
 };
 
 /*
@@ -95,8 +98,14 @@ void cell_reaped(struct cell *c);
  */
 int cell_unwatch(int epoll, int fd);
 
-/* cell_kernel_reaped() - The same for the kernel. -ECHILD: not ours yet, look again later. */
+/* cell_kernel_reaped() - The same for the kernel. -EAGAIN: it lives. */
 int cell_kernel_reaped(struct cell *c);
+
+/* cell_line_init() - There is no line. */
+void cell_line_init(struct cell *c);
+
+/* cell_line_close() - The client has its ends of the kernel's line, or will not get them. Idempotent. */
+void cell_line_close(struct cell *c);
 
 /* cell_memory_event() - The out-of-memory descriptor fired: the whole cell dies as one. */
 void cell_memory_event(struct cell *c);

@@ -110,6 +110,7 @@ static int do_create(struct warden *w, struct request *q, struct err *e)
 	c->epoll = w->epoll;
 	c->zygote = q->req->zygote;
 	c->create_seq = q->req->seq;
+	c->want_gauges = q->req->want_gauges == 1;
 	r = cell_begin(&w->host, &q->req->spec, z ? z->uid : 0, q->fds, q->n_fds, c, e);
 	if (r < 0)
 		return r;
@@ -177,8 +178,9 @@ static int do_destroy(struct warden *w, struct request *q, struct err *e)
 }
 
 /*
- * Safe: it is an interpreter of an image that the client could open, with a user of its own and no
- * capability; what it is told to run lies beside ourselves.
+ * Safe: it is the machine's own python with a user of its own and no capability, and the program that it runs lies
+ * beside ourselves. Of another image there is none, whatever the client says: a zygote may enter its cells with
+ * every capability that counts there, and an image's python is a stranger's program.
  */
 static int do_zygote(struct warden *w, struct request *q, struct err *e)
 {
@@ -187,6 +189,10 @@ static int do_zygote(struct warden *w, struct request *q, struct err *e)
 
 	if (r == 0 && q->req->spec.n_mounts > 0)
 		r = err_say(e, -EINVAL, "a zygote has no mounts");
+	if (r == 0 && q->req->spec.image != CELL_IMAGE_HOST)
+		r = err_say(
+			e, -EPERM,
+			"a zygote can only be of the image host; init starts the kernels of others");
 	if (r < 0)
 		return r;
 	while (index < WARDEN_ZYGOTES_MAX && w->zygotes[index])
@@ -203,7 +209,7 @@ static int do_zygote(struct warden *w, struct request *q, struct err *e)
 	z->serial = ++w->serial;
 	z->epoll = w->epoll;
 	z->create_seq = q->req->seq;
-	r = zygote_begin(&w->host, &q->req->spec, q->fds, q->n_fds, z, e);
+	r = zygote_begin(&w->host, &q->req->spec, z, e);
 	if (r < 0)
 		return r;
 	r = watch(w, z->l.sync_fd, SOURCE_ZYGOTE_MADE, index, z->serial, e);
@@ -296,7 +302,7 @@ static const struct permit {
 	[WARDEN_KILL] = { true, 0, do_kill },
 	[WARDEN_EVIDENCE] = { true, 0, do_evidence },
 	[WARDEN_DESTROY] = { true, 0, do_destroy },
-	[WARDEN_ZYGOTE] = { false, CELL_IMAGE_FDS_MAX, do_zygote },
+	[WARDEN_ZYGOTE] = { false, 0, do_zygote },
 	[WARDEN_KERNEL] = { true, 0, do_kernel },
 	[WARDEN_RETIRE] = { false, 0, do_retire },
 	[WARDEN_CLAIM] = { true, 0, do_claim },

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "cell/idmap.h"
 #include "warden/reap.h"
 
 #define SLEEP_MAX_MS 3600000u
@@ -81,7 +80,6 @@ static void cell_is_made(struct warden *w, struct cell *c)
 	struct warden_reply reply = { 0 };
 	struct cell_usage ignored;
 	struct err e = { 0 };
-	struct idmap ids;
 	uint64_t seq = c->create_seq;
 	int r = cell_made(c, &e);
 
@@ -97,15 +95,13 @@ static void cell_is_made(struct warden *w, struct cell *c)
 		return;
 	}
 	check_before(w, c->check_ns);
-	idmap_choose(c->record.slot, &ids);
 	c->handle = new_handle(w, c->index);
 	reply.cell = c->handle;
-	reply.host_base = ids.ranged ? ids.base : 0;
+	reply.host_base = c->agent ? c->agent - c->config.uid : 0;
 	int gauges[GAUGE_MAX_], fds[1 + GAUGE_MAX_] = { c->l.channel_fd };
 	size_t n = 1;
 
-	/* Who keeps zygotes runs many things in one cell, and wants to know what each has used. */
-	reply.gauges = c->zygote && c->has_cgroup ? cgroup_gauges(&c->cgroup, gauges) : 0;
+	reply.gauges = c->want_gauges && c->has_cgroup ? cgroup_gauges(&c->cgroup, gauges) : 0;
 	for (size_t i = 0; i < GAUGE_MAX_; i++)
 		if (reply.gauges & 1u << i)
 			fds[n++] = gauges[i];
@@ -121,7 +117,7 @@ static void refuse_kernel(struct warden *w, struct cell *c, int code, const char
 	struct warden_reply reply = { 0 };
 	struct err e = { 0 };
 
-	c->hello_fd = fd_close(c->hello_fd);
+	cell_line_close(c);
 	if (!c->kernel_seq)
 		return;
 	(void)err_say(&e, code, "%s", why);
@@ -196,8 +192,8 @@ void init_ended(struct warden *w, struct cell *c)
 }
 
 /*
- * One that is dead but not ours (an honest zygote does not let that happen) is not looked at with every
- * turn of the loop, though its descriptor stays readable, but again later.
+ * A dead kernel that cannot be collected yet, because a debugger holds it, is looked at again later: its descriptor
+ * stays readable, and would wake the loop with every turn.
  */
 static void kernel_ended(struct warden *w, struct cell *c)
 {
@@ -274,12 +270,13 @@ static void adopt_kernel(struct warden *w, struct cell *c, pid_t pid)
 		refuse_kernel(w, c, r, e.msg);
 		return;
 	}
-	const int fds[] = { c->hello_fd, c->kernel_pidfd };
+	int fds[2 + KERNEL_PIPES] = { c->hello_fd, c->kernel_pidfd };
 
+	memcpy(&fds[2], c->pipes, sizeof(c->pipes));
 	reply.cell = c->handle;
 	c->kernel_seq = 0;
 	(void)answer(w, WARDEN_KERNEL, seq, 0, &e, &reply, fds, ARRAY_SIZE(fds));
-	c->hello_fd = fd_close(c->hello_fd);
+	cell_line_close(c);
 }
 
 static void zygote_speaks(struct warden *w, struct zygote *z)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -59,29 +60,22 @@ static int guest_mount(struct plan *p, const char *path, struct err *e)
 	return 0;
 }
 
-static int plan_zygote(struct cell_host *h, const int *fds, size_t n_fds, struct zygote *z,
-		       struct err *e)
+static int plan_zygote(struct cell_host *h, struct zygote *z, struct err *e)
 {
 	struct plan *p = z->plan;
 	char dir[PATH_MAX];
 	int r = guest_dir(h, dir, sizeof(dir), e);
 
 	if (r == 0)
-		r = plan_make(&z->spec, z->record.slot, h->init_path, fds, n_fds, p, e);
+		r = plan_make(&z->spec, z->record.slot, h->init_path, NULL, 0, p, e);
 	if (r < 0)
 		return r;
 	p->zygote = true;
-	z->lease_fd = TAKE_FD(p->lease_fd);
+	z->uid = 0;
 	if (p->ids.ranged) {
 		p->owner = z->uid = p->ids.base + 1;
 		r = guest_mount(p, dir, e);
 		(void)snprintf(dir, sizeof(dir), "%s", ZYGOTE_DIR);
-	} else {
-		z->uid = 0;
-		if (z->spec.image != CELL_IMAGE_HOST)
-			r = err_say(e, -EPERM,
-				    "a zygote of another image than host needs root; its kernels "
-				    "start cold");
 	}
 	if (r < 0) {
 		plan_free(p);
@@ -92,10 +86,9 @@ static int plan_zygote(struct cell_host *h, const int *fds, size_t n_fds, struct
 	return 0;
 }
 
-static int populate(struct cell_host *h, const int *fds, size_t n_fds, struct zygote *z,
-		    struct err *e)
+static int populate(struct cell_host *h, struct zygote *z, struct err *e)
 {
-	int r = plan_zygote(h, fds, n_fds, z, e);
+	int r = plan_zygote(h, z, e);
 
 	if (r < 0)
 		return r;
@@ -113,22 +106,20 @@ static int populate(struct cell_host *h, const int *fds, size_t n_fds, struct zy
 	return r;
 }
 
-int zygote_begin(struct cell_host *h, const struct cell_spec *spec, const int *fds, size_t n_fds,
-		 struct zygote *ret, struct err *e)
+int zygote_begin(struct cell_host *h, const struct cell_spec *spec, struct zygote *ret,
+		 struct err *e)
 {
 	struct zygote *z = ret;
 	int r = record_begin(h->records, &z->record, e);
 
 	z->spec = *spec;
-	z->lease_fd = -1;
 	z->l = (struct launched){ .pidfd = -1, .channel_fd = -1, .sync_fd = -1, .status_fd = -1 };
 	if (r < 0)
 		return r;
 	z->plan = calloc(1, sizeof(*z->plan));
-	r = z->plan ? populate(h, fds, n_fds, z, e) : err_set(e, -ENOMEM, "plan a zygote");
+	r = z->plan ? populate(h, z, e) : err_set(e, -ENOMEM, "plan a zygote");
 	if (r < 0) {
 		free(z->plan);
-		z->lease_fd = fd_close(z->lease_fd);
 		record_end(&z->record);
 	}
 	return r;
@@ -144,42 +135,89 @@ int zygote_made(struct zygote *z, struct err *e)
 	z->plan = NULL;
 	if (r == 0)
 		return 0;
-	z->lease_fd = fd_close(z->lease_fd);
 	if (z->has_cgroup)
 		(void)cgroup_remove(&z->cgroup, REMOVE_DEADLINE_MS, NULL);
 	record_end(&z->record);
 	return r;
 }
 
-int zygote_fork(struct zygote *z, struct cell *c, struct err *e)
+/*
+ * Four pipes and a socket. The client's ends stay with the cell until it has its kernel; nobody but the client ever
+ * has those, so no flag of theirs can be changed behind its back. @ret_kernel: the other ends, to be sent and closed.
+ */
+static int open_line(struct cell *c, int ret_kernel[ZYGOTE_FD_CGROUPS], struct err *e)
+{
+	int *kernel = ret_kernel, ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return err_set(e, -errno, "make the hello socket of a kernel");
+	c->hello_fd = ends[0];
+	kernel[ZYGOTE_FD_HELLO] = ends[1];
+	for (size_t i = 0; i < KERNEL_PIPES; i++) {
+		bool in = i == KERNEL_PIPE_IN; /* the only one that the kernel reads */
+
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return err_set(e, -errno, "make the pipes of a kernel");
+		c->pipes[i] = ends[in];
+		kernel[ZYGOTE_FD_PIPES + i] = ends[!in];
+	}
+	return 0;
+}
+
+/*
+ * The pipes belong to the cell's user, who may then open /dev/stdout by name, and are on its account. A process
+ * of the cell that has the same user cannot name the warden meanwhile: it is in another pid namespace.
+ */
+static int open_line_as_agent(struct cell *c, int ret_kernel[ZYGOTE_FD_CGROUPS], struct err *e)
+{
+	uid_t agent = c->agent;
+
+	if (agent && setresuid(agent, agent, (uid_t)-1) < 0)
+		return err_set(e, -errno, "become the cell's user");
+	if (agent)
+		(void)setfsgid(agent);
+	int r = open_line(c, ret_kernel, e);
+
+	if (agent && setresuid(0, 0, (uid_t)-1) < 0)
+		abort();
+	if (agent)
+		(void)setfsgid(0);
+	return r;
+}
+
+static int ask_zygote(struct zygote *z, struct cell *c, int fds[], struct err *e)
 {
 	struct zygote_req q = { .seq = c->handle, .config = c->config };
 	struct cgroup_enter enter = { .n = 0 };
-	int fds[2 + CGROUP_DIRS_MAX], pair[2];
-	int r = c->has_cgroup ? cgroup_join_open(&c->cgroup, &enter, e) : 0;
+	int r = open_line_as_agent(c, fds, e);
 
+	if (r == 0 && c->has_cgroup)
+		r = cgroup_join_open(&c->cgroup, z->uid, &enter, e);
 	if (r < 0)
 		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		r = err_set(e, -errno, "socketpair");
-		cgroup_enter_close(&enter);
-		return r;
-	}
-	c->hello_fd = pair[0];
 	q.n_cgroups = (uint32_t)enter.n;
-	fds[0] = c->l.pidfd;
-	fds[1] = pair[1];
-	memcpy(fds + 2, enter.fd, enter.n * sizeof(int));
+	fds[ZYGOTE_FD_INIT] = c->l.pidfd;
+	memcpy(fds + ZYGOTE_FD_CGROUPS, enter.fd, enter.n * sizeof(int));
 	/* A zygote that does not read has a full socket one day: it is then as good as dead. */
 	(void)fcntl(z->l.channel_fd, F_SETFL, O_NONBLOCK);
-	r = fd_send(z->l.channel_fd, &q, sizeof(q), fds, 2 + enter.n);
+	r = fd_send(z->l.channel_fd, &q, sizeof(q), fds, ZYGOTE_FD_CGROUPS + enter.n);
 	cgroup_enter_close(&enter);
-	fd_close(pair[1]);
-	if (r < 0) {
-		c->hello_fd = fd_close(c->hello_fd);
-		return err_set(e, r, "ask the zygote for a kernel");
-	}
-	return 0;
+	return r < 0 ? err_set(e, r, "ask the zygote for a kernel") : 0;
+}
+
+int zygote_fork(struct zygote *z, struct cell *c, struct err *e)
+{
+	int fds[ZYGOTE_FD_CGROUPS + CGROUP_DIRS_MAX];
+
+	for (size_t i = 0; i < ZYGOTE_FD_CGROUPS; i++)
+		fds[i] = -1;
+	int r = ask_zygote(z, c, fds, e);
+
+	for (size_t i = ZYGOTE_FD_HELLO; i < ZYGOTE_FD_CGROUPS; i++)
+		fd_close(fds[i]);
+	if (r < 0)
+		cell_line_close(c);
+	return r;
 }
 
 int zygote_answer(struct zygote *z, uint32_t *ret_handle, int *ret_code, pid_t *ret_pid)
@@ -207,10 +245,20 @@ static int pid_namespace(pid_t pid, struct stat *ret)
 }
 
 /*
- * Safe although a zygote may lie: only a process that is in the cell's own pid namespace is taken,
- * and such a one is the client's own guest whoever put it there. The pid can not have been reused
- * when it is a child of ours, because then we are who reaps it; and waiting, which is all we do with
- * it, works for children only.
+ * A kernel's parent, the child between it and the zygote, is gone before the zygote answers; so the warden, as
+ * the nearest subreaper, is its parent now.
+ */
+static bool is_child(pid_t pid)
+{
+	siginfo_t info;
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/*
+ * Safe although a zygote may lie: only a child of ours that is in the cell's own pid namespace is taken and moved
+ * into the cell's cgroups, and such a process is the client's own guest. Only we reap our children, so between these
+ * checks and the move the number cannot become another process's.
  */
 int zygote_adopt(struct cell *c, pid_t pid, struct err *e)
 {
@@ -226,6 +274,14 @@ int zygote_adopt(struct cell *c, pid_t pid, struct err *e)
 		return err_say(e, -ESRCH, "the cell is over");
 	if (pid_namespace(pid, &of_kernel) < 0 || of_cell.st_ino != of_kernel.st_ino)
 		return err_say(e, -EPROTO, "the zygote named a process that is not in the cell");
+	if (!is_child(pid))
+		return err_say(e, -EPROTO,
+			       "the zygote named a process that is not the warden's child");
+	int r = c->has_cgroup ? cgroup_move(&c->cgroup, pid, e) : 0;
+
+	if (r < 0 && r != -ESRCH) /* dead already: its pidfd tells how */
+		return r;
+	(void)send(c->hello_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	c->kernel = KERNEL_RUNS;
 	c->kernel_pid = pid;
 	c->kernel_status = 0;
@@ -250,6 +306,6 @@ pid_t zygote_end(struct zygote *z, struct remains_list *remains)
 		(void)syscall(SYS_pidfd_send_signal, z->l.pidfd, SIGKILL, NULL, 0);
 	z->l.pidfd = fd_close(z->l.pidfd);
 	z->l.pid = 0;
-	remains_add(remains, &z->record, z->has_cgroup ? &z->cgroup : NULL, TAKE_FD(z->lease_fd));
+	remains_add(remains, &z->record, z->has_cgroup ? &z->cgroup : NULL, -1);
 	return pid;
 }

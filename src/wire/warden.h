@@ -36,11 +36,11 @@ enum warden_op {
 	WARDEN_KILL,       /* cell: SIGKILL to everything in it; returns at once */
 	WARDEN_EVIDENCE,   /* cell -> memfd: what /proc says of every process in it */
 	WARDEN_DESTROY, /* cell: kill, reap, remove; -> final usage. The handle is gone after it */
-	WARDEN_ZYGOTE,  /* spec + descriptors -> zygote handle, status socket (wire/zygote.h) */
-	WARDEN_KERNEL,  /* cell + its zygote -> hello socket, pidfd of the kernel */
-	WARDEN_RETIRE,  /* zygote: end it. Kernels that it forked live on */
-	WARDEN_CLAIM, /* cell: it has a new client, on the same socket (docs/protocol/keeper.md) */
-	WARDEN_REST,  /* end every cell that was not claimed since the last one, and every zygote */
+	WARDEN_ZYGOTE,  /* spec of the image host -> zygote handle, status socket (wire/zygote.h) */
+	WARDEN_KERNEL, /* cell + its zygote -> hello socket, pidfd of the kernel, its pipes (enum kernel_pipe) */
+	WARDEN_RETIRE, /* zygote: end it. Kernels that it forked live on */
+	WARDEN_CLAIM,  /* cell: it has a new client, on the same socket (docs/protocol/keeper.md) */
+	WARDEN_REST, /* end every cell that was not claimed since the last one, and every zygote */
 	WARDEN_OP_MAX_,
 };
 
@@ -111,6 +111,8 @@ struct warden_req {
 	uint32_t cell; /* handle, for all but WARDEN_CREATE, WARDEN_ZYGOTE and WARDEN_RETIRE */
 	/* Handle. WARDEN_CREATE: whose kernels may enter the cell, 0 = nobody's. */
 	uint32_t zygote;
+	uint32_t want_gauges; /* WARDEN_CREATE: 1 to get enum cell_gauge as well */
+	uint32_t pad_;
 	struct cell_spec spec; /* for WARDEN_CREATE and WARDEN_ZYGOTE, zero otherwise */
 };
 
@@ -156,6 +158,15 @@ enum cell_gauge {
 
 enum kernel_state { KERNEL_NONE, KERNEL_RUNS, KERNEL_ENDED };
 
+/* A kernel's pipes, as its client sees them; init hands them over in this order too. */
+enum kernel_pipe {
+	KERNEL_PIPE_IN, /* control messages to the kernel */
+	KERNEL_PIPE_OUT,
+	KERNEL_PIPE_STDOUT,
+	KERNEL_PIPE_STDERR,
+	KERNEL_PIPES,
+};
+
 struct warden_reply {
 	uint32_t version;
 	uint32_t op;
@@ -164,7 +175,7 @@ struct warden_reply {
 	uint32_t cell;
 	uint32_t host_base; /* WARDEN_CREATE: host id of the cell's id 0; 0 without a range */
 	uint32_t zygote;    /* WARDEN_ZYGOTE: its handle */
-	/* WARDEN_CREATE with a zygote: 1u << enum cell_gauge; those descriptors follow the channel. */
+	/* WARDEN_CREATE with want_gauges: 1u << enum cell_gauge; those descriptors follow the channel. */
 	uint32_t gauges;
 	uint32_t pad_;
 	struct cell_usage usage;

@@ -7,9 +7,9 @@
  * into a pid namespace, only its children; so caisson_fork() makes a child that joins the cell (its
  * cgroups, then all its namespaces at once through the pidfd of its pid 1) and forks the kernel, and
  * ends. That child borrows the zygote's memory, as vfork() does: it costs neither a copy of page tables
- * nor the interpreter's work around a fork. The kernel is a whole fork, by the C library's own function,
- * and calls caisson_seal(): from there on it is a process of the cell like any that init starts, with
- * the same user, limits, descriptors, Landlock domain and filter.
+ * nor the interpreter's work around a fork. The kernel is a whole fork, by the C library's own function. It
+ * waits for the warden's word and calls caisson_seal(): from there on it is a process of the cell like any
+ * that init starts, with the same user, limits, descriptors, Landlock domain and filter.
  *
  * Safe, and why. The zygote holds no capability and reads no client's bytes. setns() succeeds
  * because the cell's user namespace is owned by the zygote's user, which the warden arranged for
@@ -44,7 +44,7 @@
 
 EXPORT long caisson_fork(const struct zygote_req *q, const int *fds, int (*fork)(void),
 			 int *ret_pid);
-EXPORT void caisson_seal(const struct zygote_req *q, int hello);
+EXPORT void caisson_seal(const struct zygote_req *q, const int *fds);
 
 /* ---- without a C library ---------------------------------------------------------------------- */
 
@@ -105,23 +105,11 @@ void *memcpy(void *restrict dst, const void *restrict src, size_t n)
 
 /* ---- the hello --------------------------------------------------------------------------------- */
 
-static long send_hello(int sock, const struct kernel_hello *h, const int *fds, size_t n)
+static long send_hello(int sock, const struct kernel_hello *h)
 {
 	struct iovec iov = { .iov_base = (void *)h, .iov_len = sizeof(*h) };
-	union {
-		char room[CMSG_SPACE(KERNEL_HELLO_FDS * sizeof(int))];
-		struct cmsghdr align;
-	} control = { .room = { 0 } };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	if (n > 0) {
-		m.msg_control = control.room;
-		m.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		control.align.cmsg_level = SOL_SOCKET;
-		control.align.cmsg_type = SCM_RIGHTS;
-		control.align.cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(&control.align), fds, n * sizeof(int));
-	}
 	return sys(__NR_sendmsg, sock, (long)&m, MSG_NOSIGNAL, 0, 0);
 }
 
@@ -129,7 +117,7 @@ static _Noreturn void fail(int hello, uint32_t step, int code)
 {
 	struct kernel_hello h = { .magic = KERNEL_HELLO_MAGIC, .code = code, .step = step };
 
-	(void)send_hello(hello, &h, NULL, 0);
+	(void)send_hello(hello, &h);
 	for (;;)
 		(void)sys(__NR_exit_group, 71, 0, 0, 0, 0);
 }
@@ -147,6 +135,16 @@ static long join(const struct zygote_req *q, int pidfd, const int *cgroups)
 	return sys(__NR_setns, pidfd, NAMESPACES, 0, 0, 0);
 }
 
+/* The warden has seen this process and accepts it. Until then it touches nothing and uses no memory. */
+static void await_warden(int hello)
+{
+	char byte;
+
+	if (sys(__NR_read, hello, (long)&byte, 1, 0, 0) != 1)
+		for (;;)
+			(void)sys(__NR_exit_group, 71, 0, 0, 0, 0);
+}
+
 /*
  * In the child that borrows the zygote's memory, on a frame of its own below the zygote's, which stands
  * still. It returns only in the kernel, which has its own copy of all of it.
@@ -154,23 +152,26 @@ static long join(const struct zygote_req *q, int pidfd, const int *cgroups)
 static __attribute__((noinline)) void between(const struct zygote_req *q, const int *fds,
 					      int (*fork)(void), int *ret_pid)
 {
-	long r = join(q, fds[0], fds + 2);
+	int hello = fds[ZYGOTE_FD_HELLO];
+	long r = join(q, fds[ZYGOTE_FD_INIT], fds + ZYGOTE_FD_CGROUPS);
 
 	if (r < 0)
-		fail(fds[1], ENTER_NAMESPACES, (int)r);
+		fail(hello, ENTER_NAMESPACES, (int)r);
 	int pid = fork();
 
-	if (pid == 0)
+	if (pid == 0) {
+		await_warden(hello);
 		return;
+	}
 	if (pid < 0)
-		fail(fds[1], ENTER_FORK, -EAGAIN);
+		fail(hello, ENTER_FORK, -EAGAIN);
 	*ret_pid = pid;
 	for (;;)
 		(void)sys(__NR_exit_group, 0, 0, 0, 0, 0);
 }
 
 /*
- * @fds: the cell's pidfd, the hello socket, the cgroup files
+ * @fds: enum zygote_fd
  * Return: 0 in the kernel; in the zygote the pid of the child that it has to wait for, with the kernel's
  * in @ret_pid when there is one; or a negative errno.
  */
@@ -256,53 +257,32 @@ static long limit(const struct init_config *c)
 	return 0;
 }
 
-static long move(int fd, int to)
-{
-	return fd == to ? 0 : sys(__NR_dup3, fd, to, 0, 0, 0);
-}
-
 /*
- * Pipes, made here so that they belong to the cell's user, who may then open /dev/stdout by name.
- * 0 is /dev/null, 1 and 2 the streams, 3 and 4 the control channel; nothing else stays open. The
- * host's ends go out with the hello.
+ * 0 is /dev/null, 1 and 2 the streams, 3 and 4 the control channel, 5 the hello socket; nothing else stays open.
+ * All are first copied above the numbers they go to, so that no copy overwrites one still needed.
  */
-static long set_descriptors(int hello, int host[KERNEL_HELLO_FDS])
+static long set_descriptors(const int *fds)
 {
-	int in[2], out[2], stdout_[2], stderr_[2];
+	long null = sys(__NR_openat, AT_FDCWD, (long)"/dev/null", O_RDWR | O_CLOEXEC, 0, 0);
+	const int *pipes = fds + ZYGOTE_FD_PIPES;
+	const int wanted[] = { (int)null,
+			       pipes[KERNEL_PIPE_STDOUT],
+			       pipes[KERNEL_PIPE_STDERR],
+			       pipes[KERNEL_PIPE_IN],
+			       pipes[KERNEL_PIPE_OUT],
+			       fds[ZYGOTE_FD_HELLO] };
+	int high[ARRAY_SIZE(wanted)];
 	long r;
 
-	long safe = sys(__NR_fcntl, hello, F_DUPFD_CLOEXEC, 100, 0, 0);
-	long null = sys(__NR_openat, AT_FDCWD, (long)"/dev/null", O_RDWR | O_CLOEXEC, 0, 0);
-
-	if (safe < 0 || null < 0)
-		return safe < 0 ? safe : null;
-	/* Whatever the zygote had is gone before the first pipe takes a number. */
-	if ((r = move((int)null, 0)) < 0 || (r = move((int)null, 1)) < 0 ||
-	    (r = move((int)null, 2)) < 0 || (r = sys(__NR_close_range, 3, safe - 1, 0, 0, 0)) < 0 ||
-	    (r = sys(__NR_close_range, safe + 1, ~0u, 0, 0, 0)) < 0)
-		return r;
-	if ((r = sys(__NR_pipe2, (long)in, O_CLOEXEC, 0, 0, 0)) < 0 ||
-	    (r = sys(__NR_pipe2, (long)out, O_CLOEXEC, 0, 0, 0)) < 0 ||
-	    (r = sys(__NR_pipe2, (long)stdout_, O_CLOEXEC, 0, 0, 0)) < 0 ||
-	    (r = sys(__NR_pipe2, (long)stderr_, O_CLOEXEC, 0, 0, 0)) < 0)
-		return r;
-	host[0] = in[1];
-	host[1] = out[0];
-	host[2] = stdout_[0];
-	host[3] = stderr_[0];
-	/* Above what they will be copied to, so that no copy overwrites one still needed. */
-	const int mine[] = { stdout_[1], stderr_[1], in[0], out[1] };
-	int high[ARRAY_SIZE(mine)];
-
-	for (size_t i = 0; i < ARRAY_SIZE(mine); i++)
-		high[i] = (int)sys(__NR_fcntl, mine[i], F_DUPFD_CLOEXEC, 120, 0, 0);
-	for (size_t i = 0; i < KERNEL_HELLO_FDS; i++)
-		host[i] = (int)sys(__NR_fcntl, host[i], F_DUPFD_CLOEXEC, 120, 0, 0);
-	for (size_t i = 0; i < ARRAY_SIZE(mine); i++)
-		if (high[i] < 0 || host[i] < 0 ||
-		    (r = sys(__NR_dup3, high[i], (long)i + 1, 0, 0, 0)) < 0)
-			return -EMFILE;
-	return (int)safe;
+	if (null < 0)
+		return null;
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		if ((high[i] = (int)sys(__NR_fcntl, wanted[i], F_DUPFD_CLOEXEC, 100, 0, 0)) < 0)
+			return high[i];
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		if ((r = sys(__NR_dup3, high[i], (long)i, 0, 0, 0)) < 0)
+			return r;
+	return sys(__NR_close_range, ARRAY_SIZE(wanted), ~0u, 0, 0, 0);
 }
 
 static long landlock(void)
@@ -351,34 +331,34 @@ static long filter(void)
 	return install(CELL_FILTER, ARRAY_SIZE(CELL_FILTER));
 }
 
-void caisson_seal(const struct zygote_req *q, int hello)
+void caisson_seal(const struct zygote_req *q, const int *fds)
 {
 	struct kernel_hello h = { .magic = KERNEL_HELLO_MAGIC, .step = ENTER_DONE };
 	const struct init_config *c = &q->config;
-	int host[KERNEL_HELLO_FDS];
-	long r, sock = hello;
+	const int hello = 5; /* once set_descriptors() has put it there */
+	long r;
 
 	if ((r = shed_privilege(c)) < 0)
-		fail(hello, ENTER_CREDS, (int)r);
+		fail(fds[ZYGOTE_FD_HELLO], ENTER_CREDS, (int)r);
 	if ((r = sys(__NR_chdir, (long)"/workspace", 0, 0, 0, 0)) < 0 ||
-	    (sock = set_descriptors(hello, host)) < 0)
-		fail(hello, ENTER_STDIO, (int)(r < 0 ? r : sock));
+	    (r = set_descriptors(fds)) < 0)
+		fail(fds[ZYGOTE_FD_HELLO], ENTER_STDIO, (int)r);
 	/* After the descriptors, of which some have numbers above a low limit for a moment. */
 	if ((r = limit(c)) < 0)
-		fail((int)sock, ENTER_LIMITS, (int)r);
+		fail(hello, ENTER_LIMITS, (int)r);
 	/* The owner of /proc/self is the process's user again, as after an execve. */
 	(void)sys(__NR_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
 	if (!(c->without & CELL_WITHOUT_LANDLOCK)) {
 		if ((r = landlock()) < 0)
-			fail((int)sock, ENTER_LANDLOCK, (int)r);
+			fail(hello, ENTER_LANDLOCK, (int)r);
 		h.landlock_on = (uint32_t)r;
 	}
 	if (!(c->without & CELL_WITHOUT_SECCOMP)) {
 		if ((r = filter()) < 0)
-			fail((int)sock, ENTER_SECCOMP, (int)r);
+			fail(hello, ENTER_SECCOMP, (int)r);
 		h.seccomp_on = 1;
 	}
-	if (send_hello((int)sock, &h, host, KERNEL_HELLO_FDS) < 0)
-		fail((int)sock, ENTER_DONE, -EPIPE);
+	if (send_hello(hello, &h) < 0)
+		fail(hello, ENTER_DONE, -EPIPE);
 	(void)sys(__NR_close_range, 5, ~0u, 0, 0, 0);
 }

@@ -34,6 +34,8 @@
 #define FAKE_UID 300000u
 
 /* What a descriptor that goes to the client holds, so that it can be told from others. */
+#define FAKE_BASE 70000u /* a cell's first host id, less its index */
+
 enum fake_id { FAKE_CHANNEL = 1000, FAKE_STATUS = 2000, FAKE_HELLO = 3000 };
 
 /* What has happened in the world outside of the warden, by the index in its tables. */
@@ -162,7 +164,8 @@ int cell_begin(struct cell_host *h, const struct cell_spec *spec, uid_t owner, c
 	require(ret->index < FAKES_MAX && !fake_cells[ret->index].exists);
 	/* It belongs to the zygote that was named, and to nobody when there was none. */
 	require(owner == (ret->zygote ? FAKE_UID + ret->zygote % WARDEN_CELLS_MAX : 0));
-	ret->hello_fd = ret->lease_fd = ret->kernel_pidfd = ret->cgroup.oom_fd = -1;
+	ret->lease_fd = ret->kernel_pidfd = ret->cgroup.oom_fd = -1;
+	cell_line_init(ret);
 	ret->spec = *spec;
 	ret->l = (struct launched){ .pidfd = -1, .channel_fd = -1, .sync_fd = -1, .status_fd = -1 };
 	if (r < 0)
@@ -175,10 +178,26 @@ int cell_begin(struct cell_host *h, const struct cell_spec *spec, uid_t owner, c
 	ret->has_cgroup = !(spec->without & CELL_WITHOUT_CGROUP);
 	if (ret->has_cgroup)
 		ret->cgroup.oom_fd = fake_event(0);
+	ret->config.uid = 1000;
+	ret->agent = FAKE_BASE + ret->index + ret->config.uid;
 	ret->created_ns = fake_now_ns;
 	ret->check_ns = fake_now_ns + LAUNCH_DEADLINE_NS;
 	fake_cells[ret->index] = (struct fake_cell){ .exists = true };
 	return 0;
+}
+
+void cell_line_init(struct cell *c)
+{
+	c->hello_fd = -1;
+	for (size_t i = 0; i < KERNEL_PIPES; i++)
+		c->pipes[i] = -1;
+}
+
+void cell_line_close(struct cell *c)
+{
+	c->hello_fd = fd_close(c->hello_fd);
+	for (size_t i = 0; i < KERNEL_PIPES; i++)
+		c->pipes[i] = fd_close(c->pipes[i]);
 }
 
 /* A client may have a copy: what was watched is not forgotten by closing it. */
@@ -199,7 +218,7 @@ static void release(struct cell *c)
 	c->l.channel_fd = fd_close(c->l.channel_fd);
 	c->cgroup.oom_fd = cell_unwatch(c->epoll, c->cgroup.oom_fd);
 	c->kernel_pidfd = cell_unwatch(c->epoll, c->kernel_pidfd);
-	c->hello_fd = fd_close(c->hello_fd);
+	cell_line_close(c);
 	fake_of(c)->exists = false;
 }
 
@@ -332,13 +351,13 @@ static struct fake_zygote *fake_of_zygote(const struct zygote *z)
 	return &fake_zygotes[z->index];
 }
 
-int zygote_begin(struct cell_host *h, const struct cell_spec *spec, const int *fds, size_t n_fds,
-		 struct zygote *ret, struct err *e)
+int zygote_begin(struct cell_host *h, const struct cell_spec *spec, struct zygote *ret,
+		 struct err *e)
 {
 	int r = begin_result(spec);
 
 	require(h == &w.host && spec_check(spec, NULL) == 0 && spec->n_mounts == 0);
-	check_descriptors(fds, n_fds, CELL_IMAGE_FDS_MAX);
+	require(spec->image == CELL_IMAGE_HOST);
 	require(ret->index < WARDEN_ZYGOTES_MAX && !fake_zygotes[ret->index].exists);
 	ret->l = (struct launched){ .pidfd = -1, .channel_fd = -1, .sync_fd = -1, .status_fd = -1 };
 	ret->spec = *spec;
@@ -391,6 +410,8 @@ int zygote_fork(struct zygote *z, struct cell *c, struct err *e)
 	if (r < 0)
 		return err_set(e, r, "ask the zygote for a kernel");
 	c->hello_fd = fake_event(FAKE_HELLO + c->index);
+	for (size_t i = 0; i < KERNEL_PIPES; i++)
+		c->pipes[i] = fake_event(0);
 	return 0;
 }
 

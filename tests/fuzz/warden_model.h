@@ -11,8 +11,6 @@
 
 #include "warden_fake.h"
 
-#include "cell/idmap.h"
-
 /* What the model knows of a cell, and of a zygote, at one index of the warden's tables. */
 struct model {
 	bool exists, making, dying, dead; /* dead: its pid 1 is */
@@ -215,14 +213,15 @@ static int expected(const struct warden_req *req, size_t n_fds)
 		return -EPROTO;
 	if (req->op == 0 || req->op >= WARDEN_OP_MAX_)
 		return -ENOSYS;
-	if (req->seq == 0 || req->seq == WARDEN_NOBODY ||
-	    n_fds > (req->op == WARDEN_ZYGOTE ? CELL_IMAGE_FDS_MAX : max_fds))
+	if (req->seq == 0 || req->seq == WARDEN_NOBODY || n_fds > max_fds)
 		return -EINVAL;
 	if (req->op == WARDEN_CREATE || req->op == WARDEN_ZYGOTE) {
 		bool zygote = req->op == WARDEN_ZYGOTE;
 
 		if (spec_check(&req->spec, NULL) < 0 || (zygote && req->spec.n_mounts > 0))
 			return -EINVAL;
+		if (zygote && req->spec.image != CELL_IMAGE_HOST)
+			return -EPERM;
 		if (!zygote && req->zygote && !z)
 			return -ENOENT;
 		return zygote ? begin_model(zygotes, WARDEN_ZYGOTES_MAX, req) :
@@ -456,11 +455,9 @@ static void check_made(const struct due *d, const struct warden_reply *reply)
 {
 	bool zygote = d->op == WARDEN_ZYGOTE;
 	struct model *m = zygote ? &zygotes[d->index] : &cells[d->index];
-	struct idmap ids;
 
-	idmap_choose(0, &ids);
 	require(is_new(zygote ? reply->zygote : reply->cell));
-	require(reply->host_base == (!zygote && ids.ranged ? ids.base : 0));
+	require(reply->host_base == (zygote ? 0 : FAKE_BASE + d->index));
 	m->handle = zygote ? reply->zygote : reply->cell;
 	m->making = false;
 }
@@ -469,7 +466,7 @@ static size_t fds_due(const struct due *d)
 {
 	if (d->code < 0)
 		return 0;
-	return d->op == WARDEN_KERNEL                                                       ? 2 :
+	return d->op == WARDEN_KERNEL ? 2 + KERNEL_PIPES :
 	       d->op == WARDEN_CREATE || d->op == WARDEN_ZYGOTE || d->op == WARDEN_EVIDENCE ? 1 :
 											      0;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_images.py - Sandboxes of stored images: any image of the store, by its name, each with a zygote of its own."""
+"""test_images.py - Sandboxes of stored images: any image of the store, by its name; their interpreters run in their cells alone."""
 import fcntl
 import json
 import os
@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from integ_lib import needs_root
 from layers_lib import SMALL, Store, programs_layer, python_layer
-from serve_lib import WebSocket, alive, unique, wait_until
+from serve_lib import WebSocket, unique, wait_until
 
 PY = "docker.io/library/py:1"
 BASH = "docker.io/library/small:1"
@@ -180,11 +179,10 @@ def test_image_pulled_while_the_daemon_runs(serve, short_dir):
     assert d.execute("cat /n", session_id=name, language="bash")["stdout"] == "1"
 
 
-@needs_root  # a zygote of a stored image has a host user of its own
 def test_default_image(serve, store):
     with serve("--image-store", str(store.path), "--image", "py:1", "--pool", "1") as d:
         assert d.execute(WHICH)["stdout"] == "first blue False\n"
-        assert d.health()["languages"] == ["python", "bash"] and d.health()["pool"]["zygote"] is True
+        assert d.health()["languages"] == ["python", "bash"] and d.health()["pool"]["zygote"] is False
         name, r = create(d, "py:1")
         assert (r.json["spec"]["image"], r.json["spec"]["image_digest"]) == (PY, store.py), r
 
@@ -224,23 +222,16 @@ def test_policy_speaks_of_the_image_of_the_sandbox(serve, store, short_dir):
     assert r.status == 403 and r.error["field"] == "image", r
 
 
-# ---- the zygote ----------------------------------------------------------------------------------------------------
+# ---- the interpreter -----------------------------------------------------------------------------------------------
 
 
-@needs_root  # a zygote of a stored image has a host user of its own
-def test_zygote_per_image(d, store):
-    own = zygotes_of(d)
+def test_no_zygote_of_an_image(d):
+    """A kernel of the machine's own python is forked by a zygote, one of an image is started by pid 1 of its cell; and is ready before it is asked for."""
+    own = wait_until(lambda: zygotes_of(d))
     name, _ = create(d, "py:1")
-    assert d.execute("1", session_id=name)["success"]
-    assert wait_until(lambda: len(zygotes_of(d)) == len(own) + 1), zygotes_of(d)
-    other = (set(zygotes_of(d)) - set(own)).pop()
-    users = {z: Path("/proc/%d/status" % z).read_text().split("Uid:")[1].split()[0] for z in (own[0], other)}
-    assert len(set(users.values())) == 2 and "0" not in users.values(), users
-    # The death of one is nothing to the other, and it is replaced.
-    os.kill(other, signal.SIGKILL)
-    assert d.execute("1 + 1", session_id=name)["success"]
-    assert wait_until(lambda: len(set(zygotes_of(d)) - set(own) - {other}) == 1)
-    assert set(own) <= set(zygotes_of(d)) and alive(own[0])
+    assert d.execute("import os\nos.getppid()", session_id=name)["result"]["text/plain"] == "1"
+    assert d.execute("import os\nos.getppid()")["result"]["text/plain"] == "0"
+    assert zygotes_of(d) == own, zygotes_of(d)
     assert run_python(d, WHICH, image="py:1")["stdout"] == "first blue False\n"
 
 

@@ -316,7 +316,10 @@ def test_python_of_an_image_directory(serve, python_image):
         assert (r["stdout"], r["result"]["text/plain"]) == ("False True\n", "42"), r
 
 
-def test_zygote_of_an_image_directory(serve, python_image):
-    """A warm interpreter per image, not only for the machine's own."""
+def test_image_directory_has_no_zygote(serve, python_image):
+    """Its python is a stranger's program: it runs in its cells alone, where pid 1 starts it; and some are ready."""
     with serve("--image", "dir:%s" % python_image) as d:
-        assert d.health()["pool"]["zygote"] is True, d.health()["pool"]
+        pool = d.health()["pool"]
+        assert pool["zygote"] is False and "only the image host" in pool["zygote_problem"], pool
+        assert wait_until(lambda: d.health()["pool"]["kernels_ready"] > 0), d.health()
+        assert d.execute("import os\nos.getppid()")["result"]["text/plain"] == "1"

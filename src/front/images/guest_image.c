@@ -32,26 +32,20 @@
 #define CHECK_NS (5 * CLOCK_NS_PER_S)
 #define IDLE_NS (300 * CLOCK_NS_PER_S)
 #define TICK_NS (1 * CLOCK_NS_PER_S)
-/* Each may have a zygote; two places are for those that are being replaced. */
-#define OTHERS_MAX (WARDEN_ZYGOTES_MAX - 3)
+#define OTHERS_MAX 13u /* images in use beside the daemon's own: each keeps cells ready */
 
 _Static_assert(IMAGE_REF_MAX <= LENDER_REF_MAX, "a canonical reference fits");
 
 /* ---- what an image says ----------------------------------------------------------------------------------- */
 
-/* Where a zygote's python is looked for (cell/nursery.c), in this order. */
-static const char *const python_dirs[] = { "/usr/local/bin", "/usr/bin", "/bin" };
-_Static_assert(LANG_MAX_ + ARRAY_SIZE(python_dirs) <= LENDER_PROGRAMS_MAX, "all in one question");
+_Static_assert(LANG_MAX_ <= LENDER_PROGRAMS_MAX, "all in one question");
 
 static const char *const *program_names(void)
 {
-	static const char *names[LANG_MAX_ + ARRAY_SIZE(python_dirs) + 1];
+	static const char *names[LANG_MAX_ + 1];
 
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		names[i] = languages[i].program;
-	names[LANG_MAX_] = "/usr/local/bin/python3";
-	names[LANG_MAX_ + 1] = "/usr/bin/python3";
-	names[LANG_MAX_ + 2] = "/bin/python3";
 	return names;
 }
 
@@ -83,37 +77,6 @@ static json_t *take_env(const struct loan *l)
 		(void)json_object_set_new(env, name, json_string(eq + 1));
 	}
 	return env;
-}
-
-/*
- * Whether the python3 that the image's PATH leads to is the one that a zygote would be. Otherwise kernels have to
- * start cold: what runs must not depend on how warm it is. @found: of a lender_reply.
- */
-static bool zygote_fits(const struct guest_image *g, uint32_t found)
-{
-	static const char *const system_dirs[] = { "/usr/local/sbin", "/usr/sbin", "/sbin" };
-	const char *path = json_string_value(json_object_get(g->env, "PATH"));
-	size_t first = 0, n;
-
-	while (first < ARRAY_SIZE(python_dirs) && !(found & 1u << (LANG_MAX_ + first)))
-		first++;
-	for (path = path ? path : CELL_PATH; *path; path += n + (path[n] == ':')) {
-		bool known = false;
-
-		n = strcspn(path, ":");
-		for (size_t i = 0; i < ARRAY_SIZE(python_dirs); i++)
-			if (strlen(python_dirs[i]) == n && strncmp(path, python_dirs[i], n) == 0) {
-				if (found & 1u << (LANG_MAX_ + i))
-					return i == first;
-				known = true;
-			}
-		for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++)
-			known |= strlen(system_dirs[i]) == n &&
-				 strncmp(path, system_dirs[i], n) == 0;
-		if (!known)
-			return false;
-	}
-	return false;
 }
 
 void image_spec(const struct guest_image *g, struct cell_spec *spec)
@@ -148,9 +111,9 @@ static void on_nursery(struct nursery *n)
 static void begin(struct guest_image *g)
 {
 	g->nursery.on_change = on_nursery;
-	/* The pool first: a zygote that can not even be asked for is told of at once. */
+	/* The pool first: it hears at once of a zygote that cannot even be asked for. */
 	pool_start(&g->pool, g);
-	nursery_start(&g->nursery, g, g->warm);
+	nursery_start(&g->nursery, g);
 }
 
 static void let_go(struct guest_image *g)
@@ -200,7 +163,7 @@ static void on_tick(struct timer *t)
 		timer_set(&f->loop, t, now + TICK_NS);
 }
 
-/* The longest unused makes room. When all are in use there is one more, without a zygote if need be. */
+/* The longest unused makes room. When all are in use there is one more. */
 static void make_room(struct front *f)
 {
 	struct guest_image *oldest = NULL;
@@ -229,7 +192,6 @@ static void adopt_loan(struct guest_image *g, struct loan *l)
 	g->env = take_env(l);
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		g->has_language[i] = r->found & 1u << i;
-	g->warm = zygote_fits(g, r->found);
 }
 
 /* ---- finding ------------------------------------------------------------------------------------------------ */
@@ -449,7 +411,6 @@ int images_open(struct front *f, struct err *e)
 	g->f = f;
 	g->kind = CELL_IMAGE_HOST;
 	g->holders = 1;
-	g->warm = true;
 	(void)snprintf(g->name, sizeof(g->name), "%s", image);
 	if (strcmp(image, "host") == 0) {
 		_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guest_image.h - What sandboxes are made from, as the front holds it: an image's layers as descriptors, its
- * zygote, and rooms that are ready.
+ * guest_image.h - What sandboxes are made from, as the front holds it: an image's layers as descriptors, and rooms
+ * that are ready.
  *
  * The daemon's own image (--image) is there from the start to the end. Others are borrowed from the store when a
- * sandbox asks for them (wire/lender.h), and given back when nobody has used them for a while: their rooms and
- * their zygote end, and the store may remove them again. Whoever holds one (image_hold()) keeps it.
+ * sandbox asks for them (wire/lender.h), and given back when nobody has used them for a while: their rooms end, and
+ * the store may remove them again. A sandbox that holds one (image_hold()) keeps it.
  *
- * Nothing of one image is shared with another: each has a zygote of its own, with a user of its own, and the
- * user namespaces of its cells belong to that user alone.
+ * Only the image `host` has a zygote: that is the machine's own python. Whatever comes from another image is a
+ * stranger's code, and runs nowhere but in its cells: pid 1 starts its kernels there, cold, and the pool has some
+ * ready. So nothing of one image is shared with another, nor between two cells of one image.
  */
 #ifndef CAISSON_FRONT_IMAGES_GUEST_IMAGE_H
 #define CAISSON_FRONT_IMAGES_GUEST_IMAGE_H
@@ -40,7 +41,6 @@ struct guest_image {
 	json_t *env;                  /* variables that it brings; NULL: none */
 	bool has_language[LANG_MAX_]; /* as far as is known; trying tells for sure */
 	char versions[LANG_MAX_][32]; /* of the interpreters, as kernels say it; "": not known yet */
-	bool warm;                    /* a zygote can be its python */
 	struct nursery nursery;
 	struct pool pool;
 	size_t holders;

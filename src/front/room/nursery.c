@@ -26,17 +26,9 @@
 #define LOAD_NS (120 * CLOCK_NS_PER_S)    /* then it hangs */
 #define ZYGOTE_MEMORY (4ull << 30)
 #define ZYGOTE_DISK (512ull << 20)
-#define OTHER_MEMORY (1ull << 30)
-#define OTHER_PIDS 32 /* itself, its threads, and two for each kernel that is being forked */
-#define GOOD_NS (60 * CLOCK_NS_PER_S)
 #define STATUS_MAX 65536u
 
 static void ask(struct nursery *n);
-
-static bool is_own(const struct nursery *n)
-{
-	return n->image == &n->f->images.own;
-}
 
 static void on_again(struct timer *t)
 {
@@ -46,8 +38,7 @@ static void on_again(struct timer *t)
 /* It is not there, or no more. Kernels start cold until the next one is ready. */
 static void lost(struct nursery *n, const char *why)
 {
-	/* One of another image that is ready at once and dies again is no success. */
-	if (n->zygote && (is_own(n) || n->f->loop.now_ns - n->ready_ns > GOOD_NS))
+	if (n->zygote)
 		n->failures = 0;
 	uint64_t wait = AGAIN_MIN_NS << (n->failures < 8 ? n->failures : 8);
 
@@ -119,7 +110,6 @@ static void on_status(struct watch *w, uint32_t events)
 	timer_cancel(&n->patience);
 	n->zygote = n->made;
 	n->settled = true;
-	n->ready_ns = n->f->loop.now_ns;
 	n->problem[0] = '\0';
 	log_event(LOG_LEVEL_INFO, "zygote_ready", F_STR("image", n->image->name),
 		  F_STR("python", n->version));
@@ -195,16 +185,11 @@ static void ask(struct nursery *n)
 	q.spec.limits.memory_bytes = ZYGOTE_MEMORY;
 	q.spec.limits.disk_bytes = ZYGOTE_DISK;
 	q.spec.limits.cpu_milli = 4000;
-	if (!is_own(n)) { /* a stranger's interpreter */
-		q.spec.limits.memory_bytes = OTHER_MEMORY;
-		q.spec.limits.cpu_milli = 1000;
-		q.spec.limits.pids = OTHER_PIDS;
-	}
-	image_spec(n->image, &q.spec);
+	q.spec.image = CELL_IMAGE_HOST;
 	n->settled = false;
 	n->call.fn = on_made;
 	n->call.arg = n;
-	if (link_ask(&n->f->link, &n->call, &q, n->image->fds, n->image->n_fds, &e) < 0)
+	if (link_ask(&n->f->link, &n->call, &q, NULL, 0, &e) < 0)
 		lost(n, e.msg);
 }
 
@@ -231,28 +216,28 @@ void nursery_replace(struct nursery *n)
 
 	if (!zygote || n->retire_call.seq)
 		return;
-	if (is_own(n))
-		n->failures = 0;
+	n->failures = 0;
 	n->zygote = 0;
 	log_event(LOG_LEVEL_WARNING, "zygote_stuck", F_STR("image", n->image->name),
 		  F_STR("what", "it does not answer; replacing it"));
 	retire(n, zygote);
 }
 
-void nursery_start(struct nursery *n, struct guest_image *g, bool wanted)
+void nursery_start(struct nursery *n, struct guest_image *g)
 {
 	n->f = g->f;
 	n->image = g;
 	n->status.fd = -1;
 	n->again.fn = on_again;
 	n->again.arg = n;
-	if (wanted) {
+	if (g->kind == CELL_IMAGE_HOST) {
 		ask(n);
 		return;
 	}
 	n->settled = true;
-	(void)snprintf(n->problem, sizeof(n->problem),
-		       "the image has no python3, or its PATH begins elsewhere");
+	(void)snprintf(
+		n->problem, sizeof(n->problem),
+		"only the image host has one: an image's own python runs in its cells alone");
 }
 
 void nursery_stop(struct nursery *n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nursery.h - Keeps a zygote alive for an image: asked for when that is first used, replaced when it dies.
+ * nursery.h - Keeps the zygote of the image `host` alive: asked for at the start, replaced when it dies.
  *
- * While there is none (it is loading its modules, it died, the image has no python), kernels start
+ * While there is none (it is loading its modules, it died), and for every other image, kernels start
  * cold through the cell's pid 1: slower, never failing. Nobody waits long for one that loads, or hangs.
  */
 #ifndef CAISSON_FRONT_NURSERY_H
@@ -28,7 +28,6 @@ struct nursery {
 	struct timer again;
 	struct timer patience; /* for one that loads */
 	unsigned int failures; /* in a row, for the back-off */
-	uint64_t ready_ns;
 	uint64_t restarts;
 	char version[32];         /* of the interpreter */
 	char problem[256];        /* why there is none; empty when there is */
@@ -37,8 +36,8 @@ struct nursery {
 	void (*on_change)(struct nursery *n);
 };
 
-/* nursery_start() - @wanted: have a zygote; without it kernels of this image always start cold. */
-void nursery_start(struct nursery *n, struct guest_image *g, bool wanted);
+/* nursery_start() - Have a zygote, when @g is the image host; kernels of others always start cold. */
+void nursery_start(struct nursery *n, struct guest_image *g);
 void nursery_stop(struct nursery *n);
 void nursery_retire(
 	struct nursery *n); /* stop, and end the zygote: nobody needs this image any more */

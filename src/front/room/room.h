@@ -44,10 +44,11 @@ struct seat {
 	enum seat_state state;
 	bool attached; /* kernel is valid */
 	struct kernel kernel;
-	struct watch hello; /* forked: until its pipes have come */
-	struct watch pidfd; /* forked: readable when it has ended */
-	int pid;            /* as it says itself, for signals; 0 unknown */
-	uint32_t command;   /* cold: init's name for it; 0 = forked */
+	struct watch hello;    /* forked: until it says that it is sealed */
+	int pipes[KERNEL_FDS]; /* forked: ours until then; otherwise -1 */
+	struct watch pidfd;    /* forked: readable when it has ended */
+	int pid;               /* as it says itself, for signals; 0 unknown */
+	uint32_t command;      /* cold: init's name for it; 0 = forked */
 	uint64_t started_ns;
 	bool killed;   /* with everything in the cell; while it starts: it is started again */
 	bool joined;   /* a former front's; see room_adopt.c */

@@ -66,6 +66,7 @@ static int ask_for_cell(struct room *r)
 	image_spec(r->image, &q.spec);
 	memcpy(fds, r->image->fds, n * sizeof(int));
 	q.zygote = r->zygote;
+	q.want_gauges = 1;
 	r->create_call.fn = on_created;
 	r->create_call.arg = r;
 	n += add_mounts(r, &q.spec, &fds[n]);

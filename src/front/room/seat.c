@@ -2,9 +2,9 @@
 /*
  * seat.c - From an empty seat to a kernel that is ready, and to its end.
  *
- * Warm: the warden has the zygote fork into the cell; the kernel sends its pipes over a socket that
- * came with the answer, and its pidfd tells when it is over. Cold: pid 1 of the cell starts the
- * interpreter with the driver, makes the pipes, and waits for it. If warm fails for whatever reason,
+ * Warm, for the image `host`: the warden makes the kernel's pipes and has the zygote fork into the cell; the kernel
+ * says on a socket of its own that it is sealed, and its pidfd tells when it is over. Cold: pid 1 of the cell makes
+ * the pipes, starts the interpreter with the driver, and waits for it. If warm fails for whatever reason,
  * cold is tried: no request fails because a zygote died.
  */
 #include "front/room/seat.h"
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -128,6 +129,24 @@ void seat_init(struct seat *s, struct room *r, const struct language *l)
 {
 	*s = (struct seat){ .room = r, .language = l };
 	s->hello.fd = s->pidfd.fd = -1;
+	for (size_t i = 0; i < KERNEL_FDS; i++)
+		s->pipes[i] = -1;
+}
+
+/* The warden's half of a warm start: nothing of it is needed any more, or it did not work. */
+static void drop_warm(struct seat *s)
+{
+	timer_cancel(&s->warm);
+	loop_del(&s->hello);
+	s->hello.fd = fd_close(s->hello.fd);
+	for (size_t i = 0; i < KERNEL_FDS; i++)
+		s->pipes[i] = fd_close(s->pipes[i]);
+}
+
+static void drop_pidfd(struct seat *s)
+{
+	loop_del(&s->pidfd);
+	s->pidfd.fd = fd_close(s->pidfd.fd);
 }
 
 void seat_clear(struct seat *s)
@@ -137,11 +156,8 @@ void seat_clear(struct seat *s)
 	if (s->attached)
 		kernel_detach(&s->kernel);
 	timer_cancel(&s->closed);
-	timer_cancel(&s->warm);
-	loop_del(&s->hello);
-	loop_del(&s->pidfd);
-	s->hello.fd = fd_close(s->hello.fd);
-	s->pidfd.fd = fd_close(s->pidfd.fd);
+	drop_warm(s);
+	drop_pidfd(s);
 	s->attached = false;
 	s->state = SEAT_EMPTY;
 	s->pid = 0;
@@ -313,32 +329,29 @@ void seat_failed(struct seat *s, const struct init_failed *f)
 		start_failed(s, missing, e.msg);
 }
 
-/* The hello: the kernel is sealed, and here are its pipes. */
+/* The hello: the kernel is sealed, and listens on its pipes. */
 static void on_hello(struct watch *w, uint32_t events)
 {
 	struct seat *s = w->arg;
-	struct kernel_hello h;
-	int fds[KERNEL_HELLO_FDS];
-	size_t n_fds = ARRAY_SIZE(fds);
-	ssize_t n = fd_recv(w->fd, &h, sizeof(h), fds, &n_fds);
-	bool good = n == (ssize_t)sizeof(h) && h.magic == KERNEL_HELLO_MAGIC && h.code == 0 &&
-		    n_fds == KERNEL_HELLO_FDS;
+	struct kernel_hello h = { 0 };
+	ssize_t n = recv(w->fd, &h, sizeof(h), MSG_DONTWAIT);
+	bool whole = n == (ssize_t)sizeof(h) && h.magic == KERNEL_HELLO_MAGIC;
 
 	(void)events;
-	timer_cancel(&s->warm);
-	loop_del(w);
-	w->fd = fd_close(w->fd);
-	if (good && !attach(s, fds))
-		start_failed(s, false, "the kernel's pipes could not be watched");
-	for (size_t i = 0; n > 0 && i < n_fds; i++)
-		fd_close(fds[i]);
-	if (good)
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (whole && h.code == 0) {
+		bool attached = attach(s, s->pipes);
+
+		drop_warm(s);
+		if (!attached)
+			start_failed(s, false, "the kernel's pipes could not be watched");
+		return;
+	}
 	log_event(LOG_LEVEL_WARNING, "kernel_entry_failed",
-		  F_INT("error", n == (ssize_t)sizeof(h) ? h.code : (int)n),
-		  F_UINT("step", n == (ssize_t)sizeof(h) ? h.step : 0));
-	loop_del(&s->pidfd);
-	s->pidfd.fd = fd_close(s->pidfd.fd);
+		  F_INT("error", whole ? h.code : -EPROTO), F_UINT("step", whole ? h.step : 0));
+	drop_warm(s);
+	drop_pidfd(s);
 	start_cold(s);
 }
 
@@ -353,14 +366,16 @@ static void on_forked(struct link_call *c, const struct warden_reply *reply, int
 	if (reply->code == -ESRCH) {
 		return; /* the cell is over: its channel tells */
 	}
-	if (reply->code < 0 || n_fds != 2) {
+	if (reply->code < 0 || n_fds != 2 + KERNEL_FDS) {
 		timer_cancel(&s->warm);
 		start_cold(s);
 		return;
 	}
 	s->hello = (struct watch){ .fd = fds[0], .events = EPOLLIN, .fn = on_hello, .arg = s };
 	s->pidfd = (struct watch){ .fd = fds[1], .events = EPOLLIN, .fn = on_pidfd, .arg = s };
-	fds[0] = fds[1] = -1;
+	memcpy(s->pipes, &fds[2], sizeof(s->pipes));
+	for (size_t i = 0; i < n_fds; i++)
+		fds[i] = -1;
 	if (loop_add(&r->f->loop, &s->hello, &e) < 0 || loop_add(&r->f->loop, &s->pidfd, &e) < 0)
 		start_failed(s, false, e.msg);
 }
@@ -372,10 +387,8 @@ static void on_warm_late(struct timer *t)
 	struct room *r = s->room;
 
 	link_forget(&r->f->link, &r->kernel_call);
-	loop_del(&s->hello);
-	loop_del(&s->pidfd);
-	s->hello.fd = fd_close(s->hello.fd);
-	s->pidfd.fd = fd_close(s->pidfd.fd);
+	drop_warm(s);
+	drop_pidfd(s);
 	if (r->zygote == r->image->nursery.zygote)
 		nursery_replace(&r->image->nursery);
 	start_cold(s);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_cgroup_enter.c - Ways into a cgroup: opened by who may, used by who moves. A process that is
- * cloned by us enters what clone3() did not, one that is not cloned by us everything with a limit
- * in it. What can not be opened leaves nothing open.
+ * cloned by us enters what clone3() did not. A zygote's user moves its own processes and nobody else's; on v2 it
+ * is given nothing, and moved. What cannot be opened leaves nothing open.
  */
 #include "base/err.h"
 #include "base/fd.h"
@@ -140,18 +140,14 @@ static void test_open(void **state)
 	cgroup_enter_close(&enter);
 }
 
+/* For a zygote the same files; of a v2 tree it is given nothing. */
 static void test_join_open(void **state)
 {
 	(void)state;
 	need_site();
 	memset(&enter, 0xa5, sizeof(enter));
-	assert_int_equal(cgroup_join_open(&cell, &enter, &err), 0);
-	if (cell.kind == CGROUP_V2) {
-		assert_int_equal(enter.n, 1);
-		check_file(enter.fd[0], cell.path[0], "cgroup.procs");
-	} else {
-		check_v1_files();
-	}
+	assert_int_equal(cgroup_join_open(&cell, 0, &enter, &err), 0);
+	check_v1_files();
 	cgroup_enter_close(&enter);
 }
 
@@ -174,40 +170,95 @@ static size_t memberships(const struct cgroup *c)
 	return n;
 }
 
-struct mover {
-	const struct cgroup *cgroup;
-	bool nobody;
-};
-
-/* The right to move was the opener's: whoever holds the descriptors has it, as a zygote does. */
-static void move(void *arg)
+static void move_in(void)
 {
-	const struct mover *m = arg;
-
-	CHILD_CHECK(memberships(m->cgroup) == 0);
-	if (m->nobody)
-		child_become_nobody();
+	CHILD_CHECK(memberships(&cell) == 0);
 	CHILD_CHECK(cgroup_enter_self(&enter) == 0);
-	CHILD_CHECK(memberships(m->cgroup) == enter.n);
+	CHILD_CHECK(memberships(&cell) == enter.n);
 	CHILD_CHECK(cgroup_enter_self(&enter) == 0); /* it is there already: no error */
 	pid_t pid = fork();                          /* and what it forks is where it is */
 
 	if (pid == 0)
-		_exit(memberships(m->cgroup) == enter.n ? 0 : 1);
+		_exit(memberships(&cell) == enter.n ? 0 : 1);
 	CHILD_CHECK(child_wait(pid) == 0);
+}
+
+static void move(void *arg)
+{
+	(void)arg;
+	move_in();
 }
 
 static void test_move(void **state)
 {
-	struct mover m = { .cgroup = &cell };
+	(void)state;
+	need_site();
+	assert_int_equal(cgroup_enter_open(&cell, &enter, &err), 0);
+	child_run(move, NULL);
+	cgroup_enter_close(&enter);
+}
+
+/* Whether the holder of the descriptors can put process @pid into the cell. */
+static bool can_move(pid_t pid)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d", (int)pid);
+
+	for (size_t i = 0; i < enter.n; i++)
+		if (write(enter.fd[i], text, (size_t)n) == n)
+			return true;
+	return false;
+}
+
+/* As a zygote that was taken over: its own process it can move, root's it cannot. */
+static void move_as_zygote(void *arg)
+{
+	const pid_t *roots = arg;
+
+	child_become_nobody();
+	CHILD_CHECK(!can_move(*roots) && errno == EACCES);
+	CHILD_CHECK(!can_move(getppid()));
+	move_in();
+}
+
+/* The same descriptors, opened as root, would let it: that is why they are not. */
+static void move_as_root(void *arg)
+{
+	const pid_t *roots = arg;
+
+	child_become_nobody();
+	CHILD_CHECK(can_move(*roots));
+}
+
+static void test_no_more_than_its_own(void **state)
+{
+	int ends[2];
 
 	(void)state;
 	need_site();
-	assert_int_equal(cgroup_join_open(&cell, &enter, &err), 0);
-	child_run(move, &m);
-	m.nobody = true;
-	child_run(move, &m);
+	if (geteuid() != 0 || cell.kind == CGROUP_V2) {
+		printf("# skipped: needs root and v1 cgroups\n");
+		skip();
+	}
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid_t roots = fork();
+
+	if (roots == 0) {
+		char byte;
+
+		(void)close(ends[1]);
+		(void)!read(ends[0], &byte, 1);
+		_exit(0);
+	}
+	assert_int_equal(cgroup_join_open(&cell, CHILD_NOBODY, &enter, &err), 0);
+	child_run(move_as_zygote, &roots);
 	cgroup_enter_close(&enter);
+	assert_int_equal(cgroup_enter_open(&cell, &enter, &err), 0);
+	child_run(move_as_root, &roots);
+	cgroup_enter_close(&enter);
+	fd_close(ends[0]);
+	fd_close(ends[1]);
+	assert_int_equal(child_wait(roots), 0);
 }
 
 /* A cell of a machine with nothing but v2, made of the bare tree of this one where it is hybrid. */
@@ -225,10 +276,29 @@ static bool only_unified(struct cgroup *ret)
 	return true;
 }
 
+/* Nobody holds a descriptor of a v2 tree: the warden moves its child itself. */
+static void moved(void *arg)
+{
+	const struct cgroup *v2 = arg;
+	int go[2];
+	char byte = 0;
+
+	CHILD_CHECK(pipe2(go, O_CLOEXEC) == 0);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)!read(go[0], &byte, 1);
+		_exit(memberships(v2) == 1 ? 0 : 1);
+	}
+	CHILD_CHECK(cgroup_move(v2, pid, NULL) == 0);
+	CHILD_CHECK(write(go[1], "g", 1) == 1 && child_wait(pid) == 0);
+	CHILD_CHECK(cgroup_move(v2, pid, NULL) == -ESRCH);
+	CHILD_CHECK(memberships(v2) == 0);
+}
+
 static void test_v2(void **state)
 {
 	struct cgroup v2;
-	struct mover m = { .cgroup = &v2 };
 
 	(void)state;
 	need_site();
@@ -240,15 +310,9 @@ static void test_v2(void **state)
 	assert_int_equal(cgroup_enter_open(&v2, &enter, &err), 0);
 	assert_int_equal(enter.n, 0); /* cloned straight into it */
 	memset(&enter, 0xa5, sizeof(enter));
-	assert_int_equal(cgroup_join_open(&v2, &enter, &err), 0);
-	assert_int_equal(enter.n, 1);
-	check_file(enter.fd[0], v2.path[0], "cgroup.procs");
-	child_run(move, &m);
-	if (geteuid() == 0) {
-		m.nobody = true;
-		child_run(move, &m);
-	}
-	cgroup_enter_close(&enter);
+	assert_int_equal(cgroup_join_open(&v2, geteuid() == 0 ? CHILD_NOBODY : 0, &enter, &err), 0);
+	assert_int_equal(enter.n, 0);
+	child_run(moved, &v2);
 }
 
 /* A directory that is gone, and descriptors that are none: said, and nothing stays open. */
@@ -262,17 +326,14 @@ static void test_open_failures(void **state)
 	for (size_t i = 0; i < cell.n_dirs; i++) {
 		broken = cell;
 		broken.dirfd[i] = -1;
-		bool v2 = cell.kind == CGROUP_V2;
-
 		err = (struct err){ 0 };
-		if (is_unified(i) && !v2) { /* not needed to enter, nor to join */
-			assert_int_equal(cgroup_join_open(&broken, &enter, &err), 0);
+		if (is_unified(i)) { /* not needed to enter, nor to join */
+			assert_int_equal(cgroup_join_open(&broken, 0, &enter, &err), 0);
 			cgroup_enter_close(&enter);
 			continue;
 		}
-		if (!v2)
-			assert_int_equal(cgroup_enter_open(&broken, &enter, &err), -EBADF);
-		assert_int_equal(cgroup_join_open(&broken, &enter, &err), -EBADF);
+		assert_int_equal(cgroup_enter_open(&broken, &enter, &err), -EBADF);
+		assert_int_equal(cgroup_join_open(&broken, 0, &enter, &err), -EBADF);
 		assert_true(err.msg[0]);
 		assert_int_equal(enter.n, 0);
 		assert_int_equal(open_fds(), held);
@@ -283,9 +344,8 @@ static void test_open_failures(void **state)
 
 	broken.dirfd[0] = elsewhere;
 	err = (struct err){ 0 };
-	assert_int_equal(cgroup_join_open(&broken, &enter, &err), -ENOENT);
-	assert_non_null(strstr(err.msg, "cgroup.procs"));
-	assert_int_equal(enter.n, 0);
+	assert_int_equal(cgroup_move(&broken, getpid(), &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "cgroup"));
 	assert_int_equal(open_fds(), held + 1);
 }
 
@@ -317,7 +377,7 @@ static void test_too_late(void **state)
 {
 	(void)state;
 	need_site();
-	assert_int_equal(cgroup_join_open(&cell, &enter, &err), 0);
+	assert_int_equal(cgroup_enter_open(&cell, &enter, &err), 0);
 	assert_int_equal(cgroup_remove(&cell, REMOVE_MS, &err), 0);
 	child_run(late, NULL);
 	cgroup_enter_close(&enter);
@@ -327,8 +387,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_open),     TEST(test_join_open),     TEST(test_move),
-		TEST(test_v2),       TEST(test_open_failures), TEST(test_enter_failures),
+		TEST(test_open),
+		TEST(test_join_open),
+		TEST(test_move),
+		TEST(test_no_more_than_its_own),
+		TEST(test_v2),
+		TEST(test_open_failures),
+		TEST(test_enter_failures),
 		TEST(test_too_late),
 	};
 

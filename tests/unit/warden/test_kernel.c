@@ -19,10 +19,11 @@ static pid_t serve(int peer, struct zygote_reply *ret)
 	int fds[FD_PASS_MAX];
 	size_t n_fds = ARRAY_SIZE(fds);
 
-	CHILD_CHECK(fd_recv(peer, &q, sizeof(q), fds, &n_fds) == (ssize_t)sizeof(q) && n_fds == 2);
+	CHILD_CHECK(fd_recv(peer, &q, sizeof(q), fds, &n_fds) == (ssize_t)sizeof(q));
+	CHILD_CHECK(n_fds == ZYGOTE_FD_CGROUPS);
 	*ret = (struct zygote_reply){ .seq = q.seq, .pid = kit_kernel(fds[0]) };
-	fd_close(fds[0]);
-	fd_close(fds[1]);
+	for (size_t i = 0; i < n_fds; i++)
+		fd_close(fds[i]);
 	return ret->pid;
 }
 
@@ -48,7 +49,8 @@ static struct kit_answer *make_kernel(const struct cell *c, int peer)
 	say(peer, reply);
 	struct kit_answer *a = answer_to(seq);
 
-	CHILD_CHECK(a->reply.code == 0 && a->reply.cell == c->handle && a->n_fds == 2);
+	CHILD_CHECK(a->reply.code == 0 && a->reply.cell == c->handle);
+	CHILD_CHECK(a->n_fds == 2 + KERNEL_PIPES);
 	return a;
 }
 
@@ -135,7 +137,7 @@ static void test_one_at_a_time(void **state)
 	child_run(one_at_a_time, NULL);
 }
 
-/* What goes to the client: the socket on which the kernel says hello, and the kernel. */
+/* What goes to the client: the socket on which the kernel says hello, the kernel, and its pipes. */
 static void descriptors(void *arg)
 {
 	int peer, fds[FD_PASS_MAX];
@@ -149,16 +151,23 @@ static void descriptors(void *arg)
 	struct cell *c = kit_cell(0, z);
 	uint64_t seq = ask(WARDEN_KERNEL, c->handle, z->handle);
 
-	CHILD_CHECK(fd_recv(peer, &q, sizeof(q), fds, &n_fds) == (ssize_t)sizeof(q) && n_fds == 2);
+	CHILD_CHECK(fd_recv(peer, &q, sizeof(q), fds, &n_fds) == (ssize_t)sizeof(q));
+	CHILD_CHECK(n_fds == ZYGOTE_FD_CGROUPS);
 	pid_t pid = kit_kernel(fds[0]);
+	struct pollfd quiet = { .fd = fds[1], .events = POLLIN };
+
+	CHILD_CHECK(poll(&quiet, 1, 0) == 0); /* the kernel may not go on yet */
 
 	say(peer, (struct zygote_reply){ .seq = q.seq, .pid = pid });
 	const struct kit_answer *a = answer_to(seq);
 
-	CHILD_CHECK(a->reply.code == 0 && a->n_fds == 2);
+	CHILD_CHECK(a->reply.code == 0 && a->n_fds == 2 + KERNEL_PIPES);
+	CHILD_CHECK(recv(fds[1], &byte, 1, 0) == 1); /* now it may */
 	CHILD_CHECK(send(fds[1], "h", 1, 0) == 1 && recv(a->fds[0], &byte, 1, 0) == 1);
-	fd_close(fds[1]);
+	for (size_t i = 1; i < n_fds; i++)
+		fd_close(fds[i]);
 	CHILD_CHECK(recv(a->fds[0], &byte, 1, 0) == 0); /* the warden has no copy of either end */
+	CHILD_CHECK(read(a->fds[2 + KERNEL_PIPE_OUT], &byte, 1) == 0);
 	CHILD_CHECK(c->hello_fd == -1);
 	CHILD_CHECK(syscall(SYS_pidfd_send_signal, a->fds[1], SIGKILL, NULL, 0) == 0);
 	while (kit_alive(pid))

@@ -86,15 +86,18 @@ static int start_bomb(const struct cgroup *c)
 {
 	uint64_t end = clock_now_ns() + 2 * WAIT_NS;
 	struct cgroup_enter enter;
-	int pair[2];
+	int pair[2], go[2];
+	char byte;
 
 	CHILD_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
-	CHILD_CHECK(cgroup_join_open(c, &enter, NULL) == 0 && pipe(pair) == 0);
+	CHILD_CHECK(cgroup_join_open(c, 0, &enter, NULL) == 0 && pipe(pair) == 0 && pipe(go) == 0);
 	pid_t pid = fork();
 
 	CHILD_CHECK(pid >= 0);
-	if (pid == 0 && cgroup_enter_self(&enter) < 0)
+	if (pid == 0 && (read(go[0], &byte, 1) != 1 || cgroup_enter_self(&enter) < 0))
 		_exit(1);
+	if (pid > 0)
+		CHILD_CHECK(cgroup_move(c, pid, NULL) == 0 && write(go[1], "g", 1) == 1);
 	while (pid == 0) {
 		(void)!write(pair[1], "x", 1);
 		while (fork() != 0)
@@ -102,6 +105,8 @@ static int start_bomb(const struct cgroup *c)
 				_exit(0);
 	}
 	cgroup_enter_close(&enter);
+	fd_close(go[0]);
+	fd_close(go[1]);
 	fd_close(pair[1]);
 	return pair[0];
 }

@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#define LINE_FDS ((int)(1 + KERNEL_PIPES)) /* what a cell holds between a request and its answer */
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 struct said {
@@ -121,7 +123,8 @@ static struct err err;
 
 static void make_cell(void)
 {
-	cell = (struct cell){ .kernel_pidfd = -1, .hello_fd = -1, .lease_fd = -1, .epoll = -1 };
+	cell = (struct cell){ .kernel_pidfd = -1, .lease_fd = -1, .epoll = -1 };
+	cell_line_init(&cell);
 	cell.l.pid = kit_init(&cell.l.pidfd);
 }
 
@@ -282,6 +285,22 @@ static void test_dead_kernel(void **state)
 
 /* ---- asking for one --------------------------------------------------------------------------- */
 
+/* Each is one pipe with an end on either side, and no flag of the kernel's end is one of the client's. */
+static void hear_pipes(const int *kernel, const int *client_ends)
+{
+	for (size_t i = 0; i < KERNEL_PIPES; i++) {
+		bool in = i == KERNEL_PIPE_IN;
+		int from = in ? client_ends[i] : kernel[i], to = in ? kernel[i] : client_ends[i];
+		char byte = (char)('a' + i), got = 0;
+
+		CHILD_CHECK(write(from, &byte, 1) == 1 && read(to, &got, 1) == 1 && got == byte);
+		CHILD_CHECK(fcntl(client_ends[i], F_SETFL, O_NONBLOCK) == 0);
+		CHILD_CHECK(fcntl(kernel[i], F_SETFL, 0) == 0);
+		CHILD_CHECK(fcntl(client_ends[i], F_GETFL) & O_NONBLOCK);
+		CHILD_CHECK(fcntl(kernel[i], F_GETFD) == FD_CLOEXEC);
+	}
+}
+
 static void hear_request(int peer, const struct cell *c, size_t n_cgroups)
 {
 	struct zygote_req q;
@@ -290,14 +309,16 @@ static void hear_request(int peer, const struct cell *c, size_t n_cgroups)
 	char byte = 0;
 
 	CHILD_CHECK(fd_recv(peer, &q, sizeof(q), fds, &n_fds) == (ssize_t)sizeof(q));
-	CHILD_CHECK(q.seq == c->handle && q.n_cgroups == n_cgroups && n_fds == 2 + n_cgroups);
+	CHILD_CHECK(q.seq == c->handle && q.n_cgroups == n_cgroups);
+	CHILD_CHECK(n_fds == ZYGOTE_FD_CGROUPS + n_cgroups);
 	CHILD_CHECK(memcmp(&q.config, &c->config, sizeof(q.config)) == 0);
 	/* The pidfd is that of the cell's pid 1, and the socket is the other end of the client's. */
 	CHILD_CHECK(syscall(SYS_pidfd_send_signal, fds[0], 0, NULL, 0) == 0);
 	CHILD_CHECK(send(fds[1], "h", 1, 0) == 1 && recv(c->hello_fd, &byte, 1, 0) == 1);
 	CHILD_CHECK(byte == 'h');
+	hear_pipes(fds + ZYGOTE_FD_PIPES, c->pipes);
 	for (size_t i = 0; i < n_cgroups; i++)
-		CHILD_CHECK(write(fds[2 + i], "0", 1) == 1);
+		CHILD_CHECK(write(fds[ZYGOTE_FD_CGROUPS + i], "0", 1) == 1);
 	for (size_t i = 0; i < n_fds; i++)
 		fd_close(fds[i]);
 	CHILD_CHECK(recv(c->hello_fd, &byte, 1, 0) == 0); /* nobody else holds it */
@@ -315,9 +336,9 @@ static void request(void *arg)
 	char path[96];
 
 	before = open_fds();
-	CHILD_CHECK(zygote_fork(z, c, &err) == 0 && open_fds() == before + 1);
+	CHILD_CHECK(zygote_fork(z, c, &err) == 0 && open_fds() == before + LINE_FDS);
 	hear_request(peer, c, 0);
-	c->hello_fd = fd_close(c->hello_fd);
+	cell_line_close(c);
 
 	/* With a cgroup: the files to move in by; here they are files. */
 	(void)snprintf(path, sizeof(path), "%s/tasks", kit_state);
@@ -328,9 +349,9 @@ static void request(void *arg)
 	c->cgroup.dir_of[CGROUP_UNIFIED] = -1;
 	c->cgroup.dirfd[0] = open(kit_state, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	before = open_fds();
-	CHILD_CHECK(zygote_fork(z, c, &err) == 0 && open_fds() == before + 1);
+	CHILD_CHECK(zygote_fork(z, c, &err) == 0 && open_fds() == before + LINE_FDS);
 	hear_request(peer, c, 1);
-	c->hello_fd = fd_close(c->hello_fd);
+	cell_line_close(c);
 	CHILD_CHECK(fd_read_file(AT_FDCWD, path, text, sizeof(text)) == 1 && text[0] == '0');
 	CHILD_CHECK(unlink(path) == 0);
 	before = open_fds();
@@ -359,7 +380,7 @@ static void deaf(void *arg)
 
 	before = open_fds();
 	while (n < 10000 && (r = zygote_fork(z, c, &err)) == 0) {
-		c->hello_fd = fd_close(c->hello_fd);
+		cell_line_close(c);
 		n++;
 	}
 	CHILD_CHECK(r == -EAGAIN && n > 0 && n < 10000);

@@ -248,7 +248,8 @@ static inline struct cell *kit_cell(uint32_t index, const struct zygote *zygote)
 	CHILD_CHECK(c && record_begin(w.host.records, &c->record, NULL) == 0);
 	c->l = (struct launched){ .channel_fd = -1, .sync_fd = -1, .status_fd = -1 };
 	c->l.pid = kit_init(&c->l.pidfd);
-	c->hello_fd = c->lease_fd = c->kernel_pidfd = c->cgroup.oom_fd = -1;
+	c->lease_fd = c->kernel_pidfd = c->cgroup.oom_fd = -1;
+	cell_line_init(c);
 	c->index = index;
 	c->serial = ++w.serial;
 	c->epoll = w.epoll;

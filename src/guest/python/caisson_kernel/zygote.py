@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The zygote: a warm interpreter that forks kernels into cells and never runs a client's code.
 
-Descriptor 3 is the warden's: one fixed-size request per kernel (src/wire/zygote.h), with the pidfd
-of the cell's pid 1, the socket for the kernel's hello, and the cgroup files to enter. Descriptor 4 is
+Descriptor 3 is the warden's: one fixed-size request per kernel (src/wire/zygote.h), with the pidfd of the
+cell's pid 1, the hello socket, the kernel's pipes, and the cgroup files to enter. Descriptor 4 is
 the status socket of whoever asked for this zygote: it sends one JSON object with the modules to
 preload, and gets one back when they are loaded.
 
@@ -26,6 +26,7 @@ from . import kernel, reseed
 WARDEN_FD = 3
 STATUS_FD = 4
 REQUEST_MAX = 512
+FDS_MIN = 6
 FDS_MAX = 24
 LIBC_FORK = ctypes.cast(ctypes.CDLL(None).fork, ctypes.c_void_p)
 
@@ -35,7 +36,7 @@ def load_enter(directory):
     lib = ctypes.PyDLL(os.path.join(directory, "enter.so"))
     lib.caisson_fork.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_int), ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
     lib.caisson_fork.restype = ctypes.c_long
-    lib.caisson_seal.argtypes = [ctypes.c_char_p, ctypes.c_int]
+    lib.caisson_seal.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_int)]
     lib.caisson_seal.restype = None
     return lib
 
@@ -50,9 +51,9 @@ def receive(sock):
     return data, list(fds)
 
 
-def become_kernel(enter, request, hello):
+def become_kernel(enter, request, numbers):
     """In the grandchild. Never returns."""
-    enter.caisson_seal(request, hello)
+    enter.caisson_seal(request, numbers)
     try:
         os.environ.pop("MPLCONFIGDIR", None)
         reseed.after_fork()
@@ -63,7 +64,7 @@ def become_kernel(enter, request, hello):
 
 def serve_one(enter, request, fds):
     """Fork one kernel. Returns (code, pid)."""
-    if len(fds) < 2:
+    if len(fds) < FDS_MIN:
         return -errno.EPROTO, 0
     numbers = (ctypes.c_int * len(fds))(*fds)
     pid = ctypes.c_int(0)
@@ -73,7 +74,7 @@ def serve_one(enter, request, fds):
     if child == 0:
         try:
             python.PyOS_AfterFork_Child()
-            become_kernel(enter, request, fds[1])
+            become_kernel(enter, request, numbers)
         finally:
             os._exit(71)
     python.PyOS_AfterFork_Parent()
