@@ -194,10 +194,11 @@ def test_image_that_moves_a_host_process(store, stopped_by):
             for _ in range(3):
                 r = run(d, "moves:1")
                 assert r.status == 200 and r.json["stdout"] == "moves\n", r
-            check_sealed(image_processes())
+            found = image_processes()
             d.stop()
-        assert Path("/proc/%d/cgroup" % victim.pid).read_text() == before, "a host process is in a cell's cgroup"
         assert victim.poll() is None, "KILLED: a host process that the image named died with a cell"
+        assert Path("/proc/%d/cgroup" % victim.pid).read_text() == before, "a host process is in a cell's cgroup"
+        check_sealed(found)
     finally:
         victim.kill()
         victim.wait()
