@@ -342,6 +342,8 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 	if (r == 0)
 		r = doors_bind(f, &doors, e);
 	if (r == 0)
+		r = auth_open_tcp(f->auth, doors.tcp, e);
+	if (r == 0)
 		r = open_signals(f, on_signal, e);
 	if (r == 0)
 		r = link_init(&f->link, &f->loop, w->fd, f->keep.life, e);

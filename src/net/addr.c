@@ -104,10 +104,14 @@ void addr_peer(const struct sockaddr_storage *from, struct peer *ret)
 		port = ntohs(v4.sin_port);
 		(void)inet_ntop(AF_INET, &v4.sin_addr, ret->host, sizeof(ret->host));
 		ret->is_loopback = v4_is_loopback(&v4.sin_addr);
+		memcpy(ret->net, ret->host, sizeof(ret->net));
 	} else {
 		port = ntohs(v6.sin6_port);
 		(void)inet_ntop(AF_INET6, &v6.sin6_addr, ret->host, sizeof(ret->host));
 		ret->is_loopback = IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+		/* One customer has as many addresses as the other half has numbers. */
+		memset(&v6.sin6_addr.s6_addr[8], 0, 8);
+		(void)inet_ntop(AF_INET6, &v6.sin6_addr, ret->net, sizeof(ret->net));
 	}
 	(void)snprintf(ret->text, sizeof(ret->text), is_v4 ? "%s:%u" : "[%s]:%u", ret->host, port);
 }

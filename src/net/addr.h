@@ -15,7 +15,7 @@ struct peer;
  */
 int addr_parse(const char *text, struct sockaddr_storage *ret, struct err *e);
 
-/* addr_peer() - Fill text, host and is_loopback of @ret. IPv4 inside IPv6 is told as IPv4. */
+/* addr_peer() - Fill text, host, net and is_loopback of @ret. IPv4 inside IPv6 is told as IPv4. */
 void addr_peer(const struct sockaddr_storage *from, struct peer *ret);
 
 #endif

@@ -33,6 +33,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "net/conn_int.h"
+#include "net/sockdiag.h"
 #include "net/tls.h"
 
 #define HANDSHAKE_NS (10 * CLOCK_NS_PER_S)
@@ -195,6 +196,20 @@ const struct peer *conn_peer(const struct conn *c)
 struct loop *conn_loop(const struct conn *c)
 {
 	return c->loop;
+}
+
+void conn_admit(struct conn *c)
+{
+	if (c->listener)
+		listener_admit(c);
+}
+
+int conn_uid(struct conn *c, struct sockdiag *d, uid_t *ret)
+{
+	int r = c->peer.uid == (uid_t)-1 ? sockdiag_peer(d, c->watch.fd, &c->peer.uid) : 0;
+
+	*ret = c->peer.uid;
+	return r;
 }
 
 bool conn_is_tls(const struct conn *c)

@@ -26,15 +26,17 @@ struct err;
 struct iovec;
 struct loop;
 struct conn;
+struct sockdiag;   /* sockdiag.h */
 struct tls_server; /* tls.h */
 
 struct peer {
 	char text[64]; /* "127.0.0.1:5123", "[::1]:99", "unix" */
-	char host[48]; /* the address alone, for counting: "127.0.0.1", "unix" */
+	char host[48]; /* the address alone: "127.0.0.1", "unix" */
+	char net[48];  /* for counting: host, and of IPv6 the first 64 bits, as "2001:db8::" */
 	bool is_unix;
 	bool is_loopback; /* 127/8 or ::1 */
-	uid_t uid;        /* unix: SO_PEERCRED; else -1 */
-	pid_t pid;        /* the same */
+	uid_t uid;        /* unix: SO_PEERCRED; else -1 until conn_uid() has found it */
+	pid_t pid;        /* unix: SO_PEERCRED; else -1 */
 };
 
 /*
@@ -64,8 +66,13 @@ struct conn_ops {
 };
 
 struct listener_config {
-	size_t max_conns;      /* over it: accepted, closed at once, and counted */
-	size_t max_conns_host; /* per peer.host; 0 = none; unix is exempt */
+	size_t max_conns; /* over it: accepted, closed at once, and counted */
+	/*
+	 * Per peer.net, of those that conn_admit() was not called for; 0 = any number; unix is exempt.
+	 * Over it the oldest of them is closed and counted: one that says who it is gets in, whatever
+	 * else comes from the same address.
+	 */
+	size_t max_strangers;
 	size_t queue_high, queue_low, queue_max;
 	uint64_t linger_ns; /* conn_finish(): how long nothing of the rest may go */
 	/* Set ops and user (conn_set_ops). False: it is closed, and nobody is told. */
@@ -125,6 +132,10 @@ void conn_set_ops(struct conn *c, const struct conn_ops *ops, void *user); /* op
 void *conn_user(const struct conn *c);
 const struct peer *conn_peer(const struct conn *c);
 struct loop *conn_loop(const struct conn *c);
+/* conn_admit() - Its peer has proved who it is: it is no stranger any more. Idempotent. */
+void conn_admit(struct conn *c);
+/* conn_uid() - The user at the other end of a TCP connection within this machine (sockdiag.h), asked for once. */
+int conn_uid(struct conn *c, struct sockdiag *d, uid_t *ret);
 bool conn_is_tls(const struct conn *c);
 
 /*

@@ -50,7 +50,9 @@ struct conn {
 	uint64_t discarded; /* bytes of input thrown away since conn_finish() */
 
 	struct listener *listener;
-	struct conn *next, **link; /* in the listener's list */
+	struct conn *next, **link;   /* in the listener's list */
+	struct strangers *strangers; /* those of its address, when it is one; or NULL */
+	struct conn *older, *newer;  /* among them */
 };
 
 /*
@@ -85,5 +87,7 @@ void conn_rearm(struct conn *c);
 
 /* listener_forget() - @c is about to be freed. */
 void listener_forget(struct conn *c);
+/* listener_admit() - @c is no stranger any more. Idempotent. */
+void listener_admit(struct conn *c);
 
 #endif

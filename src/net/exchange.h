@@ -64,6 +64,7 @@ struct http_conn {
 	enum http_state state;
 	bool advancing; /* somebody further up the stack goes on when we return */
 	bool paused, eof, draining;
+	bool spoken;    /* the peer has sent something */
 	struct buf in;  /* input not taken yet, from `off` on */
 	size_t off;     /* taken */
 	size_t scanned; /* of what follows off: seen by the prescan */

@@ -181,6 +181,7 @@ static bool step(struct http_conn *h)
 		if (http_input_len(h) == 0 || conn_congested(h->conn))
 			return false;
 		h->state = HTTP_STATE_HEAD;
+		h->spoken = true;
 		h->begun_ns = clock_now_ns();
 		h->scanned = 0;
 		prescan_init(&h->scan, h->config->head_max, h->config->target_max);

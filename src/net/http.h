@@ -47,6 +47,7 @@ struct http_config {
 	uint64_t head_ns;       /* from the first byte of a request to the end of its head: 408 */
 	uint64_t body_ns;       /* for the whole body: 408 */
 	uint64_t body_min_rate; /* bytes per second that a body needs after 5 s; 0 = any */
+	uint64_t first_ns;      /* to the first byte of the first request; 0 = idle_ns */
 	uint64_t idle_ns;       /* between requests: closed without a word */
 	uint64_t write_ns; /* output waits and (almost) nothing of it was taken for so long: closed */
 

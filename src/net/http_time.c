@@ -4,7 +4,8 @@
  *
  * Theory of operation: a connection has one deadline, and its state says which one it is:
  *
- *   IDLE      the next request may take so long; or, with output queued, as HANDLING
+ *   IDLE      the next request may take so long, and the first one a shorter time, because so far nobody
+ *             knows whose connection it is; or, with output queued, as HANDLING
  *   HEAD      from the first byte of a head to its last
  *   BODY      the whole body, and from five seconds on its rate. The time at which what has come
  *             would be too little is computed, and looked at again when it is there: bytes that
@@ -105,7 +106,9 @@ void http_settle(struct http_conn *h)
 		h->begun_ns = now_ns(h);
 		if (conn_queued(h->conn) > 0)
 			(void)conn_moved(h->conn);
-		http_deadline(h, h->begun_ns + h->config->idle_ns);
+		http_deadline(h, h->begun_ns + (h->spoken || h->config->first_ns == 0 ?
+							h->config->idle_ns :
+							h->config->first_ns));
 		return;
 	case HTTP_STATE_HEAD:
 		http_pause(h, false);

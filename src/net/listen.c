@@ -10,8 +10,10 @@
  * the backlog and the descriptor stays readable: going on would spin. The watch is silenced for
  * BACK_OFF_NS and a timer wakes it again.
  *
- * Connections are counted per host in a small hash table; an entry lives as long as a connection of
- * its host does, so the table is bounded by max_conns.
+ * Strangers, those whose peer has not proved who it is, are kept per address in the order in which they
+ * came, in a small hash table; an entry lives as long as there is a stranger of its address, so the table
+ * is bounded by max_conns. The newest comes in and the oldest goes: a proxy's clients, or everybody on
+ * this machine, share an address with whoever opens connections and says nothing.
  *
  * A listener owns its connections: they point to its copy of the config, and listener_free() ends
  * those that are left.
@@ -34,12 +36,13 @@
 
 #define ACCEPT_BUDGET 64
 #define BACK_OFF_NS (100 * CLOCK_NS_PER_MS)
-#define HOST_BUCKETS 256
+#define BUCKETS 256
 
-struct host_count {
-	struct host_count *next;
+struct strangers {
+	struct strangers *next;
 	size_t count;
-	char host[sizeof(((struct peer *)0)->host)];
+	struct conn *oldest, *newest;
+	char net[sizeof(((struct peer *)0)->net)];
 };
 
 struct listener {
@@ -51,54 +54,68 @@ struct listener {
 	struct conn *conns;
 	size_t count;
 	uint64_t refused;
-	struct host_count *hosts[HOST_BUCKETS];
+	struct strangers *strangers[BUCKETS];
 };
 
-/* Hosts */
+/* Strangers */
 
-static struct host_count **host_find(struct listener *ls, const char *host)
+static struct strangers **find_strangers(struct listener *ls, const char *net)
 {
 	uint32_t hash = 2166136261u; /* FNV-1a */
 
-	for (const char *p = host; *p; p++)
+	for (const char *p = net; *p; p++)
 		hash = (hash ^ (uint8_t)*p) * 16777619u;
-	struct host_count **at = &ls->hosts[hash % HOST_BUCKETS];
+	struct strangers **at = &ls->strangers[hash % BUCKETS];
 
-	while (*at && strcmp((*at)->host, host) != 0)
+	while (*at && strcmp((*at)->net, net) != 0)
 		at = &(*at)->next;
 	return at;
 }
 
-static int host_add(struct listener *ls, const struct peer *peer)
+void listener_admit(struct conn *c)
 {
-	if (peer->is_unix)
-		return 0;
-	struct host_count **at = host_find(ls, peer->host);
+	struct strangers *s = c->strangers;
 
-	if (!*at) {
-		struct host_count *h = calloc(1, sizeof(*h));
+	if (!s)
+		return;
+	*(c->older ? &c->older->newer : &s->oldest) = c->newer;
+	*(c->newer ? &c->newer->older : &s->newest) = c->older;
+	c->strangers = NULL;
+	c->older = c->newer = NULL;
+	if (--s->count == 0) {
+		struct strangers **at = find_strangers(c->listener, s->net);
 
-		if (!h)
-			return -ENOMEM;
-		memcpy(h->host, peer->host, sizeof(h->host));
-		*at = h;
+		*at = s->next;
+		free(s);
 	}
-	if (ls->config.max_conns_host && (*at)->count >= ls->config.max_conns_host)
-		return -EUSERS;
-	(*at)->count++;
-	return 0;
 }
 
-static void host_drop(struct listener *ls, const struct peer *peer)
+/* Closes the oldest stranger of the same address when it is one too many. False: no memory. */
+static bool add_stranger(struct listener *ls, struct conn *c)
 {
-	if (peer->is_unix)
-		return;
-	struct host_count **at = host_find(ls, peer->host), *h = *at;
+	if (c->peer.is_unix || ls->config.max_strangers == 0)
+		return true;
+	struct strangers **at = find_strangers(ls, c->peer.net), *s = *at;
 
-	if (h && --h->count == 0) {
-		*at = h->next;
-		free(h);
+	if (!s) {
+		s = calloc(1, sizeof(*s));
+		if (!s)
+			return false;
+		memcpy(s->net, c->peer.net, sizeof(s->net));
+		*at = s;
 	}
+	c->strangers = s;
+	c->older = s->newest;
+	*(s->newest ? &s->newest->newer : &s->oldest) = c;
+	s->newest = c;
+	if (++s->count > ls->config.max_strangers) {
+		struct conn *oldest = s->oldest;
+
+		listener_admit(oldest); /* it is not counted any more */
+		ls->refused++;
+		conn_end(oldest, -EUSERS);
+	}
+	return true;
 }
 
 /* Accepting */
@@ -132,6 +149,7 @@ static void describe(int fd, const struct sockaddr_storage *from, struct peer *r
 	ret->is_unix = true;
 	memcpy(ret->text, "unix", sizeof("unix"));
 	memcpy(ret->host, "unix", sizeof("unix"));
+	memcpy(ret->net, "unix", sizeof("unix"));
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0) {
 		ret->uid = cred.uid;
 		ret->pid = cred.pid;
@@ -144,7 +162,7 @@ static void welcome(struct listener *ls, int fd, const struct sockaddr_storage *
 	struct peer peer;
 
 	describe(fd, from, &peer);
-	if (ls->count >= ls->config.max_conns || host_add(ls, &peer) < 0) {
+	if (ls->count >= ls->config.max_conns) {
 		ls->refused++;
 		fd_close(fd);
 		return;
@@ -154,7 +172,6 @@ static void welcome(struct listener *ls, int fd, const struct sockaddr_storage *
 	struct conn *c = conn_new(ls->loop, fd, ls->tls, &ls->config, &peer);
 
 	if (!c) {
-		host_drop(ls, &peer);
 		ls->refused++;
 		return;
 	}
@@ -165,7 +182,10 @@ static void welcome(struct listener *ls, int fd, const struct sockaddr_storage *
 		c->next->link = &c->next;
 	ls->conns = c;
 	ls->count++;
-	conn_start(c);
+	if (add_stranger(ls, c))
+		conn_start(c);
+	else
+		conn_end(c, -ENOMEM);
 }
 
 void listener_forget(struct conn *c)
@@ -176,7 +196,7 @@ void listener_forget(struct conn *c)
 	if (c->next)
 		c->next->link = c->link;
 	ls->count--;
-	host_drop(ls, &c->peer);
+	listener_admit(c);
 }
 
 /* Errors of the one connection that was first in the backlog; the next may be fine. */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -25,6 +26,7 @@
 #include "front/log.h"
 #include "net/conn.h"
 #include "net/http.h"
+#include "net/sockdiag.h"
 
 #define HOSTS_OWN 4 /* three names of loopback, and the address we listen on */
 
@@ -36,6 +38,8 @@ struct auth {
 	struct origin origins[CONFIG_LIST_MAX];
 	size_t n_origins;
 	bool any_address; /* we listen on all addresses: every literal one may be ours */
+	uid_t starter;
+	struct sockdiag who; /* without tokens: asks the kernel who called over TCP */
 };
 
 /* ---- load ------------------------------------------------------------------------------------- */
@@ -87,6 +91,8 @@ int auth_load(const struct config *c, struct auth **ret, struct err *e)
 	if (!a)
 		return err_set(e, -ENOMEM, "prepare authentication");
 	limiter_init(&a->limiter);
+	a->starter = getuid();
+	a->who.fd = -1;
 	r = load_hosts(a, c, e);
 	if (r == 0 && c->token_file && (r = token_load(c->token_file, &a->tokens, e)) < 0)
 		r = err_wrap(e, "--token-file '%.256s'", c->token_file);
@@ -109,6 +115,19 @@ int auth_load(const struct config *c, struct auth **ret, struct err *e)
 	return 0;
 }
 
+int auth_open_tcp(struct auth *a, int listener, struct err *e)
+{
+	struct err why = { 0 };
+
+	if (listener < 0 || auth_has_tokens(a) || sockdiag_open(listener, &a->who, &why) == 0)
+		return 0;
+	return err_say(
+		e, why.code,
+		"--listen: there is no token, and the kernel does not tell which user calls over TCP "
+		"(%.128s); give --token-file FILE, or --listen none to serve the unix socket alone",
+		why.msg);
+}
+
 bool auth_knows(const struct auth *a, const char *owner)
 {
 	for (size_t i = 0; i < a->tokens.n; i++)
@@ -124,8 +143,10 @@ bool auth_has_tokens(const struct auth *a)
 
 void auth_free(struct auth *a)
 {
-	if (a)
-		token_free(&a->tokens);
+	if (!a)
+		return;
+	token_free(&a->tokens);
+	sockdiag_close(&a->who);
 	free(a);
 }
 
@@ -254,39 +275,54 @@ bool auth_is_ours(const struct auth *a, const char *value)
 	return may_be_token(a, value) || (token && may_be_token(a, token));
 }
 
+/* Without tokens there is nothing that could be sent. */
+static void check_user(const struct auth_facts *f, struct auth_verdict *v)
+{
+	if (f->peer->is_unix || f->own)
+		(void)snprintf(v->owner, sizeof(v->owner), "local");
+	else
+		refuse(v, 401, "unauthorized",
+		       "without a token only the user who started this daemon, and root, may call over TCP",
+		       "call as that user or over the daemon's unix socket, or have it started with "
+		       "--token-file FILE and send 'Authorization: Bearer TOKEN'");
+}
+
+static void wrong_token(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
+			const char *hint, struct auth_verdict *v)
+{
+	const char *net = f->peer->net;
+	uint64_t blocked = f->peer->is_unix ? 0 : limiter_blocked(&a->limiter, net, now_ns);
+
+	if (blocked) {
+		refuse(v, 429, "rate_limited", "too many wrong tokens from this address",
+		       "wait as long as Retry-After says, or send a token that is known");
+		v->retry_after_s = (unsigned int)((blocked + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S);
+		return;
+	}
+	refuse(v, 401, "unauthorized", "the token is not known", hint);
+	if (!f->peer->is_unix && limiter_fail(&a->limiter, net, now_ns))
+		log_event(LOG_LEVEL_WARNING, "auth_blocked", F_STR("peer", f->peer->host),
+			  F_STR("why", "too many wrong tokens"));
+}
+
 static void check_token(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
 			struct auth_verdict *v)
 {
 	static const char hint[] = "send 'Authorization: Bearer TOKEN' or 'X-API-Key: TOKEN'";
-	const char *token = presented(f);
-	uint64_t blocked = f->peer->is_unix ? 0 :
-					      limiter_blocked(&a->limiter, f->peer->host, now_ns);
+	const char *token = presented(f), *owner;
 
-	if (blocked) {
-		refuse(v, 429, "rate_limited", "too many wrong tokens from this address",
-		       "wait as long as Retry-After says");
-		v->retry_after_s = (unsigned int)((blocked + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S);
-		return;
-	}
-	if (!token) {
+	if (!token && f->peer->is_unix) {
+		(void)snprintf(v->owner, sizeof(v->owner), "local");
+	} else if (!token) {
 		refuse(v, 401, "unauthorized", "this service needs a token", hint);
-		return;
-	}
-	const char *owner;
-
-	if (token_owner(&a->tokens, token, strlen(token), &owner) < 0) {
+	} else if (token_owner(&a->tokens, token, strlen(token), &owner) < 0) {
 		refuse(v, 503, "out_of_memory", "the daemon is out of memory", NULL);
 		v->retry_after_s = 1;
-		return;
-	}
-	if (owner) {
+	} else if (owner) {
 		(void)snprintf(v->owner, sizeof(v->owner), "%s", owner);
-		return;
+	} else {
+		wrong_token(a, f, now_ns, hint, v);
 	}
-	refuse(v, 401, "unauthorized", "the token is not known", hint);
-	if (!f->peer->is_unix && limiter_fail(&a->limiter, f->peer->host, now_ns))
-		log_event(LOG_LEVEL_WARNING, "auth_blocked", F_STR("peer", f->peer->host),
-			  F_STR("why", "too many wrong tokens"));
 }
 
 void auth_decide(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
@@ -298,18 +334,23 @@ void auth_decide(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
 	check_browser(a, f, v);
 	if (v->status == 0 && !f->url_token)
 		check_url(f, v);
-	if (v->status == 0 && !f->proven) {
-		bool tokens = a->tokens.n > 0;
+	if (v->status != 0 || f->proven)
+		return;
+	if (f->open)
+		(void)snprintf(v->owner, sizeof(v->owner), "anonymous");
+	else if (auth_has_tokens(a))
+		check_token(a, f, now_ns, v);
+	else
+		check_user(f, v);
+}
 
-		if (f->open)
-			(void)snprintf(v->owner, sizeof(v->owner), "%s",
-				       tokens ? "anonymous" : "local");
-		else if (f->peer->is_unix ? !tokens || !presented(f) :
-					    !tokens && f->peer->is_loopback)
-			(void)snprintf(v->owner, sizeof(v->owner), "local");
-		else
-			check_token(a, f, now_ns, v);
-	}
+/* Over TCP and without tokens: the kernel says that it is the user who started us, or root. */
+static bool is_own(struct auth *a, struct conn *c)
+{
+	uid_t uid;
+
+	return a->who.fd >= 0 && conn_peer(c)->is_loopback && conn_uid(c, &a->who, &uid) == 0 &&
+	       (uid == a->starter || uid == 0);
 }
 
 static struct auth_facts facts_of(const struct http_exchange *x)
@@ -337,6 +378,7 @@ void auth_check(struct auth *a, const struct http_exchange *x, const struct rout
 	struct auth_facts f = facts_of(x);
 
 	f.open = r && r->open;
+	f.own = !f.open && is_own(a, http_conn(x));
 	f.url_token = r && r->url_token;
 	if (f.url_token && http_query(x, "token", &token))
 		f.url_value = buf_str(&token);
@@ -349,6 +391,7 @@ void auth_check_port(struct auth *a, const struct http_exchange *x, bool proven,
 	struct auth_facts f = facts_of(x);
 
 	f.proven = proven;
+	f.own = !proven && is_own(a, http_conn(x));
 	f.query = "";
 	auth_decide(a, &f, now_ns, ret);
 }

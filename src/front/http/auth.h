@@ -13,10 +13,15 @@
  * A token in the URL is refused (400): it would end in logs and histories. Only the Jupyter wire takes one there,
  * because its clients know no other way from a browser.
  *
- * Then the token, as `Authorization: Bearer T` (`token T` is the same) or `X-API-Key: T` (see token.h). Without a token file
- * callers on this machine are all owner "local". The unix socket is guarded by its file mode: who
- * got through is "local" even when there are tokens, unless they present one. Wrong tokens slow
- * their address down (limiter.h, 429); a request without one is 401 and not counted.
+ * Then the token, as `Authorization: Bearer T` (`token T` is the same) or `X-API-Key: T` (see token.h). A token
+ * that is known always passes. Wrong ones slow their address down (limiter.h, refuse.h, 429); a request
+ * without one is 401 and not counted.
+ *
+ * Without a token file callers are owner "local" when the kernel says that they are the user who started
+ * the daemon, or root: over TCP it is asked who holds the other end (net/sockdiag.h), once per
+ * connection. Who it was under sudo is not asked: a rule of sudo may allow this one command alone. The
+ * unix socket is guarded by its file mode: who got through is "local" even when there are tokens, unless
+ * they present one.
  */
 #ifndef CAISSON_FRONT_AUTH_H
 #define CAISSON_FRONT_AUTH_H
@@ -49,6 +54,7 @@ struct auth_facts {
 	const char *host, *origin;
 	const char *fetch_site, *fetch_mode, *fetch_dest; /* Sec-Fetch-... */
 	const char *authorization, *api_key;
+	bool own;              /* over TCP: the user who started the daemon, or root */
 	bool open;             /* the route needs no token */
 	bool url_token;        /* ... or takes one as `token` in the query: */
 	const char *url_value; /* this, or NULL */
@@ -57,6 +63,12 @@ struct auth_facts {
 
 /* auth_load() - Before the jail. Refuses (with the fix) to listen beyond loopback without a token. */
 int auth_load(const struct config *c, struct auth **ret, struct err *e);
+
+/*
+ * auth_open_tcp() - Before the jail: without tokens, prepare to ask who calls. @listener: -1: none.
+ * Return: 0, or -errno when the kernel cannot tell. Then nobody could be served, and the message says the fix.
+ */
+int auth_open_tcp(struct auth *a, int listener, struct err *e);
 
 /*
  * auth_check() - @r: NULL when there is none. Where it needs no token (health), Host and Origin are still checked.

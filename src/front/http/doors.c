@@ -18,6 +18,7 @@
 #include "net/tls.h"
 
 #define CONNS_MAX 10240u
+#define STRANGERS_PART 8 /* of one address, before they have said who they are */
 #define QUEUE_HIGH (256u << 10)
 #define QUEUE_LOW (64u << 10)
 #define QUEUE_MAX (160u << 20) /* one whole answer */
@@ -130,7 +131,7 @@ int doors_open(struct front *f, const struct doors *d, struct err *e)
 {
 	struct listener_config config = {
 		.max_conns = f->conns_max,
-		.max_conns_host = 0,
+		.max_strangers = f->conns_max / STRANGERS_PART,
 		.queue_high = QUEUE_HIGH,
 		.queue_low = QUEUE_LOW,
 		.queue_max = QUEUE_MAX,

@@ -2,7 +2,6 @@
 /* limiter.c - Slow down who guesses tokens. */
 #include "front/http/limiter.h"
 
-#include <arpa/inet.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/random.h>
@@ -31,20 +30,12 @@ static uint64_t mix(uint64_t h)
 }
 
 /* A number for an address, never 0. Two that share one are blocked together: one in 2^64. */
-static uint64_t key_of(const struct limiter *l, const char *host)
+static uint64_t key_of(const struct limiter *l, const char *net)
 {
-	unsigned char raw[16];
 	uint64_t h = l->seed[0];
 
-	if (inet_pton(AF_INET6, host, raw) == 1) {
-		uint64_t prefix;
-
-		memcpy(&prefix, raw, sizeof(prefix));
-		h = mix(h ^ prefix);
-	} else {
-		for (; *host; host++)
-			h = mix(h ^ (unsigned char)*host);
-	}
+	for (; *net; net++)
+		h = mix(h ^ (unsigned char)*net);
 	h = mix(h ^ l->seed[1]);
 	return h ? h : 1;
 }
@@ -66,16 +57,16 @@ static struct limiter_entry *find(struct limiter *l, uint64_t key, bool make)
 	return oldest;
 }
 
-uint64_t limiter_blocked(struct limiter *l, const char *host, uint64_t now_ns)
+uint64_t limiter_blocked(struct limiter *l, const char *net, uint64_t now_ns)
 {
-	const struct limiter_entry *x = find(l, key_of(l, host), false);
+	const struct limiter_entry *x = find(l, key_of(l, net), false);
 
 	return x && x->until_ns > now_ns ? x->until_ns - now_ns : 0;
 }
 
-bool limiter_fail(struct limiter *l, const char *host, uint64_t now_ns)
+bool limiter_fail(struct limiter *l, const char *net, uint64_t now_ns)
 {
-	struct limiter_entry *x = find(l, key_of(l, host), true);
+	struct limiter_entry *x = find(l, key_of(l, net), true);
 	uint64_t quiet_from = x->until_ns > x->last_ns ? x->until_ns : x->last_ns;
 
 	if (now_ns > quiet_from && now_ns - quiet_from > FORGET_NS)

@@ -13,6 +13,7 @@
 #include "front/front.h"
 #include "front/http/handlers.h"
 #include "front/http/idem.h"
+#include "front/http/refuse.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/log.h"
@@ -54,12 +55,13 @@ static bool admit(struct front *f, struct http_exchange *x, struct visit *v)
 	if (verdict.status) {
 		_buf_ struct buf metadata = BUF_INIT(2048);
 
-		metric_add(M_AUTH_FAILURES, verdict.status == 401 ? 1 : 0);
 		mcp_metadata_url(f, x, &metadata);
-		reply_verdict(x, &verdict, metadata.len > 0 ? buf_str(&metadata) : NULL);
+		refuse(x, v, &verdict, metadata.len > 0 ? buf_str(&metadata) : NULL);
 		return false;
 	}
 	memcpy(v->owner, verdict.owner, sizeof(v->owner));
+	if (!v->route || !v->route->open)
+		conn_admit(http_conn(x));
 	if (v->route)
 		return request_head_ok(x, v->route);
 	if (allow.len > 0)
@@ -122,7 +124,7 @@ static void on_request(struct http_exchange *x)
 {
 	struct visit *v = visit_of(x);
 
-	if (!takes_body(v->route) && !empty_ok(x, v->route))
+	if (v->refused || (!takes_body(v->route) && !empty_ok(x, v->route)))
 		return;
 	if (!takes_body(v->route))
 		v->route->handler(v->f, x, &v->params);
@@ -164,6 +166,7 @@ void serve_setup(struct front *f)
 		.head_max = HEAD_MAX,
 		.target_max = TARGET_MAX,
 		.body_max = f->config.max_body,
+		.first_ns = 10 * CLOCK_NS_PER_S,
 		.head_ns = 10 * CLOCK_NS_PER_S,
 		.body_ns = 60 * CLOCK_NS_PER_S,
 		.body_min_rate = 1024,

@@ -21,6 +21,7 @@ struct visit {
 	const char *error; /* the code of what was answered; NULL: no error */
 	struct idem *idem; /* Idempotency-Key: where the answer goes; or NULL */
 	void *work;        /* the handler's */
+	bool refused;      /* the answer waits, see refuse.h */
 	/* Of a route with content: pieces of it, and its end, until it was answered. */
 	void (*body)(struct visit *v, const char *data, size_t len);
 	void (*body_end)(struct visit *v);

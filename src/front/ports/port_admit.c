@@ -9,11 +9,13 @@
 #include "front/front.h"
 #include "front/http/auth.h"
 #include "front/http/own.h"
+#include "front/http/refuse.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/metrics.h"
 #include "front/ports/ports.h"
 #include "front/sandbox/sandbox.h"
+#include "net/conn.h"
 #include "net/http.h"
 
 static bool no_such_port(struct http_exchange *x)
@@ -30,11 +32,11 @@ static bool host_or_owner(struct front *f, struct http_exchange *x, struct visit
 
 	auth_check_port(f->auth, x, proven, clock_now_ns(), &verdict);
 	memcpy(v->owner, verdict.owner, sizeof(v->owner));
-	if (verdict.status == 0)
-		return true;
-	metric_add(M_AUTH_FAILURES, verdict.status == 401 ? 1 : 0);
-	reply_verdict(x, &verdict, NULL);
-	return false;
+	if (verdict.status != 0)
+		refuse(x, v, &verdict, NULL);
+	else if (!proven)
+		conn_admit(http_conn(x));
+	return verdict.status == 0;
 }
 
 static bool by_token(struct front *f, struct http_exchange *x, struct visit *v, unsigned int number,
@@ -47,6 +49,7 @@ static bool by_token(struct front *f, struct http_exchange *x, struct visit *v, 
 	if (p) {
 		(void)snprintf(v->owner, sizeof(v->owner), "%s", p->sandbox->owner);
 		v->work = p;
+		conn_admit(http_conn(x));
 		return true;
 	}
 	metric_add(M_AUTH_FAILURES, 1);

@@ -22,11 +22,15 @@
 #define TOKEN "0123456789abcdef0123456789abcdef"
 #define S CLOCK_NS_PER_S
 
-static const struct peer local = { .text = "127.0.0.1:5",
-				   .host = "127.0.0.1",
-				   .is_loopback = true };
-static const struct peer far = { .text = "203.0.113.9:5", .host = "203.0.113.9" };
-static const struct peer unix_peer = { .text = "unix", .host = "unix", .is_unix = true };
+static const struct peer local = {
+	.text = "127.0.0.1:5", .host = "127.0.0.1", .net = "127.0.0.1", .is_loopback = true
+};
+static const struct peer far = { .text = "203.0.113.9:5",
+				 .host = "203.0.113.9",
+				 .net = "203.0.113.9" };
+static const struct peer unix_peer = {
+	.text = "unix", .host = "unix", .net = "unix", .is_unix = true
+};
 
 static struct err err;
 static char token_path[64];
@@ -209,8 +213,8 @@ static void test_browsers(void **state)
 
 		for (size_t k = 0; k < ARRAY_SIZE(peers); k++) {
 			struct auth_verdict v = DECIDE(a, .origin = rows[i].origin,
-						       .fetch_site = rows[i].site,
-						       .peer = peers[k]);
+						       .fetch_site = rows[i].site, .peer = peers[k],
+						       .own = true);
 
 			if (v.status != (rows[i].good ? 0 : 403))
 				fail_msg("%s %s: %d", rows[i].origin, rows[i].site, v.status);
@@ -289,13 +293,30 @@ static void test_tokens(void **state)
 			       "unauthorized");
 	auth_free(a);
 
-	/* No tokens: this machine is local, nobody else is anybody. */
-	a = load("127.0.0.1:8001", false);
-	v = DECIDE(a);
+	/* With tokens nobody needs none over TCP. */
+	a = load("127.0.0.1:8001", true);
+	assert_verdict(DECIDE(a, .own = true), 401, "unauthorized");
+	auth_free(a);
+}
+
+/* No tokens: the user who started the daemon is local, and nobody else is anybody. */
+static void test_users(void **state)
+{
+	struct auth *a = load("127.0.0.1:8001", false);
+	struct auth_verdict v = DECIDE(a, .own = true);
+
+	(void)state;
 	assert_string_equal(v.owner, "local");
 	v = DECIDE(a, .peer = &unix_peer, .api_key = "whatever");
 	assert_string_equal(v.owner, "local");
+	v = DECIDE(a);
+	assert_verdict(v, 401, "unauthorized");
+	assert_non_null(strstr(v.hint, "--token-file"));
+	assert_non_null(strstr(v.hint, "unix socket"));
+	assert_verdict(DECIDE(a, .api_key = TOKEN), 401, "unauthorized");
 	assert_verdict(DECIDE(a, .peer = &far), 401, "unauthorized");
+	v = DECIDE(a, .open = true);
+	assert_string_equal(v.owner, "anonymous");
 	auth_free(a);
 }
 
@@ -310,13 +331,14 @@ static void test_guessing(void **state)
 	for (int i = 0; i < 10; i++)
 		assert_verdict(DECIDE(a, .peer = &far, .host = "192.0.2.1", .api_key = "wrong"),
 			       401, "unauthorized");
-	/* From here on even the right one is not looked at. */
-	struct auth_verdict v = DECIDE(a, .peer = &far, .host = "192.0.2.1", .api_key = TOKEN);
+	struct auth_verdict v = DECIDE(a, .peer = &far, .host = "192.0.2.1", .api_key = "wrong");
 
 	assert_int_equal(v.status, 429);
 	assert_string_equal(v.code, "rate_limited");
 	assert_int_equal(v.retry_after_s, 1);
-	/* Others are served, and open routes too. */
+	/* A right one passes all the same, others are served, and open routes too. */
+	assert_verdict(DECIDE(a, .peer = &far, .host = "192.0.2.1", .api_key = TOKEN), 0, "");
+	assert_verdict(DECIDE(a, .peer = &far, .host = "192.0.2.1"), 401, "unauthorized");
 	assert_verdict(DECIDE(a, .api_key = TOKEN), 0, "");
 	assert_verdict(DECIDE(a, .peer = &far, .host = "192.0.2.1", .open = true), 0, "");
 	auth_free(a);
@@ -327,7 +349,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_load),     cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_browsers), cmocka_unit_test(test_token_in_url),
-		cmocka_unit_test(test_tokens),   cmocka_unit_test(test_guessing),
+		cmocka_unit_test(test_tokens),   cmocka_unit_test(test_users),
+		cmocka_unit_test(test_guessing),
 	};
 
 	return cmocka_run_group_tests(tests, write_tokens, remove_tokens);

@@ -323,7 +323,7 @@ static void test_unix(void **state)
 	int listening = listener_unix(unix_at.sun_path, 0600, &e);
 
 	assert_true(listening >= 0);
-	kit.config.max_conns_host = 1; /* does not count here */
+	kit.config.max_strangers = 1; /* does not count here */
 	assert_int_equal(listener_start(&kit.loop, listening, NULL, &kit.config, &kit.ls, &e), 0);
 
 	_fd_ int stays = unix_client(&r);

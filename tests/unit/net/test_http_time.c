@@ -112,6 +112,42 @@ static void answer(struct conn *c, const char *text, size_t len)
 	fake_deferred(c);
 }
 
+/* Who has said nothing yet has less time; one byte begins a head, and an answer the time between requests. */
+static void test_first(void **state)
+{
+	struct http_config strict = config;
+	struct conn c;
+
+	(void)state;
+	strict.first_ns = 7 * S;
+	memset(&seen, 0, sizeof(seen));
+	fake_init(&c);
+	c.loop.now_ns = clock_now_ns();
+	http_serve(&c, &strict);
+	fake_time(&c, 7 * S - 1);
+	assert_true(fake_open(&c));
+	fake_time(&c, 1);
+	assert_true(c.closed);
+	assert_int_equal(c.why, 0);
+	assert_int_equal(c.out.len, 0);
+	fake_end(&c);
+
+	fake_init(&c);
+	c.loop.now_ns = clock_now_ns();
+	http_serve(&c, &strict);
+	deliver(&c, "G");
+	fake_time(&c, 8 * S);
+	assert_true(fake_open(&c));
+	deliver(&c, "ET / HTTP/1.1\r\nHost: h\r\n\r\n");
+	answer(&c, "x", 1);
+	fake_time(&c, 99 * S);
+	assert_true(fake_open(&c));
+	fake_time(&c, 1 * S);
+	assert_true(c.closed);
+	fake_end(&c);
+	assert_int_equal(http_live(&strict), 0);
+}
+
 static void test_idle(void **state)
 {
 	struct conn c;
@@ -671,6 +707,7 @@ static void test_ws_budget(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_first),
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_head),
 		cmocka_unit_test(test_body_rate),

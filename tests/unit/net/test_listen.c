@@ -105,14 +105,14 @@ static void test_address_messages(void **state)
 static void test_peer_text(void **state)
 {
 	static const struct {
-		const char *text, *peer, *host;
+		const char *text, *peer, *host, *net;
 	} cases[] = {
-		{ "10.1.2.3:5", "10.1.2.3:5", "10.1.2.3" },
-		{ "[::ffff:10.1.2.3]:5", "10.1.2.3:5", "10.1.2.3" },
-		{ "[2001:db8::00ff]:65535", "[2001:db8::ff]:65535", "2001:db8::ff" },
+		{ "10.1.2.3:5", "10.1.2.3:5", "10.1.2.3", "10.1.2.3" },
+		{ "[::ffff:10.1.2.3]:5", "10.1.2.3:5", "10.1.2.3", "10.1.2.3" },
+		{ "[2001:db8::00ff]:65535", "[2001:db8::ff]:65535", "2001:db8::ff", "2001:db8::" },
 		{ "[1111:2222:3333:4444:5555:6666:7777:8888]:65535",
 		  "[1111:2222:3333:4444:5555:6666:7777:8888]:65535",
-		  "1111:2222:3333:4444:5555:6666:7777:8888" },
+		  "1111:2222:3333:4444:5555:6666:7777:8888", "1111:2222:3333:4444::" },
 	};
 
 	(void)state;
@@ -124,6 +124,7 @@ static void test_peer_text(void **state)
 		addr_peer(&ss, &p);
 		assert_string_equal(p.text, cases[i].peer);
 		assert_string_equal(p.host, cases[i].host);
+		assert_string_equal(p.net, cases[i].net);
 	}
 }
 
@@ -325,10 +326,14 @@ static bool is_closed(int fd)
 	return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
-static void check_cap(size_t cap)
+static void test_cap_total(void **state)
 {
+	const size_t cap = 5;
 	int fds[8];
 
+	(void)state;
+	kit.config.max_conns = cap;
+	kit_listen(-1, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fds[i] = client_connect();
 	WAIT_FOR(listener_refused(kit.ls) == ARRAY_SIZE(fds) - cap);
@@ -351,31 +356,55 @@ static void check_cap(size_t cap)
 		fd_close(fds[i]);
 }
 
-static void test_cap_total(void **state)
+/* One address: the newest gets in, the oldest stranger goes, and those who said who they are stay. */
+static void test_strangers(void **state)
 {
-	(void)state;
-	kit.config.max_conns = 5;
-	kit_listen(-1, NULL);
-	check_cap(5);
-}
+	struct rec *recs[4];
+	int fds[4];
 
-static void test_cap_per_host(void **state)
-{
 	(void)state;
-	kit.config.max_conns_host = 3;
+	kit.config.max_strangers = 3;
 	kit_listen(-1, NULL);
-	check_cap(3);
+	for (size_t i = 0; i < 3; i++)
+		fds[i] = client_new(&recs[i]);
+	conn_admit(recs[0]->c);
+	conn_admit(recs[0]->c);
+	fds[3] = client_new(&recs[3]);
+	assert_int_equal(listener_count(kit.ls), 4);
+	assert_int_equal(listener_refused(kit.ls), 0);
 
-	/* Another host has places of its own. */
+	struct rec *r;
+	_fd_ int fifth = client_new(&r);
+
+	WAIT_FOR(recs[1]->closes);
+	assert_int_equal(recs[1]->why, -EUSERS);
+	assert_true(is_closed(fds[1]));
+	assert_int_equal(listener_count(kit.ls), 4);
+	assert_int_equal(listener_refused(kit.ls), 1);
+	assert_int_equal(recs[0]->closes + recs[2]->closes + recs[3]->closes + r->closes, 0);
+
+	/* Another address has places of its own. */
 	struct sockaddr_in from = { .sin_family = AF_INET,
 				    .sin_addr = { htonl(INADDR_LOOPBACK + 1) } };
-	_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	_fd_ int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	size_t n = kit.n_recs;
 
-	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&kit.to, sizeof(kit.to)), 0);
+	assert_int_equal(bind(other, (struct sockaddr *)&from, sizeof(from)), 0);
+	assert_int_equal(connect(other, (struct sockaddr *)&kit.to, sizeof(kit.to)), 0);
 	WAIT_FOR(kit.n_recs == n + 1);
-	assert_string_equal(conn_peer(kit.recs[n].c)->host, "127.0.0.2");
+	assert_string_equal(conn_peer(kit.recs[n].c)->net, "127.0.0.2");
+	assert_int_equal(listener_refused(kit.ls), 1);
+
+	/* A place that is given back can be had again. */
+	conn_close(recs[2]->c, 0);
+	WAIT_FOR(recs[2]->closes);
+	_fd_ int sixth = client_new(&r);
+
+	assert_int_equal(listener_refused(kit.ls), 1);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fd_close(fds[i]);
+	(void)fifth;
+	(void)sixth;
 }
 
 static void test_unwanted(void **state)
@@ -581,7 +610,7 @@ int main(void)
 		unit(test_unix_full_backlog_is_live),
 		unit(test_unix_errors),
 		unit(test_cap_total),
-		unit(test_cap_per_host),
+		unit(test_strangers),
 		unit(test_unwanted),
 		unit(test_close_inside_accept),
 		unit(test_stop),
