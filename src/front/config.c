@@ -39,7 +39,7 @@ static const struct config_row rows[] = {
 	{ "--state", "DIR", CONFIG_DIR, AT(state), 0, 0, NULL,
 	  "where the journal and the socket are kept (as for caisson run)" },
 	{ "--token-file", "FILE", CONFIG_FILE, AT(token_file), 0, 0, NULL,
-	  "who may call: one NAME:TOKEN per line, mode 600 (none: only this machine may)" },
+	  "who may call: one NAME:TOKEN per line, mode 600 (none: you and root, on this machine)" },
 	{ "--policy", "FILE", CONFIG_FILE, AT(policy), 0, 0, NULL,
 	  "ceilings for all and for each owner, see caisson-policy(5); read again on SIGHUP" },
 	{ "--tls-cert", "FILE", CONFIG_FILE, AT(tls_cert), 0, 0, NULL,

@@ -180,6 +180,22 @@ def test_K111_more_connections_than_descriptors(stopped_by):
         stopped_by("a connection cap below the descriptors")
 
 
+@quick
+def test_K111_silent_ones_of_one_address(stopped_by):
+    """More silent connections of one address than there are places for all: from another address, and from the same one, others are served."""
+    with Daemon("--pool", 1, wrapper=["prlimit", "--nofile=1024:1024"]) as d, Crowd(d) as crowd:
+        for _ in range(300):
+            crowd.add()
+        landed(len(crowd.all) == 300, "connections")
+        time.sleep(0.3)
+        held_now = len(held(d, {s.getsockname()[1] for s in crowd.all}))
+        assert 0 < held_now <= 64, f"one address holds {held_now} of 256 connections and says nothing"
+        for source in ("127.0.0.9", "127.0.0.1"):
+            r = d.request("POST", "/execute", {"code": "print(1)"}, timeout=20, source=source)
+            assert r.status == 200 and r.json["stdout"] == "1\n", (source, r)
+    stopped_by("a cap per address on those who have not said who they are; the oldest goes")
+
+
 # ---- K112: giant -----------------------------------------------------------------------------------------------------------
 
 GIANT = {

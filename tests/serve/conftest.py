@@ -8,6 +8,7 @@ daemon of the test's own must end when it is told to and leave nothing.
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from serve_lib import BIN, SLOW, Daemon, Place, wait_until  # noqa: E402
+from serve_lib import BIN, SLOW, Daemon, Place, UsersDaemon, unique, wait_until  # noqa: E402
 
 import integ_lib  # noqa: E402
 
@@ -162,3 +163,24 @@ def short_dir():
     d.chmod(0o755)
     yield d
     shutil.rmtree(d, ignore_errors=True)
+
+
+@pytest.fixture
+def users(short_dir, pytestconfig):
+    """A function that starts a daemon as an ordinary user, or skips."""
+    started = []
+
+    def begin(*flags):
+        if not Place.dirs:
+            pytest.skip("no cgroups here that could be given to somebody")
+        if subprocess.run([*integ_lib.as_user(), "test", "-x", BIN]).returncode:
+            pytest.skip("an ordinary user can not reach %s" % BIN)
+        state = short_dir / unique("state")
+        state.mkdir(mode=0o700)
+        os.chown(state, integ_lib.USER, integ_lib.USER)
+        started.append(UsersDaemon(pytestconfig.serve_dir, "--pool", "0", *flags, state=state))
+        return started[-1]
+
+    yield begin
+    for d in started:
+        d.kill()

@@ -22,7 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integ"))
 
-from integ_lib import BIN, HANG, SLOW, Place, alive, children, clean_env, free_port, name_of, no_report, records, wait_until  # noqa: E402
+from integ_lib import BIN, HANG, SLOW, USER, Place, alive, as_user, children, clean_env, free_port, name_of, no_report, records, wait_until  # noqa: E402
 
 GUEST = BIN.parent / "guest"
 START_SECONDS = 90
@@ -404,6 +404,25 @@ class Daemon:
     def log(self, event=None):
         lines = [json.loads(line) for line in self.log_path.read_bytes().splitlines()]
         return [e for e in lines if event in (None, e["event"])]
+
+
+class UsersDaemon(Daemon):
+    """As an ordinary user, in cgroups that were given to that one: it waits until they are."""
+
+    def __init__(self, where, *flags, **kw):
+        super().__init__(where, *flags, binary="/bin/sh", stdin=subprocess.PIPE, wait=False, **kw)
+        self.wait_ready()
+
+    def start(self):
+        if self.argv[0] == "/bin/sh":
+            self.argv = ["/bin/sh", "-c", 'read go; exec "$@" </dev/null', "sh", *as_user(), str(BIN), *self.argv[1:]]
+        super().start()
+        for d in self.dirs:
+            for at, _, files in os.walk(d):
+                for name in (".", *files):
+                    os.chown(os.path.join(at, name), USER, USER)
+        self.p.stdin.write(b"go\n")
+        self.p.stdin.close()
 
 
 def note_answers(d):

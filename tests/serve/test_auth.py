@@ -320,20 +320,6 @@ def test_a_refused_request_makes_nobody_known(small):
                 s.close()
 
 
-@pytest.mark.slow
-def test_a_connection_that_says_nothing_is_closed(serve, tokens):
-    """Ten seconds to the first byte; who has asked something may be silent for longer."""
-    d = serve("--token-file", tokens, "--pool", "0")
-    with d.connect(40) as silent, d.connect(40) as used, used.makefile("rb") as f:
-        begin = time.monotonic()
-        used.sendall(GET % ALICE.encode())
-        assert read_response(f).status == 200
-        assert silent.recv(1) == b"" and 9 < time.monotonic() - begin < 14 * SLOW, time.monotonic() - begin
-        time.sleep(3)
-        used.sendall(GET % ALICE.encode())
-        assert read_response(f).status == 200
-
-
 def test_no_token_anywhere(guarded, tokens):
     """Not in the log at its most talkative, not in a listing, an error, a process title or the environment."""
     wrong = secrets.token_hex(32)

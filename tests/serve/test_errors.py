@@ -3,10 +3,11 @@
 import json
 import select
 import socket
+import time
 
 import pytest
 
-from serve_lib import HANG, Later, check_error, check_schema, read_response, unique, wait_until
+from serve_lib import HANG, SLOW, Later, check_error, check_schema, read_response, unique, wait_until
 
 POST = b"POST /execute HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -26,8 +27,8 @@ def unaffected(daemon):
 
 
 class Silent:
-    """A request that never comes whole; begun with the first test, looked at by the last."""
-    answer = None
+    """A request that never comes whole, and connections that say nothing: never, or no more; begun with the first test, looked at by the last."""
+    answer = ends = None
 
     @staticmethod
     def ask(daemon):
@@ -35,11 +36,25 @@ class Silent:
             s.sendall(b"GET /health HTTP/1.1\r\nHost: loc")
             return read_response(f), f.read()
 
+    @staticmethod
+    def wait(daemon):
+        """After how many seconds the one is closed; and what the other, which had asked something, still gets after that."""
+        one = b"GET /sessions HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with daemon.connect(HANG) as never, daemon.connect(HANG) as used, used.makefile("rb") as f:
+            begun = time.monotonic()
+            used.sendall(one)
+            read_response(f)
+            assert never.recv(1) == b""
+            seconds = time.monotonic() - begun
+            used.sendall(one)
+            return seconds, read_response(f)
+
 
 @pytest.fixture(autouse=True)
 def silent(daemon):
     if Silent.answer is None:
         Silent.answer = Later(lambda: Silent.ask(daemon))
+        Silent.ends = Later(lambda: Silent.wait(daemon))
     return Silent
 
 
@@ -424,6 +439,13 @@ def test_silent_head_is_ended(silent):
     r, rest = silent.answer.result()
     assert r.status == 408 and rest == b"", r
     check_error(r)
+
+
+def test_silent_connection_is_closed(silent):
+    """Ten seconds to the first byte; who has asked something may be silent for longer."""
+    seconds, r = silent.ends.result()
+    assert 9 < seconds < 20 * SLOW, seconds
+    assert r.status == 200, r
 
 
 def test_large_bounds_are_said_in_full(daemon):

@@ -1,56 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_workspaces_user.py - Workspaces of a daemon that an ordinary user started: what docs/workspaces.md says of it, without root."""
 import os
-import subprocess
 
 import pytest
 
 from box_lib import Box
-from integ_lib import USER, as_user, needs_root
-from serve_lib import BIN, Daemon, Place, unique, wait_until
+from integ_lib import USER, needs_root
+from serve_lib import unique, wait_until
 from test_workspaces import CHANGES, changes, commit, diff, fill, make, run
 
 pytestmark = needs_root  # to become somebody else, and to give that one cgroups
-
-
-class UsersDaemon(Daemon):
-    """As an ordinary user, in cgroups that were given to that one: it waits until they are."""
-
-    def __init__(self, where, *flags, **kw):
-        super().__init__(where, *flags, binary="/bin/sh", stdin=subprocess.PIPE, wait=False, **kw)
-        self.wait_ready()
-
-    def start(self):
-        if self.argv[0] == "/bin/sh":
-            self.argv = ["/bin/sh", "-c", 'read go; exec "$@" </dev/null', "sh", *as_user(), str(BIN), *self.argv[1:]]
-        super().start()
-        for d in self.dirs:
-            for at, _, files in os.walk(d):
-                for name in (".", *files):
-                    os.chown(os.path.join(at, name), USER, USER)
-        self.p.stdin.write(b"go\n")
-        self.p.stdin.close()
-
-
-@pytest.fixture
-def users(short_dir, pytestconfig):
-    """A function that starts such a daemon."""
-    started = []
-
-    def begin(*flags):
-        if not Place.dirs:
-            pytest.skip("no cgroups here that could be given to somebody")
-        if subprocess.run([*as_user(), "test", "-x", BIN]).returncode:
-            pytest.skip("an ordinary user can not reach %s" % BIN)
-        state = short_dir / unique("state")
-        state.mkdir(mode=0o700)
-        os.chown(state, USER, USER)
-        started.append(UsersDaemon(pytestconfig.serve_dir, "--pool", "0", *flags, state=state))
-        return started[-1]
-
-    yield begin
-    for d in started:
-        d.kill()
 
 
 def test_copies_commits_and_quotas(users):
