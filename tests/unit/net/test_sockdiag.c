@@ -62,6 +62,20 @@ static void pair_connect(struct pair *p, const char *to, int fd)
 	assert_true(p->server >= 0);
 }
 
+/* A socket at an address that nobody else on the machine has ports of. */
+static int client_at(struct sockaddr_in *from)
+{
+	socklen_t len = sizeof(*from);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*from = (struct sockaddr_in){ .sin_family = AF_INET,
+				      .sin_addr = { htonl(0x7f000000u |
+							  ((uint32_t)getpid() & 0xffffff)) } };
+	assert_int_equal(bind(fd, (struct sockaddr *)from, len), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)from, &len), 0);
+	return fd;
+}
+
 static void pair_end(struct pair *p)
 {
 	p->client = fd_close(p->client);
@@ -168,17 +182,13 @@ static void test_nobody(void **state)
 	(void)state;
 	open_for(&p, &d);
 	pair_connect(&p, NULL, -1);
-	struct sockaddr_storage from;
-	socklen_t len = sizeof(from);
-
-	assert_int_equal(getsockname(p.client, (struct sockaddr *)&from, &len), 0);
 	p.client = fd_close(p.client);
 	assert_true(sockdiag_peer(&d, p.server, &uid) < 0);
-	/* Reset, so that its port is free at once: */
 	fd_close(p.server);
-	pair_connect(&p, NULL, -1);
-	len = sizeof(from);
-	assert_int_equal(getsockname(p.client, (struct sockaddr *)&from, &len), 0);
+	/* Reset, so that its port is free at once: */
+	struct sockaddr_in from;
+
+	pair_connect(&p, NULL, client_at(&from));
 	const struct linger now = { .l_onoff = 1 };
 
 	assert_int_equal(setsockopt(p.client, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
@@ -187,7 +197,7 @@ static void test_nobody(void **state)
 	const int on = 1;
 
 	assert_int_equal(setsockopt(other, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
-	assert_int_equal(bind(other, (struct sockaddr *)&from, len), 0);
+	assert_int_equal(bind(other, (struct sockaddr *)&from, sizeof(from)), 0);
 	assert_int_equal(listen(other, 1), 0);
 	assert_true(sockdiag_peer(&d, p.server, &uid) < 0);
 	assert_int_equal(uid, 12345);
@@ -202,22 +212,20 @@ static void test_port_taken_again(void **state)
 {
 	struct pair p = pair_listen("127.0.0.1:0"), second = p;
 	struct sockdiag d;
-	struct sockaddr_storage from;
-	socklen_t len = sizeof(from);
+	struct sockaddr_in from;
 	const struct linger now = { .l_onoff = 1 };
 	uid_t uid = 12345;
 
 	(void)state;
 	open_for(&p, &d);
-	pair_connect(&p, NULL, -1);
-	assert_int_equal(getsockname(p.client, (struct sockaddr *)&from, &len), 0);
+	pair_connect(&p, NULL, client_at(&from));
 	assert_int_equal(send(p.client, "x", 1, 0), 1);
 	assert_int_equal(setsockopt(p.client, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
 	fd_close(p.client);
 
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	assert_int_equal(bind(fd, (struct sockaddr *)&from, len), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
 	pair_connect(&second, NULL, fd);
 	assert_true(sockdiag_peer(&d, p.server, &uid) < 0);
 	assert_int_equal(uid, 12345);
