@@ -24,6 +24,7 @@
 #include "cell/landlock.h"
 #include "cell/spec.h"
 #include "cli/image.h"
+#include "cli/index.h"
 #include "cli/options.h"
 #include "cli/supervise.h"
 #include "cli/verbs.h"
@@ -178,6 +179,29 @@ static void check_languages(struct check *c)
 	    "apt-get install python3 (nodejs, r-base-core)");
 }
 
+/* Where the daemon gets packages from unless it is told otherwise. */
+static void check_index(struct check *c, enum index_kind kind)
+{
+	static struct index_choice x;
+	char found[sizeof(c->found)] = "none: nothing is installed";
+
+	index_of_machine(kind, environ, "", &x);
+	index_keys_wipe(&x.keys);
+	if (x.on)
+		(void)snprintf(found, sizeof(found), "%.140s (%.100s)", x.url.url, x.from);
+	set(c, x.note[0] ? WEAK : GOOD, found, x.note);
+}
+
+static void check_pip(struct check *c)
+{
+	check_index(c, INDEX_PIP);
+}
+
+static void check_npm(struct check *c)
+{
+	check_index(c, INDEX_NPM);
+}
+
 /* A real cell, looked at from outside while its command stands still. */
 static void check_cell(struct check *c, const struct options *o, struct buf *receipt)
 {
@@ -295,13 +319,14 @@ int verb_doctor(int argc, char **argv)
 {
 	static struct options o;
 	static struct check checks[] = {
-		{ .name = "kernel" },  { .name = "user" },      { .name = "user namespaces" },
-		{ .name = "seccomp" }, { .name = "landlock" },  { .name = "cgroup" },
-		{ .name = "overlay" }, { .name = "languages" }, { .name = "cell" },
+		{ .name = "kernel" },       { .name = "user" },      { .name = "user namespaces" },
+		{ .name = "seccomp" },      { .name = "landlock" },  { .name = "cgroup" },
+		{ .name = "overlay" },      { .name = "languages" }, { .name = "pip index" },
+		{ .name = "npm registry" }, { .name = "cell" },
 	};
 	static void (*const run[])(struct check *) = {
-		check_kernel,   check_user,   check_userns,  check_seccomp,
-		check_landlock, check_cgroup, check_overlay, check_languages,
+		check_kernel, check_user,    check_userns,    check_seccomp, check_landlock,
+		check_cgroup, check_overlay, check_languages, check_pip,     check_npm,
 	};
 	_Static_assert(ARRAY_SIZE(run) + 1 == ARRAY_SIZE(checks),
 		       "the last check is the cell itself");

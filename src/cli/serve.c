@@ -15,7 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/err.h"
 #include "base/fd.h"
+#include "cli/index.h"
 #include "cli/verbs.h"
 #include "client/program.h"
 #include "vault/hide.h"
@@ -77,18 +80,33 @@ static int tell(const char *name, int fd, struct err *e)
 	return 0;
 }
 
+/* Then nothing is served, whatever the other options and the environment hold. */
+static bool wants_help(char **argv)
+{
+	for (; *argv; argv++)
+		if (strcmp(*argv, "--help") == 0 || strcmp(*argv, "-h") == 0 ||
+		    strcmp(*argv, "--version") == 0)
+			return true;
+	return false;
+}
+
 /*
- * The environment of a process can be read for as long as it lives, and the daemon's processes inherit it. So
- * secrets that came in ours go on in memory that only those who are handed it can read. A prefix that is
- * wrong is the front's to refuse.
+ * The environment and the arguments of a process can be read for as long as it lives, and the daemon's processes inherit
+ * them. So secrets that came in ours, and credentials of package indexes, go on in memory that only those who are handed
+ * it can read. A prefix that is wrong is the front's to refuse.
  */
 int verb_serve(int argc, char **argv)
 {
 	const char *prefix = secrets_prefix(argv);
+	_buf_ struct buf lines = BUF_INIT(1u << 16);
 	struct err e = { 0 };
 
 	(void)argc;
-	int fd = prefix && !source_prefix_problem(prefix) ? source_hide(prefix, environ, &e) : -1;
+	if (prefix && source_prefix_problem(prefix))
+		prefix = NULL;
+	if (!wants_help(argv) && index_settle(argv, &lines, &e) < 0)
+		return verb_fail(&e, 0, EXIT_CAISSON);
+	int fd = source_hide(prefix, environ, buf_str(&lines), &e);
 	int keys = !e.code && wants_buckets(argv) ? hide_s3_keys(environ, &e) : -1;
 
 	if (e.code || tell(SOURCE_FD_ENV, fd, &e) < 0 || tell(HIDE_FD_S3, keys, &e) < 0)

@@ -82,9 +82,9 @@ static const struct config_row rows[] = {
 	  CONFIG_BLOCKED_MAX, "os,subprocess,sys,importlib,ctypes,multiprocessing,threading",
 	  "packages that pip_install refuses, or none" },
 	{ "--pip-index", "URL", CONFIG_INDEX, AT(pip_index), 0, 0, NULL,
-	  "index of python packages, as in https://pypi.org/simple (none: nothing is installed)" },
+	  "index of python packages, or none (that of this machine's pip, else pypi.org)" },
 	{ "--npm-registry", "URL", CONFIG_INDEX, AT(npm_registry), 0, 0, NULL,
-	  "registry of javascript packages, as in https://registry.npmjs.org" },
+	  "registry of javascript packages, or none (that of this machine's npm, else npmjs.org)" },
 	{ "--package-host", "NAME", CONFIG_HOSTS, AT(package_hosts), 0, CONFIG_LIST_MAX, "",
 	  "further host where the index keeps its files; may be repeated" },
 	{ "--package-dir", "DIR", CONFIG_DIR, AT(package_dir), 0, 0, NULL,
@@ -325,6 +325,20 @@ static int from_flags(struct config *c, struct given *g, int argc, char **argv, 
 	return 0;
 }
 
+/* Who named the indexes, as the starter says it (cli/index.h). */
+static void fill_indexes(struct config *c, char **env)
+{
+	static const char *const from[INDEX_KINDS] = { "CAISSON_PIP_INDEX_FROM",
+						       "CAISSON_NPM_REGISTRY_FROM" };
+	static const char *const note[INDEX_KINDS] = { "CAISSON_PIP_INDEX_NOTE",
+						       "CAISSON_NPM_REGISTRY_NOTE" };
+
+	for (size_t i = 0; i < INDEX_KINDS; i++) {
+		c->index_from[i] = lookup(env, from[i]);
+		c->index_note[i] = lookup(env, note[i]);
+	}
+}
+
 /* The state directory as `caisson run` finds it, and the socket in it. */
 static int fill_paths(struct config *c, char **env, struct err *e)
 {
@@ -392,6 +406,7 @@ int config_parse(int argc, char **argv, char **env, struct config *ret, struct e
 	if ((r = from_defaults(c, &g, e)) < 0 || (r = from_elder(c, &g, env, e)) < 0 ||
 	    (r = from_environment(c, &g, env, e)) < 0 || (r = from_flags(c, &g, argc, argv, e)) < 0)
 		return r;
+	fill_indexes(c, env);
 	if ((r = fill_paths(c, env, e)) < 0)
 		return r;
 	return agree(c, &g, e);

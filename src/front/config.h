@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "front/workspaces/mounts.h"
+#include "vault/index.h"
 
 struct err;
 
@@ -52,14 +53,16 @@ struct config {
 	const char *allowed_packages[CONFIG_BLOCKED_MAX]; /* patterns; empty: all */
 	const char *known_packages[CONFIG_BLOCKED_MAX];   /* that are no misspelling of others */
 	const char *package_hosts[CONFIG_LIST_MAX];       /* where the index keeps its files */
-	const char *pip_index, *npm_registry;             /* URLs; NULL: none */
-	const char *package_dir;                          /* wheels and sdists; NULL: none */
-	const char *package_pins;                         /* file; NULL: none */
-	const char *mounts[MOUNTS_MAX + 1];               /* SOURCE:PLACE[:MODE] */
-	bool workspace_rw;                                /* sandboxes may write in place */
-	bool package_wheels_only;                         /* nothing is built */
-	bool npm_scripts;                                 /* npm's install scripts are run */
-	uint64_t package_size;                            /* bytes of a tree */
+	const char *pip_index, *npm_registry;             /* URLs without credentials; NULL: none */
+	const char *index_from[INDEX_KINDS];  /* who named each of the two; NULL: nobody knows */
+	const char *index_note[INDEX_KINDS];  /* why there is none, or what is not followed; NULL */
+	const char *package_dir;              /* wheels and sdists; NULL: none */
+	const char *package_pins;             /* file; NULL: none */
+	const char *mounts[MOUNTS_MAX + 1];   /* SOURCE:PLACE[:MODE] */
+	bool workspace_rw;                    /* sandboxes may write in place */
+	bool package_wheels_only;             /* nothing is built */
+	bool npm_scripts;                     /* npm's install scripts are run */
+	uint64_t package_size;                /* bytes of a tree */
 	uint64_t package_count, package_rate; /* of a closure; fetches per owner and hour */
 	uint64_t package_timeout_ms, package_keep_ms;
 	/* Buckets (docs/s3.md); NULL: not said. */

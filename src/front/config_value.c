@@ -24,6 +24,7 @@
 #include "net/addr.h"
 #include "net/conn.h"
 #include "s3/site.h"
+#include "vault/index.h"
 #include "vault/source.h"
 
 struct owned {
@@ -276,24 +277,16 @@ static int set_url(struct config *c, const struct config_row *row, const char *v
 	return 0;
 }
 
-/* Whoever may ask an index: user and password stand before the host. They are in no message. */
+/* Without credentials: `caisson serve` has taken them out (cli/index.h). */
 static int set_index(struct config *c, const struct config_row *row, const char *v, struct err *e)
 {
-	size_t skip = strncmp(v, "https://", 8) == 0 ? 8 : strncmp(v, "http://", 7) == 0 ? 7 : 0;
-	size_t whole = strcspn(v + skip, "/");
-	const char *at = memrchr(v + skip, '@', whole);
-	char bare[1100];
-	int r;
+	bool none = strcmp(v, "none") == 0;
+	struct index_url ignored;
 
-	if (strcmp(v, "none") == 0) {
-		*(const char **)((char *)c + row->offset) = NULL;
-		return 0;
-	}
-	(void)snprintf(bare, sizeof(bare), "%.*s%s", (int)skip, v, at ? at + 1 : v + skip);
-	r = set_url(c, row, bare, e);
-	if (r == 0)
-		*(const char **)((char *)c + row->offset) = v;
-	return r;
+	if (!none && index_url_parse(INDEX_PIP, v, &ignored, NULL, e) < 0)
+		return -EINVAL;
+	*(const char **)((char *)c + row->offset) = none ? NULL : v;
+	return 0;
 }
 
 static int set_switch(struct config *c, const struct config_row *row, const char *v, struct err *e)

@@ -229,6 +229,22 @@ bool box_is_ruled(const struct box *b, const char *host, uint16_t port)
 	return http_ruled(b->names.rules, b->names.n_rules, host, port);
 }
 
+/* The front says which box is a fetcher's, and we have known from the start what an index is. */
+const struct gate_index *box_index(const struct box *b, const char *host, uint16_t port)
+{
+	const struct gate_config *c = &b->g->config;
+	const struct names *n = &b->names;
+	bool fetcher = false;
+
+	for (size_t i = 0; i < n->n_rules; i++)
+		fetcher |= (n->rules[i].flags & GATE_INDEX) && n->rules[i].port == port &&
+			   strcmp(n->rules[i].host, host) == 0;
+	for (size_t i = 0; fetcher && i < c->n_indexes; i++)
+		if (c->indexes[i].port == port && strcmp(c->indexes[i].host, host) == 0)
+			return &c->indexes[i];
+	return NULL;
+}
+
 bool box_inspects(const struct box *b, const char *host, uint16_t port)
 {
 	return binds_has(&b->binds, host) || box_is_ruled(b, host, port);

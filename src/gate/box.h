@@ -18,6 +18,7 @@
 
 struct flow;
 struct gate;
+struct gate_index;
 struct query;
 
 struct box {
@@ -44,6 +45,8 @@ struct box {
 
 struct box *box_find(struct gate *g, uint32_t id);
 struct box *box_get(struct gate *g, uint32_t id); /* or make it; NULL: out of memory */
+/* box_index() - The package index that this host and port are to the box, a fetcher's; NULL: none. */
+const struct gate_index *box_index(const struct box *b, const char *host, uint16_t port);
 /* box_inspects() - Whether requests to this host are looked into. */
 bool box_is_ruled(const struct box *b, const char *host, uint16_t port); /* by rules for HTTP */
 bool box_inspects(const struct box *b, const char *host, uint16_t port);

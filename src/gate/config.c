@@ -18,6 +18,33 @@ static const char *lookup(char **env, const char *name)
 	return NULL;
 }
 
+/* "HOST:PORT", or "HOST:PORT=SERVER". */
+static int set_index(struct gate_config *c, const char *value, struct err *e)
+{
+	struct gate_index *x = &c->indexes[c->n_indexes];
+	const char *colon = strchr(value, ':'), *equals = strchr(value, '=');
+	size_t len = colon ? (size_t)(colon - value) : 0;
+	char *end = NULL;
+	unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
+	struct prefix p;
+
+	if (c->n_indexes == GATE_INDEXES_MAX || len == 0 || len >= sizeof(x->host) || port == 0 ||
+	    port > UINT16_MAX || (*end && end != equals))
+		return err_say(e, -EINVAL, "index: no host and port");
+	*x = (struct gate_index){ .port = (uint16_t)port, .server = equals ? equals + 1 : NULL };
+	memcpy(x->host, value, len);
+	if (x->server && strchr(x->server, '/') == NULL && prefix_parse(x->server, &p)) {
+		x->addresses[x->n++] = p.net;
+	} else if (x->server) { /* localhost, as RFC 6761 has it */
+		(void)prefix_parse("127.0.0.1", &p);
+		x->addresses[x->n++] = p.net;
+		(void)prefix_parse("::1", &p);
+		x->addresses[x->n++] = p.net;
+	}
+	c->n_indexes++;
+	return 0;
+}
+
 static int set(struct gate_config *c, const char *name, size_t len, const char *value,
 	       struct err *e)
 {
@@ -49,6 +76,8 @@ static int set(struct gate_config *c, const char *name, size_t len, const char *
 		c->ca = value;
 		return 0;
 	}
+	if (len == 5 && memcmp(name, "index", 5) == 0)
+		return set_index(c, value, e);
 	if (len == 7 && memcmp(name, "private", 7) == 0 && c->n_private < GATE_PRIVATE_MAX)
 		return prefix_parse(value, &c->private_nets[c->n_private++]) ?
 			       0 :

@@ -3,7 +3,8 @@
  * dial.c - The other end of a flow: its name resolved, its addresses judged and tried; or the proxy asked.
  *
  * What the resolver says is judged (address.h), and what was judged is what is connected to: nothing is resolved
- * twice. Addresses are tried one after the other. With a proxy its own name is what is looked up, and its addresses
+ * twice. Addresses are tried one after the other. A package index, to a fetcher, may be at any address but those that
+ * nobody may reach: whoever started the daemon named it. With a proxy its own name is what is looked up, and its addresses
  * are not judged: the operator chose it.
  */
 #include "gate/dial.h"
@@ -98,7 +99,11 @@ static int dial(struct flow *f, const struct in6_addr *a, uint16_t port)
 
 static const char *refusal_of(const struct flow *f, const struct in6_addr *a)
 {
+	static const struct prefix any = { 0 };
 	const struct gate_config *c = &f->box->g->config;
+
+	if (f->index)
+		return address_refusal(a, &any, 1);
 	const char *why = address_refusal(a, c->private_nets, c->n_private);
 
 	if (!why && !address_is_allowed(a, c->private_nets, c->n_private) && address_is_ours(a))
@@ -174,8 +179,14 @@ void dial_begin(struct flow *f)
 	struct gate *g = f->box->g;
 	const struct proxy *proxy = &g->config.proxy;
 
-	f->by_proxy = proxy_wanted(proxy, f->host);
 	f->lookup = (struct lookup){ .done = on_resolved, .arg = f };
+	if (f->index && f->index->n > 0) {
+		f->lookup.n = f->index->n;
+		memcpy(f->lookup.addresses, f->index->addresses, sizeof(f->index->addresses));
+		try_next(f);
+		return;
+	}
+	f->by_proxy = proxy_wanted(proxy, f->host);
 	if (!f->by_proxy) {
 		lookup_begin(g->lookups, &f->lookup, f->host);
 	} else if (!proxy->is_address) {

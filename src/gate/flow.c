@@ -396,6 +396,7 @@ void flow_begin(struct box *b, int fd)
 	f->box = b;
 	f->port = port;
 	memcpy(f->host, host, strlen(host) + 1);
+	f->index = box_index(b, host, port);
 	f->inner = (struct watch){ .fd = fd, .events = EPOLLIN, .fn = on_inner, .arg = f };
 	f->outer.fd = -1;
 	f->begun_ns = f->moved_ns = g->loop.now_ns;

@@ -25,6 +25,7 @@
 
 struct box;
 struct flow;
+struct gate_index;
 
 struct flow_path {
 	void (*begin)(struct flow *f);
@@ -36,6 +37,7 @@ struct flow {
 	struct flow *prev, *next; /* in the box */
 	char host[GATE_HOST_MAX];
 	uint16_t port;
+	const struct gate_index *index; /* that it leads to; NULL: none */
 	struct hello hello;        /* what the first bytes said; kind HELLO_MORE: not known yet */
 	struct watch inner, outer; /* the cell's side, the other side */
 	struct in6_addr address;   /* of the other end; see has_address */

@@ -21,10 +21,22 @@ struct lookups;
 struct tls_client;
 
 #define GATE_PRIVATE_MAX 32u
+#define GATE_INDEXES_MAX 96u
+
+/* A server of a package index: who starts the daemon named it, so it may be at a private address. */
+struct gate_index {
+	char host[GATE_HOST_MAX]; /* as cells know it */
+	uint16_t port;
+	const char *server; /* which server that is: an address or localhost; NULL: the host */
+	struct in6_addr addresses[2]; /* of that server */
+	size_t n;
+};
 
 struct gate_config {
 	struct prefix private_nets[GATE_PRIVATE_MAX]; /* that the operator lets through */
 	size_t n_private;
+	struct gate_index indexes[GATE_INDEXES_MAX];
+	size_t n_indexes;
 	const char *dns;      /* "ADDRESS:PORT" instead of resolv.conf's; NULL: those */
 	uint64_t connections; /* of one sandbox at a time */
 	uint64_t rate;        /* new ones per second */

@@ -192,7 +192,9 @@ int inspect_open_server(struct inspect *i, bool tls)
 	struct gate *g = f->box->g;
 	struct tls *session = NULL;
 
-	if (tls && tls_connect(g->tls, f->host, &session) < 0)
+	const char *server = f->index && f->index->server ? f->index->server : f->host;
+
+	if (tls && tls_connect(g->tls, server, &session) < 0)
 		return -ENOMEM;
 	int r = uplink_open(&i->up, &g->loop, TAKE_FD(f->outer.fd), &uplink_ops, i);
 

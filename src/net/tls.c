@@ -17,6 +17,7 @@
  */
 #include "net/tls.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -319,7 +320,11 @@ int tls_connect(struct tls_client *client, const char *host, struct tls **ret)
 
 	SSL_set_connect_state(ssl);
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	if (SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1 &&
+	unsigned char raw[16];
+	bool named = inet_pton(AF_INET, host, raw) != 1 && inet_pton(AF_INET6, host, raw) != 1;
+
+	/* A certificate may be for an address; the server's name (SNI) is never one. */
+	if (SSL_set1_host(ssl, host) == 1 && (!named || SSL_set_tlsext_host_name(ssl, host) == 1) &&
 	    SSL_set_alpn_protos(ssl, http, sizeof(http) - 1) == 0)
 		return 0;
 	ERR_clear_error();

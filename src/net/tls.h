@@ -39,7 +39,10 @@ void tls_server_free(struct tls_server *t); /* sessions may outlive it */
 int tls_client_new(const char *ca_file, struct tls_client **ret, struct err *e);
 void tls_client_free(struct tls_client *c); /* sessions may outlive it */
 
-/* tls_connect() - A session with @host, which is named to the other side and must be proved by it. 0 or -ENOMEM. */
+/*
+ * tls_connect() - A session with @host, a name or an address, which the other side must prove. A name is told to it.
+ * Return: 0 or -ENOMEM.
+ */
 int tls_connect(struct tls_client *client, const char *host, struct tls **ret);
 /* tls_problem() - Why a handshake failed, in a few words; static. */
 const char *tls_problem(const struct tls *t);

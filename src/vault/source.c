@@ -106,17 +106,29 @@ static int add_variable(struct vault *v, const char *line, struct err *e)
 	return vault_add(v, line, strlen(line), e) < 0 ? err_wrap(e, "%.*s", n, line) : 0;
 }
 
-static int from_variables(struct vault *v, const char *prefix, char **env, struct err *e)
+/* The descriptor that source_hide() left; -1: none. */
+static int hidden_fd(char **env)
 {
 	const char *number = NULL;
 	uint64_t fd = 0;
-	int r = 0;
 
 	for (char **at = env; at && *at; at++)
 		if (strncmp(*at, SOURCE_FD_ENV "=", sizeof(SOURCE_FD_ENV)) == 0)
 			number = *at + sizeof(SOURCE_FD_ENV);
-	if (number && num_parse_u64(number, 3, 1024, &fd, NULL) == 0)
-		r = vault_unseal(v, (int)fd, e);
+	return number && num_parse_u64(number, 3, 1024, &fd, NULL) == 0 ? (int)fd : -1;
+}
+
+static int from_hidden(struct vault *v, int fd, struct err *e)
+{
+	return vault_unseal(v, fd, e) < 0 ?
+		       err_wrap(e, "secrets of --secrets-env and of package indexes") :
+		       0;
+}
+
+static int from_variables(struct vault *v, const char *prefix, char **env, struct err *e)
+{
+	int r = 0;
+
 	for (char **at = env; r == 0 && at && *at; at++) {
 		const char *line = after_prefix(prefix, *at);
 
@@ -126,7 +138,7 @@ static int from_variables(struct vault *v, const char *prefix, char **env, struc
 	return r < 0 ? err_wrap(e, "--secrets-env %s", prefix) : 0;
 }
 
-int source_hide(const char *prefix, char **env, struct err *e)
+int source_hide(const char *prefix, char **env, const char *lines, struct err *e)
 {
 	struct vault v;
 	size_t n = 0;
@@ -135,7 +147,7 @@ int source_hide(const char *prefix, char **env, struct err *e)
 	if (r < 0)
 		return err_set(e, r, "hold secrets");
 	for (char **at = env; r == 0 && *at; at++) {
-		const char *line = after_prefix(prefix, *at);
+		const char *line = prefix ? after_prefix(prefix, *at) : NULL;
 
 		if (line)
 			r = add_variable(&v, line, e);
@@ -144,8 +156,12 @@ int source_hide(const char *prefix, char **env, struct err *e)
 	}
 	if (r == 0)
 		env[n] = NULL;
+	else
+		(void)err_wrap(e, "--secrets-env %s", prefix);
+	if (r == 0 && vault_add(&v, lines, strlen(lines), e) < 0)
+		r = err_wrap(e, "the credentials of a package index");
 	_fd_ int sealed = r == 0 && v.n > 0 ? vault_seal(&v, false) : -1;
-	int fd = r < 0 ? err_wrap(e, "--secrets-env %s", prefix) : -1;
+	int fd = r < 0 ? r : -1;
 
 	if (sealed >= 0) {
 		fd = fcntl(sealed, F_DUPFD, FIRST_FD); /* not close-on-exec */
@@ -242,6 +258,8 @@ static void load(const struct sources *s, char **env, int sock)
 		(void)err_set(&e, r, "hold secrets");
 	if (r == 0 && s->file)
 		r = from_file(&v, s->file, &e);
+	if (r == 0 && hidden_fd(env) >= 0)
+		r = from_hidden(&v, hidden_fd(env), &e);
 	if (r == 0 && s->prefix)
 		r = from_variables(&v, s->prefix, env, &e);
 	if (r == 0 && s->command)
@@ -262,7 +280,7 @@ pid_t source_begin(const struct sources *s, char **env, int *ret_sock, struct er
 	sigset_t none;
 
 	*ret_sock = -1;
-	if (!s->file && !s->prefix && !s->command)
+	if (!s->file && !s->prefix && !s->command && hidden_fd(env) < 0)
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_set(e, -errno, "socketpair");

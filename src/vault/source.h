@@ -13,7 +13,7 @@
 
 struct err;
 
-/* Set to the number of a descriptor that holds what the environment held: see source_hide(). */
+/* Set to the number of a descriptor that holds secrets of the environment and of package indexes: source_hide(). */
 #define SOURCE_FD_ENV "CAISSON_SECRETS_FD"
 
 /* Each may be NULL. */
@@ -44,10 +44,10 @@ int source_finish(pid_t pid, int sock, int *ret_whole, int *ret_blind, struct er
 const char *source_prefix_problem(const char *prefix);
 
 /*
- * source_hide() - For the program that becomes the daemon: take variables with @prefix out of @env, which is
- * changed in place, and put them into a memfd that is inherited.
+ * source_hide() - For the program that becomes the daemon: take variables with @prefix (NULL: none) out of @env, which
+ * is changed in place, and put them, and the secrets of @lines (vault.h), into a memfd that is inherited.
  * Return: its descriptor, -1 when there are none, or another negative errno with a message.
  */
-int source_hide(const char *prefix, char **env, struct err *e);
+int source_hide(const char *prefix, char **env, const char *lines, struct err *e);
 
 #endif

@@ -70,6 +70,8 @@ enum gate_op {
 
 enum gate_rule_flag {
 	GATE_WILD = 1u << 0, /* every name below host, at any depth, and not host itself */
+	/* Of a fetcher: where the gate knows host and port as a package index, private addresses are no hindrance. */
+	GATE_INDEX = 1u << 1,
 };
 
 /* host is canonical: lower case, A-labels, no trailing dot. Sorted by nobody. */

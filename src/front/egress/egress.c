@@ -116,6 +116,8 @@ static int send_rules(struct egress *g, struct err *e)
 
 	if (egress_rules(g->list, &rules, e) < 0)
 		return e->code;
+	for (size_t i = 0; g->sandbox->spec.fetcher && i < rules.n_rules; i++)
+		rules.rules[i].flags |= GATE_INDEX;
 	_fd_ int blob =
 		fd_memfd("caisson-egress", rules.rules, rules.n_rules * sizeof(rules.rules[0]));
 

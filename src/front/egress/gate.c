@@ -20,10 +20,12 @@
 #include "base/num.h"
 #include "client/program.h"
 #include "front/config.h"
+#include "front/egress/rules.h"
+#include "front/packages/fetcher.h"
 #include "vault/source.h"
 
 #define GATE_NAME "caisson-gate"
-#define ARGS_MAX (CONFIG_LIST_MAX + 16)
+#define ARGS_MAX (3 * CONFIG_LIST_MAX + 24) /* private ranges, and hosts of indexes on two ports */
 #define START_MS 20000
 #define SECRETS_MS 60000 /* a command may have to ask for them */
 #define PER_EVENT 64
@@ -61,6 +63,24 @@ static void add_text(struct arguments *a, const char *name, const char *value)
 		add(a, "%s=%s", name, value);
 }
 
+/* From the start, so that nobody who takes us over later can name another one. */
+static void add_indexes(struct arguments *a, const struct config *c)
+{
+	static struct egress_rules rules;
+	json_t *hosts = fetcher_hosts(c, NULL);
+
+	if (hosts && egress_rules(hosts, &rules, NULL) == 0)
+		for (size_t i = 0; i < rules.n_rules; i++) {
+			const struct gate_rule *r = &rules.rules[i];
+			const char *server = fetcher_server(c, r->host);
+
+			if (!(r->flags & GATE_WILD))
+				add(a, "index=%s:%u%s%s", r->host, r->port, server ? "=" : "",
+				    server ? server : "");
+		}
+	json_decref(hosts);
+}
+
 static void make_arguments(struct arguments *a, const struct config *c)
 {
 	add(a, GATE_NAME);
@@ -71,6 +91,7 @@ static void make_arguments(struct arguments *a, const struct config *c)
 	add_text(a, "dns", c->egress_dns);
 	for (size_t i = 0; c->egress_private[i]; i++)
 		add_text(a, "private", c->egress_private[i]);
+	add_indexes(a, c);
 	add_text(a, "secrets-file", c->secrets_file);
 	add_text(a, "secrets-env", c->secrets_env);
 	add_text(a, "secrets-command", c->secrets_command);

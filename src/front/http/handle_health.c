@@ -107,6 +107,8 @@ void handle_health(struct front *f, struct http_exchange *x, const struct route_
 	write_isolation(f, &j);
 	write_pool(f, &j);
 	write_policy(f, &j);
+	json_key(&j, "packages");
+	packages_health(f, &j);
 	json_key(&j, "sandboxes");
 	json_object_begin(&j);
 	json_member_uint(&j, "live", f->n_sandboxes);

@@ -4,6 +4,10 @@
  *
  * The writable layer lives in memory: it holds what is downloaded, built and installed, so it is several times
  * what a tree may be, and the memory is that and what compilers take.
+ *
+ * Credentials of the index are not among what it is given: it has placeholders of them in its environment, and the gate
+ * puts the values into its requests to the index. So it does not matter that code of a package may run there, or which
+ * image it is of.
  */
 #include "front/packages/fetcher.h"
 
@@ -23,69 +27,115 @@
 #include "front/run/command_line.h"
 #include "front/run/execution.h"
 #include "front/sandbox/sandbox_spec.h"
+#include "front/secrets/trust.h"
+#include "vault/index.h"
 
 extern const struct embed_file fetch_files[];
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
-/* "https://user:word@host:8443/simple" to "host:8443"; without a port that of its scheme. */
-static void add_url(json_t *list, const char *url)
-{
-	const char *host = strstr(url, "://") + 3, *at;
-	size_t len = strcspn(host, "/");
-	char entry[EGRESS_TEXT_MAX + 8];
+_Static_assert(ECO_PYTHON == (int)INDEX_PIP && ECO_JAVASCRIPT == (int)INDEX_NPM,
+	       "each ecosystem has its index");
 
-	at = memrchr(host, '@', len);
-	if (at) {
-		len -= (size_t)(at + 1 - host);
-		host = at + 1;
+/* ---- the index -------------------------------------------------------------------------------------------------- */
+
+/* False: there is none. */
+static bool index_of(const struct config *c, enum ecosystem eco, struct index_url *ret)
+{
+	const char *url = eco == ECO_PYTHON ? c->pip_index : c->npm_registry;
+
+	return url && index_url_parse((enum index_kind)eco, url, ret, NULL, NULL) == 0;
+}
+
+/* The secrets that the gate puts into requests to it, as `secrets` of a spec names them; NULL: none. */
+static json_t *keys_of(const struct front *f, enum ecosystem eco, const struct index_url *u)
+{
+	json_t *list = NULL;
+
+	for (int k = 0; k < INDEX_KEYS; k++) {
+		const char *name = index_key_name((enum index_kind)eco, (enum index_key)k);
+		char use[VAULT_NAME_MAX + VAULT_HOST_MAX + 2];
+
+		if (!vault_find(&f->secrets.vault, name, NULL))
+			continue;
+		(void)snprintf(use, sizeof(use), "%s@%s", name, u->name);
+		list = list ? list : json_array();
+		(void)json_array_append_new(list, json_string(use));
 	}
-	(void)snprintf(entry, sizeof(entry), "%.*s%s", len < EGRESS_TEXT_MAX ? (int)len : 0, host,
-		       memchr(host, ':', len)           ? "" :
-		       strncmp(url, "https://", 8) == 0 ? ":443" :
-							  ":80");
+	return list;
+}
+
+/*
+ * Where the gate puts credentials in, it lets requests through that read and no others: a build must not publish
+ * with them. It also ends TLS for an index at an address, whose certificate is not for the name that cells know.
+ */
+static bool is_looked_into(const struct index_url *u, const json_t *keys)
+{
+	return keys || (u->secure && u->is_address);
+}
+
+static void add_place(json_t *list, const char *methods, const char *host, unsigned int port)
+{
+	char entry[EGRESS_TEXT_MAX];
+
+	(void)snprintf(entry, sizeof(entry), "%s%s:%u", methods, host, port);
 	(void)json_array_append_new(list, json_string(entry));
 }
 
-/* Where the best known index has its files. */
+/* Where the best known indexes have their files. */
 static const struct {
 	const char *index, *files;
-} companions[] = { { "://pypi.org/", "https://files.pythonhosted.org" },
-		   { "://test.pypi.org/", "https://test-files.pythonhosted.org" } };
+} companions[] = { { "pypi.org", "files.pythonhosted.org" },
+		   { "test.pypi.org", "test-files.pythonhosted.org" } };
 
-static json_t *hosts_of(const struct front *f, enum ecosystem eco, struct err *e)
+static void add_hosts(json_t *list, const struct config *c, const struct index_url *u, bool looked)
 {
-	const struct config *c = &f->config;
-	const char *index = eco == ECO_PYTHON ? c->pip_index : c->npm_registry;
-	json_t *said = json_array(), *list;
-
-	if (!index || !said) {
-		json_decref(said);
-		return NULL;
-	}
-	add_url(said, index);
+	add_place(list, looked ? "GET,HEAD " : "", u->name, u->port);
 	for (size_t i = 0; i < ARRAY_SIZE(companions); i++)
-		if (strstr(index, companions[i].index))
-			add_url(said, companions[i].files);
+		if (strcmp(u->host, companions[i].index) == 0)
+			add_place(list, "", companions[i].files, 443);
 	for (size_t i = 0; c->package_hosts[i]; i++)
-		(void)json_array_append_new(said, json_string(c->package_hosts[i]));
+		(void)json_array_append_new(list, json_string(c->package_hosts[i]));
+}
+
+json_t *fetcher_hosts(const struct config *c, struct err *e)
+{
+	json_t *said = json_array(), *list;
+	struct index_url u;
+
+	for (int eco = 0; eco < ECO_MAX_; eco++)
+		if (index_of(c, (enum ecosystem)eco, &u))
+			add_hosts(said, c, &u, false);
 	list = egress_list(said, e);
 	json_decref(said);
 	return list;
 }
 
-int fetcher_check(const struct front *f, struct err *e)
+const char *fetcher_server(const struct config *c, const char *host)
 {
-	for (int eco = 0; eco < ECO_MAX_; eco++) {
-		json_t *hosts = hosts_of(f, (enum ecosystem)eco, e);
+	static struct index_url u;
 
-		json_decref(hosts);
-		if (e->code)
-			return err_wrap(e, "%s",
-					eco == ECO_PYTHON ? "--pip-index" : "--npm-registry");
+	for (int eco = 0; eco < ECO_MAX_; eco++)
+		if (index_of(c, (enum ecosystem)eco, &u) && u.is_address &&
+		    strcmp(u.name, host) == 0)
+			return u.host;
+	return NULL;
+}
+
+/* ---- the cell --------------------------------------------------------------------------------------------------- */
+
+static void set_network(const struct install *in, struct sandbox_spec *ret)
+{
+	json_t *said = json_array();
+	struct index_url u;
+
+	if (index_of(&in->f->config, in->eco, &u)) {
+		ret->secrets = keys_of(in->f, in->eco, &u);
+		add_hosts(said, &in->f->config, &u, is_looked_into(&u, ret->secrets));
+		ret->egress = egress_list(said, NULL);
 	}
-	return 0;
+	json_decref(said);
 }
 
 void fetcher_spec(const struct install *in, struct sandbox_spec *ret)
@@ -94,7 +144,7 @@ void fetcher_spec(const struct install *in, struct sandbox_spec *ret)
 	struct cell_limits *l;
 
 	sandbox_spec_default(f, in->owner, ret);
-	ret->egress = hosts_of(f, in->eco, NULL);
+	set_network(in, ret);
 	l = &ret->limits;
 	l->disk_bytes = 2 * f->config.package_size + 256 * MIB;
 	l->memory_bytes = l->disk_bytes + GIB;
@@ -109,40 +159,16 @@ void fetcher_spec(const struct install *in, struct sandbox_spec *ret)
 	(void)snprintf(ret->digest, sizeof(ret->digest), "%s", in->image->digest);
 }
 
-static const char *index_of(const struct install *in)
-{
-	const struct config *c = &in->f->config;
-
-	return in->eco == ECO_PYTHON ? c->pip_index : c->npm_registry;
-}
-
-static bool has_credentials(const char *url)
-{
-	const char *host = url ? strstr(url, "://") : NULL;
-
-	return host && memchr(host + 3, '@', strcspn(host + 3, "/"));
-}
-
-/* An interpreter of somebody else's image could write the credentials into a tree, where its sandboxes read them. */
 int fetcher_may(const struct install *in, struct refusal *why)
 {
+	if (!in->image->lost)
+		return 0;
 	*why = (struct refusal){ .status = 409, .code = "package_conflict", .field = "package" };
-	if (in->image->lost) {
-		why->hint = "the operator brings it back with: caisson image pull";
-		(void)snprintf(why->message, sizeof(why->message),
-			       "the image of this sandbox, %.200s, is not in the store any more",
-			       in->image->name);
-		return -1;
-	}
-	if (in->image != &in->f->images.own && has_credentials(index_of(in))) {
-		why->hint = "use a sandbox of the daemon's own image (--image), or an index that "
-			    "needs no credentials";
-		(void)snprintf(why->message, sizeof(why->message),
-			       "the index is asked with credentials, and only the daemon's own "
-			       "image is trusted with them");
-		return -1;
-	}
-	return 0;
+	why->hint = "the operator brings it back with: caisson image pull";
+	(void)snprintf(why->message, sizeof(why->message),
+		       "the image of this sandbox, %.200s, is not in the store any more",
+		       in->image->name);
+	return -1;
 }
 
 /* Each language's packages are brought by its own interpreter: an image need not have another. */
@@ -161,10 +187,14 @@ const char *fetcher_program(enum ecosystem eco)
 static json_t *task_of(const struct install *in)
 {
 	const struct config *c = &in->f->config;
+	struct index_url u;
+	bool index = index_of(c, in->eco, &u);
+	bool looked = index && is_looked_into(&u, in->cell->spec.secrets);
 
-	return json_pack("{s:s, s:O, s:O, s:s*, s:s*, s:b, s:b}", "language",
+	return json_pack("{s:s, s:O, s:O, s:s*, s:s*, s:s*, s:b, s:b}", "language",
 			 ecosystem_name(in->eco), "requirements", in->requirements, "constraints",
-			 in->constraints, "index", index_of(in), "dir",
+			 in->constraints, "index", index ? u.inside : NULL, "certs",
+			 looked ? TRUST_PATH : NULL, "dir",
 			 in->eco == ECO_PYTHON && in->f->packages.dir_fd >= 0 ? PACKAGES_DIR : NULL,
 			 "build", !c->package_wheels_only, "scripts", c->npm_scripts);
 }
@@ -178,6 +208,7 @@ int fetcher_line(const struct install *in, struct command_line *ret, struct refu
 	const struct command_words words = { .program = tools[in->eco].program,
 					     .tail = tail,
 					     .image_env = in->image->env,
+					     .sandbox_env = in->cell->vars,
 					     .cwd = "/tmp" };
 	size_t n = 0;
 	int r = -1;

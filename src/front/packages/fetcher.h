@@ -8,11 +8,13 @@
 #ifndef CAISSON_FRONT_PACKAGES_FETCHER_H
 #define CAISSON_FRONT_PACKAGES_FETCHER_H
 
+#include <jansson.h>
+
 #include "front/packages/requirement.h"
 
 struct command_line;
+struct config;
 struct err;
-struct front;
 struct install;
 struct refusal;
 struct sandbox_spec;
@@ -22,16 +24,18 @@ struct sandbox_spec;
 /* fetcher_spec() - Limits and network. Free it with sandbox_spec_free(), or give it to a sandbox. */
 void fetcher_spec(const struct install *in, struct sandbox_spec *ret);
 
-/* fetcher_may() - Whether the image may have what a fetcher is given. 0, or -1 with @why. */
+/* fetcher_may() - Whether there can be one with this image. 0, or -1 with @why. */
 int fetcher_may(const struct install *in, struct refusal *why);
 
-/* fetcher_check() - Whether the configured index can be a fetcher's network. 0 or -EINVAL. */
-int fetcher_check(const struct front *f, struct err *e);
+/* fetcher_hosts() - Every host that fetchers may reach, as canonical entries of egress; NULL: none, or @e says why. */
+json_t *fetcher_hosts(const struct config *c, struct err *e);
+/* fetcher_server() - Which server a host of that list is, an address or localhost; NULL: the one of that name. */
+const char *fetcher_server(const struct config *c, const char *host);
 
 /* fetcher_program() - What has to be in the image: python3, node. */
 const char *fetcher_program(enum ecosystem eco);
 
-/* fetcher_line() - The program and what it is to do. 0, or -1 with @why. */
+/* fetcher_line() - The program and what it is to do in in->cell. 0, or -1 with @why. */
 int fetcher_line(const struct install *in, struct command_line *ret, struct refusal *why);
 
 #endif

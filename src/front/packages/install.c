@@ -236,10 +236,14 @@ static int fetch(struct install *in, struct refusal *why)
 	struct sandbox_spec spec;
 
 	fetcher_spec(in, &spec);
-	if (fetcher_line(in, &in->command.line, why) < 0 ||
-	    !(in->cell = sandbox_create(f, in->owner, NULL, &spec, why))) {
-		command_line_free(&in->command.line);
+	in->cell = sandbox_create(f, in->owner, NULL, &spec, why);
+	if (!in->cell) {
 		sandbox_spec_free(&spec);
+		return -1;
+	}
+	if (fetcher_line(in, &in->command.line, why) < 0) {
+		command_line_free(&in->command.line);
+		sandbox_end(in->cell, "done");
 		return -1;
 	}
 	in->command.ops = &fetch_ops;

@@ -89,7 +89,10 @@ int packages_open(struct front *f, struct err *e)
 		if (p->dir_fd < 0)
 			return err_set(e, -errno, "--package-dir %s", c->package_dir);
 	}
-	if (fetcher_check(f, e) < 0 || load_pins(f, e) < 0)
+	json_decref(fetcher_hosts(c, e));
+	if (e->code)
+		return err_wrap(e, "the package index");
+	if (load_pins(f, e) < 0)
 		return e->code;
 	p->shelf_fd = pantry_open(&p->pantry, c->state, e);
 	return p->shelf_fd < 0 ? p->shelf_fd : 0;
@@ -140,8 +143,46 @@ static void drop_dead_users(struct front *f)
 	}
 }
 
+static const char *url_of(const struct config *c, enum ecosystem eco)
+{
+	return eco == ECO_PYTHON ? c->pip_index : c->npm_registry;
+}
+
+/* Where packages come from, and who said so. */
+static void log_indexes(const struct config *c)
+{
+	for (int eco = 0; eco < ECO_MAX_; eco++) {
+		const char *url = url_of(c, (enum ecosystem)eco), *note = c->index_note[eco];
+		const char *from = c->index_from[eco];
+
+		log_event(note ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "package_index",
+			  F_STR("language", ecosystem_name((enum ecosystem)eco)),
+			  F_STR("index", url ? url : "none"), F_STR("from", from ? from : ""),
+			  F_STR("note", note ? note : ""));
+	}
+}
+
+void packages_health(const struct front *f, struct json *j)
+{
+	json_object_begin(j);
+	for (int eco = 0; eco < ECO_MAX_; eco++) {
+		const char *url = url_of(&f->config, (enum ecosystem)eco);
+
+		json_key(j, ecosystem_name((enum ecosystem)eco));
+		json_object_begin(j);
+		json_member_str(j, "index", url ? url : "none");
+		if (f->config.index_from[eco])
+			json_member_str(j, "from", f->config.index_from[eco]);
+		if (f->config.index_note[eco])
+			json_member_str(j, "note", f->config.index_note[eco]);
+		json_object_end(j);
+	}
+	json_object_end(j);
+}
+
 int packages_start(struct front *f, struct err *e)
 {
+	log_indexes(&f->config);
 	if (!packages_on(f))
 		return 0;
 	if (trees_load(f, e) < 0 || pantry_start(&f->packages.pantry, &f->loop, e) < 0)

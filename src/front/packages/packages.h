@@ -2,8 +2,8 @@
 /*
  * packages.h - What sandboxes can import beyond their image (docs/packages.md).
  *
- * Off unless an index or a directory of packages is configured: then there is no pantry, cells have no
- * further mount, and every wish is refused with the option that is missing.
+ * Off when there is neither an index (--pip-index none, --npm-registry none) nor a directory of packages: then there is
+ * no pantry, cells have no further mount, and every wish is refused with the option that is missing.
  */
 #ifndef CAISSON_FRONT_PACKAGES_PACKAGES_H
 #define CAISSON_FRONT_PACKAGES_PACKAGES_H
@@ -65,6 +65,8 @@ json_t *packages_env(const struct sandbox *s);
 /* packages_paths() - A new array of directories for one language. */
 json_t *packages_paths(const struct sandbox *s, enum ecosystem eco);
 
+/* packages_health() - Object: of each language the index, without credentials, and who named it. */
+void packages_health(const struct front *f, struct json *j);
 /* packages_json() - Array of what @s has: name, version, hash, language. */
 void packages_json(const struct sandbox *s, struct json *j);
 

@@ -23,18 +23,21 @@ int wish_refuse(struct refusal *r, int status, const char *code, const char *hin
 static int check_configured(const struct front *f, enum ecosystem eco, struct refusal *why)
 {
 	const struct config *c = &f->config;
+	const char *note = c->index_note[eco];
 
-	if (eco == ECO_JAVASCRIPT && !c->npm_registry)
-		return wish_refuse(
-			why, 501, "not_configured",
-			"the operator starts the daemon with --npm-registry URL",
-			"this daemon installs no packages of npm: no registry is configured");
-	if (eco == ECO_PYTHON && !c->pip_index && f->packages.dir_fd < 0)
-		return wish_refuse(
-			why, 501, "not_configured",
+	if (eco == ECO_JAVASCRIPT ? c->npm_registry != NULL :
+				    c->pip_index || f->packages.dir_fd >= 0)
+		return 0;
+	(void)wish_refuse(
+		why, 501, "not_configured",
+		eco == ECO_JAVASCRIPT ?
+			"the operator starts the daemon with --npm-registry URL" :
 			"the operator starts the daemon with --pip-index URL or --package-dir DIR; what the image has is there",
-			"this daemon installs no python packages: no index is configured");
-	return 0;
+		"");
+	(void)snprintf(why->message, sizeof(why->message),
+		       "this daemon installs no %s packages: %s", ecosystem_name(eco),
+		       note ? note : "it was started without an index of them");
+	return -1;
 }
 
 static int by_text(const void *a, const void *b)

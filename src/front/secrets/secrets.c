@@ -24,6 +24,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/secrets/trust.h"
 #include "ledger/ledger.h"
+#include "vault/index.h"
 
 /* ---- where they come from ------------------------------------------------------------------------------- */
 
@@ -221,7 +222,8 @@ static int give_one(struct sandbox *s, const char *text, struct refusal *r)
 	const struct secret *have = NULL;
 	const char *value = placeholder;
 
-	if (secret_use_parse(text, &u))
+	/* Credentials of package indexes are for fetchers alone. */
+	if (secret_use_parse(text, &u) && (s->spec.fetcher || !index_key_reserved(u.name)))
 		have = vault_find(&s->f->secrets.vault, u.name, s->owner);
 	if (!have)
 		return refuse(r, "unknown_secret", "ask the operator of this daemon for it",

@@ -67,10 +67,12 @@ function npm(task, ...args) {
   const env = environment();
   const options = ['--no-audit', '--no-fund', '--no-update-notifier', '--cache', HOME + '/cache', '--registry', task.index,
     '--fetch-retries', '1', '--fetch-timeout', '20000'];
-  if (fs.existsSync(CERTS)) {
-    options.push('--cafile', CERTS);
-    env.NODE_EXTRA_CA_CERTS = CERTS;
+  const certs = task.certs || CERTS;
+  if (fs.existsSync(certs)) {
+    options.push('--cafile', certs);
+    env.NODE_EXTRA_CA_CERTS = certs;
   }
+  if (new URL(task.index).hostname.endsWith('.caisson.internal')) options.push('--replace-registry-host', 'always'); // it has no name that it could know of itself
   const prefix = path.dirname(path.dirname(process.execPath));
   if (fs.existsSync(prefix + '/include/node/node.h')) env.NPM_CONFIG_NODEDIR = prefix; // what is built against it needs no download
   return new Promise((resolve, reject) => {
@@ -109,8 +111,18 @@ function allowed() {
   });
 }
 
+// Credentials as npm wants them beside a registry. They are placeholders: the gate has the values, and sends them there alone.
+function writeCredentials(task) {
+  const [user, password, token] = ['USER', 'PASSWORD', 'TOKEN'].map((name) => process.env['CAISSON_NPM_' + name] || '');
+  const { host, pathname } = new URL(task.index);
+  const place = '//' + host + pathname.replace(/\/*$/, '/');
+  const line = token ? ':_authToken=' + token : ':_auth=' + Buffer.from(user + ':' + password).toString('base64');
+  fs.writeFileSync(HOME + '/npmrc', token || user || password ? place + line + '\n' : '');
+}
+
 async function install(task) {
   if (!which('npm')) throw new Failed('no_installer', 'it has node, and no npm');
+  writeCredentials(task);
   fs.writeFileSync(SITE + '/package.json', JSON.stringify({ name: 'packages', version: '0.0.0', private: true }));
   const version = (await npm(task, '--version')).trim();
   step('Resolving ' + task.requirements.join(', ').slice(0, 100));

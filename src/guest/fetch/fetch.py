@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
 import urllib.error
@@ -149,6 +150,24 @@ def write_lines(name, lines):
     return HOME + "/" + name
 
 
+def trust(task):
+    certs = certs_of(task)
+    return ssl.create_default_context(cafile=certs) if os.path.exists(certs) else None
+
+
+def certs_of(task):
+    return task.get("certs") or CERTS
+
+
+def index_of(task):
+    """The address of the index. Credentials in it are placeholders: the gate has the values, and sends them there alone."""
+    url = task.get("index")
+    user, password = (os.environ.get("CAISSON_PIP_" + name, "") for name in ("USER", "PASSWORD"))
+    if not url or not (user or password):
+        return url
+    return url.replace("://", "://%s%s@" % (user, ":" + password if password else ""), 1)
+
+
 class Pip:
     wheels, builds = ["--only-binary", ":all:"], ["--prefer-binary"]
 
@@ -171,14 +190,14 @@ class Pip:
     def options(self):
         options = ["--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar", "off",
                    "--timeout", "15", "--retries", "2", "--cache-dir", HOME + "/cache"]
-        index = self.task.get("index")
+        index = index_of(self.task)
         if index:
             url = urllib.parse.urlsplit(index)
             options += ["--index-url", index]
             if url.scheme == "http":
                 options += ["--trusted-host", url.hostname]
-            elif os.path.exists(CERTS):
-                options += ["--cert", CERTS]
+            elif os.path.exists(certs_of(self.task)):
+                options += ["--cert", certs_of(self.task)]
         else:
             options += ["--no-index"]
         if self.task.get("dir"):
@@ -195,7 +214,7 @@ class Pip:
     def ask_again(self, log):
         """pip takes an index that answers with an error for one that does not have the package: look."""
         name = re.search(r"the requirement ([A-Za-z0-9._-]+).*\(from versions: none\)", log)
-        url = urllib.parse.urlsplit(self.task.get("index") or "")
+        url = urllib.parse.urlsplit(index_of(self.task) or "")
         if not name or not url.hostname:
             return
         page = "%s://%s%s/%s/" % (url.scheme, url.netloc.rpartition("@")[2], url.path.rstrip("/"), canonical(name.group(1)))
@@ -204,7 +223,7 @@ class Pip:
             words = "%s:%s" % (urllib.parse.unquote(url.username), urllib.parse.unquote(url.password or ""))
             request.add_header("Authorization", "Basic " + base64.b64encode(words.encode()).decode())
         try:
-            urllib.request.urlopen(request, timeout=15).close()
+            urllib.request.urlopen(request, timeout=15, context=trust(self.task)).close()
         except urllib.error.HTTPError as error:
             if error.code not in (404, 410):
                 raise Failed("index_unavailable", "the index answers with an error: %d %s" % (error.code, error.reason), log)
@@ -263,14 +282,14 @@ class Uv:
         options = ["--no-config", "--no-progress", "--color", "never", "--cache-dir", HOME + "/uv", "--no-python-downloads",
                    "--python", sys.executable]
         env = environment(UV_HTTP_TIMEOUT="15", UV_HTTP_RETRIES="2", RUST_LOG="warn")
-        index = self.task.get("index")
+        index = index_of(self.task)
         if index:
             url = urllib.parse.urlsplit(index)
             options += ["--default-index", index]
             if url.scheme == "http":
                 options += ["--allow-insecure-host", url.hostname]
-            elif os.path.exists(CERTS):
-                env["SSL_CERT_FILE"] = CERTS
+            elif os.path.exists(certs_of(self.task)):
+                env["SSL_CERT_FILE"] = certs_of(self.task)
         else:
             options += ["--no-index"]
         if self.task.get("dir"):

@@ -114,7 +114,7 @@ static void test_prefixes(void **state)
 	assert_non_null(source_prefix_problem("CAISSON_"));
 	assert_non_null(source_prefix_problem("S"));
 	assert_non_null(source_prefix_problem(""));
-	_fd_ int fd = source_hide("S_", env, &e);
+	_fd_ int fd = source_hide("S_", env, "", &e);
 
 	assert_true(fd >= 0);
 	assert_string_equal(env[0], "X=1");
@@ -124,7 +124,7 @@ static void test_prefixes(void **state)
 	assert_int_equal(vault_unseal(&v, fd, &e), 0);
 	assert_string_equal(vault_find(&v, "B", "x")->value, "4");
 	vault_free(&v);
-	assert_int_equal(source_hide("S_", env, &e), -1);
+	assert_int_equal(source_hide("S_", env, "", &e), -1);
 	assert_int_equal(e.code, 0);
 }
 
