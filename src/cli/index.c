@@ -65,8 +65,8 @@ void index_read(const struct ini_form *form, const char *root, const char *path,
 	(void)snprintf(whole, sizeof(whole), "%s%s", root, path);
 	_fd_ int fd = open(whole, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return; /* not there, or not for us: as pip and npm take it */
+	if (fd < 0 || fstat(fd, &st) < 0 || strcmp(path, "/dev/null") == 0)
+		return; /* not there, not for us, or empty on purpose: as pip and npm take it */
 	const char *why = distrust(&st);
 	ssize_t n = why ? 0 : read(fd, text, INDEX_FILE_MAX);
 

@@ -110,10 +110,12 @@ def echo(c):
 
 class Web:
     """A small web server: GET / says hello, POST gives back what it got. tls: (certificate, key). before: called with
-    the path of a GET before it is answered."""
+    the path of a GET before it is answered. auth: values of Authorization, without which the answer is 401; writes: what
+    was asked of it that is no GET."""
 
-    def __init__(self, address="127.0.0.1", port=0, tls=None, directory=None, before=None):
+    def __init__(self, address="127.0.0.1", port=0, tls=None, directory=None, before=None, auth=None):
         heads = self.heads = []
+        writes = self.writes = []
 
         class Handler(http.server.SimpleHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -125,16 +127,24 @@ class Web:
                 heads.append((self.path, dict(self.headers)))
                 if before:
                     before(self.path)
+                if auth and self.headers.get("Authorization") not in auth:
+                    self.reply(b"who are you?", 401, {"WWW-Authenticate": "Basic realm=index"})
+                    return
                 if directory:
                     super().do_GET()
                     return
                 self.reply(b"hello from " + self.headers.get("Host", "").encode())
 
             def do_POST(self):
+                writes.append((self.command, self.path, dict(self.headers)))
                 self.reply(self.rfile.read(int(self.headers["Content-Length"])))
 
-            def reply(self, body):
-                self.send_response(200)
+            do_PUT = do_POST
+
+            def reply(self, body, status=200, more=()):
+                self.send_response(status)
+                for name, value in dict(more).items():
+                    self.send_header(name, value)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -157,11 +167,11 @@ class Web:
 
 
 def certificate(where, *names):
-    """(certificate, key) for these names, signed by itself."""
+    """(certificate, key) for these names or addresses, signed by itself."""
     cert, key = where / "cert.pem", where / "key.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                     "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=" + names[0],
-                    "-addext", "subjectAltName=" + ",".join("DNS:" + n for n in names)],
+                    "-addext", "subjectAltName=" + ",".join(("IP:" if n[0].isdigit() else "DNS:") + n for n in names)],
                    check=True, capture_output=True, timeout=30)
     return cert, key
 
