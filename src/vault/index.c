@@ -190,6 +190,8 @@ static int take_place(enum index_kind kind, const char *s, size_t len, struct in
 			return err_say(e, -EINVAL, "after its host comes no port from 1 to 65535");
 	}
 	ret->port = (uint16_t)port;
+	if (end && !memchr(s, ':', host))
+		return err_say(e, -EINVAL, "between its brackets is no address");
 	return end ? take_host(kind, s + 1, host - 2, ret, e) : take_host(kind, s, host, ret, e);
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_j_index.py - K156: a package that is built beside the installer, and wants the credentials of the index.
+"""test_j_index.py - K127: a package that is built beside the installer, and wants the credentials of the index.
 
 The index is a real one, over TLS, and answers nobody without them. The package reads all that it can, and what it found
 is judged here; what the index was asked is what the index says.
@@ -133,7 +133,7 @@ def shop(tmp_path_factory):
 
 
 @pytest.mark.quick
-def test_K156_build_finds_no_credentials(shop):
+def test_K127_build_finds_no_credentials(shop):
     """The package is there, and the index got the right credentials: the control. Nowhere in the cell that it was built in are they."""
     r = install(shop.daemon, "thief", session_id="t")
     assert r.status == 200 and r.json["packages"][0]["built"], r
@@ -149,7 +149,7 @@ def test_K156_build_finds_no_credentials(shop):
     shop.daemon.end_session("t")
 
 
-def test_K156_script_of_npm_finds_no_credentials(shop):
+def test_K127_script_of_npm_finds_no_credentials(shop):
     with Box(shop.daemon) as box:
         r = box.post("/packages", {"packages": ["robber"], "language": "javascript"})
         assert r.status == 200 and r.json["packages"][0]["built"], r

@@ -110,7 +110,8 @@ def read_response(f):
 
 
 class Daemon:
-    """`caisson serve` with the flags given. Use as a context, or call stop() yourself."""
+    """`caisson serve` with the flags given, and without the indexes of packages that this machine uses: tests ask their own. Use
+    as a context, or call stop() yourself."""
 
     numbers = iter(range(1, 1 << 30))
 
@@ -127,7 +128,7 @@ class Daemon:
         if log_format:
             self.argv += ["--log-format", log_format]
         self.argv += map(str, flags)
-        self.env = {**{k: None for k in ELDER}, "CAISSON_STATE": None, **(env or {})}
+        self.env = {**{k: None for k in ELDER}, "CAISSON_STATE": None, "CAISSON_PIP_INDEX": "none", "CAISSON_NPM_REGISTRY": "none", **(env or {})}
         self.popen = popen
         self.dirs = self.p = None
         self.code = None

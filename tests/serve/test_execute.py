@@ -70,6 +70,7 @@ def test_documented_lines_run_as_written(daemon):
 
 @needs_curl
 def test_documented_pip_lines_say_what_is_missing(daemon):
+    """Where the operator wants no packages; with an index they install (test_packages.py)."""
     for line in (PIP, PIP_BARE):
         e = shell(line, daemon)["error"]
         assert e["code"] == "not_configured" and "--pip-index" in e["hint"], e

@@ -13,6 +13,7 @@ import pytest
 
 from box_lib import Box
 from egress_lib import Resolver, Web, certificate
+from mcp_lib import Modern
 from package_lib import install, pages, registry, tarball, wheel
 from serve_lib import BIN, Daemon, clean_env
 
@@ -21,7 +22,7 @@ USER, PASSWORD, TOKEN = "buyer", "pa:ss@wo/rd", "npm_0123456789abcdefghijklmnopq
 BASIC = "Basic " + base64.b64encode(("%s:%s" % (USER, PASSWORD)).encode()).decode()
 QUOTED = "%s:%s" % (USER, PASSWORD.replace(":", "%3A").replace("@", "%40").replace("/", "%2F"))
 # What the machine that runs the tests has of its own, and what hides its files from pip's reader and npm's.
-CLEAN = {k: None for k in os.environ if k.upper().startswith(("PIP_", "NPM_CONFIG_"))}
+CLEAN = {**{k: None for k in os.environ if k.upper().startswith(("PIP_", "NPM_CONFIG_"))}, "CAISSON_PIP_INDEX": None, "CAISSON_NPM_REGISTRY": None}
 
 
 class World:
@@ -66,6 +67,13 @@ def config(where, *lines):
     path = where / "pip.conf"
     path.write_text("[global]\n" + "".join(line + "\n" for line in lines))
     return str(path)
+
+
+def test_public_ones_where_nothing_is_configured(tmp_path, world):
+    with serve(tmp_path, world) as d:
+        assert d.health()["packages"] == {"python": {"index": "https://pypi.org/simple", "from": "the public index"},
+                                          "javascript": {"index": "https://registry.npmjs.org", "from": "the public registry"}}
+        assert {"pip_install", "install_package"} <= set(Modern(d).tools())
 
 
 def test_index_of_the_machines_pip(tmp_path, world):

@@ -177,7 +177,7 @@ static void try_twin(const char *line, void *arg)
 		{ "--mcp-conformance", NULL }, /* has no value as a flag */
 		{ "--package-wheels-only", NULL },
 		{ "--npm-scripts", NULL },
-		{ "--pip-index", "https://me:word@a/simple" },
+		{ "--pip-index", "https://a/simple" },
 		{ "--npm-registry", "http://a" },
 		{ "--package-host", "x" },
 		{ "--egress-private", "10.0.0.0/8" },
