@@ -289,7 +289,7 @@ def config(**variables):
 @pytest.mark.parametrize(
     "variables, said",
     [
-        ({"RUNTIME": "dockr"}, "'dockr' is none of caisson, local, docker"),
+        ({"RUNTIME": "dockr"}, "'dockr' is none of caisson, local, remote"),
         ({"EXECUTION_TIMEOUT": "0"}, "'0' is no number of seconds"),
         ({"ENABLE_AUDIT_LOGGING": "perhaps"}, "'perhaps' is neither true nor false"),
         ({"ALLOWED_PACKAGES": "[1]"}, "'[1]' is no list of names"),
@@ -305,8 +305,9 @@ def test_what_is_wrong_is_said_the_right_way_round(variables, said):
     "variables, named",
     [
         ({"RUNTIME": "podman"}, "RUNTIME"),
-        ({"RUNTIME": "e2b"}, "URL"),
-        ({"RUNTIME": "e2b", "URL": "https://x"}, "E2B_API_KEY"),
+        ({"RUNTIME": "remote"}, "URL"),
+        ({"RUNTIME": "e2b", "URL": "https://x"}, "RUNTIME"),
+        ({"RUNTIME": "Docker"}, "RUNTIME"),
         ({"E2B_API_KEY": "k"}, "E2B_API_KEY"),
         ({"EXECUTION_TIMEOUT": "soon"}, "EXECUTION_TIMEOUT"),
         ({"EXECUTION_TIMEOUT": "0"}, "EXECUTION_TIMEOUT"),
@@ -338,9 +339,19 @@ def test_a_typing_mistake_is_recognised():
         config(EXECUTION_TIMOUT="5")
 
 
+@pytest.mark.parametrize("runtime, what", [("docker", "containers of Docker"), ("e2b", "sandboxes of E2B")])
+def test_a_runtime_that_is_not_here_is_refused_by_name(runtime, what):
+    """It would mean something else than it says: what, why, and what to do."""
+    for make in (lambda: config(RUNTIME=runtime, URL="https://x"), lambda: SandboxConfig(runtime=runtime, url="https://x")):
+        with pytest.raises(Misconfigured) as e:
+            make()
+        assert "%r is refused: this library runs no %s" % (runtime, what) in str(e.value)
+        assert "caisson, local, remote" in e.value.hint and e.value.field == "COREASON_SANDBOX_RUNTIME"
+
+
 def test_configured():
     c = config(
-        RUNTIME="Docker",
+        RUNTIME="Local",
         EXECUTION_TIMEOUT="2.5",
         IDLE_TIMEOUT="10",
         REAPER_INTERVAL="1",
@@ -354,14 +365,14 @@ def test_configured():
         S3_ENDPOINT_URL="http://m",
     )
     assert (c.runtime, c.execution_timeout, c.allowed_packages, c.docker_image, c.enable_audit_logging) == (
-        "docker",
+        "local",
         2.5,
         {"pandas", "numpy"},
         "python:3.12-slim",
         False,
     )
-    assert config(RUNTIME="e2b", URL="https://x", E2B_API_KEY="k").bearer == "k" and config(IDLE_TIMEOUT=" ").idle_timeout == 300
-    assert "secret" not in repr(config(RUNTIME="e2b", URL="https://x", E2B_API_KEY="secret"))
+    assert config(RUNTIME="remote", URL="https://x", TOKEN="k").token == "k" and config(IDLE_TIMEOUT=" ").idle_timeout == 300
+    assert "secret" not in repr(config(RUNTIME="remote", URL="https://x", TOKEN="secret"))
 
 
 def test_every_variable_is_a_field():

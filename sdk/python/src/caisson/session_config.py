@@ -16,13 +16,12 @@ from typing import Any, Callable, Dict, FrozenSet, Mapping, Optional, Tuple
 from .errors import Misconfigured
 
 PREFIX = "COREASON_SANDBOX_"
-LOCAL, REMOTE = ("caisson", "local", "docker"), ("remote", "e2b")
+LOCAL, REMOTE = ("caisson", "local"), ("remote",)
+NOT_HERE = {"docker": "containers of Docker", "e2b": "sandboxes of E2B"}  # refused by name
 
 
 def _runtime(text: str) -> str:
-    if text.lower() not in LOCAL + REMOTE:
-        raise ValueError("is none of %s" % ", ".join(LOCAL + REMOTE))
-    return text.lower()
+    return text.lower()  # checked with the rest
 
 
 def _seconds(text: str) -> float:
@@ -58,8 +57,8 @@ def canonical(package: str) -> str:
 @dataclass(frozen=True)
 class SandboxConfig:
     """
-    runtime:           caisson, local or docker: where CAISSON_URL says, or the daemon of this machine, or one that is started for this
-                       process. remote or e2b: a daemon elsewhere, by `url` and a token
+    runtime:           caisson or local: where CAISSON_URL says, or the daemon of this machine, or one that is started for this
+                       process. remote: a daemon elsewhere, by `url` and `token`
     docker_image:      of the sandboxes; None: the daemon's own
     allowed_packages:  what install_package() takes; None: whatever the operator's rules allow
     execution_timeout: of one execution, in seconds
@@ -75,7 +74,6 @@ class SandboxConfig:
     idle_timeout: float = 300.0
     reaper_interval: float = 60.0
     enable_audit_logging: bool = True
-    e2b_api_key: Optional[str] = field(default=None, repr=False)
     s3_bucket: Optional[str] = None
     s3_region: Optional[str] = None
     s3_access_key: Optional[str] = field(default=None, repr=False)
@@ -94,6 +92,7 @@ class SandboxConfig:
             if not name.startswith(PREFIX) or not text.strip():
                 continue
             key = name[len(PREFIX) :]
+            _require(key != "E2B_API_KEY", key, f"has no use: this library runs no {NOT_HERE['e2b']}", f"unset it; a token is {PREFIX}TOKEN")
             if key not in VARIABLES:
                 near = difflib.get_close_matches(key, VARIABLES, 1)
                 raise Misconfigured(
@@ -109,20 +108,18 @@ class SandboxConfig:
         return cls(**found)
 
     def _check_remote(self) -> None:
-        _require(self.runtime in LOCAL + REMOTE, "RUNTIME", f"{self.runtime!r} is none of {', '.join(LOCAL + REMOTE)}")
-        if self.runtime not in REMOTE:
-            _require(
-                not self.e2b_api_key,
-                "E2B_API_KEY",
-                f"has no use with {PREFIX}RUNTIME={self.runtime}",
-                f"set {PREFIX}RUNTIME=e2b, or unset it",
-            )
-            return
+        there_are = ", ".join(LOCAL + REMOTE)
         _require(
-            bool(self.url or os.environ.get("CAISSON_URL")), "URL", f"is needed with {PREFIX}RUNTIME={self.runtime}: where the daemon is"
+            self.runtime not in NOT_HERE,
+            "RUNTIME",
+            f"{self.runtime!r} is refused: this library runs no {NOT_HERE.get(self.runtime)}, and runs code nowhere else instead",
+            f"set it to one of {there_are}, whose cells are Caisson's own, or unset it",
         )
-        if self.runtime == "e2b":
-            _require(bool(self.e2b_api_key), "E2B_API_KEY", f"is needed with {PREFIX}RUNTIME=e2b: the token of the daemon")
+        _require(self.runtime in LOCAL + REMOTE, "RUNTIME", f"{self.runtime!r} is none of {there_are}")
+        if self.runtime in REMOTE:
+            _require(
+                bool(self.url or os.environ.get("CAISSON_URL")), "URL", f"is needed with {PREFIX}RUNTIME={self.runtime}: where the daemon is"
+            )
 
     def _check_s3(self) -> None:
         """The daemon has the bucket and its keys (docs/s3.md). What is here must at least make sense."""
@@ -134,11 +131,6 @@ class SandboxConfig:
         if not self.s3_bucket:
             for member, key in (("s3_region", "S3_REGION"), ("s3_endpoint_url", "S3_ENDPOINT_URL"), ("s3_access_key", "S3_ACCESS_KEY")):
                 _require(not getattr(self, member), key, f"has no use without {PREFIX}S3_BUCKET")
-
-    @property
-    def bearer(self) -> Optional[str]:
-        """The token that is shown to the daemon."""
-        return self.e2b_api_key or self.token
 
 
 def _require(holds: bool, key: str, message: str, hint: Optional[str] = None) -> None:
@@ -160,7 +152,6 @@ VARIABLES: Dict[str, Tuple[str, Callable[[str], Any]]] = {
     "IDLE_TIMEOUT": ("idle_timeout", _seconds),
     "REAPER_INTERVAL": ("reaper_interval", _seconds),
     "ENABLE_AUDIT_LOGGING": ("enable_audit_logging", _flag),
-    "E2B_API_KEY": ("e2b_api_key", str),
     "S3_BUCKET": ("s3_bucket", str),
     "S3_REGION": ("s3_region", str),
     "S3_ACCESS_KEY": ("s3_access_key", str),

@@ -326,7 +326,7 @@ class SessionManager:
     def __init__(self, config: Optional[SandboxConfig] = None, *, runtime_factory: Optional[RuntimeFactory] = None) -> None:
         """Misconfigured, with the variable's name, when the environment makes no sense. Nothing is started yet."""
         self.config = SandboxConfig.from_env() if config is None else config
-        find_place(self.config.url, token=self.config.bearer)  # a wrong address or token is said now
+        find_place(self.config.url, token=self.config.token)  # a wrong address or token is said now
         self._client: Optional[AsyncCaisson] = None
         self._connecting: Optional[asyncio.Lock] = None  # it belongs to a loop, and there may be none yet
         self._factory = runtime_factory
@@ -341,7 +341,7 @@ class SessionManager:
         self._connecting = self._connecting or asyncio.Lock()
         async with self._connecting:
             if self._client is None:
-                place: Dict[str, Any] = {"url": self.config.url, "token": self.config.bearer}
+                place: Dict[str, Any] = {"url": self.config.url, "token": self.config.token}
                 remote = self.config.runtime in REMOTE
                 self._client = AsyncCaisson(**place) if remote else await AsyncCaisson.local(**place)
             return CaissonRuntime(sandbox_name(session_id), self.config, self._client.transport)
