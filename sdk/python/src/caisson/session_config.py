@@ -92,7 +92,7 @@ class SandboxConfig:
             if not name.startswith(PREFIX) or not text.strip():
                 continue
             key = name[len(PREFIX) :]
-            _require(key != "E2B_API_KEY", key, f"has no use: this library runs no {NOT_HERE['e2b']}", f"unset it; a token is {PREFIX}TOKEN")
+            _require(key != "E2B_API_KEY", key, "has no use: this library runs no sandboxes of E2B", f"unset it; a token is {PREFIX}TOKEN")
             if key not in VARIABLES:
                 near = difflib.get_close_matches(key, VARIABLES, 1)
                 raise Misconfigured(
@@ -118,7 +118,9 @@ class SandboxConfig:
         _require(self.runtime in LOCAL + REMOTE, "RUNTIME", f"{self.runtime!r} is none of {there_are}")
         if self.runtime in REMOTE:
             _require(
-                bool(self.url or os.environ.get("CAISSON_URL")), "URL", f"is needed with {PREFIX}RUNTIME={self.runtime}: where the daemon is"
+                bool(self.url or os.environ.get("CAISSON_URL")),
+                "URL",
+                f"is needed with {PREFIX}RUNTIME={self.runtime}: where the daemon is",
             )
 
     def _check_s3(self) -> None:
