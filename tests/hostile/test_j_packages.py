@@ -100,7 +100,8 @@ def shop(tmp_path_factory):
     sdist(files, "broken", "raise SystemExit('this compiler is broken')")
     sdist(files, "endless", "import time; time.sleep(600)")
     (files / "truncated-1.0-py3-none-any.whl").write_bytes(b"PK\x03\x04 this is no wheel")
-    shop = Index(tmp_path_factory.mktemp("shop"), files, "--blocked-packages", "evil", "--package-size", "100M",
+    # No rule on addresses is in the way of the bystander: that it is another host has to be enough.
+    shop = Index(tmp_path_factory.mktemp("shop"), files, "--egress-private", "127.0.0.0/8", "--blocked-packages", "evil", "--package-size", "100M",
                  "--package-timeout", "60s", "--package-rate", "1000", "--npm-scripts")
     shop.dns.zone["bystander.test"] = ["127.0.0.1"]
     shop.bystander = bystander

@@ -16,7 +16,7 @@ import threading
 import time
 import zipfile
 
-from egress_lib import Resolver, Web
+from egress_lib import Resolver, Web, certificate
 from serve_lib import Daemon, children, name_of, wait_until
 
 INDEX = "index.test"
@@ -109,17 +109,21 @@ class Hold:
 
 
 class Index:
-    """The files of a directory as an index, and a daemon that installs from it. Below npm/ it is a registry."""
+    """The files of a directory as an index, and a daemon that installs from it. Below npm/ it is a registry. user: "name:word",
+    without which it answers nobody; then it has TLS."""
 
-    def __init__(self, where, files, *flags, index="http://%(host)s/simple"):
+    def __init__(self, where, files, *flags, user=None):
         self.files, self.dns, self.holds = files, Resolver({INDEX: ["127.0.0.1"]}), []
-        self.web = Web(directory=files, before=self.meet)
-        self.url = "http://%s:%d" % (INDEX, self.web.port)
+        tls = certificate(where, INDEX) if user else None
+        self.web = Web(directory=files, before=self.meet, tls=tls, auth=("Basic " + base64.b64encode(user.encode()).decode(),) if user else None)
+        self.url = "%s://%s:%d" % ("https" if user else "http", INDEX, self.web.port)
+        if user:
+            flags = ("--egress-ca", tls[0], *flags)
         pages(files)
         if (files / "npm").exists():
             registry(files / "npm", self.url + "/npm")
             flags = ("--npm-registry", self.url + "/npm", *flags)
-        self.daemon = Daemon(where, "--pool", "1", "--pip-index", index % {"host": self.url[len("http://"):]}, "--egress-private", "127.0.0.0/8",
+        self.daemon = Daemon(where, "--pool", "1", "--pip-index", self.url.replace("://", "://%s@" % user if user else "://") + "/simple",
                              "--egress-dns", self.dns.address, *flags)
 
     @property
