@@ -4,12 +4,9 @@
 Where an index does not answer, what needs it is skipped, with the reason; what an index of our own can show is in
 test_packages.py and tests/hostile/test_j_packages.py.
 """
-import contextlib
 import hashlib
-import ipaddress
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -37,20 +34,9 @@ def need(url):
         pytest.skip("%s does not answer: %s" % (url, e))
 
 
-def reachable():
-    """Options for a machine on which the indexes are at addresses of its own network: a mirror."""
-    hosts = ("pypi.org", "files.pythonhosted.org", "registry.npmjs.org")
-    found = set()
-    for host in hosts:
-        with contextlib.suppress(OSError):
-            found |= {a[4][0] for a in socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM)}
-    nets = ["%s/%d" % (a, ipaddress.ip_address(a).max_prefixlen) for a in sorted(found) if not ipaddress.ip_address(a).is_global]
-    return [word for net in nets for word in ("--egress-private", net)]
-
-
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
-    with Daemon(tmp_path_factory.mktemp("real"), "--pool", "1", "--pip-index", PYPI, "--npm-registry", NPM, "--memory", "1G", *reachable()) as d:
+    with Daemon(tmp_path_factory.mktemp("real"), "--pool", "1", "--pip-index", PYPI, "--npm-registry", NPM, "--memory", "1G") as d:
         yield d
 
 
@@ -158,7 +144,7 @@ def test_uv_and_pip_give_the_same(tmp_path, packages):
         where = tmp_path / tool
         where.mkdir()
         image = make_image(where, uv if tool == "uv" else None)
-        with Daemon(where, "--pool", "1", "--image", "dir:%s" % image, "--pip-index", PYPI, *reachable()) as d:
+        with Daemon(where, "--pool", "1", "--image", "dir:%s" % image, "--pip-index", PYPI) as d:
             with Box(d) as box:
                 r = box.post("/packages", {"packages": packages})
                 assert r.status == 200 and r.json["installer"].startswith(tool + " "), r
