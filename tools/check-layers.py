@@ -55,6 +55,7 @@ EXCEPTIONS = {
     ("gate", "cell/landlock.h"): "the jail: confines itself, by system call only",
     ("gate", "cell/seccomp.h"): "the jail: puts a compiled filter on itself, one system call",
     ("remote", "cli/lang.h"): "the languages by name and suffix: one table, pure functions over it",
+    ("remote", "cli/prepare.h"): "a daemon of its own is started as `caisson serve` starts one",
     ("remote", "init/tar.h"): "headers of tar archives: pure functions over memory",
     ("image", "cell/caps.h"): "the unpacker's jail: drops its own capabilities, by system call only",
     ("image", "cell/idmap.h"): "whether there is a range of users to be had: reads a file of /proc",

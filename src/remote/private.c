@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "cli/prepare.h"
 #include "client/program.h"
 #include "remote/problem.h"
 
@@ -40,6 +41,7 @@ static const char *const foreign[] = {
 
 static void become_daemon(const char *program, char **argv, int out)
 {
+	struct err e = { 0 };
 	sigset_t none;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* until it changes who it is */
@@ -51,6 +53,10 @@ static void become_daemon(const char *program, char **argv, int out)
 		(void)unsetenv(foreign[i]);
 	if (dup2(out, STDOUT_FILENO) < 0)
 		_exit(EXIT_OURS);
+	if (prepare_daemon(argv, &e) < 0) {
+		(void)fprintf(stderr, "caisson: %s\n", e.msg);
+		_exit(EXIT_OURS);
+	}
 	(void)execv(program, argv);
 	(void)fprintf(stderr, "caisson: execute %s: %s\n", program, strerror(errno));
 	_exit(EXIT_OURS);
