@@ -7,6 +7,7 @@ import base64
 import contextlib
 import json
 import os
+import signal
 import subprocess
 
 import pytest
@@ -15,7 +16,7 @@ from box_lib import Box
 from egress_lib import Resolver, Web, certificate
 from mcp_lib import Modern
 from package_lib import install, pages, registry, tarball, wheel
-from serve_lib import BIN, Daemon, clean_env
+from serve_lib import BIN, Daemon, clean_env, wait_until
 
 HOST, OTHER = "index.test", "other.test"
 USER, PASSWORD, TOKEN = "buyer", "pa:ss@wo/rd", "npm_0123456789abcdefghijklmnopqrstuv"
@@ -130,6 +131,11 @@ def test_credentials_are_the_gates(tmp_path, world, host, names):
         # No sandbox but a fetcher can have them bound, whatever it may reach.
         r = d.post("/v1/sandboxes", {"name": "thief", "egress": ["%s:%d" % (HOST, world.secret.port)], "secrets": ["CAISSON_PIP_PASSWORD@" + HOST]})
         assert (r.status, r.error["code"]) == (422, "unknown_secret"), r
+        if names:  # the next front has them no more than this one, and the next gate as well
+            old = d.pid
+            os.kill(old, signal.SIGKILL)
+            assert wait_until(lambda: d.find_front() not in (None, old)) and d.wait_ready()
+            assert install(d, "delta", session_id="s").status == 200
 
 
 def proved(heads):
