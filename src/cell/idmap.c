@@ -82,10 +82,10 @@ int idmap_write(const struct idmap *m, pid_t child, struct err *e)
 	return r;
 }
 
-int idmap_userns(uint32_t from, uint32_t to, uint32_t count, struct err *e)
+int idmap_userns(uint32_t uid, uint32_t gid, uint32_t to, uint32_t count, struct err *e)
 {
 	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
-	char map[64], path[64];
+	char uids[64], gids[64], path[64];
 	pid_t parent = getpid();
 	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 
@@ -100,12 +100,13 @@ int idmap_userns(uint32_t from, uint32_t to, uint32_t count, struct err *e)
 		for (;;)
 			(void)pause();
 	}
-	(void)snprintf(map, sizeof(map), "%u %u %u\n", from, to, count);
+	(void)snprintf(uids, sizeof(uids), "%u %u %u\n", uid, to, count);
+	(void)snprintf(gids, sizeof(gids), "%u %u %u\n", gid, to, count);
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-	int fd = -1, r = write_proc(pid, "uid_map", map, e);
+	int fd = -1, r = write_proc(pid, "uid_map", uids, e);
 
 	if (r == 0)
-		r = write_proc(pid, "gid_map", map, e);
+		r = write_proc(pid, "gid_map", gids, e);
 	if (r == 0) {
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)

@@ -17,6 +17,7 @@ struct err;
 
 #define IDMAP_BASE 0x70000000u /* 1879048192 and up: unassigned in systemd's table of id ranges */
 #define IDMAP_COUNT 65536u
+#define IDMAP_NO_GROUP 0xfffffffdu /* a group that no file has */
 
 struct idmap {
 	bool ranged;   /* a range of its own (privileged); otherwise the single caller's id */
@@ -33,12 +34,12 @@ int idmap_write(const struct idmap *m, pid_t child, struct err *e);
 
 /*
  * idmap_userns() - A user namespace descriptor for id-mapped mounts.
- * @from:  first id on the filesystem
- * @to:    host id it shall look like
+ * @uid, @gid: first user and group on the filesystem
+ * @to:    host id they shall look like
  * @count: how many
  *
  * Costs one short-lived process. Return: descriptor or -errno.
  */
-int idmap_userns(uint32_t from, uint32_t to, uint32_t count, struct err *e);
+int idmap_userns(uint32_t uid, uint32_t gid, uint32_t to, uint32_t count, struct err *e);
 
 #endif

@@ -98,7 +98,7 @@ static int read_report(int sync, const struct plan *p, struct err *e)
 	if (n != (ssize_t)sizeof(report))
 		return err_set(e, n < 0 ? (int)n : -EPROTO, "hear from the cell");
 
-	char text[400];
+	char text[512];
 
 	stage_describe(&report, p, text, sizeof(text));
 	return err_say(e, report.error ? -report.error : -EIO, "%s", text);

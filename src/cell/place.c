@@ -6,6 +6,10 @@
  * its own that is as large as the cell's writable layer, is charged to the cell, and goes with it. The mount
  * of that tmpfs is taken away again once the overlay has it: what is in it is reached through the overlay alone.
  *
+ * What is to be shown apart is an overlay too, without anything above: its inodes are the cell's own, so that a
+ * socket or pipe of the host in it is a name that nobody listens on. Two lowers there must be: the other is empty. What the
+ * host replaces or removes after the cell has looked at it is seen as it was.
+ *
  * Where only parts are writable, each of them is cloned from the mount while that can still be written to, and
  * put upon itself after it can not: a mount point can be neither renamed nor removed, and nothing can be
  * linked or moved from one mount to another.
@@ -14,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,7 +30,7 @@
 #include "cell/spec.h"
 #include "cell/stage.h"
 
-/* ---- copy on write ----------------------------------------------------------------------------------------- */
+/* ---- overlays ---------------------------------------------------------------------------------------------- */
 
 /* The upper layer's own mount, with the tree in it, at the place where the overlay will be. */
 static int make_layer(const struct plan *p, int root, const char *dst, int tree)
@@ -50,24 +55,34 @@ static int make_layer(const struct plan *p, int root, const char *dst, int tree)
 	return TAKE_FD(layer);
 }
 
-static int make_overlay(void)
+static int make_overlay(bool cow)
 {
-	static const struct mnt_option options[] = {
+	static const struct mnt_option copy[] = {
 		{ "lowerdir", "lower" },        { "upperdir", "upper" }, { "workdir", "work" },
 		{ "redirect_dir", "nofollow" }, { "index", "off" },      { "metacopy", "off" },
 		{ "userxattr", NULL },          { NULL, NULL },
 	};
+	static const struct mnt_option view[] = {
+		{ "lowerdir", "lower:upper" },
+		{ "redirect_dir", "nofollow" },
+		{ "index", "off" },
+		{ "metacopy", "off" },
+		{ "xino", "off" },
+		{ "userxattr", NULL },
+		{ NULL, NULL },
+	};
 
-	return mnt_make("overlay", options, MNT_SAFE);
+	return cow ? mnt_make("overlay", copy, MNT_SAFE) :
+		     mnt_make("overlay", view, MNT_SAFE | MOUNT_ATTR_RDONLY);
 }
 
-static int place_cow(const struct plan *p, int root, const char *dst, int tree)
+static int place_overlay(const struct plan *p, int root, const char *dst, int tree, bool cow)
 {
 	_fd_ int layer = make_layer(p, root, dst, tree);
 
 	if (layer < 0 || fchdir(layer) < 0)
 		return -1;
-	_fd_ int merged = make_overlay();
+	_fd_ int merged = make_overlay(cow);
 
 	if (merged < 0 || umount2(".", MNT_DETACH) < 0 || fchdir(root) < 0 ||
 	    mnt_place(merged, root, dst, true) < 0)
@@ -122,12 +137,13 @@ int place_mount(const struct plan *p, uint32_t i, int root, int tree)
 	const struct plan_mount *m = &p->mounts[i];
 	_fd_ int merged = -1;
 
-	if (m->flags & CELL_MOUNT_COW)
-		merged = place_cow(p, root, m->dst, tree);
-	else if (mnt_place(tree, root, m->dst, m->is_dir) < 0)
+	if (m->flags & CELL_MOUNT_COW || m->apart) {
+		merged = place_overlay(p, root, m->dst, tree, m->flags & CELL_MOUNT_COW);
+		if (merged < 0)
+			return -1;
+	} else if (mnt_place(tree, root, m->dst, m->is_dir) < 0) {
 		return -1;
-	if (m->flags & CELL_MOUNT_COW && merged < 0)
-		return -1;
+	}
 	if (m->flags & CELL_MOUNT_PROTECT && protect_cover(root, m->dst) < 0)
 		return -1;
 	return place_parts(p, i, root, merged >= 0 ? merged : tree);

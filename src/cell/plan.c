@@ -52,6 +52,11 @@ static int plan_top(struct plan *p, struct err *e)
  *
  * Safe although the client may be hostile: it needed to open the object itself, nosuid and nodev
  * are forced, and the shifted ids are those of this cell alone.
+ *
+ * Read-only says nothing about sockets: connecting to one of the host's takes the right to write to it, and no
+ * write to its filesystem. So the shift of a read-only mount has no group for any file: the kernel refuses
+ * every right to write to an inode that it could not write the ids of (HAS_UNMAPPED_ID), sockets and
+ * pipes included. Where ids cannot be shifted an overlay does it.
  */
 static int mount_detach(struct plan_mount *m, int fd, int userns, struct err *e)
 {
@@ -71,9 +76,11 @@ static int mount_detach(struct plan_mount *m, int fd, int userns, struct err *e)
 	struct mount_attr shift = { .attr_set = MOUNT_ATTR_IDMAP,
 				    .userns_fd = (unsigned int)userns };
 
-	if (userns >= 0 &&
-	    mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &shift, sizeof(shift)) < 0 &&
-	    m->rw)
+	if (userns < 0)
+		;
+	else if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &shift, sizeof(shift)) == 0)
+		m->apart = false;
+	else if (m->rw)
 		return err_say(
 			e, -errno,
 			"its filesystem can not be id-mapped (%s), so the cell's user could not "
@@ -108,6 +115,7 @@ static int plan_mount(struct plan *p, struct plan_mount *m, int fd, int userns, 
 	if (fstat(fd, &st) < 0)
 		return err_set(e, -errno, "stat");
 	m->is_dir = S_ISDIR(st.st_mode);
+	m->apart = m->apart && m->is_dir;
 	if (!m->is_dir && !S_ISREG(st.st_mode))
 		return err_say(e, -EINVAL, "only directories and regular files can be mounted");
 	return p->ids.ranged ? mount_detach(m, fd, userns, e) : mount_remember(m, fd, &st, e);
@@ -115,7 +123,7 @@ static int plan_mount(struct plan *p, struct plan_mount *m, int fd, int userns, 
 
 /* From which id on the disk the agent's is made, and into what: shared by the mounts of a cell. */
 struct shift {
-	int client, workspace; /* -1: not made yet */
+	int client, reader, workspace; /* -1: not made yet */
 };
 
 /*
@@ -125,13 +133,15 @@ struct shift {
  */
 static int shift_of(const struct plan *p, uint32_t flags, struct shift *s, struct err *e)
 {
-	int *at = flags & CELL_MOUNT_WORKSPACE ? &s->workspace : &s->client;
-	uint32_t from = flags & CELL_MOUNT_WORKSPACE ? CELL_WORKSPACE_ID : p->ids.caller_uid;
+	bool workspace = flags & CELL_MOUNT_WORKSPACE;
+	int *at = workspace ? &s->workspace : flags ? &s->client : &s->reader;
+	uint32_t from = workspace ? CELL_WORKSPACE_ID : p->ids.caller_uid;
 
 	if (!p->ids.ranged || flags & CELL_MOUNT_PLAIN)
 		return -1;
 	if (*at < 0)
-		*at = idmap_userns(from, p->ids.base + CELL_UID, 1, e);
+		*at = idmap_userns(from, flags ? from : IDMAP_NO_GROUP, p->ids.base + CELL_UID, 1,
+				   e);
 	return *at;
 }
 
@@ -154,6 +164,7 @@ static int plan_user_mounts(struct plan *p, const int *fds, struct shift *shift,
 		m->dst = s->mounts[i].dst + 1;
 		m->flags = s->mounts[i].flags;
 		m->rw = m->flags & CELL_MOUNT_RW;
+		m->apart = m->flags == 0;
 		p->n_mounts++;
 		if (m->flags & CELL_MOUNT_PART)
 			continue;
@@ -192,7 +203,7 @@ static int plan_layers(struct plan *p, const int *fds, size_t n, uint32_t ids, s
 	_fd_ int userns = -1;
 
 	if (p->ids.ranged) {
-		userns = idmap_userns(ids, p->ids.base, IDMAP_COUNT, e);
+		userns = idmap_userns(ids, ids, p->ids.base, IDMAP_COUNT, e);
 		if (userns < 0)
 			return userns;
 	}
@@ -230,7 +241,7 @@ static int plan_mounts(struct plan *p, const int *fds, size_t n_fds, struct err 
 {
 	const struct cell_spec *s = p->spec;
 	size_t used = image_fds(s), want = used + mount_fds(s);
-	struct shift shift = { -1, -1 };
+	struct shift shift = { -1, -1, -1 };
 	int r;
 
 	if (n_fds != want)
@@ -240,6 +251,7 @@ static int plan_mounts(struct plan *p, const int *fds, size_t n_fds, struct err 
 	if (r == 0)
 		r = plan_user_mounts(p, fds + used, &shift, e);
 	fd_close(shift.client);
+	fd_close(shift.reader);
 	fd_close(shift.workspace);
 	return r;
 }

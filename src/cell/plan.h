@@ -35,6 +35,7 @@ struct plan_mount {
 	ino_t ino;
 	bool is_dir;
 	bool rw;
+	bool apart; /* to be shown through an overlay: see place.c */
 	uint32_t flags;  /* enum cell_mount_flag */
 	char *src;       /* unprivileged: where the client's descriptor points; the plan's own */
 	const char *dst; /* without the leading slash */

@@ -236,13 +236,17 @@ static const char *const stage_text[] = {
 };
 _Static_assert(ARRAY_SIZE(stage_text) == STAGE_MAX_, "stage_text[] vs enum stage_id");
 
-static const char *stage_hint(const struct stage_report *r)
+static const char *stage_hint(const struct stage_report *r, const struct plan_mount *mount)
 {
 	if (r->stage == STAGE_PROC && r->error == EPERM)
 		return "; a container hides parts of /proc from us: run it with an unmasked /proc "
 		       "(docker: --security-opt systempaths=unconfined)";
 	if (r->stage == STAGE_OVERLAY && (r->error == ENODEV || r->error == EPERM))
 		return "; this kernel does not give overlayfs to user namespaces (needs Linux 5.11 and the overlay module)";
+	if (mount && mount->apart && r->error == EINVAL)
+		return "; a read-only directory is shown through an overlay, so that sockets of the host in it "
+		       "are out of reach, and something is mounted below this one, or its filesystem "
+		       "cannot be part of an overlay: mount directories in it one by one, or a copy";
 	if (r->stage == STAGE_MOUNT && (r->error == ENOTDIR || r->error == EINVAL))
 		return "; a file can only be mounted on a file, a directory on a directory";
 	if (r->stage == STAGE_MOUNT && r->error == ELOOP)
@@ -255,10 +259,10 @@ static const char *stage_hint(const struct stage_report *r)
 void stage_describe(const struct stage_report *r, const struct plan *p, char *msg, uint32_t size)
 {
 	uint32_t stage = r->stage < STAGE_MAX_ ? r->stage : STAGE_SYNC;
-	const char *what = stage_text[stage], *item = "";
+	bool of_mount = stage == STAGE_MOUNT && r->item < p->n_mounts;
+	const char *what = stage_text[stage];
+	const char *item = of_mount ? p->spec->mounts[r->item].dst : "";
 
-	if (stage == STAGE_MOUNT && r->item < p->n_mounts)
-		item = p->spec->mounts[r->item].dst;
 	(void)snprintf(msg, size, "%s%s%s: %s%s", what, *item ? " " : "", item, strerror(r->error),
-		       stage_hint(r));
+		       stage_hint(r, of_mount ? &p->mounts[r->item] : NULL));
 }

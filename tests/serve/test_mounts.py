@@ -6,6 +6,7 @@ up it lands.
 """
 import json
 import os
+import socket
 
 import pytest
 
@@ -191,3 +192,24 @@ def test_a_session_whose_mount_is_gone_is_not_continued_without_it(serve, tmp_pa
 def test_what_is_no_mount_is_refused_at_the_start(serve, value):
     d = serve("--mount", value, wait=False)
     assert d.end() == 125 and "--mount" in d.log_text(), d.log_text()
+
+
+def test_a_socket_of_the_host_in_a_mount(serve, tmp_path):
+    """Out of reach in a read-only one, of which the rest is read; a writable one hands it over."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "file").write_text("content")
+    ask = "import socket; print(open('%s/file').read(), socket.socket(socket.AF_UNIX).connect_ex('%s/sock'))"
+    d = serve("--pool", "0", "--mount", "%s:/read" % tmp_path, "--mount", "%s:/write:rw-unprotected" % tmp_path)
+    with socket.socket(socket.AF_UNIX) as s, Box(d) as box:
+        s.bind(str(tmp_path / "sock"))
+        s.listen(5)
+        s.settimeout(0)
+        said = box.shell("python3 -c \"%s\"" % ask.replace("%s", "/read"))["stdout"].split()
+        assert said[0] == "content" and said[1] in ("13", "111"), said
+        try:
+            s.accept()
+            raise AssertionError("the host's socket was reached through a read-only mount")
+        except BlockingIOError:
+            pass
+        assert box.shell("python3 -c \"%s\"" % ask.replace("%s", "/write"))["stdout"] == "content 0\n"
+        s.accept()[0].close()

@@ -201,7 +201,7 @@ static void userns(void *arg)
 	int before = open_fds();
 
 	(void)arg;
-	_fd_ int fd = idmap_userns(0, IDMAP_BASE, IDMAP_COUNT, &err);
+	_fd_ int fd = idmap_userns(0, 0, IDMAP_BASE, IDMAP_COUNT, &err);
 
 	CHILD_CHECK(fd >= 0);
 	CHILD_CHECK(ioctl(fd, NS_GET_NSTYPE) == CLONE_NEWUSER);
@@ -219,9 +219,9 @@ static void userns_refused(void *arg)
 	int before = open_fds();
 
 	(void)arg;
-	CHILD_CHECK(idmap_userns(0, IDMAP_BASE, 0, &err) == -EINVAL);
+	CHILD_CHECK(idmap_userns(0, 0, IDMAP_BASE, 0, &err) == -EINVAL);
 	CHILD_CHECK(err.code == -EINVAL && err.msg[0]);
-	CHILD_CHECK(idmap_userns(UINT32_MAX - 1, 0, 2, &err) < 0);
+	CHILD_CHECK(idmap_userns(UINT32_MAX - 1, UINT32_MAX - 1, 0, 2, &err) < 0);
 	CHILD_CHECK(open_fds() == before);
 	CHILD_CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 }
