@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "cell/mask.h"
 #include "cell/mnt.h"
 #include "cell/nodes.h"
 #include "cell/place.h"
@@ -144,7 +145,7 @@ static int overlay_root(const struct plan *p, int layer)
 	return TAKE_FD(merged);
 }
 
-/* ---- /dev and /proc ------------------------------------------------------------------------ */
+/* ---- /dev ---------------------------------------------------------------------------------- */
 
 static void build_dev(const struct plan *p, int root)
 {
@@ -199,59 +200,6 @@ static void build_dev(const struct plan *p, int root)
 
 	if (pts < 0 || mnt_place(pts, dev, "pts", true) < 0)
 		stage_fail(p, STAGE_PTS, 0);
-}
-
-/* Files that tell about, or act on, the whole machine; what this kernel does not have is skipped. */
-static const struct mask_row {
-	const char *path;
-	bool is_dir;
-} mask_rows[] = {
-	{ "proc/kcore", false },
-	{ "proc/keys", false },
-	{ "proc/key-users", false },
-	{ "proc/kallsyms", false },
-	{ "proc/kmsg", false },
-	{ "proc/sysrq-trigger", false },
-	{ "proc/timer_list", false },
-	{ "proc/sched_debug", false },
-	{ "proc/latency_stats", false },
-	{ "proc/interrupts", false },
-	{ "proc/iomem", false },
-	{ "proc/ioports", false },
-	{ "proc/modules", false },
-	{ "proc/config.gz", false },
-	{ "proc/swaps", false },
-	{ "proc/acpi", true },
-	{ "proc/asound", true },
-	{ "proc/bus", true },
-	{ "proc/driver", true },
-	{ "proc/fs", true },
-	{ "proc/irq", true },
-	{ "proc/scsi", true },
-	{ "proc/tty", true },
-};
-
-static void build_proc(const struct plan *p, int root, int proc)
-{
-	if (mnt_place(proc, root, "proc", true) < 0)
-		stage_fail(p, STAGE_PROC, 1);
-	for (uint32_t i = 0; i < ARRAY_SIZE(mask_rows); i++) {
-		const struct mask_row *m = &mask_rows[i];
-		_fd_ int target = mnt_beneath(root, m->path, O_PATH);
-
-		if (target < 0 && errno == ENOENT)
-			continue;
-		/* Nothing to read: /dev/null over a file, the empty /sys over a directory. */
-		_fd_ int cover = open_tree(root, m->is_dir ? "sys" : "dev/null",
-					   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-
-		if (target < 0 || cover < 0 ||
-		    mnt_restrict(cover, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) <
-			    0 ||
-		    move_mount(cover, "", target, "",
-			       MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-			stage_fail(p, STAGE_MASK, i);
-	}
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -316,7 +264,9 @@ void root_build(const struct plan *p)
 		root = overlay_root(p, layer);
 	}
 	build_dev(p, root);
-	build_proc(p, root, proc);
+	if (mnt_place(proc, root, "proc", true) < 0)
+		stage_fail(p, STAGE_PROC, 1);
+	mask_proc(p, root);
 	place_user_mounts(p, root, trees);
 
 	/* Swap roots and let go of the host's: after this there is no path to it. */

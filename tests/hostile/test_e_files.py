@@ -210,25 +210,6 @@ print(os.readlink('/proc/self/exe'), os.readlink('/proc/self/root'), os.readlink
     stopped_by("pid namespace", "pid 1 is not dumpable")
 
 
-# Counters of the whole machine, without names of people, processes, paths or secrets. A file that is
-# not in this list must be looked at by a person first.
-PROC_READABLE = set("""
-    buddyinfo cgroups cmdline consoles cpuinfo crypto devices diskstats dma execdomains fb filesystems loadavg locks
-    mdstat meminfo misc mtrr partitions pressure/cpu pressure/io pressure/irq pressure/memory schedstat softirqs stat
-    sysvipc/msg sysvipc/sem sysvipc/shm uptime version vmstat zoneinfo kpagecgroup bootconfig""".split())
-
-
-@pytest.mark.quick
-def test_K62_which_files_of_proc_tell_something(stopped_by):
-    """The readable, non-empty files at the top of /proc are exactly known ones."""
-    r = cell(["r", "/proc"], payload="e_open", capture=400000)
-    top = {x.split("/proc/", 1)[1] for x in r.text.splitlines() if x.startswith("OPEN /proc/")}
-    top = {x for x in top if not re.match(r"(\d+|self|thread-self|sys|net)/", x)}
-    assert r.status == "ok" and {"meminfo", "stat", "version"} <= top, r
-    assert top <= PROC_READABLE, f"not in the documented list: {sorted(top - PROC_READABLE)}"
-    stopped_by("masked /proc")
-
-
 @pytest.mark.quick
 def test_K62_masked_files_are_empty(stopped_by):
     """kcore, keys, kallsyms, timer_list and the rest of the usual list: absent, or empty."""

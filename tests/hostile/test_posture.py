@@ -123,9 +123,10 @@ MOUNTS = [  # (place, type, path in that filesystem, flags besides nosuid and re
 ]
 MOUNTS_OF_HOST = ["/usr", "/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/R", "/etc/fonts", "/etc/matplotlibrc"]
 MOUNTS_IF_UNMERGED = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]
-MASKED_FILES = ["kcore", "keys", "key-users", "kallsyms", "kmsg", "sysrq-trigger", "timer_list", "sched_debug",
-                "latency_stats", "interrupts", "iomem", "ioports", "modules", "config.gz", "swaps"]
-MASKED_DIRS = ["acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "tty"]
+MASKED_FILES = ["kcore", "keys", "key-users", "kallsyms", "kmsg", "sysrq-trigger", "timer_list", "sched_debug", "latency_stats", "interrupts", "softirqs",
+                "iomem", "ioports", "modules", "config.gz", "swaps", "locks", "cgroups", "buddyinfo", "zoneinfo", "vmstat", "diskstats", "partitions",
+                "cmdline", "crypto", "schedstat", "mdstat", "bootconfig", *(f"sys/fs/{n}" for n in ("file-nr", "inode-nr", "inode-state", "dentry-state", "aio-nr")), "sys/kernel/pty/nr"]
+MASKED_DIRS = ["acpi", "asound", "bus", "driver", "fs", "irq", "pressure", "scsi", "sys/fs/quota", "tty"]
 
 # Numbers that are no posture. Anything else in /proc/PID/status that is not declared is reported.
 STATUS_NUMBERS = re.compile(r"Vm.*|Rss.*|Hugetlb.*|Huge.*|FDSize|.*_ctxt_switches|SigQ|Name|State|Tgid|Ngid|Pid|PPid|NS.*|"
