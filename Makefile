@@ -200,7 +200,7 @@ hostile-quick: build
 # Its parts: what is about a processor's time wants one, and so does what forks without end, whose dead are nobody's for a moment; those
 # who leave things where the whole host sees them follow each other.
 HOSTILE_TIME := $(addprefix tests/hostile/test_,a_time.py j_images.py)
-HOSTILE_CELLS := $(addprefix tests/hostile/test_,a_resources.py b_output.py c_lifetime.py d_kernel.py e_files.py h_neighbours.py host_sockets.py posture.py proc.py syscall_matrix.py)
+HOSTILE_CELLS := $(addprefix tests/hostile/test_,a_resources.py b_output.py c_lifetime.py counters.py d_kernel.py e_files.py h_neighbours.py host_sockets.py posture.py proc.py syscall_matrix.py)
 hostile-time: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick $(HOSTILE_TIME)
 

@@ -23,6 +23,7 @@
 #define PERIOD_DEFAULT_US 100000u
 #define UNLIMITED (UINT64_C(1) << 62) /* v1 shows "no limit" as a number near 2^63 */
 #define LEVELS_MAX 64
+#define SOCKETS_MAX (UINT64_C(64) << 20)
 
 static int put_bytes(int fd, const char *file, uint64_t bytes)
 {
@@ -47,8 +48,10 @@ static int put_memory(int fd, const uint64_t *old, uint64_t want)
 	if (r == 0 && !swap_first)
 		s = put_bytes(fd, swap, want);
 	if (r == 0) {
-		/* Buffers of TCP are a count of their own here; UDP's are in no count of v1 at all. */
-		int t = put_bytes(fd, "memory.kmem.tcp.limit_in_bytes", want);
+		/* Buffers of sockets are a count of their own here, and tcp_mem is one for the whole machine: a
+		 * small part of it is enough for a cell. */
+		int t = put_bytes(fd, "memory.kmem.tcp.limit_in_bytes",
+				  will < SOCKETS_MAX ? want : SOCKETS_MAX);
 
 		if (t < 0 && t != -ENOENT && t != -EOPNOTSUPP)
 			return t;

@@ -117,8 +117,10 @@ static int release_child(const struct plan *p, pid_t pid, int sync, struct err *
 }
 
 /*
- * A user namespace belongs to the effective user who makes it. For a cell that a zygote's kernels
- * enter that is the zygote's user. The child's capabilities are those of its own user namespace.
+ * A user namespace belongs to the effective user who makes it, and what is counted per user in it is
+ * charged to that user outside (counters.h): so it is never root, but an id of the cell's own or, for a
+ * cell that a zygote's kernels enter, the zygote's user. The child's capabilities are those of its own
+ * user namespace.
  */
 static pid_t clone_as(uid_t owner, struct clone_args *args)
 {

@@ -269,6 +269,8 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 	for (size_t i = 0; i < ARRAY_SIZE(p->mounts); i++)
 		p->mounts[i].fd = -1;
 	idmap_choose(slot, &p->ids);
+	p->owner = p->ids.ranged ? p->ids.base : 0;
+	counters_choose(&p->counters);
 	(void)snprintf(p->init_path, sizeof(p->init_path), "%s", init_path);
 	(void)snprintf(p->layer_size, sizeof(p->layer_size), "%" PRIu64, spec->limits.disk_bytes);
 	(void)snprintf(p->layer_inodes, sizeof(p->layer_inodes), "%" PRIu64, spec->limits.inodes);

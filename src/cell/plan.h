@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "cell/cgroup_enter.h"
+#include "cell/counters.h"
 #include "cell/idmap.h"
 #include "wire/init.h"
 #include "wire/warden.h"
@@ -35,7 +36,7 @@ struct plan_mount {
 	ino_t ino;
 	bool is_dir;
 	bool rw;
-	bool apart; /* to be shown through an overlay: see place.c */
+	bool apart;      /* to be shown through an overlay: see place.c */
 	uint32_t flags;  /* enum cell_mount_flag */
 	char *src;       /* unprivileged: where the client's descriptor points; the plan's own */
 	const char *dst; /* without the leading slash */
@@ -44,6 +45,7 @@ struct plan_mount {
 struct plan {
 	const struct cell_spec *spec;
 	struct idmap ids;
+	struct counters counters;
 	struct init_config config; /* what init will be told */
 	char init_path[PATH_MAX];
 	char layer_size[32], layer_inodes[32];
@@ -60,9 +62,11 @@ struct plan {
 	struct cgroup_enter enter; /* the v1 cgroups the child moves itself into; set by launch() */
 	int channel_fd;            /* init's end; a zygote's end of its warden socket */
 	int sync_fd;               /* the child's end; see launch.c */
-	uid_t owner;   /* who owns the cell's user namespace: a zygote's user; 0 = the warden */
-	bool zygote;   /* what is made is a zygote: see nursery.h */
-	int status_fd; /* a zygote's end of its status socket */
+	/* Who makes, owns and pays for the cell's user namespace (counters.h): the cell's first id, or a zygote's
+	 * user; without privilege 0, and it is the warden. */
+	uid_t owner;
+	bool zygote;               /* what is made is a zygote: see nursery.h */
+	int status_fd;             /* a zygote's end of its status socket */
 	char guest_path[PATH_MAX]; /* zygote: the directory of kernel.pyz and enter.so, as it sees it */
 	char guest_script[PATH_MAX + 16]; /* zygote: kernel.pyz in it */
 };

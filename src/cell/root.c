@@ -190,12 +190,14 @@ static void build_dev(const struct plan *p, int root)
 			stage_fail(p, STAGE_DEV, 103);
 	}
 
-	struct mnt_option options[] = {
-		{ "mode", "0620" }, { "ptmxmode", "0666" }, { NULL, NULL }, { NULL, NULL }
-	};
+	struct mnt_option options[] = { { "mode", "0620" },
+					{ "ptmxmode", "0666" },
+					{ "max", COUNTERS_PTYS },
+					{ NULL, NULL },
+					{ NULL, NULL } };
 
 	if (p->ids.ranged)
-		options[2] = (struct mnt_option){ "gid", "5" };
+		options[3] = (struct mnt_option){ "gid", "5" };
 	_fd_ int pts = mnt_make("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 
 	if (pts < 0 || mnt_place(pts, dev, "pts", true) < 0)

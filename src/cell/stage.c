@@ -29,6 +29,7 @@
 
 #include "base/fd.h"
 #include "cell/caps.h"
+#include "cell/counters.h"
 #include "cell/plan.h"
 #include "cell/spec.h"
 
@@ -112,22 +113,6 @@ static void become_cell_root(const struct plan *p)
 		stage_fail(p, STAGE_USER, 1);
 }
 
-/*
- * No user namespace can be made below the cell's, whatever the system call filter says: the second
- * layer for the class of kernel bugs that need one. The file shows the writer's own namespace.
- */
-static void forbid_nested_userns(const struct plan *p)
-{
-	int r = fd_write_file(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "0");
-
-	/* A /proc that is read-only around us (a container) takes this second layer away; the
-	 * receipt shows it. */
-	if (r < 0 && r != -EROFS && r != -EACCES && r != -ENOENT) {
-		errno = -r;
-		stage_fail(p, STAGE_USERNS_LIMIT, 0);
-	}
-}
-
 /* Keys are reached through the session keyring, which is inherited from whoever started us. */
 static void leave_keyring(const struct plan *p)
 {
@@ -186,7 +171,7 @@ void stage_run(const struct plan *p)
 	die_with_parent(p);
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		stage_fail(p, STAGE_CGROUPNS, 0);
-	forbid_nested_userns(p);
+	counters_limit(p);
 	stage_net_settings(p);
 	leave_keyring(p);
 	root_build(p);
@@ -214,7 +199,7 @@ static const char *const stage_text[] = {
 	[STAGE_INIT] = "open caisson-init",
 	[STAGE_USER] = "become the cell's root user",
 	[STAGE_CGROUPNS] = "make a cgroup namespace",
-	[STAGE_USERNS_LIMIT] = "forbid nested user namespaces",
+	[STAGE_COUNTERS] = "limit what the user namespace may count",
 	[STAGE_KEYRING] = "leave the caller's keyring",
 	[STAGE_LAYER] = "make the writable layer (tmpfs)",
 	[STAGE_LOWER] = "bring a layer of the image in",

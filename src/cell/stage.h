@@ -20,7 +20,7 @@ enum stage_id {
 	STAGE_INIT,    /* the init binary, read-only */
 	STAGE_USER,    /* become the cell's root */
 	STAGE_CGROUPNS,
-	STAGE_USERNS_LIMIT,
+	STAGE_COUNTERS, /* limits of the user namespace */
 	STAGE_KEYRING,
 	STAGE_LAYER,
 	STAGE_LOWER, /* a directory of the image */

@@ -76,7 +76,8 @@ static int populate(struct cell_host *h, uid_t owner, const int *fds, size_t n_f
 	if (r < 0)
 		return r;
 	c->lease_fd = TAKE_FD(c->plan->lease_fd);
-	c->plan->owner = owner;
+	if (owner)
+		c->plan->owner = owner;
 	c->plan->config.kernels = c->zygote != 0;
 	c->config = c->plan->config;
 	c->agent = c->plan->ids.ranged ? c->plan->ids.base + c->config.uid : 0;

@@ -242,7 +242,7 @@ static long limit(const struct init_config *c)
 		{ RLIMIT_MEMLOCK, 64 * 1024 },
 		{ RLIMIT_NPROC, c->pids },
 		{ RLIMIT_SIGPENDING, 1024 },
-		{ RLIMIT_MSGQUEUE, 819200 },
+		{ RLIMIT_MSGQUEUE, 204800 },
 		{ RLIMIT_NICE, 0 },
 		{ RLIMIT_RTPRIO, 0 },
 		{ RLIMIT_AS, c->memory_bytes ? c->memory_bytes : RLIM_INFINITY },

@@ -51,7 +51,7 @@ COMMAND = {
         "cpu time": "=caller", "file size": (str(1 << 30),) * 2, "data size": "=caller", "stack size": "=caller",
         "core file size": ("0", "0"), "resident set": "=caller", "processes": ("144", "144"),
         "open files": ("1024", "1024"), "locked memory": ("65536", "65536"), "address space": UNLIMITED,
-        "file locks": "=caller", "pending signals": ("1024", "1024"), "msgqueue size": ("819200", "819200"),
+        "file locks": "=caller", "pending signals": ("1024", "1024"), "msgqueue size": ("204800", "204800"),
         "nice priority": ("0", "0"), "realtime priority": ("0", "0"), "realtime timeout": "=caller",
     },
     "cgroups": {"memory": "cell", "pids": "cell", "cpu": "cell", "cpuacct": "cell", "unified": "cell", "*": "=caller"},

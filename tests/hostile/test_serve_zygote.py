@@ -636,3 +636,32 @@ def test_preload_can_not_be_reached_by_clients(daemon, stopped_by):
         [x for x in before.splitlines() if "[heap]" not in x], "the zygote is another one"
     assert daemon.health()["pool"]["zygote"] is True
     stopped_by("the zygote never has a client's bytes")
+
+
+# ---- counters ----------------------------------------------------------------------------------------------------------
+
+TAKE = """
+import ctypes
+libc, kept = ctypes.CDLL(None, use_errno=True), []
+while len(kept) < %d:
+    fd = libc.%s
+    if fd < 0: break
+    kept.append(fd)
+print(len(kept))
+"""
+
+
+@quick
+@pytest.mark.parametrize("call", ["inotify_init()", "posix_openpt(2)"])
+def test_no_kernel_takes_what_others_count_on(daemon, call, stopped_by):
+    """Cells that one zygote enters have its account in common. One of them has its part of it, and no more; root's is another."""
+    d = daemon
+    cap = int(read("/proc/sys/user/max_inotify_instances")) // 8 if "inotify" in call else 32
+    landed(is_warm(d, kernel_of(d, "greedy")), "it was forked from the zygote")
+    got = [int(d.execute(TAKE % (500, call), session_id=name).stdout) for name in ("greedy", "next", "another")]
+    assert got == [cap] * 3, got
+    if "inotify" in call:
+        whole = 8 * cap
+        c = control(["/usr/bin/python3", "-c", TAKE % (whole - 20, call)], uid=0)
+        assert c.stdout == b"%d\n" % (whole - 20), f"root is charged for cells: {c}"
+    stopped_by("limits of the cell's user namespace" if "inotify" in call else "max= of each cell's devpts")

@@ -58,7 +58,7 @@ static void apply(void *arg)
 	check(RLIMIT_MEMLOCK, 64 * 1024);
 	check(RLIMIT_NPROC, 20);
 	check(RLIMIT_SIGPENDING, at_most(1024, pending));
-	check(RLIMIT_MSGQUEUE, at_most(819200, queue));
+	check(RLIMIT_MSGQUEUE, at_most(204800, queue));
 	check(RLIMIT_NICE, 0);
 	check(RLIMIT_RTPRIO, 0);
 	/* With a cgroup the address space is free: memory is counted there. */
