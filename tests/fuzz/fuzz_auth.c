@@ -63,7 +63,7 @@ static void try_request(char *text)
 	static const struct peer peer = { .host = "127.0.0.1", .is_loopback = true };
 	static struct auth *auth;
 	struct config c = { .listen = "127.0.0.1:8001", .allow_hosts = { "box.example" } };
-	struct auth_facts f = { .peer = &peer, .method = "POST", .query = "" };
+	struct auth_facts f = { .peer = &peer, .method = "POST", .query = "", .own = true };
 	const char **places[] = { &f.host, &f.origin, &f.fetch_site, &f.authorization, &f.query };
 	struct auth_verdict v;
 	struct origin host, origin;
@@ -85,6 +85,11 @@ static void try_request(char *text)
 		require(f.host && starts_like_ours(f.host) && origin_parse_host(f.host, &host));
 	if (v.status == 0 && f.origin)
 		require(origin_parse(f.origin, &origin) && origin_same_host(&origin, &host));
+	if (v.status == 0) { /* the same request, sent by another user of the machine */
+		f.own = false;
+		auth_decide(auth, &f, 1, &v);
+		require(v.status == 401 && !v.owner[0]);
+	}
 
 	char name[QUERY_NAME_MAX];
 	const char *at = f.query;
