@@ -297,6 +297,20 @@ def test_pages_have_no_origin(service):
     assert ours.split()[0] == "sandbox" and "allow-scripts" in ours and "allow-same-origin" not in ours
 
 
+def test_the_token_is_not_told_to_other_sites(service):
+    """It is in the address of the page. A browser tells nobody where a request came from, whatever the service wishes; and
+    the service is not told either."""
+    for wish in ((), ("Referrer-Policy", "unsafe-url"), ("Referrer-Policy", "no-referrer-when-downgrade")):
+        c = http.client.HTTPConnection("127.0.0.1", service.box.daemon.port, timeout=60)
+        c.request("GET", service.path + "answer", headers=answer_with(200, *([wish] if wish else [])))
+        r = c.getresponse()
+        r.read()
+        c.close()
+        assert r.headers.get_all("referrer-policy") == ["no-referrer"], wish
+    seen = {k.lower(): v for k, v in service.get("x", headers={"Referer": service.url}).json["headers"]}
+    assert "referer" not in seen
+
+
 def test_pages_without_origin_may_call_their_service(service):
     r = service.get("answer", headers={"Origin": "null", **answer_with(200, ("Access-Control-Allow-Origin", "http://other"))})
     assert r.headers["access-control-allow-origin"] == "*"

@@ -187,6 +187,8 @@ static void on_head(struct answer *a)
 		return;
 	passage_add_headers(p);
 	http_add_header(p->x, "Content-Security-Policy", PAGE_POLICY);
+	/* The token is in the address, which no other site shall be told. */
+	http_add_header(p->x, "Referrer-Policy", "no-referrer");
 	if (p->way.own_page)
 		http_add_header(p->x, "Access-Control-Allow-Origin", "*");
 	p->answering = true;

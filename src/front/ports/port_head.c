@@ -312,6 +312,7 @@ static bool is_for_client(const struct port_way *w, const char *name)
 					    "set-cookie2",
 					    "alt-svc",
 					    "clear-site-data",
+					    "referrer-policy",
 					    "strict-transport-security",
 					    "public-key-pins",
 					    "public-key-pins-report-only",

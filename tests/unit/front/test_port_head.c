@@ -169,6 +169,7 @@ static void test_answer(void **state)
 		{ "transfer-encoding", "chunked", NULL },
 		{ "x-hop", "1", NULL },
 		{ "clear-site-data", "\"*\"", NULL },
+		{ "referrer-policy", "unsafe-url", NULL },
 		{ "strict-transport-security", "max-age=1", NULL },
 		{ "location", "/x?y#z", PREFIX "/x?y#z" },
 		{ "location", "x", "x" },
