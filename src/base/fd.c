@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/foreign.h"
+
 int fd_close(int fd)
 {
 	if (fd >= 0) {
@@ -164,7 +166,7 @@ static int take_fds(struct msghdr *msg, int *fds, size_t room, size_t *ret_n)
 			if (n < room) {
 				fds[n++] = fd;
 			} else {
-				fd_close(fd);
+				foreign_close(fd);
 				r = -EMSGSIZE;
 			}
 		}
@@ -202,7 +204,7 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *fds, size_t *n_fds)
 	/* A hostile peer can attach descriptors to an empty message, which callers take for the end. */
 	if (r < 0 || (n == 0 && got > 0) || msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		for (size_t i = 0; i < got; i++)
-			fd_close(fds[i]);
+			foreign_close(fds[i]);
 		return -EMSGSIZE;
 	}
 	if (n_fds)

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 
 static size_t strings_len(const char *const *v, uint32_t *ret_count)
 {
@@ -179,7 +180,7 @@ int init_recv(int channel, struct init_msg *ret, int ret_fds[INIT_FDS_MAX], size
 	if (n == (ssize_t)sizeof(*ret))
 		return 1;
 	for (size_t i = 0; n > 0 && i < *ret_n; i++) /* fd_recv() has closed them otherwise */
-		fd_close(ret_fds[i]);
+		foreign_close(ret_fds[i]);
 	*ret_n = 0;
 	if (n == -EAGAIN)
 		return -EAGAIN;

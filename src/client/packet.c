@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "wire/bridge.h"
 
 struct packet {
@@ -123,10 +124,10 @@ static int read_body(int fd, struct buf *body)
 {
 	struct stat st;
 
+	if (foreign_check(fd, FOREIGN_MEMORY) < 0)
+		return -EPROTO;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EPROTO;
 	if (st.st_size < 0 || (uint64_t)st.st_size > body->max)
 		return -EMSGSIZE;
 	size_t size = (size_t)st.st_size, done = 0;

@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "cell/spec.h"
 #include "client/warden_client.h"
 #include "front/buckets/backing.h"
@@ -71,6 +72,7 @@ static int open_signals(struct front *f, void (*fn)(struct watch *, uint32_t), s
 	(void)sigaddset(&set, SIGINT);
 	(void)sigaddset(&set, KEEPER_STOP);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)foreign_init();
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error of the write */
 	f->signals = (struct watch){

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "gate/flow.h"
 #include "gate/gate.h"
 #include "gate/http_rule.h"
@@ -102,6 +103,12 @@ void box_rest(struct box *b)
 	timer_set(&b->g->loop, &b->pause, b->g->loop.now_ns + REST_NS);
 }
 
+static void leave(struct watch *w)
+{
+	loop_del(w);
+	w->fd = foreign_close(w->fd);
+}
+
 static void on_accept(struct watch *w, uint32_t events)
 {
 	struct box *b = w->arg;
@@ -112,10 +119,14 @@ static void on_accept(struct watch *w, uint32_t events)
 			box_rest(b);
 			return;
 		}
-		int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = foreign_accept(w->fd, &b->stalled_ns);
 
+		if (fd == -ETIMEDOUT) { /* pid 1 has been taken over, and has us wait */
+			leave(w);
+			return;
+		}
 		if (fd < 0) {
-			if (errno != EAGAIN && errno != ECONNABORTED)
+			if (fd != -EAGAIN && fd != -ECONNABORTED)
 				box_rest(b); /* no descriptors: somebody will give some back */
 			return;
 		}
@@ -135,12 +146,6 @@ static int attend(struct box *b, struct watch *w, int fd, void (*fn)(struct watc
 {
 	*w = (struct watch){ .fd = fd, .events = EPOLLIN, .fn = fn, .arg = b };
 	return loop_add(&b->g->loop, w, NULL);
-}
-
-static void leave(struct watch *w)
-{
-	loop_del(w);
-	w->fd = fd_close(w->fd);
 }
 
 /* ---- rules -------------------------------------------------------------------------------------------- */
@@ -250,6 +255,16 @@ bool box_inspects(const struct box *b, const char *host, uint16_t port)
 	return binds_has(&b->binds, host) || box_is_ruled(b, host, port);
 }
 
+/* In the order of wire/gate.h. */
+static bool are_sockets(const struct gate_set *set, const int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (foreign_check(fds[i],
+				  set->dns && i == 0 ? FOREIGN_DATAGRAM : FOREIGN_LISTENER) < 0)
+			return false;
+	return true;
+}
+
 int box_set(struct gate *g, uint32_t id, const struct gate_set *set, const struct gate_rule *rules,
 	    int *fds, size_t n_fds)
 {
@@ -257,7 +272,7 @@ int box_set(struct gate *g, uint32_t id, const struct gate_set *set, const struc
 	size_t want = (set->dns ? 2 : 0) + (size_t)__builtin_popcount(set->fresh);
 
 	if (set->n_ports > GATE_PORTS_MAX || set->fresh >> set->n_ports || set->dns > 1 ||
-	    want != n_fds)
+	    want != n_fds || !are_sockets(set, fds, n_fds))
 		return -EINVAL;
 	b = box_get(g, id);
 	int r = b ? names_set(&b->names, rules, set->n_rules) : -ENOMEM;

@@ -41,6 +41,7 @@ struct box {
 	struct timer pause;   /* sockets are not read before this: too much came at once */
 	struct timer summary; /* events that were not told one by one */
 	uint64_t untold;
+	uint64_t stalled_ns; /* what accepting has made us wait: base/foreign.h */
 };
 
 struct box *box_find(struct gate *g, uint32_t id);

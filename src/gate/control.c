@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "gate/box.h"
 #include "gate/ca.h"
 #include "gate/flow.h"
@@ -43,7 +44,8 @@ static struct gate_rule *read_rules(int fd, uint32_t n, int *ret_error)
 	struct gate_rule *rules;
 
 	*ret_error = -EINVAL;
-	if (n > GATE_RULES_MAX || fstat(fd, &st) < 0 || (size_t)st.st_size != size)
+	if (n > GATE_RULES_MAX || foreign_check(fd, FOREIGN_MEMORY) < 0 || fstat(fd, &st) < 0 ||
+	    (size_t)st.st_size != size)
 		return NULL;
 	rules = malloc(size + 1);
 	if (rules && pread(fd, rules, size, 0) == (ssize_t)size)
@@ -116,8 +118,9 @@ static int on_bind(struct gate *g, const struct gate_msg *m, int *fds, size_t n,
 	_buf_ struct buf pem = BUF_INIT(16u << 10);
 	struct stat st;
 
-	if (n != 1 || m->u.n_binds > GATE_BINDS_MAX || fstat(fds[0], &st) < 0 ||
-	    (size_t)st.st_size != size || pread(fds[0], list, size, 0) != (ssize_t)size)
+	if (n != 1 || m->u.n_binds > GATE_BINDS_MAX || foreign_check(fds[0], FOREIGN_MEMORY) < 0 ||
+	    fstat(fds[0], &st) < 0 || (size_t)st.st_size != size ||
+	    pread(fds[0], list, size, 0) != (ssize_t)size)
 		return -EINVAL;
 	/* The front may know of secrets that are on their way to us. */
 	struct box *b = hear_minder(g) ? box_get(g, m->id) : NULL;
@@ -221,7 +224,7 @@ static void on_control(struct watch *w, uint32_t events)
 		bool good = n == (ssize_t)sizeof(m) && serve(g, &m, fds, n_fds);
 
 		for (size_t k = 0; n > 0 && k < n_fds; k++)
-			fd_close(fds[k]);
+			foreign_close(fds[k]);
 		if (!good) {
 			loop_stop(&g->loop);
 			return;

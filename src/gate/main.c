@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "gate/box.h"
 #include "gate/gate.h"
 #include "gate/lookup.h"
@@ -72,6 +73,7 @@ static int run(struct gate *g, struct err *e)
 	int r;
 
 	(void)prctl(PR_SET_NAME, "caisson-gate");
+	(void)foreign_init();
 	(void)signal(SIGPIPE, SIG_IGN);
 	/* The terminal's signals go to the whole group; the front says when it is over. */
 	(void)signal(SIGINT, SIG_IGN);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "gate/box.h"
 #include "gate/dns.h"
 #include "gate/gate.h"
@@ -180,10 +181,12 @@ static void on_query(struct watch *w, uint32_t events)
 void resolver_tcp(struct watch *w, uint32_t events)
 {
 	struct box *b = w->arg;
-	_fd_ int fd = accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	_fd_ int fd = foreign_accept(w->fd, &b->stalled_ns);
 	struct query *q = fd >= 0 && b->n_queries < QUERIES_MAX ? calloc(1, sizeof(*q)) : NULL;
 
 	(void)events;
+	if (fd == -ETIMEDOUT)
+		loop_del(w);
 	if (!q)
 		return;
 	*q = (struct query){ .box = b, .next = b->queries };

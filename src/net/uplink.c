@@ -4,6 +4,8 @@
  *
  * A watch that wants nothing is taken out of the loop: a hang-up can not be masked, and would be told again
  * and again. What it has to say is found when it is wanted again.
+ *
+ * The socket may be one that somebody else made and still holds (base/foreign.h): no call waits, whatever its flags are.
  */
 #include "net/uplink.h"
 
@@ -11,7 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "base/fd.h"
+#include "base/foreign.h"
 #include "net/tls.h"
 
 #define READ_SIZE (16u << 10)
@@ -27,7 +29,7 @@ void uplink_close(struct uplink *u)
 	if (!uplink_is_open(u))
 		return;
 	loop_del(&u->watch);
-	u->watch.fd = fd_close(u->watch.fd);
+	u->watch.fd = foreign_close(u->watch.fd);
 	buf_free(&u->out);
 	loop_undefer(u->loop, &u->pump);
 	tls_free(u->tls);
@@ -74,7 +76,8 @@ static void flush(struct uplink *u)
 	size_t at = 0;
 
 	while (at < u->out.len && !u->deaf) {
-		ssize_t n = send(u->watch.fd, u->out.data + at, u->out.len - at, MSG_NOSIGNAL);
+		ssize_t n = send(u->watch.fd, u->out.data + at, u->out.len - at,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -244,7 +247,7 @@ static void take(struct uplink *u)
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		if (!uplink_is_open(u) || u->paused || u->eof)
 			return;
-		ssize_t n = recv(u->watch.fd, data, sizeof(data), 0);
+		ssize_t n = recv(u->watch.fd, data, sizeof(data), MSG_DONTWAIT);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "pantry/check.h"
 #include "pantry/shelf.h"
 
@@ -178,8 +179,8 @@ int intake_begin(struct intake *in, int shelf, const struct pantry_req *q, int f
 	*in = (struct intake){ .seq = q->seq, .fd = fd, .shelf = shelf, .file = -1, .root = -1 };
 	in->untar.max_bytes = q->max_bytes;
 	in->untar.max_files = q->max_files < PANTRY_FILES_MAX ? q->max_files : PANTRY_FILES_MAX;
-	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
-		return err_set(&in->err, -errno, "read from the cell");
+	if (foreign_check(fd, FOREIGN_PIPE) < 0)
+		return err_say(&in->err, -EPROTO, "the cell sent something else than a pipe");
 	in->root = shelf_new(shelf, in->key, &in->err);
 	return in->root < 0 ? in->root : 0;
 }
@@ -188,9 +189,9 @@ bool intake_read(struct intake *in)
 {
 	static char chunk[READ_BYTES];
 	static const struct files_sink sink = { on_stat, on_data, on_event, on_end };
-	ssize_t n = read(in->fd, chunk, sizeof(chunk));
+	ssize_t n = foreign_read(in->fd, chunk, sizeof(chunk), &in->stalled_ns);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN)
 		return false;
 	if (n <= 0) {
 		(void)err_say(&in->err, -EPIPE, "the cell ended before its packages were here");

@@ -23,8 +23,9 @@ struct intake {
 	struct untar untar;
 	struct digest digest;
 	struct err err;
-	int fd;    /* what the cell says */
-	int shelf; /* borrowed */
+	int fd;              /* what the cell says */
+	uint64_t stalled_ns; /* base/foreign.h */
+	int shelf;           /* borrowed */
 	int root, file;
 	char key[PANTRY_KEY_LEN + 1];
 	bool ended;

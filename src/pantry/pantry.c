@@ -26,6 +26,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "cell/landlock.h"
 #include "cell/power.h"
 #include "pantry/check.h"
@@ -282,6 +283,7 @@ int main(int argc, char **argv)
 {
 	struct err e = { 0 };
 
+	(void)foreign_init();
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C goes to the whole group; the front says when */
 	(void)signal(SIGTERM, SIG_IGN);

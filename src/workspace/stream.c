@@ -3,6 +3,7 @@
 #include "workspace/stream.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -59,14 +60,14 @@ static int on_end(void *arg, const struct files_end *end, struct files_text wher
 	return 0;
 }
 
-/* Return: bytes, 0 at the end, or -errno. */
+/* It may be non-blocking or not, and change: others have it too. Return: bytes, 0 at the end, or -errno. */
 static ssize_t read_some(int fd, char *chunk, struct err *e)
 {
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 	ssize_t n;
 
-	do
-		n = read(fd, chunk, READ_BYTES);
-	while (n < 0 && errno == EINTR);
+	while ((n = read(fd, chunk, READ_BYTES)) < 0 && (errno == EINTR || errno == EAGAIN))
+		(void)poll(&p, 1, -1);
 	return n < 0 ? err_set(e, -errno, "read the archive") : n;
 }
 

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "front/egress/rules.h"
 #include "front/front.h"
 #include "front/log.h"
@@ -50,7 +51,7 @@ bool egress_ready(const struct sandbox *s)
 static void close_fds(struct egress *g)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(g->fds); i++)
-		g->fds[i] = fd_close(g->fds[i]);
+		g->fds[i] = foreign_close(g->fds[i]);
 }
 
 static void finish(struct egress *g, const struct refusal *why)
@@ -159,7 +160,7 @@ static void on_bound(struct gate_call *c, const struct gate_msg *reply, int fd)
 
 	g->trust.done = on_trusted;
 	g->trust.arg = g;
-	if (reply->code < 0 || fd < 0)
+	if (reply->code < 0 || foreign_check(fd, FOREIGN_MEMORY) < 0)
 		(void)err_say(&e, r, "the gate did not take the secrets");
 	else if (g->trusted)
 		r = send_rules(g, &e);

@@ -17,6 +17,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "base/num.h"
 #include "client/program.h"
 #include "front/config.h"
@@ -227,7 +228,7 @@ void gate_reload(struct gate_link *l)
 static void free_out(struct gate_out *o)
 {
 	for (size_t i = 0; i < o->n_fds; i++)
-		fd_close(o->fds[i]);
+		foreign_close(o->fds[i]);
 	free(o);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/foreign.h"
 #include "base/json.h"
 #include "front/egress/egress.h"
 #include "front/egress/rules.h"
@@ -234,8 +235,8 @@ static void read_lists(int fd, struct gate_numbers *n, struct net_lists *ret)
 	size_t conns = n->n_conns * sizeof(ret->conns[0]),
 	       names = n->n_names * sizeof(ret->names[0]);
 
-	if (fd >= 0 && n->n_conns <= GATE_CONNS_SHOWN && n->n_names <= GATE_NAMES_SHOWN &&
-	    pread(fd, ret->conns, conns, 0) == (ssize_t)conns &&
+	if (fd >= 0 && foreign_check(fd, FOREIGN_MEMORY) == 0 && n->n_conns <= GATE_CONNS_SHOWN &&
+	    n->n_names <= GATE_NAMES_SHOWN && pread(fd, ret->conns, conns, 0) == (ssize_t)conns &&
 	    pread(fd, ret->names, names, (off_t)conns) == (ssize_t)names)
 		return;
 	n->n_conns = n->n_names = 0;

@@ -8,17 +8,16 @@
 #include "front/files/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "cell/spec.h"
 #include "front/front.h"
 
@@ -155,9 +154,9 @@ static int take(struct file_call *c)
 {
 	static char chunk[READ_BYTES]; /* one thread; nobody keeps a pointer into it */
 	static const struct files_sink sink = { on_stat, on_data, on_event, on_end };
-	ssize_t n = read(c->out.fd, chunk, sizeof(chunk));
+	ssize_t n = foreign_read(c->out.fd, chunk, sizeof(chunk), &c->room->stalled_ns);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN)
 		return 0;
 	if (n <= 0) {
 		close_watch(&c->out);
@@ -212,11 +211,10 @@ static void flush(struct file_call *c)
 	size_t at = 0;
 
 	while (c->in.fd >= 0 && at < c->input.len) {
-		ssize_t n = write(c->in.fd, c->input.data + at, c->input.len - at);
+		ssize_t n = foreign_write(c->in.fd, c->input.data + at, c->input.len - at,
+					  &c->room->stalled_ns);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
+		if (n == -EAGAIN)
 			break;
 		if (n < 0) { /* it takes no more; its last frame says why */
 			close_watch(&c->in);
@@ -313,8 +311,6 @@ static int watch_pipe(struct file_call *c, struct watch *w, int *fd, uint32_t ev
 		      void (*fn)(struct watch *w, uint32_t events))
 {
 	*w = (struct watch){ .fd = TAKE_FD(*fd), .events = events, .fn = fn, .arg = c };
-	if (fcntl(w->fd, F_SETFL, O_NONBLOCK) < 0)
-		return -errno;
 	return loop_add(&c->f->loop, w, NULL);
 }
 

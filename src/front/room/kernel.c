@@ -2,10 +2,10 @@
 /*
  * kernel.c - Reading and writing a kernel's pipes.
  *
- * All four are non-blocking on our side (the flag is the open file's, and each end of a pipe is one
- * of its own, so the guest can not change ours). A control line that is not complete yet costs at
- * most KERNEL_LINE_MAX, and much less when no execution runs; output is handed up as it comes and is
- * bounded by whoever takes it.
+ * The pipes were made by pid 1 of the cell or by the warden, and a process of the cell may hold our ends too: they are
+ * checked when they arrive, and read and written so that no flag of theirs can make us wait (base/foreign.h). A control
+ * line that is not complete yet costs at most KERNEL_LINE_MAX, and much less when no execution runs; output is handed
+ * up as it comes and is bounded by whoever takes it.
  *
  * Order: a message is handed up when the output that was in the pipes before it has been. If whoever
  * takes that has enough meanwhile (a pause), the line waits, with all that is behind it, and nothing
@@ -14,15 +14,14 @@
 #include "front/room/kernel.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "front/http/schema.h"
 #include "front/room/spare.h"
 
@@ -95,11 +94,9 @@ static void read_stream(struct kernel *k, enum kernel_stream s, size_t *budget)
 	struct watch *w = &k->streams[s];
 
 	while (*budget > 0 && w->fd >= 0 && (!k->paused || k->draining)) {
-		ssize_t n = read(w->fd, chunk, sizeof(chunk));
+		ssize_t n = foreign_read(w->fd, chunk, sizeof(chunk), &k->stalled_ns);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN) {
+		if (n == -EAGAIN) {
 			*budget = 0;
 			return;
 		}
@@ -202,12 +199,14 @@ static void read_control(struct kernel *k)
 	size_t budget = ROUND_MAX;
 
 	while (budget > 0 && !k->over && (!k->paused || k->draining)) {
-		ssize_t n = read(k->out.fd, chunk, sizeof(chunk));
+		ssize_t n = foreign_read(k->out.fd, chunk, sizeof(chunk), &k->stalled_ns);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
+		if (n == -EAGAIN)
 			return;
+		if (n == -ETIMEDOUT) {
+			broken(k, "the kernel's channel makes the daemon wait", false);
+			return;
+		}
 		if (n <= 0) {
 			broken(k, "the kernel closed its channel", true);
 			return;
@@ -258,11 +257,10 @@ static void flush(struct kernel *k)
 {
 	tell(k);
 	while (k->pending.len > 0) {
-		ssize_t n = write(k->in.fd, k->pending.data, k->pending.len);
+		ssize_t n =
+			foreign_write(k->in.fd, k->pending.data, k->pending.len, &k->stalled_ns);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN) {
+		if (n == -EAGAIN) {
 			shrink(&k->pending);
 			loop_mod(&k->in, EPOLLOUT);
 			return;
@@ -362,8 +360,8 @@ static int add(struct kernel *k, struct watch *w, int fd, uint32_t events,
 	       void (*fn)(struct watch *, uint32_t), struct err *e)
 {
 	*w = (struct watch){ .fd = fd, .events = events, .fn = fn, .arg = k };
-	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
-		return err_set(e, -errno, "set up a kernel's pipe");
+	if (foreign_check(fd, FOREIGN_PIPE) < 0)
+		return err_say(e, -EPROTO, "the cell sent something else than a pipe");
 	return loop_add(k->loop, w, e);
 }
 

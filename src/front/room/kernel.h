@@ -55,6 +55,7 @@ struct kernel {
 	bool joined; /* taken over: the first line may be the end of one that another front began to read */
 	uint32_t *writing; /* told while a message may be half written; NULL: nobody is */
 	struct deferred resume;
+	uint64_t stalled_ns; /* what it has made us wait: base/foreign.h */
 	struct timer slow; /* idle, and it holds more than it may keep; or deaf, and still there */
 };
 

@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "client/init_client.h"
 #include "front/front.h"
+#include "front/log.h"
 #include "front/metrics.h"
 #include "front/room/seat.h"
 
@@ -111,6 +112,14 @@ void room_lost(struct room *r)
 		ask_how(&r->gone_timer);
 }
 
+void room_refuse(struct room *r, const char *why)
+{
+	if (r->lost || r->ending)
+		return;
+	log_event(LOG_LEVEL_WARNING, "cell_refused", F_UINT("cell", r->cell), F_STR("why", why));
+	room_lost(r);
+}
+
 /* ---- pid 1 -------------------------------------------------------------------------------------- */
 
 static void on_ready(struct room *r, const struct init_ready *ready)
@@ -186,7 +195,7 @@ static void on_channel(struct watch *w, uint32_t events)
 		}
 		on_message(r, &m, fds, n_fds);
 		for (size_t i = 0; i < n_fds; i++)
-			fd_close(fds[i]);
+			foreign_close(fds[i]);
 	}
 }
 

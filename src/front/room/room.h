@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/foreign.h"
 #include "client/gauges.h"
 #include "client/init_client.h"
 #include "front/room/kernel.h"
@@ -72,6 +73,8 @@ struct seat {
  */
 struct room_command {
 	uint32_t id; /* pid 1's name for it; 0: not under way */
+	enum foreign_kind
+		hands; /* what the descriptors that pid 1 sends for it have to be, and are in started */
 	/* Runs; or, of room_connect(), the socket has come and nothing follows. @fds: what is kept is set to -1,
 	 * the rest is closed. */
 	void (*started)(struct room_command *c, int pid, int *fds, size_t n_fds);
@@ -123,6 +126,8 @@ struct room {
 	struct deferred reaper;
 	uint64_t asked_ns;
 	unsigned int gone_tries;
+	uint64_t rest_until_ns; /* its terminals took their time: none is read or written before */
+	uint64_t stalled_ns; /* what pipes of commands and file calls in it have made us wait: base/foreign.h */
 	struct timer gone_timer;
 };
 
@@ -194,6 +199,12 @@ uint32_t room_name(struct room *r);          /* for pid 1: each is given once */
 void room_unkeep(struct room *r);
 /* room_command_heard() - Pid 1 said something of a command: it is told. @fds: as in struct room_command. */
 void room_command_heard(struct room *r, const struct init_msg *m, int *fds, size_t n_fds);
+
+/*
+ * room_refuse() - Its pid 1 does what ours would not: it has been taken over. The cell is treated as one that has
+ * ended, and the log says @why; gone is called.
+ */
+void room_refuse(struct room *r, const char *why);
 
 /* room_end() - Destroy the cell. Nothing is called back after this. */
 void room_end(struct room *r);

@@ -13,9 +13,10 @@
 #include "client/init_client.h"
 #include "front/room/room.h"
 
-static void enlist(struct room *r, struct room_command *c, uint32_t id)
+static void enlist(struct room *r, struct room_command *c, uint32_t id, enum foreign_kind hands)
 {
 	c->id = id;
+	c->hands = hands;
 	c->next = r->commands;
 	r->commands = c;
 }
@@ -28,7 +29,7 @@ int room_exec(struct room *r, struct room_command *c, struct exec_request *q, st
 	int ret = init_exec(r->channel.fd, q, e);
 
 	if (ret == 0)
-		enlist(r, c, q->id);
+		enlist(r, c, q->id, q->flags & INIT_TTY ? FOREIGN_TERMINAL : FOREIGN_PIPE);
 	return ret;
 }
 
@@ -40,7 +41,7 @@ int room_files(struct room *r, struct room_command *c, struct files_request *q, 
 	int ret = files_ask(r->channel.fd, q, e);
 
 	if (ret == 0)
-		enlist(r, c, q->id);
+		enlist(r, c, q->id, FOREIGN_PIPE);
 	return ret;
 }
 
@@ -53,7 +54,7 @@ int room_connect(struct room *r, struct room_command *c, uint32_t port, uint32_t
 	int ret = init_connect(r->channel.fd, id, port, family, e);
 
 	if (ret == 0)
-		enlist(r, c, id);
+		enlist(r, c, id, FOREIGN_STREAM);
 	return ret;
 }
 
@@ -66,7 +67,7 @@ int room_listen(struct room *r, struct room_command *c, enum init_listen_kind ki
 	int ret = init_listen(r->channel.fd, id, kind, port, e);
 
 	if (ret == 0)
-		enlist(r, c, id);
+		enlist(r, c, id, kind == INIT_LISTEN_DNS_UDP ? FOREIGN_DATAGRAM : FOREIGN_LISTENER);
 	return ret;
 }
 
@@ -81,6 +82,15 @@ void room_forget(struct room *r, struct room_command *c)
 	c->next = NULL;
 }
 
+/* Our own pid 1 sends what was asked for. */
+static bool are_of(const int *fds, size_t n, enum foreign_kind kind)
+{
+	for (size_t i = 0; i < n; i++)
+		if (foreign_check(fds[i], kind) < 0)
+			return false;
+	return true;
+}
+
 /* Names are given once in the life of a cell, so an answer can not be for somebody else. */
 void room_command_heard(struct room *r, const struct init_msg *m, int *fds, size_t n_fds)
 {
@@ -90,6 +100,10 @@ void room_command_heard(struct room *r, const struct init_msg *m, int *fds, size
 		c = c->next;
 	if (!c)
 		return;
+	if (!are_of(fds, n_fds, c->hands)) {
+		room_refuse(r, "its pid 1 sent a descriptor of another kind than was asked for");
+		return;
+	}
 	switch (m->type) {
 	case INIT_STARTED:
 		c->started(c, m->u.pid, fds, n_fds);

@@ -73,7 +73,8 @@ struct command {
 	struct watch in, out[COMMAND_STREAMS]; /* of a terminal only out[0], for both ways */
 	struct buf input;                      /* not yet written */
 	bool input_end, paused;
-	bool deserted; /* nobody has its terminal open */
+	bool deserted;     /* nobody has its terminal open */
+	struct timer rest; /* its terminal is left alone until then */
 	uint64_t bytes[COMMAND_STREAMS];
 	struct timer timer;
 	struct link_call usage_call;

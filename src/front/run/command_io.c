@@ -2,7 +2,7 @@
 /*
  * command_io.c - The streams of a command: pipes, or a terminal.
  *
- * Nothing blocks. Output is read in rounds, so that a flood of one command leaves time for others, and not
+ * Nothing blocks, whatever pid 1 does with the copies it may have kept (base/foreign.h). Output is read in rounds, so that a flood of one command leaves time for others, and not
  * at all while its listener is congested; the pipe then fills up, and the program waits. Input waits in a
  * buffer until the program reads. A terminal is one descriptor for both ways, and it is closed only when
  * the command has ended: to close the master is to hang up, and a program that has let go of the other
@@ -13,10 +13,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "front/front.h"
 #include "front/metrics.h"
 #include "front/run/command.h"
@@ -26,7 +27,11 @@
 #define PIPE_BYTES (256 << 10)
 #define PIPE_MOST (1u << 20) /* no pipe of a guest holds more */
 #define INPUT_STEP 65536u
-#define END_OF_INPUT "\x04" /* what a terminal takes for it */
+#define SLOW_NS (2 * CLOCK_NS_PER_MS)
+#define REST_TIMES 8u /* so that the terminals of a cell have a ninth of our time at most */
+#define DRAIN_NS (100 * CLOCK_NS_PER_MS)
+#define DRAIN_TIRED_NS (10 * CLOCK_NS_PER_MS) /* of a terminal in a cell whose terminals rest */
+#define END_OF_INPUT "\x04"                   /* what a terminal takes for it */
 
 static char chunk[READ_BYTES]; /* one thread; nobody keeps a pointer into it */
 
@@ -66,12 +71,62 @@ static void set_deserted(struct command *c, bool yes)
 	set_interest(c);
 }
 
+/* Pid 1 has been taken over: it still holds a pipe, and had our calls wait. The cell is done with. */
+static void makes_us_wait(struct command *c)
+{
+	command_io_close(c);
+	if (c->room)
+		room_refuse(c->room, "a pipe of it makes the daemon wait");
+}
+
+static void on_rested(struct timer *t)
+{
+	struct command *c = t->arg;
+
+	if (c->out[0].fd >= 0 && !c->out[0].loop) {
+		c->out[0].events = interest(c, &c->out[0]);
+		(void)loop_add(&c->f->loop, &c->out[0], NULL);
+	}
+}
+
+/* A terminal took its time, this or another of the cell: it is left alone until the cell has made up for it. */
+static bool rests(struct command *c)
+{
+	if (!c->pty || !c->room || c->room->rest_until_ns <= c->f->loop.now_ns)
+		return false;
+	loop_del(&c->out[0]);
+	c->rest.fn = on_rested;
+	c->rest.arg = c;
+	timer_set(&c->f->loop, &c->rest, c->room->rest_until_ns);
+	return true;
+}
+
+static void note_time(struct command *c, uint64_t began_ns)
+{
+	uint64_t now = clock_now_ns();
+
+	if (c->pty && c->room && now - began_ns > SLOW_NS)
+		c->room->rest_until_ns = now + REST_TIMES * (now - began_ns);
+}
+
+/* What a terminal costs is no proof against anybody (base/foreign.h); when the cell is over nobody is left to wait for. */
+static uint64_t *cost(const struct command *c)
+{
+	static uint64_t none;
+
+	none = 0;
+	return c->room && !c->pty ? &c->room->stalled_ns : &none;
+}
+
 /* Up to @most bytes in one read. 1: there may be more, 0: not now, -1: it has ended. */
 static int take(struct command *c, struct watch *w, size_t most)
 {
 	enum command_stream stream = w == &c->out[0] ? COMMAND_STDOUT : COMMAND_STDERR;
-	ssize_t n = read(w->fd, chunk, most < sizeof(chunk) ? most : sizeof(chunk));
+	uint64_t began_ns = c->pty ? clock_now_ns() : 0;
+	ssize_t n =
+		foreign_read(w->fd, chunk, most < sizeof(chunk) ? most : sizeof(chunk), cost(c));
 
+	note_time(c, began_ns);
 	if (n > 0) {
 		c->bytes[stream] += (uint64_t)n;
 		metric_add(M_OUTPUT_BYTES, (uint64_t)n);
@@ -79,9 +134,11 @@ static int take(struct command *c, struct watch *w, size_t most)
 		set_deserted(c, false);
 		return 1;
 	}
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN)
 		return 0;
-	if (c->pty) /* EIO: nobody has it open now, which its program may change */
+	if (n == -ETIMEDOUT)
+		makes_us_wait(c);
+	else if (c->pty) /* EIO: nobody has it open now, which its program may change */
 		set_deserted(c, true);
 	else
 		close_watch(w);
@@ -91,7 +148,7 @@ static int take(struct command *c, struct watch *w, size_t most)
 static void on_output(struct command *c, struct watch *w, bool hung_up)
 {
 	for (unsigned int i = 0; i < ROUNDS && w->fd >= 0; i++) {
-		if (take(c, w, sizeof(chunk)) != 1)
+		if (take(c, w, sizeof(chunk)) != 1 || rests(c))
 			break;
 		/* Nobody writes any more: what is left is bounded, and waiting would be a busy loop. */
 		if (!hung_up && c->phase == COMMAND_RUNNING && c->ops->congested &&
@@ -113,6 +170,8 @@ void command_resume(struct command *c)
 
 static void drain_one(struct command *c, struct watch *w)
 {
+	bool tired = c->room && c->room->rest_until_ns > c->f->loop.now_ns;
+	uint64_t until_ns = clock_now_ns() + (tired ? DRAIN_TIRED_NS : DRAIN_NS);
 	int left = 0;
 
 	if (w->fd < 0)
@@ -123,7 +182,7 @@ static void drain_one(struct command *c, struct watch *w)
 	while (left > 0 && w->fd >= 0) {
 		uint64_t before = c->bytes[0] + c->bytes[1];
 
-		if (take(c, w, (size_t)left) != 1)
+		if (take(c, w, (size_t)left) != 1 || (c->pty && clock_now_ns() > until_ns))
 			break;
 		left -= (int)(c->bytes[0] + c->bytes[1] - before);
 	}
@@ -138,6 +197,7 @@ void command_io_drain(struct command *c)
 
 void command_io_close(struct command *c)
 {
+	timer_cancel(&c->rest);
 	close_watch(&c->in);
 	for (size_t i = 0; i < COMMAND_STREAMS; i++)
 		close_watch(&c->out[i]);
@@ -162,14 +222,17 @@ static void flush_input(struct command *c)
 	int fd = input_fd(c);
 	size_t at = 0;
 
-	while (fd >= 0 && at < c->input.len) {
+	while (fd >= 0 && at < c->input.len && !rests(c)) {
 		size_t left = c->input.len - at;
-		ssize_t n = write(fd, c->input.data + at, left < INPUT_STEP ? left : INPUT_STEP);
+		uint64_t began_ns = c->pty ? clock_now_ns() : 0;
+		ssize_t n = foreign_write(fd, c->input.data + at,
+					  left < INPUT_STEP ? left : INPUT_STEP, cost(c));
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
+		note_time(c, began_ns);
+		if (n == -EAGAIN)
 			break;
+		if (n == -ETIMEDOUT)
+			makes_us_wait(c);
 		if (n <= 0) {
 			/* It does not read any more. A terminal's end is seen when it is read. */
 			at = c->input.len;
@@ -248,6 +311,8 @@ static void on_out(struct watch *w, uint32_t events)
 {
 	struct command *c = w->arg;
 
+	if (rests(c))
+		return;
 	if (c->pty && events & EPOLLOUT)
 		flush_input(c);
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
@@ -259,8 +324,6 @@ static int add(struct command *c, struct watch *w, int *fd, uint32_t events,
 {
 	*w = (struct watch){ .fd = *fd, .events = events, .fn = fn, .arg = c };
 	*fd = -1;
-	if (fcntl(w->fd, F_SETFL, O_NONBLOCK) < 0)
-		return -errno;
 	return loop_add(&c->f->loop, w, NULL);
 }
 

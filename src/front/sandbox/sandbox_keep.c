@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "front/front.h"
 #include "front/http/stamp.h"
 #include "front/room/room.h"
@@ -99,7 +100,8 @@ static json_t *read_variables(int fd)
 	struct stat st;
 	json_t *env = NULL;
 
-	if (fstat(fd, &st) < 0 || st.st_size <= 0 || st.st_size > VARIABLES_MAX)
+	if (foreign_check(fd, FOREIGN_MEMORY) < 0 || fstat(fd, &st) < 0 || st.st_size <= 0 ||
+	    st.st_size > VARIABLES_MAX)
 		return NULL;
 	_mem_ char *text = malloc((size_t)st.st_size);
 

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "cell/spec.h"
 #include "client/files_client.h"
 #include "front/front.h"
@@ -74,9 +75,10 @@ static void on_writable(struct watch *w, uint32_t events)
 
 	(void)events;
 	while (t->at < t->text.len) {
-		ssize_t n = write(w->fd, t->text.data + t->at, t->text.len - t->at);
+		ssize_t n = foreign_write(w->fd, t->text.data + t->at, t->text.len - t->at,
+					  &t->room->stalled_ns);
 
-		if (n < 0 && errno == EAGAIN)
+		if (n == -EAGAIN)
 			return;
 		if (n < 0)
 			break; /* how it ended says why */
@@ -91,7 +93,7 @@ static void on_started(struct room_command *job, int pid, int *fds, size_t n_fds
 	struct trust *t = of_job(job);
 
 	(void)pid;
-	if (n_fds != 2 || fcntl(fds[0], F_SETFL, O_NONBLOCK) < 0) {
+	if (n_fds != 2) {
 		finish(t, "the cell did not take the certificates");
 		return;
 	}

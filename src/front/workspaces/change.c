@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "base/json.h"
 #include "cell/spec.h"
 #include "client/files_client.h"
@@ -107,7 +108,8 @@ static char *read_lines(int fd)
 	struct stat st;
 	char *text = NULL;
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 && st.st_size <= ANSWER_MAX)
+	if (fd >= 0 && foreign_check(fd, FOREIGN_MEMORY) == 0 && fstat(fd, &st) == 0 &&
+	    st.st_size > 0 && st.st_size <= ANSWER_MAX)
 		text = calloc(1, (size_t)st.st_size + 1);
 	if (text && pread(fd, text, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
 		text[0] = '\0';

@@ -32,6 +32,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -102,6 +103,12 @@ static size_t list_attempts(struct attempt *ret)
 		  { AT("/etc/passwd"), 0, STATX_SIZE, P(buf) },
 		  EACCES,
 		  CONTROL },
+		{ "preadv2 that waits",
+		  SYS_preadv2,
+		  { it.file, P(&iov), 1, 0, 0, 0 },
+		  EOPNOTSUPP,
+		  CONTROL },
+		{ "setitimer virtual", SYS_setitimer, { ITIMER_VIRTUAL, P(buf) }, EINVAL, CONTROL },
 		{ "faccessat", SYS_faccessat, { AT("/etc/passwd"), R_OK }, EACCES, CONTROL },
 		{ "readlinkat",
 		  SYS_readlinkat,
