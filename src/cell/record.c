@@ -7,6 +7,10 @@
  * locks an unlinked file, and takes another slot. A maker that dies while writing leaves a short
  * file: short means "not committed", so nothing was made. A full-size file that does not check out
  * was damaged by somebody else; it is moved aside, never deleted.
+ *
+ * Host ids. Locks on bytes of one file say which slots are in use on this machine. They are of the open file (OFD), so
+ * they end with the warden, and cost one system call each. A warden's own locks do not exclude itself, which the
+ * journal does: so the journal's file comes first, and a slot whose file exists is never unlocked.
  */
 #include "cell/record.h"
 
@@ -23,6 +27,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "cell/idmap.h"
 
 #define RECORD_MAGIC 0x43524331u /* "1CRC" */
 #define SWEEP_DEADLINE_MS 5000u
@@ -45,8 +50,51 @@ static uint32_t checksum(const struct record_body *b)
 	return h;
 }
 
+/* ---- host ids ------------------------------------------------------------------------------------- */
+
+static int ranges = -1; /* -1: cells have no ranges, or only ours */
+
+int record_ranges(const char *dir, struct err *e)
+{
+	struct stat st;
+
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return err_set(e, -errno, "make %s, where daemons agree on host ids", dir);
+	_fd_ int at = open(dir, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (at < 0 || fstat(at, &st) < 0)
+		return err_set(e, -errno, "open %s, where daemons agree on host ids", dir);
+	if (st.st_uid != geteuid() || st.st_mode & 022)
+		return err_say(e, -EPERM, "%s must belong to uid %u and be writable by nobody else",
+			       dir, (unsigned)geteuid());
+	int fd = openat(at, "taken", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return err_set(e, -errno, "open %s/taken, where daemons agree on host ids", dir);
+	fd_close(ranges);
+	ranges = fd;
+	return 0;
+}
+
+/* 1 it is ours, 0 somebody's, or -errno. */
+static int lock_range(uint32_t slot, short type)
+{
+	const struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1 };
+
+	if (ranges < 0 || fcntl(ranges, F_OFD_SETLK, &l) == 0)
+		return 1;
+	return errno == EAGAIN || errno == EACCES ? 0 : -errno;
+}
+
+/* ---- the journal ---------------------------------------------------------------------------------- */
+
 int record_dir(const char *state, struct err *e)
 {
+	struct idmap ids;
+
+	idmap_choose(0, &ids);
+	if (ids.ranged && record_ranges(RECORD_RANGES, e) < 0)
+		return e->code;
 	if (mkdir(state, 0700) < 0 && errno != EEXIST)
 		return err_set(e, -errno, "make state directory %s", state);
 	_fd_ int top = open(state, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -91,6 +139,12 @@ static int try_slot(int dirfd, uint32_t slot, struct record *ret)
 		return -errno;
 	if (st.st_nlink == 0)
 		return 0;
+	int ours = lock_range(slot, F_WRLCK);
+
+	if (ours < 1) {
+		(void)unlinkat(dirfd, name, 0);
+		return ours;
+	}
 	*ret = (struct record){ .fd = TAKE_FD(fd), .dirfd = dirfd, .slot = slot };
 	return 1;
 }
@@ -109,7 +163,7 @@ int record_begin(int dirfd, struct record *ret, struct err *e)
 		if (r == 1)
 			return 0;
 	}
-	return err_say(e, -EAGAIN, "%u cells exist already", WARDEN_CELLS_MAX);
+	return err_say(e, -EAGAIN, "%u cells exist already on this machine", WARDEN_CELLS_MAX);
 }
 
 int record_commit(const struct record *r, const struct cgroup *planned, struct err *e)
@@ -138,9 +192,11 @@ void record_end(struct record *r)
 		return;
 	slot_name(r->slot, name);
 	(void)unlinkat(r->dirfd, name, 0);
+	(void)lock_range(r->slot, F_UNLCK);
 	r->fd = fd_close(r->fd);
 }
 
+/* Something of the cell may still run: its ids are ours for as long as we live. */
 void record_keep(struct record *r)
 {
 	r->fd = fd_close(r->fd);

@@ -41,7 +41,8 @@ def test_consecutive_runs(tmp_path):
 @needs_root
 @needs_program("unshare", "util-linux")
 def test_directories():
-    """With every place empty where programs leave things: afterwards there is the state directory, empty."""
+    """With every place empty where programs leave things: afterwards there is the state directory, empty, and the file in which
+    daemons agree on host ids."""
     places = ["/var/tmp", "/dev/shm", "/var/lib", "/home", "/root", "/tmp", "/run"]  # mount(8) writes to /run
     empty = "".join("mount -t tmpfs none %s && " % p for p in places)
     # The programs may lie in one of those places, hence the second way to them.
@@ -51,7 +52,8 @@ def test_directories():
                  ["exec", "--tty", "--", "no-such-program"]):
         p = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *args], env=clean_env(CAISSON_STATE=None),
                            capture_output=True, text=True, timeout=60)
-        assert (p.stdout.split(), p.stderr) == (["/run/caisson", "/run/caisson/cells"], ""), args
+        left = ["/run/caisson", "/run/caisson-ids", "/run/caisson-ids/taken", "/run/caisson/cells"]
+        assert (sorted(p.stdout.split()), p.stderr) == (left, ""), args
 
 
 @needs_root

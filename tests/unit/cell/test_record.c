@@ -28,6 +28,7 @@
 
 static char top[64];   /* removed with all in it after each test */
 static char state[96]; /* the journal's directory, below it */
+static char ranges[96];
 static int cells = -1; /* state/cells */
 static struct err err;
 
@@ -47,7 +48,9 @@ static int setup(void **unused)
 		return -1;
 	(void)snprintf(state, sizeof(state), "%s/state", top);
 	cells = record_dir(state, &err);
-	return cells < 0 ? -1 : 0;
+	/* Tests take all there are: not those of this machine. */
+	(void)snprintf(ranges, sizeof(ranges), "%s/ids", top);
+	return cells < 0 || record_ranges(ranges, &err) < 0 ? -1 : 0;
 }
 
 static int teardown(void **unused)
@@ -234,6 +237,80 @@ static void test_life(void **unused)
 	assert_int_equal(count("cells"), 0);
 	record_end(&r); /* idempotent */
 	assert_int_equal(flock(other, LOCK_EX | LOCK_NB), 0);
+}
+
+/* ---- host ids -------------------------------------------------------------------------------- */
+
+/* What another warden, with a state directory of its own, has in use; a lock per byte. */
+static void use_elsewhere(int fd, off_t from, off_t n, short type)
+{
+	const struct flock l = { .l_type = type, .l_start = from, .l_len = n };
+
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &l), 0);
+}
+
+static int open_ranges(void)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/taken", ranges);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static void test_ids_of_another_state_directory(void **unused)
+{
+	struct record r, second;
+	_fd_ int other = open_ranges();
+
+	(void)unused;
+	use_elsewhere(other, 0, 7, F_WRLCK);
+	use_elsewhere(other, 8, WARDEN_CELLS_MAX - 8, F_WRLCK);
+	begin(&r);
+	assert_int_equal(r.slot, 7);
+	assert_int_equal(record_begin(cells, &second, &err), -EAGAIN);
+	assert_int_equal(count("cells"), 1); /* nothing is left of what was tried */
+
+	/* Ours, and its own again afterwards. */
+	const struct flock mine = { .l_type = F_WRLCK, .l_start = 7, .l_len = 1 };
+
+	assert_int_equal(fcntl(other, F_OFD_SETLK, &mine), -1);
+	record_end(&r);
+	assert_int_equal(fcntl(other, F_OFD_SETLK, &mine), 0);
+
+	/* The other one dies. */
+	other = fd_close(other);
+	begin(&r);
+	record_end(&r);
+}
+
+/* Something of it may still run. */
+static void test_ids_of_one_that_is_kept(void **unused)
+{
+	struct record r;
+	_fd_ int other = open_ranges();
+
+	(void)unused;
+	begin(&r);
+	const struct flock its = { .l_type = F_WRLCK, .l_start = r.slot, .l_len = 1 };
+
+	record_keep(&r);
+	assert_int_equal(fcntl(other, F_OFD_SETLK, &its), -1);
+}
+
+static void test_ranges_of_a_stranger(void **unused)
+{
+	char path[128];
+
+	(void)unused;
+	(void)snprintf(path, sizeof(path), "%s/no/such", top);
+	assert_int_equal(record_ranges(path, &err), -ENOENT);
+	(void)snprintf(path, sizeof(path), "%s/open", top);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(chmod(path, 0777), 0);
+	assert_int_equal(record_ranges(path, &err), -EPERM);
+	(void)snprintf(path, sizeof(path), "%s/link", top);
+	assert_int_equal(symlink("/tmp", path), 0);
+	assert_int_equal(record_ranges(path, &err), -ENOTDIR);
 }
 
 /* A cell that could not be removed: the record stays, without its lock. */
@@ -593,6 +670,9 @@ int main(void)
 		TEST(test_dir_of_a_stranger),
 		TEST(test_life),
 		TEST(test_keep),
+		TEST(test_ids_of_another_state_directory),
+		TEST(test_ids_of_one_that_is_kept),
+		TEST(test_ranges_of_a_stranger),
 		TEST(test_commit_without_cgroup),
 		TEST(test_commit_that_fails),
 		TEST(test_slots_are_distinct),
