@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layer.h - One archive on its way to be a layer: a process that unpacks it, and its tree.
+ * layer.h - One archive on its way to be a layer: the processes that unpack it, and its tree.
  *
- * Life: layer_begin() -> job->report is readable -> layer_end(). Then the tree is whole, has the name job->tree
+ * Life: layer_begin() -> job->files.report is readable -> layer_end(). Then the tree is whole, has the name job->tree
  * in tmp and is to be kept or dropped; or it failed, and nothing is left of it.
  */
 #ifndef CAISSON_IMAGE_LAYER_H
@@ -15,11 +15,18 @@
 #include "image/store.h"
 #include "image/unpack.h"
 
+struct layer_step {
+	pid_t pid; /* 0: none */
+	int report;
+};
+
 struct layer_job {
-	pid_t pid;  /* 0: none */
-	int report; /* to be polled for reading */
+	struct layer_step inflate, hash, files;
 	char tree[STORE_NAME_MAX];
 };
+
+#define LAYER_JOB_NONE                                                                             \
+	((struct layer_job){ .inflate.report = -1, .hash.report = -1, .files.report = -1 })
 
 /* layer_ranged() - Whether this process can give files of layers to users of their own. */
 bool layer_ranged(void);

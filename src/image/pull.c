@@ -147,7 +147,7 @@ static void plan_layers(struct pull *p)
 	for (size_t i = 0; i < p->m.n_layers; i++) {
 		(void)show_add(p->show, p->m.layers[i].digest, p->m.layers[i].size);
 		p->layers[i].transfer.fd = -1;
-		p->layers[i].job.report = -1;
+		p->layers[i].job = LAYER_JOB_NONE;
 	}
 	for (size_t i = 0; i < p->m.n_layers; i++)
 		if (store_has_layer(p->s, p->c.diff_ids[i]) || is_repeated(p, i)) {
@@ -264,7 +264,7 @@ static int step(struct pull *p, struct err *e)
 		if (l->state == SHOW_UNPACKS) {
 			of[n_reports] = i;
 			reports[n_reports++] =
-				(struct curl_waitfd){ l->job.report, CURL_WAIT_POLLIN, 0 };
+				(struct curl_waitfd){ l->job.files.report, CURL_WAIT_POLLIN, 0 };
 		}
 	}
 	transfers_step(&p->r, loads, n, reports, n_reports, STEP_MS);

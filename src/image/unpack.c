@@ -1,70 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack.c - The archive of a layer is read; entries of it become files in unpack_entry.c.
+ * unpack.c - The two halves of unpacking: the compression comes off, and a tar archive becomes files (unpack_entry.c).
  *
- * libarchive twice: one reader takes the compression off, another takes what that gives for a tar archive.
- * Between the two is the hash that the image's configuration knows (diff_id). Why not tar code of our own:
- * archives come from every tool there is, with pax, GNU and sparse forms, and nothing that a reader gets
- * wrong can reach further than the directory.
+ * Both are libarchive's, in a process each. Between them somebody else hashes (layer.c): neither half can say of
+ * itself what it has read. Why not tar code of our own: archives come from every tool there is, with pax, GNU and
+ * sparse forms, and nothing that a reader gets wrong can reach further than the directory.
  */
 #include "image/unpack.h"
 
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/err.h"
-#include "image/digest.h"
+#include "base/fd.h"
 #include "image/unpack_entry.h"
 
 #define READ_BYTES (256u << 10)
 
-/* What the inner reader reads: the next piece of what the outer one gives. */
-static la_ssize_t on_read(struct archive *a, void *arg, const void **ret)
+/* ---- the compression ------------------------------------------------------------------------------------- */
+
+static int inflate_to(struct archive *a, int to, struct err *e)
 {
-	struct unpack *u = arg;
+	const void *data;
 	int64_t offset;
 	size_t len;
-	int r = archive_read_data_block(u->outer, ret, &len, &offset);
+	int r;
 
-	if (r == ARCHIVE_EOF) {
-		u->eof = true;
-		return 0;
+	while ((r = archive_read_data_block(a, &data, &len, &offset)) == ARCHIVE_OK) {
+		r = fd_write_all(to, data, len);
+		if (r < 0)
+			return err_set(e, r, "pass the layer on");
 	}
-	if (r != ARCHIVE_OK || digest_add(u->digest, *ret, len) < 0) {
-		archive_set_error(a, EBADMSG, "%.200s", archive_error_string(u->outer));
+	return r == ARCHIVE_EOF ? 0 :
+				  err_say(e, -EBADMSG, "the layer is damaged: %.200s",
+					  archive_error_string(a));
+}
+
+int unpack_inflate(int archive, int to, struct err *e)
+{
+	struct archive *a = archive_read_new();
+	struct archive_entry *en;
+	int r;
+
+	if (!a)
+		return err_set(e, -ENOMEM, "unpack");
+	(void)archive_read_support_filter_gzip(a);
+	(void)archive_read_support_filter_zstd(a);
+	(void)archive_read_support_format_raw(a);
+	if (archive_read_open_fd(a, archive, READ_BYTES) != ARCHIVE_OK ||
+	    archive_read_next_header(a, &en) != ARCHIVE_OK)
+		r = err_say(e, -EBADMSG, "the layer can not be read: %.150s",
+			    archive_error_string(a) ? archive_error_string(a) : "empty");
+	else
+		r = inflate_to(a, to, e);
+	(void)archive_read_free(a);
+	return r;
+}
+
+/* ---- the archive ------------------------------------------------------------------------------------------- */
+
+static la_ssize_t on_read(struct archive *a, void *arg, const void **ret)
+{
+	static char piece[READ_BYTES];
+	struct unpack *u = arg;
+	ssize_t n;
+
+	do
+		n = read(u->from, piece, sizeof(piece));
+	while (n < 0 && errno == EINTR);
+	if (n < 0) {
+		archive_set_error(a, errno, "read");
 		return -1;
 	}
-	u->stream += len;
+	u->eof = n == 0;
+	u->stream += (uint64_t)n;
 	if (u->stream > u->limits->bytes) {
 		u->over = true;
 		archive_set_error(a, EFBIG, "too large");
 		return -1;
 	}
-	return (la_ssize_t)len;
+	*ret = piece;
+	return n;
 }
 
-static int open_readers(struct unpack *u, int archive, struct err *e)
+static int open_reader(struct unpack *u, struct err *e)
 {
-	struct archive_entry *en;
-
-	u->outer = archive_read_new();
-	u->inner = archive_read_new();
-	u->digest = digest_new();
-	if (!u->outer || !u->inner || !u->digest)
+	u->archive = archive_read_new();
+	if (!u->archive)
 		return err_set(e, -ENOMEM, "unpack");
-	(void)archive_read_support_filter_gzip(u->outer);
-	(void)archive_read_support_filter_zstd(u->outer);
-	(void)archive_read_support_format_raw(u->outer);
-	(void)archive_read_support_format_tar(u->inner);
-	if (archive_read_open_fd(u->outer, archive, READ_BYTES) != ARCHIVE_OK ||
-	    archive_read_next_header(u->outer, &en) != ARCHIVE_OK)
-		return err_say(e, -EBADMSG, "the layer can not be read: %.150s",
-			       archive_error_string(u->outer) ? archive_error_string(u->outer) :
-								"empty");
-	if (archive_read_open(u->inner, u, NULL, on_read, NULL) != ARCHIVE_OK)
+	(void)archive_read_support_format_tar(u->archive);
+	if (archive_read_open(u->archive, u, NULL, on_read, NULL) != ARCHIVE_OK)
 		return err_say(e, -EBADMSG, "the layer is no tar archive: %.150s",
-			       archive_error_string(u->inner));
+			       archive_error_string(u->archive));
 	return 0;
 }
 
@@ -74,14 +103,14 @@ static int read_entries(struct unpack *u, struct err *e)
 	int r;
 
 	for (;;) {
-		r = archive_read_next_header(u->inner, &en);
+		r = archive_read_next_header(u->archive, &en);
 		if (r == ARCHIVE_EOF)
 			return 0;
 		if (u->over)
 			return unpack_too_large(u, e);
 		if (r != ARCHIVE_OK && r != ARCHIVE_WARN)
 			return err_say(e, -EBADMSG, "the layer is damaged: %.200s",
-				       archive_error_string(u->inner));
+				       archive_error_string(u->archive));
 		r = unpack_entry(u, en, e);
 		if (r < 0)
 			return u->over ? unpack_too_large(u, e) : r;
@@ -90,26 +119,28 @@ static int read_entries(struct unpack *u, struct err *e)
 	}
 }
 
-/* What follows the archive's end belongs to the hash. */
+/* What follows the archive's end belongs to it, and whoever hashes it waits for us. */
 static int drain(struct unpack *u, struct err *e)
 {
 	const void *data;
 	la_ssize_t n;
 
-	while ((n = on_read(u->inner, u, &data)) > 0)
+	while ((n = on_read(u->archive, u, &data)) > 0)
 		;
 	if (u->over)
 		return unpack_too_large(u, e);
 	return n < 0 ? err_say(e, -EBADMSG, "the layer is damaged at its end: %.200s",
-			       archive_error_string(u->inner)) :
+			       archive_error_string(u->archive)) :
 		       0;
 }
 
-int unpack(int archive, int root, const struct unpack_limits *limits, struct unpack_report *ret,
+int unpack(int tar, int root, const struct unpack_limits *limits, struct unpack_report *ret,
 	   struct err *e)
 {
-	struct unpack u = { .limits = limits, .ret = ret, .dirs = { .root = root, .parent = -1 } };
-	int r = open_readers(&u, archive, e);
+	struct unpack u = {
+		.limits = limits, .ret = ret, .from = tar, .dirs = { .root = root, .parent = -1 }
+	};
+	int r = open_reader(&u, e);
 
 	if (r == 0)
 		r = read_entries(&u, e);
@@ -117,12 +148,7 @@ int unpack(int archive, int root, const struct unpack_limits *limits, struct unp
 		r = drain(&u, e);
 	if (r == 0 && (r = layer_set_times(&u.dirs)) < 0)
 		r = err_set(e, r, "set times of directories");
-	if (r == 0 && (r = digest_end(u.digest, ret->diff_id)) < 0)
-		r = err_set(e, r, "hash the layer");
-	else if (r < 0)
-		digest_free(u.digest);
 	layer_dirs_free(&u.dirs);
-	(void)archive_read_free(u.inner);
-	(void)archive_read_free(u.outer);
+	(void)archive_read_free(u.archive);
 	return r;
 }

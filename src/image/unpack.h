@@ -26,14 +26,24 @@ struct err;
 
 #define OPAQUE_XATTR "user.overlay.opaque"
 
-/* Descriptors of caisson-unpack; its standard input is the archive. */
+/*
+ * What one caisson-unpack does. A layer takes three, one after the other: what reads a stranger's compression, and
+ * what reads a stranger's archive, have nobody's word but their own, so the one between them, which reads neither,
+ * hashes what goes from the first to the last.
+ */
+#define UNPACK_INFLATE "inflate" /* from standard input to standard output */
+#define UNPACK_HASH "hash"       /* the same, as it is; the report has its digest */
+#define UNPACK_FILES "files"     /* from standard input to the directory */
+#define UNPACK_SEAL "seal"       /* what the directory holds */
+
+/* Descriptors beside the standard ones. */
 #define UNPACK_REPORT_FD 3
 #define UNPACK_DIR_FD 4
 
 struct unpack_report {
 	int32_t code; /* 0 or a negative errno, then with a message */
 	char msg[300];
-	char diff_id[IMAGE_DIGEST_MAX]; /* of the uncompressed archive */
+	char diff_id[IMAGE_DIGEST_MAX]; /* UNPACK_HASH: of the uncompressed archive */
 	char seal[IMAGE_DIGEST_MAX];    /* of what lies in the directory (seal.h) */
 	uint64_t entries, bytes;
 	uint64_t devices, set_ids, xattrs,
@@ -45,11 +55,14 @@ struct unpack_limits {
 	bool ranged; /* there is a range of users, so that owners can be set */
 };
 
+/* unpack_inflate() - All of @archive (gzip, zstd or neither), uncompressed, to @to. 0, or -errno with a message. */
+int unpack_inflate(int archive, int to, struct err *e);
+
 /*
- * unpack() - All of @archive (gzip, zstd or neither) below @root.
- * Return: 0, with diff_id and counts; or -errno, with a message. What was made until then stays.
+ * unpack() - All of @tar, to its end, below @root.
+ * Return: 0, with counts; or -errno, with a message. What was made until then stays.
  */
-int unpack(int archive, int root, const struct unpack_limits *limits, struct unpack_report *ret,
+int unpack(int tar, int root, const struct unpack_limits *limits, struct unpack_report *ret,
 	   struct err *e);
 
 enum unpack_name {

@@ -155,7 +155,7 @@ static int put_content(struct unpack *u, int fd, int64_t size, struct err *e)
 	int64_t offset, end = 0;
 	int r;
 
-	while ((r = archive_read_data_block(u->inner, &data, &len, &offset)) == ARCHIVE_OK) {
+	while ((r = archive_read_data_block(u->archive, &data, &len, &offset)) == ARCHIVE_OK) {
 		for (const char *p = data; len > 0;) {
 			ssize_t n = pwrite(fd, p, len, offset);
 
@@ -170,7 +170,7 @@ static int put_content(struct unpack *u, int fd, int64_t size, struct err *e)
 	/* Some tools end an archive with the last byte of the last file. */
 	u->cut = r != ARCHIVE_EOF && u->eof && end == size;
 	if (r != ARCHIVE_EOF && !u->cut)
-		return err_say(e, -EBADMSG, "%.200s", archive_error_string(u->inner));
+		return err_say(e, -EBADMSG, "%.200s", archive_error_string(u->archive));
 	return ftruncate(fd, size) < 0 ? err_set(e, -errno, "write") : 0;
 }
 

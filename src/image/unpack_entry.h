@@ -10,21 +10,20 @@
 
 struct archive;
 struct archive_entry;
-struct digest;
 
 struct unpack {
 	const struct unpack_limits *limits;
 	struct unpack_report *ret;
-	struct archive *outer, *inner;
-	struct digest *digest;
-	uint64_t stream; /* bytes of the uncompressed archive */
+	int from; /* the tar archive */
+	struct archive *archive;
+	uint64_t stream; /* bytes of it */
 	bool over;       /* more of them than allowed */
 	bool eof;        /* there are no more */
 	bool cut;        /* the last entry is whole, but not filled up as it should be */
 	struct layer_dirs dirs;
 };
 
-/* unpack_entry() - @en with its content, which u->inner has next. 0, or a negative errno with a message. */
+/* unpack_entry() - @en with its content, which u->archive has next. 0, or a negative errno with a message. */
 int unpack_entry(struct unpack *u, struct archive_entry *en, struct err *e);
 
 /* unpack_too_large() - The error of a layer beyond its limit. */

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack_main.c - caisson-unpack: makes files of one layer's archive, and can do nothing else.
+ * unpack_main.c - caisson-unpack: one step of the way from a layer's archive to its files, and nothing else.
  *
  * Theory of operation. An archive is a stranger's, and so is every byte that two decompressors and a tar reader
  * parse of it. So that is done by a process that is worth nothing: started by layer.c in user, mount, pid,
  * network, ipc, uts and cgroup namespaces of its own, with the users of the image store and no others (as root), or
  * with the caller as its only one. Here it makes the layer's directory its root, gives up every capability but
  * those that owners and modes of files take, in that user namespace alone, and puts a Landlock domain and a system
- * call filter (policy/unpack.policy) on itself. It has three descriptors: the archive, the directory, and a
- * pipe for one report.
+ * call filter (policy/unpack.policy) on itself. It has the ends of its step, and a pipe for one report.
  *
- * With 0 BYTES it unpacks nothing, and says what the directory holds.
+ * Whoever takes one of these processes over makes it say what he likes. So a layer takes three of them (unpack.h):
+ * the first, which reads the compression, has no directory; the last, which reads the archive, has no say in what
+ * the archive's hash is; and the one between parses nothing. The root of the first two is a directory that has been removed.
  *
- * usage: caisson-unpack BYTES ENTRIES RANGED    (started by caisson image, not by hand)
+ * usage: caisson-unpack STEP BYTES ENTRIES RANGED    (started by caisson image, not by hand)
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,8 +63,14 @@ static int limits(uint64_t bytes)
 	return r;
 }
 
-static int enter_jail(uint64_t bytes, struct err *e)
+static bool is(const char *step, const char *name)
 {
+	return strcmp(step, name) == 0;
+}
+
+static int enter_jail(const char *step, uint64_t bytes, struct err *e)
+{
+	bool has_tree = is(step, UNPACK_FILES) || is(step, UNPACK_SEAL);
 	const struct landlock_dir tree = { UNPACK_DIR_FD,
 					   LANDLOCK_WRITE_FILE | LANDLOCK_READ_FILE |
 						   LANDLOCK_READ_DIR | LANDLOCK_REMOVE_FILE |
@@ -76,12 +83,49 @@ static int enter_jail(uint64_t bytes, struct err *e)
 		return err_set(e, -errno, "make the layer's directory the root");
 	r = limits(bytes);
 	if (r == 0)
-		r = caps_keep(CAPS, 0);
+		r = caps_keep(has_tree ? CAPS : 0, 0);
 	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = -errno;
 	if (r < 0)
 		return err_set(e, r, "enter the jail");
-	return power_confine(&tree, 1, UNPACK_FILTER, ARRAY_SIZE(UNPACK_FILTER), e);
+	return power_confine(&tree, has_tree, UNPACK_FILTER, ARRAY_SIZE(UNPACK_FILTER), e);
+}
+
+static int hash(struct unpack_report *ret, struct err *e)
+{
+	static char piece[256u << 10];
+	struct digest *d = digest_new();
+	int r = d ? 0 : -ENOMEM;
+	ssize_t n = 0;
+
+	while (r == 0 && (n = read(STDIN_FILENO, piece, sizeof(piece))) > 0) {
+		r = digest_add(d, piece, (size_t)n);
+		if (r == 0)
+			r = fd_write_all(STDOUT_FILENO, piece, (size_t)n);
+	}
+	if (r == 0 && n < 0)
+		r = -errno;
+	if (r == 0)
+		r = digest_end(d, ret->diff_id);
+	else
+		digest_free(d);
+	return r < 0 ? err_set(e, r, "hash the layer") : 0;
+}
+
+static int work(const char *step, const struct unpack_limits *l, struct unpack_report *ret,
+		struct err *e)
+{
+	int r = -EINVAL;
+
+	if (is(step, UNPACK_INFLATE))
+		return unpack_inflate(STDIN_FILENO, STDOUT_FILENO, e);
+	if (is(step, UNPACK_HASH))
+		return hash(ret, e);
+	if (is(step, UNPACK_FILES))
+		r = unpack(STDIN_FILENO, UNPACK_DIR_FD, l, ret, e);
+	else if (is(step, UNPACK_SEAL))
+		r = 0;
+	return r == 0 ? seal_tree(UNPACK_DIR_FD, ret->seal, e) : r;
 }
 
 int main(int argc, char **argv)
@@ -92,23 +136,23 @@ int main(int argc, char **argv)
 	char warm[IMAGE_DIGEST_MAX];
 	int r;
 
-	if (argc != 4 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
+	if (argc != 5 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
 	    fcntl(UNPACK_REPORT_FD, F_GETFD) < 0 || fcntl(UNPACK_DIR_FD, F_GETFD) < 0) {
 		(void)fprintf(stderr, "caisson-unpack: started by caisson image, not by hand\n");
 		return 2;
 	}
-	l = (struct unpack_limits){ strtoull(argv[1], NULL, 10), strtoull(argv[2], NULL, 10),
-				    argv[3][0] == '1' };
+	l = (struct unpack_limits){ strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10),
+				    argv[4][0] == '1' };
 	/* What opens files does so now: names in archives are UTF-8, and OpenSSL reads its configuration. */
 	(void)setlocale(LC_CTYPE, "C.UTF-8");
 	(void)digest_of("", 0, warm);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of write(2) */
 	(void)umask(0);
-	r = enter_jail(l.bytes, &e);
-	if (r == 0 && l.bytes)
-		r = unpack(STDIN_FILENO, UNPACK_DIR_FD, &l, &report, &e);
+	(void)signal(SIGPIPE,
+		     SIG_IGN); /* whoever reads what we pass on says what was wrong with it */
+	r = enter_jail(argv[1], l.bytes, &e);
 	if (r == 0)
-		r = seal_tree(UNPACK_DIR_FD, report.seal, &e);
+		r = work(argv[1], &l, &report, &e);
 	report.code = r;
 	if (r < 0)
 		(void)snprintf(report.msg, sizeof(report.msg), "%.299s", e.msg);

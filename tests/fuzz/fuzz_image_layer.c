@@ -70,7 +70,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	_fd_ int root = openat(dir, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	require(root >= 0);
-	if (unpack(archive, root, &limits, &report, &e) == 0)
+	_fd_ int plain = memfd_create("plain", MFD_CLOEXEC);
+
+	require(plain >= 0);
+	if (unpack_inflate(archive, plain, &e) == 0 && lseek(plain, 0, SEEK_SET) == 0 &&
+	    unpack(plain, root, &limits, &report, &e) == 0)
 		require(report.entries <= limits.entries && report.bytes <= limits.bytes);
 	else
 		require(e.msg[0]);

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from image_lib import Layout, directory, entry, hardlink, image, layer_dirs, nothing_in, sha256, symlink, tar
-from integ_lib import IS_ROOT, SANITIZED, children, needs_program, start, wait_until
+from integ_lib import IS_ROOT, SANITIZED, children, copy_tree, needs_program, start, wait_until
 
 pytestmark = needs_program("zstd")
 
@@ -239,8 +239,10 @@ def test_harmless(tmp_path, outside):
     assert nothing_in(store)
 
 
-def test_unpacker_can_do_nothing_else(tmp_path):
-    """What it is allowed, read from the kernel while it is stopped in the middle of its work."""
+@pytest.mark.parametrize("step", ["inflate", "hash", "files"])
+def test_unpacker_can_do_nothing_else(tmp_path, step):
+    """What it is allowed, read from the kernel while it is stopped in the middle of its work. Of the three that a layer takes
+    only the last has a directory, and capabilities for what is in it."""
     layout = Layout(tmp_path / "img", [tar(*[entry("f%d" % i, os.urandom(1000)) for i in range(1500)])], "", tag="x:1")
     p = start("image", "import", layout.path, "--store", tmp_path / "store")
 
@@ -248,7 +250,7 @@ def test_unpacker_can_do_nothing_else(tmp_path):
         for pid in children(p.pid):
             d = Path("/proc/%d" % pid)
             try:
-                if "Seccomp:\t2" in (d / "status").read_text():
+                if "Seccomp:\t2" in (d / "status").read_text() and (d / "cmdline").read_text().split("\0")[1] == step:
                     os.kill(pid, signal.SIGSTOP)
                     return d
             except OSError:
@@ -262,13 +264,71 @@ def test_unpacker_can_do_nothing_else(tmp_path):
     status = dict(line.split(":\t", 1) for line in (d / "status").read_text().splitlines() if ":\t" in line)
     try:
         assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
-        assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0b1011
+        assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == (0b1011 if step == "files" else 0)
         if IS_ROOT:
             assert status["Uid"].split() == [str(0x6ffe0000)] * 4 and status["Groups"].strip() == ""
         for ns in ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup"):
             assert os.readlink(d / "ns" / ns) != os.readlink("/proc/self/ns/" + ns), ns
-        assert os.path.realpath(os.readlink(d / "root")).startswith(str(tmp_path / "store/tmp"))
+        root = os.readlink(d / "root")
+        assert os.path.realpath(root).startswith(str(tmp_path / "store/tmp")) and root.endswith(" (deleted)") == (step != "files"), root
         assert len(os.listdir(d / "fd")) <= 8, [os.readlink(f) for f in (d / "fd").iterdir()]
     finally:
         os.kill(int(d.name), signal.SIGCONT)
     assert p.communicate()[0].startswith(b"docker.io/library/x:1") and p.returncode == 0
+
+
+# ---- an unpacker that was taken over ---------------------------------------------------------------------------
+
+# In the place of caisson-unpack: what reads strangers' bytes does what the attacker wants, and says what he wants.
+TAKEN_OVER = r"""
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct report { int32_t code; char msg[300]; char diff_id[72], seal[72]; uint64_t numbers[6]; };
+
+int main(int argc, char **argv)
+{
+	struct report r = { 0 };
+	char data[4096];
+	ssize_t n;
+
+	if (argc == 5 && !strcmp(argv[1], "hash")) /* parses nothing: nobody can take it over */
+		return execv(REAL, argv);
+	strcpy(r.diff_id, VICTIM);
+	strcpy(r.seal, VICTIM);
+	while ((n = read(0, data, sizeof(data))) > 0)
+		(void)!write(1, data, (size_t)n);
+	int fd = openat(4, "evil", O_WRONLY | O_CREAT, 0644);
+	(void)!write(fd, "evil", 4);
+	return write(3, &r, sizeof(r)) != sizeof(r);
+}
+"""
+
+
+@needs_program("gcc")
+def test_a_taken_over_unpacker_cannot_replace_the_layer_of_another_image(tmp_path, shared_dir):
+    """Layers are shared by all images that name the same diff_id. One whose archive takes the unpacker over says that it has
+    another's: it must not get that name, and under its own it may be what it likes."""
+    store, good = tmp_path / "store", tar(entry("good", b"good"))
+    caisson = copy_tree(shared_dir / "bin", also=["caisson-image", "caisson-unpack"])
+    real = (shared_dir / "bin" / "caisson-unpack").rename(shared_dir / "bin" / "real")
+    (tmp_path / "fake.c").write_text(TAKEN_OVER)
+    subprocess.run(["gcc", "-O1", "-o", shared_dir / "bin" / "caisson-unpack", f'-DREAL="{real}"', f'-DVICTIM="{sha256(good)}"', tmp_path / "fake.c"],
+                   check=True)
+    victim = tmp_path / "store" / "layers" / sha256(good)[7:]
+
+    r = image("import", Layout(tmp_path / "evil", [(b"took it over", sha256(good), MEDIA_NONE)]).path, "--name", "evil:1", store=store, binary=caisson)
+    assert not victim.exists(), "another image's layer was replaced"
+    assert r.code != 0 and b"and not to" in r.err, r
+
+    # The control: under its own name it can put what it likes.
+    own = Layout(tmp_path / "own", [(b"took it over", sha256(b"took it over"), MEDIA_NONE)])
+    r = image("import", own.path, "--name", "own:1", store=store, binary=caisson)
+    assert r.code == 0, r
+    assert [p.name for p in layer_dirs(store, "own:1")[0].iterdir()] == ["evil"]
+
+    assert image("import", Layout(tmp_path / "good", [good]).path, "--name", "good:1", store=store).code == 0
+    assert [(p.name, p.read_bytes()) for p in victim.iterdir()] == [("good", b"good")]
