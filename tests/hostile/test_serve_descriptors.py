@@ -248,3 +248,30 @@ def test_a_socket_that_lingers(daemon, stopped_by):
             is_served(daemon)
         c.p.call("close", theirs)
     stopped_by("foreign_close()")
+
+
+@quick
+def test_a_listening_socket_that_pid1_holds_too(daemon, stopped_by):
+    """The gate accepts for all sandboxes in one thread; accept(2) waits where the socket blocks."""
+    other = unique("other")
+    assert daemon.request("POST", "/v1/sandboxes", {"name": other, "egress": ["a.test:4000"]}).status == 201
+    try:
+        with Pid1(daemon) as c:
+            c.ask("PUT", "/egress", {"egress": ["a.test:4000"]})
+            for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM, socket.SOCK_STREAM):  # names twice, and the port
+                fd = c.p.call("socket", socket.AF_INET, kind, 0).ret
+                port = 5000 + fd
+                assert c.p.call("bind", fd, inet(port), 16).ok
+                if kind == socket.SOCK_STREAM:
+                    assert c.p.call("listen", fd, 5).ok
+                c.answer(CONNECTED, [fd])
+            until(lambda: daemon.request("GET", f"/v1/sandboxes/{c.name}/net", timeout=LATE).status == 200, 10, "the gate has it")
+            assert c.p.call("fcntl", fd, F_SETFL, 0).ok
+            s = c.p.call("socket", socket.AF_INET, socket.SOCK_STREAM, 0).ret
+            assert c.p.call("connect", s, inet(port), 16).ok
+            for _ in range(3):
+                assert daemon.request("GET", f"/v1/sandboxes/{other}/net", timeout=LATE).status == 200
+            landed(not c.flags(fd) & os.O_NONBLOCK, "the socket blocks")
+    finally:
+        daemon.end(other)
+    stopped_by("a timer")
