@@ -15,6 +15,8 @@
 
 #include "base/fd.h"
 
+#define TRIES 1000
+
 struct dir_time {
 	char *path;
 	struct timespec time;
@@ -24,8 +26,14 @@ int layer_open(int root, const char *path, int flags)
 {
 	const struct open_how how = { .flags = (unsigned int)(flags | O_CLOEXEC),
 				      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	int fd = (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
+	int fd = -1;
 
+	/* EAGAIN: something was renamed or mounted, anywhere on the machine, while a ".." of a link was followed. */
+	for (int i = 0; i < TRIES; i++)
+		if ((fd = (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how))) >=
+			    0 ||
+		    errno != EAGAIN)
+			break;
 	return fd < 0 ? -errno : fd;
 }
 
