@@ -7,6 +7,11 @@
  * kernel to wake us only for more than we have seen. Both have to succeed; then a path takes over. No byte
  * of the client leaves before, and bytes of the server only where a server may speak first.
  *
+ * One exception. A word without the end of its line can be the method of a request, or a whole message of a protocol
+ * whose client now waits. Where another protocol may be spoken it goes on, and is remembered: what comes next is looked
+ * at together with it, before it goes on, until it is known to be another protocol. If a request comes of it, it is
+ * refused: no server has had a whole line of it.
+ *
  * A refusal is told in the words of the protocol when that is known: a TLS alert, an HTTP 403 that names the
  * rule, otherwise a reset. Whoever says nothing is not waited for.
  */
@@ -65,6 +70,7 @@ static void dismantle(struct flow *f, bool hard)
 	}
 	f->inner.fd = fd_close(f->inner.fd);
 	f->outer.fd = fd_close(f->outer.fd);
+	buf_free(&f->passed);
 	if (f->prev)
 		f->prev->next = f->next;
 	else
@@ -130,18 +136,21 @@ bool flow_moved(struct flow *f, uint64_t up, uint64_t down)
 /* Fatal, access_denied (49): the one that means a rule. */
 static const uint8_t tls_denied[] = { 21, 3, 1, 0, 2, 2, 49 };
 
+/* HELLO_TLS, HELLO_HTTP, or HELLO_OTHER. */
+static enum hello_kind looks_like(const struct hello *h)
+{
+	return h->kind == HELLO_BAD || h->kind == HELLO_MORE ? h->like : h->kind;
+}
+
 static void put_words(struct flow *f, const char *why)
 {
 	static char trash[HELLO_PEEK_MAX];
 	char body[512], head[1024];
-	enum hello_kind like = f->hello.kind == HELLO_BAD || f->hello.kind == HELLO_MORE ?
-				       f->hello.like :
-				       f->hello.kind;
 
 	/* What is not read would make the kernel cut the answer off. */
 	while (recv(f->inner.fd, trash, sizeof(trash), MSG_DONTWAIT) == (ssize_t)sizeof(trash))
 		;
-	if (like == HELLO_TLS) {
+	if (looks_like(&f->hello) == HELLO_TLS) {
 		(void)!send(f->inner.fd, tls_denied, sizeof(tls_denied), MSG_NOSIGNAL);
 		return;
 	}
@@ -191,7 +200,7 @@ void flow_refuse_soon(struct flow *f, const char *why)
  */
 static void join(struct flow *f)
 {
-	if (!f->connected || f->doom || (!f->judged && (f->seen > 0 || flow_waits(f))))
+	if (!f->connected || f->doom || (f->may == 0 && (f->seen > 0 || flow_waits(f))))
 		return;
 	loop_del(&f->inner);
 	loop_del(&f->outer);
@@ -220,6 +229,23 @@ static bool contradicts(const struct flow *f)
 	return h->port && h->port != f->port;
 }
 
+static void set_lowat(struct flow *f, int n)
+{
+	(void)setsockopt(f->inner.fd, SOL_SOCKET, SO_RCVLOWAT, &n, sizeof(n));
+}
+
+/* So many bytes may go on, and whoever moves them looks at the next ones. */
+static void let(struct flow *f, size_t n)
+{
+	f->may = n;
+	f->seen = 0;
+	set_lowat(f, 1);
+	if (!f->path) {
+		loop_del(&f->inner);
+		join(f);
+	}
+}
+
 static void judge(struct flow *f)
 {
 	char why[GATE_REASON_MAX];
@@ -233,44 +259,63 @@ static void judge(struct flow *f)
 			       f->hello.kind == HELLO_TLS ? "the TLS server name" : "the HTTP host",
 			       f->hello.host);
 		flow_refuse(f, why);
-	} else if (f->hello.kind == HELLO_OTHER && box_is_ruled(f->box, f->host, f->port)) {
+	} else if (f->hello.kind != HELLO_HTTP && f->port == 80) {
+		flow_refuse(f, "port 80 is for plain HTTP, and this is another protocol");
+	} else if (f->hello.kind == HELLO_OTHER && flow_needs_http(f)) {
 		flow_refuse(f, "only some HTTP requests to this host are allowed");
 	} else {
 		f->judged = true;
-		if (!f->path) {
-			loop_del(&f->inner);
-			join(f);
-		}
+		buf_free(&f->passed);
+		let(f, SIZE_MAX);
 	}
 }
 
-static void set_lowat(struct flow *f, int n)
+/* Not enough to be judged by. @p: all that the client has said; @n: of it, what has not gone on yet. */
+static void wait_for_more(struct flow *f, const uint8_t *p, size_t n)
 {
-	(void)setsockopt(f->inner.fd, SOL_SOCKET, SO_RCVLOWAT, &n, sizeof(n));
+	if (f->hello.like == HELLO_OTHER && !flow_needs_http(f)) {
+		if (buf_append(&f->passed, p + f->passed.len, n) < 0)
+			flow_end(f, "the gate is out of memory");
+		else
+			let(f, n);
+	} else if (n > f->seen) {
+		f->seen = n;
+		set_lowat(f, (int)n + 1); /* woken for more than this, or for the end */
+	} else {
+		f->hello.kind = HELLO_BAD;
+		f->hello.why = "its first message is cut off";
+		judge(f);
+	}
 }
 
 void flow_look(struct flow *f)
 {
 	static uint8_t peeked[HELLO_PEEK_MAX];
-	ssize_t n = recv(f->inner.fd, peeked, sizeof(peeked), MSG_PEEK | MSG_DONTWAIT);
+	size_t passed =
+		f->passed.len; /* less than the maximum: hello_look() has refused what is more */
+	ssize_t n = recv(f->inner.fd, peeked + passed, sizeof(peeked) - passed,
+			 MSG_PEEK | MSG_DONTWAIT);
 
 	if (n < 0) {
 		if (errno != EAGAIN)
 			flow_end(f, "the client broke it off");
 		return;
 	}
-	hello_look(peeked, (size_t)n, &f->hello);
+	if (n == 0 && f->seen == 0 && flow_needs_http(f)) {
+		flow_end(f, NULL); /* connected, and closed without a word */
+		return;
+	}
+	memcpy(peeked, buf_str(&f->passed), passed);
+	hello_look(peeked, passed + (size_t)n, &f->hello);
 	if (n == 0) {
 		f->hello.kind = HELLO_OTHER; /* and never will be anything */
-	} else if (f->hello.kind == HELLO_MORE && (size_t)n > f->seen) {
-		f->seen = (size_t)n;
-		set_lowat(f, (int)n + 1); /* woken for more than this, or for the end */
-		return;
+	} else if (passed > 0 && looks_like(&f->hello) == HELLO_HTTP) {
+		f->hello.kind = HELLO_BAD;
+		f->hello.why = "the first line of its HTTP request came in pieces";
 	} else if (f->hello.kind == HELLO_MORE) {
-		f->hello.kind = f->hello.like == HELLO_OTHER ? HELLO_OTHER : HELLO_BAD;
-		f->hello.why = "its first message is cut off";
+		wait_for_more(f, peeked, (size_t)n);
+		return;
 	}
-	set_lowat(f, 1);
 	judge(f);
 }
 
@@ -280,17 +325,19 @@ static void on_inner(struct watch *w, uint32_t events)
 	flow_look(w->arg);
 }
 
-/* Half a head that does not go on. Elsewhere than on HTTP's own ports it may be another protocol's word. */
+/* Nothing, or half a head that does not go on. */
 static void on_hello_late(struct timer *t)
 {
 	struct flow *f = t->arg;
 
-	if (f->seen == 0 || flow_waits(f)) {
+	if (f->may > 0)
+		return; /* it has spoken, and waits for the other end */
+	if (f->seen == 0) {
 		flow_end(f, "the client said nothing");
 		return;
 	}
-	f->hello.kind = HELLO_OTHER;
-	set_lowat(f, 1);
+	f->hello.kind = HELLO_BAD;
+	f->hello.why = "its first message did not come in time";
 	judge(f);
 }
 
@@ -400,6 +447,7 @@ void flow_begin(struct box *b, int fd)
 	f->inner = (struct watch){ .fd = fd, .events = EPOLLIN, .fn = on_inner, .arg = f };
 	f->outer.fd = -1;
 	f->begun_ns = f->moved_ns = g->loop.now_ns;
+	buf_init(&f->passed, HELLO_PEEK_MAX);
 	f->timer = (struct timer){ .fn = on_timer, .arg = f };
 	f->hello_timer = (struct timer){ .fn = on_hello_late, .arg = f };
 	f->next = b->flows;

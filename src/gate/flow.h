@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "gate/hello.h"
 #include "gate/lookup.h"
 #include "net/loop.h"
@@ -42,9 +43,11 @@ struct flow {
 	struct watch inner, outer; /* the cell's side, the other side */
 	struct in6_addr address;   /* of the other end; see has_address */
 	bool has_address, by_proxy, asked_proxy;
-	bool judged;    /* the first bytes may go on; a path asks flow_look() until then */
-	size_t seen;    /* of the first bytes, while they are not judged */
-	bool connected; /* the other end is there */
+	bool judged; /* the first bytes may go on; a path asks flow_look() until then */
+	size_t seen; /* of the first bytes, while they are not judged */
+	size_t may;  /* bytes of the client that a path may move; SIZE_MAX when it is judged */
+	struct buf passed; /* those that went on while it could be any protocol yet (flow_look()) */
+	bool connected;    /* the other end is there */
 	bool over;
 	const char *doom; /* refused, and only the way to say so is not known yet */
 	struct lookup lookup;
@@ -79,12 +82,15 @@ void flow_connected(struct flow *f);
 
 /*
  * flow_look() - Judge the first bytes, which can be peeked at; afterwards the flow is judged, refused, or they
- * are not enough yet. For a path that began before the client had spoken.
+ * are not enough yet: then f->may says how many of them may go on meanwhile. For a path that began before the client
+ * had spoken, when f->may is 0.
  */
 void flow_look(struct flow *f);
 
 /* flow_waits() - Whether the client's first bytes are awaited before a path begins (paths.c). */
 bool flow_waits(const struct flow *f);
+/* flow_needs_http() - Whether any other protocol is refused, and on port 80 TLS too (paths.c). */
+bool flow_needs_http(const struct flow *f);
 
 /* flow_choose() - Which path a flow takes (paths.c). */
 const struct flow_path *flow_choose(const struct flow *f);

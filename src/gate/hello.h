@@ -2,7 +2,8 @@
 /*
  * hello.h - What the first bytes of a connection say about whom they are for: TLS and HTTP. Pure.
  *
- * The bytes are only looked at; whatever they are they go on as they came, or not at all.
+ * The bytes are only looked at; whatever they are they go on as they came, or not at all. Once it is decided what they
+ * are, no further bytes change that.
  */
 #ifndef CAISSON_GATE_HELLO_H
 #define CAISSON_GATE_HELLO_H
@@ -24,8 +25,8 @@ enum hello_kind {
 
 struct hello {
 	enum hello_kind kind;
-	enum hello_kind
-		like; /* HELLO_MORE, HELLO_BAD: which of the two it looks like, or HELLO_OTHER */
+	/* HELLO_MORE, HELLO_BAD: which of the two it looks like; HELLO_OTHER: it can be any protocol yet */
+	enum hello_kind like;
 	char host[GATE_HOST_MAX]; /* lower case; empty: none is named */
 	uint16_t port;            /* HTTP: named with the host; 0: not */
 	const char *why;          /* HELLO_BAD */

@@ -2,8 +2,14 @@
 /*
  * hello_http.c - The host of a first HTTP/1 request.
  *
- * Only methods that are in use are taken for HTTP; what begins otherwise is another protocol. A head that
- * servers read in different ways (two hosts, folded lines, bare CR, control bytes) is refused.
+ * Theory of operation. Two questions, with opposite errors. Is it HTTP? Here the most lenient server counts: empty
+ * lines and any white space before the line, any token as a method, any white space behind it, and "HTTP/" somewhere
+ * in the line, or GET, which HTTP/0.9 sends without a version. Whom is it for? Here the strictest reading counts: a
+ * head that servers read in different ways (two hosts, folded lines, bare CR, control bytes) is refused.
+ *
+ * Another protocol may begin with a word too, and wait for an answer before its line ends. So a line that is not
+ * whole is HELLO_MORE, and like says whether a method that is in use begins it (HELLO_HTTP) or another word does
+ * (HELLO_OTHER).
  */
 #include "gate/hello.h"
 
@@ -28,22 +34,72 @@ static void say_bad(struct hello *h, const char *why)
 	h->why = why;
 }
 
-/* HELLO_HTTP, HELLO_MORE when it may become one, HELLO_OTHER. */
-static enum hello_kind method_of(struct span s, size_t *ret)
+/* What some server takes for white space: C's isspace(), and Python's str.split() on ISO 8859-1. */
+static bool is_blank(char c)
 {
-	enum hello_kind kind = HELLO_OTHER;
+	unsigned char b = (unsigned char)c;
 
+	return b == ' ' || (b >= '\t' && b <= '\r') || (b >= 0x1c && b <= 0x1f) || b == 0x85 ||
+	       b == 0xa0;
+}
+
+static bool is_token(char c)
+{
+	return c > ' ' && c < 0x7f && !strchr("\"(),/:;<=>?@[\\]{}", c);
+}
+
+/* Whether a method that is in use begins it, or it is the beginning of one. */
+static bool is_in_use(struct span s)
+{
 	for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
 		size_t len = strlen(methods[i]);
 
-		if (s.n >= len && memcmp(s.p, methods[i], len) == 0) {
-			*ret = i;
-			return HELLO_HTTP;
-		}
-		if (s.n < len && memcmp(s.p, methods[i], s.n) == 0)
-			kind = HELLO_MORE;
+		if (memcmp(s.p, methods[i], s.n < len ? s.n : len) == 0)
+			return true;
 	}
-	return kind;
+	return false;
+}
+
+static bool has_version(struct span line)
+{
+	for (size_t i = 0; i + 5 <= line.n; i++)
+		if (strncasecmp(line.p + i, "HTTP/", 5) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Whether it begins a request: HELLO_HTTP, HELLO_OTHER, or HELLO_MORE.
+ * @s: becomes what follows the white space at its beginning
+ */
+static enum hello_kind kind_of(struct span *s, struct hello *h)
+{
+	size_t word = 0;
+
+	while (s->n > 0 && is_blank(s->p[0]))
+		s->p++, s->n--;
+	if (s->n == 0)
+		return HELLO_MORE;
+	while (word < s->n && is_token(s->p[word]))
+		word++;
+	if (word == 0 || (word < s->n && !is_blank(s->p[word])))
+		return HELLO_OTHER;
+	const char *nl = memchr(s->p, '\n', s->n);
+	struct span line = { s->p, nl ? (size_t)(nl - s->p) : s->n };
+
+	if (word < s->n && (has_version(line) || (word == 3 && memcmp(s->p, "GET", 3) == 0)))
+		return HELLO_HTTP;
+	h->like = is_in_use(*s) ? HELLO_HTTP : HELLO_OTHER;
+	return nl ? HELLO_OTHER : HELLO_MORE;
+}
+
+/* Empty lines before a request are skipped, as servers do (RFC 9112, 2.2); other white space only some skip. */
+static bool has_odd_start(const char *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i] != (i % 2 ? '\n' : '\r'))
+			return true;
+	return n % 2;
 }
 
 /* "host", "host:port", "[v6]:port". False: neither. */
@@ -106,12 +162,12 @@ static void read_target(struct hello *h, struct span s, bool is_connect)
 	}
 }
 
-static void read_line(struct hello *h, struct span s, size_t method)
+static void read_line(struct hello *h, struct span s)
 {
 	const char *target = memchr(s.p, ' ', s.n);
 	const char *version = target ? memrchr(s.p, ' ', s.n) : NULL;
 
-	if (strncmp(methods[method], "PRI", 3) == 0) {
+	if (s.n >= 4 && memcmp(s.p, "PRI ", 4) == 0) {
 		say_bad(h, "HTTP/2 without TLS does not show whom it is for");
 		return;
 	}
@@ -120,8 +176,12 @@ static void read_line(struct hello *h, struct span s, size_t method)
 		say_bad(h, "its first line is not of HTTP/1");
 		return;
 	}
-	read_target(h, (struct span){ target + 1, (size_t)(version - target - 1) },
-		    strncmp(methods[method], "CONNECT", 7) == 0);
+	for (const char *p = s.p; p < target; p++)
+		if (!is_token(*p))
+			say_bad(h, "its method can be read in two ways");
+	if (h->kind != HELLO_BAD)
+		read_target(h, (struct span){ target + 1, (size_t)(version - target - 1) },
+			    target - s.p == 7 && memcmp(s.p, "CONNECT", 7) == 0);
 }
 
 static void read_header(struct hello *h, struct span s, struct hello *ret_host)
@@ -168,19 +228,19 @@ void hello_http(const uint8_t *p, size_t len, struct hello *ret)
 {
 	struct span rest = { (const char *)p, len }, line;
 	struct hello host = { 0 };
-	size_t method = 0;
 
-	*ret = (struct hello){ .kind = HELLO_MORE, .like = HELLO_HTTP };
-	enum hello_kind k = method_of(rest, &method);
-
-	if (k != HELLO_HTTP) {
-		ret->kind = k;
+	*ret = (struct hello){ .kind = HELLO_MORE, .like = HELLO_OTHER };
+	ret->kind = kind_of(&rest, ret);
+	if (ret->kind != HELLO_HTTP)
 		return;
-	}
-	if (!next_line(&rest, &line, ret))
+	ret->kind = HELLO_MORE;
+	ret->like = HELLO_HTTP;
+	if (has_odd_start((const char *)p, (size_t)(rest.p - (const char *)p)))
+		say_bad(ret, "it has white space before its first line");
+	if (ret->kind == HELLO_BAD || !next_line(&rest, &line, ret))
 		return;
 	if (ret->kind != HELLO_BAD)
-		read_line(ret, line, method);
+		read_line(ret, line);
 	while (ret->kind != HELLO_BAD) {
 		if (!next_line(&rest, &line, ret))
 			return;

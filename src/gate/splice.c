@@ -114,17 +114,22 @@ static void give_back(struct direction *d)
 
 /* ---- moving -------------------------------------------------------------------------------------------- */
 
-/* What the source has, into a pipe. 1: go on; 0; -errno. */
-static int fill(struct direction *d, int from, unsigned int flags)
+/* What the source has and may be moved, into a pipe. 1: go on; 0; -errno. */
+static int fill(struct direction *d, int from, size_t *may, unsigned int flags)
 {
+	if (*may == 0)
+		return 0;
 	if (!borrow(d))
 		return -EMFILE;
-	ssize_t n = splice(from, NULL, d->pipe.in, NULL, MOVE_BYTES, flags);
+	ssize_t n =
+		splice(from, NULL, d->pipe.in, NULL, *may < MOVE_BYTES ? *may : MOVE_BYTES, flags);
 
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
 	d->eof = n == 0;
 	d->held = (size_t)n;
+	if (*may < SIZE_MAX)
+		*may -= d->held;
 	if (d->held < PIPE_BYTES / 2)
 		d->full = 0;
 	else if (d->full < FAST_TURNS)
@@ -133,10 +138,10 @@ static int fill(struct direction *d, int from, unsigned int flags)
 }
 
 /* One turn: fill the pipe when it is empty, then empty it as far as the sink takes it. 1: go on; 0; -errno. */
-static int turn(struct direction *d, int from, int to, size_t *moved)
+static int turn(struct direction *d, int from, int to, size_t *may, size_t *moved)
 {
 	const unsigned int flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
-	int r = d->held == 0 && !d->eof ? fill(d, from, flags) : 1;
+	int r = d->held == 0 && !d->eof ? fill(d, from, may, flags) : 1;
 
 	if (r <= 0)
 		return r;
@@ -151,12 +156,13 @@ static int turn(struct direction *d, int from, int to, size_t *moved)
 	return d->held == 0 && !d->eof;
 }
 
-static int pump(struct direction *d, int from, int to, size_t *moved)
+/* @may: how much of the source's may be moved, and then how much more of it; SIZE_MAX: all */
+static int pump(struct direction *d, int from, int to, size_t *may, size_t *moved)
 {
 	int r = 1;
 
 	for (int i = 0; i < TURNS && r > 0 && *moved < SHARE_BYTES; i++)
-		r = turn(d, from, to, moved);
+		r = turn(d, from, to, may, moved);
 	if (d->held == 0)
 		give_back(d);
 	if (r >= 0 && d->eof && d->held == 0 && !d->shut) {
@@ -219,17 +225,17 @@ static bool hand_over(struct flow *f)
 static void run(struct flow *f)
 {
 	struct splice *s = f->state;
-	size_t up = 0, down = 0;
+	size_t up = 0, down = 0, all = SIZE_MAX;
 	bool known = f->judged;
 
-	if (!known)
+	if (f->may == 0)
 		flow_look(f);
 	if (f->over || (!known && f->judged && hand_over(f)))
 		return;
-	int r = f->judged ? pump(&s->up, f->inner.fd, f->outer.fd, &up) : 0;
+	int r = pump(&s->up, f->inner.fd, f->outer.fd, &f->may, &up);
 
 	if (r == 0)
-		r = pump(&s->down, f->outer.fd, f->inner.fd, &down);
+		r = pump(&s->down, f->outer.fd, f->inner.fd, &all, &down);
 	if ((up || down) && !flow_moved(f, up, down))
 		return;
 	if (r < 0) {

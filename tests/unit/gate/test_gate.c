@@ -264,26 +264,71 @@ static void test_http(void **state)
 	assert_int_equal(h.port, 8080);
 	assert_int_equal(LOOK("GET / HTTP/1.1\r\nA: b\r\n").kind, HELLO_MORE);
 	assert_int_equal(LOOK("GE").kind, HELLO_MORE);
-	assert_int_equal(LOOK("GEX").kind, HELLO_OTHER);
-	assert_int_equal(LOOK("SSH-2.0-x\r\n").kind, HELLO_OTHER);
-	assert_int_equal(LOOK("\x00\x01").kind, HELLO_OTHER);
+	assert_string_equal(LOOK("\r\n\r\nPROPFIND / HTTP/1.1\r\nHost: a\r\n\r\n").host, "a");
+	assert_string_equal(LOOK("x!~ / HTTP/1.1\r\nHost: a\r\n\r\n").host, "a");
 	assert_int_equal(LOOK("GET / HTTP/1.0\r\n\r\n").kind, HELLO_HTTP);
 	assert_string_equal(LOOK("GET http://a.b/c HTTP/1.1\r\n\r\n").host, "a.b");
 	assert_string_equal(LOOK("CONNECT a.b:443 HTTP/1.1\r\n\r\n").host, "a.b");
 	for (const char *const *bad =
-		     (const char *const[]){ "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
-					    "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
-					    "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
-					    "GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n",
-					    "GET / HTTP/1.1\r\nHost: u@a\r\n\r\n",
-					    "GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n",
-					    "GET / HTTP/2\r\n\r\n", "GET /\r\n\r\n",
-					    "PRI * HTTP/2.0\r\n\r\n",
-					    "GET / HTTP/1.1\r\nno colon\r\n\r\n",
-					    "GET http://u@a/ HTTP/1.1\r\n\r\n", NULL };
-	     *bad; bad++)
-		if (look(*bad, strlen(*bad)).kind != HELLO_BAD)
+		     (const char *const[]){
+			     "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+			     "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
+			     "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+			     "GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n",
+			     "GET / HTTP/1.1\r\nHost: u@a\r\n\r\n",
+			     "GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n", "GET / HTTP/2\r\n\r\n",
+			     "GET /\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n",
+			     "GET / HTTP/1.1\r\nno colon\r\n\r\n",
+			     "GET http://u@a/ HTTP/1.1\r\n\r\n",
+			     /* what one server or another takes for HTTP all the same */
+			     "\nGET / HTTP/1.1\r\n\r\n", " GET / HTTP/1.1\r\n\r\n",
+			     "\t\r\nFOO / HTTP/1.1\r\n\r\n", "FOO\t/\tHTTP/1.1\r\n\r\n",
+			     "foo\xa0/\xa0HTTP/1.1\r\n", "FOO\r/ HTTP/1.1\r\n\r\n",
+			     "get / http/1.1\r\n\r\n", "FOO / HTTP/1.1 \r\n\r\n", "GET\t/\r\n\r\n",
+			     "FOO  HTTP/1.1\r\n\r\n", NULL };
+	     *bad; bad++) {
+		h = look(*bad, strlen(*bad));
+		if (h.kind != HELLO_BAD || h.like != HELLO_HTTP)
 			fail_msg("%s", *bad);
+	}
+}
+
+/* Other protocols, from their first bytes on, and what it may still be. */
+static void test_other_protocols(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+		enum hello_kind kind, like;
+	} t[] = {
+#define T(text, kind, like) { text, sizeof(text) - 1, kind, like }
+		T("SSH-2.0-OpenSSH_9.2 Debian\r\n", HELLO_OTHER, 0),
+		T("\x00\x00\x00\x08\x04\xd2\x16\x2f", HELLO_OTHER, 0), /* PostgreSQL */
+		T("EHLO me\r\n", HELLO_OTHER, 0),
+		T("*1\r\n$4\r\nPING\r\n", HELLO_OTHER, 0),            /* Redis */
+		T("CONNECT {\"verbose\":false}\r\n", HELLO_OTHER, 0), /* NATS */
+		T("OPTIONS rtsp://a/ RTSP/1.0\r\n", HELLO_OTHER, 0),
+		T("AMQP\x00\x00\x09\x01", HELLO_OTHER, 0),
+		T("{\"a\": \"GET / HTTP/1.1\"}\n", HELLO_OTHER, 0),
+		T("0032git-upload-pack /p\0host=a\0", HELLO_MORE, HELLO_OTHER),
+		T("hi", HELLO_MORE, HELLO_OTHER),
+		T("hi / HTTP", HELLO_MORE, HELLO_OTHER),
+		T("hi / HTTP/", HELLO_MORE, HELLO_HTTP),
+		T("\r\n", HELLO_MORE, HELLO_OTHER),
+		T("P", HELLO_MORE, HELLO_HTTP),
+		T("POST /", HELLO_MORE, HELLO_HTTP),
+		T("GEX", HELLO_MORE, HELLO_OTHER),
+		T("\x16", HELLO_MORE, HELLO_TLS),
+#undef T
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct hello h = look(t[i].bytes, t[i].len);
+
+		if (h.kind != t[i].kind || (h.kind == HELLO_MORE && h.like != t[i].like))
+			fail_msg("%s: %d, like %d", t[i].bytes, h.kind, h.like);
+	}
 }
 
 static void test_tls(void **state)
@@ -374,6 +419,7 @@ int main(void)
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_dns),
 		cmocka_unit_test(test_http),
+		cmocka_unit_test(test_other_protocols),
 		cmocka_unit_test(test_tls),
 		cmocka_unit_test(test_proxy),
 	};
