@@ -278,6 +278,9 @@ static void wait_for_more(struct flow *f, const uint8_t *p, size_t n)
 			flow_end(f, "the gate is out of memory");
 		else
 			let(f, n);
+	} else if (f->hello.like == HELLO_OTHER && f->hello.odd) {
+		f->hello.kind = HELLO_OTHER;
+		judge(f);
 	} else if (n > f->seen) {
 		f->seen = n;
 		set_lowat(f, (int)n + 1); /* woken for more than this, or for the end */

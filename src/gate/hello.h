@@ -8,6 +8,7 @@
 #ifndef CAISSON_GATE_HELLO_H
 #define CAISSON_GATE_HELLO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ struct hello {
 	enum hello_kind kind;
 	/* HELLO_MORE, HELLO_BAD: which of the two it looks like; HELLO_OTHER: it can be any protocol yet */
 	enum hello_kind like;
+	bool odd;                 /* neither TLS, nor is its first word a method */
 	char host[GATE_HOST_MAX]; /* lower case; empty: none is named */
 	uint16_t port;            /* HTTP: named with the host; 0: not */
 	const char *why;          /* HELLO_BAD */

@@ -2,13 +2,13 @@
 /*
  * hello_http.c - The host of a first HTTP/1 request.
  *
- * Theory of operation. Two questions, with opposite errors. Is it HTTP? Here the most lenient server counts: empty
- * lines and any white space before the line, any token as a method, any white space behind it, and "HTTP/" somewhere
- * in the line, or GET, which HTTP/0.9 sends without a version. Whom is it for? Here the strictest reading counts: a
- * head that servers read in different ways (two hosts, folded lines, bare CR, control bytes) is refused.
+ * Theory of operation. Two questions, with opposite errors. Is it HTTP? Here the most lenient server counts: white
+ * space of any kind before the first line and between its words, any first word, "HTTP/" in front of the third word or
+ * the last one, or no version at all. Whom is it for? Here the strictest reading counts: a head that servers read in
+ * different ways (two hosts, folded lines, bare CR, control bytes) is refused.
  *
- * Another protocol may begin with a word too, and wait for an answer before its line ends. So a line that is not
- * whole is HELLO_MORE, and like says whether a method that is in use begins it (HELLO_HTTP) or another word does
+ * Another protocol may begin with words too, and wait for an answer before its line ends. So a line that is not
+ * whole is HELLO_MORE, and like says whether a method that is in use begins it (HELLO_HTTP) or anything else does
  * (HELLO_OTHER).
  */
 #include "gate/hello.h"
@@ -60,12 +60,52 @@ static bool is_in_use(struct span s)
 	return false;
 }
 
-static bool has_version(struct span line)
+/* Parsers that know several protocols take the versions of all of them. */
+static bool is_version(struct span word)
 {
-	for (size_t i = 0; i + 5 <= line.n; i++)
-		if (strncasecmp(line.p + i, "HTTP/", 5) == 0)
-			return true;
+	static const char *const names[] = { "HTTP/", "RTSP/", "ICE/" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t n = strlen(names[i]);
+
+		if (word.n < n || strncasecmp(word.p, names[i], n) != 0)
+			continue;
+		while (n < word.n && ((word.p[n] >= '0' && word.p[n] <= '9') || word.p[n] == '.'))
+			n++;
+		return n == word.n;
+	}
 	return false;
+}
+
+/* Words of a line, the first three and the last one. How many there are. */
+static size_t split(struct span line, struct span ret[3], struct span *ret_last)
+{
+	size_t n = 0;
+
+	while (line.n > 0) {
+		struct span word = { line.p, 0 };
+
+		while (word.n < line.n && !is_blank(line.p[word.n]))
+			word.n++;
+		if (word.n > 0) {
+			*ret_last = word;
+			if (n < 3)
+				ret[n] = word;
+			n++;
+		}
+		line.p += word.n < line.n ? word.n + 1 : word.n;
+		line.n -= word.n < line.n ? word.n + 1 : word.n;
+	}
+	return n;
+}
+
+/* HTTP/0.9, after which some servers read headers: a method and a target. */
+static bool is_bare(struct span method, struct span target)
+{
+	for (size_t i = 0; i < method.n; i++)
+		if (!(method.p[i] >= 'A' && method.p[i] <= 'Z') && !strchr("-_", method.p[i]))
+			return false;
+	return target.p[0] == '/' || target.p[0] == '*' || memmem(target.p, target.n, "://", 3);
 }
 
 /*
@@ -74,22 +114,20 @@ static bool has_version(struct span line)
  */
 static enum hello_kind kind_of(struct span *s, struct hello *h)
 {
-	size_t word = 0;
+	struct span word[3] = { 0 }, last = { 0 };
 
 	while (s->n > 0 && is_blank(s->p[0]))
 		s->p++, s->n--;
-	if (s->n == 0)
-		return HELLO_MORE;
-	while (word < s->n && is_token(s->p[word]))
-		word++;
-	if (word == 0 || (word < s->n && !is_blank(s->p[word])))
-		return HELLO_OTHER;
-	const char *nl = memchr(s->p, '\n', s->n);
-	struct span line = { s->p, nl ? (size_t)(nl - s->p) : s->n };
+	const char *nl = s->n > 0 ? memchr(s->p, '\n', s->n) : NULL;
+	size_t n = split((struct span){ s->p, nl ? (size_t)(nl - s->p) : s->n }, word, &last);
 
-	if (word < s->n && (has_version(line) || (word == 3 && memcmp(s->p, "GET", 3) == 0)))
+	for (size_t i = 0; i < word[0].n; i++)
+		h->odd |= !is_token(word[0].p[i]);
+	if (is_version(word[2]) || (nl && n > 1 && is_version(last)) ||
+	    (nl && n == 2 && is_bare(word[0], word[1])) ||
+	    (n > 1 && word[0].n == 3 && memcmp(word[0].p, "GET", 3) == 0))
 		return HELLO_HTTP;
-	h->like = is_in_use(*s) ? HELLO_HTTP : HELLO_OTHER;
+	h->like = n > 0 && is_in_use(*s) ? HELLO_HTTP : HELLO_OTHER;
 	return nl ? HELLO_OTHER : HELLO_MORE;
 }
 
@@ -273,7 +311,7 @@ void hello_look(const uint8_t *p, size_t len, struct hello *ret)
 	else
 		hello_http(p, len, ret);
 	if (ret->kind == HELLO_MORE && len >= HELLO_PEEK_MAX) {
-		ret->kind = HELLO_BAD;
+		ret->kind = ret->odd && ret->like == HELLO_OTHER ? HELLO_OTHER : HELLO_BAD;
 		ret->why = "its head is too large to be looked at";
 	}
 }

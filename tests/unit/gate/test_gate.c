@@ -285,7 +285,8 @@ static void test_http(void **state)
 			     "\t\r\nFOO / HTTP/1.1\r\n\r\n", "FOO\t/\tHTTP/1.1\r\n\r\n",
 			     "foo\xa0/\xa0HTTP/1.1\r\n", "FOO\r/ HTTP/1.1\r\n\r\n",
 			     "get / http/1.1\r\n\r\n", "FOO / HTTP/1.1 \r\n\r\n", "GET\t/\r\n\r\n",
-			     "FOO  HTTP/1.1\r\n\r\n", NULL };
+			     "FOO  HTTP/1.1\r\n\r\n", "G\x80T / HTTP/1.1\r\n\r\n",
+			     "PROPFIND /\r\n\r\n", "OPTIONS / RTSP/1.0\r\n\r\n", NULL };
 	     *bad; bad++) {
 		h = look(*bad, strlen(*bad));
 		if (h.kind != HELLO_BAD || h.like != HELLO_HTTP)
@@ -303,12 +304,12 @@ static void test_other_protocols(void **state)
 	} t[] = {
 #define T(text, kind, like) { text, sizeof(text) - 1, kind, like }
 		T("SSH-2.0-OpenSSH_9.2 Debian\r\n", HELLO_OTHER, 0),
-		T("\x00\x00\x00\x08\x04\xd2\x16\x2f", HELLO_OTHER, 0), /* PostgreSQL */
+		T("\x00\x00\x00\x08\x04\xd2\x16\x2f", HELLO_MORE, HELLO_OTHER), /* PostgreSQL */
 		T("EHLO me\r\n", HELLO_OTHER, 0),
 		T("*1\r\n$4\r\nPING\r\n", HELLO_OTHER, 0),            /* Redis */
 		T("CONNECT {\"verbose\":false}\r\n", HELLO_OTHER, 0), /* NATS */
-		T("OPTIONS rtsp://a/ RTSP/1.0\r\n", HELLO_OTHER, 0),
-		T("AMQP\x00\x00\x09\x01", HELLO_OTHER, 0),
+		T("<13>x: \"GET / HTTP/1.1\" 200\n", HELLO_OTHER, 0), /* a log */
+		T("AMQP\x00\x00\x09\x01", HELLO_MORE, HELLO_OTHER),
 		T("{\"a\": \"GET / HTTP/1.1\"}\n", HELLO_OTHER, 0),
 		T("0032git-upload-pack /p\0host=a\0", HELLO_MORE, HELLO_OTHER),
 		T("hi", HELLO_MORE, HELLO_OTHER),
