@@ -2,12 +2,11 @@
 /* http_rule.c - See http_rule.h. */
 #include "gate/http_rule.h"
 
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
-#include "net/target.h"
+#include "gate/http_path.h"
 
 static bool ends(const char *s, size_t size)
 {
@@ -106,11 +105,21 @@ static void write_rules(const struct gate_rule *rules, size_t n, const char *hos
 	}
 }
 
+static bool allows(const struct gate_rule *rules, size_t n, const char *host, uint16_t port,
+		   const char *method, const char *path)
+{
+	for (size_t i = 0; i < n; i++)
+		if (covers(&rules[i], host, port) && has_method(rules[i].methods, method) &&
+		    (!rules[i].path[0] || http_path_matches(rules[i].path, path)))
+			return true;
+	return false;
+}
+
 int http_judge(const struct gate_rule *rules, size_t n, const char *host, uint16_t port,
 	       const char *method, const char *raw_path, struct buf *why)
 {
-	size_t len = strlen(raw_path);
-	const char *problem = NULL;
+	struct http_readings readings;
+	const char *problem = NULL, *bad = NULL;
 
 	buf_clear(why);
 	/* It would be answered with what we put in. */
@@ -120,21 +129,21 @@ int http_judge(const struct gate_rule *rules, size_t n, const char *host, uint16
 	}
 	if (!http_ruled(rules, n, host, port))
 		return 0;
-	_mem_ char *path = malloc(len + 1);
+	int r = http_path_read(raw_path, &readings, &problem);
 
-	if (!path)
+	if (r == -ENOMEM)
 		return 503;
-	if (raw_path[0] != '/' || target_decode_path(raw_path, len, path, &problem) < 0 ||
-	    strstr(path, "//")) {
-		(void)buf_printf(why, "the path could be read in two ways (%s)",
-				 problem ? problem : "empty segments");
+	if (r < 0) {
+		(void)buf_printf(why, "the path could be read in two ways (%s)", problem);
 		return 403;
 	}
-	for (size_t i = 0; i < n; i++)
-		if (covers(&rules[i], host, port) && has_method(rules[i].methods, method) &&
-		    (!rules[i].path[0] || http_path_matches(rules[i].path, path)))
-			return 0;
-	(void)buf_printf(why, "%s %.200s is not allowed; allowed is: ", method, path);
-	write_rules(rules, n, host, port, why);
-	return 403;
+	for (size_t i = 0; i < readings.n && !bad; i++)
+		if (!allows(rules, n, host, port, method, readings.paths[i]))
+			bad = readings.paths[i];
+	if (bad) {
+		(void)buf_printf(why, "%s %.200s is not allowed; allowed is: ", method, bad);
+		write_rules(rules, n, host, port, why);
+	}
+	http_readings_free(&readings);
+	return bad ? 403 : 0;
 }

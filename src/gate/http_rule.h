@@ -21,7 +21,10 @@ bool http_rule_good(const struct gate_rule *r);
 /* http_ruled() - Whether requests to this host have to be judged one by one. */
 bool http_ruled(const struct gate_rule *rules, size_t n, const char *host, uint16_t port);
 
-/* http_judge() - 0 when a request may go on; otherwise a status, and @why is replaced by what forbids it. */
+/*
+ * http_judge() - 0 when a request may go on; otherwise a status, and @why is replaced by what forbids it. Every reading
+ * of the path (http_path.h) has to be allowed.
+ */
 int http_judge(const struct gate_rule *rules, size_t n, const char *host, uint16_t port,
 	       const char *method, const char *raw_path, struct buf *why);
 
