@@ -121,9 +121,11 @@ static enum hello_kind kind_of(struct span *s, struct hello *h)
 	const char *nl = s->n > 0 ? memchr(s->p, '\n', s->n) : NULL;
 	size_t n = split((struct span){ s->p, nl ? (size_t)(nl - s->p) : s->n }, word, &last);
 
+	bool third = n > 2 && word[2].p + word[2].n < s->p + s->n; /* it is whole */
+
 	for (size_t i = 0; i < word[0].n; i++)
 		h->odd |= !is_token(word[0].p[i]);
-	if (is_version(word[2]) || (nl && n > 1 && is_version(last)) ||
+	if ((third && is_version(word[2])) || (nl && n > 1 && is_version(last)) ||
 	    (nl && n == 2 && is_bare(word[0], word[1])) ||
 	    (n > 1 && word[0].n == 3 && memcmp(word[0].p, "GET", 3) == 0))
 		return HELLO_HTTP;
