@@ -69,22 +69,41 @@ static bool is_listed(const struct swap *list, size_t n, const char *placeholder
 	return false;
 }
 
+static const struct secret *value_of(const struct gate_bind *b, const struct vault *v,
+				     const char *host)
+{
+	const struct secret *s = strcmp(b->host, host) == 0 ? vault_find(v, b->name, b->owner) :
+							      NULL;
+
+	/* The operator may have said otherwise since it was bound. */
+	return s && vault_lists(s->hosts, host) ? s : NULL;
+}
+
+bool binds_value(const struct binds *b, const struct vault *v, const char *placeholder,
+		 const char *host)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (strcmp(b->list[i].placeholder, placeholder) == 0 &&
+		    value_of(&b->list[i], v, host))
+			return true;
+	return false;
+}
+
 size_t binds_swaps(const struct binds *b, const struct vault *v, const char *host, struct swap *ret,
 		   struct swap *ret_stray, size_t *ret_n_stray)
 {
 	size_t n = 0, stray = 0;
 
 	for (size_t i = 0; i < b->n; i++) {
-		const struct secret *s = vault_find(v, b->list[i].name, b->list[i].owner);
+		const struct secret *s = value_of(&b->list[i], v, host);
 
-		/* The operator may have said otherwise since it was bound. */
-		if (s && strcmp(b->list[i].host, host) == 0 && vault_lists(s->hosts, host))
-			ret[n++] = (struct swap){ b->list[i].placeholder, s->value };
+		if (s)
+			ret[n++] = (struct swap){ b->list[i].placeholder, s->value, s };
 	}
 	for (size_t i = 0; i < b->n; i++)
 		if (!is_listed(ret, n, b->list[i].placeholder) &&
 		    !is_listed(ret_stray, stray, b->list[i].placeholder))
-			ret_stray[stray++] = (struct swap){ b->list[i].placeholder, "" };
+			ret_stray[stray++] = (struct swap){ b->list[i].placeholder, "", NULL };
 	*ret_n_stray = stray;
 	return n;
 }

@@ -41,6 +41,10 @@ bool binds_has(const struct binds *b, const char *host);
 size_t binds_swaps(const struct binds *b, const struct vault *v, const char *host, struct swap *ret,
 		   struct swap *ret_stray, size_t *ret_n_stray);
 
+/* binds_value() - Whether a placeholder has a value towards @host, as of now. */
+bool binds_value(const struct binds *b, const struct vault *v, const char *placeholder,
+		 const char *host);
+
 /* binds_name() - Which secret a placeholder stands for. */
 const char *binds_name(const struct binds *b, const char *placeholder);
 

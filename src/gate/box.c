@@ -188,15 +188,13 @@ static void change_ports(struct box *b, const struct gate_set *set, int *fds)
 	}
 }
 
-static void cut_forbidden(struct box *b)
+void box_judge_again(struct box *b)
 {
 	struct flow *next;
 
 	for (struct flow *f = b->flows; f; f = next) {
 		next = f->next;
-		if (!names_allow(&b->names, f->host, f->port) ||
-		    (f->path == &splice_path && box_inspects(b, f->host, f->port)))
-			flow_end(f, "the rules do not allow it any more");
+		flow_judge_again(f);
 	}
 }
 
@@ -287,7 +285,7 @@ int box_set(struct gate *g, uint32_t id, const struct gate_set *set, const struc
 		fds += 2;
 	}
 	change_ports(b, set, fds);
-	cut_forbidden(b);
+	box_judge_again(b);
 	return 0;
 }
 

@@ -59,6 +59,8 @@ bool box_inspects(const struct box *b, const char *host, uint16_t port);
 int box_set(struct gate *g, uint32_t id, const struct gate_set *set, const struct gate_rule *rules,
 	    int *fds, size_t n_fds);
 void box_close(struct box *b);
+/* box_judge_again() - Rules or secrets are others: what they do not allow any more is cut. */
+void box_judge_again(struct box *b);
 
 /* box_tell() - To the front, and into the numbers. Bounded: what is too much is counted. */
 void box_tell(struct box *b, struct gate_event *ev);

@@ -65,7 +65,10 @@ static int on_set(struct gate *g, const struct gate_msg *m, int *fds, size_t n)
 
 /* ---- secrets ---------------------------------------------------------------------------------------------- */
 
-/* What is bound is looked up with each request: from the next one on it is what is in force. */
+/*
+ * What is bound is looked up with each request: from the next one on it is what is in force. One that is under way with
+ * a secret that was withdrawn is cut.
+ */
 static bool take_vault(struct gate *g, int fd)
 {
 	struct vault fresh = { 0 };
@@ -76,6 +79,8 @@ static bool take_vault(struct gate *g, int fd)
 	}
 	vault_free(&g->vault);
 	g->vault = fresh;
+	for (struct box *b = g->boxes; b; b = b->next)
+		box_judge_again(b);
 	return true;
 }
 

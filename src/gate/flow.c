@@ -344,6 +344,28 @@ static void on_hello_late(struct timer *t)
 	judge(f);
 }
 
+/* ---- other rules -------------------------------------------------------------------------------------- */
+
+void flow_judge_again(struct flow *f)
+{
+	const struct box *b = f->box;
+	const char *why = NULL;
+
+	if (!names_allow(&b->names, f->host, f->port))
+		why = "the rules do not allow it any more";
+	else if (f->path)
+		why = f->path->objection(f);
+	else if (f->may > 0 && f->hello.kind != HELLO_TLS && f->hello.kind != HELLO_HTTP &&
+		 flow_needs_http(f))
+		why = "only some HTTP requests to this host are allowed";
+	if (why && f->path) {
+		box_refuse(f->box, GATE_REFUSED, f->host, f->port, "", why);
+		flow_end(f, why);
+	} else if (why) {
+		flow_refuse(f, why);
+	}
+}
+
 /* ---- the other end ------------------------------------------------------------------------------------ */
 
 static void on_timer(struct timer *t)

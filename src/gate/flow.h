@@ -31,6 +31,8 @@ struct gate_index;
 struct flow_path {
 	void (*begin)(struct flow *f);
 	void (*cut)(struct flow *f);
+	/* Why the rules and secrets of now do not let it go on; NULL: they do. They allow host and port. */
+	const char *(*objection)(const struct flow *f);
 };
 
 struct flow {
@@ -70,6 +72,9 @@ void flow_end(struct flow *f, const char *why);
 
 /* flow_moved() - Count bytes. False: that was too much and the flow is over. */
 bool flow_moved(struct flow *f, uint64_t up, uint64_t down);
+
+/* flow_judge_again() - The rules or the secrets are others: end it if they do not let it go on. */
+void flow_judge_again(struct flow *f);
 
 /* flow_refuse() - The same as flow_end(), told as a refusal, to the cell too as far as its protocol has words. */
 void flow_refuse(struct flow *f, const char *why);

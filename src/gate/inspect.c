@@ -44,11 +44,21 @@ static struct inspect *of(const struct http_exchange *x)
 
 /* ---- the end -------------------------------------------------------------------------------------------- */
 
+static void forget_asked(struct inspect *i)
+{
+	free(i->asked.method);
+	free(i->asked.path);
+	free(i->asked.override);
+	buf_free(&i->asked.secrets);
+	i->asked.method = i->asked.path = i->asked.override = NULL;
+}
+
 static void reap(struct deferred *d)
 {
 	struct inspect *i = d->arg;
 
 	buf_free(&i->head);
+	forget_asked(i);
 	free(i);
 }
 
@@ -66,6 +76,7 @@ void inspect_forget(struct inspect *i)
 		explicit_bzero(i->head.data, i->head.len);
 	buf_clear(&i->head);
 	answer_free(&i->answer);
+	forget_asked(i);
 	i->x = NULL;
 	i->answering = i->switches = i->chunked = i->whole = false;
 }
@@ -218,9 +229,50 @@ static int refuse(struct inspect *i, struct http_exchange *x, int status, const 
 {
 	struct flow *f = i->flow;
 
+	forget_asked(i);
 	box_refuse(f->box, GATE_REFUSED, f->host, f->port, "", why);
 	reply(x, status, "egress_refused", why);
 	return status;
+}
+
+/* By the rules of now: 0, or a status and why. */
+static int judge(const struct inspect *i, const char *method, struct buf *why)
+{
+	const struct flow *f = i->flow;
+	const struct names *n = &f->box->names;
+
+	return http_judge(n->rules, n->n_rules, f->host, f->port, method, i->asked.path, why);
+}
+
+/* Of a host with rules: a header that names another path for a server to take, or NULL. */
+static const char *other_path(const struct inspect *i, const struct http_exchange *x)
+{
+	static const char *const names[] = { "x-original-url", "x-rewrite-url" };
+
+	for (size_t k = 0; k < ARRAY_SIZE(names); k++)
+		if (http_header(x, names[k]) &&
+		    box_is_ruled(i->flow->box, i->flow->host, i->flow->port))
+			return names[k];
+	return NULL;
+}
+
+/* Keep what the request asks for. False: no memory. */
+static bool keep_asked(struct inspect *i, const struct http_exchange *x)
+{
+	static const char *const names[] = { "x-http-method-override", "x-http-method",
+					     "x-method-override" };
+	const struct http_request *q = http_request(x);
+	const char *override = NULL;
+
+	for (size_t k = 0; k < ARRAY_SIZE(names) && !override; k++)
+		override = http_header(x, names[k]);
+	forget_asked(i);
+	i->asked.method = strdup(q->method);
+	i->asked.path = strndup(q->target, strcspn(q->target, "?"));
+	i->asked.override = override ? strdup(override) : NULL;
+	for (char *c = i->asked.override; c && *c; c++)
+		*c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+	return i->asked.method && i->asked.path && (!override || i->asked.override);
 }
 
 static int on_head(struct http_exchange *x)
@@ -228,7 +280,6 @@ static int on_head(struct http_exchange *x)
 	struct inspect *i = of(x);
 	const struct http_request *q = http_request(x);
 	_buf_ struct buf why = BUF_INIT(4096);
-	char path[HEAD_MAX];
 
 	if (!i->flow || i->closing || !uplink_is_open(&i->up)) {
 		reply(x, 502, "egress_failed",
@@ -237,11 +288,17 @@ static int on_head(struct http_exchange *x)
 	}
 	if (!is_own_host(i->flow, q->host))
 		return refuse(i, x, 421, "the HTTP host is not the one that was connected to");
-	(void)snprintf(path, sizeof(path), "%.*s", (int)strcspn(q->target, "?"), q->target);
-	const struct names *n = &i->flow->box->names;
-	int r = http_judge(n->rules, n->n_rules, i->flow->host, i->flow->port, q->method, path,
-			   &why);
+	int r = keep_asked(i, x) ? judge(i, q->method, &why) : 503;
 
+	if (r == 0 && i->asked.override)
+		r = judge(i, i->asked.override, &why);
+	if (r == 0 && other_path(i, x)) {
+		(void)buf_printf(&why, "the header %s could name another path to the server",
+				 other_path(i, x));
+		r = 403;
+	}
+	if (r == 0 && inspect_misplaced(i, q, &why))
+		r = 403;
 	if (r)
 		return refuse(i, x, r, buf_str(&why));
 	i->x = x;
@@ -343,6 +400,7 @@ static void begin(struct flow *f)
 		.arg = i,
 	};
 	buf_init(&i->head, REQUEST_MAX);
+	buf_init(&i->asked.secrets, GATE_BINDS_MAX * sizeof(((struct gate_bind *)0)->placeholder));
 	if (inspect_open_server(i, tls) < 0) {
 		flow_end(f, "the gate is out of memory");
 		return;
@@ -352,4 +410,25 @@ static void begin(struct flow *f)
 		flow_end(f, "the gate is out of memory");
 }
 
-const struct flow_path inspect_path = { .begin = begin, .cut = cut };
+/* ---- other rules ------------------------------------------------------------------------------------------- */
+
+/* A request that waits for the next one is judged then. */
+static const char *objection(const struct flow *f)
+{
+	const struct inspect *i = f->state;
+	_buf_ struct buf why = BUF_INIT(4096);
+
+	if (!i->asked.path)
+		return NULL;
+	if (judge(i, i->asked.method, &why) ||
+	    (i->asked.override && judge(i, i->asked.override, &why)))
+		return "the rules do not allow its request any more";
+	const char *at = buf_str(&i->asked.secrets), *end = at + i->asked.secrets.len;
+
+	for (; at < end; at += strlen(at) + 1)
+		if (!binds_value(&f->box->binds, &f->box->g->vault, at, f->host))
+			return "a secret that it was made with was withdrawn";
+	return NULL;
+}
+
+const struct flow_path inspect_path = { .begin = begin, .cut = cut, .objection = objection };

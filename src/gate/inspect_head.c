@@ -2,7 +2,8 @@
 /*
  * inspect_head.c - Heads as they go on: of requests with secrets in them, of answers without.
  *
- * Only values of headers are changed. A secret that a server sends back in a header becomes its placeholder
+ * Only values of headers are changed, and of requests only those headers that are for credentials, or that the operator
+ * named (vault/vault.h): others end up in logs and in answers. A secret that a server sends back in a header becomes its placeholder
  * again; bodies pass as they are in both directions.
  */
 #include <stdio.h>
@@ -92,6 +93,58 @@ static void tell(struct inspect *i, enum gate_event_kind kind, const struct swap
 	}
 }
 
+static bool goes_on(const struct http_header *h, const char *connection)
+{
+	return !is_hop(h->name, connection) && strcmp(h->name, "expect") != 0;
+}
+
+bool inspect_misplaced(struct inspect *i, const struct http_request *q, struct buf *why)
+{
+	struct swap pairs[GATE_BINDS_MAX], strays[GATE_BINDS_MAX];
+	const struct box *b = i->flow->box;
+	const char *connection = header(q, "connection");
+	size_t n_strays = 0;
+	size_t n = binds_swaps(&b->binds, &b->g->vault, i->secure ? i->flow->host : "", pairs,
+			       strays, &n_strays);
+
+	for (size_t k = 0; k < q->n_headers; k++) {
+		const struct http_header *h = &q->headers[k];
+
+		for (size_t p = 0; p < n && goes_on(h, connection); p++) {
+			_buf_ struct buf ignored = BUF_INIT(VALUE_MAX);
+			const char *name = binds_name(&b->binds, pairs[p].from);
+
+			if (vault_header(pairs[p].secret, h->name) ||
+			    swap_header(h->value, &pairs[p], 1, NULL, &ignored) == 0)
+				continue;
+			(void)buf_printf(why,
+					 "the secret %s is not for the header %s; headers that may "
+					 "carry it stand in brackets behind its name, as in %s[%s]",
+					 name, h->name, name, h->name);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The value of a header, with those secrets in it that it may carry. */
+static void put_value(struct inspect *i, const struct http_header *h, const struct swap *pairs,
+		      unsigned char *used, size_t n)
+{
+	struct swap fit[GATE_BINDS_MAX];
+	unsigned char hit[GATE_BINDS_MAX] = { 0 };
+	size_t from[GATE_BINDS_MAX], m = 0;
+
+	for (size_t k = 0; k < n; k++)
+		if (vault_header(pairs[k].secret, h->name)) {
+			fit[m] = pairs[k];
+			from[m++] = k;
+		}
+	(void)swap_header(h->value, fit, m, hit, &i->head);
+	for (size_t k = 0; k < m; k++)
+		used[from[k]] |= hit[k];
+}
+
 int inspect_head(struct inspect *i, const struct http_request *q)
 {
 	struct swap pairs[GATE_BINDS_MAX], strays[GATE_BINDS_MAX];
@@ -110,10 +163,10 @@ int inspect_head(struct inspect *i, const struct http_request *q)
 		const struct http_header *h = &q->headers[k];
 		_buf_ struct buf ignored = BUF_INIT(VALUE_MAX);
 
-		if (is_hop(h->name, connection) || strcmp(h->name, "expect") == 0)
+		if (!goes_on(h, connection))
 			continue;
 		(void)buf_printf(&i->head, "%s: ", h->name);
-		(void)swap_header(h->value, pairs, n, used, &i->head);
+		put_value(i, h, pairs, used, n);
 		(void)swap_header(h->value, strays, n_strays, strayed, &ignored);
 		(void)buf_puts(&i->head, "\r\n");
 	}
@@ -122,9 +175,13 @@ int inspect_head(struct inspect *i, const struct http_request *q)
 	if (i->switches)
 		(void)buf_puts(&i->head, "upgrade: websocket\r\nconnection: upgrade\r\n");
 	(void)buf_puts(&i->head, "\r\n");
+	for (size_t k = 0; k < n; k++)
+		if (used[k])
+			(void)buf_append(&i->asked.secrets, pairs[k].from,
+					 strlen(pairs[k].from) + 1);
 	tell(i, GATE_SECRET_USED, pairs, used, n);
 	tell(i, GATE_SECRET_STRAY, strays, strayed, n_strays);
-	return i->head.err;
+	return i->head.err ? i->head.err : i->asked.secrets.err;
 }
 
 void inspect_answer(struct inspect *i)
@@ -137,7 +194,7 @@ void inspect_answer(struct inspect *i)
 	const char *connection = answer_header(a, "connection");
 
 	for (size_t k = 0; k < n; k++)
-		back[k] = (struct swap){ pairs[k].to, pairs[k].from };
+		back[k] = (struct swap){ pairs[k].to, pairs[k].from, NULL };
 	for (size_t k = 0; k < a->n; k++) {
 		const char *name = answer_name(a, k);
 		_buf_ struct buf value = BUF_INIT(VALUE_MAX);

@@ -274,4 +274,14 @@ static void begin(struct flow *f)
 	run(f);
 }
 
-const struct flow_path splice_path = { .begin = begin, .cut = cut };
+/* What would be looked into now, and what may not be spoken any more. */
+static const char *objection(const struct flow *f)
+{
+	bool other = f->judged && f->hello.kind == HELLO_OTHER;
+
+	if (other ? flow_needs_http(f) : box_inspects(f->box, f->host, f->port))
+		return "the rules do not allow it any more";
+	return NULL;
+}
+
+const struct flow_path splice_path = { .begin = begin, .cut = cut, .objection = objection };

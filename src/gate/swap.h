@@ -12,8 +12,11 @@
 
 struct buf;
 
+struct secret;
+
 struct swap {
-	const char *from, *to; /* from is not empty */
+	const char *from, *to;       /* from is not empty */
+	const struct secret *secret; /* whose value that is; NULL: not known, or nobody's */
 };
 
 /*

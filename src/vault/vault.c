@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,6 +70,23 @@ static bool is_owner(const char *s, size_t len)
 	return len > 0 && len < 64;
 }
 
+/* A header that requests may carry a credential in: not one that says what a request is, or is for the next hop. */
+static bool is_header(const char *s, size_t len)
+{
+	static const char *const never[] = {
+		"host",    "connection",        "content-length", "te",        "trailer",
+		"upgrade", "transfer-encoding", "expect",         "keep-alive"
+	};
+
+	for (size_t i = 0; i < len; i++)
+		if (!is_alnum(s[i]) && (i == 0 || (s[i] != '-' && s[i] != '_')))
+			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(never); i++)
+		if (len == strlen(never[i]) && strncasecmp(s, never[i], len) == 0)
+			return false;
+	return len > 0 && len <= VAULT_NAME_MAX && !(len >= 6 && strncasecmp(s, "proxy-", 6) == 0);
+}
+
 static bool is_list(const char *s, size_t len, bool (*is_member)(const char *s, size_t len))
 {
 	for (size_t at = 0;;) {
@@ -102,13 +120,22 @@ static const char *value_problem(const char *s, size_t len)
 
 /* ---- lines ---------------------------------------------------------------------------------------------- */
 
-static const char *keep(struct vault *v, const char *s, size_t len)
+static char *keep(struct vault *v, const char *s, size_t len)
 {
 	char *at = v->text + v->used;
 
 	memcpy(at, s, len);
 	at[len] = '\0';
 	v->used += len + 1;
+	return at;
+}
+
+static const char *keep_lower(struct vault *v, const char *s, size_t len)
+{
+	char *at = keep(v, s, len);
+
+	for (char *c = at; *c; c++)
+		*c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c);
 	return at;
 }
 
@@ -140,52 +167,86 @@ static int check_twice(const struct vault *v, size_t number, struct err *e)
 	return 0;
 }
 
+struct span {
+	const char *p; /* NULL: there is none */
+	size_t n;
+};
+
+struct line {
+	struct span owners, name, hosts, headers, value;
+};
+
+/* The parts of a line, by the marks between them. False: it has no '='. */
+static bool split(const char *s, size_t len, struct line *ret)
+{
+	const char *equals = memchr(s, '=', len);
+	const char *colon = equals ? memchr(s, ':', (size_t)(equals - s)) : NULL;
+	const char *name = colon ? colon + 1 : s, *end = equals;
+
+	*ret = (struct line){ 0 };
+	if (!equals)
+		return false;
+	const char *open = memchr(name, '[', (size_t)(equals - name));
+
+	if (open && equals[-1] == ']') {
+		ret->headers = (struct span){ open + 1, (size_t)(equals - open) - 2 };
+		end = open;
+	}
+	const char *at = memchr(name, '@', (size_t)(end - name));
+
+	if (at)
+		ret->hosts = (struct span){ at + 1, (size_t)(end - at) - 1 };
+	if (colon)
+		ret->owners = (struct span){ s, (size_t)(colon - s) };
+	ret->name = (struct span){ name, (size_t)((at ? at : end) - name) };
+	ret->value = (struct span){ equals + 1, len - (size_t)(equals - s) - 1 };
+	return true;
+}
+
+/* NULL, or what is wrong with its form. */
+static const char *line_problem(const struct line *l)
+{
+	if (!vault_name(l->name.p, l->name.n))
+		return "the name before '=' must have 1 to 64 letters, digits or '_', and no digit "
+		       "first";
+	if (l->owners.p && !is_list(l->owners.p, l->owners.n, is_owner))
+		return "before ':' come names of owners, with commas between";
+	if (l->hosts.p && !is_list(l->hosts.p, l->hosts.n, vault_host))
+		return "after '@' come names of hosts in lower case, with commas between";
+	if (l->headers.p && !is_list(l->headers.p, l->headers.n, is_header))
+		return "in brackets come names of request headers that may carry it, with commas "
+		       "between, as in [X-Api-Key]; not Host, Content-Length, or one for the next "
+		       "hop (Connection, Proxy-Authorization)";
+	return NULL;
+}
+
 /* Not empty, and no comment. */
 static int add_line(struct vault *v, const char *s, size_t len, size_t number, struct err *e)
 {
-	const char *equals = memchr(s, '=', len);
-	size_t left = equals ? (size_t)(equals - s) : 0;
-	const char *colon = equals ? memchr(s, ':', left) : NULL;
-	const char *name = colon ? colon + 1 : s;
-	size_t n_name = left - (size_t)(name - s);
-	const char *at = equals ? memchr(name, '@', n_name) : NULL;
-	size_t n_hosts = at ? n_name - (size_t)(at - name) - 1 : 0;
-	size_t n_value = len - left - 1;
+	struct line l;
 
-	if (!equals)
+	if (!split(s, len, &l))
 		return err_say(e, -EINVAL, "line %zu: no '=' in it; a line is NAME=VALUE", number);
-	if (at)
-		n_name = (size_t)(at - name);
-	if (!vault_name(name, n_name))
-		return err_say(e, -EINVAL,
-			       "line %zu: the name before '=' must have 1 to %u letters, digits or "
-			       "'_', and no digit first",
-			       number, VAULT_NAME_MAX);
-	if (colon && !is_list(s, (size_t)(colon - s), is_owner))
-		return err_say(e, -EINVAL,
-			       "line %zu: before ':' come names of owners, with commas between",
-			       number);
-	if (at && !is_list(at + 1, n_hosts, vault_host))
-		return err_say(e, -EINVAL,
-			       "line %zu: after '@' come names of hosts in lower case, with commas "
-			       "between",
-			       number);
-	if (n_value == 0 && !(v->blind && at))
-		return err_say(e, -EINVAL, "line %zu: %.*s has no value", number, (int)n_name,
-			       name);
-	const char *problem = n_value ? value_problem(equals + 1, n_value) : NULL;
+	const char *problem = line_problem(&l);
 
 	if (problem)
-		return err_say(e, -EINVAL, "line %zu: %.*s: %s", number, (int)n_name, name,
+		return err_say(e, -EINVAL, "line %zu: %s", number, problem);
+	if (l.value.n == 0 && !(v->blind && l.hosts.p))
+		return err_say(e, -EINVAL, "line %zu: %.*s has no value", number, (int)l.name.n,
+			       l.name.p);
+	problem = l.value.n ? value_problem(l.value.p, l.value.n) : NULL;
+	if (problem)
+		return err_say(e, -EINVAL, "line %zu: %.*s: %s", number, (int)l.name.n, l.name.p,
 			       problem);
 	if (v->n == VAULT_SECRETS_MAX || len + 4 > TEXT_ROOM - v->used)
 		return err_say(e, -E2BIG, "line %zu: more than %u secrets, or 1 MiB", number,
 			       VAULT_SECRETS_MAX);
 	v->list[v->n] = (struct secret){
-		.owners = colon ? keep(v, s, (size_t)(colon - s)) : NULL,
-		.hosts = at ? keep(v, at + 1, n_hosts) : NULL,
-		.name = keep(v, name, n_name),
-		.value = keep(v, equals + 1, n_value),
+		.owners = l.owners.p ? keep(v, l.owners.p, l.owners.n) : NULL,
+		.hosts = l.hosts.p ? keep(v, l.hosts.p, l.hosts.n) : NULL,
+		.headers = l.headers.p ? keep_lower(v, l.headers.p, l.headers.n) : NULL,
+		.name = keep(v, l.name.p, l.name.n),
+		.value = keep(v, l.value.p, l.value.n),
 	};
 	int r = check_twice(v, number, e);
 
@@ -228,6 +289,20 @@ bool vault_lists(const char *list, const char *member)
 	return false;
 }
 
+/* Those that clients and servers of many use; what only one server has its operator names. */
+const char *const vault_headers =
+	"authorization,x-api-key,api-key,apikey,x-apikey,x-auth-token,x-auth-key,x-access-token,"
+	"x-api-token,x-goog-api-key,private-token,job-token,deploy-token,x-github-token,"
+	"x-gitlab-token,ocp-apim-subscription-key,x-functions-key,x-subscription-token,"
+	"x-rapidapi-key,xi-api-key,x-vault-token,x-consul-token,x-jfrog-art-api,x-nuget-apikey,"
+	"x-figma-token,x-shopify-access-token,x-algolia-api-key,x-typesense-api-key,"
+	"x-honeycomb-team,x-n8n-api-key,dd-api-key,dd-application-key,circle-token,fastly-key";
+
+bool vault_header(const struct secret *s, const char *name)
+{
+	return vault_lists(s->headers ? s->headers : vault_headers, name);
+}
+
 const struct secret *vault_find(const struct vault *v, const char *name, const char *owner)
 {
 	for (size_t i = 0; i < v->n; i++)
@@ -253,6 +328,9 @@ int vault_seal(const struct vault *v, bool blind)
 					      s->name,
 					      s->hosts ? "@" : "",
 					      s->hosts ? s->hosts : "",
+					      s->headers ? "[" : "",
+					      s->headers ? s->headers : "",
+					      s->headers ? "]" : "",
 					      "=",
 					      blind && s->hosts ? "" : s->value,
 					      "\n" };

@@ -4,10 +4,11 @@
  *
  * One line is one secret:
  *
- *	[OWNER[,OWNER...]:]NAME[@HOST[,HOST...]]=VALUE
+ *	[OWNER[,OWNER...]:]NAME[@HOST[,HOST...]][[HEADER[,HEADER...]]]=VALUE
  *
  * NAME is a variable's name. With owners nobody else can use it. With hosts it can only be bound to one of
- * them, and its value is never given to a sandbox, nor to the front. VALUE is everything up to the end of
+ * them, and its value is never given to a sandbox, nor to the front. Headers, in square brackets, are those of a request
+ * that may carry it when it is bound, instead of vault_headers. VALUE is everything up to the end of
  * the line, 1 to VAULT_VALUE_MAX bytes of UTF-8 without control bytes, spaces at either end, or quotes around
  * it: nothing is unquoted, so nothing may look as if it were. Blank lines and lines that begin with '#' are
  * skipped. A name is there once; of several lines with owners, once for each owner.
@@ -30,6 +31,7 @@ struct err;
 
 struct secret {
 	const char *owners, *hosts; /* separated by commas; NULL: everybody, anywhere */
+	const char *headers;        /* the same, in lower case; NULL: vault_headers */
 	const char *name;
 	const char *value; /* empty: it is not for us to know */
 };
@@ -54,6 +56,11 @@ const struct secret *vault_find(const struct vault *v, const char *name, const c
 
 /* vault_lists() - Whether a list of a secret has this member; a list that is NULL has every one. */
 bool vault_lists(const char *list, const char *member);
+
+/* vault_headers - Headers that are for credentials, separated by commas. */
+extern const char *const vault_headers;
+/* vault_header() - Whether the value of a secret may be put into this header, whose name is in lower case. */
+bool vault_header(const struct secret *s, const char *name);
 
 /* vault_name() - Whether a secret can have this name. */
 bool vault_name(const char *s, size_t len);

@@ -39,6 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			require_same(v.list[i].value, again.list[i].value);
 			require_same(v.list[i].owners, again.list[i].owners);
 			require_same(v.list[i].hosts, again.list[i].hosts);
+			require_same(v.list[i].headers, again.list[i].headers);
+			require(!vault_header(&v.list[i], "host"));
 			require(v.list[i].value[0] && !strpbrk(v.list[i].value, "\r\n\t"));
 		}
 		(void)close(fd);

@@ -26,8 +26,8 @@ class Api:
     """An HTTPS server that keeps what it was asked, and can be asked to say it back."""
 
     def __init__(self, tls, directory):
-        asked = self.asked = []
-        api = self
+        asked, self.open = [], []
+        self.asked, api = asked, self
         self.user = self.password = None
 
         class Handler(http.server.SimpleHTTPRequestHandler):
@@ -61,6 +61,19 @@ class Api:
                     self.reply(b"see the header", ("X-Mirror", self.headers.get("Authorization", "")))
                 elif self.path == "/say-back":
                     self.reply(self.headers.get("Authorization", "").encode())
+                elif self.path == "/agent":
+                    self.reply(self.headers.get("User-Agent", "").encode())
+                elif self.path.endswith("/live"):  # until somebody ends it
+                    self.send_response(101)
+                    self.send_header("Upgrade", "websocket")
+                    self.send_header("Connection", "Upgrade")
+                    self.end_headers()
+                    self.stay(self.path)
+                elif self.path.endswith("/events"):
+                    self.send_response(200)
+                    self.send_header("Content-Type", "text/event-stream")
+                    self.end_headers()
+                    self.stay(self.path)
                 elif self.path == "/socket":
                     self.send_response(101)
                     self.send_header("Upgrade", "websocket")
@@ -73,6 +86,19 @@ class Api:
                     self.reply(b"hello")
 
             do_DELETE = do_HEAD = do_GET
+
+            def stay(self, what):
+                """Open is what the server has; it says something, and says it again to whoever answers."""
+                api.open.append(what)
+                try:
+                    self.wfile.write(b"tick\n")
+                    while self.connection.recv(100):
+                        self.wfile.write(b"tick\n")
+                except OSError:
+                    pass
+                finally:
+                    api.open.remove(what)
+                    self.close_connection = True
 
             def do_POST(self):
                 if self.headers.get("Transfer-Encoding") == "chunked":
@@ -129,7 +155,7 @@ class Api:
 
 class World:
     def __init__(self, where):
-        self.key, self.tied, self.password = canary("key"), canary("tied"), canary("password")
+        self.key, self.tied, self.password, self.custom = canary("key"), canary("tied"), canary("password"), canary("custom")
         (where / "good").mkdir()
         (where / "bad").mkdir()
         (where / "www").mkdir()
@@ -138,14 +164,15 @@ class World:
         self.api, self.bad, self.plain = Api(good, where / "www"), Api(bad, where / "www"), Web()
         self.api.password = self.password
         self.dns = Resolver({n: ["127.0.0.1"] for n in ("api.test", "git.test", "other.test", "bad.test")})
-        file = private(where / "secrets", "API_KEY=%s\nTIED_KEY@api.test=%s\nGIT_PASSWORD@git.test=%s\n" % (self.key, self.tied, self.password))
+        file = private(where / "secrets", "API_KEY=%s\nTIED_KEY@api.test=%s\nGIT_PASSWORD@git.test=%s\nCUSTOM_KEY@api.test[X-Custom,Cookie]=%s\n"
+                       % (self.key, self.tied, self.password, self.custom))
         self.where, self.good = where, good
         self.daemon = Daemon(where, "--pool", "2", "--egress-private", "127.0.0.0/8", "--egress-dns", self.dns.address,
                              "--egress-ca", good[0], "--secrets-file", file)
 
     @property
     def values(self):
-        return [self.key, self.tied, self.password]
+        return [self.key, self.tied, self.password, self.custom]
 
     def url(self, host="api.test", path="/", server=None):
         return "https://%s:%d%s" % (host, (server or self.api).port, path)
@@ -199,12 +226,12 @@ def test_the_value_reaches_the_host_and_never_the_sandbox(world):
         assert all(PLACEHOLDER.fullmatch(p) for p in placeholders) and len(set(placeholders)) == 2
         out = python(box, """
             import os, urllib.request
-            q = urllib.request.Request(%r, headers={"Authorization": "Bearer " + os.environ["API_KEY"], "X-Two": os.environ["TIED_KEY"] + ";1"})
+            q = urllib.request.Request(%r, headers={"Authorization": "Bearer " + os.environ["API_KEY"], "X-Auth-Token": os.environ["TIED_KEY"] + ";1"})
             print(urllib.request.urlopen(q).read().decode())
         """ % world.url(path="/v1/models?key=" + placeholders[0]))
         assert out == "hello\n"
         _, path, headers, _, _ = world.api.last()
-        assert headers["authorization"] == "Bearer " + world.key and headers["x-two"] == world.tied + ";1"
+        assert headers["authorization"] == "Bearer " + world.key and headers["x-auth-token"] == world.tied + ";1"
         assert path == "/v1/models?key=" + placeholders[0], "not in the URL"
         # Not in a body either.
         shell(box, "curl -sS --fail -d token=$API_KEY %s" % world.url())
@@ -216,8 +243,8 @@ def test_two_sandboxes_have_nothing_of_each_other(world):
     with world.box("API_KEY@api.test") as one, world.box("API_KEY@api.test") as two:
         mine, yours = (shell(b, "echo $API_KEY").strip() for b in (one, two))
         assert mine != yours
-        shell(two, "curl -sS --fail -H 'X: %s' %s" % (mine, world.url()))
-        assert world.api.last()[2]["x"] == mine, "a placeholder is its own sandbox's"
+        shell(two, "curl -sS --fail -H 'X-Api-Key: %s' %s" % (mine, world.url()))
+        assert world.api.last()[2]["x-api-key"] == mine, "a placeholder is its own sandbox's"
         cas = [shell(b, "tail -n 12 $SSL_CERT_FILE") for b in (one, two)]
         assert cas[0] != cas[1], "an authority each"
 
@@ -229,13 +256,13 @@ def test_a_placeholder_sent_elsewhere_stays_one(world):
         # other.test is not looked into: its TLS is its own, and needs its own certificate.
         box_ca = "/tmp/ca.pem"
         box.shell("cat > %s <<'E'\n%s\nE" % (box_ca, world.good[0].read_text()))
-        shell(box, "curl -sS --fail --cacert %s -H 'X: %s' %s" % (box_ca, key, world.url("other.test")))
-        assert world.api.last()[2]["X"] == key
+        shell(box, "curl -sS --fail --cacert %s -H 'X-Api-Key: %s' %s" % (box_ca, key, world.url("other.test")))
+        assert world.api.last()[2]["X-Api-Key"] == key
         r = box.shell("curl -sS --cacert $SSL_CERT_FILE %s" % world.url("other.test"))
         assert r["exit_code"] == 60, "only hosts of secrets are looked into: %r" % r
         # git.test is, with another secret.
-        shell(box, "curl -sS --fail -H 'X: %s' %s" % (key, world.url("git.test")))
-        assert world.api.last()[2]["x"] == key
+        shell(box, "curl -sS --fail -H 'X-Api-Key: %s' %s" % (key, world.url("git.test")))
+        assert world.api.last()[2]["x-api-key"] == key
     assert wait_until(lambda: "secret.stray" in json.dumps(world.ledger()))
 
 
@@ -244,8 +271,26 @@ def test_what_a_server_says_back_in_a_header_becomes_the_placeholder_again(world
         out = shell(box, "curl -sS -i -H \"Authorization: Bearer $API_KEY\" %s; echo; echo $API_KEY" % world.url(path="/mirror"))
         placeholder = out.split()[-1]
         assert "Bearer " + placeholder in out and world.key not in out
-        r = box.shell("curl -sS -o /dev/null -w '%%{http_code}' -X TRACE -H \"X: $API_KEY\" %s" % world.url())
+        r = box.shell("curl -sS -o /dev/null -w '%%{http_code}' -X TRACE -H \"X-Api-Key: $API_KEY\" %s" % world.url())
         assert r["stdout"] == "403", r
+
+
+def test_a_value_is_put_into_headers_for_credentials_alone(world):
+    """What a server logs or says back is mostly another one: there the request is refused, and says so."""
+    with world.box("TIED_KEY@api.test", "CUSTOM_KEY@api.test") as box:
+        n = len(world.api.asked)
+        for header in ("User-Agent: $TIED_KEY", "Referer: https://x/$TIED_KEY", "X-Request-Id: $TIED_KEY", "Cookie: a=$TIED_KEY", "Authorization: $CUSTOM_KEY",
+                       "Accept-Language: Basic $(printf x:$TIED_KEY | base64 -w0)"):
+            out = shell(box, "curl -sS -D - -H \"%s\" %s" % (header, world.url(path="/agent")))
+            assert " 403 " in out and world.tied not in out and world.custom not in out, out
+            name, key = header.split(":")[0].lower(), "CUSTOM_KEY" if "CUSTOM" in header else "TIED_KEY"
+            assert "the secret %s is not for the header %s" % (key, name) in out, out
+        assert len(world.api.asked) == n, "and the host was not asked"
+        shell(box, "curl -sS --fail -H \"Authorization: Bearer $TIED_KEY\" -H \"x-custom: $CUSTOM_KEY\" -b \"a=$CUSTOM_KEY\" -A plain %s" % world.url())
+        got = world.api.last()[2]
+        assert got["authorization"] == "Bearer " + world.tied and got["x-custom"] == world.custom and got["cookie"] == "a=" + world.custom
+    refused = [e["why"] for e in world.ledger() if e["event"] == "egress.refuse" and e["sandbox"] == box.name]
+    assert "the secret TIED_KEY is not for the header user-agent" in refused[0], refused
 
 
 # ---- clients --------------------------------------------------------------------------------------------------------
@@ -285,7 +330,7 @@ def test_bodies_and_connections(world):
         assert shell(box, "curl -sS --fail -H 'Transfer-Encoding: chunked' --data-binary @big %s" % world.url()) == "5000000"
         assert shell(box, "curl -sS --fail %s | wc -c" % world.url(path="/chunks")).strip() == "50000"
         before = len(world.api.asked)
-        shell(box, "curl -sS --fail -H \"X: $API_KEY\" %s %s %s" % ((world.url(),) * 3))
+        shell(box, "curl -sS --fail -H \"X-Api-Key: $API_KEY\" %s %s %s" % ((world.url(),) * 3))
         ports = {a[4] for a in world.api.asked[before:]}
         assert len(world.api.asked) == before + 3 and len(ports) == 1, "one connection, three requests: %r" % ports
         assert shell(box, "curl -sS -I -o /dev/null -w '%%{http_code} %%{http_version}' %s" % world.url()) == "200 1.1"
@@ -319,7 +364,7 @@ def test_a_websocket_passes(world):
 def test_a_server_that_is_not_the_host_gets_nothing(world):
     with world.box("API_KEY@bad.test", egress=[world.at("bad.test", world.bad)]) as box:
         before = len(world.bad.asked)
-        out = shell(box, "curl -sS -H \"X: $API_KEY\" %s" % world.url("bad.test", server=world.bad))
+        out = shell(box, "curl -sS -H \"X-Api-Key: $API_KEY\" %s" % world.url("bad.test", server=world.bad))
         e = json.loads(out)["error"]
         assert e["code"] == "egress_failed" and "certificate" in e["message"], e
         assert len(world.bad.asked) == before
@@ -332,7 +377,7 @@ def test_the_host_must_be_reachable_at_all(world):
 
 def test_another_host_in_the_head_is_refused(world):
     with world.box("API_KEY@api.test") as box:
-        out = shell(box, "curl -sS -H 'Host: other.test' -H \"X: $API_KEY\" %s" % world.url())
+        out = shell(box, "curl -sS -H 'Host: other.test' -H \"X-Api-Key: $API_KEY\" %s" % world.url())
         assert json.loads(out)["error"]["code"] == "egress_refused", out
 
 
@@ -340,7 +385,10 @@ def test_another_host_in_the_head_is_refused(world):
     ("GET", "/v1/models", True), ("GET", "/v1/a/b?x=..", True), ("POST", "/v1/models", False), ("GET", "/v2/models", False),
     ("GET", "/v1", False), ("DELETE", "/v1/x", False), ("GET", "/v1/../v2/x", False), ("GET", "/v1/%2e%2e/v2/x", False),
     ("GET", "/v1//x", False), ("GET", "/v1/%2fx", False), ("POST", "/v1/chat/7/send", True), ("POST", "/v1/chat/7/8/send", False),
-    ("GET", "/%761/models", True),
+    ("GET", "/%761/models", True), ("GET", "/v1/..;/admin", False), ("GET", "/v1/.;x/admin", False), ("GET", "/v1/%252e%252e/admin", False),
+    ("GET", "/v1/..%255cadmin", False), ("GET", "/v1/x%5c..", False), ("GET", "/v1/%c0%ae%c0%ae/x", False), ("GET", "/v1/x%00", False),
+    ("GET", "/v1/%ef%bc%8e%ef%bc%8e/admin", False), ("GET", "/v1/..%20/admin", False), ("POST", "/v1/chat/7%3f/send", False),
+    ("GET", "/v1/a%20b;c=d/100%25", True), ("GET", "/v1/my%2520file", True),
 ])
 def test_rules_for_requests(world, method, path, allowed, ruled):
     before = len(world.api.asked)
@@ -362,6 +410,18 @@ def ruled(world):
         yield box
 
 
+def test_headers_that_say_what_a_request_is(world, ruled):
+    """A server may take a method or a path from a header: the method is judged as the request's own is, the path is refused."""
+    def ask(header, method="POST", path="/v1/chat/7/send"):
+        return shell(ruled, "curl -sS -X %s -d x -H '%s' -w '\\n%%{http_code}' '%s'" % (method, header, world.url(path=path))).rpartition("\n")
+    before = len(world.api.asked)
+    for header in ("X-HTTP-Method-Override: DELETE", "X-Method-Override: put", "X-HTTP-Method: PATCH", "X-Original-URL: /admin", "X-Rewrite-URL: /admin"):
+        text, _, code = ask(header)
+        assert code == "403" and json.loads(text)["error"]["code"] == "egress_refused", (header, text)
+    assert len(world.api.asked) == before
+    assert ask("X-HTTP-Method-Override: get")[2] == "200" and ask("X-Other: DELETE")[2] == "200"
+
+
 def test_a_ruled_host_takes_nothing_but_http(world, ruled):
     r = ruled.shell("echo hello | timeout 10 curl -sS telnet://%s" % world.at())
     assert r["exit_code"] not in (0, 124), r
@@ -370,9 +430,9 @@ def test_a_ruled_host_takes_nothing_but_http(world, ruled):
 def test_rules_hold_in_plain_too(world):
     with world.box("API_KEY@api.test", egress=["GET %s/v1/*" % world.at(server=world.plain), world.at()]) as box:
         url = "http://%s" % world.at(server=world.plain)
-        assert shell(box, "curl -sS -H \"X: $API_KEY\" %s/v1/x" % url).startswith("hello from api.test")
+        assert shell(box, "curl -sS -H \"X-Api-Key: $API_KEY\" %s/v1/x" % url).startswith("hello from api.test")
         path, headers = world.plain.heads[-1]
-        assert PLACEHOLDER.fullmatch(headers["x"]), "no value without TLS"
+        assert PLACEHOLDER.fullmatch(headers["x-api-key"]), "no value without TLS"
         assert "egress_refused" in shell(box, "curl -sS %s/v2/x" % url)
 
 
@@ -403,14 +463,58 @@ def test_rules_that_come_later_hold_at_once(world):
         assert "egress_refused" in shell(box, "curl -sS %s" % world.url(path="/v2/x"))
 
 
+LIVE = """
+import os, socket, ssl
+def live(path, key="API_KEY"):
+    s = ssl.create_default_context().wrap_socket(socket.create_connection(("api.test", %d)), server_hostname="api.test")
+    s.settimeout(10)
+    s.sendall(("GET %%s HTTP/1.1\\r\\nHost: api.test\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Key: x\\r\\n"
+               "Authorization: Bearer %%s\\r\\n\\r\\n" %% (path, os.environ[key])).encode())
+    got = b""
+    while b"tick" not in got: got += s.recv(1000)
+    return s
+def ticks(s):
+    try:
+        s.sendall(b"x")
+        return s.recv(100)
+    except OSError as e:
+        return type(e).__name__
+"""
+
+
+def put_rules(world, box, *rules):
+    r = box.daemon.request("PUT", box.url + "/egress", {"egress": [r % world.at() for r in rules]})
+    assert r.status == 200, r
+
+
+def test_a_rule_that_is_withdrawn_takes_its_connections(world):
+    """A WebSocket and an answer that goes on are judged again by method and path, and the server sees their end at once."""
+    with world.box("API_KEY@api.test", egress=["GET %s/v1/*" % world.at(), "GET %s/v2/*" % world.at()]) as box:
+        python(box, LIVE % world.api.port + "ws, events, kept = live('/v1/live'), live('/v1/events'), live('/v2/live')")
+        assert sorted(world.api.open) == ["/v1/events", "/v1/live", "/v2/live"]
+        put_rules(world, box, "GET %s/v1/*", "GET,POST %s/v2/*")  # the control: others that allow the same leave them alone
+        assert python(box, "print(ticks(ws), ticks(kept))") == "b'tick\\n' b'tick\\n'\n" and len(world.api.open) == 3
+        put_rules(world, box, "POST %s/v1/*", "GET %s/v2/*")
+        assert wait_until(lambda: world.api.open == ["/v2/live"]), world.api.open
+        assert "tick" not in python(box, "print(ticks(ws), ticks(events))") and python(box, "print(ticks(kept))") == "b'tick\\n'\n"
+        net = box.get("/net").json
+        assert [c["host"] for c in net["connections"]] == ["api.test"], net
+        why = "the rules do not allow its request any more"
+        assert [r["why"] for r in net["refusals"]] == [why] * 2, net
+        put_rules(world, box, "GET %s/v3")
+        assert wait_until(lambda: not world.api.open)
+    closed = [e["why"] for e in world.ledger() if e["event"] == "egress.close" and e["sandbox"] == box.name]
+    assert closed.count(why) == 3, closed
+
+
 # ---- nowhere else ---------------------------------------------------------------------------------------------------
 
 
 def test_K125_bound_values_are_in_no_cell_and_no_file(world):
     with world.box("API_KEY@api.test", "TIED_KEY@api.test") as box:
         sleeper = box.start("sleep", "1000")
-        shell(box, "curl -sS --fail -H \"X: $API_KEY\" -H \"Y: $TIED_KEY\" %s" % world.url())
-        assert world.api.last()[2]["y"] == world.tied
+        shell(box, "curl -sS --fail -H \"X-Api-Key: $API_KEY\" -H \"X-Auth-Token: $TIED_KEY\" %s" % world.url())
+        assert world.api.last()[2]["x-auth-token"] == world.tied
         pids = processes_of(world.daemon.keeper)
         names = ("environ", "cmdline", "maps", "status", "comm")
         assert found(world.values, ["/proc/%d/%s" % (p, n) for p in pids for n in names]) == []
@@ -464,7 +568,7 @@ def test_a_front_that_is_killed_costs_no_placeholder(world):
     with world.box("API_KEY@api.test") as box:
         code = """
             import os, urllib.request
-            print(urllib.request.urlopen(urllib.request.Request(%r, headers={"X": os.environ["API_KEY"]})).read().decode())
+            print(urllib.request.urlopen(urllib.request.Request(%r, headers={"X-Api-Key": os.environ["API_KEY"]})).read().decode())
         """ % world.url()
         assert python(box, code) == "hello\n"
         front = world.daemon.pid
@@ -473,7 +577,7 @@ def test_a_front_that_is_killed_costs_no_placeholder(world):
         world.daemon.wait_ready()
         assert python(box, "import os\nprint('API_KEY' in os.environ)") == "True\n"
         assert python(box, code) == "hello\n"
-        assert world.api.last()[2]["x"] == world.key
+        assert world.api.last()[2]["x-api-key"] == world.key
 
 
 # ---- read again -----------------------------------------------------------------------------------------------------
@@ -493,39 +597,55 @@ def test_secrets_are_read_again(world):
     file = world.where / "secrets"
     old = file.read_text()
     fresh, third = canary("fresh"), canary("third")
-    ask = "curl -sS --fail -H \"X: $API_KEY\" -H \"Y: $TIED_KEY\" %s" % world.url()
+    ask = "curl -sS --fail -H \"X-Api-Key: $API_KEY\" -H \"X-Auth-Token: $TIED_KEY\" %s" % world.url()
     try:
         with world.box("API_KEY@api.test", "TIED_KEY@api.test") as box, Box(world.daemon, secrets=["API_KEY"]) as plain:
             shell(box, ask)
-            assert world.api.last()[2]["x"] == world.key and world.api.last()[2]["y"] == world.tied
+            assert world.api.last()[2]["x-api-key"] == world.key and world.api.last()[2]["x-auth-token"] == world.tied
             rewrite(world, old.replace(world.key, fresh) + "THIRD_KEY@api.test=%s\n" % third)
             shell(box, ask)
-            assert world.api.last()[2]["x"] == fresh and world.api.last()[2]["y"] == world.tied
+            assert world.api.last()[2]["x-api-key"] == fresh and world.api.last()[2]["x-auth-token"] == world.tied
             assert shell(plain, "echo $API_KEY") == world.key + "\n", "what was given is not taken back"
             with Box(world.daemon, secrets=["API_KEY"]) as later, world.box("THIRD_KEY@api.test") as bound:
                 assert shell(later, "echo $API_KEY") == fresh + "\n"
-                shell(bound, "curl -sS --fail -H \"X: $THIRD_KEY\" %s" % world.url())
-                assert world.api.last()[2]["x"] == third
+                shell(bound, "curl -sS --fail -H \"X-Api-Key: $THIRD_KEY\" %s" % world.url())
+                assert world.api.last()[2]["x-api-key"] == third
             # broken: its words, and the values before
             rewrite(world, "API_KEY=%s\nnonsense\n" % canary("broken"))
             why = world.daemon.log("secrets_refused")[-1]["why"]
             assert "--secrets-file" in why and "line 2" in why, why
             shell(box, ask)
-            assert world.api.last()[2]["x"] == fresh
+            assert world.api.last()[2]["x-api-key"] == fresh
             assert world.daemon.post("/v1/sandboxes", {"name": unique(), "secrets": ["NEVER_KEY"]}).status == 422
             # a gate that dies meanwhile is followed by one that has them too
             n = world.daemon.metrics()["caisson_gate_restarts_total"]
             os.kill(gate_of(world.daemon.pid), signal.SIGKILL)
             assert wait_until(lambda: world.daemon.metrics()["caisson_gate_restarts_total"] == n + 1)
             shell(box, ask)
-            assert world.api.last()[2]["x"] == fresh and world.api.last()[2]["y"] == world.tied
+            assert world.api.last()[2]["x-api-key"] == fresh and world.api.last()[2]["x-auth-token"] == world.tied
             # one that is taken away has no value any more, and is told as having strayed
             rewrite(world, old.replace("TIED_KEY@api.test", "TIED_KEY@other.test"))
             shell(box, ask)
-            assert world.api.last()[2]["x"] == world.key and PLACEHOLDER.fullmatch(world.api.last()[2]["y"])
+            assert world.api.last()[2]["x-api-key"] == world.key and PLACEHOLDER.fullmatch(world.api.last()[2]["x-auth-token"])
             assert "secret.stray" in [e["event"] for e in world.ledger() if e["sandbox"] == box.name]
         events = [e for e in world.ledger() if e["event"].startswith("secrets.")]
         assert {e["event"] for e in events} == {"secrets.load", "secrets.reject"}
         assert found([fresh, third], files_below(world.where)) == [], "nowhere but in the file, which is gone"
+    finally:
+        rewrite(world, old)
+
+
+def test_a_secret_that_is_withdrawn_takes_its_connections(world):
+    """A tunnel that was opened with it ends; one that was opened with another secret, or with the same one and a new value, goes on."""
+    old = (world.where / "secrets").read_text()
+    try:
+        with world.box("API_KEY@api.test", "TIED_KEY@api.test") as box:
+            python(box, LIVE % world.api.port + "tied, plain = live('/tied/live', 'TIED_KEY'), live('/plain/live')")
+            rewrite(world, old.replace(world.tied, canary("fresh")))
+            assert python(box, "print(ticks(tied), ticks(plain))") == "b'tick\\n' b'tick\\n'\n"
+            rewrite(world, old.replace("TIED_KEY@api.test", "TIED_KEY@other.test"))
+            assert wait_until(lambda: world.api.open == ["/plain/live"]), world.api.open
+            assert python(box, "print(ticks(plain))") == "b'tick\\n'\n"
+            assert box.get("/net").json["refusals"][0]["why"] == "a secret that it was made with was withdrawn"
     finally:
         rewrite(world, old)

@@ -20,7 +20,7 @@
 
 static void assert_swap(const char *value, int hits, const char *expected)
 {
-	static const struct swap pairs[] = { { P, "s3cret" }, { "other", P } };
+	static const struct swap pairs[] = { { P, "s3cret", NULL }, { "other", P, NULL } };
 	_buf_ struct buf b = BUF_INIT(4096);
 
 	assert_int_equal(swap_header(value, pairs, 2, NULL, &b), hits);
@@ -72,6 +72,9 @@ static void test_binds(void **state)
 	assert_string_equal(binds_name(&b, stray[0].from), "T");
 	assert_int_equal(binds_swaps(&b, &v, "", pairs, stray, &n_stray), 0);
 	assert_int_equal(n_stray, 2);
+
+	assert_true(binds_value(&b, &v, "p2", "a.test") && !binds_value(&b, &v, "p2", "b.test"));
+	assert_false(binds_value(&b, &v, "p3", "a.test"));
 
 	/* A front that was taken over asks for more than the operator allows. */
 	struct gate_bind bad = { .host = "b.test", .name = "T", .owner = "bob", .placeholder = "p" };
@@ -136,6 +139,83 @@ static void test_rules(void **state)
 	assert_int_equal(http_judge(rules, 4, "x.w.test", 443, "DELETE", "/ok", &why), 0);
 }
 
+/* Paths that a rule for /v1/... must not let through: each is read as another one by some server. */
+static void test_readings(void **state)
+{
+	static const struct gate_rule rules[] = {
+		{ .host = "a.test", .port = 443, .path = "/v1/*" },
+		{ .host = "b.test", .port = 443, .path = "/v1/x*y/send" },
+	};
+	static const char *const refused[] = {
+		"/v1/..;/admin",
+		"/v1/.;/x",
+		"/v1/..;a=b/admin",
+		"/v1/..%3b/admin",
+		"/v1/;/admin",
+		"/v1/;x/admin",
+		"/v1/%2e%2e;/admin",
+		"/v1/%252e%252e/admin",
+		"/v1/%252e%252e%252fadmin",
+		"/v1/..%252fadmin",
+		"/v1/%25252e%25252e/admin",
+		"/v1/x%255cadmin",
+		"/v1/x%253b/admin",
+		"/v1/%25%32%65%25%32%65/admin",
+		"/v1/%2%35%65",
+		"/v1/%u002e%u002e/admin",
+		"/v1/%25u002e%25u002e/admin",
+		"/v1/..\\admin",
+		"/v1/..%5cadmin",
+		"/v1/..%2fadmin",
+		"/v1/%c0%ae%c0%ae/admin",
+		"/v1/%e0%80%ae/admin",
+		"/v1/%25c0%25ae/admin",
+		"/v1/x%00",
+		"/v1/x%0a",
+		"/v1/x%0d%0aX:%20y",
+		"/v1/.%09./admin",
+		"/v1/x%7f",
+		"/v1/x%c2%85",
+		"/v1/.../admin",
+		"/v1/..%20/admin",
+		"/v1/.%20./admin",
+		"/v1/..",
+		"/v1//x",
+		"/v1/%ef%bc%8e%ef%bc%8e/admin", /* full-width dots */
+		"/v1/%ef%bc%8fx",               /* and a slash */
+		"/v1/%e2%80%a5/admin",          /* two dot leader */
+		"/v1/%e2%88%95x",               /* division slash */
+		"/v1/%25e2%2580%25a5/admin",
+		"/v1%3f/../x",
+		"v1/x",
+		"*",
+		"",
+	};
+	static const char *const good[] = {
+		"/v1/",          "/v1/a%20b",         "/v1/100%25",    "/v1/100%25%20",
+		"/v1/50%25-off", "/v1/my%2520file",   "/v1/caf%C3%A9", "/v1/a;b=c/d",
+		"/v1/C%23",      "/v1/what%3f",       "/v1/.well/x",   "/v1/..x/y",
+		"/v1/x..y",      "/v1/a+b,c:d@e!f=g", "/v1/%25%20zz",  "/v1/x.",
+		"/v1/a.b/",      "/v1/~user",         "/%761/models",  "/v1/%F0%9F%98%80",
+	};
+	_buf_ struct buf why = BUF_INIT(4096);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		if (http_judge(rules, 2, "a.test", 443, "GET", refused[i], &why) != 403)
+			fail_msg("%s", refused[i]);
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		if (http_judge(rules, 2, "a.test", 443, "GET", good[i], &why) != 0)
+			fail_msg("%s: %s", good[i], buf_str(&why));
+	/* What is dropped or cut off must not be what the rule asked for. */
+	assert_int_equal(http_judge(rules, 2, "b.test", 443, "GET", "/v1/x1y/send", &why), 0);
+	assert_int_equal(http_judge(rules, 2, "b.test", 443, "GET", "/v1/xq;y/send", &why), 403);
+	assert_int_equal(http_judge(rules, 2, "b.test", 443, "GET", "/v1/x%3fy/send", &why), 403);
+	assert_non_null(strstr(buf_str(&why), "GET /v1/x is not allowed"));
+	assert_int_equal(http_judge(rules, 2, "b.test", 443, "GET", "/v1/x;%3fy/send", &why), 403);
+	assert_int_equal(http_judge(rules, 2, "b.test", 443, "GET", "/v1/x%2579/send", &why), 403);
+}
+
 static void test_authority(void **state)
 {
 	struct ca *one, *two;
@@ -162,9 +242,9 @@ static void test_authority(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_swap),      cmocka_unit_test(test_binds),
-		cmocka_unit_test(test_paths),     cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_authority),
+		cmocka_unit_test(test_swap),     cmocka_unit_test(test_binds),
+		cmocka_unit_test(test_paths),    cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_readings), cmocka_unit_test(test_authority),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,6 +37,15 @@ static void test_lines(void **state)
 	assert_null(vault_find(&v, "B", "ali"));
 	s = vault_find(&v, "B2", "x");
 	assert_true(vault_lists(s->hosts, "b.test") && !vault_lists(s->hosts, "test"));
+	assert_null(s->headers);
+	assert_true(vault_header(s, "authorization") && vault_header(s, "x-api-key"));
+	assert_false(vault_header(s, "user-agent") || vault_header(s, "cookie"));
+	assert_int_equal(add(&v, "C[X-Mine]=[1]=2\nD@a.test[cookie,X_Y]=z\n", NULL), 0);
+	assert_string_equal(vault_find(&v, "C", NULL)->value, "[1]=2");
+	s = vault_find(&v, "D", NULL);
+	assert_string_equal(s->hosts, "a.test");
+	assert_true(vault_header(s, "x_y") && vault_header(s, "cookie"));
+	assert_false(vault_header(s, "authorization"));
 	vault_free(&v);
 	vault_free(&v);
 }
@@ -57,6 +66,11 @@ static void test_wrong_lines(void **state)
 		{ "A=a\tb", "control" },
 		{ "A=\xff", "UTF-8" },
 		{ "A@=x", "hosts" },
+		{ "A[]=x", "request headers" },
+		{ "A[Host]=x", "request headers" },
+		{ "A@h.test[X-A,Proxy-Authorization]=x", "request headers" },
+		{ "A[X-A]@h.test=x", "the name" },
+		{ "A[X A]=x", "request headers" },
 		{ "A@h..test=x", "hosts" },
 		{ "A@H.test=x", "lower case" },
 		{ ":A=x", "owners" },
