@@ -3,7 +3,7 @@
  * remains.h - What is left of a zygote, or of a cell that did not die: its cgroup, and the record of it.
  *
  * A cgroup can not be removed before the last process in it is dead, and how long that takes is up to what was in
- * it: an image's interpreter may have forked without end. Nobody waits for it. It is killed again and tried again
+ * it: code in a cell may have forked without end. Nobody waits for it. It is killed again and tried again
  * by the loop, later each time, for as long as the warden lives; the record stays meanwhile, so that whatever ends the
  * warden, the next one goes on.
  */

@@ -377,6 +377,10 @@ static void test_too_late(void **state)
 {
 	(void)state;
 	need_site();
+	if (cell.kind == CGROUP_V2) {
+		printf("# skipped: on v2 nobody holds files of a cell\n");
+		skip();
+	}
 	assert_int_equal(cgroup_enter_open(&cell, &enter, &err), 0);
 	assert_int_equal(cgroup_remove(&cell, REMOVE_MS, &err), 0);
 	child_run(late, NULL);
