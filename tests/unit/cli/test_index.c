@@ -200,6 +200,9 @@ static void test_settle(void **state)
 	assert_string_equal(getenv("CAISSON_NPM_REGISTRY"), "none");
 	for (char **at = environ; *at; at++)
 		assert_null(strstr(*at, "canary"));
+	free(argv[1]); /* an exec would take them along */
+	free(argv[3]);
+	free(argv[4]);
 	char *dir[] = { (char *)"serve", (char *)"--package-dir", (char *)"/srv", NULL };
 
 	(void)unsetenv("CAISSON_PIP_INDEX");
