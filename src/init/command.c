@@ -58,6 +58,18 @@ static int find_strings(const struct init_exec *x, struct command *c)
 	return at == c->blob.len && c->script_path && c->cwd[0] == '/' ? 0 : EINVAL;
 }
 
+/*
+ * A program gets pipes, and nothing else that a client may hold. The client may have been taken over, and code in the cell
+ * may be its accomplice: a directory of the host would lead the code out by its "..", whatever the cell's root is.
+ */
+static bool is_pipe(int fd)
+{
+	struct stat st;
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && !(flags & O_PATH) && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
 int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, struct command *ret)
 {
 	struct command *c = ret;
@@ -92,6 +104,8 @@ int command_unpack(const struct init_exec *x, const int *fds, size_t n_fds, stru
 
 	int r = blob_map(&c->blob, blob, x->blob_len);
 
+	for (int i = 0; i < 3 && !own_stdio && r == 0; i++)
+		r = is_pipe(c->stdio[i]) ? 0 : EBADF;
 	return r ? r : find_strings(x, c);
 }
 

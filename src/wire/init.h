@@ -22,11 +22,11 @@
 
 enum init_type {
 	INIT_CONFIG = 1, /* warden -> init, once, first */
-	INIT_EXEC,       /* client -> init; descriptors: blob, [script], stdin, stdout, stderr */
-	INIT_GO,         /* client -> init: let the command that is held execute */
-	INIT_SIGNAL,     /* client -> init: signal one command, or its process group */
-	INIT_READY,      /* init -> client: the cell is sealed, commands are welcome */
-	INIT_HELD,       /* init -> client: only execve is left (INIT_HOLD); waits for INIT_GO */
+	INIT_EXEC, /* client -> init; descriptors: blob, [script], stdin, stdout, stderr, which are pipes */
+	INIT_GO,     /* client -> init: let the command that is held execute */
+	INIT_SIGNAL, /* client -> init: signal one command, or its process group */
+	INIT_READY,  /* init -> client: the cell is sealed, commands are welcome */
+	INIT_HELD,   /* init -> client: only execve is left (INIT_HOLD); waits for INIT_GO */
 	/* init -> client: execve succeeded. Descriptors: the pty master with INIT_TTY; with INIT_CONTROL
 	 * the other ends of control in, control out, stdout, stderr; with INIT_PIPES those of stdin,
 	 * stdout, stderr; of a file call, those of its input and its output. */

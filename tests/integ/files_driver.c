@@ -362,17 +362,18 @@ static void do_shell(const char *hex)
 	struct exec_request x = { .id = ++ids, .cwd = CELL_WORKDIR, .argv = argv, .envp = envp };
 	struct init_msg m;
 	struct err e;
-	int out[2], fds[INIT_FDS_MAX];
+	int in[2], out[2], fds[INIT_FDS_MAX];
 	size_t n;
 	char data[4096];
 
 	script[from_hex(hex, script, sizeof(script) - 1)] = '\0';
-	_fd_ int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	if (pipe2(out, O_CLOEXEC) < 0)
+	if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
 		die("pipe", NULL);
+	fd_close(in[1]); /* an empty stdin */
+	_fd_ int empty = in[0];
+
 	x.script_fd = -1;
-	x.stdio[0] = null;
+	x.stdio[0] = empty;
 	x.stdio[1] = x.stdio[2] = out[1];
 	x.uid = CELL_UID;
 	x.gid = CELL_GID;

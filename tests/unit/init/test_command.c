@@ -61,17 +61,22 @@ static int mappings(void)
 	return n;
 }
 
-/* The descriptors of a message: the blob, then copies of something harmless. */
+/* The descriptors of a message: the blob, then pipes. */
 static size_t make_fds(int *fds, int blob, size_t n)
 {
+	int ends[2];
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	if (n > 0)
 		fds[0] = blob;
 	else
 		fd_close(blob);
 	for (size_t i = 1; i < n; i++) {
-		fds[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+		fds[i] = fcntl(ends[i % 2], F_DUPFD_CLOEXEC, 3);
 		assert_true(fds[i] >= 0);
 	}
+	fd_close(ends[0]);
+	fd_close(ends[1]);
 	return n;
 }
 
@@ -146,6 +151,35 @@ static void test_numbers_of_descriptors(void **state)
 		for (size_t n = 0; n <= FD_PASS_MAX; n++)
 			assert_int_equal(unpack_fds(&x, fd_memfd("blob", BLOB, BLOB_LEN), n),
 					 n == want && !refused ? 0 : EINVAL);
+	}
+}
+
+/* What a client that was taken over may hold, and code in a cell must not: most of all a directory. */
+static void test_stdio_is_pipes(void **state)
+{
+	(void)state;
+	for (int at = 1; at < 4; at++) {
+		const int others[] = {
+			open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+			open("/", O_PATH | O_DIRECTORY | O_CLOEXEC),
+			open("/dev/null", O_RDWR | O_CLOEXEC),
+			open("/etc/passwd", O_RDONLY | O_CLOEXEC),
+			socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
+			memfd_create("file", MFD_CLOEXEC),
+		};
+
+		for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+			int fds[4], before = open_fds() - 1;
+			struct command c;
+
+			assert_true(others[i] >= 0);
+			(void)make_fds(fds, fd_memfd("blob", BLOB, BLOB_LEN), 4);
+			fd_close(fds[at]);
+			fds[at] = others[i];
+			assert_int_equal(command_unpack(&good, fds, 4, &c), EBADF);
+			command_free(&c);
+			assert_int_equal(open_fds(), before);
+		}
 	}
 }
 
@@ -442,6 +476,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_numbers_of_descriptors),
+		cmocka_unit_test(test_stdio_is_pipes),
 		cmocka_unit_test(test_where_descriptors_go),
 		cmocka_unit_test(test_unknown_flags),
 		cmocka_unit_test(test_blob_lengths),
