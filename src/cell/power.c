@@ -2,21 +2,25 @@
 /*
  * power.c - See power.h.
  *
- * The order is forced, because each step may need what a later one takes away: the bounding set (needs CAP_SETPCAP), the user
+ * The order is forced, because each step may need what a later one takes away: the root (needs CAP_SYS_CHROOT), the bounding set (needs CAP_SETPCAP), the user
  * (needs CAP_SETUID), the other capability sets, no-new-privileges (which the next two require), Landlock, and the filter last.
  */
 #include "cell/power.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
 #include "cell/caps.h"
 #include "cell/landlock.h"
 #include "cell/seccomp.h"
@@ -36,6 +40,38 @@ static int become(const struct power_user *u, struct err *e)
 		       "become user %u, without groups; in a user namespace that lacks this id, "
 		       "make a user '%s' with one that it has, or start as an ordinary user",
 		       u->uid, u->name);
+}
+
+/* The one user and group that we are, so that files look as they did. */
+static int map_self(uid_t uid, gid_t gid)
+{
+	char users[64], groups[64];
+
+	(void)snprintf(users, sizeof(users), "%u %u 1", uid, uid);
+	(void)snprintf(groups, sizeof(groups), "%u %u 1", gid, gid);
+	int r = fd_write_file(AT_FDCWD, "/proc/self/setgroups", "deny");
+
+	if (r == 0)
+		r = fd_write_file(AT_FDCWD, "/proc/self/uid_map", users);
+	return r < 0 ? r : fd_write_file(AT_FDCWD, "/proc/self/gid_map", groups);
+}
+
+int power_root(int dir, struct err *e)
+{
+	const uid_t uid = geteuid();
+	const gid_t gid = getegid();
+
+	if (POWER_SANITIZED)
+		return 0;
+	int r = uid && unshare(CLONE_NEWUSER) < 0 ? -errno : 0;
+
+	if (r == 0 && uid)
+		r = map_self(uid, gid);
+	if (r == 0 && (fchdir(dir) < 0 || chroot(".") < 0))
+		r = -errno;
+	return r < 0 ? err_set(e, r, "make its directory its root (takes %s)",
+			       uid ? "a user namespace, see caisson doctor" : "CAP_SYS_CHROOT") :
+		       0;
 }
 
 int power_leave(const struct power_user *u, struct err *e)

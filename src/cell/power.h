@@ -4,7 +4,7 @@
  *
  * The front, the gate, and those who keep packages, workspaces, images and buckets each end in a jail of their own: another
  * user, another set of files, another filter. What is the same for all of them is here, in the order in which it has to
- * happen: power_leave(), power_settle(), power_confine(). There is no way back out, so whoever fails in between has to exit.
+ * happen: power_root() for those who keep files, power_leave(), power_settle(), power_confine(). There is no way back out, so whoever fails in between has to exit.
  *
  * All of it but the user acts on the calling thread alone: there must be no other.
  */
@@ -35,6 +35,13 @@ struct power_user {
 
 /* power_user() - For root the user @name, or @id where there is none; nobody for others. */
 int power_user(const char *name, uid_t id, struct power_user *ret, struct err *e);
+
+/*
+ * power_root() - Make the directory @dir the root of all paths, before power_leave(). Landlock lets everybody hold a
+ * directory (O_PATH), and these services hand directories to cells: so no path may lead to one that is not below @dir.
+ * Who is not root does it in a user namespace of its own, with the same ids.
+ */
+int power_root(int dir, struct err *e);
 
 /* power_leave() - Become that user, without groups; no capability is left, and no way back. */
 int power_leave(const struct power_user *u, struct err *e);

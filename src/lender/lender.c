@@ -5,8 +5,8 @@
  * Theory of operation. An image is a manifest, a configuration and directories, all of them brought by strangers.
  * The front reads strangers' bytes and may open no file; the command is static, and parses no JSON; so somebody
  * has to stand between them and the store, who can read that and nothing else. That is this process: own
- * user (as root) with the one capability to read what it does not own, since the store is the puller's alone;
- * Landlock, with reading below the store as the only right; and a filter without sockets, programs and
+ * user (as root) with the one capability to read what it does not own, since the store is the puller's alone; the
+ * store as its root; Landlock, with reading below it as the only right; and a filter without sockets, programs and
  * processes (policy/lender.policy). It is asked on descriptor 3, answers with descriptors, holds none of
  * them itself, and ends when its socket does.
  *
@@ -17,12 +17,14 @@
 #include <grp.h>
 #include <jansson.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -39,6 +41,7 @@
 #include "wire/warden.h"
 
 #define LENDER_ID 0x6ffffffcu /* just below the pantry's */
+#define EXIT_ANSWERED 3
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 
 _Static_assert(IMAGE_LAYERS_MAX <= CELL_LAYERS_MAX, "every image of the store fits into a cell");
@@ -80,13 +83,15 @@ static int prime_libraries(struct err *e)
 	return 0;
 }
 
+/* @store: -1 when there is none, and so nothing to read. */
 static int enter_jail(int store, struct err *e)
 {
 	const struct landlock_dir dir = { store, LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };
 
-	if (prime_libraries(e) < 0 || leave_privilege(e) < 0 || power_settle(e) < 0)
+	if (prime_libraries(e) < 0 || (store >= 0 && power_root(store, e) < 0) ||
+	    leave_privilege(e) < 0 || power_settle(e) < 0)
 		return e->code;
-	return power_confine(&dir, 1, LENDER_FILTER, ARRAY_SIZE(LENDER_FILTER), e);
+	return power_confine(&dir, store >= 0 ? 1 : 0, LENDER_FILTER, ARRAY_SIZE(LENDER_FILTER), e);
 }
 
 /* ---- one image ---------------------------------------------------------------------------------------------- */
@@ -185,26 +190,10 @@ static void make_lock(int dir)
 		fd_close(store_lock(&s, false, NULL));
 }
 
-/* Behind it the jail closes. Half a jail never serves. */
-static int open_store(const char *path, struct err *e)
+/* One question, or as many as come. 0: whoever asked is gone. */
+static int serve(int store, const struct err *why, bool once)
 {
-	int store = image_store_open(path, e);
-
-	make_lock(store);
-	if (store >= 0 && enter_jail(store, e) < 0) {
-		(void)fprintf(stderr, "caisson-lender: %s\n", e->msg);
-		_exit(1);
-	}
-	return store;
-}
-
-/* While there is no store (nothing was pulled yet) there is nothing to read: it is looked for at each question. */
-static int run(const char *path)
-{
-	struct err e = { 0 };
-	_fd_ int store = open_store(path, &e);
-
-	for (;;) {
+	do {
 		static struct lender_req q;
 		size_t n_fds = 0;
 
@@ -214,10 +203,50 @@ static int run(const char *path)
 			return 0;
 		if (n != (ssize_t)sizeof(q) || q.version != LENDER_VERSION)
 			return 1;
-		if (store < 0)
-			store = open_store(path, &e);
-		if (!answer(store, &e, &q))
+		if (!answer(store, why, &q))
 			return 1;
+	} while (!once);
+	return EXIT_ANSWERED;
+}
+
+/* Half a jail never serves. */
+static int serve_in_jail(int store, const struct err *why, bool once)
+{
+	struct err e = { 0 };
+
+	if (enter_jail(store, &e) == 0)
+		return serve(store, why, once);
+	(void)fprintf(stderr, "caisson-lender: %s\n", e.msg);
+	return 1;
+}
+
+/*
+ * While there is no store (nothing was pulled yet), it is looked for at each question. Who can still open it must read nothing of
+ * a stranger's, so each of these questions is read, and answered, by a child that is in the jail.
+ */
+static int run(const char *path)
+{
+	for (;;) {
+		struct pollfd asked = { .fd = LENDER_FD, .events = POLLIN };
+		struct err e = { 0 };
+		int status;
+		_fd_ int store = image_store_open(path, &e);
+
+		if (store < 0 && poll(&asked, 1, -1) == 1)
+			store = image_store_open(path, &e);
+		make_lock(store);
+		if (store >= 0)
+			return serve_in_jail(store, &e, false);
+		if (!asked.revents)
+			continue; /* by a signal */
+		pid_t pid = fork();
+
+		if (pid == 0)
+			_exit(serve_in_jail(-1, &e, true));
+		if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+			return 1;
+		if (WEXITSTATUS(status) != EXIT_ANSWERED)
+			return WEXITSTATUS(status);
 	}
 }
 

@@ -44,7 +44,7 @@ static int leave_privilege(uid_t uid, gid_t gid, struct err *e)
 {
 	const struct power_user user = { .uid = uid, .gid = gid };
 
-	if (power_leave(&user, e) < 0)
+	if (power_root(PANTRY_DIR_FD, e) < 0 || power_leave(&user, e) < 0)
 		return e->code;
 	if (fchmod(PANTRY_DIR_FD, SHELF_MODE) < 0)
 		return err_set(e, -errno, "set the mode of the packages' directory");

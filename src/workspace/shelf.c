@@ -51,6 +51,9 @@ static int leave_privilege(uid_t uid, gid_t gid, struct err *e)
 {
 	const struct power_user user = { .uid = uid, .gid = gid };
 
+	/* Directories that may not be read are mended by their descriptor, for which an older kernel needs /proc. */
+	if (tree_can_mend() && power_root(SHELF_DIR_FD, e) < 0)
+		return e->code;
 	if (power_leave(&user, e) < 0 || power_settle(e) < 0)
 		return e->code;
 	(void)umask(0);

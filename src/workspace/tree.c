@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -15,20 +16,35 @@
 #include "init/tar.h"
 #include "pantry/untar.h"
 
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452 /* Linux 6.6 */
+#endif
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define XATTR_LIST_BYTES (16u << 10)
 #define XATTR_VALUE_BYTES (16u << 10)
+
+bool tree_can_mend(void)
+{
+	return syscall(SYS_fchmodat2, -1, "", 0, AT_EMPTY_PATH) == 0 || errno != ENOSYS;
+}
+
+static int set_mode(int at, mode_t mode)
+{
+	char path[64];
+
+	if (tree_can_mend())
+		return (int)syscall(SYS_fchmodat2, at, "", mode, AT_EMPTY_PATH);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	return fchmodat(AT_FDCWD, path, mode, 0);
+}
 
 /* By its descriptor: a name may be a link by now, and chmod would follow it. */
 static int mend(int dir, const char *name)
 {
 	_fd_ int at = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	char path[64];
 	struct stat st;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
-	if (at < 0 || fstat(at, &st) < 0 ||
-	    fchmodat(AT_FDCWD, path, (st.st_mode & 0777) | 0700, 0) < 0)
+	if (at < 0 || fstat(at, &st) < 0 || set_mode(at, (st.st_mode & 0777) | 0700) < 0)
 		return -EACCES;
 	return 0;
 }

@@ -18,6 +18,9 @@ struct err;
 #define TREE_PATH_MAX 4096u
 #define TREE_DEPTH_MAX 130u
 
+/* tree_can_mend() - Whether this kernel (6.6 and later) mends rights by a descriptor alone; otherwise it takes /proc. */
+bool tree_can_mend(void);
+
 /* tree_open_dir() - A directory in @dir, for reading; its rights are mended. Descriptor or -errno. */
 int tree_open_dir(int dir, const char *name);
 
