@@ -12,6 +12,7 @@
  */
 #include "front/front.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -290,6 +291,27 @@ static int get_state(struct front *f, struct statedir *state, struct err *e)
 	return r == 0 ? ledger_open(state->ledger, &config, &f->ledger, e) : r;
 }
 
+/*
+ * Everything that is ours closes when a program is executed. Another descriptor is one that whoever started us had open: a
+ * terminal, an agent's socket, a file. None of that is for one who takes this process over.
+ */
+static int close_strangers(struct err *e)
+{
+	DIR *dir = opendir("/proc/self/fd");
+
+	if (!dir)
+		return err_set(e, -errno, "list our descriptors");
+	for (const struct dirent *d; (d = readdir(dir));) {
+		int fd = atoi(d->d_name);
+		int flags = fd > STDERR_FILENO ? fcntl(fd, F_GETFD) : -1;
+
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
+			(void)close(fd);
+	}
+	(void)closedir(dir);
+	return 0;
+}
+
 static int start(struct front *f, struct warden_client *w, struct err *e)
 {
 	static struct doors doors;
@@ -353,6 +375,8 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 		r = get_bridge(f, e);
 	if (r == 0)
 		r = watch_keeper(f, e);
+	if (r == 0)
+		r = close_strangers(e);
 	if (r == 0)
 		r = jail_enter(ledger_dirfd(f->ledger), &f->jail, e);
 	if (r < 0)
