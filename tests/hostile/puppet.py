@@ -111,8 +111,13 @@ class Puppet:
         iov = self.put(struct.pack("QQ", self.put(data), len(data)))
         rights = struct.pack("Qii", 16 + 4 * len(fds), socket.SOL_SOCKET, socket.SCM_RIGHTS) + struct.pack(f"{len(fds)}i", *fds)
         control = self.put(rights + bytes(-len(rights) % 8)) if fds else 0
-        header = struct.pack("QIxxxxQQQQi", 0, 0, iov, 1, control, len(rights) + -len(rights) % 8 if fds else 0, 0)
-        return self.call("sendmsg", fd, header + bytes(-len(header) % 8), flags)
+        header = struct.pack("QIxxxxQQQQixxxx", 0, 0, iov, 1, control, len(rights) + -len(rights) % 8 if fds else 0, 0)
+        return self.call("sendmsg", fd, header, flags)
+
+    def recvmsg(self, fd, size=512, flags=0):
+        """One message; the descriptors that came with it are the process's own now."""
+        iov = self.put(struct.pack("QQ", self.put(bytes(size)), size))
+        return self.call("recvmsg", fd, struct.pack("QIxxxxQQQQixxxx", 0, 0, iov, 1, self.put(bytes(512)), 512, 0), flags)
 
     def open(self, path, flags=os.O_RDONLY, mode=0):
         return self.call("openat", AT_FDCWD, path.encode() + b"\0", flags, mode)
