@@ -4,7 +4,7 @@
 
 The tables in src/cli/options.c, src/front/config.c and src/remote/ are the source of truth; this compares names, so that an option cannot
 be added, renamed or dropped in one place only. It also checks that links between the documents lead
-to a file.
+to a file, and that the tests that docs/adversary.md cites exist.
 
 usage: check-docs.py     exit 0: all agree, 1: one line per difference
 """
@@ -43,13 +43,26 @@ def broken_links():
                 yield f"{path.relative_to(ROOT)}: link to '{target}', which does not exist"
 
 
+def missing_tests():
+    """What docs/adversary.md cites as `hostile/test_x.py::test_name`, or as a file of the tests, is there."""
+    text = (ROOT / "docs/adversary.md").read_text(encoding="utf-8")
+    cited = re.findall(r"`((?:tests/)?(?:hostile|serve|integ|fuzz|unit)/[\w/.]+?\.(?:py|c))(?:::(\w+))?`", text)
+    cited += [("hostile/" + file, "") for file in re.findall(r"`(payloads/\w+\.c)`", text)]
+    if len(cited) < 50:
+        yield "docs/adversary.md: its citations were not understood"
+    for file, name in cited:
+        path = ROOT / "tests" / file.removeprefix("tests/")
+        if not path.exists() or (name and not re.search(rf"^def {name}\(|^static void {name}\(", path.read_text(encoding="utf-8"), re.M)):
+            yield f"docs/adversary.md: cites {file}{'::' + name if name else ''}, which does not exist"
+
+
 def main():
     known = table_options("src/cli/options.c")
     served = table_options("src/front/config.c")
     if len(known) < 10 or len(served) < 10:
         print("check-docs: a table of options was not understood")
         return 1
-    bad = list(broken_links())
+    bad = [*broken_links(), *missing_tests()]
     pages = {"docs/man/caisson.1.scd": known, "docs/man/caisson-serve.1.scd": served}
     for source, page in REMOTE.items():
         pages[page] = table_options(source)

@@ -302,7 +302,7 @@ static int close_strangers(struct err *e)
 	if (!dir)
 		return err_set(e, -errno, "list our descriptors");
 	for (const struct dirent *d; (d = readdir(dir));) {
-		int fd = atoi(d->d_name);
+		int fd = (int)strtol(d->d_name, NULL, 10);
 		int flags = fd > STDERR_FILENO ? fcntl(fd, F_GETFD) : -1;
 
 		if (flags >= 0 && !(flags & FD_CLOEXEC))

@@ -306,6 +306,19 @@ def test_shelf_gets_the_porter_to_mount_nothing_else(daemon, host, stopped_by):
 
 # ---- a zygote ------------------------------------------------------------------------------------------------------------------
 
+def check_cgroups(p, files, host):
+    """Files of the cell's cgroups, if it has any, move no process that is not its own; root's own descriptor would."""
+    number = str(host.sleeper.pid).encode()
+    before = Path(f"/proc/{host.sleeper.pid}/cgroup").read_text()
+    for fd, name in files.items():
+        with subprocess.Popen(["sleep", "1000"]) as victim:
+            Path(name).write_text(str(victim.pid))
+            landed(Path(name).parent.name in Path(f"/proc/{victim.pid}/cgroup").read_text(), "root moves a process there")
+            victim.kill()
+        assert not p.call("write", fd, number, len(number)).ok, f"a descriptor with more authority than a zygote's own: {name}"
+    assert Path(f"/proc/{host.sleeper.pid}/cgroup").read_text() == before
+
+
 @quick
 def test_zygote_gets_nothing_of_the_host(daemon, host, stopped_by):
     """What the warden hands to a zygote leads to the cell that was made for it, and nowhere else: also from inside that cell, with all that it has there."""
@@ -318,8 +331,9 @@ def test_zygote_gets_nothing_of_the_host(daemon, host, stopped_by):
             landed(until(lambda: p.recvmsg(3).ret > 8, 10, "a request of the warden's"), "the warden asks it for a kernel")
             got = {fd: name for fd, name in descriptors(zygote).items() if before.get(fd) != name}
             landed(any("pidfd" in n for n in got.values()), got)
-            beyond = {n for n in got.values() if not n.startswith(("anon_inode:[pidfd]", "socket:", "pipe:"))}
-            assert not beyond, f"a descriptor with more authority than a zygote's own: {beyond}"
+            beyond = {n for n in got.values() if not n.startswith(("anon_inode:[pidfd]", "socket:", "pipe:", "/sys/fs/cgroup/"))}
+            assert not beyond, beyond
+            check_cgroups(p, {fd: n for fd, n in got.items() if n.startswith("/sys/fs/cgroup/")}, host)
             pidfd = next(fd for fd, n in got.items() if "pidfd" in n)
             landed(p.call("setns", pidfd, 0x10000000).ok and p.call("setns", pidfd, 0x20000 | 0x40000000).ok, "it enters the cell")
             reached = attempt_all(p, host)
@@ -355,3 +369,19 @@ def test_unpacker_has_the_layer_alone(files, host, stopped_by):
         importer.kill()
         importer.communicate()
     stopped_by("namespaces, chroot, Landlock, filter")
+
+
+@quick
+def test_lender_without_a_store_reads_nothing(daemon, files, stopped_by):
+    """Before the first image is pulled the lender can still open the store, so it must not read what a stranger sends."""
+    with Daemon("--pool", 0, "--image-store", files / unique("none")) as d:
+        lender = child(d.pid, "caisson-lender")
+        line = other_end(lender, 3, d.pid)
+        landed(os.stat(f"/proc/{lender}").st_uid == 0, "it has not given up its rights")
+        # Polls, and so waits without reading; a request that arrives is read by a child.
+        assert Path(f"/proc/{lender}/syscall").read_text().split()[0] in ("7", "271"), "it reads"
+        r = d.request("POST", "/v1/run_python", {"code": "1", "image": "nothing:1"})
+        assert r.status in (404, 422), r
+        assert d.request("POST", "/v1/run_python", {"code": "1", "image": "nothing:1"}).status == r.status, "void: it goes on"
+        assert child(d.pid, "caisson-lender") == lender and line
+    stopped_by("a child in the jail reads and answers")
