@@ -28,6 +28,7 @@ static int channel[2]; /* the client's end, init's end */
 static int fds_before;
 static struct err err;
 
+static int pipe_ends[2]; /* what init gives to a program */
 static const char *const no_env[] = { NULL };
 static const char *const one_arg[] = { "true", NULL };
 
@@ -48,6 +49,8 @@ static int setup(void **state)
 	(void)state;
 	fds_before = open_fds();
 	err = (struct err){ 0 };
+	if (pipe2(pipe_ends, O_CLOEXEC) < 0)
+		return -1;
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, channel);
 }
 
@@ -57,6 +60,8 @@ static int teardown(void **state)
 	(void)state;
 	channel[0] = fd_close(channel[0]);
 	channel[1] = fd_close(channel[1]);
+	pipe_ends[0] = fd_close(pipe_ends[0]);
+	pipe_ends[1] = fd_close(pipe_ends[1]);
 	return open_fds() == fds_before ? 0 : -1;
 }
 
@@ -68,7 +73,7 @@ static struct exec_request request(void)
 		.argv = one_arg,
 		.envp = no_env,
 		.script_fd = -1,
-		.stdio = { 0, 1, 2 },
+		.stdio = { pipe_ends[0], pipe_ends[1], pipe_ends[1] },
 		.uid = 1000,
 		.gid = 1000,
 		.rows = 50,
@@ -160,11 +165,9 @@ static void test_round_trip(void **state)
 static void test_script_and_tty(void **state)
 {
 	_fd_ int script = fd_memfd("script", "print(1)\n", 9);
-	_fd_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	struct exec_request x = request();
 
 	(void)state;
-	x.stdio[0] = x.stdio[1] = x.stdio[2] = null;
 	x.script_path = "/workspace/main.py";
 	check_round_trip(&x); /* no script descriptor: the path stays here */
 	x.script_fd = script;
@@ -252,6 +255,12 @@ static void test_requests_that_init_refuses(void **state)
 	assert_int_equal(init_exec(channel[0], &x, &err), 0);
 	assert_int_equal(receive(&m, &c), E2BIG);
 	command_free(&c);
+	x = request();
+	x.stdio[0] = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* a way out of the cell */
+	assert_int_equal(init_exec(channel[0], &x, &err), 0);
+	assert_int_equal(receive(&m, &c), EBADF);
+	command_free(&c);
+	fd_close(x.stdio[0]);
 	x = request();
 	x.cwd = "relative";
 	assert_int_equal(init_exec(channel[0], &x, &err), 0);
