@@ -81,8 +81,8 @@ WARDEN = {
     "SigIgn": "0000000000001007", "SigCgt": OUR_SIGNALS, "inner pid": "none", "session": "=caller", "group": "=caller", "terminal": "=caller",
     "oom_score_adj": "=caller", "cwd": "=caller", "exe": str(CAISSON.parent / "caisson-warden"), "personality": "=caller",
     "policy": "=caller", "io priority": "=caller",
-    # Its client's streams, the client, the journal, the cell.
-    "fds": ["caller 0", "caller 1", "caller 2", "socket", "eventpoll", "journal", "record", "eventfd", "pidfd",
+    # Its client's streams, the client, the host ids that are taken, the journal, the cell.
+    "fds": ["caller 0", "caller 1", "caller 2", "socket", "eventpoll", "host ids", "journal", "record", "eventfd", "pidfd",
             "cgroup memory", "cgroup pids", "cgroup cpu", "cgroup unified", *(["cgroup cpuacct"] if "cpuacct" in hierarchies() else [])],
     "environ": {},
     "namespaces": {n: "host" for n in ALL_NAMESPACES},
@@ -104,7 +104,7 @@ CAISSON_ITSELF = {
 
 # As an ordinary user: one id, nothing to map but itself, and no way to drop the caller's groups.
 USER_CHANGES = {"setgroups": "deny"}
-USER_WARDEN = {"CapPrm": ZERO, "CapEff": ZERO, "CapBnd": "=caller"}
+USER_WARDEN = {"CapPrm": ZERO, "CapEff": ZERO, "CapBnd": "=caller", "fds": [x for x in WARDEN["fds"] if x != "host ids"]}
 NO_CGROUP = {"cgroups": {"*": "=caller"}}
 NO_CGROUP_LIMITS = {"processes": ("128", "128"), "address space": (str(512 << 20),) * 2}
 
@@ -154,6 +154,8 @@ def fd_name(pid, fd, streams):
         return link.split("[")[1].rstrip("]")
     if link.endswith("/cells"):
         return "journal"
+    if link == "/run/caisson-ids/taken":
+        return "host ids"
     if re.search(r"/cells/\d{4}$", link):
         return "record"
     m = re.match(r"/sys/fs/cgroup/(?:(\w+)/)?.*caisson[-/]c\d+-[0-9a-f]+(/memory.events)?$", link)
@@ -511,7 +513,7 @@ def test_posture_whatever_the_caller_is(mode):
                 if warden[k] != {**WARDEN, **(USER_WARDEN if mode != "root" else {})}[k]:
                     out.append(f"warden: {k} {warden[k]}")
             extra = [x for fd, x in warden["fds"].items() if int(fd) > 2 and
-                     not re.match("socket|event|journal|record|pidfd|cgroup", x)]
+                     not re.match("socket|event|host ids|journal|record|pidfd|cgroup", x)]
             if extra or sum(x == "socket" for x in warden["fds"].values()) != 1:
                 out.append(f"warden: descriptors of the caller: {warden['fds']}")
             out += check_mounts(h.pid)
