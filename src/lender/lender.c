@@ -220,34 +220,41 @@ static int serve_in_jail(int store, const struct err *why, bool once)
 	return 1;
 }
 
+/* By a child that is in the jail. EXIT_ANSWERED, or how we end. */
+static int answer_once(const struct err *why)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(serve_in_jail(-1, why, true));
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return 1;
+	return WEXITSTATUS(status);
+}
+
 /*
- * While there is no store (nothing was pulled yet), it is looked for at each question. Who can still open it must read nothing of
- * a stranger's, so each of these questions is read, and answered, by a child that is in the jail.
+ * While there is no store (nothing was pulled yet), it is looked for at each question, and not before: whoever makes one
+ * takes a moment. Who can still open it must read nothing of a stranger's.
  */
 static int run(const char *path)
 {
-	for (;;) {
+	struct err e = { 0 };
+	_fd_ int store = image_store_open(path, &e);
+
+	while (store < 0) {
 		struct pollfd asked = { .fd = LENDER_FD, .events = POLLIN };
-		struct err e = { 0 };
-		int status;
-		_fd_ int store = image_store_open(path, &e);
+		int r;
 
-		if (store < 0 && poll(&asked, 1, -1) == 1)
-			store = image_store_open(path, &e);
-		make_lock(store);
-		if (store >= 0)
-			return serve_in_jail(store, &e, false);
-		if (!asked.revents)
-			continue; /* by a signal */
-		pid_t pid = fork();
-
-		if (pid == 0)
-			_exit(serve_in_jail(-1, &e, true));
-		if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-			return 1;
-		if (WEXITSTATUS(status) != EXIT_ANSWERED)
-			return WEXITSTATUS(status);
+		if (poll(&asked, 1, -1) != 1)
+			continue; /* a signal */
+		e = (struct err){ 0 };
+		store = image_store_open(path, &e);
+		if (store < 0 && (r = answer_once(&e)) != EXIT_ANSWERED)
+			return r;
 	}
+	make_lock(store);
+	return serve_in_jail(store, &e, false);
 }
 
 int main(int argc, char **argv)
