@@ -27,7 +27,6 @@
 
 #define LOOKED_AT 10000u
 #define PRODUCTS_MAX 20u
-#define SLACK_NS INT64_C(5000000) /* times of files are those of the last tick of a clock */
 
 struct products {
 	struct mcp_output o;
@@ -246,7 +245,7 @@ void mcp_output_products(struct mcp_call *c, struct sandbox *s, struct mcp_outpu
 	}
 	mcp_output_move(&p->o, o);
 	p->c = c;
-	p->since_ns = since_ns - SLACK_NS;
+	p->since_ns = since_ns;
 	p->is_error = is_error;
 	(void)snprintf(p->sandbox, sizeof(p->sandbox), "%s", s->name);
 	j->arg = p;

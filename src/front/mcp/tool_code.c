@@ -15,7 +15,6 @@
 #include "base/utf8.h"
 #include "front/front.h"
 #include "front/http/routes.h"
-#include "front/http/stamp.h"
 #include "front/mcp/code_text.h"
 #include "front/mcp/consent.h"
 #include "front/mcp/place.h"
@@ -130,10 +129,8 @@ static void on_done(struct execution *x)
 	bool failed = x->verdict.status != RESULT_OK;
 
 	if (x->look && x->files && x->sandbox->state == SANDBOX_RUNNING && !x->room_gone) {
-		uint64_t took_ns = clock_now_ns() - x->started_ns;
-
-		mcp_output_products(c, x->sandbox, &o,
-				    (int64_t)(stamp_now_ms() * 1000000 - took_ns), failed);
+		mcp_output_products(c, x->sandbox, &o, (int64_t)x->started_files_ms * 1000000,
+				    failed);
 		return;
 	}
 	json_object_end(&o.s);

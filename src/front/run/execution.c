@@ -25,6 +25,7 @@
 #include "front/code/rpc.h"
 #include "front/egress/egress.h"
 #include "front/front.h"
+#include "front/http/stamp.h"
 #include "front/jupyter/jupyter.h"
 #include "front/log.h"
 #include "front/metrics.h"
@@ -442,6 +443,7 @@ void execution_run(struct execution *x, struct seat *s)
 {
 	x->phase = X_RUNNING;
 	x->started_ns = clock_now_ns();
+	x->started_files_ms = stamp_files_ms();
 	x->timer.fn = on_timer;
 	x->timer.arg = x;
 	set_deadline(x);

@@ -81,7 +81,8 @@ struct execution {
 	struct buf answer;     /* execution_final(), once it was asked for */
 	struct timer timer;    /* deadline, then grace */
 	uint64_t queued_ns, started_ns, ended_ns, grace_until_ns;
-	struct rpc *rpcs; /* what its code asks us for (code/rpc.h) */
+	uint64_t started_files_ms; /* the same moment by the clock of files (stamp_files_ms()) */
+	struct rpc *rpcs;          /* what its code asks us for (code/rpc.h) */
 	unsigned int n_rpcs, rpc_refused, tools_refused;
 	unsigned int holds;         /* why its time stands still */
 	uint64_t held_ns, stood_ns; /* since when, and how long it stood before */
