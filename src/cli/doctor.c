@@ -179,13 +179,23 @@ static void check_languages(struct check *c)
 	    "apt-get install python3 (nodejs, r-base-core)");
 }
 
-/* Where the daemon gets packages from unless it is told otherwise. */
+/* Where the daemon gets packages from unless an option tells it otherwise. */
 static void check_index(struct check *c, enum index_kind kind)
 {
+	static const char *const ours[] = {
+		[INDEX_PIP] = "CAISSON_PIP_INDEX", [INDEX_NPM] = "CAISSON_NPM_REGISTRY"
+	};
 	static struct index_choice x;
 	char found[sizeof(c->found)] = "none: nothing is installed";
+	const char *named = index_env(environ, ours[kind]);
 
-	index_of_machine(kind, environ, "", &x);
+	memset(&x, 0, sizeof(x));
+	if (named && strcmp(named, "none") == 0)
+		(void)snprintf(found, sizeof(found), "none: turned off (%s)", ours[kind]);
+	else if (named)
+		index_take(kind, named, ours[kind], &x);
+	else
+		index_of_machine(kind, environ, "", &x);
 	index_keys_wipe(&x.keys);
 	if (x.on)
 		(void)snprintf(found, sizeof(found), "%.140s (%.100s)", x.url.url, x.from);

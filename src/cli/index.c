@@ -86,6 +86,15 @@ void index_off(struct index_choice *ret, const char *why)
 	(void)snprintf(ret->note, sizeof(ret->note), "%s", why);
 }
 
+void index_distrust(struct index_choice *ret, const char *option)
+{
+	char why[INDEX_NOTE_MAX];
+
+	(void)snprintf(why, sizeof(why), "%.400s; it may name an index: mend it, or use %s",
+		       ret->note, option);
+	index_off(ret, why);
+}
+
 void index_take(enum index_kind kind, const char *text, const char *from, struct index_choice *ret)
 {
 	struct err e = { 0 };

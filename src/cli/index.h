@@ -62,6 +62,8 @@ void index_read(const struct ini_form *form, const char *root, const char *path,
 /* index_take() - Use this one; or be off, with the reason. */
 void index_take(enum index_kind kind, const char *text, const char *from, struct index_choice *ret);
 void index_off(struct index_choice *ret, const char *why);
+/* index_distrust() - A file was not read (@ret->note): what it names must not be replaced by the public index. */
+void index_distrust(struct index_choice *ret, const char *option);
 
 /* index_env() - A variable that is set and not empty, or NULL. */
 const char *index_env(char **env, const char *name);

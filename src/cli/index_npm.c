@@ -298,7 +298,9 @@ void index_npm(char **env, const char *root, struct index_choice *ret)
 		(void)snprintf(r.url, sizeof(r.url), "%s", named);
 		(void)snprintf(r.from, sizeof(r.from), "NPM_CONFIG_REGISTRY");
 	}
-	if (!ret->on) /* the operator named none */
+	if (!ret->on && !named && ret->note[0])
+		index_distrust(ret, "--npm-registry");
+	else if (!ret->on) /* the operator named none */
 		index_take(INDEX_NPM, r.url[0] ? r.url : PUBLIC,
 			   r.url[0] ? r.from : "the public registry", ret);
 	if (ret->on && !index_keys_any(&ret->keys))

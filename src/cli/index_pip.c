@@ -180,6 +180,10 @@ static void choose(const struct reading *r, struct index_choice *ret)
 		index_off(ret, why);
 		return;
 	}
+	if (ret->note[0] && !(named && url == IN_VARIABLE)) {
+		index_distrust(ret, "--pip-index");
+		return;
+	}
 	index_take(INDEX_PIP, named ? r->value[url][INDEX_URL] : PUBLIC,
 		   named ? r->from[url][INDEX_URL] : "the public index", ret);
 	if (ret->on && !ret->url.secure && !index_is_loopback(&ret->url) &&

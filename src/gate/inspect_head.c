@@ -118,9 +118,11 @@ bool inspect_misplaced(struct inspect *i, const struct http_request *q, struct b
 			    swap_header(h->value, &pairs[p], 1, NULL, &ignored) == 0)
 				continue;
 			(void)buf_printf(why,
-					 "the secret %s is not for the header %s; headers that may "
-					 "carry it stand in brackets behind its name, as in %s[%s]",
-					 name, h->name, name, h->name);
+					 "the secret %s is not for the header %s: it goes into the "
+					 "usual headers for credentials, or into those that the "
+					 "operator lists for it in the secrets file "
+					 "(NAME@HOST[HEADER,...]=VALUE)",
+					 name, h->name);
 			return true;
 		}
 	}

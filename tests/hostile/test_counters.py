@@ -11,12 +11,13 @@ import re
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from guard import mounts
 from lib import cell, landed, payload
-from lib_e import USER, Held, host, read, said, user_cell
+from lib_e import USER, Held, host, own_paths, read, said, user_cell
 
 quick = pytest.mark.quick
 MIB = 1 << 20
@@ -185,11 +186,15 @@ def exchange(size):
 def test_tcp_buffers_and_orphans(stopped_by):
     """tcp_mem and tcp_max_orphans are the machine's. Closed connections that are still full are both."""
     orphans, memory = sockets()
-    with drained("orphans", 2000, memory="256M", files=8000, timeout=30) as got:
+    with Held(["orphans", "2000"], payload="n_drain", memory="256M", files=8000, timeout=30) as h:
+        got = taken(h.text, "orphans")[0]
         time.sleep(0.1)
         more, used = (now - then for now, then in zip(sockets(), (orphans, memory)))
-        landed(got[0][0] > 500 and more > 100, (got, more))
-        bound = (SOCKETS if V1 else 256 * MIB) + got[0][0] * LEAST
+        if V1:  # what the cell is charged; the machine's count has the neighbours' buffers in it
+            group = Path(mounts()["memory"] + own_paths(h.init)["memory"])
+            used = int(read(group / "memory.kmem.tcp.usage_in_bytes"))
+        landed(got > 500 and more > 100 and used > 10 * MIB, (got, more, used))
+        bound = (SOCKETS if V1 else 256 * MIB) + got * LEAST
         assert used < bound, f"{used / MIB:.0f} MiB of TCP buffers in one cell"
         assert more < limit("net/ipv4/tcp_max_orphans") / 8, f"{more} orphans of one cell"
         assert exchange(4 * MIB) == 4 * MIB
@@ -237,7 +242,8 @@ def test_names_that_are_not_there(stopped_by):
     before = int(re.search(r"^Slab:\s*(\d+)", read("/proc/meminfo"), re.M)[1]) * 1024
     r = cell(code=code, memory="64M", timeout=30)
     after = int(re.search(r"^Slab:\s*(\d+)", read("/proc/meminfo"), re.M)[1]) * 1024
-    assert r.status == "ok" and r.text == "asked\n", r
+    # The kernel gives the memory back in time, or the cell meets its own limit: either way it is the cell's.
+    assert r.status == "ok" and r.text == "asked\n" or (r.status, r.kind) == ("limit", "memory"), r
     landed(r.usage["memory_peak"] > 40 * MIB, r)
     assert after - before < 2 * 64 * MIB, f"{(after - before) / MIB:.0f} MiB of kernel memory more than before"
     stopped_by("memory cgroup: kernel memory")

@@ -168,6 +168,11 @@ static const char *parse_npm(char *s, const char *version, struct requirement *r
 	return NULL;
 }
 
+static bool is_word(char c)
+{
+	return strchr(ALNUM "._-+*!", c) && c;
+}
+
 const char *requirement_parse(enum ecosystem eco, const char *text, const char *version,
 			      struct requirement *ret)
 {
@@ -177,9 +182,15 @@ const char *requirement_parse(enum ecosystem eco, const char *text, const char *
 	*ret = (struct requirement){ .exact = false };
 	if (version && (!*version || strcmp(version, "latest") == 0))
 		version = NULL;
-	for (; *text; text++) {
-		if (*text == ' ')
+	for (bool gap = false; *text; text++) {
+		if (*text == ' ') {
+			gap = true;
 			continue;
+		}
+		/* Without the space two words would become the name of a package that nobody asked for. */
+		if (gap && n > 0 && is_word(copy[n - 1]) && is_word(*text))
+			return "a space stands between two words; each package is one entry of its own";
+		gap = false;
 		if (n == REQUIREMENT_MAX)
 			return "it is too long";
 		copy[n++] = *text;

@@ -36,7 +36,10 @@ static int check_configured(const struct front *f, enum ecosystem eco, struct re
 		"");
 	(void)snprintf(why->message, sizeof(why->message),
 		       "this daemon installs no %s packages: %s", ecosystem_name(eco),
-		       note ? note : "it was started without an index of them");
+		       note ? note :
+		       eco == ECO_JAVASCRIPT ?
+			      "the operator turned them off (--npm-registry none)" :
+			      "the operator turned them off (--pip-index none)");
 	return -1;
 }
 

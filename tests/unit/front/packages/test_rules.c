@@ -27,6 +27,10 @@ static void test_requirements(void **state)
 		{ ECO_PYTHON, "ruamel.yaml", "latest", "ruamel-yaml", false },
 		{ ECO_PYTHON, "a__b..c", "1.0", "a-b-c==1.0", true },
 		{ ECO_PYTHON, "numpy >= 1.26, < 2", NULL, "numpy>=1.26,<2", false },
+		{ ECO_PYTHON, " six ", NULL, "six", false },
+		{ ECO_PYTHON, "six idna", NULL, NULL, false }, /* not sixidna */
+		{ ECO_PYTHON, "six == 1. 16", NULL, NULL, false },
+		{ ECO_JAVASCRIPT, "left pad", NULL, NULL, false },
 		{ ECO_PYTHON, "x[socks,http2]==2.*", NULL, "x[socks,http2]==2.*", false },
 		{ ECO_PYTHON, "x==2.0", "2.0", NULL, false },
 		{ ECO_PYTHON, "-r", NULL, NULL, false },
