@@ -5,7 +5,9 @@ A socket is reached by who may write to its inode, and that a mount is read-only
 the host's: a process listens in the directory, and knows whether somebody came.
 """
 import contextlib
+import fcntl
 import os
+import signal
 import socket
 
 import pytest
@@ -158,3 +160,36 @@ look(); print('ready', flush=True); sys.stdin.readline(); look()
             h.say()
             text = h.finish().stdout.decode()
     assert text.splitlines() == ["['a', 'gone'] one False", "ready", "['a', 'new'] two True"], text
+
+
+LEASE = """
+import fcntl, os, sys
+held = []
+for kind in (fcntl.F_RDLCK, fcntl.F_WRLCK):
+    f = os.open('%s/file', os.O_RDONLY)
+    try: fcntl.fcntl(f, fcntl.F_SETLEASE, kind); print('leased'); held.append(f); break
+    except OSError as e: print('refused', e.strerror)
+print('ready', flush=True)
+sys.stdin.read()
+"""
+
+
+@quick
+@pytest.mark.parametrize("mode", ["ro", "rw"])
+def test_no_lease_on_a_file_of_the_host(mode, stopped_by):
+    """Whoever opens a leased file waits for the holder, for up to 45 seconds: also root, on the host."""
+    with scratch(0o755, 0) as d:
+        (d / "file").write_text("content")
+        # Control: a process of the host gets one, and another that opens the file to write does not come through at once.
+        old = signal.signal(signal.SIGIO, signal.SIG_IGN)  # the holder is told so
+        f = os.open(d / "file", os.O_RDONLY)
+        fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        with pytest.raises(BlockingIOError):
+            os.open(d / "file", os.O_WRONLY | os.O_NONBLOCK)
+        os.close(f)
+        signal.signal(signal.SIGIO, old)
+        landed(True, "a lease holds up")
+        with Held(code=LEASE % "/data", mount=[f"{d}:/data:{mode}"]) as h:
+            assert "leased" not in h.text, h.text
+            os.close(os.open(d / "file", os.O_RDWR | os.O_NONBLOCK))
+    stopped_by("seccomp: F_SETLEASE")

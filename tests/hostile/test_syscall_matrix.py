@@ -252,6 +252,7 @@ SAFE_ARGS = {
     "socketpair": (1, 1, 0, MINUS_1, 0, 0),
     "setsockopt": (MINUS_1, 6, 0, 0, 0, 0),
     "ioctl": (MINUS_1, 0, 0, 0, 0, 0),
+    "fcntl": (MINUS_1, 1, 0, 0, 0, 0),
 }
 
 
