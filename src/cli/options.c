@@ -218,7 +218,7 @@ static int set_mount(struct options *o, const char *v, struct err *e)
 		return err_say(
 			e, -EINVAL,
 			"'%s': the place in the cell must be an absolute path without '.', '..' "
-			"or a trailing slash",
+			"or a trailing slash; a mode after it is ro or rw",
 			colon + 1);
 	memcpy(m->dst, colon + 1, strlen(colon + 1) + 1);
 	o->mount_src[n] = src;

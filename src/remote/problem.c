@@ -76,7 +76,10 @@ static void copy_member(const json_t *object, const char *key, char *to, size_t 
 /* What this program can do about it, rather than what a client of HTTP could. */
 static void own_hint(struct problem *p)
 {
-	if (p->status == 401)
+	if (p->status == 401 && strstr(p->message, "without a token only"))
+		problem_hint(
+			p, "call as that user, or have the daemon started with --token-file FILE");
+	else if (p->status == 401)
 		problem_hint(
 			p, "put a token of the daemon in a file of mode 600 and name it: "
 			   "--token-file FILE, CAISSON_TOKEN_FILE, or the token in CAISSON_TOKEN");

@@ -52,7 +52,7 @@ int mounts_parse(const char *text, struct cell_mount *ret, size_t *ret_len, stru
 		return err_say(
 			e, -EINVAL,
 			"'%s': the place in the cell must be an absolute path without '.', '..' "
-			"or a trailing slash",
+			"or a trailing slash; a mode after it is ro or rw",
 			ret->dst);
 	*ret_len = (size_t)(colon - text);
 	return 0;
