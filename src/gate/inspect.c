@@ -10,6 +10,10 @@
  * the same bytes. Answers are parsed (net/answer.h) and told again. One connection of the client is one to
  * the server, one request at a time.
  *
+ * A server that does not read a body takes it for the next request, which nobody judged. So a request with a body is
+ * the last one of its connection: the server is told `Connection: close`, and the gate closes the connection after
+ * the first final answer.
+ *
  * Without TLS the same happens in plain, for every host: each request has to be for the host that was connected
  * to. No secret is put in: values go over TLS alone.
  *
@@ -18,6 +22,7 @@
  */
 #include "gate/inspect.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +40,7 @@
 
 #define HEAD_MAX (64u << 10)
 #define REQUEST_MAX (256u << 10) /* a head with values in it */
+#define OVERRIDES_MAX 64u        /* each is judged, and a name of a method is short */
 #define PATIENCE_NS (600 * CLOCK_NS_PER_S)
 
 static struct inspect *of(const struct http_exchange *x)
@@ -48,9 +54,9 @@ static void forget_asked(struct inspect *i)
 {
 	free(i->asked.method);
 	free(i->asked.path);
-	free(i->asked.override);
+	buf_free(&i->asked.overrides);
 	buf_free(&i->asked.secrets);
-	i->asked.method = i->asked.path = i->asked.override = NULL;
+	i->asked.method = i->asked.path = NULL;
 }
 
 static void reap(struct deferred *d)
@@ -244,35 +250,95 @@ static int judge(const struct inspect *i, const char *method, struct buf *why)
 	return http_judge(n->rules, n->n_rules, f->host, f->port, method, i->asked.path, why);
 }
 
-/* Of a host with rules: a header that names another path for a server to take, or NULL. */
-static const char *other_path(const struct inspect *i, const struct http_exchange *x)
+/* Servers that pass headers on as variables (CGI) read '_' and other signs in a name as '-'. */
+static bool is_header(const char *name, const char *dashed)
 {
-	static const char *const names[] = { "x-original-url", "x-rewrite-url" };
+	for (; *name && *dashed; name++, dashed++)
+		if ((isalnum((unsigned char)*name) ? *name : '-') != *dashed)
+			return false;
+	return *name == *dashed;
+}
 
-	for (size_t k = 0; k < ARRAY_SIZE(names); k++)
-		if (http_header(x, names[k]) &&
-		    box_is_ruled(i->flow->box, i->flow->host, i->flow->port))
-			return names[k];
-	return NULL;
+/* The first header from @k on that has one of these names; q->n_headers: none. */
+static size_t next_header(const struct http_request *q, size_t k, const char *const *names)
+{
+	for (; k < q->n_headers; k++)
+		for (const char *const *n = names; *n; n++)
+			if (is_header(q->headers[k].name, *n))
+				return k;
+	return k;
+}
+
+/* Every method that a header names: a server may go by any of them. */
+static int judge_overrides(const struct inspect *i, struct buf *why)
+{
+	const char *at = buf_str(&i->asked.overrides), *end = at + i->asked.overrides.len;
+	int r = 0;
+
+	if (i->asked.overrides.err) {
+		(void)buf_puts(why, "the headers name too many methods");
+		return 403;
+	}
+	for (; r == 0 && at < end; at += strlen(at) + 1)
+		r = judge(i, at, why);
+	return r;
+}
+
+/* Of a host with rules: what could make a server read another request than the one that was judged. 0, or a status. */
+static int judge_form(const struct inspect *i, const struct http_request *q, struct buf *why)
+{
+	static const char *const names[] = { "x-original-url",     "x-original-uri",
+					     "x-original-method",  "x-rewrite-url",
+					     "x-forwarded-uri",    "x-forwarded-path",
+					     "x-forwarded-method", NULL };
+	size_t k = next_header(q, 0, names);
+
+	if (!box_is_ruled(i->flow->box, i->flow->host, i->flow->port))
+		return 0;
+	if (k < q->n_headers) {
+		(void)buf_printf(why,
+				 "the header %s could name another path or method to the server",
+				 q->headers[k].name);
+		return 403;
+	}
+	if (i->last && (strcmp(q->method, "GET") == 0 || strcmp(q->method, "HEAD") == 0)) {
+		(void)buf_printf(why,
+				 "a %s request with a body could be read as two requests by a host "
+				 "with rules; send it without a body",
+				 q->method);
+		return 403;
+	}
+	return 0;
+}
+
+/* The methods in the value of a header, which has several when it was repeated. */
+static void keep_overrides(struct inspect *i, const char *value)
+{
+	struct buf *b = &i->asked.overrides;
+
+	for (const char *at = value + strspn(value, ", \t"); *at; at += strspn(at, ", \t")) {
+		size_t len = strcspn(at, ", \t");
+
+		for (size_t k = 0; k < len; k++)
+			(void)buf_append(b, &(char){ (char)toupper((unsigned char)at[k]) }, 1);
+		(void)buf_append(b, "", 1);
+		at += len;
+	}
 }
 
 /* Keep what the request asks for. False: no memory. */
-static bool keep_asked(struct inspect *i, const struct http_exchange *x)
+static bool keep_asked(struct inspect *i, const struct http_request *q)
 {
 	static const char *const names[] = { "x-http-method-override", "x-http-method",
-					     "x-method-override" };
-	const struct http_request *q = http_request(x);
-	const char *override = NULL;
+					     "x-method-override", NULL };
 
-	for (size_t k = 0; k < ARRAY_SIZE(names) && !override; k++)
-		override = http_header(x, names[k]);
 	forget_asked(i);
 	i->asked.method = strdup(q->method);
 	i->asked.path = strndup(q->target, strcspn(q->target, "?"));
-	i->asked.override = override ? strdup(override) : NULL;
-	for (char *c = i->asked.override; c && *c; c++)
-		*c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
-	return i->asked.method && i->asked.path && (!override || i->asked.override);
+	for (size_t k = next_header(q, 0, names); k < q->n_headers;
+	     k = next_header(q, k + 1, names))
+		keep_overrides(i, q->headers[k].value);
+	return i->asked.method && i->asked.path && i->asked.overrides.err != -ENOMEM;
 }
 
 static int on_head(struct http_exchange *x)
@@ -288,15 +354,13 @@ static int on_head(struct http_exchange *x)
 	}
 	if (!is_own_host(i->flow, q->host))
 		return refuse(i, x, 421, "the HTTP host is not the one that was connected to");
-	int r = keep_asked(i, x) ? judge(i, q->method, &why) : 503;
+	i->last = inspect_has_body(q);
+	int r = keep_asked(i, q) ? judge(i, q->method, &why) : 503;
 
-	if (r == 0 && i->asked.override)
-		r = judge(i, i->asked.override, &why);
-	if (r == 0 && other_path(i, x)) {
-		(void)buf_printf(&why, "the header %s could name another path to the server",
-				 other_path(i, x));
-		r = 403;
-	}
+	if (r == 0)
+		r = judge_overrides(i, &why);
+	if (r == 0)
+		r = judge_form(i, q, &why);
 	if (r == 0 && inspect_misplaced(i, q, &why))
 		r = 403;
 	if (r)
@@ -400,6 +464,7 @@ static void begin(struct flow *f)
 		.arg = i,
 	};
 	buf_init(&i->head, REQUEST_MAX);
+	buf_init(&i->asked.overrides, OVERRIDES_MAX);
 	buf_init(&i->asked.secrets, GATE_BINDS_MAX * sizeof(((struct gate_bind *)0)->placeholder));
 	if (inspect_open_server(i, tls) < 0) {
 		flow_end(f, "the gate is out of memory");
@@ -420,8 +485,7 @@ static const char *objection(const struct flow *f)
 
 	if (!i->asked.path)
 		return NULL;
-	if (judge(i, i->asked.method, &why) ||
-	    (i->asked.override && judge(i, i->asked.override, &why)))
+	if (judge(i, i->asked.method, &why) || judge_overrides(i, &why))
 		return "the rules do not allow its request any more";
 	const char *at = buf_str(&i->asked.secrets), *end = at + i->asked.secrets.len;
 

@@ -31,14 +31,16 @@ struct inspect {
 	char problem[160]; /* why there is no server; empty: there is one */
 
 	struct http_exchange *x; /* the request under way; NULL: none */
-	/* What it was judged by, for as long as it or its tunnel lasts. override: another method that a header names. */
+	/* What it was judged by, for as long as it or its tunnel lasts. */
 	struct {
-		char *method, *path, *override;
-		struct buf secrets; /* placeholders that it got values for, each with its NUL */
+		char *method, *path;
+		struct buf overrides; /* other methods that its headers name, each with its NUL */
+		struct buf secrets;   /* placeholders that it got values for, each with its NUL */
 	} asked;
 	struct buf head; /* of it, not yet sent */
 	bool chunked, answering, switches;
 	bool whole;    /* all of the request has come */
+	bool last;     /* it has a body, so the connection to the server ends with its answer */
 	uint64_t left; /* of the answer's announced length */
 	struct answer answer;
 
@@ -66,6 +68,8 @@ void inspect_expect(struct inspect *i, bool to_head);
 int inspect_head(struct inspect *i, const struct http_request *q);
 /* inspect_misplaced() - Whether a placeholder that has a value here is in a header that must not carry it; @why: which. */
 bool inspect_misplaced(struct inspect *i, const struct http_request *q, struct buf *why);
+/* inspect_has_body() - Whether bytes follow the head. */
+bool inspect_has_body(const struct http_request *q);
 /* inspect_switches() - Whether the request asks for another protocol in a way that can be passed on. */
 bool inspect_switches(const struct inspect *i, const struct http_request *q);
 /* inspect_answer() - Headers of the answer, for the client. */

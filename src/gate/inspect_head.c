@@ -67,6 +67,13 @@ static bool is_hop(const char *name, const char *connection)
 		has_word(connection, name));
 }
 
+bool inspect_has_body(const struct http_request *q)
+{
+	const char *length = header(q, "content-length");
+
+	return header(q, "transfer-encoding") || (length && length[strspn(length, "0")]);
+}
+
 bool inspect_switches(const struct inspect *i, const struct http_request *q)
 {
 	const char *to = header(q, "upgrade");
@@ -107,24 +114,29 @@ bool inspect_misplaced(struct inspect *i, const struct http_request *q, struct b
 	size_t n = binds_swaps(&b->binds, &b->g->vault, i->secure ? i->flow->host : "", pairs,
 			       strays, &n_strays);
 
-	for (size_t k = 0; k < q->n_headers; k++) {
+	for (size_t k = 0; n > 0 && k < q->n_headers; k++) {
 		const struct http_header *h = &q->headers[k];
+		_buf_ struct buf ignored = BUF_INIT(VALUE_MAX);
+		struct swap unfit[GATE_BINDS_MAX];
+		unsigned char hit[GATE_BINDS_MAX] = { 0 };
+		size_t m = 0, p = 0;
 
-		for (size_t p = 0; p < n && goes_on(h, connection); p++) {
-			_buf_ struct buf ignored = BUF_INIT(VALUE_MAX);
-			const char *name = binds_name(&b->binds, pairs[p].from);
-
-			if (vault_header(pairs[p].secret, h->name) ||
-			    swap_header(h->value, &pairs[p], 1, NULL, &ignored) == 0)
-				continue;
-			(void)buf_printf(why,
-					 "the secret %s is not for the header %s: it goes into the "
-					 "usual headers for credentials, or into those that the "
-					 "operator lists for it in the secrets file "
-					 "(NAME@HOST[HEADER,...]=VALUE)",
-					 name, h->name);
-			return true;
-		}
+		if (!goes_on(h, connection))
+			continue;
+		for (size_t s = 0; s < n; s++)
+			if (!vault_header(pairs[s].secret, h->name))
+				unfit[m++] = pairs[s];
+		if (swap_header(h->value, unfit, m, hit, &ignored) == 0)
+			continue;
+		while (p < m - 1 && !hit[p])
+			p++;
+		(void)buf_printf(why,
+				 "the secret %s is not for the header %s: it goes into the "
+				 "usual headers for credentials, or into those that the "
+				 "operator lists for it in the secrets file "
+				 "(NAME@HOST[HEADER,...]=VALUE)",
+				 binds_name(&b->binds, unfit[p].from), h->name);
+		return true;
 	}
 	return false;
 }
@@ -174,6 +186,8 @@ int inspect_head(struct inspect *i, const struct http_request *q)
 	}
 	if (header(q, "transfer-encoding"))
 		(void)buf_puts(&i->head, "transfer-encoding: chunked\r\n");
+	if (i->last)
+		(void)buf_puts(&i->head, "connection: close\r\n");
 	if (i->switches)
 		(void)buf_puts(&i->head, "upgrade: websocket\r\nconnection: upgrade\r\n");
 	(void)buf_puts(&i->head, "\r\n");

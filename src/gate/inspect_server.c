@@ -35,7 +35,8 @@ static void on_answer_head(struct answer *a)
 	if (!i->x || a->status == 101)
 		return;
 	inspect_answer(i);
-	if ((connection && strcasestr(connection, "close")) || a->parser.http_minor == 0 ||
+	if (i->last || (connection && strcasestr(connection, "close")) ||
+	    a->parser.http_minor == 0 ||
 	    (!a->has_length && !answer_header(a, "transfer-encoding"))) {
 		i->closing = true;
 		http_drain(&i->http); /* the client hears that it is the last one */
@@ -63,7 +64,10 @@ static void on_answer_body(struct answer *a, const char *data, size_t len)
 
 static const struct answer_ops answer_ops = { .head = on_answer_head, .body = on_answer_body };
 
-/* An answer before the whole request was heard ends the connection, as it does for every server. */
+/*
+ * An answer before the whole request was heard ends the connection, as it does for every server. A connection that is
+ * to end is closed at once: the client gets nothing that the server sends after this answer.
+ */
 static void finish(struct inspect *i)
 {
 	struct http_exchange *x = i->x;
@@ -72,6 +76,8 @@ static void finish(struct inspect *i)
 		i->closing = true;
 		http_drain(&i->http);
 	}
+	if (i->closing)
+		uplink_close(&i->up);
 	inspect_forget(i);
 	http_stream_end(x);
 }

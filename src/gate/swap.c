@@ -3,6 +3,7 @@
 #include "gate/swap.h"
 
 #include <openssl/evp.h>
+#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
@@ -11,27 +12,60 @@
 
 #define CREDENTIALS_MAX (16u << 10) /* decoded; longer ones stay as they are */
 
+/* How many bytes all of them begin with. Placeholders share a prefix, so most texts are searched once for all. */
+static size_t common(const struct swap *pairs, size_t n)
+{
+	size_t len = n > 0 ? strlen(pairs[0].from) : 0;
+
+	for (size_t i = 1; i < n; i++) {
+		size_t k = 0;
+
+		while (k < len && pairs[i].from[k] == pairs[0].from[k])
+			k++;
+		len = k;
+	}
+	return len;
+}
+
+/* Where the next one could begin; NULL: nowhere. */
+static const char *candidate(const char *at, const char *end, const char *prefix, size_t len,
+			     const bool *first)
+{
+	if (len > 0)
+		return memmem(at, (size_t)(end - at), prefix, len);
+	while (at < end && !first[(unsigned char)*at])
+		at++;
+	return at < end ? at : NULL;
+}
+
 static int swap_text(const char *s, size_t len, const struct swap *pairs, size_t n,
 		     unsigned char *used, struct buf *out)
 {
+	const char *end = s + len, *done = s, *at = s;
+	size_t shared = common(pairs, n);
+	bool first[256] = { false };
 	int hits = 0;
 
-	for (size_t at = 0; at < len;) {
+	for (size_t i = 0; i < n; i++)
+		first[(unsigned char)pairs[i].from[0]] = true;
+	while (n > 0 && (at = candidate(at, end, pairs[0].from, shared, first))) {
 		size_t i = 0;
 
-		while (i < n && !(strlen(pairs[i].from) <= len - at &&
-				  memcmp(s + at, pairs[i].from, strlen(pairs[i].from)) == 0))
+		while (i < n && strncmp(at, pairs[i].from, strlen(pairs[i].from)) != 0)
 			i++;
 		if (i == n) {
-			(void)buf_append(out, s + at++, 1);
+			at++;
 			continue;
 		}
+		(void)buf_append(out, done, (size_t)(at - done));
 		(void)buf_puts(out, pairs[i].to);
 		at += strlen(pairs[i].from);
+		done = at;
 		if (used)
 			used[i] = 1;
 		hits++;
 	}
+	(void)buf_append(out, done, (size_t)(end - done));
 	return out->err ? out->err : hits;
 }
 
