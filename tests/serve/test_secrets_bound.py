@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import textwrap
@@ -420,6 +421,113 @@ def test_headers_that_say_what_a_request_is(world, ruled):
         assert code == "403" and json.loads(text)["error"]["code"] == "egress_refused", (header, text)
     assert len(world.api.asked) == before
     assert ask("X-HTTP-Method-Override: get")[2] == "200" and ask("X-Other: DELETE")[2] == "200"
+
+
+@pytest.mark.parametrize("headers", [
+    ("X-HTTP-Method-Override: GET", "X-HTTP-Method: DELETE"), ("X-HTTP-Method-Override: GET", "X-Method-Override: DELETE"),
+    ("X-HTTP-Method-Override: GET", "X-HTTP-Method-Override: DELETE"), ("X_HTTP_Method_Override: DELETE",), ("X.HTTP.Method: DELETE",),
+    ("X-HTTP-Method: " + "GET," * 40,), ("X_Original_URL: /admin",), ("X-Original-URI: /admin",), ("X-Forwarded-Uri: /admin",), ("X-Forwarded-Path: /admin",),
+    ("X-Forwarded-Method: DELETE",), ("X_Forwarded_Uri: /admin",)], ids="; ".join)
+def test_every_header_that_says_what_a_request_is(world, ruled, headers):
+    """A server may go by any of several, and by other spellings of their names."""
+    def ask(*lines):
+        return shell(ruled, "curl -sS -w '\\n%%{http_code}' %s '%s'" % (" ".join("-H '%s'" % line for line in lines), world.url(path="/v1/x"))).rpartition("\n")
+    assert ask("X-HTTP-Method-Override: GET", "X-HTTP-Method: get", "X_Other: DELETE")[2] == "200"
+    before = len(world.api.asked)
+    text, _, code = ask(*headers)
+    assert code == "403" and json.loads(text)["error"]["code"] == "egress_refused", text
+    assert len(world.api.asked) == before
+
+
+TALK = """
+import os, socket, ssl
+s = socket.create_connection(("api.test", %(port)d), timeout=5)
+if %(tls)d:
+    s = ssl.create_default_context(cafile=os.environ["SSL_CERT_FILE"]).wrap_socket(s, server_hostname="api.test")
+s.sendall(%(data)r)
+got = b""
+try:
+    while True:
+        more = s.recv(4096)
+        if not more:
+            break
+        got += more
+except OSError:
+    pass
+print(got.decode("latin-1"))
+"""
+
+
+def talk(box, port, data, tls=True):
+    """All that comes back for these bytes, until the connection ends."""
+    r = box.post("/execute", {"code": TALK % {"port": port, "data": data, "tls": tls}, "timeout": 20}).json
+    assert r["exit_code"] == 0, r
+    return r["stdout"]
+
+
+def with_body(method, path, host, body):
+    return ("%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n" % (method, path, host, len(body))).encode() + body
+
+
+def bare(method, path, host, *more):
+    return "".join(line + "\r\n" for line in ("%s %s HTTP/1.1" % (method, path), "Host: " + host) + more).encode() + b"\r\n"
+
+
+@pytest.mark.parametrize("method", ["DELETE", "GET"])
+def test_a_body_is_no_second_request(world, method):
+    """A server that does not read a body would take it for a request that nobody judged."""
+    hidden = bare("DELETE", "/admin", "internal.test")
+    with world.box(egress=["GET,DELETE %s/v1/*" % world.at()]) as box:
+        port, host, before = world.api.port, world.at(), len(world.api.asked)
+        # Control: several requests without bodies are answered over one connection, and the hidden one is refused in the open.
+        got = talk(box, port, bare("GET", "/v1/a", host) + bare(method, "/v1/b", host) + bare("DELETE", "/admin", host, "Connection: close"))
+        assert [got.count("HTTP/1.1 %d" % s) for s in (200, 403)] == [2, 1], got
+        got = talk(box, port, with_body(method, "/v1/c", host, hidden) + bare("GET", "/v1/d", host, "Connection: close"))
+        seen = [(a[0], a[1]) for a in world.api.asked[before:]]
+        assert ("DELETE", "/admin") not in seen and seen[:2] == [("GET", "/v1/a"), (method, "/v1/b")], seen
+        if method == "GET":
+            assert got.startswith("HTTP/1.1 403") and "with a body" in got and len(seen) == 2, got
+        else:
+            assert got.startswith("HTTP/1.1 200") and "connection: close" in got.lower() and got.count("HTTP/1.1") == 1 and seen[2:] == [("DELETE", "/v1/c")], got
+
+
+def test_a_body_is_no_request_to_another_host(world):
+    """In plain, without rules: the host of each request is checked, and a body names none."""
+    port, host = world.plain.port, world.at(server=world.plain)
+    with world.box(egress=[host]) as box:
+        before = len(world.plain.heads)
+        got = talk(box, port, with_body("GET", "/a", host, bare("GET", "/hidden", "internal.test")) + bare("GET", "/b", host, "Connection: close"), tls=False)
+        assert got.startswith("HTTP/1.1 200") and "internal.test" not in got, got
+        assert [path for path, _ in world.plain.heads[before:]] == ["/a"]
+
+
+def test_a_second_answer_stays_outside(world):
+    """A server that goes on in spite of `Connection: close`: what it says after the first answer is not for the sandbox."""
+    answer = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n%s"
+    heard = []
+
+    def serve():
+        c = server.accept()[0]
+        with c:
+            heard.append(c.recv(65536))
+            c.sendall((answer % "first.").encode())
+            try:
+                c.settimeout(1)
+                heard.append(c.recv(65536))
+                c.sendall((answer % "second").encode())
+            except OSError:
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        port = server.getsockname()[1]
+        host = "api.test:%d" % port
+        with world.box(egress=[host]) as box:
+            got = talk(box, port, with_body("POST", "/a", host, b"body") + bare("GET", "/b", host, "Connection: close"), tls=False)
+        thread.join(5)
+    assert "first." in got and "second" not in got and got.count("HTTP/1.1") == 1, got
+    assert b"connection: close" in heard[0].lower() and heard[1:] in ([], [b""]), heard
 
 
 def test_a_ruled_host_takes_nothing_but_http(world, ruled):
