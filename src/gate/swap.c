@@ -27,6 +27,14 @@ static size_t common(const struct swap *pairs, size_t n)
 	return len;
 }
 
+/* Whether it is here. @shared bytes are; the one behind them tells most others apart. @at ends with a NUL. */
+static bool is_here(const char *at, const char *from, size_t shared)
+{
+	if (from[shared] && from[shared] != at[shared])
+		return false;
+	return strncmp(at, from, strlen(from)) == 0;
+}
+
 /* Where the next one could begin; NULL: nowhere. */
 static const char *candidate(const char *at, const char *end, const char *prefix, size_t len,
 			     const bool *first)
@@ -51,7 +59,7 @@ static int swap_text(const char *s, size_t len, const struct swap *pairs, size_t
 	while (n > 0 && (at = candidate(at, end, pairs[0].from, shared, first))) {
 		size_t i = 0;
 
-		while (i < n && strncmp(at, pairs[i].from, strlen(pairs[i].from)) != 0)
+		while (i < n && !is_here(at, pairs[i].from, shared))
 			i++;
 		if (i == n) {
 			at++;

@@ -60,9 +60,11 @@ SEARCH = """
     user, word = os.environ.get("CAISSON_PIP_USER", ""), os.environ.get("CAISSON_PIP_PASSWORD", "")
     import base64
     head = {"Authorization": "Basic " + base64.b64encode((user + ":" + word).encode()).decode()}
-    ask = lambda method, data=None: urllib.request.urlopen(urllib.request.Request("https://%(index)s/upload", data, head, method=method), timeout=5, context=trust).status
+    ask = lambda method, data=None, more={}: urllib.request.urlopen(urllib.request.Request("https://%(index)s/upload", data, {**head, **more}, method=method), timeout=5, context=trust).status
     attempt("put", lambda: ask("PUT", b"owned"))
     attempt("post", lambda: ask("POST", b"owned"))
+    attempt("override", lambda: ask("GET", None, {"X-HTTP-Method-Override": "GET", "X_HTTP_Method": "PUT"}))
+    attempt("body", lambda: ask("GET", b"PUT /upload HTTP/1.1\\r\\nHost: %(index)s\\r\\nContent-Length: 0\\r\\n\\r\\n"))
     attempt("port", lambda: socket.create_connection(("%(host)s", %(other)d), timeout=3))
     attempt("address", lambda: socket.create_connection(("127.0.0.1", %(other)d), timeout=3))
     attempt("host", lambda: socket.create_connection(("bystander.test", %(other)d), timeout=3))
@@ -144,7 +146,7 @@ def test_K127_build_finds_no_credentials(shop):
     landed([f for f in said.split() if "cmdline:caisson-secret-" in f], "it reads command lines: the placeholder is there")
     landed([f for f in said.split() if f.startswith("environ:caisson-secret-")], "and its environment")
     # With the placeholder it can publish nothing, and it reaches no other host, port or address.
-    assert "put=403 post=403 port=no address=no host=no " in said, said
+    assert "put=403 post=403 override=403 body=403 port=no address=no host=no " in said, said
     assert shop.index.writes == [] and shop.bystander.peers == [] and "bystander.test" not in shop.dns.asked
     shop.daemon.end_session("t")
 

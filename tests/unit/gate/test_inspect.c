@@ -63,7 +63,7 @@ static void test_swap_is_cheap(void **state)
 	}
 	for (size_t at = 0; at < sizeof(text) - 1; at++)
 		text[at] = "caisson-secret-"[at % 15];
-	for (int round = 0; round < 100; round++) {
+	for (int round = 0; round < 300; round++) {
 		_buf_ struct buf b = BUF_INIT(1u << 17);
 
 		memset(text, 'c', round % 2 ? sizeof(text) - 1 : 0);
