@@ -22,7 +22,6 @@
  */
 #include "gate/inspect.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,11 +35,9 @@
 #include "gate/ca.h"
 #include "gate/flow.h"
 #include "gate/gate.h"
-#include "gate/http_rule.h"
 
 #define HEAD_MAX (64u << 10)
 #define REQUEST_MAX (256u << 10) /* a head with values in it */
-#define OVERRIDES_MAX 64u        /* each is judged, and a name of a method is short */
 #define PATIENCE_NS (600 * CLOCK_NS_PER_S)
 
 static struct inspect *of(const struct http_exchange *x)
@@ -50,21 +47,12 @@ static struct inspect *of(const struct http_exchange *x)
 
 /* ---- the end -------------------------------------------------------------------------------------------- */
 
-static void forget_asked(struct inspect *i)
-{
-	free(i->asked.method);
-	free(i->asked.path);
-	buf_free(&i->asked.overrides);
-	buf_free(&i->asked.secrets);
-	i->asked.method = i->asked.path = NULL;
-}
-
 static void reap(struct deferred *d)
 {
 	struct inspect *i = d->arg;
 
 	buf_free(&i->head);
-	forget_asked(i);
+	inspect_forget_asked(i);
 	free(i);
 }
 
@@ -82,7 +70,7 @@ void inspect_forget(struct inspect *i)
 		explicit_bzero(i->head.data, i->head.len);
 	buf_clear(&i->head);
 	answer_free(&i->answer);
-	forget_asked(i);
+	inspect_forget_asked(i);
 	i->x = NULL;
 	i->answering = i->switches = i->chunked = i->whole = false;
 }
@@ -235,110 +223,10 @@ static int refuse(struct inspect *i, struct http_exchange *x, int status, const 
 {
 	struct flow *f = i->flow;
 
-	forget_asked(i);
+	inspect_forget_asked(i);
 	box_refuse(f->box, GATE_REFUSED, f->host, f->port, "", why);
 	reply(x, status, "egress_refused", why);
 	return status;
-}
-
-/* By the rules of now: 0, or a status and why. */
-static int judge(const struct inspect *i, const char *method, struct buf *why)
-{
-	const struct flow *f = i->flow;
-	const struct names *n = &f->box->names;
-
-	return http_judge(n->rules, n->n_rules, f->host, f->port, method, i->asked.path, why);
-}
-
-/* Servers that pass headers on as variables (CGI) read '_' and other signs in a name as '-'. */
-static bool is_header(const char *name, const char *dashed)
-{
-	for (; *name && *dashed; name++, dashed++)
-		if ((isalnum((unsigned char)*name) ? *name : '-') != *dashed)
-			return false;
-	return *name == *dashed;
-}
-
-/* The first header from @k on that has one of these names; q->n_headers: none. */
-static size_t next_header(const struct http_request *q, size_t k, const char *const *names)
-{
-	for (; k < q->n_headers; k++)
-		for (const char *const *n = names; *n; n++)
-			if (is_header(q->headers[k].name, *n))
-				return k;
-	return k;
-}
-
-/* Every method that a header names: a server may go by any of them. */
-static int judge_overrides(const struct inspect *i, struct buf *why)
-{
-	const char *at = buf_str(&i->asked.overrides), *end = at + i->asked.overrides.len;
-	int r = 0;
-
-	if (i->asked.overrides.err) {
-		(void)buf_puts(why, "the headers name too many methods");
-		return 403;
-	}
-	for (; r == 0 && at < end; at += strlen(at) + 1)
-		r = judge(i, at, why);
-	return r;
-}
-
-/* Of a host with rules: what could make a server read another request than the one that was judged. 0, or a status. */
-static int judge_form(const struct inspect *i, const struct http_request *q, struct buf *why)
-{
-	static const char *const names[] = { "x-original-url",     "x-original-uri",
-					     "x-original-method",  "x-rewrite-url",
-					     "x-forwarded-uri",    "x-forwarded-path",
-					     "x-forwarded-method", NULL };
-	size_t k = next_header(q, 0, names);
-
-	if (!box_is_ruled(i->flow->box, i->flow->host, i->flow->port))
-		return 0;
-	if (k < q->n_headers) {
-		(void)buf_printf(why,
-				 "the header %s could name another path or method to the server",
-				 q->headers[k].name);
-		return 403;
-	}
-	if (i->last && (strcmp(q->method, "GET") == 0 || strcmp(q->method, "HEAD") == 0)) {
-		(void)buf_printf(why,
-				 "a %s request with a body could be read as two requests by a host "
-				 "with rules; send it without a body",
-				 q->method);
-		return 403;
-	}
-	return 0;
-}
-
-/* The methods in the value of a header, which has several when it was repeated. */
-static void keep_overrides(struct inspect *i, const char *value)
-{
-	struct buf *b = &i->asked.overrides;
-
-	for (const char *at = value + strspn(value, ", \t"); *at; at += strspn(at, ", \t")) {
-		size_t len = strcspn(at, ", \t");
-
-		for (size_t k = 0; k < len; k++)
-			(void)buf_append(b, &(char){ (char)toupper((unsigned char)at[k]) }, 1);
-		(void)buf_append(b, "", 1);
-		at += len;
-	}
-}
-
-/* Keep what the request asks for. False: no memory. */
-static bool keep_asked(struct inspect *i, const struct http_request *q)
-{
-	static const char *const names[] = { "x-http-method-override", "x-http-method",
-					     "x-method-override", NULL };
-
-	forget_asked(i);
-	i->asked.method = strdup(q->method);
-	i->asked.path = strndup(q->target, strcspn(q->target, "?"));
-	for (size_t k = next_header(q, 0, names); k < q->n_headers;
-	     k = next_header(q, k + 1, names))
-		keep_overrides(i, q->headers[k].value);
-	return i->asked.method && i->asked.path && i->asked.overrides.err != -ENOMEM;
 }
 
 static int on_head(struct http_exchange *x)
@@ -354,15 +242,8 @@ static int on_head(struct http_exchange *x)
 	}
 	if (!is_own_host(i->flow, q->host))
 		return refuse(i, x, 421, "the HTTP host is not the one that was connected to");
-	i->last = inspect_has_body(q);
-	int r = keep_asked(i, q) ? judge(i, q->method, &why) : 503;
+	int r = inspect_judge(i, q, &why);
 
-	if (r == 0)
-		r = judge_overrides(i, &why);
-	if (r == 0)
-		r = judge_form(i, q, &why);
-	if (r == 0 && inspect_misplaced(i, q, &why))
-		r = 403;
 	if (r)
 		return refuse(i, x, r, buf_str(&why));
 	i->x = x;
@@ -464,7 +345,7 @@ static void begin(struct flow *f)
 		.arg = i,
 	};
 	buf_init(&i->head, REQUEST_MAX);
-	buf_init(&i->asked.overrides, OVERRIDES_MAX);
+	buf_init(&i->asked.overrides, INSPECT_OVERRIDES_MAX);
 	buf_init(&i->asked.secrets, GATE_BINDS_MAX * sizeof(((struct gate_bind *)0)->placeholder));
 	if (inspect_open_server(i, tls) < 0) {
 		flow_end(f, "the gate is out of memory");
@@ -485,7 +366,7 @@ static const char *objection(const struct flow *f)
 
 	if (!i->asked.path)
 		return NULL;
-	if (judge(i, i->asked.method, &why) || judge_overrides(i, &why))
+	if (inspect_judge_again(i, &why))
 		return "the rules do not allow its request any more";
 	const char *at = buf_str(&i->asked.secrets), *end = at + i->asked.secrets.len;
 

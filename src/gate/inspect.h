@@ -19,6 +19,8 @@
 
 struct flow;
 
+#define INSPECT_OVERRIDES_MAX 64u /* each is judged, and the name of a method is short */
+
 struct inspect {
 	struct flow *flow; /* NULL: it is over, and only the client's connection is left to end */
 	struct conn *conn; /* the client's; NULL: ended */
@@ -55,6 +57,14 @@ extern const struct flow_path inspect_path;
 void inspect_forget(struct inspect *i);
 /* inspect_give_up() - The request under way gets an answer of ours, if it has none yet; then the connection ends. */
 void inspect_give_up(struct inspect *i, const char *message);
+
+/*
+ * inspect_judge() - Keep what the request asks for, and judge it by the rules of now. 0, or a status and @why.
+ * inspect_judge_again() - The same of the request that was kept.
+ */
+int inspect_judge(struct inspect *i, const struct http_request *q, struct buf *why);
+int inspect_judge_again(const struct inspect *i, struct buf *why);
+void inspect_forget_asked(struct inspect *i);
 
 /* inspect_open_server() - On the flow's connection; it must be ready for requests in time. 0 or a negative errno. */
 int inspect_open_server(struct inspect *i, bool tls);
