@@ -53,6 +53,8 @@ struct conn {
 	struct conn *next, **link;   /* in the listener's list */
 	struct strangers *strangers; /* those of its address, when it is one; or NULL */
 	struct conn *older, *newer;  /* among them */
+	struct conn *elder, *junior; /* among the strangers of all addresses */
+	bool evicted;                /* it ends to make room, and is not counted any more */
 };
 
 /*

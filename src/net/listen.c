@@ -3,8 +3,9 @@
  * listen.c - Where connections come from. See conn.h for the contract.
  *
  * Theory of operation: a listening descriptor is watched; each round takes at most ACCEPT_BUDGET
- * connections from it, so that a flood of new ones does not starve those that are here. Over a cap
- * a connection is accepted and closed: left in the backlog it would wait without being told.
+ * connections from it, so that a flood of new ones does not starve those that are here. When every
+ * place is taken by an admitted peer, a connection is accepted and closed: left in the backlog it would
+ * wait without being told.
  *
  * When accepting fails for want of something of ours (descriptors, memory), the connection stays in
  * the backlog and the descriptor stays readable: going on would spin. The watch is silenced for
@@ -13,7 +14,12 @@
  * Strangers, those whose peer has not proved who it is, are kept per address in the order in which they
  * came, in a small hash table; an entry lives as long as there is a stranger of its address, so the table
  * is bounded by max_conns. The newest comes in and the oldest goes: a proxy's clients, or everybody on
- * this machine, share an address with whoever opens connections and says nothing.
+ * this machine, share an address with whoever opens connections and says nothing. A second list has the
+ * strangers of all addresses in the same order: an attacker with many addresses (any local user has
+ * 127.0.0.0/8) fills all places, and then the oldest stranger of all makes room for the newcomer.
+ *
+ * A connection that was evicted is in the listener's list until the end of the round, but its descriptor
+ * is closed at once; `count` leaves it out.
  *
  * A listener owns its connections: they point to its copy of the config, and listener_free() ends
  * those that are left.
@@ -55,6 +61,7 @@ struct listener {
 	size_t count;
 	uint64_t refused;
 	struct strangers *strangers[BUCKETS];
+	struct conn *eldest, *youngest; /* strangers of all addresses */
 };
 
 /* Strangers */
@@ -80,14 +87,25 @@ void listener_admit(struct conn *c)
 		return;
 	*(c->older ? &c->older->newer : &s->oldest) = c->newer;
 	*(c->newer ? &c->newer->older : &s->newest) = c->older;
+	*(c->elder ? &c->elder->junior : &c->listener->eldest) = c->junior;
+	*(c->junior ? &c->junior->elder : &c->listener->youngest) = c->elder;
 	c->strangers = NULL;
-	c->older = c->newer = NULL;
+	c->older = c->newer = c->elder = c->junior = NULL;
 	if (--s->count == 0) {
 		struct strangers **at = find_strangers(c->listener, s->net);
 
 		*at = s->next;
 		free(s);
 	}
+}
+
+static void evict(struct listener *ls, struct conn *c)
+{
+	listener_admit(c); /* it is no stranger any more */
+	c->evicted = true;
+	ls->count--;
+	ls->refused++;
+	conn_end(c, -EUSERS);
 }
 
 /* Closes the oldest stranger of the same address when it is one too many. False: no memory. */
@@ -108,13 +126,11 @@ static bool add_stranger(struct listener *ls, struct conn *c)
 	c->older = s->newest;
 	*(s->newest ? &s->newest->newer : &s->oldest) = c;
 	s->newest = c;
-	if (++s->count > ls->config.max_strangers) {
-		struct conn *oldest = s->oldest;
-
-		listener_admit(oldest); /* it is not counted any more */
-		ls->refused++;
-		conn_end(oldest, -EUSERS);
-	}
+	c->elder = ls->youngest;
+	*(ls->youngest ? &ls->youngest->junior : &ls->eldest) = c;
+	ls->youngest = c;
+	if (++s->count > ls->config.max_strangers)
+		evict(ls, s->oldest);
 	return true;
 }
 
@@ -163,9 +179,12 @@ static void welcome(struct listener *ls, int fd, const struct sockaddr_storage *
 
 	describe(fd, from, &peer);
 	if (ls->count >= ls->config.max_conns) {
-		ls->refused++;
-		fd_close(fd);
-		return;
+		if (!ls->eldest) {
+			ls->refused++;
+			fd_close(fd);
+			return;
+		}
+		evict(ls, ls->eldest);
 	}
 	if (!peer.is_unix)
 		set_tcp_options(fd);
@@ -195,7 +214,8 @@ void listener_forget(struct conn *c)
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
-	ls->count--;
+	if (!c->evicted)
+		ls->count--;
 	listener_admit(c);
 }
 

@@ -407,6 +407,54 @@ static void test_strangers(void **state)
 	(void)sixth;
 }
 
+static int connect_from(uint32_t host)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr = { htonl(host) } };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	size_t n = kit.n_recs;
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&kit.to, sizeof(kit.to)), 0);
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	WAIT_FOR(kit.n_recs == n + 1 || is_closed(fd));
+	return fd;
+}
+
+/* Many addresses fill all places: the oldest stranger of all goes, and admitted ones stay. */
+static void test_strangers_of_many_addresses(void **state)
+{
+	const size_t cap = 6;
+	int fds[8];
+
+	(void)state;
+	kit.config.max_conns = cap;
+	kit.config.max_strangers = 2;
+	kit_listen(-1, NULL);
+	for (size_t i = 0; i < cap; i++)
+		fds[i] = connect_from(INADDR_LOOPBACK + 1 + (uint32_t)i / 2);
+	assert_int_equal(listener_refused(kit.ls), 0);
+	conn_admit(kit.recs[0].c);
+	for (size_t i = cap; i < ARRAY_SIZE(fds); i++)
+		fds[i] = connect_from(INADDR_LOOPBACK + 9);
+	WAIT_FOR(kit.recs[1].closes && kit.recs[2].closes);
+	assert_int_equal(kit.n_recs, cap + 2);
+	assert_int_equal(listener_count(kit.ls), cap);
+	assert_int_equal(listener_refused(kit.ls), 2);
+	assert_int_equal(kit.recs[0].closes + kit.recs[3].closes + kit.recs[6].closes, 0);
+
+	/* Everybody has been admitted: nobody goes, and the newcomer is refused. */
+	for (size_t i = 0; i < kit.n_recs; i++)
+		if (kit.recs[i].c)
+			conn_admit(kit.recs[i].c);
+	_fd_ int late = connect_from(INADDR_LOOPBACK + 10);
+
+	assert_true(is_closed(late));
+	assert_int_equal(kit.n_recs, cap + 2);
+	assert_int_equal(listener_count(kit.ls), cap);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		fd_close(fds[i]);
+}
+
 static void test_unwanted(void **state)
 {
 	(void)state;
@@ -611,6 +659,7 @@ int main(void)
 		unit(test_unix_errors),
 		unit(test_cap_total),
 		unit(test_strangers),
+		unit(test_strangers_of_many_addresses),
 		unit(test_unwanted),
 		unit(test_close_inside_accept),
 		unit(test_stop),
