@@ -260,6 +260,12 @@ bool conn_congested(const struct conn *c)
 	return c->congested;
 }
 
+void conn_ask_drain(struct conn *c)
+{
+	if (conn_queued(c) > 0)
+		c->congested = true;
+}
+
 void conn_pause(struct conn *c, bool pause)
 {
 	if (c->paused == pause || c->state != CONN_OPEN)

@@ -46,7 +46,7 @@ struct peer {
 struct conn_ops {
 	/* @len bytes arrived. All of them are the owner's now (it copies what it keeps). */
 	void (*on_data)(struct conn *c, const char *data, size_t len);
-	/* The queue fell below the low-water mark after it was above the high one. */
+	/* The queue fell below the low-water mark after it was above the high one, or after conn_ask_drain(). */
 	void (*on_drain)(struct conn *c);
 	/*
 	 * The peer sent its end of stream (half-close); writing is still possible. Comes once,
@@ -66,7 +66,11 @@ struct conn_ops {
 };
 
 struct listener_config {
-	size_t max_conns; /* over it: accepted, closed at once, and counted */
+	/*
+	 * Over it the oldest stranger of all addresses is closed and counted, and the new one comes in.
+	 * Without a stranger the new one is accepted, closed at once, and counted.
+	 */
+	size_t max_conns;
 	/*
 	 * Per peer.net, of those that conn_admit() was not called for; 0 = any number; unix is exempt.
 	 * Over it the oldest of them is closed and counted: one that says who it is gets in, whatever
@@ -152,6 +156,8 @@ uint64_t conn_moved(struct conn *c);
 uint64_t conn_given(const struct conn *c);
 bool conn_arrived(const struct conn *c, uint64_t given);
 bool conn_congested(const struct conn *c); /* was above high water; on_drain will follow */
+/* conn_ask_drain() - Something is queued: on_drain comes when more of it has left and no more than queue_low is left. */
+void conn_ask_drain(struct conn *c);
 
 /*
  * conn_pause() - Stop, resume reading. Even paused, a reset, hang-up or end of stream is noticed.

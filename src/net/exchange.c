@@ -48,7 +48,7 @@ void exchange_free(struct http_exchange *x)
 	}
 	buf_free(&x->body);
 	buf_free(&x->extra);
-	free(x->rest);
+	free(x->rest_copy);
 	free(x);
 }
 

@@ -20,7 +20,7 @@
 #include "net/prescan.h"
 
 enum http_state {
-	HTTP_STATE_IDLE,     /* between requests; input may wait when the output is congested */
+	HTTP_STATE_IDLE, /* between requests; input may wait for its turn, or for output to be taken */
 	HTTP_STATE_HEAD,     /* a head has begun */
 	HTTP_STATE_BODY,     /* on_head agreed, the body is arriving */
 	HTTP_STATE_HANDLING, /* the request is the handler's, or its answer is being written */
@@ -39,8 +39,9 @@ struct http_exchange {
 	void (*on_body)(struct http_exchange *x, const char *data,
 			size_t len); /* http_take_body() */
 	/* A reply too large for one piece: rest_len bytes, of which the first rest_at are out. */
-	char *rest;
+	const char *rest;
 	size_t rest_len, rest_at;
+	char *rest_copy; /* NULL: the owner of the body keeps it */
 	uint64_t started_ns, bytes_out;
 	uint64_t body_ns; /* when the body began to be waited for; pauses of the handler do not count */
 	uint64_t body_seen;   /* bytes of it so far */
@@ -72,8 +73,8 @@ struct http_conn {
 	struct prescan scan;
 	struct chunks chunks;
 	llhttp_t parser;
-	struct deferred again;   /* more input to look at, when the answer came from elsewhere */
-	struct http_exchange *x; /* the current one, NULL between requests */
+	struct deferred again;       /* more input to look at, in the next turn */
+	struct http_exchange *x;     /* the current one, NULL between requests */
 	struct http_exchange *spent; /* over, but on_head has not returned yet */
 	bool in_head;
 	uint64_t begun_ns;    /* idle: since when; head: its first byte */

@@ -10,10 +10,10 @@
  * In HANDLING nothing is parsed: what a client pipelines stays where it is, and reading is paused
  * with the first piece of it. So answers are in order by construction, and a client that pipelines
  * costs one read more than one that does not. (Nobody is paused who does not pipeline: the end of
- * the stream is then seen by reading, and no system call is spent.) An answer that comes from
- * inside on_head or on_request returns into the loop in advance(), which goes on; one that comes
- * from elsewhere defers the next look to the end of the round. Either way the stack does not grow
- * with the requests. Nor does the output: while it is congested no further request is looked at.
+ * the stream is then seen by reading, and no system call is spent.) After an answer the next look at
+ * the input is deferred, so one connection gets one request per round of the loop, and other
+ * connections and timers get their turn between two of them. The stack does not grow with the requests.
+ * Nor does the output: no further request is looked at before the kernel has taken it all.
  *
  * An exchange is freed when its response is complete, or when the client is gone; h->x is then
  * NULL, and everything that has called a handler looks at it before going on. The connection struct
@@ -21,7 +21,8 @@
  *
  * The end of the client's stream while a request is handled means that the client is gone:
  * half-closing after a request cannot be told from going away, and work for nobody is what has to
- * be avoided.
+ * be avoided. The end may come while requests before it still wait for their turn: advance() looks at
+ * it again when it has taken what it can.
  */
 #include "net/http.h"
 
@@ -178,8 +179,12 @@ static bool step(struct http_conn *h)
 {
 	switch (h->state) {
 	case HTTP_STATE_IDLE:
-		if (http_input_len(h) == 0 || conn_congested(h->conn))
+		if (http_input_len(h) == 0)
 			return false;
+		if (conn_queued(h->conn) > 0) {
+			conn_ask_drain(h->conn);
+			return false;
+		}
 		h->state = HTTP_STATE_HEAD;
 		h->spoken = true;
 		h->begun_ns = clock_now_ns();
@@ -207,14 +212,48 @@ static bool step(struct http_conn *h)
 	}
 }
 
-/* Go as far as the input and the state allow. @h may be freed when this returns. */
+/* The client has ended its stream, and nothing more can be taken from the input now. */
+static void ended(struct http_conn *h)
+{
+	switch (h->state) {
+	case HTTP_STATE_IDLE:
+		if (http_input_len(h) == 0)
+			http_finish(h);
+		break;
+	case HTTP_STATE_HEAD:
+		http_fail(h, 400, "the connection was closed inside the head of a request");
+		break;
+	case HTTP_STATE_BODY:
+		http_fail(h, 400, "the connection was closed inside the body of a request");
+		break;
+	case HTTP_STATE_HANDLING:
+		/* A client that half-closed may still read a reply that is being written. */
+		if (!h->x->rest)
+			http_drop(h, -ECONNRESET);
+		break;
+	case HTTP_STATE_CLOSING:
+	case HTTP_STATE_UPGRADED:
+		break;
+	}
+}
+
+/*
+ * Go as far as the input and the state allow, and to the end of one request at most: the next one
+ * has to wait for the next round. @h may be freed when this returns.
+ */
 static void advance(struct http_conn *h)
 {
 	if (h->advancing)
 		return;
 	h->advancing = true;
-	while (step(h))
-		;
+	while (step(h)) {
+		if (h->state == HTTP_STATE_IDLE && http_input_len(h) > 0) {
+			loop_defer(conn_loop(h->conn), &h->again);
+			break;
+		}
+	}
+	if (h->eof && !(h->state == HTTP_STATE_BODY && h->x->body_paused))
+		ended(h);
 	h->advancing = false;
 	http_settle(h);
 }
@@ -260,26 +299,7 @@ static void on_eof(struct conn *c)
 	struct http_conn *h = conn_user(c);
 
 	h->eof = true;
-	switch (h->state) {
-	case HTTP_STATE_IDLE:
-		if (http_input_len(h) == 0)
-			http_finish(h);
-		break;
-	case HTTP_STATE_HEAD:
-		http_fail(h, 400, "the connection was closed inside the head of a request");
-		break;
-	case HTTP_STATE_BODY:
-		http_fail(h, 400, "the connection was closed inside the body of a request");
-		break;
-	case HTTP_STATE_HANDLING:
-		/* A reply that is being written may still be read by whoever half-closed. */
-		if (!h->x->rest)
-			http_drop(h, -ECONNRESET);
-		break;
-	case HTTP_STATE_CLOSING:
-	case HTTP_STATE_UPGRADED:
-		break;
-	}
+	ended(h);
 }
 
 void http_take_body(struct http_exchange *x,

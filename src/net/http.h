@@ -4,9 +4,10 @@
  *
  * Parsing is llhttp's in strict mode, behind scans of the raw bytes (prescan.h, chunks.h) that
  * refuse what parsers disagree about. Requests of one connection are handed up one at a time: the
- * next one that was pipelined is parsed only when the response before it is complete, so answers
- * are in order by construction, and a client that pipelines costs no memory beyond its input buffer
- * (reading is paused).
+ * next one that was pipelined is parsed only when the response before it is complete and the kernel
+ * has taken all of it, so answers are in order by construction, and a client that pipelines costs no
+ * memory beyond its input buffer (reading is paused). One connection gets one request per turn of the
+ * loop: a client that pipelines holds up neither other connections nor timers.
  *
  * An exchange is one request and its response. The handler gets it when the head is parsed
  * (on_head: may refuse before a body is read; `Expect: 100-continue` is answered only after on_head
@@ -152,6 +153,10 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
  */
 void http_reply(struct http_exchange *x, int status, const char *content_type, const void *body,
 		size_t len);
+
+/* http_reply_kept() - The same with a @body that outlives the process's connections, and is not copied. */
+void http_reply_kept(struct http_exchange *x, int status, const char *content_type,
+		     const void *body, size_t len);
 
 /* http_stream() - A response of unknown length: chunked (or until close for HTTP/1.0). */
 void http_stream(struct http_exchange *x, int status, const char *content_type);

@@ -3,9 +3,10 @@
  * response.c - Answers: whole ones and streams.
  *
  * Theory of operation: a head is put together in a scratch buffer of the connection, a small body
- * behind it, and both are one write. A body that is larger than a piece is copied once and goes out
- * piece by piece while the queue is below its high-water mark, so that a reply of any size fits
- * under the queue's hard maximum; to the handler it is finished at once. A stream is the handler's
+ * behind it, and both are one write. A body that is larger than a piece is copied once, unless its
+ * owner keeps it, and goes out piece by piece, each when the kernel has taken almost all of the one
+ * before: a client that does not read holds little of our memory. To the handler the reply is finished
+ * at once. A stream is the handler's
  * to pace: it is told when to stop (http_stream_congested) and when to go on (on_drain).
  *
  * Whether the connection is kept is decided when the head is written, because the head says it.
@@ -23,7 +24,9 @@
 #include "net/exchange.h"
 
 /* A body up to this goes out with its head; a larger one in pieces of this. */
-#define PIECE (64 * 1024)
+#define PIECE (16 * 1024)
+/* The next piece follows when no more than this of those before it waits. */
+#define PIECE_NEXT (4 * 1024)
 /* Up to this a copy into one piece is cheaper than several pieces. */
 #define CHUNK_COPY_MAX (16 * 1024)
 
@@ -209,8 +212,9 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
 	assert(!x->extra.err || x->extra.err == -ENOMEM);
 }
 
-void http_reply(struct http_exchange *x, int status, const char *content_type, const void *body,
-		size_t len)
+/* @kept: @body outlives the exchange. */
+static void reply(struct http_exchange *x, int status, const char *content_type, const void *body,
+		  size_t len, bool kept)
 {
 	struct buf *out = &x->h->out;
 
@@ -228,9 +232,10 @@ void http_reply(struct http_exchange *x, int status, const char *content_type, c
 	int r = write_out(x);
 
 	if (r == 0 && len > PIECE) {
-		x->rest = malloc(len);
-		if (x->rest) {
-			memcpy(x->rest, body, len);
+		if (!kept && (x->rest_copy = malloc(len)))
+			body = memcpy(x->rest_copy, body, len);
+		if (kept || x->rest_copy) {
+			x->rest = body;
 			x->rest_len = len;
 			response_more(x);
 			return;
@@ -243,13 +248,27 @@ void http_reply(struct http_exchange *x, int status, const char *content_type, c
 		exchange_finish(x);
 }
 
+void http_reply(struct http_exchange *x, int status, const char *content_type, const void *body,
+		size_t len)
+{
+	reply(x, status, content_type, body, len, false);
+}
+
+void http_reply_kept(struct http_exchange *x, int status, const char *content_type,
+		     const void *body, size_t len)
+{
+	reply(x, status, content_type, body, len, true);
+}
+
 void response_more(struct http_exchange *x)
 {
 	while (x->rest_at < x->rest_len) {
 		size_t left = x->rest_len - x->rest_at, n = left < PIECE ? left : PIECE;
 
-		if (conn_congested(x->h->conn))
-			return; /* on_drain goes on */
+		if (conn_queued(x->h->conn) > PIECE_NEXT) {
+			conn_ask_drain(x->h->conn); /* on_drain goes on */
+			return;
+		}
 
 		int r = response_write(x, x->rest + x->rest_at, n);
 

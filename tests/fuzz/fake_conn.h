@@ -94,6 +94,11 @@ bool conn_congested(const struct conn *c)
 	return c->congested;
 }
 
+void conn_ask_drain(struct conn *c)
+{
+	c->congested |= conn_queued(c) > 0;
+}
+
 void conn_close(struct conn *c, int why)
 {
 	if (c->closed)

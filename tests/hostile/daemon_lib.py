@@ -734,3 +734,30 @@ def hostile_test(request, daemon):
 def refresh(d):
     """A pool of ready kernels again, after a test that took or spoilt it."""
     until(d.ready, 30, "a full pool")
+
+
+class Crowd:
+    """Connections that are held; closed at the end."""
+
+    def __init__(self, d):
+        self.daemon, self.all = d, []
+
+    def add(self, data=b"", receive_buffer=None, source=None):
+        s = socket.socket()
+        if source:
+            s.bind((source, 0))
+        if receive_buffer:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        s.settimeout(10)
+        s.connect(("127.0.0.1", self.daemon.port))
+        if data:
+            s.sendall(data)
+        self.all.append(s)
+        return s
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for s in self.all:
+            s.close()

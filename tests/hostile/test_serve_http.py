@@ -15,7 +15,7 @@ import daemon_lib
 import lib
 import pytest
 from daemon_controls import OneThread, gullible, would_execute
-from daemon_lib import MIB, Daemon, Events, Later, Response, Watch, WebSocket, call_yourself, parse_responses, unique
+from daemon_lib import MIB, Crowd, Daemon, Events, Later, Response, Watch, WebSocket, call_yourself, parse_responses, unique
 from lib import at_most, landed
 from lib_e import children, read, until
 
@@ -37,31 +37,6 @@ def code_body(name):
 
 
 # ---- K111: slow ----------------------------------------------------------------------------------------------------------
-
-class Crowd:
-    """Connections that are held; closed at the end."""
-
-    def __init__(self, d):
-        self.daemon, self.all = d, []
-
-    def add(self, data=b"", receive_buffer=None):
-        s = socket.socket()
-        if receive_buffer:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        s.settimeout(10)
-        s.connect(("127.0.0.1", self.daemon.port))
-        if data:
-            s.sendall(data)
-        self.all.append(s)
-        return s
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for s in self.all:
-            s.close()
-
 
 @quick
 def test_K111_others_are_served(daemon, stopped_by):
@@ -194,6 +169,86 @@ def test_K111_silent_ones_of_one_address(stopped_by):
             r = d.request("POST", "/execute", {"code": "print(1)"}, timeout=20, source=source)
             assert r.status == 200 and r.json["stdout"] == "1\n", (source, r)
     stopped_by("a cap per address on those who have not said who they are; the oldest goes")
+
+
+@quick
+def test_K111_silent_ones_of_many_addresses(stopped_by):
+    """Silent connections of more addresses than it takes to fill all places: others are served, and admitted connections stay."""
+    with Daemon("--pool", 1, wrapper=["prlimit", "--nofile=1024:1024"]) as d, Crowd(d) as crowd:
+        request = b"GET /sessions HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        admitted = crowd.add(request)
+        landed(admitted.recv(65536).startswith(b"HTTP/1.1 200"), "a connection whose peer is known")
+        for i in range(320):
+            crowd.add(source=f"127.0.1.{1 + i // 20}")
+        time.sleep(0.3)
+        held_now = len(held(d, {s.getsockname()[1] for s in crowd.all}))
+        landed(200 < held_now <= 256, f"{held_now} of 256 places are taken")
+        for source in ("127.0.0.1", "127.0.0.9", "127.0.1.1"):
+            r = d.request("POST", "/execute", {"code": "print(1)"}, timeout=20, source=source)
+            assert r.status == 200 and r.json["stdout"] == "1\n", (source, r)
+        admitted.sendall(request)
+        assert admitted.recv(65536).startswith(b"HTTP/1.1 200"), "an admitted connection had to go"
+    stopped_by("the oldest connection of all that has not said who it is makes room")
+
+
+@quick
+def test_K111_pipelined_requests_take_turns(daemon, stopped_by):
+    """A client that pipelines requests for the largest open document, and reads it all: others and deadlines do not wait for it."""
+    request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300
+    stop, taken = threading.Event(), [0, 0]
+
+    def write(s):
+        with contextlib.suppress(OSError):
+            while not stop.is_set():
+                s.sendall(request)
+
+    def read_all(s, i):
+        data = bytearray(1 << 20)
+        with contextlib.suppress(OSError):
+            while not stop.is_set() and (n := s.recv_into(data)):
+                taken[i] += n
+
+    with Crowd(daemon) as crowd:
+        ends = [crowd.add(receive_buffer=4 * MIB) for _ in taken]
+        threads = [threading.Thread(target=write, args=(s,)) for s in ends]
+        threads += [threading.Thread(target=read_all, args=(s, i)) for i, s in enumerate(ends)]
+        for t in threads:
+            t.start()
+        try:
+            until(lambda: min(taken) > MIB, 10, "both clients are answered")
+            waits = []
+            for _ in range(10):
+                t = time.monotonic()
+                assert daemon.request("GET", "/health", timeout=20).status == 200
+                waits.append(time.monotonic() - t)
+        finally:
+            stop.set()
+            for s in ends:
+                with contextlib.suppress(OSError):
+                    s.shutdown(socket.SHUT_RDWR)
+            for t in threads:
+                t.join()
+    print("waits:", *(f"{w:.3f}" for w in waits), "MiB taken:", sum(taken) >> 20)
+    assert max(waits) < at_most(0.3), f"another client waited {max(waits):.2f} s"
+    stopped_by("one request of a connection per turn of the loop")
+
+
+@quick
+def test_K111_unread_answers_cost_little(stopped_by):
+    """Connections that pipeline requests for the largest open document and read nothing: the front keeps no document for each."""
+    with Daemon("--pool", 1) as d, Crowd(d) as crowd:
+        size = len(d.request("GET", "/openapi.json").body)
+        before = d.rss()
+        for i in range(400):
+            crowd.add(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20, receive_buffer=2048, source=f"127.0.2.{1 + i // 100}")
+        time.sleep(0.3)
+        assert d.good() < at_most(SERVED)
+        n = len(held(d, {s.getsockname()[1] for s in crowd.all}))
+        landed(n > 200 and size > 100_000, f"{n} answers wait to be read")
+        each = (d.rss() - before) // n
+        print("bytes for each:", each, "of", n)
+        assert each < 48 << 10, f"each unread answer costs {each >> 10} KiB"
+    stopped_by("a piece of an answer at a time; one document for all")
 
 
 # ---- K112: giant -----------------------------------------------------------------------------------------------------------

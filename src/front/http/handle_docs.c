@@ -33,17 +33,25 @@ void handle_docs(struct front *f, struct http_exchange *x, const struct route_pa
 	http_add_header(x, "Referrer-Policy", "no-referrer");
 	if (asset.policy)
 		http_add_header(x, "Content-Security-Policy", asset.policy);
-	http_reply(x, 200, asset.content_type, asset.data, asset.len);
+	http_reply_kept(x, 200, asset.content_type, asset.data, asset.len);
 }
 
 void handle_openapi(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
-	_buf_ struct buf out = BUF_INIT(TEXT_MAX);
+	/* The table of routes is constant, and so is the document. Anybody may ask for it: it is written once. */
+	static struct buf document = BUF_INIT(TEXT_MAX);
 
 	(void)f;
 	(void)p;
-	openapi_write(&out);
-	reply_json(x, 200, &out);
+	if (document.len == 0)
+		openapi_write(&document);
+	if (document.err) {
+		reply_json(x, 200, &document);
+		buf_free(&document);
+		return;
+	}
+	reply_headers(x);
+	http_reply_kept(x, 200, "application/json", buf_str(&document), document.len);
 }
 
 void handle_metrics(struct front *f, struct http_exchange *x, const struct route_params *p)

@@ -104,6 +104,68 @@ static void test_pipelined_crowd(void **state)
 	end(&c);
 }
 
+static size_t served_at_timer;
+
+static void on_timer(struct timer *t)
+{
+	(void)t;
+	served_at_timer = noted("request GET /n");
+}
+
+/* One that pipelines gets one request per round: another connection and a timer have their turn meanwhile. */
+static void test_pipelined_is_fair(void **state)
+{
+	struct timer t = { .fn = on_timer };
+	struct client c, other;
+
+	(void)state;
+	begin(&c);
+	client_open(&other);
+	WEB_WAIT(http_live(&web.http) == 2);
+	for (int i = 0; i < 300; i++)
+		get(&c, "/n");
+	get(&other, "/other");
+	served_at_timer = SIZE_MAX;
+	timer_set(&web.loop, &t, clock_now_ns());
+	WEB_WAIT(noted("request GET /other"));
+	assert_true(noted("request GET /n") < 10);
+	assert_true(served_at_timer < 10);
+	expect(&other, "/other");
+	for (int i = 0; i < 300; i++)
+		expect(&c, "/n");
+	client_close(&other);
+	end(&c);
+}
+
+/* The end of the stream is seen behind requests that had to wait for their turn. */
+static void test_pipelined_and_gone(void **state)
+{
+	struct client c;
+	struct answer a;
+
+	(void)state;
+	begin(&c);
+	for (int i = 0; i < 5; i++)
+		get(&c, "/n");
+	get(&c, "/hold");
+	assert_int_equal(shutdown(c.fd, SHUT_WR), 0);
+	WEB_WAIT(noted("done GET /hold 0"));
+	assert_int_equal(noted("done GET /n 200"), 5);
+	assert_int_equal(noted("gone GET /hold"), 1);
+	end(&c);
+
+	begin(&c);
+	for (int i = 0; i < 5; i++)
+		get(&c, "/n");
+	client_puts(&c, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc");
+	assert_int_equal(shutdown(c.fd, SHUT_WR), 0);
+	for (int i = 0; i < 5; i++)
+		expect(&c, "/n");
+	WEB_WAIT(client_answer(&c, false, &a));
+	assert_int_equal(a.status, 400);
+	end(&c);
+}
+
 /* Turn the server until it has nothing more to do. */
 static void quiesce(void)
 {
@@ -526,6 +588,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pipelined_in_order),
 		cmocka_unit_test(test_pipelined_crowd),
+		cmocka_unit_test(test_pipelined_is_fair),
+		cmocka_unit_test(test_pipelined_and_gone),
 		cmocka_unit_test(test_pipelined_without_reading),
 		cmocka_unit_test(test_client_vanishes),
 		cmocka_unit_test(test_vanishes_in_upload),

@@ -112,6 +112,40 @@ static void answer(struct conn *c, const char *text, size_t len)
 	fake_deferred(c);
 }
 
+/* While an answer waits to be read, no further request is begun, and little of the answer is queued. */
+static void test_unread_answers(void **state)
+{
+	static const char body[200000] = "large";
+	struct http_exchange *x;
+	struct conn c;
+
+	(void)state;
+	begin(&c);
+	c.stalled = true;
+	deliver(&c, "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n"
+		    "GET /3 HTTP/1.1\r\nHost: h\r\n\r\n");
+	answer(&c, "small", 5);
+	assert_null(seen.x);
+	fake_read(&c, 10);
+	assert_null(seen.x);
+	fake_read(&c, conn_queued(&c));
+	assert_non_null(seen.x);
+	x = seen.x;
+	seen.x = NULL;
+	http_reply_kept(x, 200, NULL, body, sizeof(body));
+	while (conn_queued(&c) > 0) {
+		assert_true(conn_queued(&c) <= 24 * 1024);
+		assert_null(seen.x);
+		fake_read(&c, 10000);
+	}
+	assert_true(c.out.len > sizeof(body));
+	assert_int_equal(seen.done, 2);
+	assert_non_null(seen.x);
+	assert_string_equal(http_request(seen.x)->path, "/3");
+	answer(&c, "last", 4);
+	end(&c);
+}
+
 /* Who has said nothing yet has less time; one byte begins a head, and an answer the time between requests. */
 static void test_first(void **state)
 {
@@ -392,9 +426,11 @@ static void test_reply_without_room(void **state)
 	/* The piece after the first has no room. */
 	begin(&c);
 	c.stalled = true;
-	c.high = c.max = 100000;
+	c.high = c.max = 17000;
 	deliver(&c, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
 	answer(&c, page, sizeof(page));
+	assert_true(fake_open(&c));
+	fake_read(&c, conn_queued(&c) - 2000);
 	assert_true(c.closed);
 	assert_int_equal(seen.done, 1);
 	end(&c);
@@ -707,6 +743,7 @@ static void test_ws_budget(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unread_answers),
 		cmocka_unit_test(test_first),
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_head),
