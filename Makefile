@@ -19,7 +19,7 @@ SNIPPET := print("hello from a cell:", 6 * 7)
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit integ image-test kernels serve-test serve-api serve-life packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
+.PHONY: all build run serve test unit integ image-test kernels serve-test serve-api serve-life serve-outside packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
 	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve asan-hostile valgrind fuzz soak bench lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
@@ -73,13 +73,13 @@ serve:
 	@exec $(BUILD)/caisson serve $(SERVE)
 
 # What makes cells and looks for what is left of them has no neighbour that makes cells: integ and the sanitized integ run
-# one after the other, beside what only computes. The halves of the daemon's tests mostly wait, and each looks after its own
+# one after the other, beside what only computes. The parts of the daemon's tests mostly wait, and each looks after its own
 # daemons alone. The hostile suite judges the host as a whole, by what is its own: its halves have each other for a neighbour and nobody else.
 test:
 	@tools/deps.sh build test guest lint jupyter
 	@tools/steps.sh build -- \
 		'integ asan-parsers' 'asan-build kernels' 'mcp-fetch api-fetch jupyter-fetch sdk-fetch guest' -- \
-		'serve-api' 'serve-life mcp jupyter-clients sdk' 'unit asan-units lint-quick api asan-serve' -- \
+		'serve-api' 'serve-life mcp jupyter-clients sdk' 'unit asan-units lint-quick api asan-serve serve-outside' -- \
 		'hostile-cells' 'hostile-serve' -- 'hostile-time api-coverage'
 
 unit: build
@@ -98,6 +98,8 @@ kernels: build
 	@$(PYTEST) tests/guest_kernels
 
 SERVE_LIFE := $(addprefix tests/serve/test_,adopt.py auth.py floods.py isolation.py life.py mcp_stdio.py pool.py state.py)
+SERVE_OUTSIDE := $(addprefix tests/serve/test_,bridge.py code_mode.py egress.py leash.py packages.py packages_images.py packages_index.py packages_life.py \
+	secrets.py secrets_bound.py workspaces.py workspaces_life.py workspaces_user.py)
 SERVE_SCHEMA := tests/serve/test_schema.py
 SERVE_ASAN := $(addprefix tests/serve/test_,execute.py errors.py)
 
@@ -108,14 +110,18 @@ serve-test: build
 	@mkdir -p $(COVERAGE)
 	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/serve
 
-# Its two halves, for two processors: how it lives, and all the rest.
+# Its parts, for two processors: how it lives, how it reaches what is outside of it, and all the rest.
 serve-life: build
 	@mkdir -p $(COVERAGE)
 	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(SERVE_LIFE)
 
 serve-api: build
 	@mkdir -p $(COVERAGE)
-	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m 'not slow' $(addprefix --ignore=,$(SERVE_LIFE) $(SERVE_SCHEMA)) tests/serve
+	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m 'not slow' $(addprefix --ignore=,$(SERVE_LIFE) $(SERVE_OUTSIDE) $(SERVE_SCHEMA)) tests/serve
+
+serve-outside: build
+	@mkdir -p $(COVERAGE)
+	@CAISSON_COVERAGE=$(COVERAGE) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m 'not slow' $(SERVE_OUTSIDE)
 
 # The document, by tools that others wrote; and for longer, with another seed each time.
 api: build
@@ -129,7 +135,7 @@ api-fetch: build
 fuzz-api: build
 	@CAISSON_FUZZ_SECONDS=$(SECS) CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -k schemathesis $(SERVE_SCHEMA)
 
-# After serve-api and serve-life: was everything that the document promises seen, and nothing else?
+# After serve-api, serve-life and serve-outside: was everything that the document promises seen, and nothing else?
 api-coverage: build
 	@$(BUILD)/tests/unit/unit-front-test_openapi --print >$(COVERAGE)/openapi.json
 	@tools/api-coverage.py $(COVERAGE)/openapi.json $(COVERAGE)
