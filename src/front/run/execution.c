@@ -255,6 +255,12 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 
 	if (killed && x->sandbox->room && room_hung_up(x->sandbox->room))
 		return;
+	/* The warden has ended the cell: room_lost() has it reported as gone, with its files, and the execution
+	 * concludes then. */
+	if (u->end != CELL_RUNNING && x->sandbox->room) {
+		room_lost(x->sandbox->room);
+		return;
+	}
 	if (killed && !x->wall_hit && !x->asked_again) {
 		x->asked_again = true;
 		x->timer.fn = ask_again;
@@ -267,8 +273,6 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 		x->kernel_ended = true;
 		x->exit_status = u->kernel_status;
 	}
-	if (u->end == CELL_END_INIT)
-		x->room_gone = true;
 	x->outcome.usage = *u;
 	subtract(&x->outcome.usage, &x->sandbox->before);
 	x->sandbox->before = *u;
