@@ -272,7 +272,8 @@ fuzz:
 	@meson compile -C $(FUZZ)
 	@tools/fuzz.sh $(FUZZ) $(SECS) $(T)
 
-# What takes hours: the soak, then a storm of ten minutes (L2), every prefix of the store's log (L6), a fault of every system call (L14).
+# What takes hours: the soak, then a storm of ten minutes (L2), every prefix of the store's log (L6), a fault of every system call (L14),
+# a name exchanged 100,000 times under every file call (K75).
 # With SOAK it is the soak alone, with these options.
 SOAK ?=
 SOAKER := CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/soak/soak.py
@@ -285,6 +286,7 @@ else
 	@CAISSON_EVERY_BYTE=1 $(BUILD)/tests/unit/unit-store-test_store_prefix
 	@CAISSON_SLOW_READERS=600 CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_l_load.py -k L16
 	@CAISSON_SWEEP=all CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_l_faults.py
+	@CAISSON_SWAPS=100000 CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_f_files.py -k test_K75_swapped_names
 endif
 
 bench:

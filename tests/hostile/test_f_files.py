@@ -29,7 +29,8 @@ from files_lib import (CHANGED, DELETE, FROM_END, HASH, LIST, MKDIR, MOVE, OVERW
 
 pytestmark = needs_driver
 quick = pytest.mark.quick
-FEW, MANY = 700, 100000
+# How often a name is exchanged while it is looked up: in make test, in make hostile, and in make soak (CAISSON_SWAPS=100000).
+FEW, MANY = 700, int(os.environ.get("CAISSON_SWAPS", "5000"))
 
 
 class HostDir:
