@@ -32,7 +32,7 @@ UNSEEN = {
     ("make_directory", "507", "disk_full"): "a directory takes nothing of a disk in memory",
     ("run_*", "503", "not_recorded"): "on a disk that is full their cell can not be recorded either, and comes first",
     ("run_*", "409", "session_ended"): "only the end of the daemon ends it",
-    ("*workspace", "503", "workspace_failed"): "takes a shelf that is killed in that moment (test_workspaces_life.py, slow)",
+    ("*workspace", "503", "workspace_failed"): "takes a workspace store that is killed in that moment (test_workspaces_life.py, slow)",
     ("create_workspace", "429", "too_many_workspaces"): "takes a thousand of them",
     ("*_workspace", "409", "workspace_changing"): "a race with code that shrinks a file while it is read",
     ("*_workspace", "409", "session_ended"): "a race with the end of a cell",

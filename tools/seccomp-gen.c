@@ -17,8 +17,8 @@
  */
 #include "base/err.h"
 #include "base/fd.h"
-#include "policy/filter.h"
-#include "policy/policy.h"
+#include "seccomp/filter.h"
+#include "seccomp/policy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -150,19 +150,21 @@ static int resolve_all(const struct policy *p, uint32_t scmp, const char *arch,
 	return 0;
 }
 
-/* The name of a filter is part of C names in both cases: letters only. */
+/* The name of a filter is part of C names in both cases: letters and '_' only. */
 static int to_upper(const char *name, char ret[NAME_MAX_LEN + 1], struct err *e)
 {
 	size_t len = strlen(name);
 
 	for (size_t i = 0; i < len && len <= NAME_MAX_LEN; i++) {
-		if (name[i] < 'a' || name[i] > 'z')
+		if (name[i] == '_')
+			ret[i] = '_';
+		else if (name[i] < 'a' || name[i] > 'z')
 			len = 0;
 		else
 			ret[i] = (char)(name[i] - 'a' + 'A');
 	}
 	if (len == 0 || len > NAME_MAX_LEN)
-		return err_say(e, -EINVAL, "'%s' names no filter; use 1 to %d letters a-z", name,
+		return err_say(e, -EINVAL, "'%s' names no filter; use 1 to %d of a-z and '_'", name,
 			       NAME_MAX_LEN);
 	ret[len] = '\0';
 	return 0;

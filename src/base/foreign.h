@@ -15,7 +15,7 @@
  * up for each peer, and one that has cost FOREIGN_STALL_MS gets -ETIMEDOUT: the caller ends it. With pipes and
  * listening sockets an honest peer costs nothing. Reading a terminal can wait for a moment on a machine that is busy,
  * whoever holds it: the kernel moves the bytes in a thread of its own. Whoever reads one lets it rest in proportion to
- * what it took (front/run/command_io.c), and blames nobody.
+ * what it took (front/sandbox/command_io.c), and blames nobody.
  *
  * Two waits are beyond this: a pipe or socket whose lock the peer holds while it waits for memory (a file of a
  * network or FUSE file system that hangs and was mapped), and closing a file of such a file system. A cell can

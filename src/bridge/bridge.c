@@ -34,7 +34,7 @@
 #define FILES_MAX 64
 #define EXIT_FAILED 125
 
-struct wish {
+struct options {
 	const char *files[FILES_MAX];
 	int fds[FILES_MAX];
 	size_t n;
@@ -45,7 +45,7 @@ struct wish {
 
 /* ---- arguments -------------------------------------------------------------------------------- */
 
-static int take(struct wish *w, const char *flag, const char *value, struct err *e)
+static int take(struct options *w, const char *flag, const char *value, struct err *e)
 {
 	if (strcmp(flag, "--config") == 0 && w->n < FILES_MAX)
 		w->files[w->n++] = value;
@@ -64,7 +64,7 @@ static int take(struct wish *w, const char *flag, const char *value, struct err 
 	return 0;
 }
 
-static int parse(struct wish *w, int argc, char **argv, struct err *e)
+static int parse(struct options *w, int argc, char **argv, struct err *e)
 {
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--discover") == 0)
@@ -79,7 +79,7 @@ static int parse(struct wish *w, int argc, char **argv, struct err *e)
 
 /* ---- identity --------------------------------------------------------------------------------- */
 
-static int open_files(struct wish *w, struct err *e)
+static int open_files(struct options *w, struct err *e)
 {
 	for (size_t i = 0; i < w->n; i++) {
 		w->fds[i] = open(w->files[i], O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -89,7 +89,7 @@ static int open_files(struct wish *w, struct err *e)
 	return 0;
 }
 
-static int find_user(const struct wish *w, const struct passwd **ret, struct err *e)
+static int find_user(const struct options *w, const struct passwd **ret, struct err *e)
 {
 	struct stat st;
 
@@ -180,7 +180,7 @@ static const char *variable(const char *name)
 	return getenv(name);
 }
 
-static int load(struct wish *w, struct bridge_config *c, struct err *e)
+static int load(struct options *w, struct bridge_config *c, struct err *e)
 {
 	char cwd[PATH_MAX];
 	const char *home = getenv("HOME");
@@ -215,7 +215,7 @@ static int refuse(const struct err *e)
 
 int main(int argc, char **argv)
 {
-	static struct wish w;
+	static struct options w;
 	struct bridge_config c = { .note = note, .variable = variable, .self = w.self };
 	const struct passwd *pw = NULL;
 	struct err e = { 0 };

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "mcp/leash.h"
+#include "mcp/tool_rules.h"
 #include "wire/bridge.h"
 
 #define NAME_MAX_BYTES 128
@@ -183,9 +183,9 @@ static int take_rules(const struct entry *x, json_t *rules)
 	if (!rules)
 		return 0;
 	(void)snprintf(where, sizeof(where), "%s.%s.caisson", x->group, x->name);
-	if (leash_check(rules, where, &why) < 0)
+	if (tool_rules_check(rules, where, &why) < 0)
 		return err_say(x->e, -EINVAL, "%s: %s", x->file, why.msg);
-	x->s->leash = json_incref(rules);
+	x->s->rules = json_incref(rules);
 	return 0;
 }
 
@@ -225,7 +225,7 @@ static void free_server(struct server_config *s)
 	free_list(s->argv);
 	free_list(s->env);
 	free_list(s->headers);
-	json_decref(s->leash);
+	json_decref(s->rules);
 	*s = (struct server_config){ 0 };
 }
 

@@ -6,7 +6,7 @@
  *                     "weather": { "url": "https://...", "type": "http", "headers": {...} } } }
  *
  * Of an entry are known: command, args, env, cwd; url, type (or transport), headers; startup_timeout_sec (or _ms); description,
- * disabled (or enabled), caisson (the rules for its tools, src/mcp/leash.h). Others are hosts' own, and passed over, with a note where
+ * disabled (or enabled), caisson (the rules for its tools, src/mcp/tool_rules.h). Others are hosts' own, and passed over, with a note where
  * one of these was meant. Texts may have ${NAME}, ${env:NAME} and
  * ${NAME:-default}. A server that is this daemon is left out. Errors name file and key.
  */
@@ -39,7 +39,7 @@ struct server_config {
 	char *url;
 	char **headers;        /* "Name: value" */
 	unsigned int start_ms; /* how long it may take until it answers */
-	json_t *leash;         /* or NULL */
+	json_t *rules;         /* or NULL */
 	char *file;            /* where it was found */
 };
 

@@ -29,14 +29,14 @@
 /* ---- headers ---------------------------------------------------------------------------------- */
 
 /* What one property asks for. */
-struct wish {
+struct header_field {
 	const char *header;
 	const char *path[HEADER_DEPTH];
 	size_t depth;
 };
 
-struct wishes {
-	struct wish list[HEADERS_MAX];
+struct header_list {
+	struct header_field list[HEADERS_MAX];
 	size_t n;
 	const char *path[HEADER_DEPTH];
 	bool bad;
@@ -50,7 +50,8 @@ static bool is_token(const char *s)
 		       strlen(s);
 }
 
-static void add_wish(struct wishes *w, const json_t *property, const json_t *wanted, size_t depth)
+static void add_header_field(struct header_list *w, const json_t *property, const json_t *wanted,
+			     size_t depth)
 {
 	const char *name = json_string_value(wanted);
 	const char *type = json_string_value(json_object_get(property, "type"));
@@ -68,7 +69,7 @@ static void add_wish(struct wishes *w, const json_t *property, const json_t *wan
 }
 
 /* Only what is reached by way of properties counts. */
-static void look(struct wishes *w, const json_t *schema, size_t depth)
+static void look(struct header_list *w, const json_t *schema, size_t depth)
 {
 	json_t *properties = json_object_get(schema, "properties"), *p;
 	const char *name;
@@ -81,20 +82,20 @@ static void look(struct wishes *w, const json_t *schema, size_t depth)
 
 		w->path[depth] = name;
 		if (wanted)
-			add_wish(w, p, wanted, depth + 1);
+			add_header_field(w, p, wanted, depth + 1);
 		look(w, p, depth + 1);
 	}
 }
 
 bool tools_check_headers(const json_t *tool)
 {
-	struct wishes w = { 0 };
+	struct header_list w = { 0 };
 
 	look(&w, json_object_get(tool, "inputSchema"), 0);
 	return !w.bad;
 }
 
-static char *make_header(const struct wish *w, const json_t *arguments)
+static char *make_header(const struct header_field *w, const json_t *arguments)
 {
 	_buf_ struct buf line = BUF_INIT(64u << 10);
 	const json_t *v = arguments;
@@ -120,7 +121,7 @@ static char *make_header(const struct wish *w, const json_t *arguments)
 
 char **tools_headers(const json_t *tool, const char *arguments, size_t len)
 {
-	struct wishes w = { 0 };
+	struct header_list w = { 0 };
 	char **list = calloc(HEADERS_MAX + 1, sizeof(char *));
 	json_t *values = NULL;
 	size_t n = 0;

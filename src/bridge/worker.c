@@ -119,7 +119,7 @@ static int hello(struct worker *w, uint64_t life)
 			    list, json_pack("{s:s, s:s, s:s*, s:s, s:s, s:O*}", "name", s->name,
 					    "alias", s->alias, "description", s->description,
 					    "transport", transports[s->transport], "state", "idle",
-					    "leash", s->leash)) < 0) {
+					    "rules", s->rules)) < 0) {
 			json_decref(list);
 			return -ENOMEM;
 		}

@@ -28,9 +28,9 @@
 #include "cell/as_user.h"
 #include "cell/cgroup.h"
 #include "cell/idmap.h"
-#include "cell/nursery.h"
 #include "cell/plan.h"
 #include "cell/stage.h"
+#include "cell/stage_zygote.h"
 #include "wire/init.h"
 
 #define CELL_NAMESPACES                                                                            \
@@ -140,7 +140,7 @@ static pid_t clone_as(uid_t owner, struct clone_args *args)
 static _Noreturn void run_child(const struct plan *p)
 {
 	if (p->zygote)
-		nursery_run(p);
+		stage_zygote_run(p);
 	stage_run(p);
 }
 

@@ -65,7 +65,7 @@ struct plan {
 	/* Who makes, owns and pays for the cell's user namespace (counters.h): the cell's first id, or a zygote's
 	 * user; without privilege 0, and it is the warden. */
 	uid_t owner;
-	bool zygote;               /* what is made is a zygote: see nursery.h */
+	bool zygote;               /* what is made is a zygote: see zygote stage.h */
 	int status_fd;             /* a zygote's end of its status socket */
 	char guest_path[PATH_MAX]; /* zygote: the directory of kernel.pyz and enter.so, as it sees it */
 	char guest_script[PATH_MAX + 16]; /* zygote: kernel.pyz in it */

@@ -46,17 +46,17 @@ static size_t drop_own(const char **env, size_t n)
 	return kept;
 }
 
-/* The lender is gone when this returns: nothing of ours outlives the command. */
+/* The image opener is gone when this returns: nothing of ours outlives the command. */
 static int borrow(const struct options *o, struct loan *ret, struct err *e)
 {
 	pid_t pid;
-	int lender = lender_start(o->image_store, &pid, e);
+	int opener = image_opener_start(o->image_store, &pid, e);
 
-	if (lender < 0)
-		return lender;
-	int code = lender_ask(lender, o->image_ref, NULL, ret, e);
+	if (opener < 0)
+		return opener;
+	int code = image_opener_ask(opener, o->image_ref, NULL, ret, e);
 
-	fd_close(lender);
+	fd_close(opener);
 	if (code == -ETIMEDOUT)
 		(void)kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -66,7 +66,7 @@ static int borrow(const struct options *o, struct loan *ret, struct err *e)
 
 int run_image_open(struct options *o, struct run_image *ret, struct err *e)
 {
-	const struct lender_reply *r = &ret->loan.reply;
+	const struct image_opener_reply *r = &ret->loan.reply;
 	size_t at = 0;
 
 	if (!o->image_ref)
@@ -82,7 +82,7 @@ int run_image_open(struct options *o, struct run_image *ret, struct err *e)
 	if (take(ret, &at, r->n_env, ret->env, &ret->n_env) < 0 ||
 	    take(ret, &at, r->n_entrypoint, ret->command, &ret->n_command) < 0 ||
 	    take(ret, &at, r->n_cmd, ret->command, &ret->n_command) < 0)
-		return err_say(e, -EPROTO, "--image: the lender broke the protocol");
+		return err_say(e, -EPROTO, "--image: the image opener broke the protocol");
 	ret->n_env = drop_own(ret->env, ret->n_env);
 	/* Without root there is one user in a cell, and it is the agent. */
 	if (!o->user_given && r->uid && geteuid() == 0) {

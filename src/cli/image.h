@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image.h - The stored image of one run: borrowed from the lender, with what it says of programs. */
+/* image.h - The stored image of one run: borrowed from the image opener, with what it says of programs. */
 #ifndef CAISSON_CLI_IMAGE_H
 #define CAISSON_CLI_IMAGE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/lender_client.h"
+#include "client/image_opener_client.h"
 
 struct err;
 struct options;

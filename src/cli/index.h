@@ -4,7 +4,7 @@
  * machine would use, else the public one.
  *
  * The starter reads their configuration files itself, bounded, and runs no program of theirs. Credentials leave this
- * process in one way only: as lines of the vault (vault/index.h), in a memfd that the gate's minder reads.
+ * process in one way only: as lines of the vault (vault/index.h), in a memfd that the gate's supervisor reads.
  */
 #ifndef CAISSON_CLI_INDEX_H
 #define CAISSON_CLI_INDEX_H

@@ -32,19 +32,19 @@
 #include "client/warden_client.h"
 #include "front/buckets/backing.h"
 #include "front/egress/egress.h"
-#include "front/http/doors.h"
+#include "front/http/listeners.h"
 #include "front/http/schema.h"
 #include "front/http/serve.h"
-#include "front/http/stamp.h"
 #include "front/jupyter/jupyter.h"
-#include "front/log.h"
-#include "front/metrics.h"
 #include "front/policy/check.h"
 #include "front/policy/load.h"
 #include "front/policy/narrow.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/sandbox.h"
 #include "front/statedir.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
+#include "front/support/time_text.h"
 #include "ledger/ledger.h"
 
 #define LARGE_BYTES (256 * 1024)
@@ -124,7 +124,7 @@ static void on_signal(struct watch *w, uint32_t events)
 	f->draining = true;
 	systemd_say(&f->systemd, KEEPER_STOPPING);
 	log_event(LOG_LEVEL_INFO, "drain", F_UINT("executions", f->n_queued));
-	doors_close(f);
+	listeners_close(f);
 	mcp_drain(f);
 	http_drain(&f->http);
 	images_stop(f);
@@ -134,7 +134,7 @@ static void on_signal(struct watch *w, uint32_t events)
 	timer_set(&f->loop, &f->drain_timer, f->loop.now_ns);
 }
 
-static void on_warden_gone(struct link *l)
+static void on_warden_gone(struct warden_link *l)
 {
 	struct front *f = l->arg;
 
@@ -144,7 +144,7 @@ static void on_warden_gone(struct link *l)
 }
 
 /*
- * Its minder is gone too, and from in here no other can be started. The next front can, and takes the sandboxes
+ * Its supervisor is gone too, and from in here no other can be started. The next front can, and takes the sandboxes
  * over: so this one ends as if it were killed.
  */
 static void on_gate_gone(struct gate_link *l)
@@ -229,7 +229,7 @@ static int probe(const struct front *f, struct warden_client *w, struct err *e)
 {
 	struct warden_cell cell;
 	struct cell_usage ignored;
-	const struct guest_image *own = &f->images.own;
+	const struct image_use *own = &f->images.own;
 	struct cell_spec spec = f->spec;
 
 	image_spec(own, &spec);
@@ -278,7 +278,8 @@ static int get_bridge(struct front *f, struct err *e)
 
 static int get_state(struct front *f, struct statedir *state, struct err *e)
 {
-	const struct ledger_config config = { .line = unended_line, .arg = &f->unended };
+	const struct ledger_config config = { .line = open_executions_line,
+					      .arg = &f->open_executions };
 	pid_t pid = f->keep.pid ? f->keep.pid : getpid();
 	int r = statedir_open(f->config.state, keep_take_one(&f->keep, KEEPER_LOCK), pid, state, e);
 
@@ -314,13 +315,13 @@ static int close_strangers(struct err *e)
 
 static int start(struct front *f, struct warden_client *w, struct err *e)
 {
-	static struct doors doors;
+	static struct listeners listeners;
 	struct statedir state = { -1, -1, -1, { -1, -1 } };
 	bool same_warden = false;
 	int r = keep_open(&f->keep, e);
 
 	if (r == 0)
-		r = doors_take(f, &doors, e);
+		r = listeners_take(f, &listeners, e);
 	if (r < 0)
 		return r;
 	systemd_open(&f->systemd, &f->keep);
@@ -328,7 +329,7 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 	if (r == 0) /* early: it gets ready while we do */
 		r = gate_start(&f->gate, &f->config, e);
 
-	doors_share(f);
+	listeners_share(f);
 	f->meminfo_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 	log_setup(f->config.log_level, f->config.log_json);
 	metrics_setup();
@@ -364,13 +365,13 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 	if (r == 0)
 		r = get_gate(f, e);
 	if (r == 0)
-		r = doors_bind(f, &doors, e);
+		r = listeners_bind(f, &listeners, e);
 	if (r == 0)
-		r = auth_open_tcp(f->auth, doors.tcp, e);
+		r = auth_open_tcp(f->auth, listeners.tcp, e);
 	if (r == 0)
 		r = open_signals(f, on_signal, e);
 	if (r == 0)
-		r = link_init(&f->link, &f->loop, w->fd, f->keep.life, e);
+		r = warden_link_init(&f->link, &f->loop, w->fd, f->keep.life, e);
 	if (r == 0)
 		r = get_bridge(f, e);
 	if (r == 0)
@@ -402,7 +403,7 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 	backing_start(f);
 	policy_narrow_all(f); /* those that were taken over */
 	images_start(f);
-	return doors_open(f, &doors, e);
+	return listeners_open(f, &listeners, e);
 }
 
 static void put_line(const char *line, void *arg)
@@ -426,7 +427,7 @@ int main(int argc, char **argv, char **env)
 	if (argc > 0 && strcmp(argv[0], "policy") == 0)
 		return policy_verb(argc, argv, env);
 	f.started_ns = clock_now_ns();
-	f.started_ms = stamp_now_ms();
+	f.started_ms = time_now_ms();
 	f.secrets.roots = f.buckets.fd = -1;
 	/* A large buffer is a mapping of its own, and given back when it is done with, however many there were. */
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
@@ -468,7 +469,7 @@ int main(int argc, char **argv, char **env)
 	backing_end(&f);
 	buckets_free(&f.buckets);
 	if (f.link.loop) { /* the socket is the link's, once there is one */
-		link_free(&f.link);
+		warden_link_free(&f.link);
 		w.fd = -1;
 	}
 	if (f.keep.watch.fd <

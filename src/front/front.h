@@ -9,25 +9,25 @@
 #include <stdint.h>
 
 #include "front/buckets/buckets.h"
-#include "front/code/bridge_link.h"
-#include "front/code/upstream.h"
+#include "front/cell/image_use.h"
+#include "front/cell/language.h"
+#include "front/cell/warden_link.h"
 #include "front/config.h"
 #include "front/egress/gate.h"
 #include "front/http/auth.h"
-#include "front/images/guest_image.h"
 #include "front/jail.h"
 #include "front/mcp/mcp.h"
+#include "front/output/spool.h"
+#include "front/output/stream_log.h"
 #include "front/packages/packages.h"
 #include "front/policy/load.h"
-#include "front/room/language.h"
-#include "front/room/link.h"
-#include "front/run/spool.h"
-#include "front/run/stream_log.h"
 #include "front/sandbox/adopt.h"
 #include "front/sandbox/keep.h"
-#include "front/sandbox/unended.h"
+#include "front/sandbox/open_executions.h"
 #include "front/secrets/secrets.h"
 #include "front/systemd.h"
+#include "front/tool_calls/bridge_link.h"
+#include "front/tool_calls/upstream.h"
 #include "front/workspaces/workspaces.h"
 #include "net/conn.h"
 #include "net/http.h"
@@ -47,7 +47,7 @@ struct front {
 	struct config config;
 	char address[80]; /* config.listen, when that asked for any free port */
 	struct loop loop;
-	struct link link;
+	struct warden_link link;
 	struct gate_link gate;     /* the way out of sandboxes */
 	struct buckets buckets;    /* of the operator */
 	struct bridge_link bridge; /* to the MCP servers that code may call */
@@ -56,19 +56,19 @@ struct front {
 	struct auth *auth;
 	struct policy_now policy; /* the operator's rules */
 	struct drivers drivers;
-	struct cell_spec spec;      /* of every sandbox, but for its image */
-	struct images images;       /* what they are made from */
-	int meminfo_fd;             /* /proc/meminfo, opened before the jail */
-	struct ledger *ledger;      /* who ran what */
-	struct unended unended;     /* ... and was not seen to end */
-	struct store *store;        /* records of sandboxes, idempotency keys */
+	struct cell_spec spec;                  /* of every sandbox, but for its image */
+	struct images images;                   /* what they are made from */
+	int meminfo_fd;                         /* /proc/meminfo, opened before the jail */
+	struct ledger *ledger;                  /* who ran what */
+	struct open_executions open_executions; /* ... and was not seen to end */
+	struct store *store;                    /* records of sandboxes, idempotency keys */
 	int ledger_dir, spool_dir;  /* below the state directory, opened before the jail */
 	struct spool_bank spools;   /* output beyond what answers return */
 	struct stream_bank streams; /* events of streamed executions */
 	struct secrets secrets;     /* for sandboxes that ask for them */
 	struct sandbox *sandboxes;  /* named and anonymous, all that live */
-	size_t n_sandboxes, n_rooms, n_busy, n_queued;
-	size_t n_passages; /* through ports of all sandboxes */
+	size_t n_sandboxes, n_cells, n_busy, n_queued;
+	size_t n_proxied; /* through ports of all sandboxes */
 	struct mcp mcp;
 	struct mounts mounts;              /* of the operator's, for every sandbox */
 	struct workspaces workspaces;      /* directories that outlive sandboxes */

@@ -22,7 +22,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/jail.h"
-#include "front/log.h"
+#include "front/support/log.h"
 
 #define CHECK_SECONDS 600
 #define LOST_REASON "the daemon was restarted"

@@ -84,14 +84,14 @@ static bool take_vault(struct gate *g, int fd)
 	return true;
 }
 
-/* Everything that the minder has said. False: it is gone, or makes no sense. */
-static bool hear_minder(struct gate *g)
+/* Everything that the supervisor has said. False: it is gone, or makes no sense. */
+static bool hear_supervisor(struct gate *g)
 {
 	for (;;) {
 		struct gate_msg m;
 		int fd = -1;
 		size_t n_fds = 1;
-		ssize_t n = fd_recv(g->minder.fd, &m, sizeof(m), &fd, &n_fds);
+		ssize_t n = fd_recv(g->supervisor.fd, &m, sizeof(m), &fd, &n_fds);
 
 		if (n == -EAGAIN)
 			return true;
@@ -105,12 +105,12 @@ static bool hear_minder(struct gate *g)
 	}
 }
 
-static void on_minder(struct watch *w, uint32_t events)
+static void on_supervisor(struct watch *w, uint32_t events)
 {
 	struct gate *g = w->arg;
 
 	(void)events;
-	if (!hear_minder(g))
+	if (!hear_supervisor(g))
 		loop_stop(&g->loop);
 }
 
@@ -128,7 +128,7 @@ static int on_bind(struct gate *g, const struct gate_msg *m, int *fds, size_t n,
 	    pread(fds[0], list, size, 0) != (ssize_t)size)
 		return -EINVAL;
 	/* The front may know of secrets that are on their way to us. */
-	struct box *b = hear_minder(g) ? box_get(g, m->id) : NULL;
+	struct box *b = hear_supervisor(g) ? box_get(g, m->id) : NULL;
 	int r = b ? binds_set(&b->binds, &g->vault, list, m->u.n_binds) : -ENOMEM;
 
 	if (r == 0)
@@ -246,12 +246,12 @@ static int attend(struct gate *g, struct watch *w, int fd, void (*fn)(struct wat
 	return loop_add(&g->loop, w, e);
 }
 
-int control_open(struct gate *g, int fd, int minder, struct err *e)
+int control_open(struct gate *g, int fd, int supervisor, struct err *e)
 {
 	struct gate_msg ready = { .op = GATE_READY };
-	int r = attend(g, &g->minder, minder, on_minder, e);
+	int r = attend(g, &g->supervisor, supervisor, on_supervisor, e);
 
-	if (r == 0 && !hear_minder(g))
+	if (r == 0 && !hear_supervisor(g))
 		r = -EPIPE;
 	if (r == 0)
 		r = attend(g, &g->control, fd, on_control, e);

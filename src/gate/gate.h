@@ -43,13 +43,13 @@ struct gate_config {
 	const char *ca; /* further certificates that servers may prove themselves with; NULL: none */
 	uint64_t bytes;     /* both ways, in its life; 0: no end */
 	struct proxy proxy; /* of the host, for the way out */
-	uint32_t life;      /* which gate of its minder's this is, from 1; 0: it is the minder */
+	uint32_t life; /* which gate of its supervisor's this is, from 1; 0: it is the supervisor */
 };
 
 struct gate {
 	struct gate_config config;
 	struct loop loop;
-	struct watch control, minder;
+	struct watch control, supervisor;
 	struct lookups *lookups;
 	struct lookups *proxies; /* for the name of the proxy; NULL: it needs none */
 	struct vault vault;      /* all secrets of the operator */
@@ -61,8 +61,8 @@ struct gate {
 /* gate_config_parse() - "NAME=VALUE" arguments of the front, and the proxy of the environment. */
 int gate_config_parse(int argc, char **argv, char **env, struct gate_config *ret, struct err *e);
 
-/* control_open() - Listen to the front on @fd, and to the minder, whose secrets are taken first. */
-int control_open(struct gate *g, int fd, int minder, struct err *e);
+/* control_open() - Listen to the front on @fd, and to the supervisor, whose secrets are taken first. */
+int control_open(struct gate *g, int fd, int supervisor, struct err *e);
 /* control_event() - False: the front does not read; it is lost. */
 bool control_event(struct gate *g, uint32_t id, const struct gate_event *ev);
 

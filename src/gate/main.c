@@ -2,7 +2,7 @@
 /*
  * main.c - caisson-gate: the only way out of a cell.
  *
- * Theory of operation. The front starts this program before its jail; what it starts is the minder (minder.c), which
+ * Theory of operation. The front starts this program before its jail; what it starts is the supervisor (supervisor.c), which
  * starts the gate itself: one process for all sandboxes of a daemon, and another one when that has died. The
  * front hands it sockets that were made inside cells, with the rules for each. From then on it accepts there,
  * decides by name, connects outside and moves bytes; what happens is told to the front, which writes it
@@ -23,7 +23,7 @@
 #include "gate/box.h"
 #include "gate/gate.h"
 #include "gate/lookup.h"
-#include "gate/minder.h"
+#include "gate/supervisor.h"
 #include "net/tls.h"
 
 #define EXIT_FAILED 125
@@ -59,7 +59,7 @@ static int start(struct gate *g, struct err *e)
 	g->flows_max = flows_max();
 	if (r == 0)
 		r = gate_jail(e);
-	return r == 0 ? control_open(g, GATE_FD, GATE_MINDER_FD, e) : r;
+	return r == 0 ? control_open(g, GATE_FD, GATE_SUPERVISOR_FD, e) : r;
 }
 
 static int fail(const struct err *e)
@@ -98,13 +98,13 @@ static int run(struct gate *g, struct err *e)
 int main(int argc, char **argv, char **env)
 {
 	static struct gate g;
-	const struct sources from = minder_sources(argv);
+	const struct sources from = supervisor_sources(argv);
 	struct err e = { 0 };
 
 	for (argc = 0; argv[argc];)
 		argc++;
-	/* The minder looks too: what is wrong with it is wrong before anything was started. */
+	/* The supervisor looks too: what is wrong with it is wrong before anything was started. */
 	if (gate_config_parse(argc, argv, env, &g.config, &e) < 0)
 		return fail(&e);
-	return g.config.life ? run(&g, &e) : minder_run(argv, env, &from);
+	return g.config.life ? run(&g, &e) : supervisor_run(argv, env, &from);
 }

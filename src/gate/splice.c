@@ -185,7 +185,7 @@ static void watch(struct flow *f, struct watch *w, uint32_t events)
 	}
 }
 
-static uint32_t wish(const struct direction *in, const struct direction *out)
+static uint32_t wanted_events(const struct direction *in, const struct direction *out)
 {
 	return (in->held == 0 && !in->eof ? (uint32_t)EPOLLIN : 0) |
 	       (out->held > 0 ? (uint32_t)EPOLLOUT : 0);
@@ -247,9 +247,9 @@ static void run(struct flow *f)
 		flow_end(f, NULL);
 		return;
 	}
-	watch(f, &f->inner, wish(&s->up, &s->down));
+	watch(f, &f->inner, wanted_events(&s->up, &s->down));
 	if (!f->over)
-		watch(f, &f->outer, wish(&s->down, &s->up));
+		watch(f, &f->outer, wanted_events(&s->down, &s->up));
 }
 
 static void on_event(struct watch *w, uint32_t events)

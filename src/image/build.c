@@ -41,7 +41,7 @@
 #define CHUNK 65536
 
 struct builder {
-	const struct build_wish *wish;
+	const struct build_request *request;
 	bool ranged;
 	char scratch[sizeof(SCRATCH) + 16]; /* "": not made */
 	int go[2], out[2], say[2];
@@ -83,7 +83,7 @@ static int sync_nothing(void)
 
 static _Noreturn void child(const struct builder *b)
 {
-	const struct build_wish *w = b->wish;
+	const struct build_request *w = b->request;
 	char tmp[sizeof("TMPDIR=") + sizeof(SCRATCH) + 16], include[4096];
 	char *argv[] = { (char *)PROGRAM,
 			 (char *)(b->ranged ? "--mode=root" : "--mode=unshare"),
@@ -261,10 +261,10 @@ static int finish(struct builder *b, int r, struct err *e)
 	return r;
 }
 
-int build_tar(const struct build_wish *w, int to, struct show *show,
+int build_tar(const struct build_request *w, int to, struct show *show,
 	      char ret_diff_id[IMAGE_DIGEST_MAX], uint64_t *ret_size, struct err *e)
 {
-	struct builder b = { .wish = w,
+	struct builder b = { .request = w,
 			     .ranged = layer_ranged(),
 			     .go = { -1, -1 },
 			     .out = { -1, -1 },

@@ -15,7 +15,7 @@
 
 struct err;
 
-struct build_wish {
+struct build_request {
 	const char *suite;    /* "bookworm" */
 	const char *mirror;   /* NULL: mmdebstrap's own choice */
 	const char *packages; /* with commas between them */
@@ -25,7 +25,7 @@ struct build_wish {
  * build_tar() - Write the archive to @to, and its digest to @ret_diff_id.
  * What mmdebstrap says on the way is shown; the last of it is in the message when it fails.
  */
-int build_tar(const struct build_wish *w, int to, struct show *show,
+int build_tar(const struct build_request *w, int to, struct show *show,
 	      char ret_diff_id[IMAGE_DIGEST_MAX], uint64_t *ret_size, struct err *e);
 
 #endif

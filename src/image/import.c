@@ -155,10 +155,10 @@ static int check(struct import *im, struct err *e)
 	return 0;
 }
 
-static int take_name(struct import *im, const struct ref *wish, struct ref *ret, struct err *e)
+static int take_name(struct import *im, const struct ref *request, struct ref *ret, struct err *e)
 {
-	if (wish)
-		*ret = *wish;
+	if (request)
+		*ret = *request;
 	else if (!im->a.ref[0])
 		return err_say(
 			e, -EINVAL,
@@ -172,7 +172,7 @@ static int take_name(struct import *im, const struct ref *wish, struct ref *ret,
 	return 0;
 }
 
-int import(const struct store *s, const char *path, const struct ref *wish,
+int import(const struct store *s, const char *path, const struct ref *request,
 	   int (*allowed)(void *arg, const struct ref *ref, struct err *e), void *arg,
 	   struct show *show, struct pull_result *ret, struct err *e)
 {
@@ -186,9 +186,9 @@ int import(const struct store *s, const char *path, const struct ref *wish,
 
 	if (dir < 0)
 		return dir;
-	r = archive_read(dir, wish ? wish->tag : NULL, &im.a, e);
+	r = archive_read(dir, request ? request->tag : NULL, &im.a, e);
 	if (r == 0)
-		r = take_name(&im, wish, &ref, e);
+		r = take_name(&im, request, &ref, e);
 	if (r == 0)
 		r = allowed(arg, &ref, e);
 	if (r == 0)

@@ -33,7 +33,7 @@ enum transfer_state {
 #define TRANSFER_URL_MAX 4096
 
 struct transfer {
-	/* The wish. */
+	/* What is asked for. */
 	const char *kind, *what; /* "manifests" or "blobs"; tag or digest; borrowed */
 	const char *digest;      /* what it must be; NULL: whatever it is */
 	uint64_t size;           /* what it must have; not looked at without digest */
@@ -62,7 +62,7 @@ struct transfer {
 	uint64_t retry_after_ms, at_ns;
 };
 
-/* transfer_begin() - The wish is filled in, the rest is zero. What is in the file is hashed first. */
+/* transfer_begin() - The request is filled in, the rest is zero. What is in the file is hashed first. */
 void transfer_begin(struct transfer *t, struct registry *r);
 
 /*

@@ -147,7 +147,7 @@ static int put_documents(int dir, const struct blob *layer, struct err *e)
 	return r == 0 ? put(dir, "oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}", 30, e) : r;
 }
 
-static int make_layout(int dir, const struct build_wish *w, struct show *show, struct err *e)
+static int make_layout(int dir, const struct build_request *w, struct show *show, struct err *e)
 {
 	char name[128];
 	struct blob layer;
@@ -174,8 +174,8 @@ static int any(void *arg, const struct ref *ref, struct err *e)
 }
 
 /* Names of packages go into one word of mmdebstrap's, which would take other things there too. */
-static int wish_of(const struct image_options *o, char packages[PACKAGES_MAX],
-		   struct build_wish *ret, struct err *e)
+static int options_of(const struct image_options *o, char packages[PACKAGES_MAX],
+		      struct build_request *ret, struct err *e)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789+-.,:";
 	const char *more = o->package ? o->package : "";
@@ -186,9 +186,9 @@ static int wish_of(const struct image_options *o, char packages[PACKAGES_MAX],
 	if ((size_t)snprintf(packages, PACKAGES_MAX, PACKAGES "%s%s", *more ? "," : "", more) >=
 	    PACKAGES_MAX)
 		return err_say(e, -EINVAL, "--package: too many");
-	*ret = (struct build_wish){ .suite = o->suite ? o->suite : SUITE_DEFAULT,
-				    .mirror = o->mirror,
-				    .packages = packages };
+	*ret = (struct build_request){ .suite = o->suite ? o->suite : SUITE_DEFAULT,
+				       .mirror = o->mirror,
+				       .packages = packages };
 	if (ret->suite[strspn(ret->suite, letters)] || ret->suite[0] == '-')
 		return err_say(e, -EINVAL, "--suite: the name of a Debian release, as in bookworm");
 	if (ret->mirror && strncmp(ret->mirror, "http", 4) != 0)
@@ -201,9 +201,9 @@ static int build(struct image_options *o, const struct store *s, const struct re
 		 struct pull_result *ret, struct err *e)
 {
 	char packages[PACKAGES_MAX], tree[STORE_NAME_MAX], path[64];
-	struct build_wish wish;
+	struct build_request request;
 	struct show show;
-	int r = wish_of(o, packages, &wish, e);
+	int r = options_of(o, packages, &request, e);
 
 	if (r < 0)
 		return r;
@@ -212,7 +212,7 @@ static int build(struct image_options *o, const struct store *s, const struct re
 	if (dir < 0)
 		return dir;
 	show_begin(&show, o->json, o->quiet);
-	r = make_layout(dir, &wish, &show, e);
+	r = make_layout(dir, &request, &show, e);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
 	if (r == 0)
 		r = import(s, path, ref, any, o, &show, ret, e);

@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "remote/access.h"
-#include "remote/wish.h"
+#include "remote/options.h"
 
 #define CONNECT_TIMEOUT_MS 10000L
 #define POLL_MS 1000
@@ -31,7 +31,7 @@ static int make_handles(struct api *a, struct problem *p)
 	return 0;
 }
 
-int api_open(struct api *a, const struct wish *o, struct problem *p)
+int api_open(struct api *a, const struct options *o, struct problem *p)
 {
 	struct err e = { 0 };
 	int r;

@@ -143,14 +143,14 @@ int verb_install(int argc, char **argv)
 
 	if (session_begin(&s, &form, argc, argv)) {
 		struct install in = { .show = isatty(STDERR_FILENO) && !s.o.json };
-		json_t *wishes = json_array();
-		json_t *body = json_pack("{s:o, s:s}", "packages", wishes, "language",
+		json_t *requirements = json_array();
+		json_t *body = json_pack("{s:o, s:s}", "packages", requirements, "language",
 					 s.o.lang ? s.o.lang : "python");
 		struct err e = { 0 };
 
 		lines_init(&in.lines, on_line, &in);
 		for (int i = 1; i < s.o.n_rest; i++)
-			(void)json_array_append_new(wishes, json_string(s.o.rest[i]));
+			(void)json_array_append_new(requirements, json_string(s.o.rest[i]));
 		if (place_check_name(s.o.rest[0], &e) < 0)
 			session_fail_err(&s, &e);
 		else if (ask(&s, &in, body) < 0)

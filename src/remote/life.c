@@ -26,7 +26,7 @@ static int put_units(json_t *body, const char *key, const char *option, uint64_t
 	return 0;
 }
 
-static int put_servers(const struct wish *o, json_t *body, struct err *e)
+static int put_servers(const struct options *o, json_t *body, struct err *e)
 {
 	json_t *names = o->n_server ? json_array() : NULL;
 	json_error_t wrong;
@@ -46,7 +46,7 @@ static int put_servers(const struct wish *o, json_t *body, struct err *e)
 	return 0;
 }
 
-static int make_spec(const struct wish *o, json_t *body, struct err *e)
+static int make_spec(const struct options *o, json_t *body, struct err *e)
 {
 	int r = 0;
 
@@ -69,15 +69,15 @@ static int make_spec(const struct wish *o, json_t *body, struct err *e)
 	if (o->given & GIVEN_PIDS)
 		(void)json_object_set_new(body, "pids", json_integer((json_int_t)o->pids));
 	if (o->n_env)
-		(void)json_object_set_new(body, "env", wish_pairs(o->env, o->n_env));
+		(void)json_object_set_new(body, "env", options_pairs(o->env, o->n_env));
 	if (o->n_secrets)
-		(void)json_object_set_new(body, "secrets", wish_secrets(o));
+		(void)json_object_set_new(body, "secrets", options_secrets(o));
 	if (o->n_egress)
-		(void)json_object_set_new(body, "egress", wish_egress(o));
+		(void)json_object_set_new(body, "egress", options_egress(o));
 	if (o->n_mounts)
-		(void)json_object_set_new(body, "mounts", wish_mounts(o));
+		(void)json_object_set_new(body, "mounts", options_mounts(o));
 	if (o->n_label)
-		(void)json_object_set_new(body, "labels", wish_pairs(o->label, o->n_label));
+		(void)json_object_set_new(body, "labels", options_pairs(o->label, o->n_label));
 	if (r == 0)
 		r = put_servers(o, body, e);
 	return r;

@@ -18,14 +18,14 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "remote/options.h"
 #include "remote/url.h"
-#include "remote/wish.h"
 
 #define DEFAULT_URL "http://127.0.0.1:8001"
 #define URL_MAX (sizeof(((struct url *)0)->base) + 8)
 
 struct facts {
-	const struct wish *o;
+	const struct options *o;
 	char program[PATH_MAX];
 	char url[URL_MAX]; /* empty: start the program */
 	bool token;        /* the daemon wants one */
@@ -69,7 +69,7 @@ static void add_path(json_t *args, const char *name, const char *path)
 	add(args, name, path);
 }
 
-static json_t *arguments(const struct wish *o)
+static json_t *arguments(const struct options *o)
 {
 	json_t *args = json_pack("[s]", "mcp");
 
@@ -168,7 +168,7 @@ static const struct host {
 	{ "mcpo", for_mcpo },     { "openwebui", for_openwebui },
 };
 
-static int collect(const struct wish *o, struct facts *f, struct err *e)
+static int collect(const struct options *o, struct facts *f, struct err *e)
 {
 	const char *token = getenv("CAISSON_TOKEN");
 	struct url url;
@@ -183,7 +183,7 @@ static int collect(const struct wish *o, struct facts *f, struct err *e)
 	return 0;
 }
 
-int mcp_config_print(const struct wish *o, struct err *e)
+int mcp_config_print(const struct options *o, struct err *e)
 {
 	struct facts f;
 

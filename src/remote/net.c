@@ -130,9 +130,9 @@ static void print_egress(const json_t *v)
 }
 
 /* `--egress none` is an empty list. */
-static json_t *body_of(const struct wish *o)
+static json_t *body_of(const struct options *o)
 {
-	json_t *list = wish_egress(o);
+	json_t *list = options_egress(o);
 
 	return list ? json_pack("{s:o}", "egress", list) : NULL;
 }

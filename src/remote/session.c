@@ -15,10 +15,11 @@ static void help(const struct form *f)
 {
 	(void)printf("Usage: caisson %s\n\n%s%s", f->usage, f->text ? f->text : "",
 		     f->text ? "\n" : "");
-	wish_help(f->verb, stdout);
+	options_help(f->verb, stdout);
 }
 
-static int check_count(const struct form *f, const char *verb, const struct wish *o, struct err *e)
+static int check_count(const struct form *f, const char *verb, const struct options *o,
+		       struct err *e)
 {
 	if (o->n_rest >= f->min && (f->max < 0 || o->n_rest <= f->max))
 		return 0;
@@ -34,7 +35,7 @@ bool session_begin(struct session *s, const struct form *form, int argc, char **
 	memset(s, 0, sizeof(*s));
 	s->programs = form->verb & (OPT_EXEC | OPT_RUN | OPT_SHELL);
 	(void)signal(SIGPIPE, SIG_IGN); /* a reader that left is an error of write() */
-	int r = wish_parse(form->verb, argc, argv, &s->o, &e);
+	int r = options_parse(form->verb, argc, argv, &s->o, &e);
 
 	if (r == 1) {
 		help(form);
@@ -69,7 +70,7 @@ int session_end(struct session *s)
 			session_fail_err(s, &e);
 		}
 	}
-	wish_free(&s->o);
+	options_free(&s->o);
 	return s->code;
 }
 

@@ -8,19 +8,19 @@
 #include <stddef.h>
 
 #include "remote/api.h"
+#include "remote/options.h"
 #include "remote/problem.h"
-#include "remote/wish.h"
 
 /* What --help says, and how many arguments there are besides the options. */
 struct form {
-	enum wish_verb verb;
+	enum options_verb verb;
 	const char *usage; /* after "Usage: caisson " */
 	const char *text;  /* a paragraph, or NULL */
 	int min, max;      /* arguments; max -1: any number */
 };
 
 struct session {
-	struct wish o;
+	struct options o;
 	struct api api;
 	struct problem problem;
 	bool programs; /* run, exec, shell: every problem is exit code 125 */

@@ -86,7 +86,7 @@ static int create(struct session *s)
 		(void)json_object_set_new(body, "quota_mib",
 					  json_integer((json_int_t)(s->o.disk_bytes / MIB)));
 	if (s->o.n_label)
-		(void)json_object_set_new(body, "labels", wish_pairs(s->o.label, s->o.n_label));
+		(void)json_object_set_new(body, "labels", options_pairs(s->o.label, s->o.n_label));
 	made = call(s, "POST", "/v1/workspaces", body);
 	if (made && s->o.json)
 		session_json(made);
@@ -330,7 +330,7 @@ static int help(FILE *out)
 	(void)fprintf(
 		out,
 		"\n  caisson create NAME --workspace WORKSPACE[:ro|rw|cow] uses one.\n\nOptions:\n");
-	wish_help(OPT_WORKSPACE, out);
+	options_help(OPT_WORKSPACE, out);
 	return out == stdout ? 0 : EXIT_CAISSON;
 }
 

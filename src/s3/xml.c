@@ -252,7 +252,7 @@ int s3_xml_list(const char *text, size_t len, struct s3_page *ret, struct err *e
 
 /* ---- errors and values ---------------------------------------------------------------------------------- */
 
-struct wish {
+struct element {
 	const char *name;
 	char *to;
 	size_t size;
@@ -261,9 +261,9 @@ struct wish {
 
 static int value_end(struct walk *w, const char *text, size_t len)
 {
-	struct wish *list = w->arg;
+	struct element *list = w->arg;
 
-	for (struct wish *k = list; k->name; k++)
+	for (struct element *k = list; k->name; k++)
 		if (!k->done && at(w, 2, k->name) && len < k->size && !memchr(text, '\0', len)) {
 			memcpy(k->to, text, len);
 			k->to[len] = '\0';
@@ -282,9 +282,9 @@ static void tame(char *s)
 
 void s3_xml_error(const char *text, size_t len, char code[64], char message[200])
 {
-	struct wish list[] = { { "Code", code, 64, false },
-			       { "Message", message, 200, false },
-			       { NULL, NULL, 0, false } };
+	struct element list[] = { { "Code", code, 64, false },
+				  { "Message", message, 200, false },
+				  { NULL, NULL, 0, false } };
 	struct walk w = { .end = value_end, .start = on_start, .arg = list };
 
 	code[0] = message[0] = '\0';
@@ -295,7 +295,7 @@ void s3_xml_error(const char *text, size_t len, char code[64], char message[200]
 
 bool s3_xml_value(const char *text, size_t len, const char *name, char *to, size_t size)
 {
-	struct wish list[] = { { name, to, size, false }, { NULL, NULL, 0, false } };
+	struct element list[] = { { name, to, size, false }, { NULL, NULL, 0, false } };
 	struct walk w = { .end = value_end, .start = on_start, .arg = list };
 
 	return walk(&w, text, len) == 0 && list[0].done;

@@ -41,7 +41,7 @@ struct store;
 #define STORE_HASH_LEN 32
 #define STORE_TREE_KEY_LEN 32
 #define STORE_HOLDER_MAX 128
-#define STORE_IMAGE_MAX 512 /* LENDER_REF_MAX */
+#define STORE_IMAGE_MAX 512 /* IMAGE_OPENER_REF_MAX */
 
 #define STORE_SANDBOXES_MAX 10000u /* per owner */
 #define STORE_KEYS_MAX 1000u       /* per owner; the oldest goes */
@@ -191,7 +191,7 @@ struct store_tree {
 	const char *sha256, *language, *request;
 	const char *packages;  /* JSON */
 	const char *installer; /* what made it; empty: not known */
-	const char *seal;      /* 64 digits (src/pantry/check.h); empty: none */
+	const char *seal;      /* 64 digits (src/package_store/check.h); empty: none */
 	const char *image;     /* what it was made with; empty: not known */
 	bool exact;
 	uint64_t bytes, files;

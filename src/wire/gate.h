@@ -6,18 +6,18 @@
  * in a sealed memfd of fixed-size structs: the rules of a sandbox in GATE_SET, its connections in
  * GATE_STATE. Each side reads the other as a stranger: the gate moves bytes of cells and of the internet.
  *
- * Between them stands a minder (gate/minder.c), which starts gate after gate on that one socket and has
- * another one to each of the two: to the front (struct minder_msg), and to the gate, for GATE_VAULT alone.
+ * Between them stands a supervisor (gate/supervisor.c), which starts gate after gate on that one socket and has
+ * another one to each of the two: to the front (struct supervisor_msg), and to the gate, for GATE_VAULT alone.
  */
 #ifndef CAISSON_WIRE_GATE_H
 #define CAISSON_WIRE_GATE_H
 
 #include <stdint.h>
 
-#define GATE_FD 3        /* the gate finds its end here */
-#define GATE_MINDER_FD 4 /* a gate: the minder's socket. The minder: the front's */
+#define GATE_FD 3            /* the gate finds its end here */
+#define GATE_SUPERVISOR_FD 4 /* a gate: the supervisor's socket. The supervisor: the front's */
 #define GATE_SECRETS_FD                                                                            \
-	5 /* the minder: what the environment held of secrets (vault/source.h), if anything */
+	5 /* the supervisor: what the environment held of secrets (vault/source.h), if anything */
 #define GATE_VERSION 3u
 
 /*
@@ -52,7 +52,7 @@ enum gate_op {
 	/* front -> gate, before the GATE_SET that it goes with: requests to some hosts are looked into. Descriptor:
 	 * struct gate_bind[]. GATE_DONE answers, with the certificate of the sandbox's authority (PEM). */
 	GATE_BIND,
-	/* minder -> gate, before it is ready and whenever they are others: descriptor: the operator's secrets
+	/* supervisor -> gate, before it is ready and whenever they are others: descriptor: the operator's secrets
 	 * (vault/vault.h); id 1 */
 	GATE_VAULT,
 	/* gate -> front: in its jail, once, first. Another one with another life: the gate before it is gone with
@@ -167,17 +167,17 @@ struct gate_msg {
 	} u;
 };
 
-/* ---- front and minder ------------------------------------------------------------------------------------- */
+/* ---- front and supervisor ------------------------------------------------------------------------------------- */
 
-enum minder_op {
-	/* minder -> front, first, and after each MINDER_RELOAD: the operator's secrets, without the values of those that
+enum supervisor_op {
+	/* supervisor -> front, first, and after each SUPERVISOR_RELOAD: the operator's secrets, without the values of those that
 	 * are tied to hosts, as a descriptor; none when there is no source. Or code and why: what was before holds. */
-	MINDER_SECRETS = 1,
-	MINDER_RELOAD, /* front -> minder: read them again. One at a time; more are one */
+	SUPERVISOR_SECRETS = 1,
+	SUPERVISOR_RELOAD, /* front -> supervisor: read them again. One at a time; more are one */
 };
 
-struct minder_msg {
-	uint32_t version, op; /* GATE_VERSION, enum minder_op */
+struct supervisor_msg {
+	uint32_t version, op; /* GATE_VERSION, enum supervisor_op */
 	int32_t code;         /* 0 or a negative errno */
 	char why[500];        /* for the operator; names no value */
 };

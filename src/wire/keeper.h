@@ -31,14 +31,14 @@
 #define KEEPER_AGAIN 75
 #define KEEPER_FDS_MAX 7u  /* under one key */
 #define KEEPER_SLOTS 4096u /* sandboxes; as many as the warden has cells */
-#define KEEPER_SEATS 8u    /* kernels of one */
+#define KEEPER_KERNELS 8u  /* kernels of one */
 
 /* What one sandbox has. */
 enum keeper_part {
 	KEEPER_ROOM,      /* channel to pid 1, then gauges */
 	KEEPER_VARIABLES, /* memfd: its environment, a JSON object */
-	KEEPER_SEAT, /* control in, control out, stdout, stderr; of a forked kernel its pidfd */
-	KEEPER_PARTS = KEEPER_SEAT + KEEPER_SEATS,
+	KEEPER_KERNEL, /* control in, control out, stdout, stderr; of a forked kernel its pidfd */
+	KEEPER_PARTS = KEEPER_KERNEL + KEEPER_KERNELS,
 };
 
 enum keeper_key {
@@ -63,7 +63,7 @@ enum keeper_op {
 
 /*
  * What is read again on SIGHUP. The keeper opens it by the option that it was itself started with; but secrets are not
- * for the front to read, and it is only told that it is time (gate/minder.c reads them).
+ * for the front to read, and it is only told that it is time (gate/supervisor.c reads them).
  */
 enum keeper_file { KEEPER_FILE_POLICY, KEEPER_FILE_SECRETS, KEEPER_FILE_MAX_ };
 
@@ -94,7 +94,7 @@ enum keeper_state {
 	KEPT_STATE_MAX_,
 };
 
-struct keeper_seat {
+struct keeper_kernel {
 	uint32_t state;
 	uint32_t command;  /* init's name for it; 0: forked */
 	int32_t pid;       /* in the cell; 0: unknown */
@@ -116,7 +116,7 @@ struct keeper_slot {
 	uint32_t has_env;
 	struct init_ready layers;
 	struct cell_usage before; /* when the last execution began */
-	struct keeper_seat seats[KEEPER_SEATS];
+	struct keeper_kernel kernels[KEEPER_KERNELS];
 };
 
 struct keeper_table {

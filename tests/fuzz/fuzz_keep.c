@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/room/language.h"
+#include "front/cell/language.h"
 #include "front/sandbox/keep.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,10 +22,10 @@ static void require(bool condition)
 		abort();
 }
 
-static void check_seats(const struct keeper_slot *s)
+static void check_kernels(const struct keeper_slot *s)
 {
-	for (size_t i = 0; i < KEEPER_SEATS; i++) {
-		const struct keeper_seat *c = &s->seats[i];
+	for (size_t i = 0; i < KEEPER_KERNELS; i++) {
+		const struct keeper_kernel *c = &s->kernels[i];
 
 		if (c->state == KEPT_EMPTY)
 			continue;
@@ -34,8 +34,8 @@ static void check_seats(const struct keeper_slot *s)
 		require(c->command <= s->names);
 		require(c->command || i == LANG_PYTHON);
 		for (size_t j = 0; j < i; j++)
-			require(!c->command || !s->seats[j].state ||
-				s->seats[j].command != c->command);
+			require(!c->command || !s->kernels[j].state ||
+				s->kernels[j].command != c->command);
 	}
 }
 
@@ -46,8 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t n = size >= 2 ? size - 2 : 0;
 
 	memcpy(s.id, "0123456789abcdef0123456789abcdef", 33);
-	s.seats[LANG_PYTHON].state = KEPT_IDLE;
-	s.seats[LANG_BASH] = (struct keeper_seat){ .state = KEPT_BUSY, .command = 3, .pid = 7 };
+	s.kernels[LANG_PYTHON].state = KEPT_IDLE;
+	s.kernels[LANG_BASH] = (struct keeper_kernel){ .state = KEPT_BUSY, .command = 3, .pid = 7 };
 	require(keep_check(&s) == NULL);
 	if (n > 0)
 		memcpy((char *)&s + off, data + 2, n < sizeof(s) - off ? n : sizeof(s) - off);
@@ -56,6 +56,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(s.used == 1 && strnlen(s.id, sizeof(s.id)) == 32);
 	require(strspn(s.id, "0123456789abcdef") == 32);
 	require(s.gauges < 1u << GAUGE_MAX_ && s.executions <= INT64_MAX);
-	check_seats(&s);
+	check_kernels(&s);
 	return 0;
 }

@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/room/kernel.h"
+#include "front/cell/kernel_pipes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,7 +34,7 @@ static void require(bool condition)
 		abort();
 }
 
-static void on_message(struct kernel *k, const char *type, json_t *m)
+static void on_message(struct kernel_pipes *k, const char *type, json_t *m)
 {
 	struct seen *s = k->owner;
 
@@ -43,10 +43,11 @@ static void on_message(struct kernel *k, const char *type, json_t *m)
 	for (; *type; type++)
 		s->types = s->types * 31 + (unsigned char)*type;
 	if (s->detach)
-		kernel_detach(k);
+		kernel_pipes_detach(k);
 }
 
-static void on_output(struct kernel *k, enum kernel_stream stream, const char *data, size_t len)
+static void on_output(struct kernel_pipes *k, enum kernel_stream stream, const char *data,
+		      size_t len)
 {
 	(void)k;
 	(void)stream;
@@ -54,7 +55,7 @@ static void on_output(struct kernel *k, enum kernel_stream stream, const char *d
 	(void)len;
 }
 
-static void on_broken(struct kernel *k, const char *why, bool closed)
+static void on_broken(struct kernel_pipes *k, const char *why, bool closed)
 {
 	struct seen *s = k->owner;
 
@@ -62,15 +63,15 @@ static void on_broken(struct kernel *k, const char *why, bool closed)
 	require(why && s->broken++ == 0);
 }
 
-static const struct kernel_ops ops = { .message = on_message,
-				       .output = on_output,
-				       .broken = on_broken };
+static const struct kernel_pipes_ops ops = { .message = on_message,
+					     .output = on_output,
+					     .broken = on_broken };
 
 static struct seen run(const uint8_t *data, size_t size, size_t step, bool detach)
 {
 	struct seen s = { .detach = detach };
 	struct loop loop;
-	struct kernel k;
+	struct kernel_pipes k;
 	int pipes[4][2], host[KERNEL_FDS];
 
 	require(loop_init(&loop, NULL) == 0);
@@ -80,14 +81,14 @@ static struct seen run(const uint8_t *data, size_t size, size_t step, bool detac
 	host[KERNEL_FD_OUT] = pipes[1][0];
 	host[KERNEL_FD_STDOUT] = pipes[2][0];
 	host[KERNEL_FD_STDERR] = pipes[3][0];
-	require(kernel_attach(&k, &loop, &languages[LANG_PYTHON], &ops, &s, host, NULL) == 0);
+	require(kernel_pipes_attach(&k, &loop, &languages[LANG_PYTHON], &ops, &s, host, NULL) == 0);
 	for (size_t at = 0; at < size && !k.over; at += step) {
 		size_t n = size - at < step ? size - at : step;
 
 		require(write(pipes[1][1], data + at, n) == (ssize_t)n);
 		k.out.fn(&k.out, EPOLLIN);
 	}
-	kernel_detach(&k);
+	kernel_pipes_detach(&k);
 	loop_free(&loop);
 	for (size_t i = 0; i < ARRAY_SIZE(pipes); i++)
 		fd_close(pipes[i][i == 0 ? 0 : 1]);

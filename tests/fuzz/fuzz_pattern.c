@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "workspace/pattern.h"
+#include "workspace_store/pattern.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,8 +4,8 @@
  * compiles to a filter that means the same.
  */
 #include "base/err.h"
-#include "policy/filter.h"
-#include "policy/policy.h"
+#include "seccomp/filter.h"
+#include "seccomp/policy.h"
 
 #include <linux/audit.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "pantry/untar.h"
+#include "package_store/untar.h"
 
 static void require(int ok)
 {

@@ -295,7 +295,7 @@ def child(pid, comm, uid=None, seconds=20):
         for c in children(pid):
             with contextlib.suppress(OSError, IndexError):
                 s = stat_of(c)
-                if s and s[0] == comm and s[1] != "Z" and uid in (None, os.stat(f"/proc/{c}").st_uid if uid is not None else None):
+                if s and s[0] == comm[:15] and s[1] != "Z" and uid in (None, os.stat(f"/proc/{c}").st_uid if uid is not None else None):
                     return c
         return 0
     return until(look, seconds, f"{comm}, a child of {pid}")

@@ -65,12 +65,12 @@ def host():
 
 # ---- which process is which -------------------------------------------------------------------------------------------
 
-def shelf_of(d):
-    """(porter, shelf): the porter is root's and the shelf's relative; those that work, not those that watch."""
-    top = child(d.pid, "caisson-shelf")
-    porter = child(top, "caisson-shelf", 0)
-    watcher = until(lambda: next((p for p in children(top) if p != porter), 0), 10, "the shelf")
-    return porter, child(watcher, "caisson-shelf")
+def workspace_store_of(d):
+    """(mounter, store): the volume mounter is root's and the workspace store's relative; those that work, not those that watch."""
+    top = child(d.pid, "caisson-workspace-store")
+    mounter = child(top, "caisson-workspace-store", 0)
+    watcher = until(lambda: next((p for p in children(top) if p != mounter), 0), 10, "the workspace store")
+    return mounter, child(watcher, "caisson-workspace-store")
 
 
 def oldest(pids):
@@ -91,10 +91,10 @@ def kernel_of(d, name):
 
 PROCESSES = {
     "front": lambda d: d.pid,
-    "gate": lambda d: child(child(d.pid, "caisson-minder"), "caisson-gate"),
-    "shelf": lambda d: shelf_of(d)[1],
-    "pantry": lambda d: child(child(d.pid, "caisson-pantry"), "caisson-pantry"),
-    "lender": lambda d: child(d.pid, "caisson-lender"),
+    "gate": lambda d: child(child(d.pid, "gate-supervisor"), "caisson-gate"),
+    "workspace store": lambda d: workspace_store_of(d)[1],
+    "package store": lambda d: child(child(d.pid, "caisson-package-store"), "caisson-package-store"),
+    "image opener": lambda d: child(d.pid, "caisson-image-opener"),
     "bucket": lambda d: child(child(d.pid, "caisson-bucket"), "caisson-bucket"),
     "zygote": lambda d: until(lambda: oldest(d.zygotes()), 20, "a zygote"),
     "init": lambda d: until(lambda: next(iter(d.cells()), 0), 10, "a cell"),
@@ -105,9 +105,9 @@ CELL = {"fork", "vfork", "make executable memory", "become dumpable", "listen on
 MAY = {
     "front": set(),
     "gate": {"connect over TCP", "send over UDP"},      # what it is for
-    "shelf": {"fork", "vfork"},                         # a process per request
-    "pantry": set(),
-    "lender": set(),
+    "workspace store": {"fork", "vfork"},                         # a process per request
+    "package store": set(),
+    "image opener": set(),
     # A job is a process; the resolver and the TLS library read /etc. Nobody takes a directory from it.
     "bucket": {"connect over TCP", "send over UDP", "fork", "vfork", "read a file in /etc", "hold a directory"},
     "zygote": CELL,
@@ -144,7 +144,7 @@ def test_what_it_can_reach(daemon, host, name, stopped_by):
 
 # ---- other programs, other processes of ours ---------------------------------------------------------------------------
 
-SERVICES = ("front", "gate", "shelf", "pantry", "lender", "bucket")
+SERVICES = ("front", "gate", "workspace store", "package store", "image opener", "bucket")
 
 
 @quick
@@ -170,8 +170,8 @@ def test_no_other_process_of_ours(daemon, name, stopped_by):
     """One that was taken over neither sees, signals nor reads the others, also those with its own user."""
     daemon_lib.refresh(daemon)  # a cell that stays
     pids = {n: find(daemon) for n, find in PROCESSES.items()}
-    pids |= {"keeper": daemon.keeper, "warden": daemon.warden, "minder": child(daemon.pid, "caisson-minder"), "porter": shelf_of(daemon)[0],
-             "bridge": child(child(daemon.pid, "caisson-bridge"), "caisson-bridge"), "watcher of the pantry": child(daemon.pid, "caisson-pantry")}
+    pids |= {"keeper": daemon.keeper, "warden": daemon.warden, "supervisor": child(daemon.pid, "gate-supervisor"), "volume mounter": workspace_store_of(daemon)[0],
+             "bridge": child(child(daemon.pid, "caisson-bridge"), "caisson-bridge"), "watcher of the package store": child(daemon.pid, "caisson-package-store")}
     # A cell is one; and a zygote's user owns those that were made for it.
     together = {("init", "kernel"), ("kernel", "init"), ("zygote", "init"), ("zygote", "kernel")}
     me = pids[name]
@@ -276,41 +276,41 @@ def test_who_may_connect_is_not_served(daemon, name, stopped_by):
     stopped_by("the peer's user")
 
 
-# ---- the shelf and the porter ------------------------------------------------------------------------------------------------
+# ---- the workspace store and the volume mounter ------------------------------------------------------------------------------------------------
 
 PORTER = struct.Struct("=IiQQQ40s")
 MAKE_FS, MOUNT_FS, REMOVE_FS = 1, 2, 3
 
 
-def ask_porter(p, fd, op, key, size=1 << 20, files=16):
+def ask_mounter(p, fd, op, key, size=1 << 20, files=16):
     message = PORTER.pack(op, 0, 0x7fffffff00000001, size, files, key)
     assert p.sendmsg(fd, message, flags=0).ok
     for _ in range(20):
         r = p.call("read", fd, Out(PORTER.size), PORTER.size)
         if r.ok:
             return PORTER.unpack(r.out[0])[1]
-    raise AssertionError("the porter does not answer")
+    raise AssertionError("the volume mounter does not answer")
 
 
 @quick
 def test_shelf_gets_the_porter_to_mount_nothing_else(daemon, host, stopped_by):
-    """Keys that are paths, links in the place of directories, sizes without end: the porter, who is root, does none of it."""
-    porter, shelf = shelf_of(daemon)
+    """Keys that are paths, links in the place of directories, sizes without end: the volume mounter, who is root, does none of it."""
+    mounter, store = workspace_store_of(daemon)
     key = os.urandom(16).hex().encode()
     before = Path("/proc/self/mountinfo").read_text(), sorted(os.listdir(daemon.state / "volumes"))
-    with Puppet(shelf) as p:
-        line = other_end(porter, held(porter, "socket:"), shelf)
-        made = ask_porter(p, line, MAKE_FS, key)
+    with Puppet(store) as p:
+        line = other_end(mounter, held(mounter, "socket:"), store)
+        made = ask_mounter(p, line, MAKE_FS, key)
         landed(made in (0, -95), f"it makes a file system, where it can: {made}")
         for bad in (b"../../../../../tmp/x" + b"\0", host.file.encode(), b"/" * 32, b"." * 32, b"..%2f" * 6 + b"ab", key[:31], key + b"0", key.upper() + b"G", b"\xff" * 40):
             for op in (0, MAKE_FS, MOUNT_FS, REMOVE_FS, 4, 0xffffffff):
-                assert ask_porter(p, line, op, bad[:40]) < 0, (op, bad)
-        assert ask_porter(p, line, MAKE_FS, os.urandom(16).hex().encode(), 1 << 60) < 0
-        assert ask_porter(p, line, MAKE_FS, os.urandom(16).hex().encode(), 1, 1 << 40) < 0
-        landed(p.call("symlinkat", z(host.canary.dir), 4, z(key.decode())).ok, "the shelf makes links among its own")
-        assert ask_porter(p, line, MOUNT_FS, key) < 0
+                assert ask_mounter(p, line, op, bad[:40]) < 0, (op, bad)
+        assert ask_mounter(p, line, MAKE_FS, os.urandom(16).hex().encode(), 1 << 60) < 0
+        assert ask_mounter(p, line, MAKE_FS, os.urandom(16).hex().encode(), 1, 1 << 40) < 0
+        landed(p.call("symlinkat", z(host.canary.dir), 4, z(key.decode())).ok, "the workspace store makes links among its own")
+        assert ask_mounter(p, line, MOUNT_FS, key) < 0
         p.call("unlinkat", 4, z(key.decode()), 0)
-        assert ask_porter(p, line, REMOVE_FS, key) == (0 if made == 0 else -2)
+        assert ask_mounter(p, line, REMOVE_FS, key) == (0 if made == 0 else -2)
     assert (Path("/proc/self/mountinfo").read_text(), sorted(os.listdir(daemon.state / "volumes"))) == before
     host.check()
     stopped_by("keys, descriptors, O_NOFOLLOW")
@@ -396,15 +396,15 @@ def test_unpacker_has_the_layer_alone(files, host, step, stopped_by):
 
 @quick
 def test_lender_without_a_store_reads_nothing(daemon, files, stopped_by):
-    """Before the first image is pulled the lender can still open the store, so it must not read what a stranger sends."""
+    """Before the first image is pulled the image opener can still open the store, so it must not read what a stranger sends."""
     with Daemon("--pool", 0, "--image-store", files / unique("none")) as d:
-        lender = child(d.pid, "caisson-lender")
-        line = other_end(lender, 3, d.pid)
-        landed(os.stat(f"/proc/{lender}").st_uid == 0, "it has not given up its rights")
+        opener = child(d.pid, "caisson-image-opener")
+        line = other_end(opener, 3, d.pid)
+        landed(os.stat(f"/proc/{opener}").st_uid == 0, "it has not given up its rights")
         # Polls, and so waits without reading; a request that arrives is read by a child.
-        assert Path(f"/proc/{lender}/syscall").read_text().split()[0] in ("7", "271"), "it reads"
+        assert Path(f"/proc/{opener}/syscall").read_text().split()[0] in ("7", "271"), "it reads"
         r = d.request("POST", "/v1/run_python", {"code": "1", "image": "nothing:1"})
         assert r.status in (404, 422), r
         assert d.request("POST", "/v1/run_python", {"code": "1", "image": "nothing:1"}).status == r.status, "void: it goes on"
-        assert child(d.pid, "caisson-lender") == lender and line
+        assert child(d.pid, "caisson-image-opener") == opener and line
     stopped_by("a child in the jail reads and answers")

@@ -179,11 +179,17 @@ def children(pid):
         return []
 
 
+COMM_MAX = 15  # of a process's name the Linux kernel keeps so many characters
+
+
 def name_of(pid):
+    """The name of a process; of a program of ours with a longer name the whole of it, from its first argument."""
     try:
-        return Path("/proc/%d/comm" % pid).read_text().strip()
+        name = Path("/proc/%d/comm" % pid).read_text().strip()
+        program = Path("/proc/%d/cmdline" % pid).read_bytes().split(b"\0")[0].decode(errors="replace").rsplit("/", 1)[-1]
     except OSError:
         return ""
+    return program if len(name) == COMM_MAX and program.startswith(name) else name
 
 
 def alive(pid):

@@ -185,11 +185,11 @@ def below(pid, name):
         return []
 
 
-def minder_of(front):
-    return next(iter(below(front, "caisson-minder")), None)
+def supervisor_of(front):
+    return next(iter(below(front, "gate-supervisor")), None)
 
 
 def gate_of(front):
-    """The gate of a front: the minder's child. None: another one is about to be started."""
-    minder = minder_of(front)
-    return next(iter(below(minder, "caisson-gate")), None) if minder else None
+    """The gate of a front: the supervisor's child. None: another one is about to be started."""
+    supervisor = supervisor_of(front)
+    return next(iter(below(supervisor, "caisson-gate")), None) if supervisor else None

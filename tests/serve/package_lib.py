@@ -186,11 +186,11 @@ def trees(daemon):
     return sorted(p.name for p in (daemon.state / "packages").iterdir())
 
 
-def pantry(daemon):
+def package_store(daemon):
     """The pantry that works: the child of the one that the front started."""
     def find():
-        first = next((p for p in children(daemon.pid) if name_of(p) == "caisson-pantry"), 0)
-        return next((p for p in children(first) if name_of(p) == "caisson-pantry"), None)
+        first = next((p for p in children(daemon.pid) if name_of(p) == "caisson-package-store"), 0)
+        return next((p for p in children(first) if name_of(p) == "caisson-package-store"), None)
     return wait_until(find)
 
 

@@ -314,7 +314,7 @@ class Daemon:
         return found
 
     def named(self, comm):
-        """Processes that gave themselves this name (at most 15 characters)."""
+        """Processes with this name: that of a program, or one that a process gave itself (at most 15 characters)."""
         return [p for p in self.processes() if name_of(p) == comm]
 
     # -- asking --

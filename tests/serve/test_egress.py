@@ -15,7 +15,7 @@ import pytest
 
 from box_lib import Box
 from cli_lib import Cli
-from egress_lib import Resolver, Server, Web, certificate, echo, gate_of, minder_of
+from egress_lib import Resolver, Server, Web, certificate, echo, gate_of, supervisor_of
 from serve_lib import Daemon, unique, wait_until
 
 
@@ -436,13 +436,13 @@ def test_code_that_runs_while_the_gate_is_killed(outside):
         assert r["hint"] == "the gate was replaced; open connections were cut; try again", r
 
 
-def test_a_minder_that_is_killed(outside):
+def test_a_supervisor_that_is_killed(outside):
     """From the jail no other can be started: the next front does, and goes on with the sandboxes."""
     d = outside.daemon
     with box(outside, outside.host()) as b:
         says(b, "x = 41")
         old = d.pid
-        os.kill(minder_of(old), signal.SIGKILL)
+        os.kill(supervisor_of(old), signal.SIGKILL)
         assert wait_until(lambda: d.find_front() not in (None, old)) and d.log("gate_gone")
         d.wait_ready()
         assert says(b, "print(x + 1)") == "42\n"

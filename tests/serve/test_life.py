@@ -650,14 +650,14 @@ def test_services_have_no_power(serve, tmp_path):
     store = tmp_path / "images"
     store.mkdir(mode=0o700)
     d = serve("--pip-index", "https://packages.test/simple", "--image-store", str(store))
-    assert d.post("/v1/sandboxes", {"name": unique(), "image": "nobody/has:this"}).status == 422  # the lender has opened the store
+    assert d.post("/v1/sandboxes", {"name": unique(), "image": "nobody/has:this"}).status == 422  # the image opener has opened the store
     # What starts them again, and makes volumes for workspaces, is above them and reads nothing of strangers.
     users = {}
-    for name in ("gate", "pantry", "shelf", "lender"):
-        pids = wait_until(lambda name=name: [p for p in d.named("caisson-" + name) if status_of(p)["Seccomp"] == "2"])
+    for name in ("gate", "package store", "workspace store", "image opener"):
+        pids = wait_until(lambda name=name: [p for p in d.named("caisson-" + name.replace(" ", "-")) if status_of(p)["Seccomp"] == "2"])
         assert pids, name
         for s in map(status_of, pids):
-            keeps = "%016x" % (1 << 2 if name == "lender" else 0)  # CAP_DAC_READ_SEARCH
+            keeps = "%016x" % (1 << 2 if name == "image opener" else 0)  # CAP_DAC_READ_SEARCH
             assert s["CapEff"] == s["CapPrm"] == s["CapBnd"] == keeps and s["CapInh"] == s["CapAmb"] == "0" * 16, (name, s)
             assert s["NoNewPrivs"] == "1" and not s["Groups"].split(), (name, s)
             users[name] = s["Uid"].split()[0], s["Gid"].split()[0]

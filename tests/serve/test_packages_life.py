@@ -13,7 +13,7 @@ import time
 import pytest
 
 from box_lib import Box, Events
-from package_lib import Index, install, pages, pantry, sdist, trees, wheel
+from package_lib import Index, install, pages, package_store, sdist, trees, wheel
 from serve_lib import HANG, wait_until
 
 pytestmark = pytest.mark.slow
@@ -59,8 +59,8 @@ class Asking(threading.Thread):
 
 def kill(daemon, victim, stopped=None):
     """kill -9, and whatever is started again is. stopped: a process that goes on when the victim is dead."""
-    if victim == "pantry":
-        os.kill(pantry(daemon), signal.SIGKILL)
+    if victim == "package store":
+        os.kill(package_store(daemon), signal.SIGKILL)
         return
     if victim == "daemon":
         daemon.p.send_signal(signal.SIGSTOP)  # or it would start another front
@@ -91,13 +91,13 @@ def whole(index, before, package):
     assert len(trees(d)) == len(before) + 1, "one for each of them"
 
 
-VICTIMS = ["pantry", "front", "daemon"]
+VICTIMS = ["package store", "front", "daemon"]
 
 
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("package,path,nth", [("slow", "/simple/slow/", 1), ("homemade", "/robots.txt", 2)], ids=["resolving", "building"])
 def test_killed_while_it_is_fetched(index, victim, package, path, nth):
-    """The second build is the one after the closure was judged. What the pantry has no part in yet its death does not end."""
+    """The second build is the one after the closure was judged. What the package store has no part in yet its death does not end."""
     d = index.daemon
     assert install(d, "known").status == 200
     before = trees(d)
@@ -105,10 +105,10 @@ def test_killed_while_it_is_fetched(index, victim, package, path, nth):
         asking = Asking(d, package)
         hold.wait()
         kill(d, victim)
-        if victim != "pantry":
+        if victim != "package store":
             assert asking.end() is None, "cut off"
             assert trees(d) == before
-    if victim == "pantry":
+    if victim == "package store":
         assert asking.end().status == 200
     whole(index, before, package)
 
@@ -118,7 +118,7 @@ def test_killed_while_it_is_stored(index, victim):
     d = index.daemon
     assert install(d, "known").status == 200
     before = trees(d)
-    worker = pantry(d)
+    worker = package_store(d)
     asking = Asking(d, "large")
     end = time.monotonic() + HANG
     while not [t for t in trees(d) if t.endswith(".new")]:  # without a rest: it is quick
@@ -127,7 +127,7 @@ def test_killed_while_it_is_stored(index, victim):
     assert [t for t in trees(d) if t.endswith(".new")], "it was too quick for this test"
     kill(d, victim, stopped=worker)
     answer = asking.end()
-    if victim == "pantry":
+    if victim == "package store":
         assert (answer.status, answer.error["code"]) == (503, "install_failed"), answer
     d.wait_ready()
     assert wait_until(lambda: not [t for t in trees(d) if t.endswith(".new")]), trees(d)

@@ -721,7 +721,7 @@ def test_a_bucket_that_hangs_holds_nobody_up(serve):
             sh(a, "head -c 3000000 /dev/urandom > /workspace/first")
             commit(a)
             assert held.wait(HANG), "nothing is put"
-            for _ in range(10):  # more than the shelf does at once
+            for _ in range(10):  # more than the workspace store does at once
                 assert state(d)["state"] in ("pushing", "changed")
             with Box(d, workspace="data") as b:
                 assert sh(b, "wc -c < /workspace/first; echo 2 > /workspace/second") == "3000000\n"

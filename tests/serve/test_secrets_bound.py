@@ -16,7 +16,7 @@ import threading
 import pytest
 
 from box_lib import Box
-from egress_lib import Resolver, Web, certificate, gate_of, minder_of
+from egress_lib import Resolver, Web, certificate, gate_of, supervisor_of
 from serve_lib import Daemon, unique, wait_until
 from test_secrets import canary, files_below, found, in_cell, private, processes_of
 
@@ -633,7 +633,7 @@ def test_K125_bound_values_are_in_no_cell_and_no_file(world):
         assert memory_of(world.daemon.pid, world.tied) == 0, "a secret that is tied to a host is not in the front"
         gate = gate_of(world.daemon.pid)
         assert memory_of(gate, world.tied) > 0, "the search finds it in the gate"
-        assert memory_of(minder_of(world.daemon.pid), world.tied) == 0, "who starts gates passes them on unread"
+        assert memory_of(supervisor_of(world.daemon.pid), world.tied) == 0, "who starts gates passes them on unread"
         assert sleeper.about()
 
 

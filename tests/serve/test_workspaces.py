@@ -443,7 +443,7 @@ def test_nothing_is_left_of_old_generations(serve):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("whom", ["shelf", "front", "keeper"])
+@pytest.mark.parametrize("whom", ["workspace store", "front", "keeper"])
 def test_a_crash_in_the_middle_of_a_commit_leaves_the_old_or_the_new(serve, whom):
     d = serve("--pool", "0")
     ws = make(d, quota_mib=200)
@@ -454,7 +454,7 @@ def test_a_crash_in_the_middle_of_a_commit_leaves_the_old_or_the_new(serve, whom
     late = Later(lambda: box.post("/workspace/commit"))
     top = os.path.join(d.state, "workspaces")
     assert wait_until(lambda: late.done() or any(n.startswith("new.") for n in trees(d, ws)))
-    victims = {"shelf": lambda: d.named("caisson-shelf"), "front": lambda: [d.pid], "keeper": lambda: [d.keeper, d.pid, *d.named("caisson-shelf")]}
+    victims = {"workspace store": lambda: d.named("caisson-workspace-store"), "front": lambda: [d.pid], "keeper": lambda: [d.keeper, d.pid, *d.named("caisson-workspace-store")]}
     for pid in victims[whom]():
         try:
             os.kill(pid, signal.SIGKILL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_workspaces_life.py - Workspaces when the shelf is killed under them: what was under way fails and can be asked again,
+"""test_workspaces_life.py - Workspaces when the workspace store is killed under them: what was under way fails and can be asked again,
 everything else goes on, in the same front.
 
 Judged by what sandboxes see, and by what is on the disk.
@@ -35,7 +35,7 @@ def run(box, script):
 
 
 def asked(ask, path):
-    """Until it is not refused for the shelf's sake."""
+    """Until it is not refused for the workspace store's sake."""
     def once():
         r = ask(path)
         assert r.status in (200, 503), r
@@ -55,34 +55,34 @@ def below(pid):
     """Its children of that name: root's first."""
     found = []
     for p in children(pid):
-        if name_of(p) == "caisson-shelf":
+        if name_of(p) == "caisson-workspace-store":
             with contextlib.suppress(OSError):  # a job that has just ended
                 found.append((os.stat("/proc/%d" % p).st_uid, p))
     return [p for _, p in sorted(found)]
 
 
 def find(d, whom):
-    """The one that works. As root the first of them makes porters, root's too, and the one that makes shelves."""
+    """The one that works. As root the first of them makes mounters, root's too, and the one that makes workspace stores."""
     def look():
         at = below(d.pid)
         if os.geteuid() == 0 and at:
             at = below(at[0])
             if len(at) < 2:
                 return None
-            at = at[:1] if whom == "porter" else at[1:]
-        return (at or [None])[0] if whom == "porter" else next(iter(below(at[0])), None) if at else None
+            at = at[:1] if whom == "volume mounter" else at[1:]
+        return (at or [None])[0] if whom == "volume mounter" else next(iter(below(at[0])), None) if at else None
     return wait_until(look)
 
 
-def shelf(d):
-    return find(d, "shelf")
+def store(d):
+    return find(d, "workspace store")
 
 
-def kill(d, whom="shelf"):
+def kill(d, whom="workspace store"):
     old, front = find(d, whom), d.pid
     os.kill(old, signal.SIGKILL)
     assert wait_until(lambda: find(d, whom) != old), "there is no other"
-    assert d.pid == front and (whom == "porter" or wait_until(lambda: d.log("shelf_killed")))
+    assert d.pid == front and (whom == "volume mounter" or wait_until(lambda: d.log("workspace_store_killed")))
 
 
 def on_disk(d):
@@ -121,7 +121,7 @@ def test_killed_idle_and_nobody_notices(d):
         assert run(box, "ls") == ""
 
 
-@pytest.mark.parametrize("whom", ["shelf", "porter"])
+@pytest.mark.parametrize("whom", ["workspace store", "volume mounter"])
 def test_a_quota_of_the_kernel_stays_one(d, whom):
     """Its file system is mounted still, for those who have it and for those who come."""
     ws = make(d, quota_mib=16)
@@ -135,7 +135,7 @@ def test_a_quota_of_the_kernel_stays_one(d, whom):
             assert run(other, "ls").split() == ["after", "before"]
             assert "No space left" in other.shell("head -c 40000000 /dev/zero > /workspace/big")["stderr"]
     ws = make(d)
-    assert d.get("/v1/workspaces/" + ws).json["quota"] == "kernel", "the porter serves the next one too"
+    assert d.get("/v1/workspaces/" + ws).json["quota"] == "kernel", "the volume mounter serves the next one too"
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_killed_in_the_middle_of_a_commit(d, moment):
         commit(box)
         for turn in range(2, 5):
             run(box, MANY % (turn, turn, turn % 2))
-            worker, name = shelf(d), "g%d" % (turn + 1)
+            worker, name = store(d), "g%d" % (turn + 1)
             late = Later(lambda: box.post("/workspace/commit"))
             if moment == "named":
                 assert wait_until(lambda: late.done() or any(name in t for t in on_disk(d).values()))
@@ -162,7 +162,7 @@ def test_killed_in_the_middle_of_a_commit(d, moment):
             os.kill(worker, signal.SIGKILL)
             r = late.result()
             assert r.status == 200 or (r.status, r.error["code"]) == (503, "workspace_failed"), r
-            assert wait_until(lambda: shelf(d) != worker)
+            assert wait_until(lambda: store(d) != worker)
             if r.status != 200:
                 assert "mark" in changed(box), "it is as it was"
                 commit(box)
@@ -175,10 +175,10 @@ def test_killed_in_the_middle_of_a_commit(d, moment):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("whom", ["shelf", "porter"])
+@pytest.mark.parametrize("whom", ["workspace store", "volume mounter"])
 def test_killed_while_workspaces_are_made(d, whom):
     """Each that was answered is there, and what was not is in nobody's way."""
-    if whom == "porter" and os.geteuid() != 0:
+    if whom == "volume mounter" and os.geteuid() != 0:
         pytest.skip("only the daemon of root has one")
     made, volumes = [], d.state / "volumes"
     for _ in range(4):

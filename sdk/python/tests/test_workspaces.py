@@ -6,7 +6,7 @@ import caisson
 
 
 @pytest.fixture
-def shelf(daemon, client):
+def store(daemon, client):
     if "/v1/workspaces" not in daemon.get("/openapi.json").json["paths"]:
         pytest.skip("this daemon has no workspaces")
     yield client.workspaces
@@ -16,9 +16,9 @@ def shelf(daemon, client):
         client.workspaces.remove(w.name)
 
 
-def test_workspace(client, shelf):
-    assert shelf.create("notes", quota_mib=64, labels={"a": "b"}).quota_mib == 64
-    assert [w.name for w in shelf.list({"a": "b"})] == ["notes"] and shelf.list({"a": "c"}) == []
+def test_workspace(client, store):
+    assert store.create("notes", quota_mib=64, labels={"a": "b"}).quota_mib == 64
+    assert [w.name for w in store.list({"a": "b"})] == ["notes"] and store.list({"a": "c"}) == []
     with client.create(workspace="notes") as box, client.create(workspace="notes") as other:
         box.files.write("f", "one")
         assert [(c.path, c.change) for c in box.workspace.diff().changes] == [("f", "added")]
@@ -29,9 +29,9 @@ def test_workspace(client, shelf):
         other.workspace.discard()
         assert other.files.read("f") == b"one"
         with pytest.raises(caisson.Conflict):
-            shelf.remove("notes")
-    assert shelf.get("notes").files == 1
+            store.remove("notes")
+    assert store.get("notes").files == 1
     with client.create(workspace={"name": "notes", "mode": "ro"}) as box:
         assert box.shell("cat f; echo x >f").stdout == "one" and not box.shell("echo x >f").ok
     with pytest.raises(caisson.WorkspaceNotFound):
-        shelf.get("none")
+        store.get("none")

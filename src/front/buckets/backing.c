@@ -9,7 +9,7 @@
  * it is another one than the manifest's, all of it is brought as a new generation: unless sandboxes have the workspace
  * already, who could commit on top of it meanwhile.
  *
- * One thing at a time per workspace. Trees go from the shelf to caisson-bucket and back on pipes that we only make.
+ * One thing at a time per workspace. Trees go from the workspace store to caisson-bucket and back on pipes that we only make.
  */
 #include "front/buckets/backing.h"
 
@@ -25,7 +25,7 @@
 #include "base/json.h"
 #include "front/buckets/space.h"
 #include "front/front.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 
 #define RETRY_MS 5000u
@@ -119,7 +119,8 @@ static void on_pulled(struct bucket_job *j, const struct bucket_reply *r)
 	end_pull(p);
 }
 
-static void on_imported(struct shelf_call *c, const struct shelf_reply *r, int *fd)
+static void on_imported(struct workspace_store_call *c, const struct workspace_store_reply *r,
+			int *fd)
 {
 	struct space *p = c->arg;
 
@@ -138,7 +139,8 @@ static void on_imported(struct shelf_call *c, const struct shelf_reply *r, int *
 static int begin_pull(struct space *p)
 {
 	struct workspace *w = space_workspace(p);
-	struct shelf_req q = { .op = SHELF_IMPORT, .flags = SHELF_REPLACE };
+	struct workspace_store_req q = { .op = WORKSPACE_STORE_IMPORT,
+					 .flags = WORKSPACE_STORE_REPLACE };
 	int pair[2];
 
 	if (!w)
@@ -157,7 +159,7 @@ static int begin_pull(struct space *p)
 	int r = ask(p, BUCKET_PULL, &pair[1], 1, on_pulled);
 
 	if (r == 0)
-		r = shelf_ask(&p->f->workspaces.shelf, &p->import, &q, in);
+		r = workspace_store_ask(&p->f->workspaces.store, &p->import, &q, in);
 	if (r < 0)
 		bucket_stop(&p->job);
 	return r;
@@ -242,7 +244,7 @@ static void on_pushed(struct bucket_job *j, const struct bucket_reply *r)
 /* One of the two archives that are looked at. 0 with the end to be read, or a negative errno. */
 static int export(struct space *p, int *ret)
 {
-	struct shelf_req q = { .op = SHELF_EXPORT };
+	struct workspace_store_req q = { .op = WORKSPACE_STORE_EXPORT };
 	int pair[2];
 
 	if (pipe2(pair, O_CLOEXEC) < 0)
@@ -251,7 +253,7 @@ static int export(struct space *p, int *ret)
 
 	memcpy(q.key, p->key, sizeof(p->key));
 	*ret = pair[0];
-	return shelf_ask(&p->f->workspaces.shelf, NULL, &q, out);
+	return workspace_store_ask(&p->f->workspaces.store, NULL, &q, out);
 }
 
 static void begin_push(struct space *p)

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/log.h"
+#include "front/support/log.h"
 
 _Static_assert(sizeof(struct bucket_reply) <= PIPE_BUF, "answers are written in one piece");
 

@@ -9,9 +9,9 @@
 
 #include "base/json.h"
 #include "front/front.h"
-#include "front/log.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/log.h"
 
 struct waiter {
 	struct waiter *next;
@@ -187,7 +187,7 @@ void space_drop(struct space *p)
 		}
 	timer_cancel(&p->retry);
 	bucket_stop(&p->job);
-	shelf_forget(&p->f->workspaces.shelf, &p->import);
+	workspace_store_forget(&p->f->workspaces.store, &p->import);
 	while (p->waiters) {
 		struct waiter *one = p->waiters;
 

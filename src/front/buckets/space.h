@@ -25,14 +25,14 @@ enum space_phase { SPACE_IDLE, SPACE_LOOKING, SPACE_PULLING, SPACE_KEEPING, SPAC
 struct space {
 	struct space *next;
 	struct front *f;
-	char key[SHELF_KEY_LEN + 1];
+	char key[WORKSPACE_STORE_KEY_LEN + 1];
 	char place[BUCKET_PLACE_MAX + 1];
 	enum space_phase phase;
 	bool dirty, again; /* not put yet; changed while it was being put */
 	bool here;         /* the workspace is what a bucket was, once */
 	struct waiter *waiters;
 	struct bucket_job job;
-	struct shelf_call import;
+	struct workspace_store_call import;
 	bool pulled, imported; /* the two halves of SPACE_PULLING */
 	uint64_t generation;
 	int code;

@@ -19,12 +19,12 @@
 #include "base/foreign.h"
 #include "front/egress/rules.h"
 #include "front/front.h"
-#include "front/log.h"
-#include "front/metrics.h"
-#include "front/run/execution.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/secrets/secrets.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
 
 #define SOCKETS_DNS 2u
 #define RETRY_NS CLOCK_NS_PER_S
@@ -32,7 +32,7 @@
 static void next_socket(struct egress *g);
 static void next_wish(struct egress *g);
 
-static struct egress *of_job(struct room_command *job)
+static struct egress *of_job(struct cell_command *job)
 {
 	return (struct egress *)((char *)job - offsetof(struct egress, job));
 }
@@ -43,7 +43,7 @@ bool egress_ready(const struct sandbox *s)
 
 	if (json_array_size(s->spec.egress) == 0)
 		return true;
-	return g && g->state == EGRESS_ON && g->room == s->room;
+	return g && g->state == EGRESS_ON && g->cell == s->cell;
 }
 
 /* ---- the end of a change ------------------------------------------------------------------------------ */
@@ -57,11 +57,11 @@ static void close_fds(struct egress *g)
 static void finish(struct egress *g, const struct refusal *why)
 {
 	struct sandbox *s = g->sandbox;
-	struct egress_wish *w = g->wish;
+	struct egress_change *w = g->change;
 
 	close_fds(g);
 	g->changing = false;
-	g->wish = NULL;
+	g->change = NULL;
 	if (!why) {
 		g->state = EGRESS_ON;
 		g->held = g->next;
@@ -79,7 +79,7 @@ static void finish(struct egress *g, const struct refusal *why)
 	if (w)
 		w->done(w, why);
 	else if (why && g->installing)
-		sandbox_no_room(s, why);
+		sandbox_no_cell(s, why);
 	else
 		sandbox_step(s);
 	next_wish(g);
@@ -165,7 +165,7 @@ static void on_bound(struct gate_call *c, const struct gate_msg *reply, int fd)
 	else if (g->trusted)
 		r = send_rules(g, &e);
 	else
-		r = trust_begin(&g->trust, g->room, g->sandbox->f->secrets.roots, fd, &e);
+		r = trust_begin(&g->trust, g->cell, g->sandbox->f->secrets.roots, fd, &e);
 	if (r < 0)
 		fail(g, 503, "egress_failed", NULL, e.msg);
 }
@@ -187,7 +187,7 @@ static int send_binds(struct egress *g, struct err *e)
 
 /* ---- sockets of the cell ------------------------------------------------------------------------------ */
 
-static void on_socket(struct room_command *job, int pid, int *fds, size_t n_fds)
+static void on_socket(struct cell_command *job, int pid, int *fds, size_t n_fds)
 {
 	struct egress *g = of_job(job);
 
@@ -200,7 +200,7 @@ static void on_socket(struct room_command *job, int pid, int *fds, size_t n_fds)
 	next_socket(g);
 }
 
-static void on_no_socket(struct room_command *job, const struct init_failed *f)
+static void on_no_socket(struct cell_command *job, const struct init_failed *f)
 {
 	struct egress *g = of_job(job);
 	char text[128];
@@ -234,8 +234,8 @@ static void next_socket(struct egress *g)
 	} else {
 		bool is_dns = g->at < SOCKETS_DNS;
 
-		g->job = (struct room_command){ .started = on_socket, .failed = on_no_socket };
-		r = room_listen(g->room, &g->job, is_dns ? dns[g->at] : INIT_LISTEN_TCP,
+		g->job = (struct cell_command){ .started = on_socket, .failed = on_no_socket };
+		r = cell_listen(g->cell, &g->job, is_dns ? dns[g->at] : INIT_LISTEN_TCP,
 				is_dns ? 0 : g->next.ports[g->at - SOCKETS_DNS], &e);
 	}
 	if (r < 0)
@@ -304,7 +304,7 @@ void egress_install(struct sandbox *s)
 
 	if (!g) {
 		(void)refusal_no_memory(&why);
-		sandbox_no_room(s, &why);
+		sandbox_no_cell(s, &why);
 		return;
 	}
 	bool wanted = s->n_waiting > 0 || (s->head && !s->running);
@@ -312,24 +312,24 @@ void egress_install(struct sandbox *s)
 	if (g->changing || (!wanted && g->retry.loop))
 		return;
 	timer_cancel(&g->retry);
-	g->room = s->room;
+	g->cell = s->cell;
 	g->state = EGRESS_MAKING;
 	g->installing = true;
 	begin(g, s->spec.egress);
 }
 
 /* Whatever is under way ends here; what the gate has is as if it had nothing. Who had asked for it. */
-static struct egress_wish *abandon(struct egress *g)
+static struct egress_change *abandon(struct egress *g)
 {
-	struct egress_wish *w = g->wish;
+	struct egress_change *w = g->change;
 
-	room_forget(g->room, &g->job);
+	cell_forget(g->cell, &g->job);
 	gate_forget(&g->sandbox->f->gate, &g->call);
 	trust_cancel(&g->trust);
 	timer_cancel(&g->retry);
 	close_fds(g);
 	g->trusted = false;
-	g->wish = NULL;
+	g->change = NULL;
 	g->state = EGRESS_OFF;
 	g->changing = false;
 	return w;
@@ -342,15 +342,15 @@ void egress_drop(struct sandbox *s)
 					     .message = "the sandbox's cell ended" };
 	struct egress *g = s->egress;
 
-	if (!g || !g->room)
+	if (!g || !g->cell)
 		return;
 	struct gate_msg m = { .op = GATE_CLOSE, .id = g->id };
-	struct egress_wish *w = abandon(g);
+	struct egress_change *w = abandon(g);
 
 	(void)gate_ask(&s->f->gate, NULL, &m, NULL, 0, NULL);
 	json_decref(g->list);
 	g->list = NULL;
-	g->room = NULL;
+	g->cell = NULL;
 	g->lost = false;
 	egress_past(s);
 	/* What is told of the next cell is not to be taken for this one's. */
@@ -373,7 +373,7 @@ void egress_free(struct sandbox *s)
 }
 
 /* There is nothing to be changed in yet: the next cell will have them. */
-static void change_spec(struct sandbox *s, struct egress_wish *w)
+static void change_spec(struct sandbox *s, struct egress_change *w)
 {
 	json_t *old = s->spec.egress;
 
@@ -386,21 +386,21 @@ static void change_spec(struct sandbox *s, struct egress_wish *w)
 static void next_wish(struct egress *g)
 {
 	struct sandbox *s = g->sandbox;
-	struct egress_wish *w = g->waiting;
+	struct egress_change *w = g->waiting;
 
 	if (!w || g->changing)
 		return;
 	g->waiting = w->next;
-	if (!s->room || !s->room->sealed) {
+	if (!s->cell || !s->cell->sealed) {
 		change_spec(s, w);
 		next_wish(g);
 		return;
 	}
-	g->wish = w;
+	g->change = w;
 	g->installing = false;
 	if (g->state != EGRESS_ON)
 		g->state = EGRESS_MAKING;
-	g->room = s->room;
+	g->cell = s->cell;
 	json_t *list = w->list;
 
 	w->list = NULL;
@@ -408,11 +408,11 @@ static void next_wish(struct egress *g)
 	json_decref(list);
 }
 
-void egress_change(struct sandbox *s, json_t *list, struct egress_wish *w)
+void egress_change(struct sandbox *s, json_t *list, struct egress_change *w)
 {
 	struct egress *g = get(s);
 	struct refusal why;
-	struct egress_wish **at = g ? &g->waiting : NULL;
+	struct egress_change **at = g ? &g->waiting : NULL;
 
 	if (!g) {
 		(void)refusal_no_memory(&why);
@@ -427,15 +427,15 @@ void egress_change(struct sandbox *s, json_t *list, struct egress_wish *w)
 	next_wish(g);
 }
 
-void egress_unwish(struct sandbox *s, struct egress_wish *w)
+void egress_unchange(struct sandbox *s, struct egress_change *w)
 {
 	struct egress *g = s->egress;
 
 	if (!g)
 		return;
-	if (g->wish == w)
-		g->wish = NULL;
-	for (struct egress_wish **at = &g->waiting; *at; at = &(*at)->next)
+	if (g->change == w)
+		g->change = NULL;
+	for (struct egress_change **at = &g->waiting; *at; at = &(*at)->next)
 		if (*at == w) {
 			*at = w->next;
 			json_decref(w->list);
@@ -447,7 +447,7 @@ void egress_unwish(struct sandbox *s, struct egress_wish *w)
 
 static void lose(struct egress *g)
 {
-	struct egress_wish *w = abandon(g);
+	struct egress_change *w = abandon(g);
 
 	g->lost = true;
 	if (w) { /* first of those who wait, then */
@@ -477,7 +477,7 @@ void egress_again(struct gate_link *l)
 	size_t n = 0;
 
 	for (struct sandbox *s = f->sandboxes; s; s = s->next)
-		if (s->egress && s->egress->room) {
+		if (s->egress && s->egress->cell) {
 			lose(s->egress);
 			n++;
 		}

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "front/cell/cell.h"
 #include "front/egress/gate.h"
-#include "front/room/room.h"
 #include "front/secrets/trust.h"
 
 struct front;
@@ -26,12 +26,12 @@ struct sandbox;
 enum egress_state { EGRESS_OFF, EGRESS_MAKING, EGRESS_ON };
 
 /* Who asked for other rules. The struct is the asker's, and zero but for done and arg. */
-struct egress_wish {
+struct egress_change {
 	/* Once: @why NULL when they hold. */
-	void (*done)(struct egress_wish *w, const struct refusal *why);
+	void (*done)(struct egress_change *w, const struct refusal *why);
 	void *arg;
 	json_t *list;
-	struct egress_wish *next; /* who asked after him */
+	struct egress_change *next; /* who asked after him */
 };
 
 #define EGRESS_NOTES 16u
@@ -48,14 +48,14 @@ struct egress_note {
 struct egress {
 	struct sandbox *sandbox;
 	uint32_t id;       /* at the gate */
-	struct room *room; /* for whose cell this is; NULL: none */
+	struct cell *cell; /* for whose cell this is; NULL: none */
 	enum egress_state state;
-	bool changing;               /* rules are under way */
-	bool installing;             /* for those who wait to be let in */
-	json_t *list;                /* which; canonical */
-	struct egress_wish *wish;    /* whose rules are under way */
-	struct egress_wish *waiting; /* whose are next */
-	struct room_command job;
+	bool changing;                 /* rules are under way */
+	bool installing;               /* for those who wait to be let in */
+	json_t *list;                  /* which; canonical */
+	struct egress_change *change;  /* whose rules are under way */
+	struct egress_change *waiting; /* whose are next */
+	struct cell_command job;
 	size_t at; /* the socket that was asked for */
 	int fds[2 + GATE_PORTS_MAX];
 	struct gate_set next; /* what goes to the gate when all are there */
@@ -71,7 +71,7 @@ struct egress {
 
 /* egress_ready() - Whether whoever wants in may be let in. */
 bool egress_ready(const struct sandbox *s);
-/* egress_install() - Make it so; sandbox_step() or sandbox_no_room() follow. Idempotent. */
+/* egress_install() - Make it so; sandbox_step() or sandbox_no_cell() follow. Idempotent. */
 void egress_install(struct sandbox *s);
 /* egress_drop() - Its cell is over. egress_free(): so is the sandbox. */
 void egress_drop(struct sandbox *s);
@@ -81,9 +81,9 @@ void egress_free(struct sandbox *s);
  * egress_change() - Other rules from now on; what they do not allow is cut. @list: canonical, or NULL; a
  * reference is taken. Done is called, perhaps at once; changes are made in the order they were asked for.
  */
-void egress_change(struct sandbox *s, json_t *list, struct egress_wish *w);
-/* egress_unwish() - Nobody is told any more; a change that has begun goes on. */
-void egress_unwish(struct sandbox *s, struct egress_wish *w);
+void egress_change(struct sandbox *s, json_t *list, struct egress_change *w);
+/* egress_unchange() - Nobody is told any more; a change that has begun goes on. */
+void egress_unchange(struct sandbox *s, struct egress_change *w);
 
 /* egress_hint() - What was refused since @since_ns, for a person to act on. False: nothing. */
 bool egress_hint(const struct sandbox *s, uint64_t since_ns, char *text, size_t size);

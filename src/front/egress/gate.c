@@ -117,7 +117,7 @@ static int take_hidden(void)
 }
 
 /* With our environment: what a command that prints secrets needs is in it. */
-static int spawn(int gate, int minder, char *const *argv, struct err *e)
+static int spawn(int gate, int supervisor, char *const *argv, struct err *e)
 {
 	posix_spawn_file_actions_t actions;
 	char path[4096];
@@ -128,7 +128,7 @@ static int spawn(int gate, int minder, char *const *argv, struct err *e)
 	if (r == 0) {
 		(void)posix_spawn_file_actions_init(&actions);
 		(void)posix_spawn_file_actions_adddup2(&actions, gate, GATE_FD);
-		(void)posix_spawn_file_actions_adddup2(&actions, minder, GATE_MINDER_FD);
+		(void)posix_spawn_file_actions_adddup2(&actions, supervisor, GATE_SUPERVISOR_FD);
 		if (hidden >= 0)
 			(void)posix_spawn_file_actions_adddup2(&actions, hidden, GATE_SECRETS_FD);
 		(void)posix_spawn_file_actions_addclosefrom_np(
@@ -171,35 +171,35 @@ static int make_pair(int *ret_ours, int *ret_theirs, struct err *e)
 int gate_start(struct gate_link *l, const struct config *c, struct err *e)
 {
 	struct arguments a = { 0 };
-	_fd_ int gate = -1, minder = -1;
+	_fd_ int gate = -1, supervisor = -1;
 
-	*l = (struct gate_link){ .watch = { .fd = -1 }, .minder = { .fd = -1 } };
+	*l = (struct gate_link){ .watch = { .fd = -1 }, .supervisor = { .fd = -1 } };
 	int r = make_pair(&l->watch.fd, &gate, e);
 
 	if (r == 0)
-		r = make_pair(&l->minder.fd, &minder, e);
+		r = make_pair(&l->supervisor.fd, &supervisor, e);
 	if (r < 0)
 		return r;
 	make_arguments(&a, c);
-	r = spawn(gate, minder, a.list, e);
+	r = spawn(gate, supervisor, a.list, e);
 	free_arguments(&a);
 	return r;
 }
 
-/* ---- the minder --------------------------------------------------------------------------------------- */
+/* ---- the supervisor --------------------------------------------------------------------------------------- */
 
 /* What it said of the secrets. 0, 1: it has said nothing, -EPIPE: it is gone; or why they could not be read. */
-static int hear_minder(struct gate_link *l, int *ret, struct err *e)
+static int hear_supervisor(struct gate_link *l, int *ret, struct err *e)
 {
-	struct minder_msg m;
+	struct supervisor_msg m;
 	size_t n_fds = 1;
-	ssize_t n = fd_recv(l->minder.fd, &m, sizeof(m), ret, &n_fds);
+	ssize_t n = fd_recv(l->supervisor.fd, &m, sizeof(m), ret, &n_fds);
 
 	if (n <= 0 || n_fds == 0)
 		*ret = -1;
 	if (n == -EAGAIN)
 		return 1;
-	if (n != (ssize_t)sizeof(m) || m.version != GATE_VERSION || m.op != MINDER_SECRETS) {
+	if (n != (ssize_t)sizeof(m) || m.version != GATE_VERSION || m.op != SUPERVISOR_SECRETS) {
 		*ret = fd_close(*ret);
 		return err_say(e, -EPIPE, GATE_NAME " did not start; its own message says why");
 	}
@@ -209,20 +209,20 @@ static int hear_minder(struct gate_link *l, int *ret, struct err *e)
 
 int gate_secrets(struct gate_link *l, int *ret, struct err *e)
 {
-	struct pollfd p = { .fd = l->minder.fd, .events = POLLIN };
+	struct pollfd p = { .fd = l->supervisor.fd, .events = POLLIN };
 
 	*ret = -1;
 	if (poll(&p, 1, SECRETS_MS) != 1)
 		return err_say(e, -ETIMEDOUT, "secrets could not be read in time");
-	return hear_minder(l, ret, e);
+	return hear_supervisor(l, ret, e);
 }
 
 void gate_reload(struct gate_link *l)
 {
-	const struct minder_msg m = { .version = GATE_VERSION, .op = MINDER_RELOAD };
+	const struct supervisor_msg m = { .version = GATE_VERSION, .op = SUPERVISOR_RELOAD };
 
-	if (l->minder.fd >= 0)
-		(void)fd_send(l->minder.fd, &m, sizeof(m), NULL, 0);
+	if (l->supervisor.fd >= 0)
+		(void)fd_send(l->supervisor.fd, &m, sizeof(m), NULL, 0);
 }
 
 static void free_out(struct gate_out *o)
@@ -261,9 +261,9 @@ static struct gate_call *take(struct gate_link *l, uint64_t seq)
 static void hang_up(struct gate_link *l)
 {
 	loop_del(&l->watch);
-	loop_del(&l->minder);
+	loop_del(&l->supervisor);
 	l->watch.fd = fd_close(l->watch.fd);
-	l->minder.fd = fd_close(l->minder.fd);
+	l->supervisor.fd = fd_close(l->supervisor.fd);
 }
 
 static void gone(struct gate_link *l)
@@ -272,12 +272,12 @@ static void gone(struct gate_link *l)
 	l->on_gone(l);
 }
 
-static void on_minder(struct watch *w, uint32_t events)
+static void on_supervisor(struct watch *w, uint32_t events)
 {
 	struct gate_link *l = w->arg;
 	struct err e = { 0 };
 	_fd_ int fd = -1;
-	int r = hear_minder(l, &fd, &e);
+	int r = hear_supervisor(l, &fd, &e);
 
 	(void)events;
 	if (r == -EPIPE)
@@ -397,15 +397,15 @@ int gate_open(struct gate_link *l, struct loop *loop, struct err *e)
 		return r;
 	l->loop = loop;
 	l->out_tail = &l->out;
-	l->watch.events = l->minder.events = EPOLLIN;
+	l->watch.events = l->supervisor.events = EPOLLIN;
 	l->watch.fn = on_event;
-	l->minder.fn = on_minder;
-	l->watch.arg = l->minder.arg = l;
+	l->supervisor.fn = on_supervisor;
+	l->watch.arg = l->supervisor.arg = l;
 	if (fcntl(l->watch.fd, F_SETFL, O_NONBLOCK) < 0 ||
-	    fcntl(l->minder.fd, F_SETFL, O_NONBLOCK) < 0)
+	    fcntl(l->supervisor.fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_set(e, -errno, "set up the gate's socket");
 	r = loop_add(loop, &l->watch, e);
-	return r < 0 ? r : loop_add(loop, &l->minder, e);
+	return r < 0 ? r : loop_add(loop, &l->supervisor, e);
 }
 
 void gate_free(struct gate_link *l)

@@ -2,9 +2,9 @@
 /*
  * gate.h - The front's end of the channel to caisson-gate (wire/gate.h).
  *
- * Nothing here waits once the loop runs. A gate that dies is replaced by its minder (gate/minder.c), and on_again() is
+ * Nothing here waits once the loop runs. A gate that dies is replaced by its supervisor (gate/supervisor.c), and on_again() is
  * called: whatever was handed to the old one has to be handed to the new one; connections through it are cut. A
- * minder that is gone too takes the front with it, because from inside the jail none can be started: the keeper
+ * supervisor that is gone too takes the front with it, because from inside the jail none can be started: the keeper
  * starts the next front, and that one starts them.
  */
 #ifndef CAISSON_FRONT_EGRESS_GATE_H
@@ -32,7 +32,7 @@ struct gate_call {
 
 struct gate_link {
 	struct loop *loop;
-	struct watch watch, minder;
+	struct watch watch, supervisor;
 	uint32_t life; /* of the gate that listens */
 	uint64_t seq;
 	uint32_t ids; /* given to sandboxes so far */

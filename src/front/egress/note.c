@@ -11,11 +11,11 @@
 #include "base/json.h"
 #include "front/egress/egress.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
-#include "front/log.h"
-#include "front/metrics.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
+#include "front/support/time_text.h"
 
 #define PAST_MAX 256u
 
@@ -82,7 +82,7 @@ static struct egress_note *add_note(struct egress *g, uint32_t kind)
 {
 	struct egress_note *n = &g->notes[g->n_notes++ % EGRESS_NOTES];
 
-	*n = (struct egress_note){ .kind = kind, .at_ns = clock_now_ns(), .at_ms = stamp_now_ms() };
+	*n = (struct egress_note){ .kind = kind, .at_ns = clock_now_ns(), .at_ms = time_now_ms() };
 	return n;
 }
 
@@ -172,7 +172,7 @@ void egress_notes_json(const struct egress *g, struct json *j)
 		json_member_str(j, "host", n->host);
 		json_member_uint(j, "port", n->port);
 		json_member_str(j, "why", n->why);
-		stamp_json(j, "at", n->at_ms);
+		time_json(j, "at", n->at_ms);
 		json_object_end(j);
 	}
 	json_array_end(j);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "front/http/token.h"
-#include "front/run/record.h"
+#include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
 
 struct file_call;

@@ -27,7 +27,7 @@
 #define ROUNDS 4u
 #define RETRY_S 1u
 
-static struct file_call *of_job(struct room_command *job)
+static struct file_call *of_job(struct cell_command *job)
 {
 	return (struct file_call *)((char *)job - offsetof(struct file_call, job));
 }
@@ -46,9 +46,9 @@ static void let_go(struct file_call *c)
 	timer_cancel(&c->timer);
 	close_watch(&c->in);
 	close_watch(&c->out);
-	if (c->room)
-		room_forget(c->room, &c->job);
-	c->room = NULL;
+	if (c->cell)
+		cell_forget(c->cell, &c->job);
+	c->cell = NULL;
 	buf_free(&c->input);
 	if (!c->feeding)
 		files_parser_free(&c->parser);
@@ -75,8 +75,8 @@ static void refuse(struct file_call *c, int status, const char *code, unsigned i
 /* A write that is cut off tidies up after itself when its pipe ends; everything else can just end. */
 static void end_worker(struct file_call *c)
 {
-	if (c->room && c->job.id && c->q.op != FILES_WRITE)
-		room_signal(c->room, &c->job, INIT_TARGET_COMMAND, SIGKILL);
+	if (c->cell && c->job.id && c->q.op != FILES_WRITE)
+		cell_signal(c->cell, &c->job, INIT_TARGET_COMMAND, SIGKILL);
 }
 
 void file_call_release(struct file_call *c)
@@ -154,7 +154,7 @@ static int take(struct file_call *c)
 {
 	static char chunk[READ_BYTES]; /* one thread; nobody keeps a pointer into it */
 	static const struct files_sink sink = { on_stat, on_data, on_event, on_end };
-	ssize_t n = foreign_read(c->out.fd, chunk, sizeof(chunk), &c->room->stalled_ns);
+	ssize_t n = foreign_read(c->out.fd, chunk, sizeof(chunk), &c->cell->stalled_ns);
 
 	if (n == -EAGAIN)
 		return 0;
@@ -212,7 +212,7 @@ static void flush(struct file_call *c)
 
 	while (c->in.fd >= 0 && at < c->input.len) {
 		ssize_t n = foreign_write(c->in.fd, c->input.data + at, c->input.len - at,
-					  &c->room->stalled_ns);
+					  &c->cell->stalled_ns);
 
 		if (n == -EAGAIN)
 			break;
@@ -300,8 +300,8 @@ static void on_timer(struct timer *t)
 		timer_set(&c->f->loop, &c->timer, c->moved_ns + SILENCE_NS);
 		return;
 	}
-	if (c->room && c->job.id)
-		room_signal(c->room, &c->job, INIT_TARGET_COMMAND, SIGKILL);
+	if (c->cell && c->job.id)
+		cell_signal(c->cell, &c->job, INIT_TARGET_COMMAND, SIGKILL);
 	refuse(c, 504, "file_call_timeout", 0, "the call did not get on in the sandbox");
 }
 
@@ -314,7 +314,7 @@ static int watch_pipe(struct file_call *c, struct watch *w, int *fd, uint32_t ev
 	return loop_add(&c->f->loop, w, NULL);
 }
 
-static void on_started(struct room_command *job, int pid, int *fds, size_t n_fds)
+static void on_started(struct cell_command *job, int pid, int *fds, size_t n_fds)
 {
 	struct file_call *c = of_job(job);
 
@@ -333,7 +333,7 @@ static void on_started(struct room_command *job, int pid, int *fds, size_t n_fds
 		c->ops->feed(c);
 }
 
-static void on_failed(struct room_command *job, const struct init_failed *f)
+static void on_failed(struct cell_command *job, const struct init_failed *f)
 {
 	struct file_call *c = of_job(job);
 	char text[160];
@@ -353,7 +353,7 @@ static void on_failed(struct room_command *job, const struct init_failed *f)
 	}
 }
 
-static void on_exited(struct room_command *job, const struct init_exited *x)
+static void on_exited(struct cell_command *job, const struct init_exited *x)
 {
 	struct file_call *c = of_job(job);
 
@@ -365,20 +365,20 @@ static void on_exited(struct room_command *job, const struct init_exited *x)
 
 /* ---- the sandbox's words ------------------------------------------------------------------------------------ */
 
-static void on_in(struct entry *en, struct room *r)
+static void on_in(struct entry *en, struct cell *r)
 {
 	struct file_call *c = en->arg;
 	struct err e = { 0 };
 
-	c->room = r;
-	c->job = (struct room_command){ .started = on_started,
+	c->cell = r;
+	c->job = (struct cell_command){ .started = on_started,
 					.failed = on_failed,
 					.exited = on_exited };
 	c->q.path = c->path;
 	c->q.to = c->to;
 	c->q.uid = CELL_UID;
 	c->q.gid = CELL_GID;
-	if (room_files(r, &c->job, &c->q, &e) < 0) {
+	if (cell_files(r, &c->job, &c->q, &e) < 0) {
 		refuse(c, 503, "sandbox_failed", RETRY_S, e.msg);
 		return;
 	}
@@ -400,9 +400,9 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 	struct file_call *c = en->arg;
 
 	(void)u;
-	if (c->room)
-		room_forget(c->room, &c->job);
-	c->room = NULL;
+	if (c->cell)
+		cell_forget(c->cell, &c->job);
+	c->cell = NULL;
 	refuse(c, 409, "sandbox_ended", 0, "the sandbox's cell ended before the call did");
 }
 

@@ -18,8 +18,8 @@
 
 #include "base/buf.h"
 #include "client/files_client.h"
-#include "front/room/room.h"
-#include "front/run/execution.h"
+#include "front/cell/cell.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "net/loop.h"
 
@@ -49,8 +49,8 @@ struct file_call {
 
 	struct front *f;
 	struct entry entry;
-	struct room *room; /* NULL: not inside */
-	struct room_command job;
+	struct cell *cell; /* NULL: not inside */
+	struct cell_command job;
 	struct watch in, out;
 	struct files_parser parser;
 	struct buf input; /* frames not yet written */

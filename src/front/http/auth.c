@@ -23,7 +23,7 @@
 #include "front/http/origin.h"
 #include "front/http/query.h"
 #include "front/http/route.h"
-#include "front/log.h"
+#include "front/support/log.h"
 #include "net/conn.h"
 #include "net/http.h"
 #include "net/sockdiag.h"

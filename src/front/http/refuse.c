@@ -14,7 +14,7 @@
 #include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
-#include "front/metrics.h"
+#include "front/support/metrics.h"
 #include "net/http.h"
 
 #define WAIT_NS CLOCK_NS_PER_S
@@ -25,7 +25,7 @@ struct waiting {
 	struct auth_verdict verdict;
 };
 
-static void on_gone(struct visit *v)
+static void on_gone(struct request_context *v)
 {
 	struct waiting *w = v->work;
 
@@ -39,7 +39,7 @@ static void on_time(struct timer *t)
 	struct http_exchange *x = w->x;
 	const struct auth_verdict verdict = w->verdict;
 
-	visit_of(x)->gone = NULL;
+	context_of(x)->gone = NULL;
 	free(w);
 	reply_verdict(x, &verdict, NULL);
 }
@@ -51,7 +51,7 @@ static void no_body(struct http_exchange *x, const char *data, size_t len)
 	(void)len;
 }
 
-void refuse(struct http_exchange *x, struct visit *v, const struct auth_verdict *verdict,
+void refuse(struct http_exchange *x, struct request_context *v, const struct auth_verdict *verdict,
 	    const char *metadata)
 {
 	bool guess = verdict->status == 429;

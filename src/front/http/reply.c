@@ -17,12 +17,12 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/hash.h"
+#include "front/api/idempotency.h"
 #include "front/http/auth.h"
-#include "front/http/idem.h"
 #include "front/http/schema.h"
 #include "front/http/serve.h"
-#include "front/metrics.h"
+#include "front/support/hash.h"
+#include "front/support/metrics.h"
 #include "net/http.h"
 
 #define ERROR_MAX (16 * 1024)
@@ -73,10 +73,10 @@ void reply_headers(struct http_exchange *x)
 /* Without memory for a body the status still says it. */
 static void send_json(struct http_exchange *x, int status, const struct buf *json)
 {
-	struct idem *i = visit_of(x) ? idem_take(x) : NULL;
+	struct idempotency *i = context_of(x) ? idempotency_take(x) : NULL;
 
 	if (i)
-		idem_answer(i, status, buf_str(json), json->len);
+		idempotency_answer(i, status, buf_str(json), json->len);
 	reply_headers(x);
 	http_reply(x, status, "application/json", buf_str(json), json->err ? 0 : json->len);
 }
@@ -133,8 +133,8 @@ static void send_error(struct http_exchange *x, int status, const char *code, co
 	_buf_ struct buf body = BUF_INIT(ERROR_MAX);
 
 	metric_error(code);
-	if (visit_of(x))
-		visit_of(x)->error = code;
+	if (context_of(x))
+		context_of(x)->error = code;
 	reply_error_json(&body, code, message, field, hint);
 	send_json(x, status, &body);
 }

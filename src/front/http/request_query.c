@@ -11,7 +11,7 @@
 #include "front/http/request.h"
 #include "front/http/route.h"
 #include "front/http/schema.h"
-#include "front/room/spare.h"
+#include "front/support/json_alloc.h"
 #include "net/http.h"
 #include "net/target.h"
 
@@ -33,7 +33,7 @@ static json_t *value_of(const struct field *f, const struct buf *text)
 	json_error_t e;
 
 	if (f->kind == FIELD_INTEGER || f->kind == FIELD_NUMBER || f->kind == FIELD_BOOLEAN) {
-		v = spare_load(buf_str(text), text->len, JSON_DECODE_ANY, &e);
+		v = json_alloc_load(buf_str(text), text->len, JSON_DECODE_ANY, &e);
 		if (!v && !e.text[0])
 			return NULL;
 	}

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "front/http/routes.h"
+#include "front/api/routes.h"
 
 static const struct route_table *const tables[] = {
 	&routes_core,   &routes_sandboxes, &routes_exec,     &routes_files,

@@ -72,7 +72,7 @@ struct route {
 	const struct field *body, *query, *params;
 	const struct field *headers; /* for OpenAPI; the handler reads them */
 	/* The body is content of this type, of any length: the handler is called with the head, and is
-	 * given the rest through its visit (serve.h). */
+	 * given the rest through its request context (serve.h). */
 	const char *content;
 	const struct response_doc *responses; /* ends with status 0; the common errors are added */
 	void (*handler)(struct front *f, struct http_exchange *x, const struct route_params *p);

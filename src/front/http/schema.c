@@ -10,7 +10,7 @@
  * Messages quote what the client sent only where it is short and helps; the JSON writer escapes it.
  */
 #include "front/http/schema.h"
-#include "front/room/spare.h"
+#include "front/support/json_alloc.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ void schema_setup(void)
 {
 	size_t seed = 0;
 
-	spare_setup();
+	json_alloc_setup();
 	(void)!getrandom(&seed, sizeof(seed), 0);
 	json_object_seed(seed ? seed : 1);
 }
@@ -187,7 +187,7 @@ json_t *schema_load(const char *text, size_t len, struct schema_error *ret)
 			   SCHEMA_VALUES_MAX);
 		return NULL;
 	}
-	json_t *value = spare_load(
+	json_t *value = json_alloc_load(
 		text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
 
 	if (!value)

@@ -10,38 +10,38 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "front/api/handlers.h"
+#include "front/api/idempotency.h"
 #include "front/front.h"
-#include "front/http/handlers.h"
-#include "front/http/idem.h"
 #include "front/http/refuse.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
-#include "front/log.h"
 #include "front/mcp/metadata.h"
-#include "front/metrics.h"
 #include "front/ports/port_admit.h"
 #include "front/ports/port_head.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
 #include "net/conn.h"
 #include "net/http.h"
 
 #define HEAD_MAX 32768u
 #define TARGET_MAX 8192u
 
-struct visit *visit_of(const struct http_exchange *x)
+struct request_context *context_of(const struct http_exchange *x)
 {
 	return http_user(x);
 }
 
 static void on_gone(struct http_exchange *x)
 {
-	struct visit *v = visit_of(x);
+	struct request_context *v = context_of(x);
 
 	if (v->gone)
 		v->gone(v);
 }
 
-/* Answers, unless all is well; then the visit knows route and owner. */
-static bool admit(struct front *f, struct http_exchange *x, struct visit *v)
+/* Answers, unless all is well; then the request context knows route and owner. */
+static bool admit(struct front *f, struct http_exchange *x, struct request_context *v)
 {
 	const struct http_request *q = http_request(x);
 	_buf_ struct buf allow = BUF_INIT(256);
@@ -84,7 +84,7 @@ static bool takes_body(const struct route *r)
 
 static void on_body(struct http_exchange *x, const char *data, size_t len)
 {
-	struct visit *v = visit_of(x);
+	struct request_context *v = context_of(x);
 
 	if (v->body)
 		v->body(v, data, len);
@@ -93,7 +93,7 @@ static void on_body(struct http_exchange *x, const char *data, size_t len)
 static int on_head(struct http_exchange *x)
 {
 	struct front *f = http_config_of(x)->arg;
-	struct visit *v = calloc(1, sizeof(*v));
+	struct request_context *v = calloc(1, sizeof(*v));
 
 	if (!v) {
 		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
@@ -122,7 +122,7 @@ static bool empty_ok(struct http_exchange *x, const struct route *r)
 
 static void on_request(struct http_exchange *x)
 {
-	struct visit *v = visit_of(x);
+	struct request_context *v = context_of(x);
 
 	if (v->refused || (!takes_body(v->route) && !empty_ok(x, v->route)))
 		return;
@@ -141,7 +141,7 @@ static void on_error(struct http_exchange *x, int status, const char *message)
 static void on_done(struct http_exchange *x)
 {
 	const struct http_request *q = http_request(x);
-	struct visit *v = visit_of(x);
+	struct request_context *v = context_of(x);
 	uint64_t ns = clock_now_ns() - http_started_ns(x);
 	const char *pattern = v && v->route ? v->route->path : "other";
 	char id[REPLY_ID_MAX], path[2 * LOG_VALUE_MAX]; /* the log cuts it */
@@ -156,7 +156,7 @@ static void on_done(struct http_exchange *x)
 		  F_MS("ms", ns), F_UINT("bytes_in", q->body_len),
 		  F_UINT("bytes_out", http_bytes_out(x)));
 	if (v)
-		idem_drop(v->idem); /* never answered */
+		idempotency_drop(v->idempotency); /* never answered */
 	free(v);
 }
 

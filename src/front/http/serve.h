@@ -10,27 +10,27 @@
 
 struct front;
 struct http_exchange;
-struct idem;
+struct idempotency;
 
 /* What is known about an exchange from its head on; http_user() of every exchange. */
-struct visit {
+struct request_context {
 	struct front *f;
 	const struct route *route;
 	struct route_params params;
 	char owner[OWNER_MAX];
-	const char *error; /* the code of what was answered; NULL: no error */
-	struct idem *idem; /* Idempotency-Key: where the answer goes; or NULL */
-	void *work;        /* the handler's */
-	bool refused;      /* the answer waits, see refuse.h */
+	const char *error;               /* the code of what was answered; NULL: no error */
+	struct idempotency *idempotency; /* Idempotency-Key: where the answer goes; or NULL */
+	void *work;                      /* the handler's */
+	bool refused;                    /* the answer waits, see refuse.h */
 	/* Of a route with content: pieces of it, and its end, until it was answered. */
-	void (*body)(struct visit *v, const char *data, size_t len);
-	void (*body_end)(struct visit *v);
-	void (*gone)(
-		struct visit *v); /* the client went away before the answer; NULL: nobody minds */
+	void (*body)(struct request_context *v, const char *data, size_t len);
+	void (*body_end)(struct request_context *v);
+	void (*gone)(struct request_context
+			     *v); /* the client went away before the answer; NULL: nobody minds */
 };
 
 /* serve_setup() - Fill f->http. */
 void serve_setup(struct front *f);
-struct visit *visit_of(const struct http_exchange *x);
+struct request_context *context_of(const struct http_exchange *x);
 
 #endif

@@ -75,7 +75,7 @@ void stream_out_line(struct buf *out, const struct stream_event *ev)
 
 static void stop(struct stream_out *o)
 {
-	struct visit *v = visit_of(o->x);
+	struct request_context *v = context_of(o->x);
 
 	v->work = NULL;
 	v->gone = NULL;
@@ -84,7 +84,7 @@ static void stop(struct stream_out *o)
 	free(o);
 }
 
-static void on_gone(struct visit *v)
+static void on_gone(struct request_context *v)
 {
 	stop(v->work);
 }
@@ -152,7 +152,7 @@ static void on_wake(struct stream_reader *r)
 
 static void on_drain(struct http_exchange *x)
 {
-	struct visit *v = visit_of(x);
+	struct request_context *v = context_of(x);
 
 	if (v && v->work)
 		pump(v->work);
@@ -192,7 +192,7 @@ static struct stream_out *begin(struct http_exchange *x, struct stream_log *l, u
 void stream_out_begin(struct http_exchange *x, struct stream_log *l, uint64_t cursor,
 		      enum stream_format format)
 {
-	struct visit *v = visit_of(x);
+	struct request_context *v = context_of(x);
 	struct stream_out *o = begin(x, l, cursor);
 
 	if (!o)

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/run/stream_log.h"
+#include "front/output/stream_log.h"
 
 struct buf;
 struct http_exchange;
@@ -27,7 +27,7 @@ enum stream_format { STREAM_NONE, STREAM_SSE, STREAM_NDJSON };
 enum stream_format stream_format_of(const struct http_exchange *x, bool wanted);
 
 /*
- * stream_out_begin() - Answer @x with the events of @l after @cursor, as they come. Uses the visit's work and
+ * stream_out_begin() - Answer @x with the events of @l after @cursor, as they come. Uses the request context's work and
  * gone; the exchange must not be touched afterwards.
  */
 void stream_out_begin(struct http_exchange *x, struct stream_log *l, uint64_t cursor,

@@ -15,16 +15,16 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/num.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/cell/cell.h"
 #include "front/front.h"
-#include "front/http/handlers.h"
-#include "front/http/own.h"
 #include "front/http/reply.h"
 #include "front/http/route.h"
 #include "front/http/schema.h"
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
-#include "front/room/room.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "net/http.h"
 
 /* ---- the request's words ---------------------------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ static bool parse(struct front *f, struct http_exchange *x, json_t *fields,
 		  struct sandbox_spec *ret)
 {
 	struct refusal why;
-	int r = fields ? sandbox_spec_parse(f, visit_of(x)->owner, fields, ret, &why) : 0;
+	int r = fields ? sandbox_spec_parse(f, context_of(x)->owner, fields, ret, &why) : 0;
 
 	if (r < 0)
 		reply_refusal(x, &why);
@@ -222,8 +222,8 @@ struct jbirth {
 static struct http_exchange *part(struct jbirth *b)
 {
 	if (b->x) {
-		visit_of(b->x)->work = NULL;
-		visit_of(b->x)->gone = NULL;
+		context_of(b->x)->work = NULL;
+		context_of(b->x)->gone = NULL;
 	}
 	return b->x;
 }
@@ -235,13 +235,13 @@ static void drop(struct jbirth *b)
 }
 
 /* Its first code need not wait for it then, and its version is known when it is asked for. */
-static void start_early(struct room *r, const struct language *l)
+static void start_early(struct cell *r, const struct language *l)
 {
-	if (r->seats[l->id].state == SEAT_EMPTY && r->image->has_language[l->id])
-		room_start(r, l);
+	if (r->kernels[l->id].state == KERNEL_EMPTY && r->image->has_language[l->id])
+		cell_start(r, l);
 }
 
-static void on_in(struct entry *en, struct room *r)
+static void on_in(struct entry *en, struct cell *r)
 {
 	struct jbirth *b = en->arg;
 	struct http_exchange *x = part(b);
@@ -265,7 +265,7 @@ static void on_refused(struct entry *en, const struct refusal *why)
 	drop(b);
 }
 
-static void on_gone(struct visit *v)
+static void on_gone(struct request_context *v)
 {
 	struct jbirth *b = v->work;
 
@@ -291,8 +291,8 @@ static void wait_for_cell(struct http_exchange *x, struct sandbox *s, bool ours,
 			      .made = made,
 			      .arg = json_incref(arg),
 			      .ours = ours };
-	visit_of(x)->work = b;
-	visit_of(x)->gone = on_gone;
+	context_of(x)->work = b;
+	context_of(x)->gone = on_gone;
 	sandbox_enter(s, &b->entry);
 }
 
@@ -314,7 +314,7 @@ static struct sandbox *make(struct front *f, struct http_exchange *x, const json
 				  json_string(l ? jkernel_spec_name(l) : ""));
 	if (!parse(f, x, fields, &spec))
 		return NULL;
-	struct sandbox *s = sandbox_create(f, visit_of(x)->owner, name, &spec, &why);
+	struct sandbox *s = sandbox_create(f, context_of(x)->owner, name, &spec, &why);
 
 	if (!s) {
 		sandbox_spec_free(&spec);
@@ -423,7 +423,7 @@ void jbirth(struct front *f, struct http_exchange *x, const json_t *body,
 			wait_for_cell(x, s, true, made, arg);
 		return;
 	}
-	s = sandbox_find(f, visit_of(x)->owner, name);
+	s = sandbox_find(f, context_of(x)->owner, name);
 	if (!s)
 		reply_error(x, 404, "no_such_sandbox", "env.KERNEL_SANDBOX",
 			    "see GET /v1/sandboxes", "there is no such sandbox");

@@ -5,12 +5,12 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "front/api/handlers.h"
 #include "front/front.h"
-#include "front/http/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "net/http.h"
 
 #define LIST_MAX (16u << 20)
@@ -72,7 +72,7 @@ void handle_jupyter_status(struct front *f, struct http_exchange *x, const struc
 
 	(void)p;
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
-		if (jkernel_is(s, visit_of(x)->owner)) {
+		if (jkernel_is(s, context_of(x)->owner)) {
 			kernels++;
 			lines += s->jupyter ? s->jupyter->n_lines : 0;
 			last = s->jupyter && s->jupyter->active_ms > last ? s->jupyter->active_ms :
@@ -132,7 +132,7 @@ void handle_jupyter_kernels(struct front *f, struct http_exchange *x, const stru
 	json_init(&j, &b);
 	json_array_begin(&j);
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
-		if (jkernel_is(s, visit_of(x)->owner))
+		if (jkernel_is(s, context_of(x)->owner))
 			jkernel_json(s, &j);
 	json_array_end(&j);
 	finish(x, 200, &j, &b);
@@ -141,7 +141,7 @@ void handle_jupyter_kernels(struct front *f, struct http_exchange *x, const stru
 static struct sandbox *own_kernel(struct front *f, struct http_exchange *x,
 				  const struct route_params *p)
 {
-	struct sandbox *s = jkernel_find(f, visit_of(x)->owner, p->value[0]);
+	struct sandbox *s = jkernel_find(f, context_of(x)->owner, p->value[0]);
 
 	if (!s)
 		reply_error(x, 404, "no_such_kernel", "kernel_id", "see GET /api/kernels",
@@ -186,8 +186,8 @@ static void on_restarted(struct jkernel *k, void *arg)
 {
 	struct http_exchange *x = arg;
 
-	visit_of(x)->work = NULL;
-	visit_of(x)->gone = NULL;
+	context_of(x)->work = NULL;
+	context_of(x)->gone = NULL;
 	if (k)
 		reply_kernel(x, 200, k->sandbox);
 	else
@@ -195,7 +195,7 @@ static void on_restarted(struct jkernel *k, void *arg)
 			    "the kernel was removed meanwhile");
 }
 
-static void on_client_gone(struct visit *v)
+static void on_client_gone(struct request_context *v)
 {
 	struct jkernel *k = v->work;
 
@@ -219,8 +219,8 @@ void handle_jupyter_restart(struct front *f, struct http_exchange *x, const stru
 			    "another client is restarting this kernel");
 		return;
 	}
-	visit_of(x)->work = k;
-	visit_of(x)->gone = on_client_gone;
+	context_of(x)->work = k;
+	context_of(x)->gone = on_client_gone;
 	jkernel_restart(k, on_restarted, x);
 }
 

@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "front/api/handlers.h"
 #include "front/front.h"
-#include "front/http/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
@@ -179,7 +179,7 @@ static bool may_keep(struct http_exchange *x, const json_t *body)
 static void on_made(struct http_exchange *x, struct sandbox *sandbox, json_t *body)
 {
 	struct front *f = sandbox->f;
-	const struct jsession *old = of_path(f, visit_of(x)->owner, body); /* came meanwhile */
+	const struct jsession *old = of_path(f, context_of(x)->owner, body); /* came meanwhile */
 	struct jsession *s = old ? NULL : calloc(1, sizeof(*s));
 
 	if (!s || !take_words(s, body)) {
@@ -196,7 +196,7 @@ static void on_made(struct http_exchange *x, struct sandbox *sandbox, json_t *bo
 	}
 	jupyter_uuid(s->id);
 	jkernel_id(sandbox, s->kernel);
-	memcpy(s->owner, visit_of(x)->owner, sizeof(s->owner));
+	memcpy(s->owner, context_of(x)->owner, sizeof(s->owner));
 	s->next = f->jupyter_sessions;
 	f->jupyter_sessions = s;
 	reply_session(f, x, 201, s);
@@ -208,7 +208,7 @@ static void with_kernel(struct front *f, struct http_exchange *x, json_t *body,
 {
 	const json_t *kernel = json_object_get(body, "kernel");
 	const char *id = json_string_value(json_object_get(kernel, "id"));
-	struct sandbox *s = id ? jkernel_find(f, visit_of(x)->owner, id) : NULL;
+	struct sandbox *s = id ? jkernel_find(f, context_of(x)->owner, id) : NULL;
 
 	if (s)
 		made(x, s, body);
@@ -226,7 +226,7 @@ void handle_jupyter_session_start(struct front *f, struct http_exchange *x,
 
 	(void)p;
 	if (body && may_keep(x, body)) {
-		const struct jsession *old = of_path(f, visit_of(x)->owner, body);
+		const struct jsession *old = of_path(f, context_of(x)->owner, body);
 
 		if (old)
 			reply_session(f, x, 201, old);
@@ -249,7 +249,7 @@ void handle_jupyter_sessions(struct front *f, struct http_exchange *x, const str
 	json_init(&j, &b);
 	json_array_begin(&j);
 	for (const struct jsession *s = f->jupyter_sessions; s; s = s->next)
-		if (strcmp(s->owner, visit_of(x)->owner) == 0)
+		if (strcmp(s->owner, context_of(x)->owner) == 0)
 			write_session(f, s, &j);
 	json_array_end(&j);
 	if (json_finish(&j) < 0)
@@ -261,7 +261,7 @@ void handle_jupyter_sessions(struct front *f, struct http_exchange *x, const str
 static struct jsession **own_session(struct front *f, struct http_exchange *x,
 				     const struct route_params *p)
 {
-	struct jsession **at = find(f, visit_of(x)->owner, p->value[0]);
+	struct jsession **at = find(f, context_of(x)->owner, p->value[0]);
 
 	if (*at)
 		return at;
@@ -315,7 +315,7 @@ static void on_changed(struct http_exchange *x, struct sandbox *sandbox, json_t 
 {
 	struct front *f = sandbox->f;
 	struct jsession **at =
-		find(f, visit_of(x)->owner, json_string_value(json_object_get(body, "id")));
+		find(f, context_of(x)->owner, json_string_value(json_object_get(body, "id")));
 
 	if (!*at) {
 		reply_error(x, 404, "no_such_session", "session_id", NULL,

@@ -20,11 +20,11 @@ static const struct about {
 /* As the image's interpreter said it: when it was first started, or when its zygote was. */
 static const char *version_of(const struct jkernel *k)
 {
-	const struct guest_image *g = k->sandbox->image;
+	const struct image_use *g = k->sandbox->image;
 	const char *said = g->versions[k->language->id];
 
 	if (!said[0] && k->language->id == LANG_PYTHON)
-		said = g->nursery.version[0] ? g->nursery.version : "3";
+		said = g->supply.version[0] ? g->supply.version : "3";
 	return said;
 }
 

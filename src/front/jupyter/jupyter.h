@@ -24,9 +24,9 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "front/cell/kernel_pipes.h"
 #include "front/http/auth.h"
-#include "front/room/kernel.h"
-#include "front/run/capture.h"
+#include "front/output/capture.h"
 #include "front/sandbox/sandbox.h"
 #include "jupyter/frame.h"
 #include "net/loop.h"
@@ -151,7 +151,7 @@ void jkernel_cut_ended(struct jkernel *k);
 
 /* For the sandbox: an interpreter of it ended; its cell did; it ends itself. They do nothing when this wire was never used. */
 void jupyter_kernel_ended(struct sandbox *s, const struct language *l);
-void jupyter_room_gone(struct sandbox *s);
+void jupyter_cell_gone(struct sandbox *s);
 void jupyter_sandbox_ended(struct sandbox *s);
 
 /* ---- say.c ----------------------------------------------------------------------------------------------- */

@@ -7,11 +7,11 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "front/cell/cell.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
 #include "front/jupyter/jupyter.h"
-#include "front/room/room.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
+#include "front/support/time_text.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------ */
 
@@ -113,7 +113,7 @@ static const char *state_of(const struct sandbox *s)
 {
 	if (s->jupyter && s->jupyter->restarting)
 		return "restarting";
-	if (!s->room || !s->room->sealed)
+	if (!s->cell || !s->cell->sealed)
 		return "starting";
 	return s->running ? "busy" : "idle";
 }
@@ -161,7 +161,7 @@ struct jkernel *jkernel_of(struct sandbox *s)
 	k->sandbox = s;
 	k->language = jkernel_language(s);
 	k->last = &k->first;
-	k->active_ms = stamp_now_ms();
+	k->active_ms = time_now_ms();
 	k->tell = (struct deferred){ .fn = on_tell, .arg = k };
 	s->jupyter = k;
 	return k;
@@ -179,27 +179,27 @@ void jkernel_cut_ended(struct jkernel *k)
 	tell_restarted(k);
 }
 
-static bool can_end(const struct seat *seat)
+static bool can_end(const struct kernel *kernel)
 {
-	return seat && seat->state != SEAT_EMPTY && seat->attached && seat->pid > 0;
+	return kernel && kernel->state != KERNEL_EMPTY && kernel->attached && kernel->pid > 0;
 }
 
 static void end_interpreter(struct jkernel *k)
 {
-	struct room *r = k->sandbox->room;
-	struct seat *seat = r ? &r->seats[k->language->id] : NULL;
+	struct cell *r = k->sandbox->cell;
+	struct kernel *kernel = r ? &r->kernels[k->language->id] : NULL;
 
-	if (!can_end(seat))
+	if (!can_end(kernel))
 		return;
-	room_signal_group(r, seat->pid, SIGKILL);
-	if (seat->state == SEAT_IDLE)
-		seat->state = SEAT_ENDING; /* whoever comes next must not be given it */
+	cell_signal_group(r, kernel->pid, SIGKILL);
+	if (kernel->state == KERNEL_IDLE)
+		kernel->state = KERNEL_ENDING; /* whoever comes next must not be given it */
 }
 
 void jkernel_restart(struct jkernel *k, void (*fn)(struct jkernel *k, void *arg), void *arg)
 {
-	struct room *r = k->sandbox->room;
-	struct seat *seat = r ? &r->seats[k->language->id] : NULL;
+	struct cell *r = k->sandbox->cell;
+	struct kernel *kernel = r ? &r->kernels[k->language->id] : NULL;
 
 	jrequest_abort_rest(k);
 	k->count = 0;
@@ -208,7 +208,7 @@ void jkernel_restart(struct jkernel *k, void (*fn)(struct jkernel *k, void *arg)
 	k->restarted = fn;
 	k->restarted_arg = arg;
 	k->restarting = true;
-	k->old_over = !can_end(seat);
+	k->old_over = !can_end(kernel);
 	k->cut = k->first && k->first->running ? k->first : NULL;
 	if (k->cut && k->first->running->phase == X_QUEUED)
 		execution_interrupt(k->first->running); /* the request is gone then */
@@ -233,7 +233,7 @@ void jupyter_kernel_ended(struct sandbox *s, const struct language *l)
 	tell_restarted(k);
 }
 
-void jupyter_room_gone(struct sandbox *s)
+void jupyter_cell_gone(struct sandbox *s)
 {
 	struct jkernel *k = s->jupyter;
 

@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "front/front.h"
 #include "front/jupyter/jupyter.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "net/http.h"
 #include "net/ws.h"
 
@@ -121,7 +121,7 @@ static const struct ws_ops ops = { .on_message = on_message,
 
 /* ---- in the sandbox --------------------------------------------------------------------------------------------- */
 
-static void on_in(struct entry *en, struct room *r)
+static void on_in(struct entry *en, struct cell *r)
 {
 	(void)en;
 	(void)r;

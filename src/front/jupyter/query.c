@@ -14,8 +14,8 @@
 #include "base/json.h"
 #include "front/front.h"
 #include "front/jupyter/jupyter.h"
-#include "front/room/spare.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
+#include "front/support/json_alloc.h"
 
 #define QUERY_MS 5000u
 #define QUERY_MAX (8u << 20)
@@ -54,15 +54,15 @@ static void reply(struct jrequest *r, const struct buf *answer)
 /* The member of the bundle, as text. */
 static void answer_of(const struct execution *x, struct buf *out)
 {
-	json_t *bundle = x->result.len > 0 ? spare_load(buf_str(&x->result), x->result.len,
-							JSON_ALLOW_NUL, NULL) :
+	json_t *bundle = x->result.len > 0 ? json_alloc_load(buf_str(&x->result), x->result.len,
+							     JSON_ALLOW_NUL, NULL) :
 					     NULL;
 	const json_t *member = json_object_get(bundle, ANSWER);
 	char *text = json_is_object(member) ? json_dumps(member, JSON_COMPACT) : NULL;
 
 	if (text && !x->refusal.status)
 		(void)buf_puts(out, text);
-	spare_free(text);
+	json_alloc_free(text);
 	json_decref(bundle);
 }
 
@@ -100,7 +100,7 @@ static bool ask(struct jrequest *r, json_t *query, const struct sink *sink)
 	if (text && strlen(text) < QUERY_MAX)
 		r->running = execution_new(k->sandbox->f, k->language, text, strlen(text), QUERY_MS,
 					   sink, r);
-	spare_free(text);
+	json_alloc_free(text);
 	if (!r->running)
 		return false;
 	r->running->is_query = true;

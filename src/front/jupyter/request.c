@@ -12,10 +12,10 @@
 #include "base/fd.h"
 #include "front/front.h"
 #include "front/http/schema.h"
-#include "front/http/stamp.h"
 #include "front/jupyter/jupyter.h"
-#include "front/room/spare.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
+#include "front/support/json_alloc.h"
+#include "front/support/time_text.h"
 
 static void on_shutdown(struct jrequest *r);
 static void on_interrupt(struct jrequest *r);
@@ -44,7 +44,7 @@ static const struct kind {
 
 static void request_free(struct jrequest *r)
 {
-	spare_free(r->header);
+	json_alloc_free(r->header);
 	json_decref(r->message_header);
 	json_decref(r->content);
 	buf_free(&r->error);
@@ -168,7 +168,7 @@ static void on_comm_open(struct jrequest *r)
 	char *text = json_dumps(content, JSON_COMPACT);
 
 	(void)buf_puts(&b, text ? text : "{}");
-	spare_free(text);
+	json_alloc_free(text);
 	json_decref(content);
 	if (id)
 		jkernel_publish(r->kernel, r, "comm_close", &b);
@@ -295,7 +295,7 @@ static void dispatch(struct jline *l, struct parts *p, size_t size)
 	struct jkernel *k = l->kernel;
 	bool control = strcmp(p->channel, "control") == 0;
 
-	k->active_ms = stamp_now_ms();
+	k->active_ms = time_now_ms();
 	if (strcmp(p->channel, "stdin") == 0) {
 		jrun_answer(k, p->content);
 		return;

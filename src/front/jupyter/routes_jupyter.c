@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* routes_jupyter.c - The Jupyter Kernel Gateway's. Jupyter documents it, and its clients expect its laxity: not in OpenAPI. */
-#include "front/http/handlers.h"
-#include "front/http/routes.h"
+#include "front/api/handlers.h"
+#include "front/api/routes.h"
 
 static const struct response_doc responses[] = { { 200, "As Jupyter has it.", NULL, NULL }, { 0 } };
 

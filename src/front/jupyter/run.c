@@ -14,9 +14,9 @@
 #include "front/front.h"
 #include "front/http/schema.h"
 #include "front/jupyter/jupyter.h"
-#include "front/metrics.h"
-#include "front/room/spare.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
+#include "front/support/json_alloc.h"
+#include "front/support/metrics.h"
 
 #define CODE_MAX (8u << 20)
 
@@ -35,7 +35,7 @@ static void put(struct json *j, const char *key, const json_t *value, const char
 
 	json_key(j, key);
 	json_raw(j, text ? text : fallback, strlen(text ? text : fallback));
-	spare_free(text);
+	json_alloc_free(text);
 }
 
 static void say_stream(struct jrequest *r, const char *name, const json_t *event)
@@ -155,7 +155,7 @@ static void on_event(struct execution *x, const char *type, const struct buf *js
 			say_result(x, r, json);
 		return;
 	}
-	json_t *event = spare_load(buf_str(json), json->len, JSON_ALLOW_NUL, NULL);
+	json_t *event = json_alloc_load(buf_str(json), json->len, JSON_ALLOW_NUL, NULL);
 
 	if (strcmp(type, "stdout") == 0 || strcmp(type, "stderr") == 0)
 		say_stream(r, type, event);
@@ -198,7 +198,8 @@ void jrun_reply(struct jrequest *r, const struct buf *expressions)
 	json_member_uint(&j, "execution_count", r->count);
 	json_member_str(&j, "state", r->reset ? "reset" : "kept");
 	if (r->failed) { /* its members, beside ours */
-		json_t *error = spare_load(buf_str(&r->error), r->error.len, JSON_ALLOW_NUL, NULL);
+		json_t *error =
+			json_alloc_load(buf_str(&r->error), r->error.len, JSON_ALLOW_NUL, NULL);
 		const char *key;
 		json_t *value;
 
@@ -223,7 +224,7 @@ void jrun_reply(struct jrequest *r, const struct buf *expressions)
 /* What is left, for a person who wants to go on. */
 static const char *left_of(const struct execution *x)
 {
-	if (x->room_gone)
+	if (x->cell_gone)
 		return "the sandbox was ended: variables and files outside of a workspace are gone";
 	return x->kernel_ended ? "the interpreter was ended: variables are gone, files are kept" :
 				 "variables are kept";
@@ -232,9 +233,9 @@ static const char *left_of(const struct execution *x)
 /* The code's own error, if it has said one, stays above it as the traceback; without @name it keeps its name, too. */
 static void end_with(struct jrequest *r, const char *name, const char *value)
 {
-	json_t *own = r->failed ?
-			      spare_load(buf_str(&r->error), r->error.len, JSON_ALLOW_NUL, NULL) :
-			      NULL;
+	json_t *own = r->failed ? json_alloc_load(buf_str(&r->error), r->error.len, JSON_ALLOW_NUL,
+						  NULL) :
+				  NULL;
 	const char *ename = json_string_value(json_object_get(own, "ename"));
 	const char *evalue = json_string_value(json_object_get(own, "evalue"));
 	json_t *lines = json_object_get(own, "traceback");
@@ -263,7 +264,8 @@ static void judge_end(struct execution *x, struct jrequest *r)
 		end_with(
 			r, "restarted",
 			"the kernel was restarted while this ran; variables are gone, files are kept");
-	} else if (cause == CAUSE_INTERRUPT && (r->failed || (x->said_done && !x->exit_status))) {
+	} else if (cause == CAUSE_INTERRUPT &&
+		   (r->failed || (x->reported_done && !x->exit_status))) {
 		return; /* its own words, or it heard of it and went on to its end */
 	} else if (cause == CAUSE_WALL || (cause != CAUSE_NONE && !r->failed)) {
 		(void)buf_printf(&b, "%s; %s", hint, left_of(x));

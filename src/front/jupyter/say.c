@@ -5,9 +5,9 @@
 #include <time.h>
 
 #include "base/json.h"
-#include "front/http/stamp.h"
 #include "front/jupyter/jupyter.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
+#include "front/support/time_text.h"
 #include "net/ws.h"
 
 static const char *const channels[] = { "shell", "control", "stdin", "iopub" };
@@ -29,7 +29,7 @@ static void write_header(const struct jkernel *k, const char *id, const char *ty
 	json_member_str(&j, "msg_type", type);
 	json_member_str(&j, "username", "caisson");
 	json_member_str(&j, "session", kernel);
-	jupyter_stamp(&j, "date", stamp_now_ms());
+	jupyter_stamp(&j, "date", time_now_ms());
 	json_member_str(&j, "version", "5.3");
 	json_object_end(&j);
 	(void)json_finish(&j);
@@ -67,7 +67,7 @@ void jkernel_publish(struct jkernel *k, const struct jrequest *parent, const cha
 {
 	struct saying s;
 
-	k->active_ms = stamp_now_ms();
+	k->active_ms = time_now_ms();
 	if (prepare(&s, k, parent, JCHANNEL_IOPUB, type, content)) {
 		struct jline *next;
 

@@ -17,7 +17,7 @@
 #include "front/mcp/listing.h"
 #include "front/mcp/page.h"
 #include "front/mcp/resource.h"
-#include "front/run/record.h"
+#include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
 #include "mcp/uri.h"
 

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "front/front.h"
-#include "front/log.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
-#include "front/room/spare.h"
+#include "front/support/json_alloc.h"
+#include "front/support/log.h"
 
 #define NOTE_MAX (1u << 20)
 #define NO_LEVEL (-1)
@@ -103,7 +103,7 @@ void mcp_put_json(struct json *j, const char *key, const json_t *value)
 		json_raw(j, text, strlen(text));
 	else
 		json_none(j);
-	spare_free(text);
+	json_alloc_free(text);
 }
 
 void mcp_answer_begin_as(const struct mcp_call *c, struct mcp_answer *a, const char *result_type)
@@ -175,7 +175,7 @@ void mcp_answer_with(struct mcp_call *c, json_t *response)
 		end(c, 200, &b);
 	else
 		mcp_fail(c, MCP_INTERNAL, "the answer could not be written");
-	spare_free(text);
+	json_alloc_free(text);
 }
 
 void mcp_answer_empty(struct mcp_call *c)
@@ -206,7 +206,7 @@ static int write_error(struct buf *out, const json_t *id, int code, const json_t
 	}
 	json_object_end(&j);
 	json_object_end(&j);
-	spare_free(text);
+	json_alloc_free(text);
 	return json_finish(&j);
 }
 
@@ -301,7 +301,7 @@ void mcp_progress(struct mcp_call *c, uint64_t progress, uint64_t total, const c
 	json_object_begin(&j);
 	json_key(&j, "progressToken");
 	json_raw(&j, token ? token : "0", token ? strlen(token) : 1);
-	spare_free(token);
+	json_alloc_free(token);
 	json_member_uint(&j, "progress", progress);
 	if (total)
 		json_member_uint(&j, "total", total);

@@ -11,9 +11,9 @@
 #include "base/utf8.h"
 #include "front/front.h"
 #include "front/mcp/tool.h"
-#include "front/room/spare.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/json_alloc.h"
 
 #define LOG_MAX 4096u
 enum { LOG_INFO = 1, LOG_WARNING = 3, LOG_ERROR = 4 }; /* of the protocol */
@@ -39,7 +39,7 @@ static char *text_as(const json_t *bundle, const char *mime)
 		return v ? strdup(json_string_value(v)) : NULL;
 	dumped = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
 	ret = dumped ? strdup(dumped) : NULL;
-	spare_free(dumped);
+	json_alloc_free(dumped);
 	return ret;
 }
 
@@ -81,8 +81,8 @@ void code_view_open(struct code_view *v, const struct execution *x)
 
 	memset(v, 0, sizeof(*v));
 	(void)buf_printf(&list, "[%s]", buf_str(&x->displays));
-	v->displays = spare_load(buf_str(&list), list.len, JSON_ALLOW_NUL, NULL);
-	v->result = spare_load(buf_str(&x->result), x->result.len, JSON_ALLOW_NUL, NULL);
+	v->displays = json_alloc_load(buf_str(&list), list.len, JSON_ALLOW_NUL, NULL);
+	v->result = json_alloc_load(buf_str(&x->result), x->result.len, JSON_ALLOW_NUL, NULL);
 	v->texts = json_array();
 	v->cut = x->displays_dropped > 0;
 	json_array_foreach(v->displays, i, one) take_display(v, one, &left);
@@ -197,15 +197,15 @@ static void put_loss(struct buf *b, const struct execution *x)
 		"[state: reset] the interpreter ended: variables and imports are gone, files are still there";
 	static const char cell[] =
 		"[state: reset] the sandbox was replaced by a new one: variables, processes and files are gone";
-	static const char shelf[] = ", but for what its workspace has kept";
+	static const char workspace[] = ", but for what its workspace has kept";
 
-	if (!x->room_gone) {
+	if (!x->cell_gone) {
 		put_line(b, kernel, sizeof(kernel) - 1);
 		return;
 	}
 	put_line(b, cell, sizeof(cell) - 1);
 	if (x->sandbox->spec.workspace.name[0])
-		(void)buf_append(b, shelf, sizeof(shelf) - 1);
+		(void)buf_append(b, workspace, sizeof(workspace) - 1);
 }
 
 void mcp_code_text(const struct execution *x, const struct code_view *v, struct mcp_output *o)

@@ -12,15 +12,15 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "front/code/approval.h"
 #include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/parked.h"
 #include "front/mcp/session.h"
 #include "front/mcp/task.h"
-#include "front/room/spare.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/json_alloc.h"
+#include "front/tool_calls/approval.h"
 
 #define BY "elicitation"
 
@@ -152,10 +152,10 @@ static void ask_legacy(struct mcp_call *c, struct approval *a)
 	json_decref(params);
 	if (!q || !text || buf_puts(&b, text) < 0) {
 		free(q);
-		spare_free(text);
+		json_alloc_free(text);
 		return;
 	}
-	spare_free(text);
+	json_alloc_free(text);
 	*q = (struct asked){ .question = { .answered = on_answer, .arg = q }, .approval = a };
 	a->asked = q;
 	a->over = on_over;

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "front/api/handlers.h"
 #include "front/front.h"
-#include "front/http/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/mcp/pipe.h"
@@ -105,7 +105,7 @@ void handle_mcp_ws(struct front *f, struct http_exchange *x, const struct route_
 		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
 		return;
 	}
-	mcp_pipe_init(&d->pipe, f, visit_of(x)->owner, &pipe_ops);
+	mcp_pipe_init(&d->pipe, f, context_of(x)->owner, &pipe_ops);
 	d->ws = http_upgrade_ws(x, &ops, d, MCP_PIPE_MESSAGE_MAX);
 	if (!d->ws)
 		free(d);

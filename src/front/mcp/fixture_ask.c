@@ -7,7 +7,7 @@
 #include "front/mcp/fixture.h"
 #include "front/mcp/session.h"
 #include "front/mcp/tool.h"
-#include "front/room/spare.h"
+#include "front/support/json_alloc.h"
 
 struct asking {
 	struct mcp_question question;
@@ -50,7 +50,7 @@ static void ask(struct mcp_call *c, const char *capability, const char *method, 
 	json_decref(params);
 	if (text)
 		(void)buf_puts(&b, text);
-	spare_free(text);
+	json_alloc_free(text);
 	if (!a || !c->session || !mcp_capable(c, capability, NULL)) {
 		free(a);
 		mcp_output_fail(c, "no_capability", NULL, "the client has not declared %s",
@@ -93,7 +93,7 @@ static void told(struct mcp_call *c, const char *what, const json_t *result)
 
 	fixture_text(c, "%s: action=%s, content=%s", what, action ? action : "",
 		     content ? content : "{}");
-	spare_free(content);
+	json_alloc_free(content);
 }
 
 static void responded(struct mcp_call *c, const json_t *result)

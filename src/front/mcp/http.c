@@ -10,8 +10,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "front/api/handlers.h"
 #include "front/front.h"
-#include "front/http/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/schema.h"
 #include "front/http/serve.h"
@@ -33,7 +33,7 @@
 static struct mcp_session *own_session(struct front *f, struct http_exchange *x, const json_t *id)
 {
 	const char *name = http_header(x, "mcp-session-id");
-	struct mcp_session *s = name ? mcp_session_find(f, visit_of(x)->owner, name) : NULL;
+	struct mcp_session *s = name ? mcp_session_find(f, context_of(x)->owner, name) : NULL;
 
 	if (s && mcp_pipe_of(s))
 		s = NULL; /* it has a wire of its own */
@@ -70,7 +70,7 @@ static void serve_legacy(struct front *f, struct http_exchange *x, json_t *messa
 			 const struct mcp_message *m)
 {
 	bool begins = m->kind == MCP_REQUEST && strcmp(m->method, "initialize") == 0;
-	struct mcp_session *s = begins ? mcp_session_new(f, visit_of(x)->owner) :
+	struct mcp_session *s = begins ? mcp_session_new(f, context_of(x)->owner) :
 					 own_session(f, x, m->id);
 
 	if (!s) {
@@ -171,7 +171,7 @@ static void out_ended(struct mcp_session *s)
 {
 	struct listener_out *o = s->at;
 	struct http_exchange *x = o->x;
-	struct visit *v = visit_of(x);
+	struct request_context *v = context_of(x);
 
 	v->gone = NULL;
 	out_drop(o);
@@ -180,7 +180,7 @@ static void out_ended(struct mcp_session *s)
 
 static const struct mcp_outlet stream_outlet = { out_send, out_ended };
 
-static void out_gone(struct visit *v)
+static void out_gone(struct request_context *v)
 {
 	out_drop(v->work);
 }
@@ -204,7 +204,7 @@ static void no_stream(struct http_exchange *x)
 
 void handle_mcp_get(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
-	struct visit *v = visit_of(x);
+	struct request_context *v = context_of(x);
 	struct listener_out *o;
 	struct mcp_session *s;
 

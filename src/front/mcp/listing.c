@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "front/files/file_visit.h"
+#include "front/api/file_exchange.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/tool_list.h"
 

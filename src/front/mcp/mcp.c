@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/code/upstream.h"
 #include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/parked.h"
@@ -16,6 +15,7 @@
 #include "front/mcp/subscribe.h"
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
+#include "front/tool_calls/upstream.h"
 
 #define INSTRUCTIONS_MAX 16384u
 #define SERVERS_NAMED 32u

@@ -17,9 +17,9 @@
 #include "base/base64.h"
 #include "base/buf.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
 #include "front/mcp/call.h"
-#include "front/room/spare.h"
+#include "front/support/json_alloc.h"
+#include "front/support/time_text.h"
 
 #define STATE_MAX (64u << 10)
 #define STATE_MS (15u * 60u * 1000u)
@@ -66,10 +66,10 @@ static bool sign(const struct mcp_call *c, const char *payload, size_t len,
 	(void)buf_append(&b, c->owner, strlen(c->owner) + 1);
 	(void)buf_append(&b, c->m.method, strlen(c->m.method) + 1);
 	if (!text || buf_puts(&b, text) < 0) {
-		spare_free(text);
+		json_alloc_free(text);
 		return false;
 	}
-	spare_free(text);
+	json_alloc_free(text);
 	return HMAC(EVP_sha256(), c->f->mcp.key, MCP_KEY_BYTES, (const unsigned char *)buf_str(&b),
 		    b.len, mac, &n) &&
 	       n == MAC_BYTES;
@@ -89,7 +89,7 @@ static bool put_base64(struct buf *out, const void *data, size_t len)
 /* @state: stolen. Appends to @out. */
 static bool seal(const struct mcp_call *c, json_t *state, struct buf *out)
 {
-	json_int_t until = (json_int_t)stamp_now_ms() + (json_int_t)STATE_MS;
+	json_int_t until = (json_int_t)time_now_ms() + (json_int_t)STATE_MS;
 	json_t *payload = json_pack("{s:I,s:o}", "e", until, "s", state);
 	char *text = json_dumps(payload, JSON_COMPACT);
 	unsigned char mac[MAC_BYTES];
@@ -97,7 +97,7 @@ static bool seal(const struct mcp_call *c, json_t *state, struct buf *out)
 		  put_base64(out, text, strlen(text)) && buf_puts(out, ".") == 0 &&
 		  put_base64(out, mac, sizeof(mac));
 
-	spare_free(text);
+	json_alloc_free(text);
 	json_decref(payload);
 	return ok;
 }
@@ -116,7 +116,7 @@ static json_t *unseal(const struct mcp_call *c, const char *text)
 	    CRYPTO_memcmp(own, buf_str(&mac), MAC_BYTES) != 0)
 		return NULL;
 	all = json_loadb(buf_str(&payload), payload.len, 0, NULL);
-	if (json_integer_value(json_object_get(all, "e")) >= (json_int_t)stamp_now_ms())
+	if (json_integer_value(json_object_get(all, "e")) >= (json_int_t)time_now_ms())
 		state = json_incref(json_object_get(all, "s"));
 	json_decref(all);
 	return state;

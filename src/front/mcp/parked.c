@@ -12,8 +12,8 @@
 #include "front/mcp/call.h"
 #include "front/mcp/mrtr.h"
 #include "front/mcp/task.h"
-#include "front/room/spare.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
+#include "front/support/json_alloc.h"
 
 #define PARKED_MAX 512u
 #define PARKED_OWNER_MAX 32u
@@ -88,7 +88,7 @@ static void line_finish(struct mcp_call *c, int status, const struct buf *json)
 	(void)status;
 	p->call = NULL;
 	if (json && p->f->mcp.parked_bytes + json->len <= PARKED_BYTES)
-		p->response = spare_load(buf_str(json), json->len, 0, NULL);
+		p->response = json_alloc_load(buf_str(json), json->len, 0, NULL);
 	if (waiter && p->response)
 		mcp_answer_with(waiter, p->response);
 	else if (waiter)

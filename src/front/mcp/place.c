@@ -4,7 +4,7 @@
 
 #include "front/front.h"
 #include "front/mcp/tool.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 
 static const char *name_of(const json_t *args)

@@ -43,7 +43,7 @@ static void on_alive(struct timer *t);
 
 static void on_drain(struct http_exchange *x)
 {
-	struct post *p = visit_of(x)->work;
+	struct post *p = context_of(x)->work;
 
 	if (p && p->call && p->call->drained)
 		p->call->drained(p->call);
@@ -128,7 +128,7 @@ static void finish(struct post *p, int status, const struct buf *json, const cha
 
 	timer_cancel(&p->alive);
 	if (x) {
-		struct visit *v = visit_of(x);
+		struct request_context *v = context_of(x);
 
 		v->work = NULL;
 		v->gone = NULL;
@@ -184,7 +184,7 @@ static const char *post_header(const struct mcp_call *c, const char *lower_name)
 /* The connection is nobody's any more. */
 static void detach(struct post *p)
 {
-	struct visit *v = visit_of(p->x);
+	struct request_context *v = context_of(p->x);
 
 	timer_cancel(&p->alive);
 	v->work = NULL;
@@ -210,7 +210,7 @@ static const struct mcp_line post_line = { .send = post_send,
 					   .header = post_header,
 					   .hang_up = post_hang_up };
 
-static void on_gone(struct visit *v)
+static void on_gone(struct request_context *v)
 {
 	struct post *p = v->work;
 
@@ -224,7 +224,7 @@ static void on_gone(struct visit *v)
 
 static struct post *begin_post(struct front *f, struct http_exchange *x)
 {
-	struct visit *v = visit_of(x);
+	struct request_context *v = context_of(x);
 	struct post *p = calloc(1, sizeof(*p));
 
 	if (!p) {
@@ -254,7 +254,7 @@ void mcp_post_run(struct front *f, struct http_exchange *x, struct mcp_session *
 
 	if (!p)
 		return;
-	p->call = mcp_call_new(f, visit_of(x)->owner, session, era, json_incref(message),
+	p->call = mcp_call_new(f, context_of(x)->owner, session, era, json_incref(message),
 			       &post_line, p);
 	if (p->call)
 		mcp_call_run(p->call);
@@ -268,7 +268,7 @@ void mcp_post_resume(struct mcp_session *session, struct http_exchange *x, const
 {
 	size_t seen = 0;
 	struct mcp_replay *r = mcp_replay_find(session, last, &seen);
-	struct visit *v = visit_of(x);
+	struct request_context *v = context_of(x);
 	struct post *p;
 
 	if (!r) {

@@ -19,10 +19,10 @@
 #include "front/files/artifact.h"
 #include "front/files/mime.h"
 #include "front/front.h"
-#include "front/log.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/listing.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/log.h"
 #include "mcp/uri.h"
 
 #define LOOKED_AT 10000u

@@ -12,7 +12,7 @@ struct sandbox;
 /*
  * mcp_output_products() - Look for them, add a link for each, and end the result with them.
  * @o: with the blocks so far and its object open, which gets a member `files`. It is taken.
- * @since_ns: by the clock of files (stamp_files_ms()); what changed since then counts.
+ * @since_ns: by the clock of files (time_files_ms()); what changed since then counts.
  */
 void mcp_output_products(struct mcp_call *c, struct sandbox *s, struct mcp_output *o,
 			 int64_t since_ns, bool is_error);

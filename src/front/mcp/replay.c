@@ -69,7 +69,7 @@ static void on_end(struct timer *t)
 	forget(t->arg);
 }
 
-static void make_room(struct mcp_session *s)
+static void make_cell(struct mcp_session *s)
 {
 	struct mcp_replay *oldest = NULL;
 
@@ -86,7 +86,7 @@ struct mcp_replay *mcp_replay_begin(struct mcp_session *s, void *speaker)
 
 	if (!s || !s->version || strcmp(s->version, MCP_LEGACY_VERSION) < 0)
 		return NULL;
-	make_room(s);
+	make_cell(s);
 	if (s->n_replays >= STREAMS_MAX || !(r = calloc(1, sizeof(*r))))
 		return NULL;
 	r->session = s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* routes_mcp.c - The Model Context Protocol. Its messages have a form of their own, and are not in OpenAPI. */
-#include "front/http/handlers.h"
-#include "front/http/routes.h"
+#include "front/api/handlers.h"
+#include "front/api/routes.h"
 
 static const struct response_doc responses[] = {
 	{ 200, "A message, or a stream of them.", NULL, NULL }, { 0 }

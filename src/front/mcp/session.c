@@ -15,7 +15,7 @@
 #include "front/mcp/replay.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 
 #define IDLE_NS (3600 * CLOCK_NS_PER_S)
 #define QUESTION_MAX (1u << 20)

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/embed.h"
-#include "front/hash.h"
 #include "front/mcp/call.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/page.h"
 #include "front/mcp/resource.h"
+#include "front/support/hash.h"
 
 extern const struct embed_file skill_files[];
 

@@ -13,8 +13,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "front/api/handlers.h"
 #include "front/front.h"
-#include "front/http/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/schema.h"
 #include "front/http/serve.h"
@@ -64,7 +64,7 @@ static void stream_close(struct mcp_pipe *p, bool lost)
 {
 	struct mcp_stream *s = (struct mcp_stream *)p;
 	struct http_exchange *x = s->x;
-	struct visit *v = visit_of(x);
+	struct request_context *v = context_of(x);
 
 	v->gone = NULL;
 	v->work = NULL;
@@ -77,14 +77,14 @@ static void stream_close(struct mcp_pipe *p, bool lost)
 
 static const struct mcp_pipe_ops ops = { stream_write, stream_congested, stream_close };
 
-static void on_gone(struct visit *v)
+static void on_gone(struct request_context *v)
 {
 	release(v->work);
 }
 
 static void on_drain(struct http_exchange *x)
 {
-	struct mcp_stream *s = visit_of(x)->work;
+	struct mcp_stream *s = context_of(x)->work;
 
 	if (s)
 		mcp_pipe_drained(&s->pipe);
@@ -104,7 +104,7 @@ static void on_alive(struct timer *t)
 static void begin(struct mcp_stream *s, struct front *f)
 {
 	_buf_ struct buf b = BUF_INIT(128);
-	struct visit *v = visit_of(s->x);
+	struct request_context *v = context_of(s->x);
 
 	v->work = s;
 	v->gone = on_gone;
@@ -135,7 +135,7 @@ void handle_mcp_sse(struct front *f, struct http_exchange *x, const struct route
 	}
 	s = calloc(1, sizeof(*s));
 	if (s)
-		mcp_pipe_init(&s->pipe, f, visit_of(x)->owner, &ops);
+		mcp_pipe_init(&s->pipe, f, context_of(x)->owner, &ops);
 	if (!s || !mcp_pipe_shake(&s->pipe)) {
 		free(s);
 		mcp_refuse(x, 503, NULL, MCP_INTERNAL, NULL,
@@ -189,7 +189,7 @@ void mcp_sse_post(struct front *f, struct http_exchange *x)
 	json_t *value;
 
 	if (name_of(x, &name)) {
-		s = mcp_session_find(f, visit_of(x)->owner, buf_str(&name));
+		s = mcp_session_find(f, context_of(x)->owner, buf_str(&name));
 		p = s ? mcp_pipe_of(s) : NULL;
 	}
 	if (!p || p->ops != &ops || p->dead) {

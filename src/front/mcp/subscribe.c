@@ -22,7 +22,7 @@
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
-#include "front/room/spare.h"
+#include "front/support/json_alloc.h"
 
 #define SUBSCRIPTIONS_MAX 1024u
 #define SUBSCRIPTIONS_OWNER_MAX 64u
@@ -93,7 +93,7 @@ static void tell(struct mcp_subscription *s, const char *method, json_t *params)
 	json_decref(params);
 	if (text && buf_puts(&b, text) == 0)
 		mcp_notify(s->call, method, &b);
-	spare_free(text);
+	json_alloc_free(text);
 	if (s->call->line->congested && s->call->line->congested(s->call))
 		finish(s);
 }
@@ -338,7 +338,7 @@ void mcp_resource_updated(struct front *f, const char *owner, const char *uri)
 
 	if (text)
 		(void)buf_puts(&b, text);
-	spare_free(text);
+	json_alloc_free(text);
 	for (struct mcp_subscription *s = f->mcp.subscriptions, *next; s; s = next) {
 		next = s->next;
 		if (is_for(owner, s->call->owner) && has(s->uris, uri))

@@ -12,13 +12,13 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/subscribe.h"
 #include "front/mcp/task.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
+#include "front/support/time_text.h"
 
 #define TASKS_MAX 4096u
 #define RUNNING_MAX 64u             /* of one owner */
@@ -55,8 +55,8 @@ static void write_task(struct json *j, const struct mcp_task *t)
 {
 	json_member_str(j, "taskId", t->id);
 	json_member_str(j, "status", status_names[t->status]);
-	stamp_json(j, "createdAt", t->created_ms);
-	stamp_json(j, "lastUpdatedAt", t->updated_ms);
+	time_json(j, "createdAt", t->created_ms);
+	time_json(j, "lastUpdatedAt", t->updated_ms);
 	json_member_uint(j, "ttlMs", t->ttl_ms);
 	json_member_uint(j, "pollIntervalMs", POLL_MS);
 }
@@ -79,7 +79,7 @@ static void changed(struct mcp_task *t, enum status status)
 	json_t *shown;
 
 	t->status = status;
-	t->updated_ms = stamp_now_ms();
+	t->updated_ms = time_now_ms();
 	json_init(&j, &b);
 	json_object_begin(&j);
 	write_details(&j, t);
@@ -171,7 +171,7 @@ static struct mcp_task *add(struct mcp_call *c)
 	t->call = c;
 	(void)snprintf(t->owner, sizeof(t->owner), "%s", c->owner);
 	execution_random_id(t->id);
-	t->created_ms = t->updated_ms = stamp_now_ms();
+	t->created_ms = t->updated_ms = time_now_ms();
 	t->ttl_ms = c->f->config.max_timeout_ms + KEPT_MS;
 	t->end.fn = on_end;
 	t->end.arg = t;
@@ -193,7 +193,7 @@ static void line_send(struct mcp_call *c, const struct buf *json)
 }
 
 /* Whether there is room for so many more bytes, the owner's older results given up where needed. */
-static bool make_room(struct mcp_task *t, size_t bytes)
+static bool make_cell(struct mcp_task *t, size_t bytes)
 {
 	size_t running, ended;
 	struct mcp_task *oldest;
@@ -211,7 +211,7 @@ static void keep(struct mcp_task *t, const struct buf *json)
 {
 	json_t *message = NULL;
 
-	if (make_room(t, json->len))
+	if (make_cell(t, json->len))
 		message = json_loadb(buf_str(json), json->len, 0, NULL);
 	t->result = json_incref(json_object_get(message, "result"));
 	t->error = json_incref(json_object_get(message, "error"));

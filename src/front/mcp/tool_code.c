@@ -13,16 +13,16 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "front/api/execute_request.h"
+#include "front/api/routes.h"
 #include "front/front.h"
-#include "front/http/routes.h"
 #include "front/mcp/code_text.h"
 #include "front/mcp/consent.h"
 #include "front/mcp/place.h"
 #include "front/mcp/products.h"
 #include "front/mcp/tool.h"
-#include "front/run/ask.h"
-#include "front/run/exec_result.h"
-#include "front/run/execution.h"
+#include "front/sandbox/exec_result.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 
 #define LINE_NS (200 * CLOCK_NS_PER_MS)
@@ -128,7 +128,7 @@ static void on_done(struct execution *x)
 	code_view_close(&v);
 	bool failed = x->verdict.status != RESULT_OK;
 
-	if (x->look && x->files && x->sandbox->state == SANDBOX_RUNNING && !x->room_gone) {
+	if (x->look && x->files && x->sandbox->state == SANDBOX_RUNNING && !x->cell_gone) {
 		mcp_output_products(c, x->sandbox, &o, (int64_t)x->started_files_ms * 1000000,
 				    failed);
 		return;

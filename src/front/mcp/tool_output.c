@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "front/mcp/tool.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 
 void mcp_output_begin(const struct mcp_call *c, struct mcp_output *o)
 {

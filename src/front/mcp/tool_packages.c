@@ -120,7 +120,7 @@ static void install(struct mcp_call *c, json_t *args, const char *field)
 	struct sandbox *s = session ? mcp_place(c, args) : NULL;
 	struct waiter *w;
 	struct refusal why;
-	json_t *wishes;
+	json_t *requirements;
 
 	if (session && !s)
 		return;
@@ -130,17 +130,17 @@ static void install(struct mcp_call *c, json_t *args, const char *field)
 		return;
 	}
 	w = calloc(1, sizeof(*w));
-	wishes = json_pack("[O]", json_object_get(args, field));
-	if (!w || !wishes) {
+	requirements = json_pack("[O]", json_object_get(args, field));
+	if (!w || !requirements) {
 		free(w);
-		json_decref(wishes);
+		json_decref(requirements);
 		mcp_output_fail(c, "out_of_memory", NULL, "the daemon is out of memory");
 		return;
 	}
 	w->c = c;
-	w->in = install_begin(c->f, s, c->owner, eco, wishes,
+	w->in = install_begin(c->f, s, c->owner, eco, requirements,
 			      json_string_value(json_object_get(args, "version")), &ops, w, &why);
-	json_decref(wishes);
+	json_decref(requirements);
 	if (!w->in) {
 		free(w);
 		mcp_output_refuse(c, &why);

@@ -12,13 +12,13 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
 #include "front/mcp/tool_spool.h"
-#include "front/run/exec_result.h"
-#include "front/run/process.h"
+#include "front/sandbox/exec_result.h"
+#include "front/sandbox/process.h"
+#include "front/support/time_text.h"
 
 #define COMMAND_CHARS 200u
 #define WAIT_MAX_S 60
@@ -106,9 +106,9 @@ static void put_process(const struct process *p, struct json *j, struct buf *tex
 	if (cut)
 		json_member_bool(j, "command_truncated", true);
 	json_member_int(j, "pid", p->command.pid);
-	stamp_json(j, "started_at", p->started_ms);
+	time_json(j, "started_at", p->started_ms);
 	if (p->exited)
-		stamp_json(j, "ended_at", p->ended_ms);
+		time_json(j, "ended_at", p->ended_ms);
 	json_member_uint(j, "stdout_bytes", p->spool[COMMAND_STDOUT].bytes);
 	json_member_uint(j, "stderr_bytes", p->spool[COMMAND_STDERR].bytes);
 	json_object_end(j);

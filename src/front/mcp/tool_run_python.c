@@ -11,16 +11,16 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "front/code/code_spec.h"
+#include "front/api/execute_request.h"
+#include "front/api/routes.h"
 #include "front/front.h"
-#include "front/http/routes.h"
 #include "front/mcp/code_text.h"
 #include "front/mcp/consent.h"
 #include "front/mcp/tool.h"
-#include "front/room/spare.h"
-#include "front/run/ask.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/json_alloc.h"
+#include "front/tool_calls/code_spec.h"
 
 #define SUMMARY_CHARS 300u
 
@@ -41,7 +41,7 @@ static const char *status_of(const struct execution *x)
 /* "ValueError: not a number", of an exception that ended it; false: none did. */
 static bool put_exception(const struct execution *x, struct buf *b)
 {
-	json_t *error = spare_load(buf_str(&x->error), x->error.len, 0, NULL);
+	json_t *error = json_alloc_load(buf_str(&x->error), x->error.len, 0, NULL);
 	const char *name = json_string_value(json_object_get(error, "name"));
 	const char *value = json_string_value(json_object_get(error, "value"));
 

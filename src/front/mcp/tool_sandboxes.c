@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "front/api/routes.h"
 #include "front/front.h"
-#include "front/http/routes.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandbox_json.h"
 

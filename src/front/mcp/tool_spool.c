@@ -9,8 +9,8 @@
 #include "base/utf8.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
-#include "front/run/record.h"
-#include "front/run/spool.h"
+#include "front/output/spool.h"
+#include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
 
 const char *const mcp_streams[] = { "stdout", "stderr", NULL };

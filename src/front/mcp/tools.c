@@ -14,7 +14,7 @@
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
 #include "front/policy/judge.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "mcp/header.h"
 
 #define LIST_TTL_MS (300u * 1000u)

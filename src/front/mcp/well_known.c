@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* well_known.c - GET /.well-known/oauth-protected-resource, and its /mcp: for who has no token yet. */
 #include "base/buf.h"
+#include "front/api/handlers.h"
 #include "front/front.h"
-#include "front/http/handlers.h"
 #include "front/http/reply.h"
 #include "front/mcp/metadata.h"
 #include "net/http.h"

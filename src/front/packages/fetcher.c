@@ -23,11 +23,11 @@
 #include "front/front.h"
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
-#include "front/room/spare.h"
-#include "front/run/command_line.h"
-#include "front/run/execution.h"
+#include "front/sandbox/command_line.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox_spec.h"
 #include "front/secrets/trust.h"
+#include "front/support/json_alloc.h"
 #include "vault/index.h"
 
 extern const struct embed_file fetch_files[];
@@ -189,7 +189,7 @@ static json_t *task_of(const struct install *in)
 	const struct config *c = &in->f->config;
 	struct index_url u;
 	bool index = index_of(c, in->eco, &u);
-	bool looked = index && is_looked_into(&u, in->cell->spec.secrets);
+	bool looked = index && is_looked_into(&u, in->fetcher->spec.secrets);
 
 	return json_pack("{s:s, s:O, s:O, s:s*, s:s*, s:s*, s:b, s:b}", "language",
 			 ecosystem_name(in->eco), "requirements", in->requirements, "constraints",
@@ -208,7 +208,7 @@ int fetcher_line(const struct install *in, struct command_line *ret, struct refu
 	const struct command_words words = { .program = tools[in->eco].program,
 					     .tail = tail,
 					     .image_env = in->image->env,
-					     .sandbox_env = in->cell->vars,
+					     .sandbox_env = in->fetcher->vars,
 					     .cwd = "/tmp" };
 	size_t n = 0;
 	int r = -1;
@@ -221,7 +221,7 @@ int fetcher_line(const struct install *in, struct command_line *ret, struct refu
 		r = command_line_make(&words, ret, why);
 	else
 		(void)refusal_no_memory(why);
-	spare_free(text);
+	json_alloc_free(text);
 	json_decref(task);
 	return r;
 }

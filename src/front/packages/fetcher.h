@@ -35,7 +35,7 @@ const char *fetcher_server(const struct config *c, const char *host);
 /* fetcher_program() - What has to be in the image: python3, node. */
 const char *fetcher_program(enum ecosystem eco);
 
-/* fetcher_line() - The program and what it is to do in in->cell. 0, or -1 with @why. */
+/* fetcher_line() - The program and what it is to do in in->fetcher. 0, or -1 with @why. */
 int fetcher_line(const struct install *in, struct command_line *ret, struct refusal *why);
 
 #endif

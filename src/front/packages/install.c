@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * install.c - The life of one wish.
+ * install.c - The life of one request.
  *
  * Theory of operation. What resolves, downloads and builds is a program (src/guest/fetch) in a cell of its
  * own: a sandbox without a name, with limits of its own and the configured hosts as its only network. It says
  * what it would install; that is judged here (rules.h) before it may go on. When it is done the cell's pid 1
- * packs the tree, and the pantry reads it from a descriptor that is only passed on. So of all that a package
+ * packs the tree, and the package store reads it from a descriptor that is only passed on. So of all that a package
  * brings the front sees some lines of JSON, and those are data of whoever wrote the package.
  *
  * Whatever goes wrong ends the cell, and with it all that there was.
@@ -20,10 +20,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "front/front.h"
-#include "front/metrics.h"
 #include "front/packages/fetcher.h"
 #include "front/packages/install_int.h"
 #include "front/packages/packages.h"
+#include "front/support/metrics.h"
 #include "ledger/ledger.h"
 
 #define LINE_MAX_BYTES (2u << 20)
@@ -50,18 +50,18 @@ static void free_install(struct install *in)
 
 static void leave_cell(struct install *in)
 {
-	struct sandbox *cell = in->cell;
+	struct sandbox *fetcher = in->fetcher;
 
 	timer_cancel(&in->timer);
-	pantry_forget(&in->f->packages.pantry, &in->call);
-	if (in->room)
-		room_forget(in->room, &in->pack);
-	in->room = NULL;
-	command_release(&in->command);
+	package_store_forget(&in->f->packages.store, &in->call);
+	if (in->cell)
+		cell_forget(in->cell, &in->pack);
 	in->cell = NULL;
+	command_release(&in->command);
+	in->fetcher = NULL;
 	sandbox_leave(&in->hold); /* nobody else is in it: it ends with this */
-	if (cell && !cell->ending)
-		sandbox_end(cell, "done");
+	if (fetcher && !fetcher->ending)
+		sandbox_end(fetcher, "done");
 }
 
 /* Deferred: whoever calls us goes on with what is let go here. */
@@ -70,7 +70,7 @@ static void conclude(struct deferred *d)
 	struct install *in = d->arg;
 	struct sandbox *s = install_sandbox(in);
 
-	if (in->room || in->cell || in->command.f)
+	if (in->cell || in->fetcher || in->command.f)
 		leave_cell(in);
 	in->f->packages.n_installs -= in->cached ? 0 : 1;
 	in->ended_ns = clock_now_ns();
@@ -156,7 +156,7 @@ void install_drop(struct install *in)
 static void on_output(struct command *c, enum command_stream stream, const char *data, size_t len)
 {
 	if (stream == COMMAND_STDOUT)
-		said_feed(c->owner, data, len);
+		fetch_output_feed(c->owner, data, len);
 }
 
 static void on_fetched(struct command *c)
@@ -167,7 +167,7 @@ static void on_fetched(struct command *c)
 		return;
 	if (c->refusal.status) {
 		install_fail(in, &c->refusal);
-	} else if (in->said_done && in->closure && c->verdict.exit_code == 0) {
+	} else if (in->reported_done && in->closure && c->verdict.exit_code == 0) {
 		pack_begin(in);
 	} else if (c->not_started && c->verdict.exit_code == NOT_FOUND) {
 		install_no_tool(in, "it has no %s", fetcher_program(in->eco));
@@ -191,19 +191,19 @@ static const struct command_ops fetch_ops = { .output = on_output, .done = on_fe
 
 /* ---- the cell ------------------------------------------------------------------------------------------------------- */
 
-static void on_in(struct entry *en, struct room *r)
+static void on_in(struct entry *en, struct cell *r)
 {
 	struct install *in = en->arg;
 
-	in->room = r;
-	command_run(&in->command, in->cell);
+	in->cell = r;
+	command_run(&in->command, in->fetcher);
 }
 
 static void on_refused(struct entry *en, const struct refusal *why)
 {
 	struct install *in = en->arg;
 
-	in->cell = NULL; /* ends by itself: nobody else wants anything of it */
+	in->fetcher = NULL; /* ends by itself: nobody else wants anything of it */
 	install_fail(in, why);
 }
 
@@ -211,8 +211,8 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 {
 	struct install *in = en->arg;
 
-	in->room = NULL;
 	in->cell = NULL;
+	in->fetcher = NULL;
 	if (u->end == CELL_END_MEMORY)
 		install_fail_text(in, 413, "package_too_big",
 				  "the operator's limit: --package-size",
@@ -236,14 +236,14 @@ static int fetch(struct install *in, struct refusal *why)
 	struct sandbox_spec spec;
 
 	fetcher_spec(in, &spec);
-	in->cell = sandbox_create(f, in->owner, NULL, &spec, why);
-	if (!in->cell) {
+	in->fetcher = sandbox_create(f, in->owner, NULL, &spec, why);
+	if (!in->fetcher) {
 		sandbox_spec_free(&spec);
 		return -1;
 	}
 	if (fetcher_line(in, &in->command.line, why) < 0) {
 		command_line_free(&in->command.line);
-		sandbox_end(in->cell, "done");
+		sandbox_end(in->fetcher, "done");
 		return -1;
 	}
 	in->command.ops = &fetch_ops;
@@ -254,7 +254,7 @@ static int fetch(struct install *in, struct refusal *why)
 	in->timer.arg = in;
 	timer_set(&f->loop, &in->timer,
 		  f->loop.now_ns + 2 * f->config.package_timeout_ms * CLOCK_NS_PER_MS);
-	sandbox_enter(in->cell, &in->hold);
+	sandbox_enter(in->fetcher, &in->hold);
 	return 0;
 }
 
@@ -265,15 +265,14 @@ static int admit(struct install *in, struct refusal *why)
 	struct front *f = in->f;
 	struct err e = { 0 };
 
-	if (f->draining || f->packages.pantry.watch.fd < 0)
-		return wish_refuse(
-			why, 503, "draining", NULL,
-			f->draining ?
-				"the daemon is shutting down" :
-				"the pantry, which keeps packages, is gone: restart the daemon");
+	if (f->draining || f->packages.store.watch.fd < 0)
+		return install_refuse(why, 503, "draining", NULL,
+				      f->draining ?
+					      "the daemon is shutting down" :
+					      "the package store is gone: restart the daemon");
 	if (f->packages.n_installs >= INSTALL_FETCHES_MAX) {
-		(void)wish_refuse(why, 429, "packages_busy", NULL,
-				  "other packages are being fetched; try again");
+		(void)install_refuse(why, 429, "packages_busy", NULL,
+				     "other packages are being fetched; try again");
 		why->retry_after_s = 2;
 		return -1;
 	}
@@ -283,8 +282,8 @@ static int admit(struct install *in, struct refusal *why)
 			  L_STR("id", in->id), L_STR("image", image_key(in->image)),
 			  L_STR("language", ecosystem_name(in->eco)),
 			  L_STR("request", in->request)) < 0) {
-		(void)wish_refuse(why, 503, "not_recorded", NULL,
-				  "the ledger can not be written, so nothing is done");
+		(void)install_refuse(why, 503, "not_recorded", NULL,
+				     "the ledger can not be written, so nothing is done");
 		return -1;
 	}
 	return 0;
@@ -299,7 +298,7 @@ static void enlist(struct install *in)
 }
 
 struct install *install_begin(struct front *f, struct sandbox *s, const char *owner,
-			      enum ecosystem eco, const json_t *wishes, const char *version,
+			      enum ecosystem eco, const json_t *requirements, const char *version,
 			      const struct install_ops *ops, void *arg, struct refusal *why)
 {
 	struct install *in = calloc(1, sizeof(*in));
@@ -323,7 +322,7 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 		(void)snprintf(in->sandbox_id, sizeof(in->sandbox_id), "%s", s->id);
 	}
 	enlist(in);
-	if (wish_take(in, wishes, version, why) < 0) {
+	if (install_take(in, requirements, version, why) < 0) {
 		metric_package(why->status == 403 ? "blocked" : "unsupported");
 		free_install(in);
 		return NULL;
@@ -334,7 +333,7 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 		install_end(in);
 		return in;
 	}
-	wish_constrain(in, s);
+	install_constrain(in, s);
 	if (fetcher_may(in, why) < 0 || admit(in, why) < 0 || fetch(in, why) < 0) {
 		metric_package("failed");
 		free_install(in);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * install.h - One wish for packages, from its words to a tree that a sandbox can import from.
+ * install.h - One request for packages, from its words to a tree that a sandbox can import from.
  *
  * Life: install_begin() -> (a tree is there already) | fetching -> judged -> installing -> packing -> done.
  * done is called exactly once, never from inside install_begin(), unless install_drop() comes first: the
@@ -14,17 +14,17 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "front/cell/cell.h"
 #include "front/http/auth.h"
-#include "front/packages/pantry.h"
+#include "front/packages/package_store.h"
 #include "front/packages/requirement.h"
 #include "front/packages/trees.h"
-#include "front/room/room.h"
-#include "front/run/command.h"
+#include "front/sandbox/command.h"
 #include "front/sandbox/sandbox.h"
 #include "net/loop.h"
 
 struct front;
-struct guest_image;
+struct image_use;
 struct install;
 struct json;
 
@@ -50,23 +50,23 @@ struct install {
 	char owner[OWNER_MAX];
 	char sandbox[SANDBOX_NAME_MAX + 1], sandbox_id[33]; /* empty: for all of the owner's */
 	char id[33];
-	struct guest_image *image; /* what it is made with, and for; held */
+	struct image_use *image; /* what it is made with, and for; held */
 	enum ecosystem eco;
 	char first[PACKAGE_NAME_MAX + 1]; /* the first that was asked for */
 	json_t *requirements, *constraints;
 	char *request;
 	bool exact;
 
-	struct sandbox *cell; /* the fetcher's; NULL: none, or gone */
+	struct sandbox *fetcher; /* the fetcher's; NULL: none, or gone */
 	struct entry hold;
-	struct room *room;
+	struct cell *cell;
 	struct command command;
-	struct room_command pack;
-	struct pantry_call call;
+	struct cell_command pack;
+	struct package_store_call call;
 	struct buf line;
 	char installer[INSTALLER_MAX]; /* as the fetcher says */
 	json_t *closure;
-	bool said_done, failed, ended;
+	bool reported_done, failed, ended;
 	struct timer timer;
 	struct deferred later;
 	uint64_t began_ns, ended_ns;
@@ -78,12 +78,12 @@ struct install {
 };
 
 /*
- * install_begin() - @s: the sandbox that wants it; NULL: @owner, for all sandboxes. @wishes: array of strings;
+ * install_begin() - @s: the sandbox that wants it; NULL: @owner, for all sandboxes. @requirements: array of strings;
  * @version: of the only one, or NULL.
  * Return: the install, whose done will be called; or NULL with @why.
  */
 struct install *install_begin(struct front *f, struct sandbox *s, const char *owner,
-			      enum ecosystem eco, const json_t *wishes, const char *version,
+			      enum ecosystem eco, const json_t *requirements, const char *version,
 			      const struct install_ops *ops, void *arg, struct refusal *why);
 
 /* install_drop() - Whoever waited is gone; done is not called any more. */

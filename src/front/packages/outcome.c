@@ -6,11 +6,11 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "front/front.h"
-#include "front/log.h"
-#include "front/metrics.h"
 #include "front/packages/closure.h"
 #include "front/packages/install_int.h"
 #include "front/packages/trees.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
 #include "ledger/ledger.h"
 
 static void record(const struct install *in)

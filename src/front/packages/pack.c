@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.c - A finished tree goes from the fetcher's cell to the pantry.
+ * pack.c - A finished tree goes from the fetcher's cell to the package store.
  *
- * The cell's pid 1 packs it; the pantry reads what it writes, from a descriptor that is only passed on here.
+ * The cell's pid 1 packs it; the package store reads what it writes, from a descriptor that is only passed on here.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 #define FILES_LIMIT 200000u
 
-static void on_stored(struct pantry_call *c, const struct pantry_reply *r)
+static void on_stored(struct package_store_call *c, const struct package_store_reply *r)
 {
 	struct install *in = c->arg;
 
@@ -45,22 +45,22 @@ static void on_stored(struct pantry_call *c, const struct pantry_reply *r)
 	}
 }
 
-static void on_pack_started(struct room_command *job, int pid, int *fds, size_t n_fds)
+static void on_pack_started(struct cell_command *job, int pid, int *fds, size_t n_fds)
 {
 	struct install *in = (struct install *)((char *)job - offsetof(struct install, pack));
-	struct pantry_req q = { .op = PANTRY_STORE,
-				.max_bytes = in->f->config.package_size,
-				.max_files = FILES_LIMIT };
+	struct package_store_req q = { .op = PACKAGE_STORE_STORE,
+				       .max_bytes = in->f->config.package_size,
+				       .max_files = FILES_LIMIT };
 
 	(void)pid;
 	in->call.fn = on_stored;
 	in->call.arg = in;
-	if (n_fds != 2 || pantry_ask(&in->f->packages.pantry, &in->call, &q, fds[1]) < 0)
+	if (n_fds != 2 || package_store_ask(&in->f->packages.store, &in->call, &q, fds[1]) < 0)
 		install_fail_text(in, 503, "install_failed", "see the daemon's log",
-				  "the pantry, which keeps packages, does not answer");
+				  "the package store does not answer");
 }
 
-static void on_pack_failed(struct room_command *job, const struct init_failed *f)
+static void on_pack_failed(struct cell_command *job, const struct init_failed *f)
 {
 	struct install *in = (struct install *)((char *)job - offsetof(struct install, pack));
 
@@ -68,8 +68,8 @@ static void on_pack_failed(struct room_command *job, const struct init_failed *f
 			  strerror(f->error));
 }
 
-/* How it ended the pantry hears, at the end of the pipe. */
-static void on_pack_exited(struct room_command *job, const struct init_exited *x)
+/* How it ended the package store hears, at the end of the pipe. */
+static void on_pack_exited(struct cell_command *job, const struct init_exited *x)
 {
 	(void)job;
 	(void)x;
@@ -84,9 +84,9 @@ void pack_begin(struct install *in)
 				   .gid = CELL_GID };
 	struct err e = { 0 };
 
-	in->pack = (struct room_command){ .started = on_pack_started,
+	in->pack = (struct cell_command){ .started = on_pack_started,
 					  .failed = on_pack_failed,
 					  .exited = on_pack_exited };
-	if (!in->room || room_files(in->room, &in->pack, &q, &e) < 0)
+	if (!in->cell || cell_files(in->cell, &in->pack, &q, &e) < 0)
 		install_fail_text(in, 503, "install_failed", NULL, "the fetcher's cell is over");
 }

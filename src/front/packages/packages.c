@@ -14,12 +14,12 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cell/spec.h"
+#include "front/cell/cell.h"
 #include "front/front.h"
-#include "front/log.h"
 #include "front/packages/fetcher.h"
-#include "front/room/room.h"
-#include "front/room/spare.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/json_alloc.h"
+#include "front/support/log.h"
 
 #define TIDY_MAX_MS (600 * UINT64_C(1000))
 #define TIDY_MIN_MS UINT64_C(1000)
@@ -28,7 +28,7 @@
 
 bool packages_on(const struct front *f)
 {
-	return f->packages.shelf_fd >= 0;
+	return f->packages.store_fd >= 0;
 }
 
 /* ---- the beginning ----------------------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ int packages_open(struct front *f, struct err *e)
 	const struct config *c = &f->config;
 	struct packages *p = &f->packages;
 
-	p->shelf_fd = p->dir_fd = p->pantry.watch.fd = -1;
+	p->store_fd = p->dir_fd = p->store.watch.fd = -1;
 	if (!c->pip_index && !c->npm_registry && !c->package_dir)
 		return 0;
 	if (c->package_dir) {
@@ -94,8 +94,8 @@ int packages_open(struct front *f, struct err *e)
 		return err_wrap(e, "the package index");
 	if (load_pins(f, e) < 0)
 		return e->code;
-	p->shelf_fd = pantry_open(&p->pantry, c->state, e);
-	return p->shelf_fd < 0 ? p->shelf_fd : 0;
+	p->store_fd = package_store_open(&p->store, c->state, e);
+	return p->store_fd < 0 ? p->store_fd : 0;
 }
 
 void packages_tidy_soon(struct front *f)
@@ -185,7 +185,7 @@ int packages_start(struct front *f, struct err *e)
 	log_indexes(&f->config);
 	if (!packages_on(f))
 		return 0;
-	if (trees_load(f, e) < 0 || pantry_start(&f->packages.pantry, &f->loop, e) < 0)
+	if (trees_load(f, e) < 0 || package_store_start(&f->packages.store, &f->loop, e) < 0)
 		return err_wrap(e, "packages");
 	drop_dead_users(f);
 	f->packages.tidy.fn = on_tidy;
@@ -283,36 +283,36 @@ json_t *packages_env(const struct sandbox *s)
 	return env;
 }
 
-static void send(struct seat *seat, json_t *message)
+static void send(struct kernel *kernel, json_t *message)
 {
 	_buf_ struct buf b = BUF_INIT(MESSAGE_MAX);
 	char *text = json_dumps(message, JSON_COMPACT);
 
 	if (text)
 		(void)buf_puts(&b, text);
-	spare_free(text);
-	kernel_send(&seat->kernel, &b);
+	json_alloc_free(text);
+	kernel_pipes_send(&kernel->pipes, &b);
 }
 
-void packages_tell(struct sandbox *s, struct seat *seat)
+void packages_tell(struct sandbox *s, struct kernel *kernel)
 {
-	enum ecosystem eco = seat->language->id == LANG_JAVASCRIPT ? ECO_JAVASCRIPT : ECO_PYTHON;
-	bool first = seat->packages == 0;
+	enum ecosystem eco = kernel->language->id == LANG_JAVASCRIPT ? ECO_JAVASCRIPT : ECO_PYTHON;
+	bool first = kernel->packages == 0;
 	json_t *env, *message;
 
 	if (!packages_on(s->f))
 		return;
 	trees_touch(s);
-	if (seat->packages == s->f->packages.trees.changes)
+	if (kernel->packages == s->f->packages.trees.changes)
 		return;
-	seat->packages = s->f->packages.trees.changes;
+	kernel->packages = s->f->packages.trees.changes;
 	env = packages_env(s);
 	if (!env && first)
 		return;
 	message = json_pack("{s:s, s:o, s:o}", "type", "packages", "paths", packages_paths(s, eco),
 			    "env", env ? env : json_object());
 	if (message)
-		send(seat, message);
+		send(kernel, message);
 	json_decref(message);
 }
 

@@ -3,7 +3,7 @@
  * packages.h - What sandboxes can import beyond their image (docs/packages.md).
  *
  * Off when there is neither an index (--pip-index none, --npm-registry none) nor a directory of packages: then there is
- * no pantry, cells have no further mount, and every wish is refused with the option that is missing.
+ * no package store, cells have no further mount, and every request is refused with the option that is missing.
  */
 #ifndef CAISSON_FRONT_PACKAGES_PACKAGES_H
 #define CAISSON_FRONT_PACKAGES_PACKAGES_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/packages/pantry.h"
+#include "front/packages/package_store.h"
 #include "front/packages/trees.h"
 #include "net/loop.h"
 
@@ -21,7 +21,7 @@ struct front;
 struct install;
 struct json;
 struct sandbox;
-struct seat;
+struct kernel;
 
 #define PACKAGES_PATH "/packages"   /* of trees, in a cell */
 #define PACKAGES_DIR "/package-dir" /* of --package-dir, in a fetcher's cell */
@@ -35,9 +35,9 @@ struct package_rate {
 };
 
 struct packages {
-	int shelf_fd; /* trees, to be mounted in cells; -1: off */
+	int store_fd; /* trees, to be mounted in cells; -1: off */
 	int dir_fd;   /* --package-dir; -1: none */
-	struct pantry pantry;
+	struct package_store store;
 	struct trees trees;
 	json_t *pins; /* NULL: none */
 	struct install *installs;
@@ -57,9 +57,9 @@ void packages_tidy_soon(struct front *f);
 void packages_left(struct front *f, const struct sandbox *s);
 
 /* packages_tell() - Before code is run: what the kernel can import, if that is not what it knows. */
-void packages_tell(struct sandbox *s, struct seat *seat);
+void packages_tell(struct sandbox *s, struct kernel *kernel);
 /* packages_request() - A kernel asks for some (install_request); it is answered when they are there. */
-void packages_request(struct sandbox *s, struct seat *seat, const json_t *m);
+void packages_request(struct sandbox *s, struct kernel *kernel, const json_t *m);
 /* packages_env() - Variables for commands, a new object; NULL: none. */
 json_t *packages_env(const struct sandbox *s);
 /* packages_paths() - A new array of directories for one language. */

@@ -39,8 +39,9 @@ int rate_take(struct front *f, const char *owner, struct refusal *why)
 		*r = (struct package_rate){ .owner = key, .since_ns = now };
 	}
 	if (r->n >= f->config.package_rate) {
-		(void)wish_refuse(why, 429, "package_rate", "the operator's limit: --package-rate",
-				  "too many packages were fetched for you in this hour");
+		(void)install_refuse(why, 429, "package_rate",
+				     "the operator's limit: --package-rate",
+				     "too many packages were fetched for you in this hour");
 		why->retry_after_s =
 			(unsigned int)((r->since_ns + HOUR_NS - now) / CLOCK_NS_PER_S) + 1;
 		return -1;

@@ -3,7 +3,7 @@
  * requirement.h - What somebody asks to be installed: a name of an index, perhaps with versions.
  *
  * Only what an index can answer: no address, path, option or marker. What comes out is safe as one argument
- * of the installer, and the same wish has the same text.
+ * of the installer, and the same request has the same text.
  */
 #ifndef CAISSON_FRONT_PACKAGES_REQUIREMENT_H
 #define CAISSON_FRONT_PACKAGES_REQUIREMENT_H

@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/wild.h"
 #include "front/config.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 
 #define SHORT_NAME 5u
 #define LONG_NAME 12u

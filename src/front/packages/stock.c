@@ -7,12 +7,12 @@
 
 #include "base/err.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
-#include "front/log.h"
 #include "front/packages/trees.h"
 #include "front/packages/trees_int.h"
-#include "front/room/spare.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/json_alloc.h"
+#include "front/support/log.h"
+#include "front/support/time_text.h"
 #include "ledger/ledger.h"
 #include "store/store.h"
 
@@ -37,7 +37,7 @@ static int load_tree(const struct store_tree *row, void *arg)
 	t->eco = ecosystem_find(row->language);
 	t->request = strdup(row->request);
 	t->exact = row->exact;
-	t->packages = spare_load(row->packages, strlen(row->packages), 0, NULL);
+	t->packages = json_alloc_load(row->packages, strlen(row->packages), 0, NULL);
 	t->bytes = row->bytes;
 	t->files = row->files;
 	t->created_ms = (uint64_t)row->created_at;
@@ -71,7 +71,7 @@ static int load_use(const char *holder, const char *key, void *arg)
 	return 0;
 }
 
-/* Somebody took it away, or wrote to it: neither is imported from. Its users go with it; who wishes for it again has it fetched. */
+/* Somebody took it away, or wrote to it: neither is imported from. Its users go with it; who requirements for it again has it fetched. */
 static void refuse(struct front *f, struct tree *t, int code)
 {
 	const char *event = code == -ENOENT ? "packages_lost" : "packages_changed";
@@ -86,23 +86,23 @@ static void refuse(struct front *f, struct tree *t, int code)
 	tree_forget(f, t);
 }
 
-/* The pantry looks whether each is what it was (src/pantry/check.h). */
+/* The package store looks whether each is what it was (src/package_store/check.h). */
 static int keep_known(struct front *f, struct err *e)
 {
 	struct tree *next;
 
 	for (struct tree *t = f->packages.trees.all; t; t = next) {
-		struct pantry_req q = { .op = PANTRY_KEEP };
-		struct pantry_reply a;
+		struct package_store_req q = { .op = PACKAGE_STORE_KEEP };
+		struct package_store_reply a;
 		int r;
 
 		next = t->next;
 		memcpy(q.key, t->key, sizeof(t->key));
 		memcpy(q.sha256, t->sha256, sizeof(t->sha256));
 		memcpy(q.seal, t->seal, sizeof(t->seal));
-		r = pantry_wait(&f->packages.pantry, &q, &a);
+		r = package_store_wait(&f->packages.store, &q, &a);
 		if (r == -EPIPE)
-			return err_set(e, r, "ask the pantry");
+			return err_set(e, r, "ask the package store");
 		if (r < 0) {
 			refuse(f, t, r);
 		} else if (strcmp(t->seal, a.seal) != 0) {
@@ -117,8 +117,8 @@ static int keep_known(struct front *f, struct err *e)
 int trees_load(struct front *f, struct err *e)
 {
 	struct trees *all = &f->packages.trees;
-	struct pantry_req q = { .op = PANTRY_SWEEP };
-	struct pantry_reply a;
+	struct package_store_req q = { .op = PACKAGE_STORE_SWEEP };
+	struct package_store_reply a;
 	int r = store_tree_each(f->store, load_tree, f, e);
 
 	all->changes = 1;
@@ -126,8 +126,8 @@ int trees_load(struct front *f, struct err *e)
 		r = store_use_each(f->store, load_use, all, e);
 	if (r == 0)
 		r = keep_known(f, e);
-	if (r == 0 && (r = pantry_wait(&f->packages.pantry, &q, &a)) < 0)
-		(void)err_set(e, r, "tidy the pantry");
+	if (r == 0 && (r = package_store_wait(&f->packages.store, &q, &a)) < 0)
+		(void)err_set(e, r, "tidy the package store");
 	return r;
 }
 
@@ -184,7 +184,7 @@ static void drop_given_up(struct front *f, uint64_t now)
 void trees_tidy(struct front *f)
 {
 	struct trees *all = &f->packages.trees;
-	uint64_t now = stamp_now_ms();
+	uint64_t now = time_now_ms();
 	struct err e = { 0 };
 	struct tree *t;
 

@@ -9,13 +9,13 @@
 
 #include "base/err.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
-#include "front/log.h"
 #include "front/packages/closure.h"
 #include "front/packages/install.h"
 #include "front/packages/trees_int.h"
-#include "front/room/spare.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/json_alloc.h"
+#include "front/support/log.h"
+#include "front/support/time_text.h"
 #include "store/store.h"
 
 #define FRESH_MS (24 * 3600 * UINT64_C(1000)) /* "the newest" means: of the last day */
@@ -53,7 +53,7 @@ int tree_put(struct front *f, const struct tree *t, struct err *e)
 	int r = packages ? store_tree_put(f->store, &row, e) :
 			   err_set(e, -ENOMEM, "remember a tree");
 
-	spare_free(packages);
+	json_alloc_free(packages);
 	return r;
 }
 
@@ -109,13 +109,13 @@ void tree_forget(struct front *f, struct tree *gone)
 
 void tree_drop_files(struct front *f, const char *key)
 {
-	struct pantry_req q = { .op = PANTRY_DROP };
+	struct package_store_req q = { .op = PACKAGE_STORE_DROP };
 
 	(void)snprintf(q.key, sizeof(q.key), "%s", key);
-	(void)pantry_ask(&f->packages.pantry, NULL, &q, -1);
+	(void)package_store_ask(&f->packages.store, NULL, &q, -1);
 }
 
-/* The same wish, of a sandbox of the same image. */
+/* The same request, of a sandbox of the same image. */
 static bool is_for(const struct tree *t, const struct install *in)
 {
 	return t->eco == in->eco && strcmp(t->request, in->request) == 0 &&
@@ -131,7 +131,7 @@ static struct tree *same_content(struct trees *all, const struct install *in, co
 	return t;
 }
 
-static struct tree *make(const struct install *in, const struct pantry_reply *r)
+static struct tree *make(const struct install *in, const struct package_store_reply *r)
 {
 	struct tree *t = calloc(1, sizeof(*t));
 
@@ -149,11 +149,12 @@ static struct tree *make(const struct install *in, const struct pantry_reply *r)
 	t->packages = json_incref(in->closure);
 	t->bytes = r->bytes;
 	t->files = r->files;
-	t->created_ms = t->used_ms = stamp_now_ms();
+	t->created_ms = t->used_ms = time_now_ms();
 	return t;
 }
 
-struct tree *trees_add(struct front *f, const struct install *in, const struct pantry_reply *r)
+struct tree *trees_add(struct front *f, const struct install *in,
+		       const struct package_store_reply *r)
 {
 	struct trees *all = &f->packages.trees;
 	struct tree *t = same_content(all, in, r->sha256);
@@ -161,7 +162,7 @@ struct tree *trees_add(struct front *f, const struct install *in, const struct p
 
 	if (t) { /* fetched again for being old, and still the same */
 		tree_drop_files(f, r->key);
-		t->created_ms = t->used_ms = stamp_now_ms();
+		t->created_ms = t->used_ms = time_now_ms();
 		if (tree_put(f, t, &e) < 0)
 			trees_complain(&e);
 		return t;
@@ -208,7 +209,7 @@ static bool agrees(const struct front *f, const struct tree *t, const struct san
 
 struct tree *trees_find(const struct install *in, const struct sandbox *s)
 {
-	uint64_t now = stamp_now_ms();
+	uint64_t now = time_now_ms();
 
 	for (struct tree *t = in->f->packages.trees.all; t; t = t->next)
 		if (is_for(t, in) && (t->exact || now < t->created_ms + FRESH_MS) &&
@@ -251,7 +252,7 @@ void trees_use(struct front *f, const struct sandbox *s, const char *owner, stru
 	struct err e = { 0 };
 
 	holder_of(holder, s, owner);
-	t->used_ms = stamp_now_ms();
+	t->used_ms = time_now_ms();
 	drop_use(&f->packages.trees, holder, t);
 	tree_add_use(&f->packages.trees, holder, t);
 	if ((!s || s->name[0]) &&
@@ -262,7 +263,7 @@ void trees_use(struct front *f, const struct sandbox *s, const char *owner, stru
 
 void trees_touch(const struct sandbox *s)
 {
-	uint64_t now = stamp_now_ms();
+	uint64_t now = time_now_ms();
 
 	for (struct tree_use *u = s->f->packages.trees.uses; u; u = u->next)
 		if (is_holder(u, s)) {
@@ -288,7 +289,7 @@ bool trees_leave(struct front *f, const struct sandbox *s)
 		}
 		*at = u->next;
 		u->tree->users--;
-		u->tree->used_ms = stamp_now_ms();
+		u->tree->used_ms = time_now_ms();
 		free(u);
 		any = true;
 	}

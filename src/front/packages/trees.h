@@ -2,8 +2,8 @@
 /*
  * trees.h - What is installed: trees of packages, who uses them, and for how long they are kept.
  *
- * A tree is what one wish led to: its closure, unpacked by the pantry, read-only for everybody. It is
- * found again by the wish (names, versions, constraints), never by what the fetcher said it contains: that may be
+ * A tree is what one request led to: its closure, unpacked by the package store, read-only for everybody. It is
+ * found again by the request (names, versions, constraints), never by what the fetcher said it contains: that may be
  * a stranger's word; and only for the image that it was made with, whose interpreter and libc it fits. Users are sandboxes and owners; an owner's trees are in every sandbox of theirs
  * that has this image.
  * Everything is in the store too, so that it outlives the front.
@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "front/packages/requirement.h"
-#include "wire/lender.h"
-#include "wire/pantry.h"
+#include "wire/image_opener.h"
+#include "wire/package_store.h"
 
 struct err;
 struct front;
@@ -29,12 +29,12 @@ struct sandbox;
 
 struct tree {
 	struct tree *next;
-	char key[PANTRY_KEY_LEN + 1];
+	char key[PACKAGE_STORE_KEY_LEN + 1];
 	char sha256[65], seal[65];
-	char image[LENDER_REF_MAX];    /* image_key() of what it was made with */
-	char installer[INSTALLER_MAX]; /* pip, uv or npm, with its version */
+	char image[IMAGE_OPENER_REF_MAX]; /* image_key() of what it was made with */
+	char installer[INSTALLER_MAX];    /* pip, uv or npm, with its version */
 	enum ecosystem eco;
-	char *request; /* the wish, in one line */
+	char *request; /* the request, in one line */
 	bool exact;    /* every version in it was named: it does not become old */
 	json_t *packages;
 	uint64_t bytes, files;
@@ -56,13 +56,14 @@ struct trees {
 	uint64_t bytes;
 };
 
-/* trees_load() - From the store; the pantry looks whether each is what it was, and removes the rest. */
+/* trees_load() - From the store; the package store looks whether each is what it was, and removes the rest. */
 int trees_load(struct front *f, struct err *e);
 
-/* trees_add() - What @in led to, and the pantry has. What is there with the same content is used instead. NULL without memory. */
-struct tree *trees_add(struct front *f, const struct install *in, const struct pantry_reply *r);
+/* trees_add() - What @in led to, and the package store has. What is there with the same content is used instead. NULL without memory. */
+struct tree *trees_add(struct front *f, const struct install *in,
+		       const struct package_store_reply *r);
 
-/* trees_find() - For this wish and image, young enough, and not in contradiction to what @s has. NULL: fetch it. */
+/* trees_find() - For this request and image, young enough, and not in contradiction to what @s has. NULL: fetch it. */
 struct tree *trees_find(const struct install *in, const struct sandbox *s);
 /* trees_fit() - Whether @s can use it: it was made with the image that @s has. */
 bool trees_fit(const struct tree *t, const struct sandbox *s);

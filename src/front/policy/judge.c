@@ -14,14 +14,14 @@
 
 #include "base/err.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
-#include "front/log.h"
-#include "front/metrics.h"
 #include "front/policy/reach.h"
-#include "front/run/command.h"
-#include "front/run/execution.h"
+#include "front/sandbox/command.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/secrets/secrets.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
+#include "front/support/time_text.h"
 #include "ledger/ledger.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -304,7 +304,7 @@ int policy_extend(struct sandbox *s, uint64_t seconds, struct refusal *ret)
 	struct finding found = { .status = 403, .field = "seconds" };
 	const struct rule_value *v =
 		rules_of(s->f->policy.rules, s->owner, RULE_LIFE_SECONDS, found.rule);
-	uint64_t now = stamp_now_ms(),
+	uint64_t now = time_now_ms(),
 		 age_s = now > s->created_ms ? (now - s->created_ms) / 1000 : 0;
 
 	if (v && age_s + seconds > v->number)

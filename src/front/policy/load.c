@@ -11,11 +11,11 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
-#include "front/log.h"
 #include "front/mcp/subscribe.h"
-#include "front/metrics.h"
 #include "front/policy/narrow.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
+#include "front/support/time_text.h"
 #include "front/workspaces/mount_use.h"
 #include "ledger/ledger.h"
 
@@ -113,7 +113,7 @@ static void put_in_force(struct front *f, struct rules *r, const char *how)
 
 	rules_free(now->rules);
 	now->rules = r;
-	now->loaded_ms = stamp_now_ms();
+	now->loaded_ms = time_now_ms();
 	now->stale = false;
 	mounts_pool(f);
 	metric_set(G_POLICY_STALE, 0);

@@ -8,14 +8,14 @@
 
 #include "front/egress/egress.h"
 #include "front/front.h"
-#include "front/log.h"
 #include "front/policy/judge.h"
-#include "front/run/execution.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/log.h"
 
 struct narrowing {
-	struct egress_wish wish;
+	struct egress_change pending;
 	struct sandbox *sandbox;
 };
 
@@ -30,7 +30,7 @@ static void give_up(struct sandbox *s)
 		sandbox_end(s, why);
 }
 
-static void on_narrowed(struct egress_wish *w, const struct refusal *why)
+static void on_narrowed(struct egress_change *w, const struct refusal *why)
 {
 	struct narrowing *n = w->arg;
 	struct sandbox *s = n->sandbox;
@@ -82,8 +82,8 @@ void policy_narrow(struct sandbox *s)
 		give_up(s);
 		return;
 	}
-	*n = (struct narrowing){ .wish = { .done = on_narrowed, .arg = n }, .sandbox = s };
-	egress_change(s, left, &n->wish);
+	*n = (struct narrowing){ .pending = { .done = on_narrowed, .arg = n }, .sandbox = s };
+	egress_change(s, left, &n->pending);
 }
 
 /* Giving one up may take it out of the list, but no other. */

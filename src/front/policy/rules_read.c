@@ -13,9 +13,9 @@
 
 #include "base/near.h"
 #include "base/num.h"
-#include "front/hash.h"
 #include "front/policy/rule_rows.h"
 #include "front/policy/rules.h"
+#include "front/support/hash.h"
 
 /* ---- what is wrong ------------------------------------------------------------------------------------- */
 

@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "front/api/find_sandbox.h"
 #include "front/front.h"
 #include "front/http/auth.h"
-#include "front/http/own.h"
 #include "front/http/refuse.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
-#include "front/metrics.h"
 #include "front/ports/ports.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/metrics.h"
 #include "net/conn.h"
 #include "net/http.h"
 
@@ -26,7 +26,8 @@ static bool no_such_port(struct http_exchange *x)
 	return false;
 }
 
-static bool host_or_owner(struct front *f, struct http_exchange *x, struct visit *v, bool proven)
+static bool host_or_owner(struct front *f, struct http_exchange *x, struct request_context *v,
+			  bool proven)
 {
 	struct auth_verdict verdict;
 
@@ -39,8 +40,8 @@ static bool host_or_owner(struct front *f, struct http_exchange *x, struct visit
 	return verdict.status == 0;
 }
 
-static bool by_token(struct front *f, struct http_exchange *x, struct visit *v, unsigned int number,
-		     const char *token, bool in_path)
+static bool by_token(struct front *f, struct http_exchange *x, struct request_context *v,
+		     unsigned int number, const char *token, bool in_path)
 {
 	if (!host_or_owner(f, x, v, true))
 		return false;
@@ -60,7 +61,8 @@ static bool by_token(struct front *f, struct http_exchange *x, struct visit *v, 
 	return false;
 }
 
-static bool by_owner(struct front *f, struct http_exchange *x, struct visit *v, unsigned int number)
+static bool by_owner(struct front *f, struct http_exchange *x, struct request_context *v,
+		     unsigned int number)
 {
 	if (!host_or_owner(f, x, v, false))
 		return false;
@@ -72,7 +74,7 @@ static bool by_owner(struct front *f, struct http_exchange *x, struct visit *v, 
 	return v->work ? true : no_such_port(x);
 }
 
-bool port_admit(struct front *f, struct http_exchange *x, struct visit *v)
+bool port_admit(struct front *f, struct http_exchange *x, struct request_context *v)
 {
 	const char *given = http_header(x, "x-caisson-port-token");
 	char token[PORT_TOKEN_LEN + 1];

@@ -16,9 +16,9 @@
 
 struct front;
 struct http_exchange;
-struct visit;
+struct request_context;
 
-/* port_admit() - Answers, unless all is well; then the visit knows its owner, and its work is the port. */
-bool port_admit(struct front *f, struct http_exchange *x, struct visit *v);
+/* port_admit() - Answers, unless all is well; then the request context knows its owner, and its work is the port. */
+bool port_admit(struct front *f, struct http_exchange *x, struct request_context *v);
 
 #endif

@@ -11,11 +11,11 @@
 
 #include "base/json.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
-#include "front/ports/passage.h"
-#include "front/run/execution.h"
+#include "front/ports/port_proxy.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/time_text.h"
 
 struct port *port_find(const struct sandbox *s, unsigned int number)
 {
@@ -85,7 +85,7 @@ struct port *port_open(struct sandbox *s, unsigned int number, bool *ret_made, s
 	}
 	p->sandbox = s;
 	p->number = number;
-	p->opened_ms = stamp_now_ms();
+	p->opened_ms = time_now_ms();
 	p->next = s->ports;
 	s->ports = p;
 	return p;
@@ -112,8 +112,8 @@ void port_close(struct port *p, const char *why)
 {
 	struct sandbox *s = p->sandbox;
 
-	while (p->passages)
-		passage_cut(p->passages);
+	while (p->proxied)
+		port_proxy_cut(p->proxied);
 	for (struct port **at = &s->ports; *at; at = &(*at)->next)
 		if (*at == p) {
 			*at = p->next;
@@ -130,12 +130,12 @@ void ports_close(struct sandbox *s, const char *why)
 		port_close(s->ports, why);
 }
 
-size_t port_passages(const struct sandbox *s)
+size_t port_requests(const struct sandbox *s)
 {
 	size_t n = 0;
 
 	for (const struct port *p = s->ports; p; p = p->next)
-		n += p->n_passages;
+		n += p->n_proxied;
 	return n;
 }
 
@@ -150,8 +150,8 @@ void port_json(const struct port *p, const char *base, struct json *j)
 	json_member_uint(j, "port", p->number);
 	json_member_str(j, "url", url);
 	json_member_str(j, "token", p->token);
-	json_member_uint(j, "connections", p->n_passages);
+	json_member_uint(j, "connections", p->n_proxied);
 	json_member_uint(j, "requests", p->requests);
-	stamp_json(j, "opened_at", p->opened_ms);
+	time_json(j, "opened_at", p->opened_ms);
 	json_object_end(j);
 }

@@ -17,12 +17,12 @@
 
 struct front;
 struct json;
-struct passage;
+struct port_proxy;
 struct refusal;
 struct sandbox;
 
 #define PORTS_MAX 32u /* open in one sandbox */
-#define PORT_PASSAGES_MAX                                                                          \
+#define PORT_REQUESTS_MAX                                                                          \
 	64u /* requests and connections at a time, through all ports of one sandbox */
 
 struct port {
@@ -30,8 +30,8 @@ struct port {
 	struct port *next;
 	unsigned int number;
 	char token[PORT_TOKEN_LEN + 1];
-	struct passage *passages; /* what goes through it now (passage.h) */
-	size_t n_passages;
+	struct port_proxy *proxied; /* requests that go through it now */
+	size_t n_proxied;
 	uint64_t requests, opened_ms;
 };
 
@@ -47,8 +47,8 @@ struct port *port_by_token(const struct front *f, const char *sandbox, unsigned 
 void port_close(struct port *p, const char *why);
 void ports_close(struct sandbox *s, const char *why); /* all of them */
 
-/* port_passages() - Through all ports of a sandbox, now. */
-size_t port_passages(const struct sandbox *s);
+/* port_requests() - Through all ports of a sandbox, now. */
+size_t port_requests(const struct sandbox *s);
 
 /* port_json() - @base: scheme and host by which the client reaches us, or "". */
 void port_json(const struct port *p, const char *base, struct json *j);

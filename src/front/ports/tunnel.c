@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tunnel.c - A passage after 101: two connections as one, of bytes that mean nothing to us.
+ * tunnel.c - A proxied request after 101: two connections as one, of bytes that mean nothing to us.
  *
  * What one side says is queued for the other up to a mark, and then not read any more until it is out. The
  * end of the client's stream is passed on, and the service may still answer; the end of the service's is the
@@ -11,16 +11,16 @@
 #include <strings.h>
 
 #include "front/front.h"
-#include "front/ports/passage.h"
+#include "front/ports/port_proxy.h"
 #include "net/conn.h"
 #include "net/http.h"
 
 /* ---- the client ---------------------------------------------------------------------------------------- */
 
-static void give(struct passage *p, const char *data, size_t len)
+static void give(struct port_proxy *p, const char *data, size_t len)
 {
 	if (uplink_write(&p->up, data, len) < 0)
-		passage_fail(p, 0, NULL, NULL, "too much is queued");
+		port_proxy_fail(p, 0, NULL, NULL, "too much is queued");
 	else if (uplink_full(&p->up))
 		conn_pause(p->conn, true);
 }
@@ -32,25 +32,25 @@ static void on_client_data(struct conn *c, const char *data, size_t len)
 
 static void on_client_drain(struct conn *c)
 {
-	struct passage *p = conn_user(c);
+	struct port_proxy *p = conn_user(c);
 
 	uplink_pause(&p->up, false);
 }
 
 static void on_client_eof(struct conn *c)
 {
-	struct passage *p = conn_user(c);
+	struct port_proxy *p = conn_user(c);
 
 	uplink_finish(&p->up);
 }
 
 static void on_client_close(struct conn *c, int why)
 {
-	struct passage *p = conn_user(c);
+	struct port_proxy *p = conn_user(c);
 
 	(void)why;
 	p->conn = NULL;
-	passage_end(p);
+	port_proxy_end(p);
 }
 
 static const struct conn_ops client_ops = {
@@ -64,7 +64,7 @@ static const struct conn_ops client_ops = {
 
 static void on_data(struct uplink *u, const char *data, size_t len)
 {
-	struct passage *p = u->arg;
+	struct port_proxy *p = u->arg;
 
 	(void)conn_write(p->conn, data, len); /* of a failure on_close tells */
 	if (conn_congested(p->conn))
@@ -73,26 +73,26 @@ static void on_data(struct uplink *u, const char *data, size_t len)
 
 static void on_drain(struct uplink *u)
 {
-	struct passage *p = u->arg;
+	struct port_proxy *p = u->arg;
 
 	conn_pause(p->conn, false);
 }
 
 static void on_eof(struct uplink *u)
 {
-	struct passage *p = u->arg;
-	struct conn *c = passage_part_conn(p);
+	struct port_proxy *p = u->arg;
+	struct conn *c = port_proxy_part_conn(p);
 
-	passage_end(p);
+	port_proxy_end(p);
 	conn_finish(c);
 }
 
 static void on_broken(struct uplink *u, int why)
 {
-	struct passage *p = u->arg;
-	struct conn *c = passage_part_conn(p);
+	struct port_proxy *p = u->arg;
+	struct conn *c = port_proxy_part_conn(p);
 
-	passage_end(p);
+	port_proxy_end(p);
 	conn_close(c, why);
 }
 
@@ -105,14 +105,14 @@ static const struct uplink_ops tunnel_ops = {
 
 /* ---- the switch ----------------------------------------------------------------------------------------- */
 
-void passage_join(struct passage *p, const char *protocol, const char *early, size_t len)
+void port_proxy_join(struct port_proxy *p, const char *protocol, const char *early, size_t len)
 {
 	struct buf ahead = BUF_INIT(0);
-	struct http_exchange *x = passage_part(p);
+	struct http_exchange *x = port_proxy_part(p);
 
 	p->conn = http_upgrade(x, protocol, &ahead);
 	if (!p->conn) {
-		passage_end(p);
+		port_proxy_end(p);
 		return;
 	}
 	conn_set_ops(p->conn, &client_ops, p);
@@ -124,17 +124,18 @@ void passage_join(struct passage *p, const char *protocol, const char *early, si
 	buf_free(&ahead);
 }
 
-void passage_switch(struct passage *p, const char *early, size_t len)
+void port_proxy_switch(struct port_proxy *p, const char *early, size_t len)
 {
 	const char *to = answer_header(&p->answer, "upgrade");
 	const char *asked = http_header(p->x, "upgrade");
 
 	if (strcasecmp(to, asked) != 0) {
-		passage_fail(p, 502, "bad_answer", NULL,
-			     "the service on port %u switches to a protocol that was not asked for",
-			     p->way.number);
+		port_proxy_fail(
+			p, 502, "bad_answer", NULL,
+			"the service on port %u switches to a protocol that was not asked for",
+			p->way.number);
 		return;
 	}
-	passage_add_headers(p);
-	passage_join(p, to, early, len);
+	port_proxy_add_headers(p);
+	port_proxy_join(p, to, early, len);
 }

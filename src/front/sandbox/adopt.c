@@ -16,12 +16,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "front/cell/cell.h"
 #include "front/front.h"
-#include "front/log.h"
-#include "front/metrics.h"
-#include "front/room/room.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
 
 #define SETTLED_NS (500 * CLOCK_NS_PER_MS)
 
@@ -99,8 +99,8 @@ bool adopt_sandbox(struct front *f, struct sandbox *s)
 			return false;
 		}
 		a->adopted++;
-		for (size_t k = 0; s->room && k < LANG_MAX_; k++)
-			a->kernels += s->room->seats[k].attached;
+		for (size_t k = 0; s->cell && k < LANG_MAX_; k++)
+			a->kernels += s->cell->kernels[k].attached;
 		return true;
 	}
 	return false;
@@ -113,7 +113,7 @@ static void on_settled(struct timer *t)
 	keep_settled(&f->keep);
 }
 
-static void on_rest(struct link_call *c, const struct warden_reply *r, int *fds, size_t n)
+static void on_rest(struct warden_call *c, const struct warden_reply *r, int *fds, size_t n)
 {
 	(void)fds;
 	(void)n;
@@ -124,13 +124,13 @@ static void on_rest(struct link_call *c, const struct warden_reply *r, int *fds,
 
 static void end_the_rest(struct front *f)
 {
-	struct link_call *c = calloc(1, sizeof(*c));
+	struct warden_call *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		abort();
 	c->fn = on_rest;
 	c->arg = f;
-	if (link_ask_cell(&f->link, c, WARDEN_REST, 0, 0, NULL) < 0)
+	if (warden_link_ask_cell(&f->link, c, WARDEN_REST, 0, 0, NULL) < 0)
 		free(c);
 }
 

@@ -14,14 +14,14 @@
 #include "base/json.h"
 #include "client/result.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
-#include "front/log.h"
-#include "front/room/spare.h"
-#include "front/run/command_line.h"
-#include "front/run/execution.h"
 #include "front/sandbox/adopt.h"
+#include "front/sandbox/command_line.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/open_executions.h"
 #include "front/sandbox/sandbox.h"
-#include "front/sandbox/unended.h"
+#include "front/support/json_alloc.h"
+#include "front/support/log.h"
+#include "front/support/time_text.h"
 #include "ledger/ledger.h"
 #include "store/store.h"
 #include "wire/gate.h"
@@ -65,14 +65,14 @@ static int put(struct sandbox *s, struct err *e)
 	int r = json_finish(&j) < 0 ? err_say(e, -EMSGSIZE, "the spec is too large") :
 				      store_sandbox_put(s->f->store, &record, e);
 
-	spare_free(labels);
+	json_alloc_free(labels);
 	return r;
 }
 
 static int restore(const struct store_sandbox *b, void *arg)
 {
 	struct front *f = arg;
-	json_t *body = spare_load(b->spec, strlen(b->spec), 0, NULL),
+	json_t *body = json_alloc_load(b->spec, strlen(b->spec), 0, NULL),
 	       *names = json_incref(json_object_get(body, "env"));
 	struct sandbox_spec spec;
 	struct refusal why;
@@ -119,8 +119,8 @@ static int restore(const struct store_sandbox *b, void *arg)
 	s->epoch = b->epoch;
 	s->executions = b->executions;
 	s->created_ms = (uint64_t)b->created_at;
-	if (stamp_now_ms() > s->created_ms)
-		s->aged_ns = (stamp_now_ms() - s->created_ms) * CLOCK_NS_PER_MS;
+	if (time_now_ms() > s->created_ms)
+		s->aged_ns = (time_now_ms() - s->created_ms) * CLOCK_NS_PER_MS;
 	if (b->state == STORE_RUNNING && adopt_sandbox(f, s))
 		sandbox_resume(s);
 	else /* its cell is gone, and with it the use of any tree */
@@ -137,7 +137,7 @@ static void on_forget(struct timer *t)
 	struct front *f = t->arg;
 	struct err e = { 0 };
 
-	if (store_forget_old(f->store, (int64_t)stamp_now_ms(), &e) < 0)
+	if (store_forget_old(f->store, (int64_t)time_now_ms(), &e) < 0)
 		log_event(LOG_LEVEL_ERROR, "store", F_STR("why", e.msg));
 	timer_set(&f->loop, t, f->loop.now_ns + FORGET_NS);
 }
@@ -148,7 +148,7 @@ int audit_open(struct front *f, struct err *e)
 			      L_STR("version", CAISSON_VERSION), L_STR("image", f->images.own.name),
 			      L_STR("image_digest", f->images.own.digest));
 	if (r == 0)
-		unended_close(&f->unended, f);
+		open_executions_close(&f->open_executions, f);
 	if (r == 0)
 		r = store_sandbox_each(f->store, NULL, restore, f, e);
 	if (r == 0)
@@ -181,7 +181,7 @@ static void dump_into(struct buf *b, const json_t *v, const char *none)
 	char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
 
 	(void)buf_puts(b, text ? text : none);
-	spare_free(text);
+	json_alloc_free(text);
 }
 
 /* An event with what the sandbox is after its own fields. Lists may be long: they come last, so that a line too full for one has the rest. */
@@ -308,7 +308,7 @@ int audit_egress(struct sandbox *s, const json_t *list, struct refusal *ret)
 	int r = ledger_record(s->f->ledger, &e, "egress.change", s->owner, s->name,
 			      L_STR("id", s->id), L_STR("egress", text ? text : "[]"));
 
-	spare_free(text);
+	json_alloc_free(text);
 	return r < 0 ? refuse(ret, "the ledger", &e) : 0;
 }
 

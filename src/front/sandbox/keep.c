@@ -20,16 +20,16 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/log.h"
-#include "front/room/language.h"
-#include "front/room/room.h"
+#include "front/cell/cell.h"
+#include "front/cell/language.h"
+#include "front/support/log.h"
 
 #define SEND_S 10
 #define PID_MAX (1 << 22)
 #define ID_LEN 32u
 
-_Static_assert(LANG_MAX_ <= KEEPER_SEATS, "each language has a seat in the table");
-_Static_assert(1 + GAUGE_MAX_ <= KEEPER_FDS_MAX, "a room fits under one key");
+_Static_assert(LANG_MAX_ <= KEEPER_KERNELS, "each language has a kernel in the table");
+_Static_assert(1 + GAUGE_MAX_ <= KEEPER_FDS_MAX, "a cell fits under one key");
 
 /* ---- taking over ---------------------------------------------------------------------------------------- */
 
@@ -256,7 +256,7 @@ static bool is_id(const char *id)
 	return n == ID_LEN && id[n] == '\0';
 }
 
-static const char *check_seat(const struct keeper_seat *c, size_t language, uint32_t names)
+static const char *check_kernel(const struct keeper_kernel *c, size_t language, uint32_t names)
 {
 	if (c->state != KEPT_EMPTY &&
 	    (language >= LANG_MAX_ || (c->command == 0 && language != LANG_PYTHON)))
@@ -280,18 +280,18 @@ const char *keep_check(const struct keeper_slot *s)
 		return "its id";
 	if (s->executions > INT64_MAX || s->expires_ms > INT64_MAX / 1000000)
 		return "its numbers";
-	if (s->names >= ROOM_SETTLE / 2) /* it will give more of them */
+	if (s->names >= CELL_SETTLE / 2) /* it will give more of them */
 		return "its names";
 	if (s->gauges >> GAUGE_MAX_)
 		return "its gauges";
-	for (size_t i = 0; i < KEEPER_SEATS && !wrong; i++) {
-		const struct keeper_seat *c = &s->seats[i];
+	for (size_t i = 0; i < KEEPER_KERNELS && !wrong; i++) {
+		const struct keeper_kernel *c = &s->kernels[i];
 
-		wrong = check_seat(c, i, s->names);
+		wrong = check_kernel(c, i, s->names);
 		/* Two kernels of one name would hear of each other's end. */
 		for (size_t j = 0; j < i && !wrong; j++)
-			if (c->state && s->seats[j].state && c->command &&
-			    c->command == s->seats[j].command)
+			if (c->state && s->kernels[j].state && c->command &&
+			    c->command == s->kernels[j].command)
 				wrong = "a kernel's name";
 		if (c->state && !s->cell)
 			wrong = "a kernel without a cell";

@@ -12,13 +12,13 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "front/cell/cell.h"
 #include "front/egress/egress.h"
 #include "front/front.h"
-#include "front/metrics.h"
 #include "front/packages/packages.h"
-#include "front/room/room.h"
-#include "front/run/execution.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
+#include "front/support/metrics.h"
 
 /* ---- the list of who entered -------------------------------------------------------------------------- */
 
@@ -50,7 +50,7 @@ static struct entry *first_entry(const struct sandbox *s, bool inside)
 }
 
 /* Not if it was stopped meanwhile: then its end tells. */
-void sandbox_no_room(struct sandbox *s, const struct refusal *why)
+void sandbox_no_cell(struct sandbox *s, const struct refusal *why)
 {
 	struct entry *en;
 
@@ -75,22 +75,22 @@ static void let_in(struct sandbox *s)
 {
 	struct entry *en;
 
-	while (s->room && (en = first_entry(s, false))) {
+	while (s->cell && (en = first_entry(s, false))) {
 		en->inside = true;
 		s->n_waiting--;
 		s->n_inside++;
-		en->in(en, s->room);
+		en->in(en, s->cell);
 	}
 }
 
 static void run_next(struct sandbox *s, struct execution *x)
 {
-	struct seat *seat = &s->room->seats[x->language->id];
+	struct kernel *kernel = &s->cell->kernels[x->language->id];
 	struct refusal why;
 
-	if (seat->state == SEAT_EMPTY)
-		room_start(s->room, x->language);
-	if (seat->state != SEAT_IDLE)
+	if (kernel->state == KERNEL_EMPTY)
+		cell_start(s->cell, x->language);
+	if (kernel->state != KERNEL_IDLE)
 		return;
 	if (audit_begin(s, x->id, x->language->name, x->code, x->code_len, x->timeout_ms, &why) <
 	    0) {
@@ -99,16 +99,16 @@ static void run_next(struct sandbox *s, struct execution *x)
 		return;
 	}
 	x->begun = true;
-	seat->state = SEAT_BUSY;
-	kernel_idle(&seat->kernel, false);
-	packages_tell(s, seat);
+	kernel->state = KERNEL_BUSY;
+	kernel_idle(&kernel->pipes, false);
+	packages_tell(s, kernel);
 	s->running = true;
 	s->executions++;
 	sandbox_note(s);
 	s->f->n_busy++;
 	metric_set(G_SANDBOXES_BUSY, s->f->n_busy);
 	metric_set(G_EXECUTIONS, s->f->n_busy);
-	execution_run(x, seat);
+	execution_run(x, kernel);
 }
 
 void sandbox_step(struct sandbox *s)
@@ -116,16 +116,16 @@ void sandbox_step(struct sandbox *s)
 	/* While it is being stopped nothing begins, and whoever waits hears of its end. */
 	if (s->ending || s->stopping || s->state != SANDBOX_RUNNING)
 		return;
-	if (s->room && room_settling(s->room)) /* a moment, after the front before us was killed */
+	if (s->cell && cell_settling(s->cell)) /* a moment, after the front before us was killed */
 		return;
-	if (s->room && s->room->sealed &&
+	if (s->cell && s->cell->sealed &&
 	    !egress_ready(s)) { /* nobody is let in before it is there */
 		if (s->head || s->entries)
 			timer_cancel(&s->idle_timer);
 		egress_install(s);
 		return;
 	}
-	if (s->room && s->room->sealed && s->n_waiting)
+	if (s->cell && s->cell->sealed && s->n_waiting)
 		let_in(s);
 	if (s->running || s->ending)
 		return;
@@ -139,9 +139,9 @@ void sandbox_step(struct sandbox *s)
 		return;
 	}
 	timer_cancel(&s->idle_timer);
-	if (!s->room && (s->head || s->n_waiting))
-		sandbox_want_room(s);
-	else if (s->room && s->room->sealed && s->head)
+	if (!s->cell && (s->head || s->n_waiting))
+		sandbox_want_cell(s);
+	else if (s->cell && s->cell->sealed && s->head)
 		run_next(s, s->head);
 }
 
@@ -191,15 +191,15 @@ void sandbox_turn_out(struct sandbox *s, const struct cell_usage *u)
 }
 
 /* Nobody listens any more: nothing is held back for anybody, and little is kept. */
-static void rest(struct room *r, struct seat *seat)
+static void rest(struct cell *r, struct kernel *kernel)
 {
 	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (r->seats[i].attached)
-			kernel_pause(&r->seats[i].kernel, false);
-	if (seat->state != SEAT_BUSY)
+		if (r->kernels[i].attached)
+			kernel_pipes_pause(&r->kernels[i].pipes, false);
+	if (kernel->state != KERNEL_BUSY)
 		return;
-	seat->state = SEAT_IDLE;
-	kernel_idle(&seat->kernel, true);
+	kernel->state = KERNEL_IDLE;
+	kernel_idle(&kernel->pipes, true);
 }
 
 void sandbox_executed(struct sandbox *s, struct execution *x)
@@ -209,8 +209,8 @@ void sandbox_executed(struct sandbox *s, struct execution *x)
 		s->f->n_busy--;
 		metric_set(G_SANDBOXES_BUSY, s->f->n_busy);
 		metric_set(G_EXECUTIONS, s->f->n_busy);
-		if (s->room)
-			rest(s->room, &s->room->seats[x->language->id]);
+		if (s->cell)
+			rest(s->cell, &s->cell->kernels[x->language->id]);
 		sandbox_note(s);
 	}
 	for (struct execution **at = &s->head; *at; at = &(*at)->next)

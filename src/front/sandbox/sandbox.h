@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox.h - What a client holds: a name, an owner, a spec, a room, and what is done in it.
+ * sandbox.h - What a client holds: a name, an owner, a spec, a cell, and what is done in it.
  *
  * Without a name it lives for one execution. With a name it lives until it was idle for long enough,
- * its time is over, or it is removed; its room may be replaced (out of memory takes the cell as a whole),
+ * its time is over, or it is removed; its cell may be replaced (out of memory takes the cell as a whole),
  * which its epoch tells. Stopped, or lost with the daemon that held it, it is a record: it answers
  * for its name until it is removed. A name belongs to its owner: another owner's does not exist for us.
  *
@@ -16,12 +16,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "front/cell/pool.h"
 #include "front/http/auth.h"
-#include "front/room/pool.h"
-#include "front/run/record.h"
-#include "front/run/tail.h"
+#include "front/output/tail.h"
+#include "front/sandbox/record.h"
 #include "front/sandbox/sandbox_spec.h"
-#include "front/workspaces/shelf.h"
+#include "front/workspaces/workspace_store.h"
 #include "net/loop.h"
 #include "wire/warden.h"
 
@@ -29,13 +29,13 @@ struct egress;
 struct code;
 struct execution;
 struct front;
-struct guest_image;
+struct image_use;
 struct jkernel;
 struct keeper_slot;
 struct port;
 struct processes;
 struct refusal;
-struct room;
+struct cell;
 struct sandbox;
 
 #define SANDBOX_NAME_MAX 64
@@ -49,7 +49,7 @@ enum sandbox_state { SANDBOX_RUNNING, SANDBOX_STOPPED, SANDBOX_LOST };
  * sandbox_leave(), or until gone, which is called when the cell ends first: then it has left.
  */
 struct entry {
-	void (*in)(struct entry *en, struct room *r);
+	void (*in)(struct entry *en, struct cell *r);
 	void (*refused)(struct entry *en, const struct refusal *why);
 	void (*gone)(struct entry *en, const struct cell_usage *u);
 	void *arg;
@@ -73,17 +73,17 @@ struct sandbox {
 	char name[SANDBOX_NAME_MAX + 1]; /* empty: for one execution */
 	char owner[OWNER_MAX];
 	struct sandbox_spec spec;
-	struct guest_image *image; /* what its rooms are made from; held */
+	struct image_use *image; /* what its cells are made from; held */
 	json_t *vars; /* what everything in it has in its environment: spec.env and secrets; NULL: nothing */
 	enum sandbox_state state;
 	char reason[160]; /* why it is not running */
 	int slot;         /* in the keeper's table; -1: nothing of it is kept */
-	struct room *room;
+	struct cell *cell;
 	struct want want;
 	struct timer want_timer, idle_timer, end_timer, stop_timer;
 	struct execution *head, **tail; /* head is the one that runs or is about to */
 	size_t n_queued;
-	struct entry *entries; /* inside, or waiting for a room */
+	struct entry *entries; /* inside, or waiting for a cell */
 	size_t n_inside, n_waiting;
 	struct sandbox_waiter *waiters;
 	bool running, ending, stopping;
@@ -94,14 +94,14 @@ struct sandbox {
 	uint64_t adopted_ms; /* since when this front has it from one that was killed; 0: made here */
 	uint64_t aged_ns;    /* how old it was when this front began */
 	uint64_t stop_until_ns;
-	struct records records;           /* what was done in it lately */
-	struct tail log;                  /* the end of what was said in it */
-	struct cell_usage before;         /* cumulative numbers when the last execution began */
-	struct processes *processes;      /* in the background; NULL: there never were any */
-	struct egress *egress;            /* its way out; NULL: it never had one */
-	struct shelf_call workspace_call; /* its tree is being opened */
-	bool workspace_filling;           /* and before that, brought from elsewhere */
-	struct port *ports;               /* that are open to the outside (ports.h) */
+	struct records records;      /* what was done in it lately */
+	struct tail log;             /* the end of what was said in it */
+	struct cell_usage before;    /* cumulative numbers when the last execution began */
+	struct processes *processes; /* in the background; NULL: there never were any */
+	struct egress *egress;       /* its way out; NULL: it never had one */
+	struct workspace_store_call workspace_call; /* its tree is being opened */
+	bool workspace_filling;                     /* and before that, brought from elsewhere */
+	struct port *ports;                         /* that are open to the outside (ports.h) */
 	struct jkernel *jupyter; /* its clients on the Jupyter wire; NULL: there never were any */
 	struct code *code;       /* of one with servers, once it was needed (code/code.h) */
 	uint64_t tool_calls;     /* that its code made */
@@ -117,8 +117,8 @@ struct sandbox *sandbox_find(struct front *f, const char *owner, const char *nam
 struct sandbox *sandbox_create(struct front *f, const char *owner, const char *name,
 			       struct sandbox_spec *spec, struct refusal *ret);
 
-/* sandbox_set_image() - Its rooms are made from @g from now on. */
-void sandbox_set_image(struct sandbox *s, struct guest_image *g);
+/* sandbox_set_image() - Its cells are made from @g from now on. */
+void sandbox_set_image(struct sandbox *s, struct image_use *g);
 
 /* sandbox_restore() - One of a former daemon: it does not run, and only answers for its name. */
 struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *name,
@@ -139,7 +139,7 @@ void sandbox_queue(struct sandbox *s, struct execution *x);
 void sandbox_enter(struct sandbox *s, struct entry *en);
 void sandbox_leave(struct entry *en); /* idempotent; also while it still waits */
 
-/* sandbox_end() - Refuse what waits, end what runs, remove the room, forget the name. @why NULL: we forget it,
+/* sandbox_end() - Refuse what waits, end what runs, remove the cell, forget the name. @why NULL: we forget it,
  * but its record stays. */
 void sandbox_end(struct sandbox *s, const char *why);
 /* sandbox_halt() - The same, but the name stays, with @state and @why. */
@@ -166,34 +166,34 @@ void sandbox_executed(struct sandbox *s, struct execution *x);
 void sandbox_keep(struct sandbox *s);
 /* sandbox_keep_vars() - They are others now. */
 void sandbox_keep_vars(struct sandbox *s);
-/* sandbox_note() - Epoch, executions, room or a kernel's state is another one. */
+/* sandbox_note() - Epoch, executions, cell or a kernel's state is another one. */
 void sandbox_note(struct sandbox *s);
 /* sandbox_keep_end() - It begins to end; sandbox_unkeep(): it has. */
 void sandbox_keep_end(struct sandbox *s);
 void sandbox_unkeep(struct sandbox *s);
-/* sandbox_adopt() - One that was restored has this slot: take its room and variables. NULL, or why it can not be had. */
+/* sandbox_adopt() - One that was restored has this slot: take its cell and variables. NULL, or why it can not be had. */
 const char *sandbox_adopt(struct sandbox *s, int slot, const struct keeper_slot *was);
 /* sandbox_resume() - One that was restored runs again. */
 void sandbox_resume(struct sandbox *s);
-/* sandbox_use() - This is its room now. */
-void sandbox_use(struct sandbox *s, struct room *r);
+/* sandbox_use() - This is its cell now. */
+void sandbox_use(struct sandbox *s, struct cell *r);
 
 /* sandbox_renew() - Its cell ends, with everything in it; it gets another when it needs one. Not while code runs. */
 void sandbox_renew(struct sandbox *s);
 
-/* sandbox_no_room() - For egress.c and workspaces: everybody who waits for the cell is told why it can not be had. */
-void sandbox_no_room(struct sandbox *s, const struct refusal *why);
+/* sandbox_no_cell() - For egress.c and workspaces: everybody who waits for the cell is told why it can not be had. */
+void sandbox_no_cell(struct sandbox *s, const struct refusal *why);
 
 /* ---- between its files ---------------------------------------------------------------------------------- */
 
 /* sandbox_step() - See whether something can be done now. */
 void sandbox_step(struct sandbox *s);
 /*
- * sandbox_want_room() - Limits, mounts or a workspace of its own: a room made for it. Otherwise one that is ready, or the next that
- * will be. Idempotent while it waits; sandbox_step() or sandbox_no_room() follows.
+ * sandbox_want_cell() - Limits, mounts or a workspace of its own: a cell made for it. Otherwise one that is ready, or the next that
+ * will be. Idempotent while it waits; sandbox_step() or sandbox_no_cell() follows.
  */
-void sandbox_want_room(struct sandbox *s);
-/* sandbox_turn_out() - The room is over; whoever is inside hears of it. */
+void sandbox_want_cell(struct sandbox *s);
+/* sandbox_turn_out() - The cell is over; whoever is inside hears of it. */
 void sandbox_turn_out(struct sandbox *s, const struct cell_usage *u);
 /* sandbox_count() - One more that runs, or one less. Those that do not are only names: they take no place. */
 void sandbox_count(const struct sandbox *s, bool one_more);

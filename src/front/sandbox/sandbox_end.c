@@ -10,18 +10,18 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "front/code/code.h"
+#include "front/cell/cell.h"
 #include "front/egress/egress.h"
 #include "front/front.h"
 #include "front/jupyter/jupyter.h"
-#include "front/log.h"
 #include "front/packages/packages.h"
 #include "front/ports/ports.h"
-#include "front/room/room.h"
-#include "front/run/execution.h"
-#include "front/run/process.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/process.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/log.h"
+#include "front/tool_calls/code.h"
 #include "front/workspaces/workspaces.h"
 
 #define STOP_STEP_NS (20 * CLOCK_NS_PER_MS)
@@ -60,9 +60,9 @@ static void empty(struct sandbox *s, const char *message)
 	}
 	ports_close(s, "the sandbox ended");
 	egress_drop(s);
-	if (s->room)
-		room_end(s->room);
-	s->room = NULL;
+	if (s->cell)
+		cell_end(s->cell);
+	s->cell = NULL;
 	workspaces_left(s);
 }
 
@@ -168,12 +168,12 @@ void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why)
 /* Whether anything that we know of still runs in it. */
 static bool is_quiet(const struct sandbox *s)
 {
-	if (!s->room)
+	if (!s->cell)
 		return true;
 	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (s->room->seats[i].state != SEAT_EMPTY)
+		if (s->cell->kernels[i].state != KERNEL_EMPTY)
 			return false;
-	return !s->room->commands;
+	return !s->cell->commands;
 }
 
 static void on_stop_step(struct timer *t)
@@ -192,8 +192,8 @@ void sandbox_stop(struct sandbox *s, uint64_t grace_ms)
 		return;
 	s->stopping = true;
 	s->stop_until_ns = s->f->loop.now_ns + grace_ms * CLOCK_NS_PER_MS;
-	if (s->room)
-		room_signal_all(s->room, SIGTERM);
+	if (s->cell)
+		cell_signal_all(s->cell, SIGTERM);
 	s->stop_timer.fn = on_stop_step;
 	s->stop_timer.arg = s;
 	timer_set(&s->f->loop, &s->stop_timer, s->f->loop.now_ns + STOP_STEP_NS);

@@ -5,18 +5,18 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "front/cell/cell.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
-#include "front/room/room.h"
-#include "front/run/process.h"
+#include "front/sandbox/process.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/time_text.h"
 
 static void write_usage(struct json *j, const struct sandbox *s)
 {
 	struct cell_usage u = s->before;
 
-	if (s->room)
-		(void)room_gauge(s->room, &u);
+	if (s->cell)
+		(void)cell_gauge(s->cell, &u);
 	json_key(j, "usage");
 	json_object_begin(j);
 	json_key(j, "cpu_seconds");
@@ -48,11 +48,11 @@ void sandbox_json(const struct sandbox *s, const struct buf *receipt, struct jso
 	json_member_uint(j, "executions", s->executions);
 	json_member_uint(j, "processes", processes_alive(s));
 	json_member_uint(j, "queued", s->n_queued - s->running);
-	stamp_json(j, "created_at", s->created_ms);
+	time_json(j, "created_at", s->created_ms);
 	if (s->adopted_ms)
-		stamp_json(j, "adopted_at", s->adopted_ms);
+		time_json(j, "adopted_at", s->adopted_ms);
 	if (s->expires_ms)
-		stamp_json(j, "expires_at", s->expires_ms);
+		time_json(j, "expires_at", s->expires_ms);
 	json_key(j, "age_seconds");
 	json_double(j, seconds_since(s->created_ns) + (double)s->aged_ns / (double)CLOCK_NS_PER_S,
 		    3);

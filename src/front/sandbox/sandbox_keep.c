@@ -15,13 +15,13 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/foreign.h"
+#include "front/cell/cell.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
-#include "front/room/room.h"
-#include "front/room/spare.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/keep.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/json_alloc.h"
+#include "front/support/time_text.h"
 
 #define VARIABLES_MAX (4u << 20)
 
@@ -37,7 +37,7 @@ void sandbox_keep_vars(struct sandbox *s)
 		to->has_env = text != NULL;
 	if (text)
 		explicit_bzero(text, strlen(text));
-	spare_free(text);
+	json_alloc_free(text);
 	if (to && fd >= 0)
 		keep_put(&s->f->keep, keep_key(s->slot, KEEPER_VARIABLES), &fd, 1);
 }
@@ -64,10 +64,10 @@ void sandbox_note(struct sandbox *s)
 	to->expires_ms = s->expires_ms;
 	to->before = s->before;
 	__atomic_store_n(&to->epoch, s->epoch, __ATOMIC_RELEASE);
-	if (s->room && s->room->slot >= 0) {
-		room_note(s->room);
+	if (s->cell && s->cell->slot >= 0) {
+		cell_note(s->cell);
 	} else {
-		memset(to->seats, 0, sizeof(to->seats));
+		memset(to->kernels, 0, sizeof(to->kernels));
 		__atomic_store_n(&to->cell, 0, __ATOMIC_RELEASE);
 	}
 }
@@ -148,7 +148,7 @@ static bool take_image(struct sandbox *s)
 {
 	struct refusal ignored;
 	const char *digest = s->spec.digest;
-	struct guest_image *g = image_get(s->f, s->spec.image, digest[0] ? digest : NULL, &ignored);
+	struct image_use *g = image_get(s->f, s->spec.image, digest[0] ? digest : NULL, &ignored);
 
 	if (!g) /* its cell has all of it, and goes on */
 		g = image_lost(s->f, s->spec.image, digest);
@@ -174,15 +174,15 @@ const char *sandbox_adopt(struct sandbox *s, int slot, const struct keeper_slot 
 	if (!take_image(s))
 		return "there was no memory";
 	if (was->cell) {
-		struct room *r = NULL;
-		int code = room_adopt(s->image, &s->spec.limits, slot, was, &r, &lost);
+		struct cell *r = NULL;
+		int code = cell_adopt(s->image, &s->spec.limits, slot, was, &r, &lost);
 
 		if (code == -ENOENT)
 			return "its cell was not kept";
 		if (r)
 			sandbox_use(s, r);
-		for (size_t i = 0; !r && i < KEEPER_SEATS; i++)
-			lost |= was->seats[i].state != KEPT_EMPTY;
+		for (size_t i = 0; !r && i < KEEPER_KERNELS; i++)
+			lost |= was->kernels[i].state != KEPT_EMPTY;
 	}
 	s->epoch += lost;
 	sandbox_note(s);

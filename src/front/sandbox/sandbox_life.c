@@ -11,14 +11,14 @@
 
 #include "base/clock.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
 #include "front/mcp/subscribe.h"
-#include "front/metrics.h"
 #include "front/policy/judge.h"
-#include "front/run/execution.h"
-#include "front/run/record.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/metrics.h"
+#include "front/support/time_text.h"
 #include "front/workspaces/workspaces.h"
 
 #define BUSY_RETRY_S 1u
@@ -58,7 +58,7 @@ void sandbox_deadline(const struct sandbox *s, char *text, size_t size)
 {
 	char at[STAMP_MAX];
 
-	stamp_text(at, s->expires_ms);
+	time_text(at, s->expires_ms);
 	(void)snprintf(text, size, "the sandbox reached its deadline, %s, and was removed", at);
 }
 
@@ -66,7 +66,7 @@ void sandbox_expire(struct sandbox *s, uint64_t seconds)
 {
 	s->end_timer.fn = on_end;
 	s->end_timer.arg = s;
-	s->expires_ms = seconds ? stamp_now_ms() + seconds * 1000 : 0;
+	s->expires_ms = seconds ? time_now_ms() + seconds * 1000 : 0;
 	if (seconds)
 		timer_set(&s->f->loop, &s->end_timer, s->f->loop.now_ns + seconds * CLOCK_NS_PER_S);
 	else
@@ -91,7 +91,7 @@ static struct sandbox *sandbox_new(struct front *f, const char *owner, const cha
 	s->spec = *spec;
 	s->tail = &s->head;
 	s->created_ns = s->used_ns = clock_now_ns();
-	s->created_ms = stamp_now_ms();
+	s->created_ms = time_now_ms();
 	s->idle_timer.fn = on_idle;
 	s->idle_timer.arg = s;
 	records_init(&s->records, &f->loop, &f->spools, &f->streams);
@@ -102,7 +102,7 @@ static struct sandbox *sandbox_new(struct front *f, const char *owner, const cha
 	return s;
 }
 
-void sandbox_set_image(struct sandbox *s, struct guest_image *g)
+void sandbox_set_image(struct sandbox *s, struct image_use *g)
 {
 	image_hold(g);
 	image_release(s->image);
@@ -179,7 +179,7 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 	    workspaces_admit(f, owner, &spec->workspace, NULL, ret) < 0)
 		return NULL;
 	/* A digest has who wants the very image that another sandbox has (packages/fetcher.c). */
-	struct guest_image *image =
+	struct image_use *image =
 		image_get(f, spec->image, spec->digest[0] ? spec->digest : NULL, ret);
 
 	if (!image)
@@ -240,7 +240,7 @@ struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *
 
 void sandbox_resume(struct sandbox *s)
 {
-	uint64_t now = stamp_now_ms();
+	uint64_t now = time_now_ms();
 	uint64_t left = s->expires_ms > now ? s->expires_ms - now : 1;
 
 	s->state = SANDBOX_RUNNING;
@@ -267,7 +267,7 @@ static bool revive(struct sandbox *s, struct refusal *ret)
 	    mount_use_admit(s->f, s->owner, &s->spec.mounts, ret) < 0 ||
 	    workspaces_admit(s->f, s->owner, &s->spec.workspace, s, ret) < 0)
 		return false;
-	struct guest_image *image = image_get(s->f, s->spec.image, NULL, ret);
+	struct image_use *image = image_get(s->f, s->spec.image, NULL, ret);
 
 	if (!image)
 		return false;

@@ -11,13 +11,13 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "cell/spec.h"
-#include "front/code/code_spec.h"
 #include "front/egress/rules.h"
 #include "front/front.h"
 #include "front/policy/judge.h"
-#include "front/run/command_line.h"
-#include "front/run/execution.h"
+#include "front/sandbox/command_line.h"
+#include "front/sandbox/execution.h"
 #include "front/secrets/secrets.h"
+#include "front/tool_calls/code_spec.h"
 #include "store/store.h"
 
 #define MIB (1024ull * 1024)
@@ -38,7 +38,7 @@ static int refuse(struct refusal *r, const char *code, const char *field, const 
 }
 
 /* Its name only: whether it is in the store is found out when the policy has allowed it. */
-int sandbox_spec_image(const struct front *f, const json_t *body, char ret[LENDER_REF_MAX],
+int sandbox_spec_image(const struct front *f, const json_t *body, char ret[IMAGE_OPENER_REF_MAX],
 		       struct refusal *ret_why)
 {
 	const char *image = json_string_value(json_object_get(body, "image"));

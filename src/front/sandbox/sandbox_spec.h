@@ -13,7 +13,7 @@
 
 #include "front/workspaces/mount_use.h"
 #include "front/workspaces/use.h"
-#include "wire/lender.h"
+#include "wire/image_opener.h"
 #include "wire/warden.h"
 
 struct front;
@@ -22,14 +22,14 @@ struct refusal;
 
 struct sandbox_spec {
 	struct cell_limits limits;
-	bool own_limits;            /* not the daemon's: no room of the pool fits */
-	char image[LENDER_REF_MAX]; /* what it is made from; "": the daemon's own image */
-	char digest[72];            /* of that, once it was opened; "": it has none */
-	bool fetcher;               /* ours, for fetching packages (packages/fetcher.h) */
-	json_t *env, *labels;       /* objects of strings; NULL: none */
+	bool own_limits;                  /* not the daemon's: no room of the pool fits */
+	char image[IMAGE_OPENER_REF_MAX]; /* what it is made from; "": the daemon's own image */
+	char digest[72];                  /* of that, once it was opened; "": it has none */
+	bool fetcher;                     /* ours, for fetching packages (packages/fetcher.h) */
+	json_t *env, *labels;             /* objects of strings; NULL: none */
 	json_t *egress;  /* what it may reach: canonical entries (egress/entry.h); NULL: nothing */
 	json_t *servers; /* whose tools its code may call, names; NULL: it has no code mode */
-	json_t *tools;   /* rules for that (mcp/leash.h), or NULL */
+	json_t *tools;   /* rules for that (mcp/tool_rules.h), or NULL */
 	json_t *project; /* where its code keeps things; NULL: MEMORY_PROJECT */
 	json_t *secrets; /* array of names, as secrets_parse() leaves it; NULL: none */
 	struct workspace_use workspace;
@@ -52,7 +52,7 @@ void sandbox_spec_free(struct sandbox_spec *s);
 
 /* sandbox_spec_image() - `image` of @body as specs have it, "" for the daemon's own. 1; 0 when it names none, and @ret is
  * not touched; -1 with @ret_why. */
-int sandbox_spec_image(const struct front *f, const json_t *body, char ret[LENDER_REF_MAX],
+int sandbox_spec_image(const struct front *f, const json_t *body, char ret[IMAGE_OPENER_REF_MAX],
 		       struct refusal *ret_why);
 
 /* sandbox_spec_equal() - Whether a second request of the same name asks for the same. */

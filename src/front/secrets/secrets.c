@@ -14,15 +14,15 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/num.h"
+#include "front/cell/cell.h"
 #include "front/config.h"
 #include "front/egress/rules.h"
 #include "front/front.h"
-#include "front/log.h"
-#include "front/metrics.h"
-#include "front/room/room.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/secrets/trust.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
 #include "ledger/ledger.h"
 #include "vault/index.h"
 
@@ -308,8 +308,8 @@ void secrets_trust(struct sandbox *s)
 		json_decref(s->spec.env); /* that of vars; the spec has its own */
 	}
 	trust_vars(s->vars);
-	if (s->room)
-		s->room->env = s->vars;
+	if (s->cell)
+		s->cell->env = s->vars;
 	sandbox_keep_vars(s);
 }
 

@@ -18,7 +18,7 @@
 
 #define BUNDLE_MAX (4u << 20)
 
-static struct trust *of_job(struct room_command *job)
+static struct trust *of_job(struct cell_command *job)
 {
 	return (struct trust *)((char *)job - offsetof(struct trust, job));
 }
@@ -53,14 +53,14 @@ void trust_vars(json_t *vars)
 
 void trust_cancel(struct trust *t)
 {
-	if (!t->room)
+	if (!t->cell)
 		return;
-	room_forget(t->room, &t->job);
+	cell_forget(t->cell, &t->job);
 	loop_del(&t->in);
 	t->in.fd = fd_close(t->in.fd);
 	t->out = fd_close(t->out);
 	buf_free(&t->text);
-	t->room = NULL;
+	t->cell = NULL;
 }
 
 static void finish(struct trust *t, const char *problem)
@@ -76,7 +76,7 @@ static void on_writable(struct watch *w, uint32_t events)
 	(void)events;
 	while (t->at < t->text.len) {
 		ssize_t n = foreign_write(w->fd, t->text.data + t->at, t->text.len - t->at,
-					  &t->room->stalled_ns);
+					  &t->cell->stalled_ns);
 
 		if (n == -EAGAIN)
 			return;
@@ -88,7 +88,7 @@ static void on_writable(struct watch *w, uint32_t events)
 	w->fd = fd_close(w->fd);
 }
 
-static void on_started(struct room_command *job, int pid, int *fds, size_t n_fds)
+static void on_started(struct cell_command *job, int pid, int *fds, size_t n_fds)
 {
 	struct trust *t = of_job(job);
 
@@ -101,17 +101,17 @@ static void on_started(struct room_command *job, int pid, int *fds, size_t n_fds
 		.fd = TAKE_FD(fds[0]), .events = EPOLLOUT, .fn = on_writable, .arg = t
 	};
 	t->out = TAKE_FD(fds[1]);
-	if (loop_add(&t->room->f->loop, &t->in, NULL) < 0)
+	if (loop_add(&t->cell->f->loop, &t->in, NULL) < 0)
 		finish(t, "the daemon is out of descriptors");
 }
 
-static void on_failed(struct room_command *job, const struct init_failed *f)
+static void on_failed(struct cell_command *job, const struct init_failed *f)
 {
 	(void)f;
 	finish(of_job(job), "the certificates could not be written into the cell");
 }
 
-static void on_exited(struct room_command *job, const struct init_exited *x)
+static void on_exited(struct cell_command *job, const struct init_exited *x)
 {
 	bool good = x->status == 0;
 
@@ -149,7 +149,7 @@ static int put_frames(struct buf *out, const struct buf *text)
 	return buf_append(out, &end, sizeof(end));
 }
 
-int trust_begin(struct trust *t, struct room *r, int roots, int pem, struct err *e)
+int trust_begin(struct trust *t, struct cell *r, int roots, int pem, struct err *e)
 {
 	_buf_ struct buf bundle = BUF_INIT(2 * BUNDLE_MAX);
 	struct files_request q = { .op = FILES_WRITE,
@@ -167,13 +167,13 @@ int trust_begin(struct trust *t, struct room *r, int roots, int pem, struct err 
 	}
 	t->at = 0;
 	t->in.fd = t->out = -1;
-	t->job = (struct room_command){ .started = on_started,
+	t->job = (struct cell_command){ .started = on_started,
 					.failed = on_failed,
 					.exited = on_exited };
-	int code = room_files(r, &t->job, &q, e);
+	int code = cell_files(r, &t->job, &q, e);
 
 	if (code == 0)
-		t->room = r;
+		t->cell = r;
 	else
 		buf_free(&t->text);
 	return code;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "front/room/room.h"
+#include "front/cell/cell.h"
 #include "net/loop.h"
 
 struct err;
@@ -20,8 +20,8 @@ struct err;
 #define TRUST_PATH "/home/agent/.caisson/ca-bundle.pem"
 
 struct trust {
-	struct room *room; /* NULL: nothing is under way */
-	struct room_command job;
+	struct cell *cell; /* NULL: nothing is under way */
+	struct cell_command job;
 	struct watch in; /* of the worker in the cell */
 	int out;
 	struct buf text; /* frames that it has not taken yet */
@@ -38,7 +38,7 @@ int trust_roots(void);
  * trust_begin() - Write the file into @r. @roots: of trust_roots(); @pem: of the authority. The struct has done and
  * arg, and is otherwise zero. 0, or -errno and done is not called.
  */
-int trust_begin(struct trust *t, struct room *r, int roots, int pem, struct err *e);
+int trust_begin(struct trust *t, struct cell *r, int roots, int pem, struct err *e);
 void trust_cancel(struct trust *t); /* idempotent, also on zeroed memory */
 
 /* trust_vars() - Add the variables that @vars does not have. */

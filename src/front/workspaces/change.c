@@ -2,7 +2,7 @@
 /*
  * change.c - What a sandbox changed in its workspace: shown, kept, or thrown away.
  *
- * pid 1 of the cell packs /workspace, and the shelf reads that, compares it with the tree that the sandbox began
+ * pid 1 of the cell packs /workspace, and the workspace store reads that, compares it with the tree that the sandbox began
  * with, and for a commit makes the next generation of it. The front passes a descriptor on and reads no file.
  * A client that goes away does not end a commit that has begun.
  */
@@ -20,16 +20,16 @@
 #include "base/json.h"
 #include "cell/spec.h"
 #include "client/files_client.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/cell/cell.h"
 #include "front/front.h"
-#include "front/http/handlers.h"
-#include "front/http/own.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
-#include "front/room/room.h"
-#include "front/room/spare.h"
-#include "front/run/execution.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/json_alloc.h"
 #include "front/workspaces/workspaces.h"
 #include "net/http.h"
 
@@ -37,12 +37,12 @@
 
 struct change_job {
 	struct entry entry;
-	struct room_command pack;
-	struct shelf_call call;
+	struct cell_command pack;
+	struct workspace_store_call call;
 	struct front *f;
 	struct sandbox *sandbox; /* NULL: it is over */
 	struct http_exchange *x; /* NULL: the client is gone */
-	struct room *room;
+	struct cell *cell;
 	bool commit;
 	char name[WORKSPACE_NAME_MAX + 1], owner[OWNER_MAX], box[SANDBOX_NAME_MAX + 1], id[33];
 	struct deferred reaper;
@@ -58,13 +58,13 @@ static void reap(struct deferred *d)
 static void end(struct change_job *j)
 {
 	if (j->x) {
-		visit_of(j->x)->work = NULL;
-		visit_of(j->x)->gone = NULL;
+		context_of(j->x)->work = NULL;
+		context_of(j->x)->gone = NULL;
 	}
-	if (j->room && j->pack.id)
-		room_forget(j->room, &j->pack);
-	j->room = NULL;
-	shelf_forget(&j->f->workspaces.shelf, &j->call);
+	if (j->cell && j->pack.id)
+		cell_forget(j->cell, &j->pack);
+	j->cell = NULL;
+	workspace_store_forget(&j->f->workspaces.store, &j->call);
 	sandbox_leave(&j->entry);
 	j->reaper.fn = reap;
 	j->reaper.arg = j;
@@ -129,7 +129,7 @@ static const char *next_line(char **at, size_t *ret_len)
 	return s;
 }
 
-static void answer(struct change_job *j, const struct shelf_reply *r, int fd)
+static void answer(struct change_job *j, const struct workspace_store_reply *r, int fd)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
 	_mem_ char *text = read_lines(fd);
@@ -161,7 +161,7 @@ static void answer(struct change_job *j, const struct shelf_reply *r, int fd)
 }
 
 /* As many names as there is room for: whoever asked has to find them. */
-static void conflict(struct change_job *j, const struct shelf_reply *r, int fd)
+static void conflict(struct change_job *j, const struct workspace_store_reply *r, int fd)
 {
 	_mem_ char *text = read_lines(fd);
 	char *at = text;
@@ -175,7 +175,7 @@ static void conflict(struct change_job *j, const struct shelf_reply *r, int fd)
 	size_t len, named = 0;
 
 	while (at && (line = next_line(&at, &len))) {
-		json_t *o = spare_load(line, len, 0, NULL);
+		json_t *o = json_alloc_load(line, len, 0, NULL);
 
 		path = json_string_value(json_object_get(o, "path"));
 		if (path && (size_t)n + strlen(path) + 24 < sizeof(why.message)) {
@@ -191,7 +191,7 @@ static void conflict(struct change_job *j, const struct shelf_reply *r, int fd)
 	fail(j, &why);
 }
 
-static void refused(struct change_job *j, const struct shelf_reply *r)
+static void refused(struct change_job *j, const struct workspace_store_reply *r)
 {
 	switch (-r->code) {
 	case EDQUOT:
@@ -218,25 +218,26 @@ static void refused(struct change_job *j, const struct shelf_reply *r)
 }
 
 /* It is compared with what it has kept from now on. What is mounted in its cell is still the old tree. */
-static void kept(struct change_job *j, const struct shelf_reply *r)
+static void kept(struct change_job *j, const struct workspace_store_reply *r)
 {
 	struct workspace *w = workspaces_find(j->f, j->owner, j->name);
 	uint64_t before = w ? w->generation : 0;
-	char old[SHELF_TREE_MAX];
+	char old[WORKSPACE_STORE_TREE_MAX];
 
 	if (!w || r->generation == before)
 		return;
 	w->generation = r->generation;
 	if (j->sandbox && r->tree[0]) {
 		memcpy(old, j->sandbox->spec.workspace.base, sizeof(old));
-		memcpy(j->sandbox->spec.workspace.base, r->tree, SHELF_TREE_MAX);
+		memcpy(j->sandbox->spec.workspace.base, r->tree, WORKSPACE_STORE_TREE_MAX);
 		audit_spec(j->sandbox);
 		workspaces_drop(j->f, w, old);
 	}
 	workspaces_written(j->f, w, before);
 }
 
-static void on_changes(struct shelf_call *c, const struct shelf_reply *r, int *fd)
+static void on_changes(struct workspace_store_call *c, const struct workspace_store_reply *r,
+		       int *fd)
 {
 	struct change_job *j = c->arg;
 
@@ -254,17 +255,18 @@ static void on_changes(struct shelf_call *c, const struct shelf_reply *r, int *f
 
 /* ---- in the cell --------------------------------------------------------------------------------------------- */
 
-static struct change_job *of_pack(struct room_command *c)
+static struct change_job *of_pack(struct cell_command *c)
 {
 	return (struct change_job *)((char *)c - offsetof(struct change_job, pack));
 }
 
-static void on_started(struct room_command *c, int pid, int *fds, size_t n_fds)
+static void on_started(struct cell_command *c, int pid, int *fds, size_t n_fds)
 {
 	struct change_job *j = of_pack(c);
 	const struct workspace_use *u = &j->sandbox->spec.workspace;
 	const struct workspace *w = workspaces_find(j->f, j->owner, j->name);
-	struct shelf_req q = { .op = j->commit ? SHELF_COMMIT : SHELF_DIFF };
+	struct workspace_store_req q = { .op = j->commit ? WORKSPACE_STORE_COMMIT :
+							   WORKSPACE_STORE_DIFF };
 
 	(void)pid;
 	if (!w || n_fds != 2) {
@@ -277,26 +279,26 @@ static void on_started(struct room_command *c, int pid, int *fds, size_t n_fds)
 	memcpy(q.tree, u->base, sizeof(q.tree));
 	j->call.fn = on_changes;
 	j->call.arg = j;
-	if (shelf_ask(&j->f->workspaces.shelf, &j->call, &q, fds[1]) < 0)
+	if (workspace_store_ask(&j->f->workspaces.store, &j->call, &q, fds[1]) < 0)
 		fail_text(j, 503, "workspace_failed", "see the daemon's log",
-			  "the shelf, which keeps workspaces, does not answer");
+			  "the workspace store does not answer");
 }
 
-static void on_failed(struct room_command *c, const struct init_failed *f)
+static void on_failed(struct cell_command *c, const struct init_failed *f)
 {
 	struct change_job *j = of_pack(c);
 
 	fail_text(j, 503, "workspace_failed", NULL, strerror(f->error));
 }
 
-/* How it ended the shelf hears, at the end of the pipe. */
-static void on_exited(struct room_command *c, const struct init_exited *x)
+/* How it ended the workspace store hears, at the end of the pipe. */
+static void on_exited(struct cell_command *c, const struct init_exited *x)
 {
 	(void)c;
 	(void)x;
 }
 
-static void on_in(struct entry *en, struct room *r)
+static void on_in(struct entry *en, struct cell *r)
 {
 	struct change_job *j = en->arg;
 	struct files_request q = { .op = FILES_TAR_OUT,
@@ -307,11 +309,11 @@ static void on_in(struct entry *en, struct room *r)
 				   .gid = CELL_GID };
 	struct err e = { 0 };
 
-	j->room = r;
-	j->pack = (struct room_command){ .started = on_started,
+	j->cell = r;
+	j->pack = (struct cell_command){ .started = on_started,
 					 .failed = on_failed,
 					 .exited = on_exited };
-	if (room_files(r, &j->pack, &q, &e) < 0)
+	if (cell_files(r, &j->pack, &q, &e) < 0)
 		fail_text(j, 503, "workspace_failed", NULL, e.msg);
 }
 
@@ -320,20 +322,20 @@ static void on_refused(struct entry *en, const struct refusal *why)
 	fail(en->arg, why);
 }
 
-/* The shelf hears of it at the end of the pipe, and answers; if it was asked. */
+/* The workspace store hears of it at the end of the pipe, and answers; if it was asked. */
 static void on_gone(struct entry *en, const struct cell_usage *u)
 {
 	struct change_job *j = en->arg;
 
 	(void)u;
-	j->room = NULL;
+	j->cell = NULL;
 	j->sandbox = NULL;
 	if (!j->call.seq)
 		fail_text(j, 409, "session_ended", NULL,
 			  "the cell ended before its workspace was read");
 }
 
-static void on_client_gone(struct visit *v)
+static void on_client_gone(struct request_context *v)
 {
 	struct change_job *j = v->work;
 
@@ -368,7 +370,8 @@ static bool is_cow(struct http_exchange *x, const struct sandbox *s)
 static void begin(struct front *f, struct http_exchange *x, const struct route_params *p,
 		  bool commit)
 {
-	struct visit *v = visit_of(x); /* without a sandbox the exchange is answered, and gone */
+	struct request_context *v =
+		context_of(x); /* without a sandbox the exchange is answered, and gone */
 	struct sandbox *s = own_sandbox(f, x, p);
 	struct refusal why;
 

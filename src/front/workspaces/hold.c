@@ -13,10 +13,10 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
-#include "front/run/execution.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/time_text.h"
 #include "front/workspaces/workspaces.h"
 
 /* ---- together --------------------------------------------------------------------------------------------- */
@@ -85,16 +85,17 @@ static void fail(struct sandbox *s, int status, const char *code, const char *me
 			       .retry_after_s = status == 503 ? 1 : 0 };
 
 	(void)snprintf(why.message, sizeof(why.message), "%.300s", message);
-	sandbox_no_room(s, &why);
+	sandbox_no_cell(s, &why);
 }
 
-static void on_open(struct shelf_call *c, const struct shelf_reply *r, int *fd)
+static void on_open(struct workspace_store_call *c, const struct workspace_store_reply *r, int *fd)
 {
 	struct sandbox *s = c->arg;
 	struct workspace_use *u = &s->spec.workspace;
 
 	if (r->code < 0 || *fd < 0) {
-		fail(s, 503, "workspace_failed", r->code < 0 ? r->msg : "the shelf sent no tree");
+		fail(s, 503, "workspace_failed",
+		     r->code < 0 ? r->msg : "the workspace store sent no tree");
 		return;
 	}
 	u->fd = 1 + TAKE_FD(*fd);
@@ -109,21 +110,20 @@ static void on_open(struct shelf_call *c, const struct shelf_reply *r, int *fd)
 static void open_tree(struct sandbox *s, const struct workspace *w)
 {
 	struct workspace_use *u = &s->spec.workspace;
-	struct shelf_req q = { .op = SHELF_OPEN };
+	struct workspace_store_req q = { .op = WORKSPACE_STORE_OPEN };
 	_fd_ int rules = u->tree[0] ? -1 : workspace_use_rules(u);
 	_fd_ int parts = u->mode == WORKSPACE_RW ? workspace_use_parts(u) : -1;
 
 	if (rules >= 0)
-		q.op = SHELF_VIEW;
+		q.op = WORKSPACE_STORE_VIEW;
 	memcpy(u->key, w->key, sizeof(u->key));
 	memcpy(q.key, w->key, sizeof(w->key));
 	memcpy(q.tree, u->tree, sizeof(q.tree));
 	s->workspace_call.fn = on_open;
 	s->workspace_call.arg = s;
-	if (shelf_ask(&s->f->workspaces.shelf, &s->workspace_call, &q, rules >= 0 ? rules : parts) <
-	    0)
-		fail(s, 503, "workspace_failed",
-		     "the shelf, which keeps workspaces, does not answer");
+	if (workspace_store_ask(&s->f->workspaces.store, &s->workspace_call, &q,
+				rules >= 0 ? rules : parts) < 0)
+		fail(s, 503, "workspace_failed", "the workspace store does not answer");
 }
 
 static void on_filled(struct workspace *w, void *arg, const struct refusal *why)
@@ -132,7 +132,7 @@ static void on_filled(struct workspace *w, void *arg, const struct refusal *why)
 
 	s->workspace_filling = false;
 	if (why)
-		sandbox_no_room(s, why);
+		sandbox_no_cell(s, why);
 	else if (!s->ending && s->state == SANDBOX_RUNNING)
 		open_tree(s, w);
 }
@@ -170,23 +170,23 @@ static bool is_used(const struct front *f, const struct workspace *w, const char
 	return false;
 }
 
-/* The shelf knows better than we which is the newest: that one it keeps. */
+/* The workspace store knows better than we which is the newest: that one it keeps. */
 void workspaces_drop(struct front *f, const struct workspace *w, const char *tree)
 {
-	struct shelf_req q = { .op = SHELF_DROP };
+	struct workspace_store_req q = { .op = WORKSPACE_STORE_DROP };
 
 	if (!tree[0] || is_used(f, w, tree))
 		return;
 	memcpy(q.key, w->key, sizeof(w->key));
 	(void)snprintf(q.tree, sizeof(q.tree), "%s", tree);
-	(void)shelf_ask(&f->workspaces.shelf, NULL, &q, -1);
+	(void)workspace_store_ask(&f->workspaces.store, NULL, &q, -1);
 }
 
 void workspaces_written(struct front *f, struct workspace *w, uint64_t old_generation)
 {
 	const struct workspace_backing *b = f->workspaces.backing;
 
-	w->changed_ms = stamp_now_ms();
+	w->changed_ms = time_now_ms();
 	(void)workspace_save(f, w, NULL);
 	if (b && b->backs(f, w))
 		b->written(f, w, old_generation);
@@ -196,9 +196,9 @@ void workspaces_left(struct sandbox *s)
 {
 	struct workspace_use *u = &s->spec.workspace;
 	struct workspace *w = u->name[0] ? workspaces_find(s->f, s->owner, u->name) : NULL;
-	char tree[SHELF_TREE_MAX], base[SHELF_TREE_MAX];
+	char tree[WORKSPACE_STORE_TREE_MAX], base[WORKSPACE_STORE_TREE_MAX];
 
-	shelf_forget(&s->f->workspaces.shelf, &s->workspace_call);
+	workspace_store_forget(&s->f->workspaces.store, &s->workspace_call);
 	if (u->fd)
 		fd_close(u->fd - 1);
 	u->fd = 0;

@@ -11,7 +11,7 @@
 #include "cell/spec.h"
 #include "front/front.h"
 #include "front/policy/judge.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 
 static const char *const modes[] = { [MOUNT_ANY] = "", [MOUNT_RO] = ":ro", [MOUNT_RW] = ":rw" };
 

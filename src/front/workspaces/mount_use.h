@@ -53,7 +53,7 @@ bool mount_use_equal(const struct mount_use *a, const struct mount_use *b);
 /* mount_use_json() - A list of places, each with its mode. */
 void mount_use_json(const struct front *f, const struct mount_use *u, struct json *j);
 
-/* mounts_pool() - The policy is another one: what rooms of the pool have from now on. */
+/* mounts_pool() - The policy is another one: what cells of the pool have from now on. */
 void mounts_pool(struct front *f);
 
 #endif

@@ -32,7 +32,7 @@ struct mounts {
 	int fd[MOUNTS_MAX];
 	struct cell_mount row[MOUNTS_MAX];
 	struct mount_set
-		pooled; /* what rooms of the pool have: what the policy gives to each caller */
+		pooled; /* what cells of the pool have: what the policy gives to each caller */
 };
 
 /* mounts_parse() - SOURCE:PLACE[:ro|:rw|:rw-unprotected]. @ret_len: of the source. 0 or -EINVAL. Pure. */

@@ -9,11 +9,11 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cell/spec.h"
+#include "front/api/routes.h"
 #include "front/http/route.h"
-#include "front/http/routes.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "wire/warden.h"
-#include "workspace/pattern.h"
+#include "workspace_store/pattern.h"
 
 static const char *const modes[] = { "cow", "ro", "rw" };
 
@@ -265,7 +265,7 @@ size_t workspace_use_mounts(const struct workspace_use *u, struct cell_spec *spe
 	return 1;
 }
 
-/* ---- for the shelf ---------------------------------------------------------------------------------------- */
+/* ---- for the workspace store ---------------------------------------------------------------------------------------- */
 
 static void put_lines(struct buf *b, const char *before, const json_t *list)
 {
@@ -278,7 +278,7 @@ static void put_lines(struct buf *b, const char *before, const json_t *list)
 
 int workspace_use_rules(const struct workspace_use *u)
 {
-	_buf_ struct buf b = BUF_INIT(SHELF_RULES_BYTES);
+	_buf_ struct buf b = BUF_INIT(WORKSPACE_STORE_RULES_BYTES);
 
 	put_lines(&b, "+", u->allow);
 	put_lines(&b, "-", u->deny);
@@ -289,7 +289,7 @@ int workspace_use_rules(const struct workspace_use *u)
 
 int workspace_use_parts(const struct workspace_use *u)
 {
-	_buf_ struct buf b = BUF_INIT(SHELF_RULES_BYTES);
+	_buf_ struct buf b = BUF_INIT(WORKSPACE_STORE_RULES_BYTES);
 	char dst[CELL_DST_MAX];
 	size_t i;
 	json_t *v;

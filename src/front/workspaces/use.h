@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "wire/shelf.h"
+#include "wire/workspace_store.h"
 
 struct cell_spec;
 struct json;
@@ -28,10 +28,10 @@ struct workspace_use {
 	enum workspace_mode mode;
 	json_t *allow, *deny, *write; /* lists of strings; NULL: none */
 	/* While it runs. */
-	char key[SHELF_KEY_LEN + 1];
-	char tree[SHELF_TREE_MAX]; /* what is mounted; empty: nothing yet */
-	char base[SHELF_TREE_MAX]; /* what it is compared with: the same, until it commits */
-	int fd;                    /* of the tree plus 1; 0: not open */
+	char key[WORKSPACE_STORE_KEY_LEN + 1];
+	char tree[WORKSPACE_STORE_TREE_MAX]; /* what is mounted; empty: nothing yet */
+	char base[WORKSPACE_STORE_TREE_MAX]; /* what it is compared with: the same, until it commits */
+	int fd;                              /* of the tree plus 1; 0: not open */
 };
 
 /* workspace_use_parse() - @value: of the member, NULL for none. 0, or -1 with @ret. */
@@ -47,7 +47,7 @@ const char *workspace_mode_name(enum workspace_mode mode);
 /* workspace_use_mounts() - Add its mounts. Return: how many descriptors were put into @fds: 0 or 1. */
 size_t workspace_use_mounts(const struct workspace_use *u, struct cell_spec *spec, int *fds);
 
-/* workspace_use_rules() - Patterns as the shelf takes them (a memfd), -1: none; or -errno. */
+/* workspace_use_rules() - Patterns as the workspace store takes them (a memfd), -1: none; or -errno. */
 int workspace_use_rules(const struct workspace_use *u);
 /* workspace_use_parts() - Writable directories, a line each, likewise. */
 int workspace_use_parts(const struct workspace_use *u);

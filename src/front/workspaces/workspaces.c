@@ -13,11 +13,11 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "front/front.h"
-#include "front/http/stamp.h"
-#include "front/log.h"
-#include "front/room/spare.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/json_alloc.h"
+#include "front/support/log.h"
+#include "front/support/time_text.h"
 #include "ledger/ledger.h"
 #include "store/store.h"
 
@@ -71,7 +71,7 @@ int workspace_save(struct front *f, struct workspace *w, struct refusal *ret)
 	};
 	int r = store_workspace_put(f->store, &row, &e);
 
-	spare_free(labels);
+	json_alloc_free(labels);
 	if (r == 0)
 		return 0;
 	log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("workspace", w->name),
@@ -98,7 +98,8 @@ static int load_one(const struct store_workspace *row, void *arg)
 	(void)snprintf(w->key, sizeof(w->key), "%s", row->key);
 	(void)snprintf(w->owner, sizeof(w->owner), "%s", row->owner);
 	(void)snprintf(w->name, sizeof(w->name), "%s", row->name);
-	w->labels = row->labels[0] ? spare_load(row->labels, strlen(row->labels), 0, NULL) : NULL;
+	w->labels = row->labels[0] ? json_alloc_load(row->labels, strlen(row->labels), 0, NULL) :
+				     NULL;
 	w->backing = row->backing[0] ? strdup(row->backing) : NULL;
 	w->quota_bytes = row->quota_bytes;
 	w->quota_files = row->quota_files;
@@ -126,7 +127,7 @@ struct workspace *workspaces_add(struct front *f, const struct workspace *from, 
 		return NULL;
 	}
 	*w = *from;
-	w->created_ms = w->changed_ms = stamp_now_ms();
+	w->created_ms = w->changed_ms = time_now_ms();
 	if (workspace_save(f, w, ret) < 0) {
 		free(w);
 		return NULL;
@@ -161,10 +162,10 @@ void workspaces_forget(struct front *f, struct workspace *w)
 
 int workspaces_open(struct front *f, struct err *e)
 {
-	return shelf_open(&f->workspaces.shelf, f->config.state, e);
+	return workspace_store_open(&f->workspaces.store, f->config.state, e);
 }
 
-/* What the shelf is to keep: each workspace, and the trees that sandboxes have. A descriptor, or -errno. */
+/* What the workspace store is to keep: each workspace, and the trees that sandboxes have. A descriptor, or -errno. */
 static int list_known(struct front *f, struct err *e)
 {
 	_buf_ struct buf b = BUF_INIT(KNOWN_BYTES);
@@ -186,66 +187,66 @@ static int list_known(struct front *f, struct err *e)
 
 static int sweep(struct front *f, struct err *e)
 {
-	struct shelf_req q = { .op = SHELF_SWEEP };
-	struct shelf_reply r;
+	struct workspace_store_req q = { .op = WORKSPACE_STORE_SWEEP };
+	struct workspace_store_reply r;
 	_fd_ int fd = list_known(f, e);
 
 	if (fd < 0)
 		return fd;
-	int code = shelf_wait(&f->workspaces.shelf, &q, fd, &r);
+	int code = workspace_store_wait(&f->workspaces.store, &q, fd, &r);
 
 	return code < 0 ? err_set(e, code, "sweep the workspaces") : 0;
 }
 
 static int look(struct front *f, struct workspace *w)
 {
-	struct shelf_req q = { .op = SHELF_LOOK };
-	struct shelf_reply r;
+	struct workspace_store_req q = { .op = WORKSPACE_STORE_LOOK };
+	struct workspace_store_reply r;
 
 	memcpy(q.key, w->key, sizeof(w->key));
-	int code = shelf_wait(&f->workspaces.shelf, &q, -1, &r);
+	int code = workspace_store_wait(&f->workspaces.store, &q, -1, &r);
 
 	if (code == 0)
 		w->generation = r.generation, w->volume = r.volume;
 	else
 		log_event(LOG_LEVEL_ERROR, "workspace_lost", F_STR("owner", w->owner),
 			  F_STR("workspace", w->name),
-			  F_STR("why", code == -EPIPE ? "the shelf is gone" : r.msg));
+			  F_STR("why", code == -EPIPE ? "the workspace store is gone" : r.msg));
 	return code;
 }
 
-/* ---- another shelf -------------------------------------------------------------------------------------------- */
+/* ---- another workspace store -------------------------------------------------------------------------------------------- */
 
-/* What its predecessor had done it has told already (workspace/legacy.h): what we know is what there is. */
-static int on_again(struct shelf *s, uint32_t life)
+/* What its predecessor had done it has told already (workspace_store/handover.h): what we know is what there is. */
+static int on_again(struct workspace_store *s, uint32_t life)
 {
 	struct workspaces *all =
-		(struct workspaces *)((char *)s - offsetof(struct workspaces, shelf));
+		(struct workspaces *)((char *)s - offsetof(struct workspaces, store));
 	struct front *f = (struct front *)((char *)all - offsetof(struct front, workspaces));
-	struct shelf_req q = { .op = SHELF_SWEEP, .life = life };
+	struct workspace_store_req q = { .op = WORKSPACE_STORE_SWEEP, .life = life };
 	struct err e = { 0 };
 	_fd_ int fd = list_known(f, &e);
 
-	return fd < 0 ? fd : shelf_tell(s, &q, fd);
+	return fd < 0 ? fd : workspace_store_tell(s, &q, fd);
 }
 
 int workspaces_start(struct front *f, struct err *e)
 {
 	int r = store_workspace_each(f->store, load_one, f, e);
 
-	f->workspaces.shelf.again = on_again;
+	f->workspaces.store.again = on_again;
 	if (r == 0)
 		r = sweep(f, e);
 	for (struct workspace *w = f->workspaces.all; r == 0 && w; w = w->next)
 		if (look(f, w) == -EPIPE)
-			r = err_say(e, -EPIPE, "the shelf, which keeps workspaces, ended");
-	return r < 0 ? r : shelf_start(&f->workspaces.shelf, &f->loop, e);
+			r = err_say(e, -EPIPE, "the workspace store ended");
+	return r < 0 ? r : workspace_store_start(&f->workspaces.store, &f->loop, e);
 }
 
 /* ---- for people ------------------------------------------------------------------------------------------------ */
 
-void workspace_json(struct front *f, const struct workspace *w, const struct shelf_reply *r,
-		    struct json *j)
+void workspace_json(struct front *f, const struct workspace *w,
+		    const struct workspace_store_reply *r, struct json *j)
 {
 	const char *key;
 	json_t *value;
@@ -276,7 +277,7 @@ void workspace_json(struct front *f, const struct workspace *w, const struct she
 	json_array_end(j);
 	if (f->workspaces.backing && f->workspaces.backing->backs(f, w))
 		f->workspaces.backing->tell(f, w, j);
-	stamp_json(j, "created_at", w->created_ms);
-	stamp_json(j, "changed_at", w->changed_ms);
+	time_json(j, "created_at", w->created_ms);
+	time_json(j, "changed_at", w->changed_ms);
 	json_object_end(j);
 }

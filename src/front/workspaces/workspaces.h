@@ -2,7 +2,7 @@
 /*
  * workspaces.h - Directories that outlive sandboxes (docs/workspaces.md): whose they are, and who uses them.
  *
- * The trees themselves are with the shelf (wire/shelf.h). A name is its owner's: another owner's does not exist
+ * The trees themselves are with the workspace store (wire/workspace_store.h). A name is its owner's: another owner's does not exist
  * for us. Which sandboxes use one is not counted but looked up: they say so in their spec.
  */
 #ifndef CAISSON_FRONT_WORKSPACES_WORKSPACES_H
@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "front/http/auth.h"
-#include "front/workspaces/shelf.h"
 #include "front/workspaces/use.h"
+#include "front/workspaces/workspace_store.h"
 
 struct err;
 struct front;
@@ -29,7 +29,7 @@ struct workspace;
 
 struct workspace {
 	struct workspace *next;
-	char key[SHELF_KEY_LEN + 1];
+	char key[WORKSPACE_STORE_KEY_LEN + 1];
 	char owner[OWNER_MAX];
 	char name[WORKSPACE_NAME_MAX + 1];
 	json_t *labels; /* NULL: none */
@@ -58,7 +58,7 @@ struct workspace_backing {
 };
 
 struct workspaces {
-	struct shelf shelf;
+	struct workspace_store store;
 	struct workspace *all;
 	const struct workspace_backing *backing; /* NULL: none */
 };
@@ -74,12 +74,12 @@ struct sandbox *workspaces_user(const struct front *f, const struct workspace *w
 
 /* workspace_save() - To the store. 0, or -1 with @ret. */
 int workspace_save(struct front *f, struct workspace *w, struct refusal *ret);
-/* workspace_json() - @r: what the shelf counted, or NULL. */
-void workspace_json(struct front *f, const struct workspace *w, const struct shelf_reply *r,
-		    struct json *j);
+/* workspace_json() - @r: what the workspace store counted, or NULL. */
+void workspace_json(struct front *f, const struct workspace *w,
+		    const struct workspace_store_reply *r, struct json *j);
 
 /*
- * workspaces_add() - One that the shelf has made. NULL with @ret: there are too many, or it could not be
+ * workspaces_add() - One that the workspace store has made. NULL with @ret: there are too many, or it could not be
  * written down.
  */
 struct workspace *workspaces_add(struct front *f, const struct workspace *from,

@@ -331,7 +331,7 @@ class Uv:
 
     def resolve(self, only):
         import tomllib
-        args = [write_lines("wishes.txt", self.task["requirements"]), *only]
+        args = [write_lines("requirements.txt", self.task["requirements"]), *only]
         if self.task.get("constraints"):
             args += ["--constraint", write_lines("constraints.txt", self.task["constraints"])]
         self.run("compile", *args, "--generate-hashes", "--format", "pylock.toml", "-o", HOME + "/pylock.toml")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handlers_kit.h - Handlers that do nothing, one for each in front/http/handlers.h, for tests of the tables that
+ * handlers_kit.h - Handlers that do nothing, one for each in front/api/handlers.h, for tests of the tables that
  * name them: these can then be linked without the daemon behind it. To be included by one source of a
  * program, and first.
  */
@@ -8,7 +8,7 @@
 #define CAISSON_TESTS_HANDLERS_KIT_H
 
 #ifdef CAISSON_FRONT_HANDLERS_H
-#error "include this before front/http/handlers.h"
+#error "include this before front/api/handlers.h"
 #endif
 
 struct front;
@@ -25,6 +25,6 @@ struct route_params;
 	}                                                                                          \
 	struct front /* takes the semicolon */
 
-#include "front/http/handlers.h"
+#include "front/api/handlers.h"
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_bridge_link.c - The front's line to the bridge, with the test as the bridge. */
-#include "front/code/bridge_link.h"
+#include "front/tool_calls/bridge_link.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -85,7 +85,7 @@ static json_t *bridge_hears(struct buf *body)
 static const char hello[] = "{\"event\":\"hello\",\"life\":1}";
 static const char servers[] =
 	"{\"servers\":[{\"name\":\"git-hub\",\"alias\":\"git_hub\",\"transport\":\"stdio\","
-	"\"state\":\"idle\",\"leash\":{\"allow\":[\"x\"]}},{\"name\":\"w\",\"alias\":\"w2\","
+	"\"state\":\"idle\",\"rules\":{\"allow\":[\"x\"]}},{\"name\":\"w\",\"alias\":\"w2\","
 	"\"transport\":\"http\",\"state\":\"idle\",\"description\":\"d\"}]}";
 
 static int set_up(void **state)
@@ -120,7 +120,7 @@ static void test_servers(void **state)
 	(void)state;
 	assert_int_equal(l.n_servers, 2);
 	assert_string_equal(bridge_server(&l, "git-hub")->alias, "git_hub");
-	assert_non_null(bridge_server(&l, "git_hub")->leash);
+	assert_non_null(bridge_server(&l, "git_hub")->rules);
 	assert_string_equal(bridge_server(&l, "w2")->description, "d");
 	assert_null(bridge_server(&l, "nobody"));
 	bridge_says("{\"event\":\"state\",\"server\":\"w\",\"state\":\"ready\"}", NULL, 0);

@@ -2,8 +2,8 @@
 /* test_exec_result.c - ExecResult says what was written and what happened, and nothing that did not. */
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/run/capture.h"
-#include "front/run/exec_result.h"
+#include "front/output/capture.h"
+#include "front/sandbox/exec_result.h"
 
 #include <jansson.h>
 #include <setjmp.h>

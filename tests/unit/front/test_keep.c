@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/room/language.h"
+#include "front/cell/language.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +28,8 @@ static struct keeper_slot good(void)
 {
 	struct keeper_slot s = { .used = 1, .id = ID, .cell = 4097, .names = 5 };
 
-	s.seats[LANG_PYTHON] = (struct keeper_seat){ .state = KEPT_IDLE, .pid = 2 };
-	s.seats[LANG_BASH] = (struct keeper_seat){ .state = KEPT_BUSY, .command = 5, .pid = 9 };
+	s.kernels[LANG_PYTHON] = (struct keeper_kernel){ .state = KEPT_IDLE, .pid = 2 };
+	s.kernels[LANG_BASH] = (struct keeper_kernel){ .state = KEPT_BUSY, .command = 5, .pid = 9 };
 	return s;
 }
 
@@ -68,14 +68,14 @@ static void test_bad(void **state)
 	CHECK_BAD(s.gauges = 1u << GAUGE_MAX_);
 	CHECK_BAD(s.names = UINT32_MAX);
 	CHECK_BAD(s.cell = 0);
-	CHECK_BAD(s.seats[LANG_PYTHON].state = KEPT_STATE_MAX_);
-	CHECK_BAD(s.seats[LANG_BASH].pid = 1); /* kill(-1) is everybody */
-	CHECK_BAD(s.seats[LANG_BASH].pid = -7);
-	CHECK_BAD(s.seats[LANG_BASH].pid = INT_MAX);
-	CHECK_BAD(s.seats[LANG_BASH].command = 6); /* was never given */
-	CHECK_BAD(s.seats[LANG_BASH].command = 0); /* only python is forked */
-	CHECK_BAD(s.seats[LANG_PYTHON].command = 5);
-	CHECK_BAD(s.seats[KEEPER_SEATS - 1].state = KEPT_IDLE);
+	CHECK_BAD(s.kernels[LANG_PYTHON].state = KEPT_STATE_MAX_);
+	CHECK_BAD(s.kernels[LANG_BASH].pid = 1); /* kill(-1) is everybody */
+	CHECK_BAD(s.kernels[LANG_BASH].pid = -7);
+	CHECK_BAD(s.kernels[LANG_BASH].pid = INT_MAX);
+	CHECK_BAD(s.kernels[LANG_BASH].command = 6); /* was never given */
+	CHECK_BAD(s.kernels[LANG_BASH].command = 0); /* only python is forked */
+	CHECK_BAD(s.kernels[LANG_PYTHON].command = 5);
+	CHECK_BAD(s.kernels[KEEPER_KERNELS - 1].state = KEPT_IDLE);
 }
 
 /* ---- with a keeper ---------------------------------------------------------------------------- */

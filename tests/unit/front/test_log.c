@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/utf8.h"
-#include "front/log.h"
+#include "front/support/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_memory.c - What code keeps comes back, to its owner and to nobody else, within bounds. */
-#include "front/code/memory.h"
+#include "front/tool_calls/memory.h"
 
 #include "../store/store_kit.h"
 #include <jansson.h>

@@ -6,7 +6,7 @@
  */
 #include "base/buf.h"
 #include "base/fd.h"
-#include "front/metrics.h"
+#include "front/support/metrics.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

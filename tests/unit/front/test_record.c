@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "front/run/record.h"
-#include "front/run/stream_log.h"
+#include "front/output/stream_log.h"
+#include "front/sandbox/record.h"
 #include "net/loop.h"
 
 #define MINUTE (60 * CLOCK_NS_PER_S)

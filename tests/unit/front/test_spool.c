@@ -19,7 +19,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/run/spool.h"
+#include "front/output/spool.h"
 
 #define MIB (UINT64_C(1) << 20)
 

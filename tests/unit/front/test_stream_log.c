@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "front/http/stream_out.h"
-#include "front/run/stream_log.h"
+#include "front/output/stream_log.h"
 
 static struct stream_bank bank;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_tail.c - The last bytes and lines of what goes on for ever. */
 #include "base/buf.h"
-#include "front/run/tail.h"
+#include "front/output/tail.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -48,26 +48,26 @@ def _lines(path):
                 yield line
 
 
-def _wishes(args):
+def _requirements(args):
     """What the words behind `pip install` ask for."""
-    wishes, words = [], iter(args)
+    requirements, words = [], iter(args)
     for word in words:
         if word in ("-r", "--requirement"):
-            wishes.extend(_lines(next(words, "")))
+            requirements.extend(_lines(next(words, "")))
         elif word.startswith("-"):
             if word not in _IDLE:
                 raise ValueError("pip install: %s is not supported here; the host installs, from the operator's index" % word)
         else:
-            wishes.append(word)
-    if not wishes:
+            requirements.append(word)
+    if not requirements:
         raise ValueError("pip install: name at least one package")
-    return wishes
+    return requirements
 
 
 def install(args):
     from . import control
-    wishes = _wishes(args)
-    answer = control.channel.install(wishes)
+    requirements = _requirements(args)
+    answer = control.channel.install(requirements)
     if answer.get("error"):
         raise RuntimeError("pip install: " + str(answer["error"]))
-    print("Installed " + ", ".join(str(p) for p in answer.get("packages") or wishes))
+    print("Installed " + ", ".join(str(p) for p in answer.get("packages") or requirements))

@@ -14,7 +14,7 @@
 #include "front/packages/closure.h"
 #include "front/packages/requirement.h"
 #include "front/packages/rules.h"
-#include "front/run/execution.h"
+#include "front/sandbox/execution.h"
 
 static void test_requirements(void **state)
 {

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stage_zygote.c - The child's way from clone to a zygote's interpreter. System calls only. */
+#include "cell/stage_zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/keyctl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cell/caps.h"
+#include "cell/plan.h"
+#include "cell/seccomp.h"
+#include "cell/spec.h"
+#include "cell/stage.h"
+#include "wire/zygote.h"
+#include "zygote_filter.h"
+
+/* Where images keep their interpreter, in the order of a cell's PATH. */
+static const char *const pythons[] = { "/usr/local/bin/python3", "/usr/bin/python3",
+				       "/bin/python3" };
+
+static void die_with_parent(const struct plan *p)
+{
+	struct pollfd pfd = { .fd = p->sync_fd };
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		stage_fail(p, STAGE_SYNC, 0);
+	if (poll(&pfd, 1, 0) > 0 && pfd.revents & (POLLHUP | POLLERR))
+		_exit(1);
+}
+
+/* What the warden ignores its descendants would ignore too. By the system call itself: the library
+ * hides two signals. */
+static void reset_signals(void)
+{
+	const struct {
+		void *handler;
+		unsigned long flags;
+		void *restorer;
+		uint64_t mask;
+	} dfl = { 0 };
+
+	for (int sig = 1; sig <= 64; sig++)
+		(void)syscall(SYS_rt_sigaction, sig, &dfl, NULL, sizeof(dfl.mask));
+}
+
+static void private_root(const struct plan *p)
+{
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		stage_fail(p, STAGE_PRIVATE, 0);
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		stage_fail(p, STAGE_CGROUPNS, 0);
+	root_build(p);
+	if (sethostname(CELL_HOSTNAME, sizeof(CELL_HOSTNAME) - 1) < 0)
+		stage_fail(p, STAGE_HOSTNAME, 0);
+}
+
+static void become_user(const struct plan *p)
+{
+	uid_t id = p->owner;
+	int r = caps_bound(0);
+
+	if (r < 0) {
+		errno = -r;
+		stage_fail(p, STAGE_CAPS, 0);
+	}
+	if (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+		stage_fail(p, STAGE_USER, 0);
+}
+
+/* The two sockets as 3 and 4, /dev/null below, nothing above. */
+static void set_descriptors(const struct plan *p)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int warden = fcntl(p->channel_fd, F_DUPFD_CLOEXEC, 100);
+	int status = fcntl(p->status_fd, F_DUPFD_CLOEXEC, 100);
+	/* The report must survive what follows. */
+	int sync = fcntl(p->sync_fd, F_DUPFD_CLOEXEC, 100);
+
+	if (null < 0 || warden < 0 || status < 0 || sync < 0)
+		stage_fail(p, STAGE_STDIO, 0);
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(null, fd) < 0)
+			stage_fail(p, STAGE_STDIO, 1);
+	if (p->sync_fd == ZYGOTE_WARDEN_FD || p->sync_fd == ZYGOTE_STATUS_FD)
+		((struct plan *)p)->sync_fd = sync;
+	if (dup2(warden, ZYGOTE_WARDEN_FD) < 0 || dup2(status, ZYGOTE_STATUS_FD) < 0 ||
+	    syscall(SYS_close_range, 5u, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
+		stage_fail(p, STAGE_STDIO, 2);
+}
+
+static void give_up(const struct plan *p)
+{
+	struct rlimit core = { 0, 0 };
+	int r = p->owner ? caps_keep(0, 0) : 0;
+
+	if (r < 0) {
+		errno = -r;
+		stage_fail(p, STAGE_CAPS, 1);
+	}
+	if (setrlimit(RLIMIT_CORE, &core) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		stage_fail(p, STAGE_CAPS, 2);
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+		stage_fail(p, STAGE_KEYRING, 0);
+	if (p->spec->without & CELL_WITHOUT_SECCOMP)
+		return;
+	/* What a kernel is allowed, and setns() on top, which it then takes from itself. */
+	r = seccomp_install_program(ZYGOTE_FILTER, ARRAY_SIZE(ZYGOTE_FILTER), NULL);
+	if (r < 0) {
+		errno = -r;
+		stage_fail(p, STAGE_CAPS, 3);
+	}
+}
+
+void stage_zygote_run(const struct plan *p)
+{
+	static char python[] = "python3", isolated[] = "-I", mode[] = "zygote";
+	char *const argv[] = {
+		python, isolated, (char *)p->guest_script, mode, (char *)p->guest_path, NULL
+	};
+	/* What a kernel finds as its environment: the same that init gives to commands. */
+	/* Kernels run on few processors; and a library with threads of its own can not be forked. */
+	static char path[] = "PATH=" CELL_PATH, home[] = "HOME=" CELL_HOME,
+		    user[] = "USER=" CELL_USER, logname[] = "LOGNAME=" CELL_USER,
+		    lang[] = "LANG=C.UTF-8", shell[] = "SHELL=/bin/bash",
+		    blas[] = "OPENBLAS_NUM_THREADS=1", omp[] = "OMP_NUM_THREADS=1",
+		    bytecode[] = "PYTHONDONTWRITEBYTECODE=1",
+		    mpl[] = "MPLCONFIGDIR=/tmp/matplotlib";
+	static char *const envp[] = { path, home, user,     logname, lang, shell,
+				      blas, omp,  bytecode, mpl,     NULL };
+
+	die_with_parent(p);
+	reset_signals();
+	/* Its kernels inherit it, and can not set it: /proc is read-only where they are. */
+	(void)fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "800");
+	int r = cgroup_enter_self(&p->enter);
+
+	if (r < 0) {
+		errno = -r;
+		stage_fail(p, STAGE_CGROUP, 0);
+	}
+	if (p->owner) {
+		private_root(p);
+		become_user(p);
+		die_with_parent(p);
+	}
+	(void)setsid();
+	set_descriptors(p);
+	give_up(p);
+	for (size_t i = 0; i < ARRAY_SIZE(pythons); i++)
+		(void)execve(pythons[i], argv, envp);
+	stage_fail(p, STAGE_EXEC, 1);
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exec.c - One command and the client that waits for it.
+ *
+ * Output goes three ways: its beginning into the answer (capture), all of it into the record of the sandbox
+ * (for who asks later by offset), and as events into the record's log when the client wants a stream. The
+ * log's readers make the command wait when they are slow.
+ */
+#include "front/api/exec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "front/api/execute_request.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/idempotency.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/serve.h"
+#include "front/http/stream_out.h"
+#include "front/output/capture.h"
+#include "front/packages/packages.h"
+#include "front/policy/judge.h"
+#include "front/sandbox/audit.h"
+#include "front/sandbox/command.h"
+#include "front/sandbox/exec_result.h"
+#include "front/sandbox/record.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
+#include "front/support/time_text.h"
+#include "net/http.h"
+
+#define ANSWER_MAX (128u << 20)
+#define EVENT_MAX (1u << 20)
+#define AWAY_NS (60 * CLOCK_NS_PER_S) /* a reader that went may come back */
+#define AWAY_BYTES (256u << 10)       /* said meanwhile, before the command waits */
+
+struct exec {
+	struct exec *prev, *next;
+	struct front *f;
+	struct sandbox *sandbox;
+	struct command command;
+	struct http_exchange *x;         /* waits for the one answer; NULL: nobody does */
+	struct idempotency *idempotency; /* nobody does, but somebody may ask again */
+	const char *kind;                /* static: exec, shell */
+	char id[RECORD_ID_MAX];
+	struct record *record;
+	bool stream;
+	struct capture out, err;
+	struct timer away;   /* since nobody reads any more */
+	uint64_t away_bytes; /* said since */
+};
+
+static struct exec *all; /* that run */
+
+/* ---- events -------------------------------------------------------------------------------------------- */
+
+static void event_output(struct exec *e, enum command_stream stream, const char *data, size_t len,
+			 bool end)
+{
+	_buf_ struct buf b = BUF_INIT(EVENT_MAX);
+	struct capture *c = stream == COMMAND_STDOUT ? &e->out : &e->err;
+	struct json j;
+
+	if (end && !c->n_tail)
+		return;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	capture_data(c, data, len, end, &j);
+	json_object_end(&j);
+	if (json_finish(&j) == 0 && b.len > strlen("{\"data\":\"\"}"))
+		record_take(e->record, stream == COMMAND_STDOUT ? "stdout" : "stderr", &b);
+}
+
+/* ---- the end -------------------------------------------------------------------------------------------- */
+
+static void free_exec(struct exec *e)
+{
+	timer_cancel(&e->away);
+	capture_free(&e->out);
+	capture_free(&e->err);
+	idempotency_drop(e->idempotency);
+	if (e->prev)
+		e->prev->next = e->next;
+	else
+		all = e->next;
+	if (e->next)
+		e->next->prev = e->prev;
+	command_release(&e->command);
+	free(e);
+}
+
+static struct http_exchange *let_go(struct exec *e)
+{
+	struct http_exchange *x = e->x;
+
+	if (x) {
+		context_of(x)->work = NULL;
+		context_of(x)->gone = NULL;
+	}
+	e->x = NULL;
+	return x;
+}
+
+static void write_log(const struct exec *e)
+{
+	const struct command *c = &e->command;
+
+	metric_execution(e->kind, result_status_name(c->verdict.status), c->outcome.wall_ns);
+	log_event(LOG_LEVEL_INFO, "exec", F_STR("kind", e->kind), F_STR("owner", e->sandbox->owner),
+		  F_STR("sandbox", e->sandbox->name), F_STR("execution_id", e->id),
+		  F_STR("status", result_status_name(c->verdict.status)),
+		  F_STR("cause", result_cause_name(c->verdict.cause)),
+		  F_INT("exit_code", c->verdict.exit_code), F_MS("ms", c->outcome.wall_ns),
+		  F_UINT("stdout_bytes", c->bytes[COMMAND_STDOUT]),
+		  F_UINT("stderr_bytes", c->bytes[COMMAND_STDERR]));
+}
+
+static void finish_refused(struct exec *e)
+{
+	const struct refusal *r = &e->command.refusal;
+	_buf_ struct buf b = BUF_INIT(4096);
+	struct http_exchange *x = let_go(e);
+
+	audit_refused(e->sandbox, e->id, e->kind, r);
+	if (e->stream) {
+		metric_error(r->code);
+		reply_error_json(&b, r->code, r->message, r->field, r->hint);
+		record_finish(e->record, "refused", "refused", buf_str(&b), b.len);
+	} else {
+		record_drop(e->record);
+	}
+	if (x)
+		reply_refusal(x, r);
+}
+
+/* A shell would say on stderr that there is no such program. */
+static void say_not_started(struct exec *e)
+{
+	_buf_ struct buf b = BUF_INIT(sizeof(e->command.verdict.hint) + 32);
+
+	(void)buf_printf(&b, "caisson: %s\n", e->command.verdict.hint);
+	capture_add(&e->err, buf_str(&b), b.len);
+	spool_append(&e->record->err, buf_str(&b), b.len);
+	if (e->stream)
+		event_output(e, COMMAND_STDERR, buf_str(&b), b.len, false);
+}
+
+static void finish(struct exec *e)
+{
+	struct command *c = &e->command;
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct exec_result r = {
+		.execution_id = e->id,
+		.verdict = &c->verdict,
+		.outcome = &c->outcome,
+		.out = &e->out,
+		.err = &e->err,
+		.chars = e->f->config.max_output,
+	};
+	struct http_exchange *x = let_go(e);
+	struct json j;
+
+	if (c->not_started) {
+		record_started(e->record);
+		say_not_started(e);
+	}
+	if (e->stream) {
+		event_output(e, COMMAND_STDOUT, NULL, 0, true);
+		event_output(e, COMMAND_STDERR, NULL, 0, true);
+	}
+	json_init(&j, &b);
+	json_object_begin(&j);
+	exec_result_members(&r, &j);
+	json_object_end(&j);
+	(void)json_finish(&j); /* b.err */
+	const char *text = b.err ? reply_unwritten(b.err) : buf_str(&b);
+
+	write_log(e);
+	audit_end(e->sandbox, e->id, e->kind, &c->verdict, &c->outcome);
+	record_finish(e->record, "done", result_status_name(c->verdict.status), text, strlen(text));
+	if (x)
+		reply_json(x, 200, &b);
+	else if (e->idempotency && b.err)
+		idempotency_drop(e->idempotency);
+	else if (e->idempotency)
+		idempotency_answer(e->idempotency, 200, buf_str(&b), b.len);
+	e->idempotency = NULL;
+}
+
+static void on_done(struct command *c)
+{
+	struct exec *e = c->owner;
+
+	if (c->refusal.status)
+		finish_refused(e);
+	else
+		finish(e);
+	free_exec(e);
+}
+
+/* ---- while it runs ----------------------------------------------------------------------------------------- */
+
+static void on_started(struct command *c)
+{
+	struct exec *e = c->owner;
+
+	record_started(e->record);
+}
+
+static void on_output(struct command *c, enum command_stream stream, const char *data, size_t len)
+{
+	struct exec *e = c->owner;
+	bool out = stream == COMMAND_STDOUT;
+
+	capture_add(out ? &e->out : &e->err, data, len);
+	tail_add(&e->sandbox->log, data, len);
+	spool_append(out ? &e->record->out : &e->record->err, data, len);
+	if (!e->stream)
+		return;
+	event_output(e, stream, data, len, false);
+	if (stream_log_readers(e->record->log) == 0)
+		e->away_bytes += len;
+}
+
+/* Slow readers, and those who are away but may come back, make it wait. */
+static bool is_congested(struct command *c)
+{
+	struct exec *e = c->owner;
+
+	if (!e->stream)
+		return false;
+	return stream_log_congested(e->record->log) ||
+	       (e->away_bytes > AWAY_BYTES && stream_log_readers(e->record->log) == 0);
+}
+
+static const struct command_ops ops = {
+	.started = on_started, .output = on_output, .congested = is_congested, .done = on_done
+};
+
+static void on_drained(void *arg)
+{
+	struct exec *e = arg;
+
+	command_resume(&e->command);
+}
+
+void exec_attached(struct front *f, const char *execution_id)
+{
+	for (struct exec *e = all; e; e = e->next)
+		if (e->f == f && e->stream && strcmp(e->id, execution_id) == 0) {
+			e->away_bytes = 0;
+			command_resume(&e->command);
+			return;
+		}
+}
+
+bool exec_interrupt(struct front *f, const char *execution_id)
+{
+	for (struct exec *e = all; e; e = e->next)
+		if (e->f == f && strcmp(e->id, execution_id) == 0) {
+			command_stop(&e->command);
+			return true;
+		}
+	return false;
+}
+
+static void on_away(struct timer *t)
+{
+	struct exec *e = t->arg;
+
+	if (stream_log_readers(e->record->log) == 0)
+		command_stop(&e->command);
+}
+
+/* In a sandbox without a name nobody can come back. */
+static void on_deserted(void *arg)
+{
+	struct exec *e = arg;
+	uint64_t patience = e->sandbox->name[0] ? AWAY_NS : 0;
+
+	e->away_bytes = 0;
+	timer_set(&e->f->loop, &e->away, e->f->loop.now_ns + patience);
+}
+
+static const struct stream_ops stream_ops = { .drained = on_drained, .deserted = on_deserted };
+
+/* The client of the one answer went away. */
+static void on_gone(struct request_context *v)
+{
+	struct exec *e = v->work;
+
+	e->idempotency = idempotency_take(e->x);
+	v->work = NULL;
+	e->x = NULL;
+	if (!e->idempotency)
+		command_stop(&e->command);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------------------------ */
+
+static int make_line(struct exec *e, const json_t *body, struct refusal *why)
+{
+	const char *script = json_string_value(json_object_get(body, "script"));
+	const char *cmd = json_string_value(json_object_get(body, "cmd"));
+	const char *tail[] = { "-c", script, NULL };
+	json_t *packages = packages_env(e->sandbox);
+	struct command_words w = {
+		.program = script ? "/bin/bash" : cmd,
+		.other = script                     ? "/bin/sh" :
+			 strcmp(cmd, "python") == 0 ? "python3" :
+						      NULL,
+		.args = json_object_get(body, "args"),
+		.tail = script ? tail : NULL,
+		.image_env = e->sandbox->image->env,
+		.packages_env = packages,
+		.sandbox_env = e->sandbox->vars,
+		.env = json_object_get(body, "env"),
+		.cwd = json_string_value(json_object_get(body, "cwd")),
+	};
+
+	int r = command_line_make(&w, &e->command.line, why);
+
+	json_decref(packages);
+	return r;
+}
+
+static bool set_input(struct exec *e, const json_t *text)
+{
+	if (json_is_string(text) &&
+	    !command_preset(&e->command, json_string_value(text), json_string_length(text)))
+		return false;
+	e->command.input_end = true;
+	return true;
+}
+
+/* It was not run, and nobody hears of it. */
+static void forget(struct exec *e)
+{
+	if (e->record)
+		record_drop(e->record);
+	command_line_free(&e->command.line);
+	buf_free(&e->command.input);
+	free_exec(e);
+}
+
+/* NULL: @why says it. */
+static struct exec *make(struct front *f, struct sandbox *s, const json_t *body, bool stream,
+			 struct refusal *why)
+{
+	uint64_t timeout_ms;
+
+	if (policy_execution(f, s->owner, ask_ms(body, "timeout"), &timeout_ms, why) < 0)
+		return NULL;
+	struct exec *e = calloc(1, sizeof(*e));
+
+	(void)refusal_no_memory(why);
+	if (!e)
+		return NULL;
+	e->f = f;
+	e->sandbox = s;
+	e->kind = json_object_get(body, "script") ? "shell" : "exec";
+	e->stream = stream;
+	e->command.ops = &ops;
+	e->command.owner = e;
+	e->command.timeout_ms = timeout_ms;
+	e->away.fn = on_away;
+	e->away.arg = e;
+	capture_init(&e->out, f->config.max_output);
+	capture_init(&e->err, f->config.max_output);
+	execution_random_id(e->id);
+	e->next = all;
+	if (all)
+		all->prev = e;
+	all = e;
+	if (make_line(e, body, why) == 0 && set_input(e, json_object_get(body, "stdin"))) {
+		e->record = record_new(&s->records, e->id, e->kind);
+		if (e->record && (!stream || record_stream(e->record, &stream_ops, e)))
+			return e;
+	}
+	forget(e);
+	return NULL;
+}
+
+void exec_begin(struct http_exchange *x, struct sandbox *s, const json_t *body)
+{
+	bool wanted = json_is_true(json_object_get(body, "stream"));
+	enum stream_format format = stream_format_of(x, wanted);
+	struct request_context *v = context_of(x);
+	struct refusal why;
+
+	if (v->f->draining) {
+		reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");
+		return;
+	}
+	struct exec *e = make(v->f, s, body, format != STREAM_NONE, &why);
+
+	if (e &&
+	    audit_command(s, e->id, e->kind, &e->command.line, e->command.timeout_ms, &why) < 0) {
+		forget(e);
+		e = NULL;
+	}
+	if (!e) {
+		reply_refusal(x, &why);
+		return;
+	}
+	http_add_header(x, "X-Execution-Id", e->id);
+	if (format != STREAM_NONE) {
+		stream_out_begin(x, e->record->log, 0, format);
+	} else {
+		e->x = x;
+		v->work = e;
+		v->gone = on_gone;
+	}
+	s->executions++;
+	e->record->asked_ms = time_files_ms(); /* when we hear that it runs it may be over */
+	command_run(&e->command, s);
+}

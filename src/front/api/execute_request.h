@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* execute_request.h - From a checked JSON request to an execution. For POST /execute and for the WebSocket. */
+#ifndef CAISSON_FRONT_ASK_H
+#define CAISSON_FRONT_ASK_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+struct buf;
+struct execution;
+struct front;
+struct refusal;
+struct sink;
+
+/*
+ * ask_execution() - What @owner asks for. @body: checked against the fields of POST /execute. NULL with @ret filled when it
+ * can not be run.
+ */
+struct execution *ask_execution(struct front *f, const char *owner, const json_t *body,
+				const struct sink *sink, void *user, struct refusal *ret);
+
+/* ask_ms() - The seconds under @key, to the millisecond, up: what is more than nothing stays so. 0 when there are none. */
+uint64_t ask_ms(const json_t *body, const char *key);
+
+/* ask_session() - The name in it, or NULL. */
+const char *ask_session(const json_t *body);
+
+/* ask_error_json() - A refusal in the one shape of errors. */
+void ask_error_json(const struct refusal *r, struct buf *out);
+
+#endif

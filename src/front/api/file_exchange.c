@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file_exchange.c - What every route of files does the same way. */
+#include "front/api/file_exchange.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "front/api/find_sandbox.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/serve.h"
+#include "net/http.h"
+
+static void reap(struct deferred *d)
+{
+	struct file_exchange *v = d->arg;
+
+	for (size_t i = 0; i < v->n_entries; i++)
+		free(v->entries[i]);
+	free(v->entries);
+	free(v->after);
+	free(v->target);
+	free(v);
+}
+
+void file_exchange_end(struct file_exchange *v)
+{
+	if (v->reaper.queued)
+		return;
+	timer_cancel(&v->alive);
+	file_note_end(&v->note, v->call.refusal.code);
+	file_call_release(&v->call);
+	v->reaper.fn = reap;
+	v->reaper.arg = v;
+	loop_defer(&v->f->loop, &v->reaper);
+}
+
+struct http_exchange *file_exchange_part(struct file_exchange *v)
+{
+	struct http_exchange *x = v->x;
+
+	if (x) {
+		struct request_context *context = context_of(x);
+
+		context->work = NULL;
+		context->gone = NULL;
+		context->body = NULL;
+		context->body_end = NULL;
+	}
+	v->x = NULL;
+	return x;
+}
+
+void file_exchange_refuse(struct file_exchange *v)
+{
+	struct http_exchange *x = file_exchange_part(v);
+
+	if (x && v->call.refusal.status)
+		reply_refusal(x, &v->call.refusal);
+	else if (x) /* done, it says, without having done anything */
+		reply_error(x, 502, "file_call_ended", NULL, NULL,
+			    "the worker in the sandbox said what makes no sense");
+	if (!v->call.refusal.status)
+		v->call.refusal.code = "file_call_ended";
+	file_exchange_end(v);
+}
+
+static void on_gone(struct request_context *context)
+{
+	struct file_exchange *v = context->work;
+
+	(void)file_exchange_part(v);
+	v->call.refusal.code = "abandoned";
+	if (v->dropped)
+		v->dropped(v);
+	else
+		file_exchange_end(v);
+}
+
+static bool copy_path(struct http_exchange *x, char to[FILES_PATH_MAX], const json_t *fields,
+		      const char *name)
+{
+	const char *text = name ? json_string_value(json_object_get(fields, name)) : NULL;
+	size_t len = text ? strlen(text) : 0;
+
+	if (len >= FILES_PATH_MAX) {
+		reply_error(x, 422, "bad_path", name, NULL, "a path has at most %u bytes",
+			    FILES_PATH_MAX - 1);
+		return false;
+	}
+	if (text)
+		memcpy(to, text, len + 1);
+	return true;
+}
+
+struct file_exchange *file_exchange_new(struct front *f, struct http_exchange *x,
+					const struct route_params *p, const json_t *fields,
+					const char *path, const char *to)
+{
+	struct sandbox *s = own_sandbox(f, x, p);
+	struct file_exchange *v;
+
+	if (!s)
+		return NULL;
+	v = calloc(1, sizeof(*v));
+	if (!v) {
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return NULL;
+	}
+	v->f = f;
+	v->sandbox = s;
+	v->x = x;
+	v->call.owner = v;
+	memcpy(v->call.path, ".", 2);
+	if (!copy_path(x, v->call.path, fields, path) || !copy_path(x, v->call.to, fields, to)) {
+		free(v);
+		return NULL;
+	}
+	return v;
+}
+
+void file_exchange_run(struct file_exchange *v, enum files_op op, const struct file_call_ops *ops)
+{
+	struct request_context *context = context_of(v->x);
+
+	context->work = v;
+	context->gone = on_gone;
+	v->call.q.op = op;
+	v->call.ops = ops;
+	if (file_note_begin(&v->note, v->sandbox, &v->call, &v->call.refusal) < 0)
+		file_exchange_refuse(v);
+	else
+		file_call_run(&v->call, v->sandbox);
+}
+
+void file_exchange_keep(struct file_call *c, const struct files_stat *st, struct files_text name,
+			struct files_text target)
+{
+	struct file_exchange *v = file_exchange_of(c);
+
+	(void)name;
+	v->has_stat = true;
+	v->stat = *st;
+	free(v->target);
+	v->target = target.len ? files_text_copy(target) : NULL;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
+
+static void put_text(struct json *j, const char *key, struct files_text t)
+{
+	char other[40];
+
+	json_key(j, key);
+	if (json_strn(j, t.data, t.len)) {
+		(void)snprintf(other, sizeof(other), "%s_base64", key);
+		json_key(j, other);
+		json_base64(j, t.data, t.len);
+	}
+}
+
+static void put_time(struct json *j, int64_t ns)
+{
+	int64_t ms = ns / 1000000;
+	time_t seconds = (time_t)(ms / 1000 - (ms % 1000 < 0));
+	char text[64];
+	struct tm tm;
+
+	if (!gmtime_r(&seconds, &tm))
+		return;
+	size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+
+	(void)snprintf(text + n, sizeof(text) - n, ".%03dZ", (int)((ms % 1000 + 1000) % 1000));
+	json_member_str(j, "modified_at", text);
+}
+
+void file_json_brief(struct json *j, const char *key, struct files_text name,
+		     const struct files_stat *st)
+{
+	static const char *const types[] = {
+		[FILES_T_OTHER] = "other",   [FILES_T_FILE] = "file", [FILES_T_DIR] = "directory",
+		[FILES_T_LINK] = "symlink",  [FILES_T_FIFO] = "fifo", [FILES_T_SOCKET] = "socket",
+		[FILES_T_DEVICE] = "device",
+	};
+
+	put_text(j, key, name);
+	json_member_str(j, "type", types[st->type]);
+	json_member_uint(j, "size", st->size);
+	put_time(j, st->mtime_ns);
+}
+
+void file_json(struct json *j, const char *key, struct files_text name, const struct files_stat *st,
+	       struct files_text target)
+{
+	char mode[16];
+
+	file_json_brief(j, key, name, st);
+	(void)snprintf(mode, sizeof(mode), "%03o", st->mode);
+	json_member_str(j, "mode", mode);
+	json_member_uint(j, "uid", st->uid);
+	json_member_uint(j, "gid", st->gid);
+	if (st->type == FILES_T_LINK)
+		put_text(j, "target", target);
+}
+
+uint32_t file_mode(const char *text)
+{
+	return (uint32_t)strtoul(text, NULL, 8) & 0777;
+}

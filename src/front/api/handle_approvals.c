@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_approvals.c - GET /v1/approvals, POST /v1/approvals/{id}. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/api/handlers.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
+#include "front/tool_calls/approval.h"
+#include "net/http.h"
+
+#define ONE_MAX (64u << 10)
+#define LIST_MAX (APPROVALS_OWNER_MAX * ONE_MAX)
+
+void handle_approvals(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	struct json j;
+
+	(void)p;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "approvals");
+	json_array_begin(&j);
+	for (const struct approval *a = f->approvals; a; a = a->next)
+		if (strcmp(a->owner, context_of(x)->owner) == 0)
+			approval_json(a, &j);
+	json_array_end(&j);
+	json_object_end(&j);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, 200, &b);
+}
+
+void handle_approval_decide(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(ONE_MAX);
+	json_t *body = request_json(x, context_of(x)->route);
+	struct approval *a = body ? approval_find(f, context_of(x)->owner, p->value[0]) : NULL;
+	const char *reason = json_string_value(json_object_get(body, "reason"));
+	const char *decision = json_string_value(json_object_get(body, "decision"));
+	struct json j;
+
+	if (a) {
+		json_init(&j, &b);
+		approval_json(a, &j);
+		(void)json_finish(&j);
+		approval_decide(a, strcmp(decision, "approve") == 0, "rest", reason ? reason : "");
+		reply_json(x, 200, &b);
+	} else if (body) {
+		reply_error(
+			x, 404, "no_such_approval", "id", "GET /v1/approvals lists them",
+			"no call of this id waits for a word of yours; it may have been decided, or "
+			"its time is over");
+	}
+	json_decref(body);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_docs.c - The routes that describe the daemon: documentation, OpenAPI, metrics. */
+#include "base/buf.h"
+#include "front/api/handlers.h"
+#include "front/http/docs.h"
+#include "front/http/reply.h"
+#include "front/http/route.h"
+#include "front/support/metrics.h"
+#include "net/http.h"
+
+#define TEXT_MAX (4u << 20)
+
+void handle_root(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	(void)f;
+	(void)p;
+	http_add_header(x, "Location", "/docs");
+	reply_empty(x, 307);
+}
+
+void handle_docs(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct docs_asset asset;
+
+	(void)f;
+	(void)p;
+	if (!docs_find(http_request(x)->path, &asset)) {
+		reply_error(x, 404, "not_found", NULL, "see /docs", "there is no such file");
+		return;
+	}
+	reply_headers(x);
+	http_add_header(x, "Cross-Origin-Resource-Policy", "same-origin");
+	http_add_header(x, "Referrer-Policy", "no-referrer");
+	if (asset.policy)
+		http_add_header(x, "Content-Security-Policy", asset.policy);
+	http_reply_kept(x, 200, asset.content_type, asset.data, asset.len);
+}
+
+void handle_openapi(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	/* The table of routes is constant, and so is the document. Anybody may ask for it: it is written once. */
+	static struct buf document = BUF_INIT(TEXT_MAX);
+
+	(void)f;
+	(void)p;
+	if (document.len == 0)
+		openapi_write(&document);
+	if (document.err) {
+		reply_json(x, 200, &document);
+		buf_free(&document);
+		return;
+	}
+	reply_headers(x);
+	http_reply_kept(x, 200, "application/json", buf_str(&document), document.len);
+}
+
+void handle_metrics(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf out = BUF_INIT(TEXT_MAX);
+
+	(void)f;
+	(void)p;
+	metrics_write(&out);
+	if (out.err) {
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+		return;
+	}
+	reply_headers(x);
+	http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&out), out.len);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_egress.c - Egress of a sandbox over HTTP: which rules, other rules, what goes on. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/foreign.h"
+#include "base/json.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/egress/egress.h"
+#include "front/egress/rules.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
+#include "front/policy/judge.h"
+#include "front/policy/narrow.h"
+#include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/sandbox.h"
+#include "net/http.h"
+
+#define ANSWER_MAX (1u << 20)
+
+/* ---- rules -------------------------------------------------------------------------------------------- */
+
+static void reply_egress(struct http_exchange *x, const struct sandbox *s)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "egress");
+	json_array_begin(&j);
+	for (size_t i = 0; i < json_array_size(s->spec.egress); i++)
+		json_str(&j, json_string_value(json_array_get(s->spec.egress, i)));
+	json_array_end(&j);
+	json_object_end(&j);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, 200, &b);
+}
+
+void handle_egress_get(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct sandbox *s = own_sandbox(f, x, p);
+
+	if (s)
+		reply_egress(x, s);
+}
+
+/* A request that waits for the gate. */
+struct change {
+	struct egress_change pending;
+	struct sandbox *sandbox;
+	struct http_exchange *x;
+};
+
+static void on_changed(struct egress_change *w, const struct refusal *why)
+{
+	struct change *c = w->arg;
+	struct http_exchange *x = c->x;
+	struct sandbox *s = c->sandbox;
+
+	context_of(x)->work = NULL;
+	context_of(x)->gone = NULL;
+	free(c);
+	if (why) {
+		reply_refusal(x, why);
+	} else {
+		policy_narrow(s); /* it may be another one by now */
+		audit_spec(s);
+		reply_egress(x, s);
+		sandbox_step(s);
+	}
+}
+
+static void change_gone(struct request_context *v)
+{
+	struct change *c = v->work;
+
+	egress_unchange(c->sandbox, &c->pending);
+	free(c);
+	v->work = NULL;
+}
+
+static void change(struct http_exchange *x, struct sandbox *s, json_t *list)
+{
+	struct change *c;
+	struct refusal why;
+
+	if (s->state != SANDBOX_RUNNING || s->stopping) {
+		reply_error(x, 409, "sandbox_stopped", "name", "remove it and make another",
+			    "the sandbox is %s: %s", sandbox_state_name(s->state), s->reason);
+		return;
+	}
+	if (policy_egress(s->f, s->owner, list, &why) < 0 || audit_egress(s, list, &why) < 0) {
+		reply_refusal(x, &why);
+		return;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return;
+	}
+	*c = (struct change){ .pending = { .done = on_changed, .arg = c }, .sandbox = s, .x = x };
+	context_of(x)->work = c;
+	context_of(x)->gone = change_gone;
+	egress_change(s, list, &c->pending);
+}
+
+void handle_egress_put(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	static struct egress_rules rules;
+	json_t *body = request_json(x, context_of(x)->route);
+	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
+	struct err e = { 0 };
+	json_t *list = s ? egress_list(json_object_get(body, "egress"), &e) : NULL;
+
+	json_decref(body);
+	if (!s)
+		return;
+	if (e.code == -ENOMEM)
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+	else if (e.code < 0 || egress_rules(list, &rules, &e) < 0)
+		reply_error(x, 422, "invalid_value", "egress",
+			    "an entry is a host name, *.DOMAIN or HOST:PORT, as in api.example.com",
+			    "%s", e.msg);
+	else
+		change(x, s, list);
+	json_decref(list);
+}
+
+/* ---- what goes on ------------------------------------------------------------------------------------- */
+
+struct inquiry {
+	struct gate_call call;
+	struct front *f;
+	char name[SANDBOX_NAME_MAX + 1];
+	struct http_exchange *x;
+};
+
+static const char *state_name(unsigned int state)
+{
+	static const char *const names[] = { "resolving", "connecting", "open" };
+
+	return state < 3 ? names[state] : "open";
+}
+
+static void write_conn(struct json *j, struct gate_conn *c)
+{
+	c->host[sizeof(c->host) - 1] = '\0';
+	c->address[sizeof(c->address) - 1] = '\0';
+	json_object_begin(j);
+	json_member_str(j, "host", c->host);
+	json_member_uint(j, "port", c->port);
+	json_member_str(j, "address", c->address);
+	json_member_str(j, "state", state_name(c->state));
+	json_member_uint(j, "bytes_out", c->up);
+	json_member_uint(j, "bytes_in", c->down);
+	json_member_uint(j, "age_ms", c->age_ms);
+	json_object_end(j);
+}
+
+static void write_name(struct json *j, struct gate_name *n)
+{
+	n->host[sizeof(n->host) - 1] = '\0';
+	json_object_begin(j);
+	json_member_str(j, "host", n->host);
+	json_member_uint(j, "count", n->count);
+	json_member_bool(j, "allowed", n->allowed != 0);
+	json_object_end(j);
+}
+
+/* What the gate gave with its numbers: as many as those say. */
+struct net_lists {
+	struct gate_conn conns[GATE_CONNS_SHOWN];
+	struct gate_name names[GATE_NAMES_SHOWN];
+};
+
+static void write_net(struct json *j, const struct egress *g, const struct gate_numbers *n,
+		      struct net_lists *lists)
+{
+	static const struct egress none;
+
+	json_object_begin(j);
+	json_key(j, "refusals");
+	egress_notes_json(g ? g : &none, j);
+	json_key(j, "connections");
+	json_array_begin(j);
+	for (size_t i = 0; lists && i < n->n_conns; i++)
+		write_conn(j, &lists->conns[i]);
+	json_array_end(j);
+	json_key(j, "names");
+	json_array_begin(j);
+	for (size_t i = 0; lists && i < n->n_names; i++)
+		write_name(j, &lists->names[i]);
+	json_array_end(j);
+	json_member_uint(j, "live", n->live);
+	json_member_uint(j, "opened", n->opened);
+	json_member_uint(j, "closed", n->closed);
+	json_member_uint(j, "refused", n->refused);
+	json_member_uint(j, "failed", n->failed);
+	json_member_uint(j, "names_asked", n->asked);
+	json_member_uint(j, "names_refused", n->names_refused);
+	json_member_uint(j, "bytes_out", n->up);
+	json_member_uint(j, "bytes_in", n->down);
+	json_object_end(j);
+}
+
+static void reply_net(struct http_exchange *x, const struct egress *g, const struct gate_numbers *n,
+		      struct net_lists *lists)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct json j;
+
+	json_init(&j, &b);
+	write_net(&j, g, n, lists);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, 200, &b);
+}
+
+/* The gate may be anybody's by now: what does not fit is as if it were not there. */
+static void read_lists(int fd, struct gate_numbers *n, struct net_lists *ret)
+{
+	size_t conns = n->n_conns * sizeof(ret->conns[0]),
+	       names = n->n_names * sizeof(ret->names[0]);
+
+	if (fd >= 0 && foreign_check(fd, FOREIGN_MEMORY) == 0 && n->n_conns <= GATE_CONNS_SHOWN &&
+	    n->n_names <= GATE_NAMES_SHOWN && pread(fd, ret->conns, conns, 0) == (ssize_t)conns &&
+	    pread(fd, ret->names, names, (off_t)conns) == (ssize_t)names)
+		return;
+	n->n_conns = n->n_names = 0;
+}
+
+static void on_state(struct gate_call *c, const struct gate_msg *reply, int fd)
+{
+	static struct net_lists lists;
+	struct gate_numbers numbers = reply->u.numbers;
+	struct inquiry *q = c->arg;
+	struct http_exchange *x = q->x;
+	/* By name again: it may be another one by now, or none. */
+	const struct sandbox *s = sandbox_find(q->f, context_of(x)->owner, q->name);
+
+	context_of(x)->work = NULL;
+	context_of(x)->gone = NULL;
+	free(q);
+	read_lists(fd, &numbers, &lists);
+	reply_net(x, s ? s->egress : NULL, &numbers, &lists);
+}
+
+static void inquiry_gone(struct request_context *v)
+{
+	struct inquiry *q = v->work;
+
+	gate_forget(&q->f->gate, &q->call);
+	free(q);
+	v->work = NULL;
+}
+
+void handle_net(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	static const struct gate_numbers nothing;
+	struct sandbox *s = own_sandbox(f, x, p);
+	struct inquiry *q = s && s->egress ? calloc(1, sizeof(*q)) : NULL;
+
+	if (!s)
+		return;
+	if (q) {
+		struct gate_msg m = { .op = GATE_INQUIRE, .id = s->egress->id };
+
+		*q = (struct inquiry){ .call = { .fn = on_state, .arg = q }, .f = f, .x = x };
+		memcpy(q->name, s->name, sizeof(q->name));
+		context_of(x)->work = q;
+		context_of(x)->gone = inquiry_gone;
+		if (gate_ask(&f->gate, &q->call, &m, NULL, 0, NULL) == 0)
+			return;
+		context_of(x)->work = NULL;
+		context_of(x)->gone = NULL;
+		free(q);
+	}
+	reply_net(x, NULL, &nothing, NULL);
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handle_files_content.c - What is in files: reading, writing, archives.
+ *
+ * Bytes are passed on as they come, both ways: a slow client makes the worker in the cell wait, a slow
+ * worker the client, and the size of a file is not what the daemon's memory depends on. A length is promised
+ * from what the file was when it was opened; a file that gets shorter meanwhile breaks the answer off.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/num.h"
+#include "front/api/file_exchange.h"
+#include "front/api/handlers.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
+#include "net/http.h"
+
+#define ONE_MAX (256u << 10)
+
+/* ---- headers of an answer ------------------------------------------------------------------------------- */
+
+static void add_etag(struct http_exchange *x, const struct files_stat *st, char etag[64])
+{
+	(void)snprintf(etag, 64, "\"%llx-%llx-%llx\"", (unsigned long long)st->ino,
+		       (unsigned long long)st->size, (unsigned long long)st->mtime_ns);
+	http_add_header(x, "ETag", etag);
+}
+
+static void add_modified(struct http_exchange *x, const struct files_stat *st)
+{
+	static const char *const days[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
+	static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
+					      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
+	time_t at = (time_t)(st->mtime_ns / 1000000000);
+	char text[64];
+	struct tm tm;
+
+	if (at < 0 || !gmtime_r(&at, &tm) || tm.tm_year > 8000)
+		return;
+	(void)snprintf(text, sizeof(text), "%s, %02d %s %04d %02d:%02d:%02d GMT",
+		       days[tm.tm_wday % 7], tm.tm_mday, months[tm.tm_mon % 12], tm.tm_year + 1900,
+		       tm.tm_hour, tm.tm_min, tm.tm_sec);
+	http_add_header(x, "Last-Modified", text);
+}
+
+/* Never shown as a page of this server: what is in it was made by code nobody has read. */
+static void add_download(struct http_exchange *x, const char *path, const char *suffix)
+{
+	static const char plain[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
+	_buf_ struct buf b = BUF_INIT(2048);
+	size_t end = strlen(path);
+
+	while (end > 0 && path[end - 1] == '/')
+		end--;
+	size_t at = end;
+
+	while (at > 0 && path[at - 1] != '/' && end - at < 255)
+		at--;
+	(void)buf_puts(&b, "attachment; filename*=UTF-8''");
+	for (; at < end; at++)
+		if (strchr(plain, path[at]))
+			(void)buf_append(&b, path + at, 1);
+		else
+			(void)buf_printf(&b, "%%%02X", (unsigned char)path[at]);
+	(void)buf_puts(&b, suffix);
+	if (!b.err)
+		http_add_header(x, "Content-Disposition", buf_str(&b));
+	http_add_header(x, "Content-Security-Policy", "sandbox");
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------- */
+
+static bool digits(const char **at, uint64_t *ret)
+{
+	size_t n = strspn(*at, "0123456789");
+	char text[24];
+
+	if (n == 0 || n >= sizeof(text))
+		return false;
+	memcpy(text, *at, n);
+	text[n] = '\0';
+	*at += n;
+	return num_parse_u64(text, 0, INT64_MAX, ret, NULL) == 0;
+}
+
+/* One range of bytes. What is anything else may be ignored, and is: the whole file is an answer too. */
+static void parse_range(struct file_exchange *v, const char *header)
+{
+	const char *at = header;
+
+	if (strncmp(at, "bytes=", 6) != 0)
+		return;
+	at += 6;
+	if (*at == '-') {
+		at++;
+		v->from_end = true;
+		v->ranged = digits(&at, &v->first) && *at == '\0';
+		return;
+	}
+	if (!digits(&at, &v->first) || *at++ != '-')
+		return;
+	v->to_end = *at == '\0';
+	v->ranged = v->to_end || (digits(&at, &v->last) && *at == '\0' && v->last >= v->first);
+}
+
+/* The part that is meant of a file of @size bytes. False: there is none. */
+static bool settle_range(struct file_exchange *v, uint64_t size)
+{
+	if (v->from_end) {
+		uint64_t n = v->first < size ? v->first : size;
+
+		v->first = size - n;
+		v->last = size - 1;
+		return n > 0;
+	}
+	if (v->to_end || v->last >= size)
+		v->last = size - 1;
+	return v->first < size;
+}
+
+static void stream_drained(struct http_exchange *x)
+{
+	struct file_exchange *v = context_of(x)->work;
+
+	if (v)
+		file_call_resume(&v->call);
+}
+
+/* Answered without content: the call has nothing more to do. */
+static void settle_early(struct file_exchange *v, int status)
+{
+	struct http_exchange *x = file_exchange_part(v);
+	char range[64];
+
+	reply_headers(x);
+	if (status == 416) {
+		(void)snprintf(range, sizeof(range), "bytes */%llu",
+			       (unsigned long long)v->stat.size);
+		http_add_header(x, "Content-Range", range);
+	}
+	http_reply(x, status, NULL, "", 0);
+	file_exchange_end(v);
+}
+
+static void begin_sized(struct file_exchange *v)
+{
+	uint64_t size = v->stat.size;
+	char range[96];
+
+	reply_headers(v->x);
+	if (v->ranged) {
+		(void)snprintf(range, sizeof(range), "bytes %llu-%llu/%llu",
+			       (unsigned long long)v->first, (unsigned long long)v->last,
+			       (unsigned long long)size);
+		http_add_header(v->x, "Content-Range", range);
+		size = v->last - v->first + 1;
+	}
+	v->streaming = v->sized = true;
+	v->left = size;
+	http_stream_sized(v->x, v->ranged ? 206 : 200, "application/octet-stream", size);
+	http_stream_on_drain(v->x, stream_drained);
+}
+
+static void on_file(struct file_call *c, const struct files_stat *st, struct files_text name,
+		    struct files_text target)
+{
+	struct file_exchange *v = file_exchange_of(c);
+	char etag[64];
+
+	if (v->has_stat || !v->x)
+		return;
+	file_exchange_keep(c, st, name, target);
+	const char *known = http_header(v->x, "if-none-match");
+
+	http_add_header(v->x, "Accept-Ranges", "bytes");
+	add_etag(v->x, st, etag);
+	add_modified(v->x, st);
+	if (known && (strcmp(known, "*") == 0 || strstr(known, etag))) {
+		settle_early(v, 304);
+		return;
+	}
+	add_download(v->x, c->path, "");
+	if (v->ranged && !settle_range(v, st->size)) {
+		settle_early(v, 416);
+		return;
+	}
+	if (st->size == 0)
+		return; /* empty, or without a size: the first byte tells */
+	bool head = strcmp(http_request(v->x)->method, "HEAD") == 0;
+
+	begin_sized(v);
+	if (head && v->x) {
+		struct http_exchange *x = file_exchange_part(v);
+
+		http_stream_end(x);
+		file_exchange_end(v);
+	}
+}
+
+static void on_content(struct file_call *c, const char *data, size_t len)
+{
+	struct file_exchange *v = file_exchange_of(c);
+
+	if (!v->x)
+		return;
+	if (!v->streaming) {
+		reply_headers(v->x);
+		http_stream(v->x, 200,
+			    c->q.op == FILES_TAR_OUT ? "application/x-tar" :
+						       "application/octet-stream");
+		http_stream_on_drain(v->x, stream_drained);
+		v->streaming = true;
+	}
+	/* No more than was promised, whatever the worker says. */
+	if (v->sized && len > v->left)
+		len = (size_t)v->left;
+	v->left -= v->sized ? len : 0;
+	file_note_data(&v->note, data, len);
+	(void)http_stream_write(v->x, data, len);
+}
+
+static bool is_congested(struct file_call *c)
+{
+	struct file_exchange *v = file_exchange_of(c);
+
+	return v->x && v->streaming && http_stream_congested(v->x);
+}
+
+static void done_content(struct file_call *c)
+{
+	struct file_exchange *v = file_exchange_of(c);
+
+	if (c->refusal.status && !v->streaming) {
+		file_exchange_refuse(v);
+		return;
+	}
+	struct http_exchange *x = file_exchange_part(v);
+
+	if (!x) {
+		file_exchange_end(v);
+		return;
+	}
+	if (!v->streaming) {
+		reply_headers(x);
+		http_reply(x, 200, "application/octet-stream", "", 0);
+	} else if (c->refusal.status || (c->q.op == FILES_READ && c->end.flags & FILES_CHANGED)) {
+		http_stream_abort(x);
+	} else {
+		http_stream_end(x);
+	}
+	file_exchange_end(v);
+}
+
+static const struct file_call_ops read_ops = {
+	.stat = on_file,
+	.data = on_content,
+	.congested = is_congested,
+	.done = done_content,
+};
+
+void handle_file_read(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *query = request_query(x, context_of(x)->route);
+	struct file_exchange *v = query ? file_exchange_new(f, x, p, query, "path", NULL) : NULL;
+
+	json_decref(query);
+	if (!v)
+		return; /* answered: there is no exchange any more */
+	const char *range = http_header(x, "range");
+
+	/* A part of what it was before would need to know what it is now: then all of it. */
+	if (range && !http_header(x, "if-range"))
+		parse_range(v, range);
+	v->call.q.length = FILES_TO_END;
+	if (v->ranged) {
+		v->call.q.offset = v->first;
+		v->call.q.flags = v->from_end ? FILES_FROM_END : 0;
+		if (!v->from_end && !v->to_end)
+			v->call.q.length = v->last - v->first + 1;
+	}
+	file_exchange_run(v, FILES_READ, &read_ops);
+}
+
+/* ---- archives out ------------------------------------------------------------------------------------------ */
+
+static const struct file_call_ops tar_out_ops = {
+	.data = on_content,
+	.congested = is_congested,
+	.done = done_content,
+};
+
+void handle_file_tar_out(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *query = request_query(x, context_of(x)->route);
+	struct file_exchange *v = query ? file_exchange_new(f, x, p, query, "path", NULL) : NULL;
+
+	json_decref(query);
+	if (!v)
+		return;
+	add_download(x, strcmp(v->call.path, ".") == 0 ? "workspace" : v->call.path, ".tar");
+	v->call.q.depth = FILES_DEPTH_MAX;
+	file_exchange_run(v, FILES_TAR_OUT, &tar_out_ops);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------------ */
+
+/* The worker takes more: let it come, or say that that was all. */
+static void feed(struct file_call *c)
+{
+	struct file_exchange *v = file_exchange_of(c);
+
+	if (v->body_ended)
+		file_call_finish(c);
+	else if (v->x)
+		http_pause_body(v->x, false);
+}
+
+static void on_body(struct request_context *context, const char *data, size_t len)
+{
+	struct file_exchange *v = context->work;
+
+	file_note_data(&v->note, data, len);
+	file_call_give(&v->call, data, len);
+	if (v->x && !file_call_wants(&v->call))
+		http_pause_body(v->x, true);
+}
+
+static void on_body_end(struct request_context *context)
+{
+	struct file_exchange *v = context->work;
+
+	v->body_ended = true;
+	if (file_call_wants(&v->call))
+		file_call_finish(&v->call);
+}
+
+static struct files_text text_of(const char *s)
+{
+	return (struct files_text){ .data = s ? s : "", .len = s ? strlen(s) : 0 };
+}
+
+static void done_write(struct file_call *c)
+{
+	_buf_ struct buf b = BUF_INIT(ONE_MAX);
+	struct file_exchange *v = file_exchange_of(c);
+	struct json j;
+
+	if (c->refusal.status) {
+		file_exchange_refuse(v);
+		return;
+	}
+	struct http_exchange *x = file_exchange_part(v);
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	if (c->q.op == FILES_TAR_IN) {
+		json_member_str(&j, "path", c->path);
+		json_member_uint(&j, "entries", c->end.count);
+	} else {
+		file_json(&j, "path", text_of(c->path), &v->stat, text_of(NULL));
+	}
+	json_object_end(&j);
+	if (x && json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else if (x)
+		reply_json(x, c->end.flags & FILES_MADE ? 201 : 200, &b);
+	file_exchange_end(v);
+}
+
+static const struct file_call_ops write_ops = {
+	.stat = file_exchange_keep,
+	.feed = feed,
+	.done = done_write,
+};
+
+static void receive(struct front *f, struct http_exchange *x, const struct route_params *p,
+		    enum files_op op)
+{
+	json_t *query = request_query(x, context_of(x)->route);
+	struct file_exchange *v = query ? file_exchange_new(f, x, p, query, "path", NULL) : NULL;
+
+	if (v) {
+		const char *mode = json_string_value(json_object_get(query, "mode"));
+
+		v->call.q.flags =
+			(json_is_true(json_object_get(query, "parents")) ? FILES_PARENTS : 0u) |
+			(mode ? FILES_HAS_MODE : 0u);
+		v->call.q.mode = mode ? file_mode(mode) : 0;
+		context_of(x)->body = on_body;
+		context_of(x)->body_end = on_body_end;
+		http_pause_body(x, true); /* until the worker is there */
+		file_exchange_run(v, op, &write_ops);
+	}
+	json_decref(query);
+}
+
+void handle_file_write(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	receive(f, x, p, FILES_WRITE);
+}
+
+void handle_file_tar_in(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	receive(f, x, p, FILES_TAR_IN);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_health.c - GET /health. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
+#include "front/policy/judge.h"
+#include "front/sandbox/execution.h"
+#include "front/support/metrics.h"
+#include "front/support/time_text.h"
+#include "net/http.h"
+
+#define HEALTH_MAX 16384u
+
+static const char *word(const struct front *f)
+{
+	if (f->draining)
+		return "draining";
+	if (f->link.watch.fd < 0 || f->images.own.pool.problem[0])
+		return "broken";
+	return f->images.own.supply.settled ? "healthy" : "starting";
+}
+
+/* What stands between the code and the machine, in one word: all layers, or fewer by choice. */
+static const char *isolation(const struct front *f)
+{
+	return f->spec.without ? "reduced" : "full";
+}
+
+static void write_isolation(const struct front *f, struct json *j)
+{
+	json_key(j, "isolation");
+	json_object_begin(j);
+	json_member_str(j, "level", isolation(f));
+	json_member_str(j, "runtime", "native");
+	json_member_bool(j, "seccomp", !(f->spec.without & CELL_WITHOUT_SECCOMP));
+	json_member_bool(j, "landlock", !(f->spec.without & CELL_WITHOUT_LANDLOCK));
+	json_member_bool(j, "cgroup", !(f->spec.without & CELL_WITHOUT_CGROUP));
+	json_key(j, "front");
+	json_object_begin(j);
+	json_member_bool(j, "own_user", f->jail.user);
+	json_member_bool(j, "seccomp", f->jail.seccomp);
+	json_member_bool(j, "landlock", f->jail.landlock);
+	json_object_end(j);
+	json_object_end(j);
+}
+
+static void write_pool(const struct front *f, struct json *j)
+{
+	const struct pool_row *py = &f->images.own.pool.rows[POOL_PYTHON];
+	const struct pool_row *plain = &f->images.own.pool.rows[POOL_PLAIN];
+
+	json_key(j, "pool");
+	json_object_begin(j);
+	json_member_uint(j, "kernels_ready", py->n_ready);
+	json_member_uint(j, "cells_ready", plain->n_ready);
+	json_member_uint(j, "making", py->n_making + plain->n_making);
+	json_member_uint(j, "target", pool_target(&f->images.own.pool));
+	json_member_bool(j, "zygote", f->images.own.supply.zygote != 0);
+	if (f->images.own.supply.problem[0])
+		json_member_str(j, "zygote_problem", f->images.own.supply.problem);
+	if (f->images.own.supply.preload_failed[0])
+		json_member_str(j, "preload_failed", f->images.own.supply.preload_failed);
+	json_object_end(j);
+}
+
+/* Anybody may ask, so not what is wrong with the file: the log has that. */
+static void write_policy(const struct front *f, struct json *j)
+{
+	const struct policy_now *now = &f->policy;
+
+	if (!now->rules)
+		return;
+	json_key(j, "policy");
+	json_object_begin(j);
+	json_member_str(j, "sha256", now->rules->sha256);
+	time_json(j, "loaded_at", now->loaded_ms);
+	json_member_bool(j, "stale", now->stale);
+	if (now->stale) {
+		json_member_uint(j, "line", now->wrong.line);
+		json_member_uint(j, "column", now->wrong.column);
+	}
+	json_object_end(j);
+}
+
+void handle_health(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(HEALTH_MAX);
+	const char *status = word(f);
+	struct json j;
+
+	(void)p;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "status", status);
+	json_member_str(&j, "version", CAISSON_VERSION);
+	json_key(&j, "uptime_seconds");
+	json_double(&j, (double)(clock_now_ns() - f->started_ns) / (double)CLOCK_NS_PER_S, 3);
+	json_member_str(&j, "listen", f->config.listen);
+	write_isolation(f, &j);
+	write_pool(f, &j);
+	write_policy(f, &j);
+	json_key(&j, "packages");
+	packages_health(f, &j);
+	json_key(&j, "sandboxes");
+	json_object_begin(&j);
+	json_member_uint(&j, "live", f->n_sandboxes);
+	json_member_uint(&j, "busy", f->n_busy);
+	json_member_uint(&j, "queued", f->n_queued - f->n_busy);
+	json_member_uint(&j, "max", f->config.max_sandboxes);
+	json_object_end(&j);
+	json_key(&j, "languages");
+	json_array_begin(&j);
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (f->images.own.has_language[i])
+			json_str(&j, languages[i].name);
+	json_array_end(&j);
+	json_object_end(&j);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, strcmp(status, "healthy") == 0 ? 200 : 503, &b);
+}

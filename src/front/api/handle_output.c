@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_output.c - What was done in a sandbox lately, and what came of it. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "front/api/exec.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/api/spool_reply.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
+#include "front/http/stream_out.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/record.h"
+#include "front/sandbox/sandbox.h"
+#include "net/http.h"
+
+#define LIST_MAX (1u << 20)
+
+/* ---- finding ------------------------------------------------------------------------------------------ */
+
+static struct record *record_of(struct http_exchange *x)
+{
+	const struct request_context *v = context_of(x);
+	struct sandbox *s = own_sandbox(v->f, x, &v->params);
+	struct record *r = s ? records_find(&s->records, v->params.value[1]) : NULL;
+
+	if (s && !r)
+		reply_missing(
+			x, s, "no_such_execution", "execution_id",
+			"see GET /v1/sandboxes/{name}/executions; they are kept for 15 minutes",
+			"there is no such execution, or it is not kept any more");
+	return r;
+}
+
+/* ---- records ------------------------------------------------------------------------------------------ */
+
+static void answer(struct http_exchange *x, struct json *j, const struct buf *b)
+{
+	if (json_finish(j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, 200, b);
+}
+
+void handle_executions(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	const struct sandbox *s = own_sandbox(f, x, p);
+	struct json j;
+
+	if (!s)
+		return;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "executions");
+	json_array_begin(&j);
+	for (const struct record *r = s->records.first; r; r = r->next) {
+		json_object_begin(&j);
+		record_json(r, &j);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+	answer(x, &j, &b);
+}
+
+/* The result is kept as it was answered. */
+static int put_result(const struct record *r, struct json *j)
+{
+	_buf_ struct buf b = BUF_INIT(SPOOL_CAP);
+	bool refused = r->status && strcmp(r->status, "refused") == 0;
+
+	if (!r->ended_ms || r->result.loss != SPOOL_WHOLE || r->result.kept == 0) {
+		json_member_null(j, "result");
+		return 0;
+	}
+	char *to = buf_reserve(&b, (size_t)r->result.kept);
+	int64_t n = to ? spool_read(&r->result, 0, to, (size_t)r->result.kept) : -1;
+
+	if (n < 0)
+		return -1;
+	json_key(j, refused ? "refusal" : "result");
+	json_raw(j, to, (size_t)n);
+	return 0;
+}
+
+void handle_execution(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(LIST_MAX + SPOOL_CAP);
+	const struct record *r = record_of(x);
+	struct json j;
+
+	(void)f;
+	(void)p;
+	if (!r)
+		return;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	record_json(r, &j);
+	if (put_result(r, &j) < 0) {
+		reply_error(x, 500, "spool_failed", NULL, "see the daemon's log and its disk",
+			    "the result could not be read back");
+		return;
+	}
+	json_object_end(&j);
+	answer(x, &j, &b);
+}
+
+/* The one that is meant, and no other that may run in the sandbox by now. */
+void handle_execution_interrupt(struct front *f, struct http_exchange *x,
+				const struct route_params *p)
+{
+	struct record *r = record_of(x);
+	struct sandbox *s = r ? own_sandbox(f, x, p) : NULL;
+
+	if (!s)
+		return;
+	struct execution *e = s->head;
+
+	while (e && strcmp(e->id, r->id) != 0)
+		e = e->next;
+	if (e) { /* it runs, or waits for its turn */
+		execution_interrupt(e);
+	} else if (!exec_interrupt(f, r->id)) {
+		reply_error(x, 404, "nothing_runs", "execution_id", NULL,
+			    "this execution does not run now");
+		return;
+	}
+	reply_empty(x, 202);
+}
+
+void handle_execution_events(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	enum stream_format format = stream_format_of(x, true);
+	json_t *query = request_query(x, context_of(x)->route);
+	const struct record *r = query ? record_of(x) : NULL;
+	uint64_t cursor;
+
+	json_decref(query); /* it has the form that it must have */
+	if (!r || !stream_out_cursor(x, &cursor))
+		return;
+	exec_attached(f, p->value[1]);
+	if (r->log)
+		stream_out_begin(x, r->log, cursor, format);
+	else if (r->streamed)
+		reply_error(x, 410, "cursor_gone", "cursor",
+			    "read the output by offset, or the result",
+			    "the events are not kept any more");
+	else
+		reply_error(
+			x, 409, "not_streamed", "execution_id",
+			"ask for events with \"stream\": true; the output can be read by offset",
+			"this execution was not streamed");
+}
+
+/* ---- output ------------------------------------------------------------------------------------------- */
+
+static const struct spool *spool_of(struct record *r, const json_t *query)
+{
+	const char *stream = json_string_value(json_object_get(query, "stream"));
+
+	return stream && strcmp(stream, "stderr") == 0 ? &r->err : &r->out;
+}
+
+static uint64_t number(const json_t *query, const char *name, uint64_t fallback)
+{
+	const json_t *v = json_object_get(query, name);
+
+	return v ? (uint64_t)json_integer_value(v) : fallback;
+}
+
+void handle_execution_output(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *query = request_query(x, context_of(x)->route);
+	struct record *r = query ? record_of(x) : NULL;
+
+	(void)f;
+	(void)p;
+	if (r)
+		output_reply(x, spool_of(r, query), r->ended_ms != 0, number(query, "offset", 0),
+			     number(query, "limit", OUTPUT_LIMIT));
+	json_decref(query);
+}
+
+static const struct spool *find(struct http_exchange *x, bool err)
+{
+	const struct request_context *v = context_of(x);
+	const struct sandbox *s = sandbox_find(v->f, v->owner, v->params.value[0]);
+	const struct record *r = s ? records_find(&s->records, v->params.value[1]) : NULL;
+
+	return !r ? NULL : err ? &r->err : &r->out;
+}
+
+static const struct spool *find_out(struct http_exchange *x)
+{
+	return find(x, false);
+}
+
+static const struct spool *find_err(struct http_exchange *x)
+{
+	return find(x, true);
+}
+
+void handle_execution_search(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *query = request_query(x, context_of(x)->route);
+	struct record *r = query ? record_of(x) : NULL;
+
+	const struct output_query q = {
+		.pattern = json_string_value(json_object_get(query, "pattern")),
+		.glob = json_is_true(json_object_get(query, "glob")),
+		.limit = number(query, "limit", SEARCH_LIMIT),
+		.offset = number(query, "offset", 0),
+	};
+
+	(void)f;
+	(void)p;
+	if (r)
+		output_search(x, &q, spool_of(r, query) == &r->err ? find_err : find_out);
+	json_decref(query);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handle_packages.c - POST /pip_install, and packages of a sandbox: install, list.
+ *
+ * A client that goes away does not end what has been found to be allowed: the next one who asks has it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
+#include "front/http/stream_out.h"
+#include "front/output/stream_log.h"
+#include "front/packages/closure.h"
+#include "front/packages/install.h"
+#include "front/packages/packages.h"
+#include "net/http.h"
+
+#define ANSWER_MAX (4u << 20)
+
+/* Who waits: one answer, or a stream of what happens. */
+struct waiter {
+	struct install *in;
+	struct http_exchange *x; /* NULL: streamed, or gone */
+	struct stream_log *log;  /* NULL: one answer */
+	bool pip;                /* in the words of /pip_install */
+};
+
+/* ---- answers --------------------------------------------------------------------------------------------------- */
+
+static void write_result(const struct waiter *w, struct json *j)
+{
+	const struct install *in = w->in;
+	const char *version = closure_version(in->tree->packages, in->first);
+	char message[INSTALL_MESSAGE_MAX];
+
+	json_object_begin(j);
+	if (w->pip) {
+		install_message(in, message, sizeof(message));
+		json_member_bool(j, "success", true);
+		json_member_str(j, "message", message);
+		json_member_str(j, "installed_version", version ? version : "");
+		json_key(j, "installation_time");
+		json_double(j, (double)(in->ended_ns - in->began_ns) / (double)CLOCK_NS_PER_S, 3);
+	}
+	install_json(in, j);
+	json_object_end(j);
+}
+
+static void reply_done(struct waiter *w)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct http_exchange *x = w->x;
+	struct json j;
+
+	context_of(x)->work = NULL;
+	context_of(x)->gone = NULL;
+	if (w->in->refusal.status) {
+		reply_refusal(x, &w->in->refusal);
+		return;
+	}
+	json_init(&j, &b);
+	write_result(w, &j);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, 200, &b);
+}
+
+static void stream_done(struct waiter *w)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	const struct refusal *r = &w->in->refusal;
+	struct json j;
+
+	if (r->status) {
+		reply_error_json(&b, r->code, r->message, r->field, r->hint);
+		stream_log_append(w->log, "refused", buf_str(&b), b.len);
+	} else {
+		json_init(&j, &b);
+		write_result(w, &j);
+		if (json_finish(&j) == 0)
+			stream_log_append(w->log, "done", buf_str(&b), b.len);
+	}
+	stream_log_end(w->log);
+}
+
+static void on_progress(struct install *in, const struct install_progress *p)
+{
+	struct waiter *w = in->arg;
+	_buf_ struct buf b = BUF_INIT(4096);
+	struct json j;
+
+	if (!w->log)
+		return;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "text", p->text);
+	if (p->total) {
+		json_member_uint(&j, "done", p->done);
+		json_member_uint(&j, "total", p->total);
+	}
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		stream_log_append(w->log, "progress", buf_str(&b), b.len);
+}
+
+static void on_done(struct install *in)
+{
+	struct waiter *w = in->arg;
+
+	if (w->log)
+		stream_done(w);
+	else
+		reply_done(w);
+	stream_log_unref(w->log);
+	free(w);
+}
+
+static const struct install_ops ops = { .progress = on_progress, .done = on_done };
+
+static void on_gone(struct request_context *v)
+{
+	struct waiter *w = v->work;
+
+	install_drop(w->in);
+	stream_log_unref(w->log);
+	free(w);
+}
+
+/* ---- beginning --------------------------------------------------------------------------------------------------- */
+
+static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco,
+		  const json_t *requirements, const char *version, bool stream, bool pip)
+{
+	struct request_context *v = context_of(x);
+	enum stream_format format = stream_format_of(x, stream);
+	struct waiter *w = calloc(1, sizeof(*w));
+	struct refusal why;
+
+	if (w && format != STREAM_NONE)
+		w->log = stream_log_new(&v->f->streams, NULL, NULL);
+	if (!w || (format != STREAM_NONE && !w->log)) {
+		free(w);
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return;
+	}
+	w->pip = pip;
+	w->in = install_begin(v->f, s, v->owner, eco, requirements, version, &ops, w, &why);
+	if (!w->in) {
+		stream_log_unref(w->log);
+		free(w);
+		reply_refusal(x, &why);
+	} else if (w->log) {
+		stream_out_begin(x, w->log, 0, format);
+	} else {
+		w->x = x;
+		v->work = w;
+		v->gone = on_gone;
+	}
+}
+
+void handle_pip_install(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route), *requirements;
+	const char *name = json_string_value(json_object_get(body, "session_id"));
+	struct sandbox *s = NULL;
+	struct refusal why;
+
+	(void)p;
+	if (!body)
+		return;
+	if (name)
+		s = sandbox_obtain(f, context_of(x)->owner, name, &why);
+	if (name && !s) {
+		json_decref(body);
+		reply_refusal(x, &why);
+		return;
+	}
+	requirements = json_pack("[O]", json_object_get(body, "package"));
+	begin(x, s, ECO_PYTHON, requirements, json_string_value(json_object_get(body, "version")),
+	      json_is_true(json_object_get(body, "stream")), true);
+	json_decref(requirements);
+	json_decref(body);
+}
+
+void handle_packages_install(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
+	const char *language = json_string_value(json_object_get(body, "language"));
+	enum ecosystem eco = language ? ecosystem_find(language) : ECO_PYTHON;
+
+	if (s && eco == ECO_MAX_)
+		reply_error(x, 422, "unsupported_language", "language", "python or javascript",
+			    "there are no packages for this language");
+	else if (s && s->state != SANDBOX_RUNNING)
+		reply_error(x, 409, "sandbox_stopped", NULL, NULL, "the sandbox is %s: %s",
+			    sandbox_state_name(s->state), s->reason);
+	else if (s)
+		begin(x, s, eco, json_object_get(body, "packages"), NULL,
+		      json_is_true(json_object_get(body, "stream")), false);
+	json_decref(body);
+}
+
+void handle_packages_list(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	const struct sandbox *s = own_sandbox(f, x, p);
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct json j;
+
+	if (!s)
+		return;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "packages");
+	packages_json(s, &j);
+	json_object_end(&j);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, 200, &b);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_policy.c - GET /v1/policy: a caller's own ceilings, and what they have of them. Nobody else's. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/api/handlers.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/serve.h"
+#include "front/policy/judge.h"
+#include "front/policy/rules.h"
+#include "front/support/time_text.h"
+#include "net/http.h"
+
+#define ANSWER_MAX (1u << 20)
+
+static void write_ceiling(struct json *j, enum rule rule, const struct rule_value *v,
+			  const char *name)
+{
+	json_key(j, rule_name(rule));
+	json_object_begin(j);
+	json_member_str(j, "rule", name);
+	json_key(j, "value");
+	if (rule == RULE_CPUS) {
+		json_double(j, (double)v->number / 1000, 3);
+	} else if (rule < RULE_NUMBERS_) {
+		json_uint(j, v->number);
+	} else {
+		json_array_begin(j);
+		for (size_t i = 0; i < v->n; i++)
+			json_str(j, v->words[i]);
+		json_array_end(j);
+	}
+	json_object_end(j);
+}
+
+void handle_policy(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	const struct rules *r = f->policy.rules;
+	const char *owner = context_of(x)->owner;
+	size_t sandboxes, executions;
+	struct json j;
+
+	(void)p;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "owner", owner);
+	json_member_str(&j, "sha256", r ? r->sha256 : NULL);
+	if (r)
+		time_json(&j, "loaded_at", f->policy.loaded_ms);
+	json_key(&j, "ceilings");
+	json_object_begin(&j);
+	for (enum rule rule = 0; rule < RULE_MAX_; rule++) {
+		char name[RULES_NAME_MAX];
+		const struct rule_value *v = rules_of(r, owner, rule, name);
+
+		if (v)
+			write_ceiling(&j, rule, v, name);
+	}
+	json_object_end(&j);
+	policy_use(f, owner, &sandboxes, &executions);
+	json_key(&j, "use");
+	json_object_begin(&j);
+	json_member_uint(&j, "sandboxes", sandboxes);
+	json_member_uint(&j, "executions", executions);
+	json_object_end(&j);
+	json_object_end(&j);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, 200, &b);
+}

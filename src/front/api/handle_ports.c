@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_ports.c - Opening and closing ports of a sandbox, and what comes through them. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
+#include "front/ports/port_proxy.h"
+#include "front/ports/ports.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/sandbox.h"
+#include "net/conn.h"
+#include "net/http.h"
+
+#define ANSWER_MAX (64u << 10)
+
+/* ---- the owner's ---------------------------------------------------------------------------------------- */
+
+/* Scheme and host as the client sees us; over the unix socket the address that others use, or none. */
+static void base_of(const struct front *f, const struct http_exchange *x, char *out, size_t size)
+{
+	struct conn *c = http_conn(x);
+	bool local = conn_peer(c)->is_unix;
+	const char *host = local ? f->config.listen : http_request(x)->host;
+	bool tls = local ? f->config.tls_cert != NULL : conn_is_tls(c);
+
+	if (strcmp(host, "none") == 0 || !*host)
+		out[0] = '\0';
+	else
+		(void)snprintf(out, size, "%s://%s", tls ? "https" : "http", host);
+}
+
+static void reply_port(struct front *f, struct http_exchange *x, int status, const struct port *p)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	char base[320];
+	struct json j;
+
+	base_of(f, x, base, sizeof(base));
+	json_init(&j, &b);
+	port_json(p, base, &j);
+	(void)json_finish(&j);
+	reply_json(x, status, &b);
+}
+
+/* The sandbox and the number of the path; false: answered. */
+static bool find(struct front *f, struct http_exchange *x, const struct route_params *p,
+		 struct sandbox **ret, unsigned int *number)
+{
+	char token[PORT_TOKEN_LEN + 1];
+
+	*ret = own_sandbox(f, x, p);
+	if (!*ret)
+		return false;
+	if (port_name_parse(p->value[1], number, token) && !token[0])
+		return true;
+	reply_error(x, 422, "out_of_range", "port", "a number from 1 to 65535", "that is no port");
+	return false;
+}
+
+static struct port *find_open(struct front *f, struct http_exchange *x,
+			      const struct route_params *p)
+{
+	struct sandbox *s;
+	unsigned int number;
+
+	if (!find(f, x, p, &s, &number))
+		return NULL;
+	struct port *port = port_find(s, number);
+
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "port %u of this sandbox is not open", number);
+	if (!port)
+		reply_missing(x, s, "no_such_port", "port",
+			      "POST /v1/sandboxes/{name}/ports/{port} opens one", text);
+	return port;
+}
+
+void handle_ports(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	struct sandbox *s = own_sandbox(f, x, p);
+	char base[320];
+	struct json j;
+
+	if (!s)
+		return;
+	base_of(f, x, base, sizeof(base));
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "ports");
+	json_array_begin(&j);
+	for (const struct port *port = s->ports; port; port = port->next)
+		port_json(port, base, &j);
+	json_array_end(&j);
+	json_object_end(&j);
+	(void)json_finish(&j);
+	reply_json(x, 200, &b);
+}
+
+void handle_port(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	const struct port *port = find_open(f, x, p);
+
+	if (port)
+		reply_port(f, x, 200, port);
+}
+
+void handle_port_open(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct refusal why;
+	struct sandbox *s;
+	unsigned int number;
+	bool made;
+
+	if (!find(f, x, p, &s, &number))
+		return;
+	const struct port *port = port_open(s, number, &made, &why);
+
+	if (port)
+		reply_port(f, x, made ? 201 : 200, port);
+	else
+		reply_refusal(x, &why);
+}
+
+void handle_port_close(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct port *port = find_open(f, x, p);
+
+	if (!port)
+		return;
+	port_close(port, "closed by its owner");
+	reply_empty(x, 204);
+}
+
+/* ---- through ----------------------------------------------------------------------------------------------- */
+
+/* May a page without an origin call what it came from? It has the token, so it may. */
+static void reply_preflight(struct http_exchange *x)
+{
+	http_add_header(x, "Access-Control-Allow-Origin", "*");
+	http_add_header(x, "Access-Control-Allow-Methods", "*");
+	http_add_header(x, "Access-Control-Allow-Headers", "*, Authorization");
+	http_add_header(x, "Access-Control-Max-Age", "600");
+	reply_empty(x, 204);
+}
+
+/*
+ * A person who opens the owner's address in a browser is sent to the one with the token: everything that the
+ * page loads then comes from no origin, and would not pass for the owner's.
+ */
+static bool send_on(struct http_exchange *x, const struct port *port)
+{
+	const struct http_request *q = http_request(x);
+	const char *dest = http_header(x, "sec-fetch-dest");
+	_buf_ struct buf to = BUF_INIT(16u << 10);
+	struct port_way way;
+
+	if (!dest || strcmp(dest, "document") != 0 || strcmp(q->method, "GET") != 0)
+		return false;
+	port_way_set(&way, port->sandbox->name, port->number, port->token);
+	(void)buf_printf(&to, "%s%s", way.prefix, port_inner_target(q->target));
+	http_add_header(x, "Location", buf_str(&to));
+	reply_empty(x, 307);
+	return true;
+}
+
+void handle_port_pass(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct port *port = context_of(x)->work;
+	const struct http_request *q = http_request(x);
+	const char *origin = http_header(x, "origin");
+	const char *authorization = http_header(x, "authorization");
+	const char *api_key = http_header(x, "x-api-key");
+	bool in_path = strchr(p->value[1], '~');
+	struct port_way way = {
+		.peer = conn_peer(http_conn(x))->host,
+		.proto = conn_is_tls(http_conn(x)) ? "https" : "http",
+		.hide_authorization = authorization && auth_is_ours(f->auth, authorization),
+		.hide_api_key = api_key && auth_is_ours(f->auth, api_key),
+		.own_page = in_path && origin && strcmp(origin, "null") == 0,
+		.switches = port_switches(q),
+	};
+
+	context_of(x)->work = NULL;
+	way.bare = way.switches && strcasecmp(http_header(x, "upgrade"), PORT_BARE) == 0;
+	if (http_header(x, "service-worker")) {
+		reply_error(x, 403, "service_worker", NULL, NULL,
+			    "service workers are not for pages of sandboxes");
+		return;
+	}
+	if (way.own_page && strcmp(q->method, "OPTIONS") == 0 &&
+	    http_header(x, "access-control-request-method")) {
+		reply_preflight(x);
+		return;
+	}
+	if (!in_path && send_on(x, port))
+		return;
+	port_way_set(&way, port->sandbox->name, port->number, in_path ? port->token : NULL);
+	port_proxy_begin(port, x, &way);
+}

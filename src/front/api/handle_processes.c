@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_processes.c - Background processes of a sandbox: start, ask, feed, signal, wait, end. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "front/api/execute_request.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/api/idempotency.h"
+#include "front/api/spool_reply.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
+#include "front/sandbox/process.h"
+#include "net/http.h"
+
+#define ONE_MAX (8u << 20)
+#define LIST_MAX (64u << 20)
+#define WAIT_MS 60000u
+
+/* ---- finding and answering -------------------------------------------------------------------------------- */
+
+struct process *own_process(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct sandbox *s = own_sandbox(f, x, p);
+	struct process *found = s ? process_find(s, p->value[1]) : NULL;
+
+	if (s && !found)
+		reply_missing(x, s, "no_such_process", "process_id",
+			      "see GET /v1/sandboxes/{name}/processes; they are kept for 5 minutes",
+			      "there is no such process, or it is not kept any more");
+	return found;
+}
+
+static void finish(struct http_exchange *x, int status, struct json *j, const struct buf *b)
+{
+	if (json_finish(j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, status, b);
+}
+
+static void reply_process(struct http_exchange *x, int status, const struct process *p)
+{
+	_buf_ struct buf b = BUF_INIT(ONE_MAX);
+	struct json j;
+
+	json_init(&j, &b);
+	process_json(p, &j);
+	finish(x, status, &j, &b);
+}
+
+/* ---- one who waits ------------------------------------------------------------------------------------------ */
+
+/* An exchange that is answered when something happens to a process. */
+struct waiter {
+	struct process_listener listener;
+	struct http_exchange *x;         /* NULL: its client went away... */
+	struct idempotency *idempotency; /* ...but may ask again */
+	struct timer timer;
+};
+
+static struct http_exchange *waiter_free(struct waiter *w)
+{
+	struct http_exchange *x = w->x;
+
+	if (x) {
+		context_of(x)->work = NULL;
+		context_of(x)->gone = NULL;
+	}
+	timer_cancel(&w->timer);
+	process_unlisten(&w->listener);
+	free(w);
+	return x;
+}
+
+static void waiter_gone(struct request_context *v)
+{
+	(void)waiter_free(v->work);
+}
+
+static struct waiter *waiter_new(struct http_exchange *x)
+{
+	struct waiter *w = calloc(1, sizeof(*w));
+
+	if (!w) {
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return NULL;
+	}
+	w->x = x;
+	w->listener.arg = w;
+	w->timer.arg = w;
+	context_of(x)->work = w;
+	context_of(x)->gone = waiter_gone;
+	return w;
+}
+
+/* ---- starting ----------------------------------------------------------------------------------------------- */
+
+static void keep_answer(struct idempotency *i, const struct process *p)
+{
+	_buf_ struct buf b = BUF_INIT(ONE_MAX);
+	struct json j;
+
+	json_init(&j, &b);
+	process_json(p, &j);
+	if (p->started && json_finish(&j) == 0)
+		idempotency_answer(i, 201, buf_str(&b), b.len);
+	else
+		idempotency_drop(i);
+}
+
+static void start_gone(struct request_context *v)
+{
+	struct waiter *w = v->work;
+
+	w->idempotency = idempotency_take(w->x);
+	if (w->idempotency) {
+		w->x = NULL;
+		v->work = NULL;
+	} else {
+		(void)waiter_free(w);
+	}
+}
+
+static void on_started(struct process_listener *l)
+{
+	struct process *p = l->process;
+	struct idempotency *key = ((struct waiter *)l->arg)->idempotency;
+	struct http_exchange *x = waiter_free(l->arg);
+	const struct command *c = &p->command;
+
+	if (!x)
+		keep_answer(key, p);
+	else if (p->started)
+		reply_process(x, 201, p);
+	else if (c->refusal.status)
+		reply_refusal(x, &c->refusal);
+	else if (c->not_started)
+		reply_error(x, 422, "cannot_start", "cmd", NULL, "%s", c->verdict.hint);
+	else
+		reply_error(x, 409, "session_ended", NULL, NULL,
+			    "the sandbox was stopped or removed before the process had started");
+}
+
+void handle_process_start(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
+	struct waiter *w = s && idempotency_begin(f, x) ? waiter_new(x) : NULL;
+	struct refusal why;
+
+	if (w) {
+		w->listener.started = on_started;
+		context_of(x)->gone = start_gone;
+		if (f->draining) {
+			(void)waiter_free(w);
+			reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");
+		} else if (process_new(s, body, &w->listener, &why) < 0) {
+			(void)waiter_free(w);
+			reply_refusal(x, &why);
+		}
+	}
+	json_decref(body);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------- */
+
+void handle_process_list(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	const struct sandbox *s = own_sandbox(f, x, p);
+	struct json j;
+
+	if (!s)
+		return;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	processes_json(s, &j);
+	json_object_end(&j);
+	finish(x, 200, &j, &b);
+}
+
+void handle_process_get(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	const struct process *found = own_process(f, x, p);
+
+	if (found)
+		reply_process(x, 200, found);
+}
+
+static uint64_t number(const json_t *query, const char *name, uint64_t fallback)
+{
+	const json_t *v = json_object_get(query, name);
+
+	return v ? (uint64_t)json_integer_value(v) : fallback;
+}
+
+void handle_process_output(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *query = request_query(x, context_of(x)->route);
+	const struct process *found = query ? own_process(f, x, p) : NULL;
+	const char *stream = json_string_value(json_object_get(query, "stream"));
+	bool err = stream && strcmp(stream, "stderr") == 0;
+
+	if (found)
+		output_reply(x, &found->spool[err ? COMMAND_STDERR : COMMAND_STDOUT], found->exited,
+			     number(query, "offset", 0), number(query, "limit", OUTPUT_LIMIT));
+	json_decref(query);
+}
+
+static void on_waited(struct process_listener *l)
+{
+	const struct process *p = l->process;
+
+	reply_process(waiter_free(l->arg), 200, p);
+}
+
+static void on_wait_forgotten(struct process_listener *l)
+{
+	reply_error(waiter_free(l->arg), 404, "no_such_process", "process_id", NULL,
+		    "the process was removed meanwhile");
+}
+
+static void on_wait_late(struct timer *t)
+{
+	struct waiter *w = t->arg;
+
+	on_waited(&w->listener);
+}
+
+void handle_process_wait(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+	struct process *found = body ? own_process(f, x, p) : NULL;
+	uint64_t ms = json_object_get(body, "timeout") ? ask_ms(body, "timeout") : WAIT_MS;
+
+	json_decref(body);
+	if (!found)
+		return;
+	if (found->exited || ms == 0) {
+		reply_process(x, 200, found);
+		return;
+	}
+	struct waiter *w = waiter_new(x);
+
+	if (!w)
+		return;
+	w->listener.exited = on_waited;
+	w->listener.forgotten = on_wait_forgotten;
+	w->timer.fn = on_wait_late;
+	process_listen(found, &w->listener);
+	timer_set(&f->loop, &w->timer, f->loop.now_ns + ms * CLOCK_NS_PER_MS);
+}
+
+/* ---- acting ------------------------------------------------------------------------------------------------- */
+
+void handle_process_signal(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+	struct process *found = body ? own_process(f, x, p) : NULL;
+	const char *name = json_string_value(json_object_get(body, "signal"));
+	int signo = process_signal_number(name ? name : "TERM");
+
+	if (found && !signo)
+		reply_error(x, 422, "invalid_value", "signal", "as in \"TERM\", \"INT\" or \"9\"",
+			    "there is no such signal");
+	else if (found && !command_signal(&found->command, signo, true))
+		reply_error(x, 409, "not_running", NULL, NULL, "the process has ended");
+	else if (found)
+		reply_process(x, 200, found);
+	json_decref(body);
+}
+
+/* The bytes of a request; false when it was answered. */
+static bool input_of(struct http_exchange *x, const json_t *body, struct buf *out)
+{
+	const json_t *text = json_object_get(body, "data");
+	const json_t *coded = json_object_get(body, "data_base64");
+
+	if (text && coded) {
+		reply_error(x, 422, "invalid_value", "data_base64", "send one of them",
+			    "'data' and 'data_base64' exclude each other");
+		return false;
+	}
+	if (text)
+		(void)buf_append(out, json_string_value(text), json_string_length(text));
+	if (coded && !base64_decode(json_string_value(coded), json_string_length(coded), out)) {
+		reply_error(x, 422, "invalid_value", "data_base64", "RFC 4648, padded, one line",
+			    "'data_base64' is no base64");
+		return false;
+	}
+	return true;
+}
+
+static void feed(struct http_exchange *x, struct process *p, const json_t *body)
+{
+	_buf_ struct buf data = BUF_INIT((size_t)http_config_of(x)->body_max);
+	int r = 0;
+
+	if (!input_of(x, body, &data))
+		return;
+	if (p->exited || !command_input_open(&p->command)) {
+		reply_error(x, 409, p->exited ? "not_running" : "stdin_closed", NULL,
+			    "start it with \"stdin\": true to write to it",
+			    p->exited ? "the process has ended" : "its stdin is closed");
+		return;
+	}
+	if (data.len > 0)
+		r = command_input(&p->command, buf_str(&data), data.len);
+	if (r == -EAGAIN) {
+		reply_retry(x, 429, 1, "stdin_full", "write less at a time",
+			    "more than %u bytes would wait for the process to read them",
+			    COMMAND_INPUT_MAX);
+		return;
+	}
+	if (json_is_true(json_object_get(body, "close")))
+		command_input_end(&p->command);
+	reply_process(x, 200, p);
+}
+
+void handle_process_stdin(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+	struct process *found = body ? own_process(f, x, p) : NULL;
+
+	if (found)
+		feed(x, found, body);
+	json_decref(body);
+}
+
+void handle_process_remove(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct process *found = own_process(f, x, p);
+
+	if (!found)
+		return;
+	process_remove(found);
+	reply_empty(x, 204);
+}

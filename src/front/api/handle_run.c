@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handle_run.c - Code in a kernel of a named sandbox, and in one that is made for it and gone after it.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "front/api/exec.h"
+#include "front/api/execute_request.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/api/idempotency.h"
+#include "front/api/recorded.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
+#include "front/output/tail.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/sandbox.h"
+#include "net/http.h"
+
+static enum stream_format format_of(const struct http_exchange *x, const json_t *body)
+{
+	return stream_format_of(x, json_is_true(json_object_get(body, "stream")));
+}
+
+static bool may_begin(struct front *f, struct http_exchange *x, const json_t *body)
+{
+	return idempotency_begin_once(f, x, format_of(x, body) != STREAM_NONE);
+}
+
+void handle_sandbox_execute(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
+	struct refusal why;
+
+	if (s && may_begin(f, x, body)) {
+		struct execution *e = ask_execution(f, s->owner, body, NULL, NULL, &why);
+
+		if (e)
+			recorded_execute(x, s, e, format_of(x, body));
+		else
+			reply_refusal(x, &why);
+	}
+	json_decref(body);
+}
+
+/* In a sandbox of its own, which has no name and ends with it. */
+static void run_once(struct front *f, struct http_exchange *x, json_t *body)
+{
+	struct sandbox_spec spec;
+	struct refusal why;
+	struct sandbox *s = NULL;
+
+	if (sandbox_spec_parse(f, context_of(x)->owner, body, &spec, &why) < 0) {
+		reply_refusal(x, &why);
+		return;
+	}
+	struct execution *e = ask_execution(f, context_of(x)->owner, body, NULL, NULL, &why);
+
+	if (e)
+		s = sandbox_create(f, context_of(x)->owner, NULL, &spec, &why);
+	if (s) {
+		recorded_execute(x, s, e, format_of(x, body));
+		sandbox_step(s); /* without memory nothing was queued, and it ends here */
+		return;
+	}
+	if (e)
+		execution_free(e);
+	sandbox_spec_free(&spec);
+	reply_refusal(x, &why);
+}
+
+/* The kernel of bash has its code where others have their input: a script that reads is a shell of its own. */
+static void run_shell_once(struct front *f, struct http_exchange *x, const json_t *body)
+{
+	struct sandbox_spec spec;
+	struct refusal why;
+
+	if (sandbox_spec_parse(f, context_of(x)->owner, body, &spec, &why) < 0) {
+		reply_refusal(x, &why);
+		return;
+	}
+	struct sandbox *s = sandbox_create(f, context_of(x)->owner, NULL, &spec, &why);
+
+	if (!s) {
+		sandbox_spec_free(&spec);
+		reply_refusal(x, &why);
+		return;
+	}
+	exec_begin(x, s, body);
+	sandbox_step(s); /* what was refused leaves it empty, and it ends here */
+}
+
+void handle_run_python(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+
+	(void)p;
+	if (body && may_begin(f, x, body))
+		run_once(f, x, body);
+	json_decref(body);
+}
+
+void handle_run_shell(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+
+	(void)p;
+	if (!body || !may_begin(f, x, body)) {
+		json_decref(body);
+		return;
+	}
+	if (json_object_get(body, "stdin"))
+		run_shell_once(f, x, body);
+	else if (json_object_set(body, "code", json_object_get(body, "script")) == 0 &&
+		 json_object_set_new(body, "language", json_string("bash")) == 0)
+		run_once(f, x, body);
+	else
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+	json_decref(body);
+}
+
+/* ---- what was said -------------------------------------------------------------------------------------- */
+
+#define LOG_MAX (TAIL_MAX + 1)
+
+void handle_sandbox_logs(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(LOG_MAX);
+	json_t *query = request_query(x, context_of(x)->route);
+	struct sandbox *s = query ? own_sandbox(f, x, p) : NULL;
+	const json_t *lines = json_object_get(query, "tail");
+	char bytes[24];
+
+	if (s) {
+		tail_read(&s->log, lines ? (size_t)json_integer_value(lines) : SIZE_MAX, &b);
+		reply_headers(x);
+		/* Where this ends in all that was written: who asks again knows what is new. */
+		(void)snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)s->log.bytes);
+		http_add_header(x, "X-Log-Bytes", bytes);
+		http_reply(x, 200, "text/plain", buf_str(&b), b.len);
+	}
+	json_decref(query);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_sandboxes.c - The life of named sandboxes: make, list, prolong, stop, remove. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/api/idempotency.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/serve.h"
+#include "front/policy/judge.h"
+#include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/sandbox.h"
+#include "front/sandbox/sandbox_json.h"
+#include "net/http.h"
+
+#define ONE_MAX (1u << 20)
+#define LIST_MAX (16u << 20)
+#define PAGE 100
+
+static void reply_sandbox(struct http_exchange *x, int status, const struct sandbox *s)
+{
+	_buf_ struct buf b = BUF_INIT(ONE_MAX);
+	struct json j;
+
+	json_init(&j, &b);
+	sandbox_json(s, NULL, &j);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, status, &b);
+}
+
+/* ---- making ------------------------------------------------------------------------------------------- */
+
+/* A request that waits for a cell: in the sandbox as one who entered, in the exchange as its work. */
+struct birth {
+	struct entry entry;
+	struct sandbox *sandbox;
+	struct http_exchange *x; /* NULL: the client is gone */
+	bool made;               /* by this request */
+};
+
+static struct http_exchange *part(struct birth *b)
+{
+	struct http_exchange *x = b->x;
+
+	if (x) {
+		context_of(x)->work = NULL;
+		context_of(x)->gone = NULL;
+	}
+	return x;
+}
+
+static void on_in(struct entry *en, struct cell *r)
+{
+	struct birth *b = en->arg;
+	struct http_exchange *x = part(b);
+
+	(void)r;
+	sandbox_leave(en);
+	if (x)
+		reply_sandbox(x, b->made ? 201 : 200, b->sandbox);
+	free(b);
+}
+
+/* A sandbox that never had a cell is none. */
+static void on_refused(struct entry *en, const struct refusal *why)
+{
+	struct birth *b = en->arg;
+	struct http_exchange *x = part(b);
+
+	if (x)
+		reply_refusal(x, why);
+	if (b->made)
+		sandbox_end(b->sandbox, "it could not be made");
+	free(b);
+}
+
+static void on_gone(struct request_context *v)
+{
+	struct birth *b = v->work;
+
+	b->x = NULL;
+	v->work = NULL;
+}
+
+static void wait_for_cell(struct http_exchange *x, struct sandbox *s, bool made)
+{
+	struct birth *b = calloc(1, sizeof(*b));
+	struct request_context *v = context_of(x);
+
+	if (!b) {
+		if (made)
+			sandbox_end(s, "out of memory");
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return;
+	}
+	*b = (struct birth){ .entry = { .in = on_in, .refused = on_refused, .arg = b },
+			     .sandbox = s,
+			     .x = x,
+			     .made = made };
+	v->work = b;
+	v->gone = on_gone;
+	sandbox_enter(s, &b->entry);
+}
+
+/* The same name with the same spec is the same sandbox, however often it is asked for. */
+static void create_again(struct http_exchange *x, struct sandbox *s, struct sandbox_spec *spec)
+{
+	bool same = sandbox_spec_equal(&s->spec, spec);
+
+	sandbox_spec_free(spec);
+	if (!same)
+		reply_error(x, 409, "spec_conflict", "name",
+			    "remove it first, take another name, or ask for the same",
+			    "a sandbox of this name exists with another spec");
+	else if (s->state != SANDBOX_RUNNING)
+		reply_error(x, 409, "sandbox_stopped", "name", "remove it first",
+			    "a sandbox of this name exists and is %s: %s",
+			    sandbox_state_name(s->state), s->reason);
+	else
+		wait_for_cell(x, s, false);
+}
+
+void handle_sandbox_create(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+	struct sandbox_spec spec;
+	struct refusal why;
+	char name[SANDBOX_NAME_MAX + 1];
+
+	(void)p;
+	if (!body || !idempotency_begin(f, x)) {
+		json_decref(body);
+		return;
+	}
+	(void)snprintf(name, sizeof(name), "%s", json_string_value(json_object_get(body, "name")));
+	int r = sandbox_spec_parse(f, context_of(x)->owner, body, &spec, &why);
+
+	json_decref(body);
+	if (r < 0) {
+		reply_refusal(x, &why);
+		return;
+	}
+	struct sandbox *s = sandbox_find(f, context_of(x)->owner, name);
+
+	if (s) {
+		create_again(x, s, &spec);
+		return;
+	}
+	if (f->draining) {
+		sandbox_spec_free(&spec);
+		reply_retry(x, 503, 5, "draining", NULL, "the daemon is shutting down");
+		return;
+	}
+	s = sandbox_create(f, context_of(x)->owner, name, &spec, &why);
+	if (!s) {
+		sandbox_spec_free(&spec);
+		reply_refusal(x, &why);
+		return;
+	}
+	wait_for_cell(x, s, true);
+}
+
+/* ---- listing -------------------------------------------------------------------------------------------- */
+
+static bool labelled(const struct sandbox *s, const json_t *wanted)
+{
+	size_t i;
+	json_t *label;
+
+	json_array_foreach(wanted, i, label)
+	{
+		const char *text = json_string_value(label), *equals = strchr(text, '=');
+		char key[256];
+
+		(void)snprintf(key, sizeof(key), "%.*s",
+			       (int)(equals ? (size_t)(equals - text) : strlen(text)), text);
+		if (!sandbox_spec_has_label(&s->spec, key, equals ? equals + 1 : ""))
+			return false;
+	}
+	return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct sandbox *const *s = a, *const *t = b;
+
+	return strcmp((*s)->name, (*t)->name);
+}
+
+/* With those that do not run. */
+static size_t n_all(const struct front *f)
+{
+	size_t n = 0;
+
+	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+		n++;
+	return n;
+}
+
+/* Those of @owner that are asked for, after @cursor, by name. The array is the caller's. */
+static struct sandbox **select_sandboxes(struct front *f, const char *owner, const json_t *labels,
+					 const char *cursor, size_t *ret_n)
+{
+	struct sandbox **all = calloc(n_all(f) + 1, sizeof(struct sandbox *));
+	size_t n = 0;
+
+	for (struct sandbox *s = f->sandboxes; all && s; s = s->next)
+		if (s->name[0] && strcmp(s->owner, owner) == 0 &&
+		    (!cursor || strcmp(s->name, cursor) > 0) && labelled(s, labels))
+			all[n++] = s;
+	if (all)
+		qsort(all, n, sizeof(struct sandbox *), by_name);
+	*ret_n = n;
+	return all;
+}
+
+/* False: answered. */
+static bool labels_ok(struct http_exchange *x, const json_t *labels)
+{
+	size_t i;
+	json_t *label;
+
+	json_array_foreach(labels, i, label)
+	{
+		const char *text = json_string_value(label);
+
+		if (strchr(text, '=') && text[0] != '=')
+			continue;
+		reply_error(x, 422, "invalid_value", "label", "as in label=team=red",
+			    "a label has a name and a value, with '=' between them");
+		return false;
+	}
+	return true;
+}
+
+void handle_sandbox_list(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	json_t *query = request_query(x, context_of(x)->route);
+	struct json j;
+	size_t n = 0;
+
+	(void)p;
+	if (!query || !labels_ok(x, json_object_get(query, "label"))) {
+		json_decref(query);
+		return;
+	}
+	const json_t *limit = json_object_get(query, "limit");
+	size_t most = limit ? (size_t)json_integer_value(limit) : PAGE;
+	struct sandbox **all =
+		select_sandboxes(f, context_of(x)->owner, json_object_get(query, "label"),
+				 json_string_value(json_object_get(query, "cursor")), &n);
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "sandboxes");
+	json_array_begin(&j);
+	for (size_t i = 0; i < n && i < most; i++)
+		sandbox_json(all[i], NULL, &j);
+	json_array_end(&j);
+	if (n > most)
+		json_member_str(&j, "next_cursor", all[most - 1]->name);
+	json_object_end(&j);
+	free(all);
+	json_decref(query);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, 200, &b);
+}
+
+/* ---- changing ------------------------------------------------------------------------------------------- */
+
+void handle_sandbox_remove(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct sandbox *s = own_sandbox(f, x, p);
+
+	if (!s)
+		return;
+	sandbox_end(s, "removed by its owner");
+	reply_empty(x, 204);
+}
+
+static bool is_running(struct http_exchange *x, const struct sandbox *s)
+{
+	if (s->state == SANDBOX_RUNNING)
+		return true;
+	reply_error(x, 409, "sandbox_stopped", "name", "remove it and make another",
+		    "the sandbox is %s: %s", sandbox_state_name(s->state), s->reason);
+	return false;
+}
+
+void handle_sandbox_extend(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+	struct sandbox *s = body ? own_sandbox(f, x, p) : NULL;
+	uint64_t seconds = (uint64_t)json_integer_value(json_object_get(body, "seconds"));
+	struct refusal why;
+
+	if (s && is_running(x, s)) {
+		if (policy_extend(s, seconds, &why) == 0) {
+			sandbox_expire(s, seconds);
+			audit_changed(s);
+			reply_sandbox(x, 200, s);
+		} else {
+			reply_refusal(x, &why);
+		}
+	}
+	json_decref(body);
+}
+
+void handle_sandbox_kill(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct sandbox *s = own_sandbox(f, x, p);
+
+	if (!s)
+		return;
+	sandbox_halt(s, SANDBOX_STOPPED, "killed by its owner");
+	reply_sandbox(x, 200, s);
+}
+
+void handle_sandbox_interrupt(struct front *f, struct http_exchange *x,
+			      const struct route_params *p)
+{
+	struct sandbox *s = own_sandbox(f, x, p);
+
+	if (!s)
+		return;
+	if (!s->head) {
+		reply_error(x, 404, "nothing_runs", "name", NULL,
+			    "no code runs or waits in this sandbox");
+		return;
+	}
+	execution_interrupt(s->head);
+	reply_empty(x, 202);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_sessions.c - The caller's own sessions: list, interrupt, end. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "front/api/handlers.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/serve.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/sandbox.h"
+#include "net/http.h"
+
+#define LIST_MAX (4u << 20)
+
+static double seconds_since(uint64_t then_ns)
+{
+	return (double)(clock_now_ns() - then_ns) / (double)CLOCK_NS_PER_S;
+}
+
+static void write_session(struct json *j, const struct sandbox *s)
+{
+	json_object_begin(j);
+	json_member_str(j, "session_id", s->name);
+	json_member_str(j, "state", s->running ? "busy" : s->head ? "starting" : "idle");
+	json_member_uint(j, "epoch", s->epoch);
+	json_member_uint(j, "executions", s->executions);
+	json_member_uint(j, "queued", s->n_queued);
+	json_key(j, "age_seconds");
+	json_double(j, seconds_since(s->created_ns) + (double)s->aged_ns / (double)CLOCK_NS_PER_S,
+		    3);
+	json_key(j, "idle_seconds");
+	json_double(j, s->head ? 0 : seconds_since(s->used_ns), 3);
+	json_object_end(j);
+}
+
+void handle_sessions(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	const struct request_context *v = context_of(x);
+	struct json j;
+
+	(void)p;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "sessions");
+	json_array_begin(&j);
+	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+		if (s->name[0] && s->state == SANDBOX_RUNNING && strcmp(s->owner, v->owner) == 0)
+			write_session(&j, s);
+	json_array_end(&j);
+	json_object_end(&j);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, 200, &b);
+}
+
+static struct sandbox *own(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct sandbox *s = sandbox_find(f, context_of(x)->owner, p->value[0]);
+
+	if (!s)
+		reply_error(x, 404, "no_such_session", "session_id", "see GET /sessions",
+			    "there is no such session");
+	return s;
+}
+
+void handle_session_end(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct sandbox *s = own(f, x, p);
+
+	if (!s)
+		return;
+	sandbox_end(s, "removed by its owner");
+	reply_empty(x, 204);
+}
+
+void handle_session_interrupt(struct front *f, struct http_exchange *x,
+			      const struct route_params *p)
+{
+	struct sandbox *s = own(f, x, p);
+
+	if (!s)
+		return;
+	if (!s->head) {
+		reply_error(x, 404, "nothing_runs", "session_id", NULL,
+			    "nothing runs in this session");
+		return;
+	}
+	execution_interrupt(
+		s->head); /* which may be its end, and the session's next one's beginning */
+	reply_empty(x, 202);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handle_workspaces.c - /v1/workspaces: make, list, look, remove. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/request.h"
+#include "front/http/route.h"
+#include "front/http/serve.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/sandbox.h"
+#include "front/workspaces/workspaces.h"
+#include "net/http.h"
+#include "store/store.h"
+
+#define ONE_MAX (1u << 20)
+#define LIST_MAX (16u << 20)
+#define PAGE 100
+
+/* A request that waits for the workspace store. */
+struct errand {
+	struct workspace_store_call call;
+	struct front *f;
+	struct http_exchange *x; /* NULL: the client is gone */
+	struct workspace wanted; /* CREATE; of the others key, owner and name */
+};
+
+static struct workspace *own_workspace(struct front *f, struct http_exchange *x,
+				       const struct route_params *p)
+{
+	struct workspace *w = workspaces_find(f, context_of(x)->owner, p->value[0]);
+
+	if (!w)
+		reply_error(x, 404, "no_such_workspace", "name", "see GET /v1/workspaces",
+			    "there is no such workspace");
+	return w;
+}
+
+static void reply_workspace(struct front *f, struct http_exchange *x, int status,
+			    const struct workspace *w, const struct workspace_store_reply *r)
+{
+	_buf_ struct buf b = BUF_INIT(ONE_MAX);
+	struct json j;
+
+	json_init(&j, &b);
+	workspace_json(f, w, r, &j);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, status, &b);
+}
+
+/* ---- errands ------------------------------------------------------------------------------------------------- */
+
+static void on_gone(struct request_context *v)
+{
+	((struct errand *)v->work)->x = NULL;
+	v->work = NULL;
+}
+
+static struct http_exchange *part(struct errand *n)
+{
+	struct http_exchange *x = n->x;
+
+	if (x) {
+		context_of(x)->work = NULL;
+		context_of(x)->gone = NULL;
+	}
+	return x;
+}
+
+static void finish(struct errand *n)
+{
+	json_decref(n->wanted.labels);
+	free(n);
+}
+
+static void failed(struct http_exchange *x, const char *message)
+{
+	if (x)
+		reply_retry(x, 503, 1, "workspace_failed", "see the daemon's log", "%s", message);
+}
+
+/* False: it was answered. */
+static bool run(struct front *f, struct http_exchange *x, const struct workspace *w,
+		struct workspace_store_req *q,
+		void (*fn)(struct workspace_store_call *, const struct workspace_store_reply *,
+			   int *))
+{
+	struct errand *n = calloc(1, sizeof(*n));
+
+	if (n) {
+		n->f = f;
+		n->x = x;
+		n->wanted = *w;
+		json_incref(n->wanted.labels);
+		n->call.fn = fn;
+		n->call.arg = n;
+	}
+	if (!n || workspace_store_ask(&f->workspaces.store, &n->call, q, -1) < 0) {
+		if (n)
+			finish(n);
+		failed(x, "the workspace store does not answer");
+		return false;
+	}
+	context_of(x)->work = n;
+	context_of(x)->gone = on_gone;
+	return true;
+}
+
+/* ---- making ---------------------------------------------------------------------------------------------------- */
+
+static bool same(const struct workspace *a, const struct workspace *b)
+{
+	bool none = !json_object_size(a->labels) && !json_object_size(b->labels);
+
+	return a->quota_bytes == b->quota_bytes && a->quota_files == b->quota_files &&
+	       (none || json_equal(a->labels, b->labels));
+}
+
+static void again(struct front *f, struct http_exchange *x, const struct workspace *w,
+		  const struct workspace *wanted)
+{
+	if (same(w, wanted))
+		reply_workspace(f, x, 200, w, NULL);
+	else
+		reply_error(x, 409, "workspace_exists", "name",
+			    "take another name, or ask for the same quota and labels",
+			    "you have a workspace of this name, with another quota or labels");
+}
+
+static void drop(struct front *f, const char *key)
+{
+	struct workspace_store_req q = { .op = WORKSPACE_STORE_REMOVE };
+
+	(void)snprintf(q.key, sizeof(q.key), "%s", key);
+	(void)workspace_store_ask(&f->workspaces.store, NULL, &q, -1);
+}
+
+static void on_created(struct workspace_store_call *c, const struct workspace_store_reply *r,
+		       int *fd)
+{
+	struct errand *n = c->arg;
+	struct http_exchange *x = part(n);
+	const struct workspace *w = NULL;
+	struct refusal why;
+
+	(void)fd;
+	if (r->code < 0) {
+		failed(x, r->msg);
+	} else if ((w = workspaces_find(n->f, n->wanted.owner, n->wanted.name))) {
+		drop(n->f, r->key); /* somebody asked for the same at the same time */
+		if (x)
+			again(n->f, x, w, &n->wanted);
+	} else {
+		(void)snprintf(n->wanted.key, sizeof(n->wanted.key), "%.32s", r->key);
+		n->wanted.generation = r->generation;
+		n->wanted.volume = r->volume;
+		w = workspaces_add(n->f, &n->wanted, &why);
+		if (!w)
+			drop(n->f, r->key);
+		if (x && w)
+			reply_workspace(n->f, x, 201, w, NULL);
+		else if (x)
+			reply_refusal(x, &why);
+	}
+	finish(n);
+}
+
+static size_t n_of(const struct front *f, const char *owner)
+{
+	size_t n = 0;
+
+	for (const struct workspace *w = f->workspaces.all; w; w = w->next)
+		n += strcmp(w->owner, owner) == 0;
+	return n;
+}
+
+/* What the store could not keep. */
+static bool too_large(const json_t *labels)
+{
+	return labels && json_dumpb(labels, NULL, 0, JSON_COMPACT) > STORE_JSON_MAX;
+}
+
+void handle_workspace_create(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+	const json_t *mib = json_object_get(body, "quota_mib"),
+		     *files = json_object_get(body, "quota_files");
+	struct workspace_store_req q = { .op = WORKSPACE_STORE_CREATE };
+	struct workspace wanted = { 0 };
+
+	(void)p;
+	if (!body)
+		return;
+	(void)snprintf(wanted.owner, sizeof(wanted.owner), "%s", context_of(x)->owner);
+	(void)snprintf(wanted.name, sizeof(wanted.name), "%s",
+		       json_string_value(json_object_get(body, "name")));
+	wanted.quota_bytes = mib ? (uint64_t)json_integer_value(mib) << 20 : WORKSPACE_BYTES;
+	wanted.quota_files = files ? (uint64_t)json_integer_value(files) : WORKSPACE_FILES;
+	wanted.labels = json_object_get(body, "labels");
+	q.max_bytes = wanted.quota_bytes;
+	q.max_files = wanted.quota_files;
+	const struct workspace *w = workspaces_find(f, wanted.owner, wanted.name);
+
+	if (too_large(wanted.labels))
+		reply_error(x, 422, "out_of_range", "labels", "use fewer, or shorter ones",
+			    "'labels' are larger than 64 KiB");
+	else if (w)
+		again(f, x, w, &wanted);
+	else if (n_of(f, wanted.owner) >= WORKSPACES_MAX)
+		reply_retry(x, 429, 60, "too_many_workspaces", "remove some",
+			    "you have %u workspaces already", WORKSPACES_MAX);
+	else
+		(void)run(f, x, &wanted, &q, on_created);
+	json_decref(body);
+}
+
+/* ---- looking ---------------------------------------------------------------------------------------------------- */
+
+static void on_looked(struct workspace_store_call *c, const struct workspace_store_reply *r,
+		      int *fd)
+{
+	struct errand *n = c->arg;
+	struct http_exchange *x = part(n);
+	const struct workspace *w = workspaces_find(n->f, n->wanted.owner, n->wanted.name);
+
+	(void)fd;
+	if (r->code < 0)
+		failed(x, r->msg);
+	else if (x && w)
+		reply_workspace(n->f, x, 200, w, r);
+	else if (x)
+		reply_error(x, 404, "no_such_workspace", "name", NULL,
+			    "there is no such workspace");
+	finish(n);
+}
+
+void handle_workspace_get(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	const struct workspace *w = own_workspace(f, x, p);
+	struct workspace_store_req q = { .op = WORKSPACE_STORE_LOOK,
+					 .flags = WORKSPACE_STORE_COUNT };
+
+	if (!w)
+		return;
+	memcpy(q.key, w->key, sizeof(w->key));
+	(void)run(f, x, w, &q, on_looked);
+}
+
+static bool labelled(const struct workspace *w, const json_t *wanted)
+{
+	size_t i;
+	json_t *label;
+
+	json_array_foreach((json_t *)wanted, i, label)
+	{
+		const char *text = json_string_value(label), *equals = strchr(text, '=');
+		char key[256];
+
+		(void)snprintf(key, sizeof(key), "%.*s",
+			       (int)(equals ? (size_t)(equals - text) : strlen(text)), text);
+		const char *have = json_string_value(json_object_get(w->labels, key));
+
+		if (!have || strcmp(have, equals ? equals + 1 : "") != 0)
+			return false;
+	}
+	return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct workspace *const *s = a, *const *t = b;
+
+	return strcmp((*s)->name, (*t)->name);
+}
+
+void handle_workspace_list(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	json_t *query = request_query(x, context_of(x)->route);
+	struct json j;
+	size_t n = 0;
+
+	(void)p;
+	if (!query)
+		return;
+	const json_t *limit = json_object_get(query, "limit");
+	const char *cursor = json_string_value(json_object_get(query, "cursor"));
+	size_t most = limit ? (size_t)json_integer_value(limit) : PAGE;
+	const struct workspace **all =
+		calloc(n_of(f, context_of(x)->owner) + 1, sizeof(struct workspace *));
+
+	for (const struct workspace *w = f->workspaces.all; all && w; w = w->next)
+		if (!w->removing && strcmp(w->owner, context_of(x)->owner) == 0 &&
+		    (!cursor || strcmp(w->name, cursor) > 0) &&
+		    labelled(w, json_object_get(query, "label")))
+			all[n++] = w;
+	if (n > 1)
+		qsort(all, n, sizeof(struct workspace *), by_name);
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "workspaces");
+	json_array_begin(&j);
+	for (size_t i = 0; i < n && i < most; i++)
+		workspace_json(f, all[i], NULL, &j);
+	json_array_end(&j);
+	if (n > most)
+		json_member_str(&j, "next_cursor", all[most - 1]->name);
+	json_object_end(&j);
+	free(all);
+	json_decref(query);
+	if (json_finish(&j) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, 200, &b);
+}
+
+/* ---- removing --------------------------------------------------------------------------------------------------- */
+
+static void on_removed(struct workspace_store_call *c, const struct workspace_store_reply *r,
+		       int *fd)
+{
+	struct errand *n = c->arg;
+	struct http_exchange *x = part(n);
+
+	(void)fd;
+	for (struct workspace *w = n->f->workspaces.all; w; w = w->next)
+		if (strcmp(w->key, n->wanted.key) == 0) {
+			w->removing = false;
+			if (r->code == 0 || r->code == -ENOENT)
+				workspaces_forget(n->f, w);
+			break;
+		}
+	if (r->code < 0 && r->code != -ENOENT)
+		failed(x, r->msg);
+	else if (x)
+		reply_empty(x, 204);
+	finish(n);
+}
+
+void handle_workspace_remove(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	struct workspace *w = own_workspace(f, x, p);
+	const struct sandbox *s = w ? workspaces_user(f, w, NULL) : NULL;
+	struct workspace_store_req q = { .op = WORKSPACE_STORE_REMOVE };
+
+	if (!w)
+		return;
+	if (s) {
+		reply_error(x, 409, "workspace_busy", "name", "remove or stop it first",
+			    "sandbox '%s' uses it", s->name);
+		return;
+	}
+	const struct workspace_backing *b = f->workspaces.backing;
+
+	if (b && b->backs(f, w) && b->is_ahead(f, w)) {
+		reply_error(x, 409, "workspace_busy", "name",
+			    "wait until GET /v1/workspaces/{name} says \"synced\"",
+			    "what changed in it is not in its bucket yet");
+		return;
+	}
+	memcpy(q.key, w->key, sizeof(w->key));
+	w->removing = run(f, x, w, &q, on_removed);
+}

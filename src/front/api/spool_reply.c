@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spool_reply.c - Answers from a spool.
+ *
+ * A search looks at a few megabytes per round of the loop, so that a long one keeps nobody else waiting. What
+ * it searches may be removed in between; so it holds no pointer to it, and asks for it again each time.
+ */
+#include "front/api/spool_reply.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "front/front.h"
+#include "front/http/reply.h"
+#include "front/http/serve.h"
+#include "net/http.h"
+
+#define SLICE_BYTES (4u << 20)
+#define GLOB_SLICE_BYTES (256u << 10) /* each byte may be compared as often as a part is long */
+#define ANSWER_MAX (32u << 20)
+
+static void disk_failed(struct http_exchange *x)
+{
+	reply_error(x, 500, "spool_failed", NULL, "see the daemon's log and its disk",
+		    "what was written could not be read back");
+}
+
+/* ---- by offset ---------------------------------------------------------------------------------------- */
+
+static void add_number(struct http_exchange *x, const char *name, uint64_t v)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, v);
+	http_add_header(x, name, text);
+}
+
+void output_reply(struct http_exchange *x, const struct spool *s, bool ended, uint64_t offset,
+		  uint64_t limit)
+{
+	_buf_ struct buf b = BUF_INIT(OUTPUT_LIMIT_MAX);
+	uint64_t left = offset < s->kept ? s->kept - offset : 0;
+	size_t len = (size_t)(left < limit ? left : limit);
+	char *to = len > 0 ? buf_reserve(&b, len) : NULL;
+	int64_t n = 0;
+
+	if (len > 0 && !to) {
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return;
+	}
+	if (len > 0)
+		n = spool_read(s, offset, to, len);
+	if (n < 0) {
+		disk_failed(x);
+		return;
+	}
+	reply_headers(x);
+	add_number(x, "X-Output-Offset", offset);
+	add_number(x, "X-Output-Bytes", s->bytes);
+	add_number(x, "X-Output-Kept", s->kept);
+	http_add_header(x, "X-Output-Complete", ended ? "true" : "false");
+	if (spool_loss_name(s->loss))
+		http_add_header(x, "X-Output-Lost", spool_loss_name(s->loss));
+	http_reply(x, 200, "application/octet-stream", to ? to : "", (size_t)n);
+}
+
+/* ---- by pattern --------------------------------------------------------------------------------------- */
+
+struct search {
+	struct http_exchange *x;
+	struct loop *loop;
+	struct deferred slice;
+	const struct spool *(*find)(struct http_exchange *x);
+	struct spool_search at;
+	struct spool_pattern pattern;
+	uint64_t slice_bytes;
+	uint64_t left; /* lines that may still be found */
+	struct buf out;
+	struct json j;
+};
+
+static void free_search(struct search *s)
+{
+	struct request_context *v = context_of(s->x);
+
+	v->work = NULL;
+	v->gone = NULL;
+	loop_undefer(s->loop, &s->slice);
+	buf_free(&s->out);
+	free(s);
+}
+
+static void on_gone(struct request_context *v)
+{
+	free_search(v->work);
+}
+
+static void on_match(void *arg, uint64_t offset, uint64_t line, const char *text, size_t len)
+{
+	struct search *s = arg;
+
+	s->left--;
+	json_object_begin(&s->j);
+	json_member_uint(&s->j, "offset", offset);
+	json_member_uint(&s->j, "line", line);
+	json_key(&s->j, "text");
+	(void)json_strn(&s->j, text, utf8_fit(text, len, SPOOL_LINE_MAX));
+	json_object_end(&s->j);
+}
+
+static void finish(struct search *s, const struct spool *spool, bool more)
+{
+	struct http_exchange *x = s->x;
+	struct buf out;
+
+	json_array_end(&s->j);
+	/* What is not kept was not looked at, and can not be. */
+	json_member_bool(&s->j, "truncated", more || spool->kept < spool->bytes);
+	if (more)
+		json_member_uint(&s->j, "next_offset", s->at.offset);
+	json_member_uint(&s->j, "bytes", spool->bytes);
+	json_member_uint(&s->j, "kept_bytes", spool->kept);
+	json_object_end(&s->j);
+	bool good = json_finish(&s->j) == 0;
+
+	out = s->out;
+	buf_init(&s->out, 0);
+	free_search(s);
+	if (good)
+		reply_json(x, 200, &out);
+	else
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	buf_free(&out);
+}
+
+static void on_slice(struct deferred *d)
+{
+	struct search *s = d->arg;
+	struct http_exchange *x = s->x;
+	const struct spool *spool = s->find(x);
+
+	if (!spool) {
+		free_search(s);
+		reply_error(x, 410, "execution_gone", NULL, NULL,
+			    "what was searched is not kept any more");
+		return;
+	}
+	int r = spool_search(spool, &s->at, &s->pattern, (size_t)s->left, s->slice_bytes, on_match,
+			     s);
+
+	if (r < 0) {
+		free_search(s);
+		disk_failed(x);
+	} else if (r == 0 || (s->left == 0 && !s->at.matched)) {
+		finish(s, spool, r > 0);
+	} else {
+		loop_defer(s->loop, &s->slice);
+	}
+}
+
+void output_search(struct http_exchange *x, const struct output_query *q,
+		   const struct spool *(*find)(struct http_exchange *x))
+{
+	struct request_context *v = context_of(x);
+	struct search *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return;
+	}
+	if (!spool_pattern_make(&s->pattern, q->pattern, strlen(q->pattern), q->glob)) {
+		free(s);
+		reply_error(x, 422, "invalid_value", "pattern",
+			    "name something beside the `*`, which is any text",
+			    "every line fits this pattern");
+		return;
+	}
+	s->slice_bytes = q->glob ? GLOB_SLICE_BYTES : SLICE_BYTES;
+	s->at.from = q->offset;
+	s->x = x;
+	s->loop = &v->f->loop;
+	s->find = find;
+	s->left = q->limit;
+	s->slice.fn = on_slice;
+	s->slice.arg = s;
+	buf_init(&s->out, ANSWER_MAX);
+	json_init(&s->j, &s->out);
+	json_object_begin(&s->j);
+	json_key(&s->j, "matches");
+	json_array_begin(&s->j);
+	v->work = s;
+	v->gone = on_gone;
+	on_slice(&s->slice);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cell.c - Hearing from a cell's pid 1, what the cell uses, and its end.
+ *
+ * Its beginning is in cell_make.c, kernels are in kernel.c, everything else that runs in it in
+ * cell_command.c. What a cell has to say comes over three lines: the warden's answers, the channel to pid
+ * 1, and the pipes of its kernels. The end of a cell is first seen on the channel; how it ended is then
+ * asked from the warden, and only with that answer is the holder told.
+ */
+#include "front/cell/cell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "client/init_client.h"
+#include "front/cell/kernel.h"
+#include "front/front.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
+
+#define GONE_TRIES 400u
+#define GONE_AGAIN_NS (5 * CLOCK_NS_PER_MS)
+
+/* ---- the end ----------------------------------------------------------------------------------- */
+
+static void reap(struct deferred *d)
+{
+	struct cell *r = d->arg;
+
+	free(r);
+}
+
+void cell_end(struct cell *r)
+{
+	struct warden_link *l = &r->f->link;
+
+	if (r->ending)
+		return;
+	r->ending = true;
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		kernel_clear(&r->kernels[i]);
+	cell_unkeep(r);
+	loop_del(&r->channel);
+	r->channel.fd = fd_close(r->channel.fd);
+	gauges_close(&r->gauges);
+	timer_cancel(&r->start_timer);
+	timer_cancel(&r->gone_timer);
+	warden_link_forget(l, &r->create_call);
+	warden_link_forget(l, &r->kernel_call);
+	warden_link_forget(l, &r->usage_call);
+	warden_link_forget(l, &r->gone_call);
+	if (r->handle) {
+		warden_link_drop_cell(l, r->handle);
+		metric_add(M_CELLS_DESTROYED, 1);
+	}
+	r->handle = 0;
+	r->f->n_cells--;
+	r->reaper.fn = reap;
+	r->reaper.arg = r;
+	loop_defer(&r->f->loop, &r->reaper);
+}
+
+static void ask_how(struct timer *t)
+{
+	struct cell *r = t->arg;
+
+	if (warden_link_ask_cell(&r->f->link, &r->gone_call, WARDEN_USAGE, r->handle, 0, NULL) <
+	    0) {
+		struct warden_reply none = { .code = -EPIPE };
+
+		r->gone_call.fn(&r->gone_call, &none, NULL, 0);
+	}
+}
+
+static void on_gone_usage(struct warden_call *c, const struct warden_reply *reply, int *fds,
+			  size_t n)
+{
+	static const struct cell_usage unknown = { .end = CELL_END_INIT };
+	struct cell *r = c->arg;
+
+	(void)fds;
+	(void)n;
+	/* We have seen the end of its channel before the warden has seen the end of its pid 1. */
+	if (reply->code == 0 && reply->usage.end == CELL_RUNNING && r->gone_tries++ < GONE_TRIES) {
+		r->gone_timer.fn = ask_how;
+		r->gone_timer.arg = r;
+		timer_set(&r->f->loop, &r->gone_timer, r->f->loop.now_ns + GONE_AGAIN_NS);
+		return;
+	}
+	r->ops->gone(r, reply->code == 0 ? &reply->usage : &unknown);
+}
+
+/* The channel ended: pid 1 is dead or dying. */
+void cell_lost(struct cell *r)
+{
+	if (r->lost || r->ending)
+		return;
+	r->lost = true;
+	loop_del(&r->channel);
+	r->gone_call.fn = on_gone_usage;
+	r->gone_call.arg = r;
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (r->kernels[i].attached)
+			kernel_pipes_drain(&r->kernels[i].pipes);
+	r->gone_timer.arg = r;
+	if (!r->sealed)
+		r->ops->failed(r, "the cell ended while it was being sealed");
+	else
+		ask_how(&r->gone_timer);
+}
+
+void cell_refuse(struct cell *r, const char *why)
+{
+	if (r->lost || r->ending)
+		return;
+	log_event(LOG_LEVEL_WARNING, "cell_refused", F_UINT("cell", r->handle), F_STR("why", why));
+	cell_lost(r);
+}
+
+/* ---- pid 1 -------------------------------------------------------------------------------------- */
+
+static void on_ready(struct cell *r, const struct init_ready *ready)
+{
+	if (r->sealed) {
+		cell_lost(r);
+		return;
+	}
+	r->sealed = true;
+	r->layers = *ready;
+	metric_observe(H_CELL_CREATE, clock_now_ns() - r->asked_ns);
+	timer_cancel(&r->start_timer);
+	if (r->want_python)
+		cell_start(r, &languages[LANG_PYTHON]);
+	else
+		r->ops->ready(r);
+}
+
+static void on_message(struct cell *r, const struct init_msg *m, int *fds, size_t n_fds)
+{
+	struct kernel *s = NULL;
+
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (m->id && r->kernels[i].command == m->id)
+			s = &r->kernels[i];
+	if (r->sealed && m->id && !s)
+		cell_command_heard(r, m, fds, n_fds);
+	switch (m->type) {
+	case INIT_READY:
+		on_ready(r, &m->u.ready);
+		break;
+	case INIT_STARTED:
+		if (s)
+			kernel_started(s, fds, n_fds);
+		break;
+	case INIT_FAILED:
+		if (!r->sealed)
+			r->ops->failed(r, "the cell could not be sealed");
+		else if (s)
+			kernel_failed(s, &m->u.failed);
+		break;
+	case INIT_EXITED:
+		if (s)
+			kernel_ended(s, m->u.exited.status);
+		break;
+	case INIT_DISK:
+		if (m->id >= CELL_SETTLE && m->id - CELL_SETTLE < LANG_MAX_)
+			kernel_settled(&r->kernels[m->id - CELL_SETTLE]);
+		else
+			r->ops->disk(r, &m->u.disk);
+		break;
+	default:
+		break;
+	}
+}
+
+static void on_channel(struct watch *w, uint32_t events)
+{
+	struct cell *r = w->arg;
+
+	(void)events;
+	while (!r->ending && !r->lost) {
+		struct init_msg m;
+		int fds[INIT_FDS_MAX];
+		size_t n_fds;
+		int got = init_recv(w->fd, &m, fds, &n_fds, NULL);
+
+		if (got == -EAGAIN)
+			return;
+		if (got != 1) {
+			cell_lost(r);
+			return;
+		}
+		on_message(r, &m, fds, n_fds);
+		for (size_t i = 0; i < n_fds; i++)
+			foreign_close(fds[i]);
+	}
+}
+
+int cell_watch(struct cell *r, int channel)
+{
+	r->channel = (struct watch){ .fd = channel, .events = EPOLLIN, .fn = on_channel, .arg = r };
+	return fcntl(channel, F_SETFL, O_NONBLOCK) < 0 ? -errno :
+							 loop_add(&r->f->loop, &r->channel, NULL);
+}
+
+/* ---- while it lives ------------------------------------------------------------------------------ */
+
+bool cell_alive(const struct cell *r)
+{
+	const struct kernel *s = &r->kernels[LANG_PYTHON];
+	struct pollfd p[] = { { .fd = r->channel.fd, .events = POLLIN },
+			      { .fd = s->pidfd.fd, .events = POLLIN } };
+
+	/* Nothing is to be heard from a cell in which nothing runs yet. */
+	return !r->lost && !r->ending && poll(p, ARRAY_SIZE(p), 0) == 0;
+}
+
+bool cell_hung_up(const struct cell *r)
+{
+	struct pollfd p = { .fd = r->channel.fd };
+
+	return r->lost || (poll(&p, 1, 0) > 0 && p.revents & POLLHUP);
+}
+
+void cell_hold(struct cell *r, const struct cell_ops *ops, void *holder)
+{
+	r->ops = ops;
+	r->holder = holder;
+}
+
+bool cell_gauge(const struct cell *r, struct cell_usage *u)
+{
+	return cell_alive(r) && gauges_read(&r->gauges, u);
+}
+
+static void on_usage(struct warden_call *c, const struct warden_reply *reply, int *fds, size_t n)
+{
+	static const struct cell_usage unknown;
+	struct cell *r = c->arg;
+
+	(void)fds;
+	(void)n;
+	r->ops->usage(r, reply->code == 0 ? &reply->usage : &unknown);
+}
+
+void cell_usage(struct cell *r)
+{
+	if (r->usage_call.seq)
+		return;
+	r->usage_call.fn = on_usage;
+	r->usage_call.arg = r;
+	if (!r->handle || warden_link_ask_cell(&r->f->link, &r->usage_call, WARDEN_USAGE, r->handle,
+					       0, NULL) < 0) {
+		struct warden_reply none = { .code = -EPIPE };
+
+		on_usage(&r->usage_call, &none, NULL, 0);
+	}
+}
+
+void cell_disk(struct cell *r)
+{
+	static const struct init_disk unknown;
+
+	if (r->lost || r->channel.fd < 0 || init_disk(r->channel.fd, 0, NULL) < 0)
+		r->ops->disk(r, &unknown);
+}

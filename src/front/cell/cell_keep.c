@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cell_keep.c - What is left with the keeper of a cell that belongs to a named sandbox.
+ *
+ * Descriptors when they come and go; numbers by plain stores, whenever they change. A kernel that is
+ * over stands as ending until its sandbox has counted that (sandbox_note()): killed in between, the
+ * next front counts it.
+ */
+#include "front/cell/cell.h"
+#include "front/cell/kernel.h"
+#include "front/front.h"
+#include "front/sandbox/keep.h"
+
+static struct keeper_slot *slot_of(const struct cell *r)
+{
+	return keep_slot(&r->f->keep, r->slot);
+}
+
+static struct keeper_kernel *kept(const struct kernel *s)
+{
+	struct keeper_slot *slot = slot_of(s->cell);
+
+	return slot ? &slot->kernels[s->language->id] : NULL;
+}
+
+uint32_t cell_name(struct cell *r)
+{
+	struct keeper_slot *slot = slot_of(r);
+
+	r->names++;
+	if (slot)
+		__atomic_store_n(&slot->names, r->names, __ATOMIC_RELEASE);
+	return r->names;
+}
+
+/* ---- kernels --------------------------------------------------------------------------------------- */
+
+void kernel_keep(struct kernel *s)
+{
+	const struct kernel_pipes *k = &s->pipes;
+	const int fds[] = { k->in.fd, k->out.fd, k->streams[0].fd, k->streams[1].fd, s->pidfd.fd };
+	size_t n = s->pidfd.fd >= 0 ? 5 : 4;
+	struct keeper_kernel *to = kept(s);
+
+	if (!to || s->kept || !s->attached)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (fds[i] < 0)
+			return;
+	keep_put(&s->cell->f->keep, keep_key(s->cell->slot, KEEPER_KERNEL + s->language->id), fds,
+		 n);
+	s->kept = true;
+	kernel_pipes_tell(&s->pipes, &to->writing);
+}
+
+void kernel_unkeep(struct kernel *s)
+{
+	struct keeper_kernel *to = kept(s);
+
+	if (!to || !s->kept)
+		return;
+	__atomic_store_n(&to->state, KEPT_ENDING, __ATOMIC_RELEASE);
+	keep_drop(&s->cell->f->keep, keep_key(s->cell->slot, KEEPER_KERNEL + s->language->id));
+	s->kept = false;
+}
+
+static void note_kernel(const struct kernel *s)
+{
+	static const uint32_t states[] = {
+		[KERNEL_EMPTY] = KEPT_EMPTY,   [KERNEL_STARTING] = KEPT_EMPTY,
+		[KERNEL_IDLE] = KEPT_IDLE,     [KERNEL_BUSY] = KEPT_BUSY,
+		[KERNEL_ENDING] = KEPT_ENDING,
+	};
+	struct keeper_kernel *to = kept(s);
+
+	to->command = s->command;
+	to->pid = s->pid;
+	to->env_sent = s->env_sent;
+	__atomic_store_n(&to->state, s->kept ? states[s->state] : KEPT_EMPTY, __ATOMIC_RELEASE);
+}
+
+/* ---- cells ------------------------------------------------------------------------------------------ */
+
+void cell_note(struct cell *r)
+{
+	if (!slot_of(r))
+		return;
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		note_kernel(&r->kernels[i]);
+}
+
+void cell_keep(struct cell *r, int slot)
+{
+	int fds[1 + GAUGE_MAX_] = { r->channel.fd };
+	struct keeper_slot *to = keep_slot(&r->f->keep, slot);
+	uint32_t gauges = 0;
+	size_t n = 1;
+
+	if (!to || r->slot >= 0 || !r->sealed || r->channel.fd < 0)
+		return;
+	r->slot = slot;
+	for (size_t i = 0; i < GAUGE_MAX_; i++)
+		if (r->gauges.fd[i] >= 0) {
+			gauges |= 1u << i;
+			fds[n++] = r->gauges.fd[i];
+		}
+	keep_put(&r->f->keep, keep_key(slot, KEEPER_ROOM), fds, n);
+	to->gauges = gauges;
+	to->names = r->names;
+	to->layers = r->layers;
+	__atomic_store_n(&to->cell, r->handle, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (r->kernels[i].state == KERNEL_IDLE)
+			kernel_keep(&r->kernels[i]);
+	cell_note(r);
+}
+
+/* The numbers are left alone: they may say what the sandbox has next. */
+void cell_unkeep(struct cell *r)
+{
+	if (r->slot < 0)
+		return;
+	for (size_t i = 0; i < LANG_MAX_; i++) {
+		struct kernel *s = &r->kernels[i];
+
+		if (!s->kept)
+			continue;
+		kernel_pipes_tell(&s->pipes, NULL);
+		keep_drop(&r->f->keep, keep_key(r->slot, KEEPER_KERNEL + s->language->id));
+		s->kept = false;
+	}
+	keep_drop(&r->f->keep, keep_key(r->slot, KEEPER_ROOM));
+	r->slot = -1;
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image_use.c - Images in use: found, borrowed, kept, given back.
+ *
+ * Theory of operation. To borrow an image is a question to the image opener that is waited for: it reads a few files,
+ * as long as one write to the daemon's own store takes, and only for an image that is not in use yet or
+ * whose name was not looked up for CHECK_NS. What comes back are descriptors and text; from then on making cells of
+ * it is the same as for the daemon's own.
+ *
+ * A name can come to stand for another image (it was pulled again). Sandboxes that exist keep theirs, new ones
+ * get the new one: the old entry is stale, and goes with its last holder.
+ */
+#include "front/cell/image_use.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/spec.h"
+#include "client/image_opener_client.h"
+#include "front/front.h"
+#include "front/sandbox/execution.h"
+#include "front/support/log.h"
+#include "image/ref.h"
+
+#define CHECK_NS (5 * CLOCK_NS_PER_S)
+#define IDLE_NS (300 * CLOCK_NS_PER_S)
+#define TICK_NS (1 * CLOCK_NS_PER_S)
+#define OTHERS_MAX 13u /* images in use beside the daemon's own: each keeps cells ready */
+
+_Static_assert(IMAGE_REF_MAX <= IMAGE_OPENER_REF_MAX, "a canonical reference fits");
+
+/* ---- what an image says ----------------------------------------------------------------------------------- */
+
+_Static_assert(LANG_MAX_ <= IMAGE_OPENER_PROGRAMS_MAX, "all in one question");
+
+static const char *const *program_names(void)
+{
+	static const char *names[LANG_MAX_ + 1];
+
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		names[i] = languages[i].program;
+	return names;
+}
+
+/* Who the user is, and where at home, the cell says. */
+static bool is_ours(const char *kv)
+{
+	static const char *const ours[] = { "HOME=", "USER=", "LOGNAME=" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		if (strncmp(kv, ours[i], strlen(ours[i])) == 0)
+			return true;
+	return false;
+}
+
+static json_t *take_env(const struct loan *l)
+{
+	json_t *env = json_object();
+	size_t at = 0;
+
+	(void)loan_string(l, &at); /* the working directory: kernels have their own */
+	for (uint32_t i = 0; i < l->reply.n_env; i++) {
+		const char *kv = loan_string(l, &at), *eq = kv ? strchr(kv, '=') : NULL;
+		char name[256];
+
+		if (!eq || eq == kv || is_ours(kv) || (size_t)(eq - kv) >= sizeof(name))
+			continue;
+		memcpy(name, kv, (size_t)(eq - kv));
+		name[eq - kv] = '\0';
+		(void)json_object_set_new(env, name, json_string(eq + 1));
+	}
+	return env;
+}
+
+void image_spec(const struct image_use *g, struct cell_spec *spec)
+{
+	spec->image = g->kind;
+	spec->n_layers = g->n_layers;
+}
+
+const char *image_key(const struct image_use *g)
+{
+	return g->digest[0] ? g->digest : g->name;
+}
+
+void image_languages(const struct image_use *g, char *text, size_t size)
+{
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (g->has_language[i] && at < size)
+			at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "",
+					       languages[i].name);
+}
+
+/* ---- life of one ------------------------------------------------------------------------------------------ */
+
+static void on_nursery(struct zygote_supply *n)
+{
+	pool_poke(&n->image->pool);
+}
+
+static void begin(struct image_use *g)
+{
+	g->supply.on_change = on_nursery;
+	/* The pool first: it hears at once of a zygote that cannot even be asked for. */
+	pool_start(&g->pool, g);
+	zygote_supply_start(&g->supply, g);
+}
+
+static void let_go(struct image_use *g)
+{
+	for (size_t i = 0; i < g->n_fds; i++)
+		g->fds[i] = fd_close(g->fds[i]);
+	g->n_fds = 0;
+	json_decref(g->env);
+	g->env = NULL;
+}
+
+static void finish(struct image_use *g)
+{
+	if (g->ending)
+		return;
+	g->ending = true;
+	log_event(LOG_LEVEL_INFO, "image_end", F_STR("image", g->name), F_STR("digest", g->digest));
+	pool_stop(&g->pool);
+	zygote_supply_retire(&g->supply);
+}
+
+/* Rooms that were being made come to their end first. */
+static bool is_over(const struct image_use *g)
+{
+	return g->ending && pool_quiet(&g->pool);
+}
+
+static void on_tick(struct timer *t)
+{
+	struct front *f = t->arg;
+	uint64_t now = f->loop.now_ns;
+
+	for (struct image_use **at = &f->images.others; *at;) {
+		struct image_use *g = *at;
+
+		if (g->holders == 0 && (g->stale || now - g->used_ns > IDLE_NS))
+			finish(g);
+		if (!is_over(g)) {
+			at = &g->next;
+			continue;
+		}
+		*at = g->next;
+		let_go(g);
+		free(g);
+	}
+	if (f->images.others)
+		timer_set(&f->loop, t, now + TICK_NS);
+}
+
+/* The longest unused makes room. When all are in use there is one more. */
+static void make_cell(struct front *f)
+{
+	struct image_use *oldest = NULL;
+	size_t n = 0;
+
+	for (struct image_use *g = f->images.others; g; g = g->next) {
+		n += !g->ending;
+		if (!g->ending && g->holders == 0 && (!oldest || g->used_ns < oldest->used_ns))
+			oldest = g;
+	}
+	if (n >= OTHERS_MAX && oldest)
+		finish(oldest);
+}
+
+static void adopt_loan(struct image_use *g, struct loan *l)
+{
+	const struct image_opener_reply *r = &l->reply;
+
+	(void)snprintf(g->name, sizeof(g->name), "%s", r->ref);
+	(void)snprintf(g->digest, sizeof(g->digest), "%s", r->digest);
+	g->kind = CELL_IMAGE_LAYERS;
+	g->n_layers = r->n_layers;
+	g->n_fds = l->n_fds;
+	memcpy(g->fds, l->fds, l->n_fds * sizeof(int));
+	l->n_fds = 0;
+	g->env = take_env(l);
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		g->has_language[i] = r->found & 1u << i;
+}
+
+/* ---- finding ------------------------------------------------------------------------------------------------ */
+
+int image_name(const struct front *f, const char *text, char ret[IMAGE_OPENER_REF_MAX],
+	       struct err *e)
+{
+	struct ref ref;
+
+	ret[0] = '\0';
+	if (strcmp(text, f->config.image) == 0 || strcmp(text, f->images.own.name) == 0)
+		return 0;
+	if (strcmp(text, "host") == 0 || strncmp(text, "dir:", 4) == 0)
+		return err_say(e, -EINVAL,
+			       "of this kind there is only the daemon's own image (--image)");
+	int r = ref_parse(text, &ref, e);
+
+	if (r < 0)
+		return r;
+	ref_format(&ref, ret);
+	if (strcmp(ret, f->images.own.name) == 0)
+		ret[0] = '\0';
+	return 0;
+}
+
+static struct image_use *find(struct front *f, const char *name, const char *digest)
+{
+	for (struct image_use *g = f->images.others; g; g = g->next)
+		if (!g->ending && strcmp(g->name, name) == 0 &&
+		    (digest ? strcmp(g->digest, digest) == 0 : !g->stale))
+			return g;
+	return NULL;
+}
+
+/* @l NULL: there is nothing to make anything from. */
+static struct image_use *add(struct front *f, const char *name, struct loan *l)
+{
+	struct image_use *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	make_cell(f);
+	g->f = f;
+	if (l)
+		adopt_loan(g, l);
+	g->lost = !l;
+	(void)snprintf(g->name, sizeof(g->name), "%s", name);
+	g->next = f->images.others;
+	f->images.others = g;
+	if (!f->images.tick.loop)
+		timer_set(&f->loop, &f->images.tick, f->loop.now_ns + TICK_NS);
+	log_event(LOG_LEVEL_INFO, "image_begin", F_STR("image", g->name),
+		  F_STR("digest", g->digest), F_UINT("layers", g->n_layers));
+	if (f->images.started)
+		begin(g);
+	return g;
+}
+
+static struct image_use *refuse(struct refusal *r, int status, const char *code, const char *why)
+{
+	*r = (struct refusal){ .status = status, .code = code, .field = "image" };
+	if (status >= 500)
+		r->retry_after_s = 1;
+	else
+		r->hint = "the operator brings images with: caisson image pull; without the field "
+			  "the daemon's own is used, see GET /health";
+	(void)snprintf(r->message, sizeof(r->message), "%.300s", why);
+	return NULL;
+}
+
+/* By digest a reference is the same name without its tag. */
+static void by_digest(const char *name, const char *digest, char ret[IMAGE_OPENER_REF_MAX])
+{
+	struct ref ref;
+
+	(void)snprintf(ret, IMAGE_OPENER_REF_MAX, "%s", name);
+	if (ref_parse(name, &ref, NULL) < 0)
+		return;
+	ref.tag[0] = '\0';
+	(void)snprintf(ref.digest, sizeof(ref.digest), "%s", digest);
+	ref_format(&ref, ret);
+}
+
+static struct image_use *borrow(struct front *f, const char *name, const char *digest,
+				struct refusal *ret)
+{
+	static struct loan loan;
+	char ref[IMAGE_OPENER_REF_MAX];
+	struct err e = { 0 };
+
+	if (digest)
+		by_digest(name, digest, ref);
+	else
+		(void)snprintf(ref, sizeof(ref), "%s", name);
+	int r = image_opener_ask(f->images.opener, ref, program_names(), &loan, &e);
+
+	if (r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO) {
+		f->images.opener =
+			fd_close(f->images.opener); /* a late answer would be another's */
+		log_event(LOG_LEVEL_ERROR, "image_opener_gone", F_STR("why", e.msg));
+	}
+	if (r < 0)
+		return refuse(ret, 422, "image_unavailable", e.msg);
+	struct image_use *was = find(f, name, digest);
+
+	if (was && strcmp(was->digest, loan.reply.digest) == 0) {
+		loan_close(&loan);
+		was->checked_ns = f->loop.now_ns;
+		return was;
+	}
+	if (was)
+		was->stale = true;
+	struct image_use *g = add(f, name, &loan);
+
+	loan_close(&loan);
+	if (!g)
+		return refuse(ret, 503, "out_of_memory", "the daemon is out of memory");
+	g->checked_ns = digest ? 0 : f->loop.now_ns;
+	return g;
+}
+
+struct image_use *image_get(struct front *f, const char *name, const char *digest,
+			    struct refusal *ret)
+{
+	struct image_use *g = &f->images.own;
+
+	if (name[0]) {
+		g = find(f, name, digest);
+		if (!g || (!digest && f->loop.now_ns - g->checked_ns > CHECK_NS))
+			g = borrow(f, name, digest, ret);
+	}
+	if (g)
+		image_hold(g);
+	return g;
+}
+
+struct image_use *image_lost(struct front *f, const char *name, const char *digest)
+{
+	struct image_use *g = add(f, name, NULL);
+
+	if (!g)
+		return NULL;
+	(void)snprintf(g->digest, sizeof(g->digest), "%s", digest);
+	memset(g->has_language, true, sizeof(g->has_language));
+	g->stale = true;
+	image_hold(g);
+	return g;
+}
+
+void image_hold(struct image_use *g)
+{
+	g->holders++;
+	g->used_ns = g->f->loop.now_ns;
+}
+
+void image_release(struct image_use *g)
+{
+	g->holders--;
+	g->used_ns = g->f->loop.now_ns;
+}
+
+struct image_use *images_next(struct front *f, const struct image_use *g)
+{
+	if (!g)
+		return &f->images.own;
+	return g == &f->images.own ? f->images.others : g->next;
+}
+
+/* ---- the daemon's own --------------------------------------------------------------------------------------- */
+
+/* Which interpreters the image has. A link is taken for what it links to: trying tells for sure. */
+static void look_for_languages(struct image_use *g, int root)
+{
+	static const char *const dirs[] = { "usr/local/bin", "usr/bin", "bin" };
+	char path[64];
+
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		for (size_t d = 0; d < ARRAY_SIZE(dirs); d++) {
+			(void)snprintf(path, sizeof(path), "%s/%s", dirs[d], languages[i].program);
+			if (faccessat(root, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+				g->has_language[i] = true;
+		}
+}
+
+static int open_dir(struct image_use *g, const char *path, struct err *e)
+{
+	g->kind = CELL_IMAGE_DIR;
+	g->fds[0] = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (g->fds[0] < 0)
+		return err_set(e, -errno, "--image dir:%s", path);
+	g->n_fds = 1;
+	look_for_languages(g, g->fds[0]);
+	return 0;
+}
+
+static int open_stored(struct front *f, struct image_use *g, struct err *e)
+{
+	static struct loan loan;
+	int r = image_opener_ask(f->images.opener, f->config.image, program_names(), &loan, e);
+
+	if (r < 0)
+		return err_wrap(e, "--image");
+	adopt_loan(g, &loan);
+	return 0;
+}
+
+int images_open(struct front *f, struct err *e)
+{
+	struct image_use *g = &f->images.own;
+	const char *image = f->config.image;
+	int r = image_opener_start(f->config.image_store, NULL, e);
+
+	if (r < 0)
+		return r;
+	f->images.opener = r;
+	f->images.tick.fn = on_tick;
+	f->images.tick.arg = f;
+	g->f = f;
+	g->kind = CELL_IMAGE_HOST;
+	g->holders = 1;
+	(void)snprintf(g->name, sizeof(g->name), "%s", image);
+	if (strcmp(image, "host") == 0) {
+		_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		if (root < 0)
+			return err_set(e, -errno, "look for interpreters");
+		look_for_languages(g, root);
+		return 0;
+	}
+	return strncmp(image, "dir:", 4) == 0 ? open_dir(g, image + 4, e) : open_stored(f, g, e);
+}
+
+void images_start(struct front *f)
+{
+	f->images.started = true;
+	for (struct image_use *g = NULL; (g = images_next(f, g));)
+		begin(g);
+}
+
+void images_stop(struct front *f)
+{
+	timer_cancel(&f->images.tick);
+	for (struct image_use *g = NULL; (g = images_next(f, g));) {
+		pool_stop(&g->pool);
+		zygote_supply_stop(&g->supply);
+	}
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel.c - From an empty kernel to a kernel that is ready, and to its end.
+ *
+ * Warm, for the image `host`: the warden makes the kernel's pipes and has the zygote fork into the cell; the kernel
+ * says on a socket of its own that it is sealed, and its pidfd tells when it is over. Cold: pid 1 of the cell makes
+ * the pipes, starts the interpreter with the driver, and waits for it. If warm fails for whatever reason,
+ * cold is tried: no request fails because a zygote died.
+ */
+#include "front/cell/kernel.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/spec.h"
+#include "client/init_client.h"
+#include "front/cell/cell.h"
+#include "front/cell/image_use.h"
+#include "front/front.h"
+#include "front/sandbox/command_line.h"
+#include "front/sandbox/execution.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
+#include "wire/zygote.h"
+
+#define KERNEL_START_NS (60 * CLOCK_NS_PER_S)
+#define WARM_NS (3 * CLOCK_NS_PER_S)
+#define CLOSED_NS (200 * CLOCK_NS_PER_MS)
+
+/* ---- the kernel's own words ---------------------------------------------------------------------- */
+
+static void on_message(struct kernel_pipes *k, const char *type, json_t *m)
+{
+	struct kernel *s = k->owner;
+	struct cell *r = s->cell;
+
+	if (s->settling) {
+		kernel_settle_message(s, type, m);
+		return;
+	}
+	if (strcmp(type, "ready") != 0) {
+		r->ops->message(r, s, type, m);
+		return;
+	}
+	if (s->state != KERNEL_STARTING)
+		return; /* said twice: it buys nothing */
+	json_int_t pid = json_integer_value(json_object_get(m, "pid"));
+
+	const char *version = json_string_value(json_object_get(m, "version"));
+
+	if (version) /* for people: code of this image says it */
+		(void)snprintf(r->image->versions[s->language->id], sizeof(r->image->versions[0]),
+			       "%.31s", version);
+	s->pid = pid > 1 && pid < 1 << 22 ? (int)pid : 0;
+	s->state = KERNEL_IDLE;
+	kernel_keep(s);
+	timer_cancel(&r->start_timer);
+	metric_add(M_KERNELS_STARTED, 1);
+	metric_observe(H_KERNEL_START, clock_now_ns() - s->started_ns);
+	if (r->want_python) {
+		r->want_python = false;
+		r->ops->ready(r);
+	} else {
+		r->ops->kernel_ready(r, s);
+	}
+}
+
+static void on_output(struct kernel_pipes *k, enum kernel_stream stream, const char *data,
+		      size_t len)
+{
+	struct kernel *s = k->owner;
+
+	s->cell->ops->output(s->cell, s, stream, data, len);
+}
+
+static void on_closed_late(struct timer *t)
+{
+	struct kernel *s = t->arg;
+
+	s->why = "the kernel closed its channel";
+	cell_kill_all(s->cell);
+	/* A former front may have heard of its end, and only that one. */
+	if (s->joined)
+		kernel_ended(s, SIGKILL);
+}
+
+/*
+ * It does not speak any more, or not sensibly. Its end is made sure of, and then heard of. A
+ * channel that is closed is most often a process that just died: then how it died is the answer.
+ */
+static void on_broken(struct kernel_pipes *k, const char *why, bool closed)
+{
+	struct kernel *s = k->owner;
+	struct loop *l = &s->cell->f->loop;
+
+	if (closed) {
+		s->closed.fn = on_closed_late;
+		s->closed.arg = s;
+		timer_set(l, &s->closed, l->now_ns + CLOSED_NS);
+		return;
+	}
+	s->why = why;
+	log_event(LOG_LEVEL_INFO, "kernel_broken", F_STR("language", s->language->name),
+		  F_STR("why", why), F_STR("state", s->state == KERNEL_BUSY ? "busy" : "idle"));
+	cell_kill_all(s->cell);
+}
+
+static void on_drained(struct kernel_pipes *k)
+{
+	struct kernel *s = k->owner;
+
+	if (s->cell->ops->drained)
+		s->cell->ops->drained(s->cell, s);
+}
+
+static const struct kernel_pipes_ops kernel_ops = {
+	.message = on_message, .output = on_output, .broken = on_broken, .drained = on_drained
+};
+
+/* ---- the end --------------------------------------------------------------------------------------- */
+
+void kernel_init(struct kernel *s, struct cell *r, const struct language *l)
+{
+	*s = (struct kernel){ .cell = r, .language = l };
+	s->hello.fd = s->pidfd.fd = -1;
+	for (size_t i = 0; i < KERNEL_FDS; i++)
+		s->ends[i] = -1;
+}
+
+/* The warden's half of a warm start: nothing of it is needed any more, or it did not work. */
+static void drop_warm(struct kernel *s)
+{
+	timer_cancel(&s->warm);
+	loop_del(&s->hello);
+	s->hello.fd = fd_close(s->hello.fd);
+	for (size_t i = 0; i < KERNEL_FDS; i++)
+		s->ends[i] = fd_close(s->ends[i]);
+}
+
+static void drop_pidfd(struct kernel *s)
+{
+	loop_del(&s->pidfd);
+	s->pidfd.fd = fd_close(s->pidfd.fd);
+}
+
+void kernel_clear(struct kernel *s)
+{
+	kernel_unkeep(s);
+	kernel_unsettle(s);
+	if (s->attached)
+		kernel_pipes_detach(&s->pipes);
+	timer_cancel(&s->closed);
+	drop_warm(s);
+	drop_pidfd(s);
+	s->attached = false;
+	s->state = KERNEL_EMPTY;
+	s->pid = 0;
+	s->command = 0;
+	s->env_sent = false;
+	s->packages = 0;
+	s->asked_packages = false;
+}
+
+void kernel_ended(struct kernel *s, int status)
+{
+	struct cell *r = s->cell;
+	bool starting = s->state == KERNEL_STARTING;
+
+	if (s->attached)
+		kernel_pipes_drain(&s->pipes); /* what it said before it died is not lost */
+	if (r->ending)
+		return;
+	metric_add(M_KERNELS_DIED, 1);
+	kernel_clear(s);
+	if (!starting)
+		r->ops->kernel_ended(r, s, status);
+	else if (s->killed && !s->why) /* with something else, and by us: it is not its fault */
+		cell_start(r, s->language);
+	else if (r->want_python)
+		r->ops->failed(r, "the kernel ended before it was ready");
+	else
+		r->ops->kernel_failed(r, s, false, "the kernel ended before it was ready");
+	s->why = NULL;
+}
+
+static void on_status(struct warden_call *c, const struct warden_reply *reply, int *fds, size_t n)
+{
+	struct cell *r = c->arg;
+	struct kernel *s = &r->kernels[LANG_PYTHON];
+
+	(void)fds;
+	(void)n;
+	if (reply->code < 0 || s->state == KERNEL_EMPTY)
+		return; /* the cell is going too, and its channel tells */
+	if (reply->usage.kernel != KERNEL_ENDED) {
+		/* Dead, but not yet handed to the warden: ask again. */
+		(void)warden_link_ask_cell(&r->f->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0,
+					   NULL);
+		return;
+	}
+	kernel_ended(s, reply->usage.kernel_status);
+}
+
+/* A forked kernel is over. How, only the warden knows: it is the one who waits for it. */
+static void on_pidfd(struct watch *w, uint32_t events)
+{
+	struct kernel *s = w->arg;
+	struct cell *r = s->cell;
+
+	(void)events;
+	loop_del(w);
+	r->kernel_call.fn = on_status;
+	r->kernel_call.arg = r;
+	(void)warden_link_ask_cell(&r->f->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0, NULL);
+}
+
+/* ---- starting ---------------------------------------------------------------------------------------- */
+
+static void start_failed(struct kernel *s, bool missing, const char *message)
+{
+	struct cell *r = s->cell;
+
+	kernel_clear(s);
+	if (r->want_python && !missing) {
+		r->ops->failed(r, message);
+	} else if (r->want_python) {
+		/* An image without python is an image all the same. */
+		r->want_python = false;
+		r->image->has_language[LANG_PYTHON] = false;
+		r->ops->ready(r);
+	} else {
+		r->ops->kernel_failed(r, s, missing, message);
+	}
+}
+
+static bool attach(struct kernel *s, int *fds)
+{
+	struct err e = { 0 };
+	const int ends[KERNEL_FDS] = { fds[0], fds[1], fds[2], fds[3] };
+
+	for (size_t i = 0; i < KERNEL_FDS; i++)
+		fds[i] = -1;
+	s->attached = kernel_pipes_attach(&s->pipes, &s->cell->f->loop, s->language, &kernel_ops, s,
+					  ends, &e) == 0;
+	return s->attached;
+}
+
+static void start_cold(struct kernel *s)
+{
+	const struct language *l = s->language;
+	struct cell *r = s->cell;
+	struct command_line line = { 0 };
+	struct refusal why = { 0 };
+	struct err e = { 0 };
+	char path[64];
+	const char *words[5];
+	size_t n = 0;
+
+	s->command = cell_name(r);
+	(void)snprintf(path, sizeof(path), "/tmp/.kernel-%u-%s", s->command, l->driver);
+	for (size_t i = 0; i < ARRAY_SIZE(l->args) && l->args[i]; i++)
+		words[n++] = l->args[i];
+	words[n++] = path;
+	words[n] = NULL;
+	const struct command_words w = { .program = l->program,
+					 .tail = words,
+					 .image_env = r->image->env,
+					 .sandbox_env = r->env };
+
+	if (command_line_make(&w, &line, &why) < 0)
+		(void)err_say(&e, -EINVAL, "%s", why.message);
+	struct exec_request x = {
+		.id = s->command,
+		.flags = INIT_CONTROL,
+		.cwd = line.cwd,
+		.argv = (const char *const *)line.argv,
+		.envp = (const char *const *)line.envp,
+		.script_path = path,
+		.script_fd = r->f->drivers.fd[l->id],
+		.uid = CELL_UID,
+		.gid = CELL_GID,
+	};
+
+	if (e.code || r->channel.fd < 0 || init_exec(r->channel.fd, &x, &e) < 0)
+		start_failed(s, false, e.code ? e.msg : "the cell is gone");
+	command_line_free(&line);
+}
+
+bool kernel_join(struct kernel *s, const struct keeper_kernel *was, const int *fds, size_t n)
+{
+	struct err e = { 0 };
+	int ends[KERNEL_FDS] = { fds[0], fds[1], fds[2], fds[3] };
+
+	if (!attach(s, ends))
+		return false;
+	s->pipes.joined = s->joined = s->kept = true;
+	s->command = was->command;
+	s->pid = was->pid;
+	s->env_sent = was->env_sent;
+	if (n <= KERNEL_FDS)
+		return true;
+	s->pidfd = (struct watch){
+		.fd = fds[KERNEL_FDS], .events = EPOLLIN, .fn = on_pidfd, .arg = s
+	};
+	/* Without it nobody hears of its end: then it has to end now. */
+	if (loop_add(&s->cell->f->loop, &s->pidfd, &e) < 0)
+		s->why = "the kernel could not be watched";
+	return true;
+}
+
+void kernel_started(struct kernel *s, int *fds, size_t n_fds)
+{
+	if (s->state != KERNEL_STARTING || s->attached || n_fds != KERNEL_FDS || !attach(s, fds))
+		start_failed(s, false, "the kernel's pipes did not arrive");
+}
+
+void kernel_failed(struct kernel *s, const struct init_failed *f)
+{
+	struct err e = { 0 };
+	bool missing = f->stage == INIT_STAGE_EXEC && (f->error == ENOENT || f->error == ENOTDIR);
+
+	(void)init_explain(f, s->language->program, CELL_WORKDIR, &e);
+	if (s->state == KERNEL_STARTING)
+		start_failed(s, missing, e.msg);
+}
+
+/* The hello: the kernel is sealed, and listens on its pipes. */
+static void on_hello(struct watch *w, uint32_t events)
+{
+	struct kernel *s = w->arg;
+	struct kernel_hello h = { 0 };
+	ssize_t n = recv(w->fd, &h, sizeof(h), MSG_DONTWAIT);
+	bool whole = n == (ssize_t)sizeof(h) && h.magic == KERNEL_HELLO_MAGIC;
+
+	(void)events;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (whole && h.code == 0) {
+		bool attached = attach(s, s->ends);
+
+		drop_warm(s);
+		if (!attached)
+			start_failed(s, false, "the kernel's pipes could not be watched");
+		return;
+	}
+	log_event(LOG_LEVEL_WARNING, "kernel_entry_failed",
+		  F_INT("error", whole ? h.code : -EPROTO), F_UINT("step", whole ? h.step : 0));
+	drop_warm(s);
+	drop_pidfd(s);
+	start_cold(s);
+}
+
+static void on_forked(struct warden_call *c, const struct warden_reply *reply, int *fds,
+		      size_t n_fds)
+{
+	struct cell *r = c->arg;
+	struct kernel *s = &r->kernels[LANG_PYTHON];
+	struct err e = { 0 };
+
+	if (s->state != KERNEL_STARTING)
+		return;
+	if (reply->code == -ESRCH) {
+		return; /* the cell is over: its channel tells */
+	}
+	if (reply->code < 0 || n_fds != 2 + KERNEL_FDS) {
+		timer_cancel(&s->warm);
+		start_cold(s);
+		return;
+	}
+	s->hello = (struct watch){ .fd = fds[0], .events = EPOLLIN, .fn = on_hello, .arg = s };
+	s->pidfd = (struct watch){ .fd = fds[1], .events = EPOLLIN, .fn = on_pidfd, .arg = s };
+	memcpy(s->ends, &fds[2], sizeof(s->ends));
+	for (size_t i = 0; i < n_fds; i++)
+		fds[i] = -1;
+	if (loop_add(&r->f->loop, &s->hello, &e) < 0 || loop_add(&r->f->loop, &s->pidfd, &e) < 0)
+		start_failed(s, false, e.msg);
+}
+
+/* A zygote that does not answer is as good as dead, and is replaced. Nobody waits for that. */
+static void on_warm_late(struct timer *t)
+{
+	struct kernel *s = t->arg;
+	struct cell *r = s->cell;
+
+	warden_link_forget(&r->f->link, &r->kernel_call);
+	drop_warm(s);
+	drop_pidfd(s);
+	if (r->zygote == r->image->supply.zygote)
+		zygote_supply_replace(&r->image->supply);
+	start_cold(s);
+}
+
+static void on_late(struct timer *t)
+{
+	struct cell *r = t->arg;
+
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (r->kernels[i].state == KERNEL_STARTING)
+			start_failed(&r->kernels[i], false, "the kernel was not ready in time");
+}
+
+void cell_start(struct cell *r, const struct language *l)
+{
+	struct kernel *s = &r->kernels[l->id];
+
+	s->state = KERNEL_STARTING;
+	s->killed = false;
+	s->started_ns = clock_now_ns();
+	r->start_timer.fn = on_late;
+	r->start_timer.arg = r;
+	timer_set(&r->f->loop, &r->start_timer, r->f->loop.now_ns + KERNEL_START_NS);
+	if (l->id == LANG_PYTHON && r->zygote && r->zygote == r->image->supply.zygote) {
+		r->kernel_call.fn = on_forked;
+		r->kernel_call.arg = r;
+		s->warm.fn = on_warm_late;
+		s->warm.arg = s;
+		timer_set(&r->f->loop, &s->warm, r->f->loop.now_ns + WARM_NS);
+		if (warden_link_ask_cell(&r->f->link, &r->kernel_call, WARDEN_KERNEL, r->handle,
+					 r->zygote, NULL) == 0)
+			return;
+		timer_cancel(&s->warm);
+	}
+	start_cold(s);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernel.h - One kernel of a cell: start it warm or cold, hear of its end. For cell.c. */
+#ifndef CAISSON_FRONT_KERNEL_H
+#define CAISSON_FRONT_KERNEL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "wire/init.h"
+
+struct keeper_kernel;
+struct language;
+struct cell;
+struct kernel;
+
+void kernel_init(struct kernel *s, struct cell *r, const struct language *l);
+void kernel_clear(struct kernel *s); /* forget the kernel; idempotent */
+
+/* What pid 1 says of a kernel that was started cold. @fds: those that are kept become -1. */
+void kernel_started(struct kernel *s, int *fds, size_t n_fds);
+void kernel_failed(struct kernel *s, const struct init_failed *f);
+void kernel_ended(struct kernel *s, int status);
+
+/* kernel_join() - A kernel of a former front (KEEPER_KERNEL); @fds are the kernel's when this is true. */
+bool kernel_join(struct kernel *s, const struct keeper_kernel *was, const int *fds, size_t n);
+/* kernel_settle() - It was busy: interrupt it; kernel_ready or kernel_ended follows, or gone. */
+void kernel_settle(struct kernel *s);
+void kernel_unsettle(struct kernel *s); /* idempotent */
+void kernel_settled(struct kernel *s);  /* pid 1 answered CELL_SETTLE */
+void kernel_settle_message(struct kernel *s, const char *type, json_t *m);
+
+/* kernel_keep() - Leave a kernel that is ready with the keeper, if its cell is. Both idempotent. */
+void kernel_keep(struct kernel *s);
+void kernel_unkeep(struct kernel *s);
+
+#endif

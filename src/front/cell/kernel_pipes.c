@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernel_pipes.c - Reading and writing a kernel's pipes.
+ *
+ * The pipes were made by pid 1 of the cell or by the warden, and a process of the cell may hold our ends too: they are
+ * checked when they arrive, and read and written so that no flag of theirs can make us wait (base/foreign.h). A control
+ * line that is not complete yet costs at most KERNEL_LINE_MAX, and much less when no execution runs; output is handed
+ * up as it comes and is bounded by whoever takes it.
+ *
+ * Order: a message is handed up when the output that was in the pipes before it has been. If whoever
+ * takes that has enough meanwhile (a pause), the line waits, with all that is behind it, and nothing
+ * is read: the pipes fill up, and the kernel waits as it would for a slow terminal.
+ */
+#include "front/cell/kernel_pipes.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/foreign.h"
+#include "front/http/schema.h"
+#include "front/support/json_alloc.h"
+
+#define CHUNK 65536u
+#define ROUND_MAX (1u << 20) /* bytes of one stream per round */
+#define PENDING_MAX (20u << 20)
+#define SLOW_NS (1 * CLOCK_NS_PER_S)
+
+static void broken(struct kernel_pipes *k, const char *why, bool closed)
+{
+	if (k->over)
+		return;
+	k->over = true;
+	loop_del(&k->in);
+	loop_del(&k->out);
+	timer_cancel(&k->slow);
+	buf_free(&k->line);
+	buf_free(&k->pending);
+	k->ops->broken(k, why, closed);
+}
+
+/* After something large was there: an idle kernel shall be small. */
+static void shrink(struct buf *b)
+{
+	if (b->cap > 4 * CHUNK && b->len < CHUNK)
+		buf_trim(b);
+}
+
+/* ---- what is left with us ----------------------------------------------------------------------- */
+
+static size_t left(const struct kernel_pipes *k)
+{
+	return k->line.len - k->taken + k->pending.len;
+}
+
+static void on_slow(struct timer *t)
+{
+	struct kernel_pipes *k = t->arg;
+
+	if (k->deaf)
+		broken(k, "the kernel closed its channel", false);
+	else if (!k->paused && left(k) > KERNEL_IDLE_KEEP)
+		broken(k, "the kernel left half a message, or does not read", false);
+}
+
+static void check_idle(struct kernel_pipes *k)
+{
+	if (k->over || k->deaf)
+		return;
+	if (!k->idle || k->paused || left(k) <= KERNEL_IDLE_KEEP)
+		timer_cancel(&k->slow);
+	else if (left(k) > KERNEL_IDLE_MAX)
+		broken(k, "the kernel left half a message, or does not read", false);
+	else if (!k->slow.loop)
+		timer_set(k->loop, &k->slow, k->loop->now_ns + SLOW_NS);
+}
+
+void kernel_idle(struct kernel_pipes *k, bool idle)
+{
+	k->idle = idle;
+	check_idle(k);
+}
+
+/* ---- output ------------------------------------------------------------------------------------ */
+
+/* Until it would block or is paused, at most *@budget bytes; none are left when it would block. */
+static void read_stream(struct kernel_pipes *k, enum kernel_stream s, size_t *budget)
+{
+	static char chunk[CHUNK];
+	struct watch *w = &k->streams[s];
+
+	while (*budget > 0 && w->fd >= 0 && (!k->paused || k->draining)) {
+		ssize_t n = foreign_read(w->fd, chunk, sizeof(chunk), &k->stalled_ns);
+
+		if (n == -EAGAIN) {
+			*budget = 0;
+			return;
+		}
+		if (n <= 0) {
+			loop_del(w);
+			w->fd = fd_close(w->fd);
+			if (n < 0) /* what was written is lost: no success without it */
+				broken(k, "the kernel's output can not be read", false);
+			return;
+		}
+		*budget -= (size_t)n < *budget ? (size_t)n : *budget;
+		k->ops->output(k, s, chunk, (size_t)n);
+	}
+}
+
+static void on_stdout(struct watch *w, uint32_t events)
+{
+	size_t budget = CHUNK * 2;
+
+	(void)events;
+	read_stream(w->arg, STREAM_STDOUT, &budget);
+}
+
+static void on_stderr(struct watch *w, uint32_t events)
+{
+	size_t budget = CHUNK * 2;
+
+	(void)events;
+	read_stream(w->arg, STREAM_STDERR, &budget);
+}
+
+/* ---- control ----------------------------------------------------------------------------------- */
+
+static void one_line(struct kernel_pipes *k, const char *text, size_t len)
+{
+	json_t *m =
+		schema_depth_ok(text, len, KERNEL_DEPTH_MAX) &&
+				schema_values_ok(text, len, KERNEL_VALUES_MAX) ?
+			json_alloc_load(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL) :
+			NULL;
+	const char *type = json_string_value(json_object_get(m, "type"));
+
+	bool torn = k->joined;
+
+	k->joined = false;
+	if (type)
+		k->ops->message(k, type, m);
+	else if (!torn) /* the end of a message is never a message: a string in it has its quotes escaped */
+		broken(k, "the kernel sent a line that is no message", false);
+	json_decref(m);
+}
+
+/* What was printed before the line at hand. Return: whether it has all gone up. */
+static bool put_output_first(struct kernel_pipes *k)
+{
+	if (!k->held)
+		k->ahead[0] = k->ahead[1] = ROUND_MAX;
+	k->held = true;
+	read_stream(k, STREAM_STDOUT, &k->ahead[0]);
+	read_stream(k, STREAM_STDERR, &k->ahead[1]);
+	if (k->over || (k->paused && !k->draining))
+		return false;
+	k->held = false;
+	return true;
+}
+
+/* All complete lines. A handler may detach the kernel: then line is empty and we stop. */
+static void take_lines(struct kernel_pipes *k)
+{
+	size_t begin = 0;
+
+	while (!k->over && (!k->paused || k->draining) && k->scanned < k->line.len) {
+		const char *data = k->line.data;
+		const char *nl = memchr(data + k->scanned, '\n', k->line.len - k->scanned);
+
+		if (!nl) {
+			k->scanned = k->line.len;
+			break;
+		}
+		size_t end = (size_t)(nl - data);
+
+		if (!put_output_first(k))
+			break;
+		k->scanned = k->taken = end + 1;
+		if (end > begin)
+			one_line(k, data + begin, end - begin);
+		begin = end + 1;
+	}
+	k->taken = 0;
+	if (k->over)
+		return;
+	buf_consume(&k->line, begin);
+	k->scanned -= begin;
+	shrink(&k->line);
+	check_idle(k);
+}
+
+static void read_control(struct kernel_pipes *k)
+{
+	static char chunk[CHUNK];
+	size_t budget = ROUND_MAX;
+
+	while (budget > 0 && !k->over && (!k->paused || k->draining)) {
+		ssize_t n = foreign_read(k->out.fd, chunk, sizeof(chunk), &k->stalled_ns);
+
+		if (n == -EAGAIN)
+			return;
+		if (n == -ETIMEDOUT) {
+			broken(k, "the kernel's channel makes the daemon wait", false);
+			return;
+		}
+		if (n <= 0) {
+			broken(k, "the kernel closed its channel", true);
+			return;
+		}
+		if (buf_append(&k->line, chunk, (size_t)n) < 0) {
+			broken(k, "the kernel sent a line without an end", false);
+			return;
+		}
+		budget -= (size_t)n < budget ? (size_t)n : budget;
+		take_lines(k);
+		if ((size_t)n < sizeof(chunk))
+			return;
+	}
+}
+
+static void on_control(struct watch *w, uint32_t events)
+{
+	(void)events;
+	read_control(w->arg);
+}
+
+/*
+ * Nobody will read what it is sent. It has most often just died, and how is told by others; one that is still there a
+ * moment later would let every execution wait for its time to be over.
+ */
+static void went_deaf(struct kernel_pipes *k)
+{
+	k->deaf = true;
+	k->half = false;
+	buf_clear(&k->pending);
+	loop_del(&k->in);
+	timer_set(k->loop, &k->slow, k->loop->now_ns + SLOW_NS);
+}
+
+/*
+ * What goes into a pipe at once, or not at all, is never half written. It is said before, because nobody
+ * can say it after being killed.
+ */
+static void tell(struct kernel_pipes *k)
+{
+	bool half = k->half || k->pending.len > PIPE_BUF;
+
+	if (k->writing)
+		__atomic_store_n(k->writing, half && k->pending.len > 0, __ATOMIC_RELEASE);
+}
+
+static void flush(struct kernel_pipes *k)
+{
+	tell(k);
+	while (k->pending.len > 0) {
+		ssize_t n =
+			foreign_write(k->in.fd, k->pending.data, k->pending.len, &k->stalled_ns);
+
+		if (n == -EAGAIN) {
+			shrink(&k->pending);
+			loop_mod(&k->in, EPOLLOUT);
+			return;
+		}
+		if (n < 0) {
+			went_deaf(k);
+			tell(k);
+			return;
+		}
+		buf_consume(&k->pending, (size_t)n);
+		k->half = k->pending.len > 0;
+	}
+	k->half = false;
+	tell(k);
+	shrink(&k->pending);
+	loop_mod(&k->in, 0);
+}
+
+static void on_writable(struct watch *w, uint32_t events)
+{
+	struct kernel_pipes *k = w->arg;
+
+	if (events & (EPOLLERR | EPOLLHUP)) {
+		went_deaf(k);
+		return;
+	}
+	flush(k);
+	check_idle(k);
+	if (!k->over && !k->deaf && k->pending.len == 0 && k->ops->drained)
+		k->ops->drained(k);
+}
+
+void kernel_pipes_send(struct kernel_pipes *k, const struct buf *json)
+{
+	if (k->over || k->deaf || k->in.fd < 0 || !k->in.loop)
+		return; /* it is going, which others hear of */
+	if (json->err || buf_append(&k->pending, json->data, json->len) < 0 ||
+	    buf_puts(&k->pending, "\n") < 0) {
+		broken(k, "the kernel does not read what it is sent", false);
+		return;
+	}
+	flush(k);
+	check_idle(k);
+}
+
+/* ---- stop and go --------------------------------------------------------------------------------- */
+
+void kernel_pipes_drain(struct kernel_pipes *k)
+{
+	size_t budget[2] = { ROUND_MAX, ROUND_MAX };
+
+	k->draining = true;
+	if (k->paused && !k->over) {
+		take_lines(k);
+		read_control(k);
+	}
+	read_stream(k, STREAM_STDOUT, &budget[0]);
+	read_stream(k, STREAM_STDERR, &budget[1]);
+	k->draining = false;
+}
+
+static void on_resume(struct deferred *d)
+{
+	struct kernel_pipes *k = d->arg;
+
+	if (!k->paused)
+		take_lines(k);
+}
+
+/*
+ * Watches are taken out, not only told to ask for nothing: the end of a pipe that nobody reads now
+ * would be reported over and over.
+ */
+void kernel_pipes_pause(struct kernel_pipes *k, bool pause)
+{
+	struct watch *all[] = { &k->out, &k->streams[0], &k->streams[1] };
+	int r = 0;
+
+	if (k->paused == pause)
+		return;
+	k->paused = pause;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (pause)
+			loop_del(all[i]);
+		else if (r == 0 && all[i]->fd >= 0 && (all[i] != &k->out || !k->over))
+			r = loop_add(k->loop, all[i], NULL);
+	}
+	if (r < 0)
+		broken(k, "the kernel's pipes could not be watched", false);
+	else if (!pause)
+		loop_defer(k->loop, &k->resume);
+}
+
+/* ---- life -------------------------------------------------------------------------------------- */
+
+static int add(struct kernel_pipes *k, struct watch *w, int fd, uint32_t events,
+	       void (*fn)(struct watch *, uint32_t), struct err *e)
+{
+	*w = (struct watch){ .fd = fd, .events = events, .fn = fn, .arg = k };
+	if (foreign_check(fd, FOREIGN_PIPE) < 0)
+		return err_say(e, -EPROTO, "the cell sent something else than a pipe");
+	return loop_add(k->loop, w, e);
+}
+
+int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop, const struct language *language,
+			const struct kernel_pipes_ops *ops, void *owner, const int fds[KERNEL_FDS],
+			struct err *e)
+{
+	*k = (struct kernel_pipes){ .loop = loop, .ops = ops, .owner = owner, .language = language };
+	k->idle = true;
+	k->resume = (struct deferred){ .fn = on_resume, .arg = k };
+	k->slow = (struct timer){ .fn = on_slow, .arg = k };
+	buf_init(&k->line, KERNEL_LINE_MAX);
+	buf_init(&k->pending, PENDING_MAX);
+	k->in.fd = fds[KERNEL_FD_IN];
+	k->out.fd = fds[KERNEL_FD_OUT];
+	k->streams[0].fd = fds[KERNEL_FD_STDOUT];
+	k->streams[1].fd = fds[KERNEL_FD_STDERR];
+	int r = add(k, &k->in, fds[KERNEL_FD_IN], 0, on_writable, e);
+
+	if (r == 0)
+		r = add(k, &k->out, fds[KERNEL_FD_OUT], EPOLLIN, on_control, e);
+	if (r == 0)
+		r = add(k, &k->streams[0], fds[KERNEL_FD_STDOUT], EPOLLIN, on_stdout, e);
+	if (r == 0)
+		r = add(k, &k->streams[1], fds[KERNEL_FD_STDERR], EPOLLIN, on_stderr, e);
+	if (r < 0)
+		kernel_pipes_detach(k);
+	return r;
+}
+
+void kernel_pipes_tell(struct kernel_pipes *k, uint32_t *writing)
+{
+	k->writing = writing;
+	tell(k);
+}
+
+void kernel_pipes_detach(struct kernel_pipes *k)
+{
+	struct watch *all[] = { &k->in, &k->out, &k->streams[0], &k->streams[1] };
+
+	if (!k->loop)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		loop_del(all[i]);
+		all[i]->fd = fd_close(all[i]->fd);
+	}
+	loop_undefer(k->loop, &k->resume);
+	timer_cancel(&k->slow);
+	k->over = true;
+	k->writing = NULL;
+	k->scanned = k->taken = 0;
+	buf_free(&k->line);
+	buf_free(&k->pending);
+}

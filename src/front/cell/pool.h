@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool.h - Rooms of one image that are ready before they are asked for.
+ *
+ * Two kinds: with a python kernel that waits for its first line, and without a kernel, for the other
+ * languages. A cell leaves the pool once and never comes back. Taking one only schedules its
+ * replacement; making it happens when nothing else has to be done at once. How many are kept follows
+ * what was taken lately, within bounds and as long as the machine has memory.
+ */
+#ifndef CAISSON_FRONT_POOL_H
+#define CAISSON_FRONT_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/loop.h"
+
+struct front;
+struct image_use;
+struct cell;
+
+/* Somebody who waits for a cell. */
+struct want {
+	bool python;
+	bool queued;
+	void (*got)(struct want *w, struct cell *r); /* @r is the asker's; message NULL */
+	void (*failed)(struct want *w, const char *message);
+	void *arg;
+	struct want *next;
+};
+
+enum pool_kind { POOL_PLAIN, POOL_PYTHON, POOL_KINDS };
+
+struct pool_row {
+	struct cell *cells; /* ready */
+	size_t n_ready, n_making, n_wanted;
+	struct want *wants, **wants_tail;
+};
+
+struct pool {
+	struct front *f;
+	struct image_use *image;
+	struct pool_row rows[POOL_KINDS];
+	size_t taken, taken_before; /* python cells in this tick and in the last */
+	struct timer tick, back_off, later;
+	struct deferred refill;
+	bool stopped;
+	char problem[256]; /* why the last cell could not be made; empty after a success */
+};
+
+void pool_start(struct pool *p, struct image_use *g);
+void pool_stop(struct pool *p);        /* ends all cells in it */
+bool pool_quiet(const struct pool *p); /* after that: none is being made any more */
+
+/* pool_want() - A cell now (got is called at once) or as soon as there is one. */
+void pool_want(struct pool *p, struct want *w);
+void pool_unwant(struct pool *p, struct want *w); /* idempotent */
+
+/* pool_poke() - Something changed (a zygote is ready): see whether cells have to be made. */
+void pool_poke(struct pool *p);
+size_t pool_target(const struct pool *p);
+
+#endif

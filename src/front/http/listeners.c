@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listeners.c - Get listening sockets, and serve what comes in through them. */
+#include "front/http/listeners.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "front/front.h"
+#include "front/sandbox/keep.h"
+#include "front/support/metrics.h"
+#include "net/tls.h"
+
+#define CONNS_MAX 10240u
+#define STRANGERS_PART 8 /* of one address, before they have said who they are */
+#define QUEUE_HIGH (256u << 10)
+#define QUEUE_LOW (64u << 10)
+#define QUEUE_MAX (160u << 20) /* one whole answer */
+
+/* What a former front bound is bound still, and those who connected meanwhile wait in it. */
+static int take_listener(struct keep *k, enum keeper_key key)
+{
+	_fd_ int fd = keep_take_one(k, key);
+	int listens = 0;
+	socklen_t len = sizeof(listens);
+
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) < 0 || !listens)
+		return -1;
+	return TAKE_FD(fd);
+}
+
+/* Sockets that were handed over are the ones that rules about addresses are applied to. */
+static void take_addresses(struct front *f, const struct systemd_sockets *given)
+{
+	if (given->tcp < 0 && given->local < 0)
+		return;
+	(void)snprintf(f->address, sizeof(f->address), "%s",
+		       given->tcp >= 0 ? given->address : "none");
+	f->config.listen = f->address;
+	f->config.socket = given->local >= 0 && given->path[0] ? given->path : "none";
+}
+
+int listeners_take(struct front *f, struct listeners *d, struct err *e)
+{
+	int r = systemd_sockets(f->keep.pid, &d->given, e);
+
+	d->tcp = d->given.tcp;
+	d->local = d->given.local;
+	d->tls = NULL;
+	if (r == 0)
+		take_addresses(f, &d->given);
+	return r;
+}
+
+/* "Any free port" has become one by now: say which, wherever the address is said. */
+static int real_port(struct front *f, int tcp, struct err *e)
+{
+	const char *colon = strrchr(f->config.listen, ':');
+	struct sockaddr_storage at;
+	socklen_t len = sizeof(at);
+
+	if (tcp < 0 || !colon || strcmp(colon, ":0") != 0)
+		return 0;
+	if (getsockname(tcp, (struct sockaddr *)&at, &len) < 0)
+		return err_set(e, -errno, "--listen: find the port");
+	in_port_t port = at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port :
+						    ((struct sockaddr_in *)&at)->sin_port;
+
+	(void)snprintf(f->address, sizeof(f->address), "%.*s:%u", (int)(colon - f->config.listen),
+		       f->config.listen, ntohs(port));
+	f->config.listen = f->address;
+	return 0;
+}
+
+static int bind_all(struct front *f, struct listeners *d, struct err *e)
+{
+	const struct config *c = &f->config;
+
+	if (d->tcp >= 0 || d->local >= 0) /* whoever hands over sockets has chosen them all */
+		return 0;
+	if (strcmp(c->listen, "none") != 0 && (d->tcp = take_listener(&f->keep, KEEPER_TCP)) < 0 &&
+	    (d->tcp = listener_tcp(c->listen, e)) < 0)
+		return d->tcp;
+	if (strcmp(c->socket, "none") != 0 &&
+	    (d->local = take_listener(&f->keep, KEEPER_LOCAL)) < 0 &&
+	    (d->local = listener_unix(c->socket, 0660, e)) < 0)
+		return d->local;
+	if (d->tcp >= 0)
+		keep_put(&f->keep, KEEPER_TCP, &d->tcp, 1);
+	if (d->local >= 0)
+		keep_put(&f->keep, KEEPER_LOCAL, &d->local, 1);
+	return 0;
+}
+
+int listeners_bind(struct front *f, struct listeners *d, struct err *e)
+{
+	const struct config *c = &f->config;
+	int r = c->tls_cert ? tls_server_new(c->tls_cert, c->tls_key, &d->tls, e) : 0;
+
+	if (r == 0)
+		r = bind_all(f, d, e);
+	return r == 0 ? real_port(f, d->tcp, e) : r;
+}
+
+static bool on_accept(struct conn *c, void *arg)
+{
+	struct front *f = arg;
+
+	metric_add(M_HTTP_CONNECTIONS, 1);
+	http_serve(c, &f->http);
+	return true;
+}
+
+void listeners_share(struct front *f)
+{
+	struct rlimit l = { .rlim_cur = 1024 };
+
+	fd_many(); /* a dozen per sandbox, one per connection */
+	(void)getrlimit(RLIMIT_NOFILE, &l);
+	f->files_max = (size_t)l.rlim_cur;
+	f->conns_max = f->files_max / 4 < CONNS_MAX ? f->files_max / 4 : CONNS_MAX;
+}
+
+int listeners_open(struct front *f, const struct listeners *d, struct err *e)
+{
+	struct listener_config config = {
+		.max_conns = f->conns_max,
+		.max_strangers = f->conns_max / STRANGERS_PART,
+		.queue_high = QUEUE_HIGH,
+		.queue_low = QUEUE_LOW,
+		.queue_max = QUEUE_MAX,
+		.linger_ns = 5 * CLOCK_NS_PER_S,
+		.on_accept = on_accept,
+		.arg = f,
+	};
+	int r = 0;
+
+	if (d->tcp >= 0)
+		r = listener_start(&f->loop, d->tcp, d->tls, &config, &f->listeners[0], e);
+	if (r == 0 && d->local >= 0)
+		r = listener_start(&f->loop, d->local, NULL, &config, &f->listeners[1], e);
+	return r;
+}
+
+void listeners_close(struct front *f)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(f->listeners); i++)
+		if (f->listeners[i])
+			listener_stop(f->listeners[i]);
+	keep_drop(&f->keep, KEEPER_TCP);
+	keep_drop(&f->keep, KEEPER_LOCAL);
+}

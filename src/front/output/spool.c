@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spool.c - Streams that are kept whole, in memory first and in blocks of one file after that.
+ *
+ * Theory of operation: byte n of a stream is in s->memory when n < memory.len. The others follow in
+ * blocks, in the order of s->blocks: once there is one, the memory does not grow any more. So a stream has one
+ * border, wherever the bank ran out of memory, and no byte is ever moved.
+ *
+ * The file has no name and no structure of its own: which block belongs to whom is known here alone, and a
+ * read goes no further than what its spool has written. Given back, a block becomes a hole, so that the disk
+ * gets its room back; where the file system has none, at the latest when no block is in use.
+ *
+ * Writes go to the page cache; the file is never synchronised, because nobody reads it after our end.
+ */
+#include "front/output/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+
+#define FILE_NAME "spool.tmp" /* for a moment, where O_TMPFILE is not supported */
+#define WORD_BITS 64u
+
+/* ---- the bank --------------------------------------------------------------------------------------- */
+
+static int open_file(int dirfd, struct err *e)
+{
+	if (unlinkat(dirfd, FILE_NAME, 0) < 0 && errno != ENOENT)
+		return err_set(e, -errno, "remove what is left of the last spool");
+
+	int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	fd = openat(dirfd, FILE_NAME, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_set(e, -errno, "make a file for the output of executions");
+	if (unlinkat(dirfd, FILE_NAME, 0) < 0) {
+		int r = err_set(e, -errno, "unlink the file for the output of executions");
+
+		fd_close(fd);
+		return r;
+	}
+	return fd;
+}
+
+int spool_bank_open(struct spool_bank *b, int dirfd, uint64_t disk_max, uint64_t memory_max,
+		    struct err *e)
+{
+	*b = (struct spool_bank){ .fd = -1, .memory_max = memory_max };
+	if (dirfd < 0)
+		return 0;
+	b->blocks_max = disk_max / SPOOL_BLOCK;
+	b->used = calloc(b->blocks_max / WORD_BITS + 1, sizeof(*b->used));
+	if (!b->used)
+		return err_set(e, -ENOMEM, "make a spool");
+	b->fd = open_file(dirfd, e);
+	if (b->fd >= 0)
+		return 0;
+
+	int r = b->fd;
+
+	b->fd = -1;
+	spool_bank_close(b);
+	return r;
+}
+
+void spool_bank_close(struct spool_bank *b)
+{
+	free(b->used);
+	b->used = NULL;
+	b->fd = fd_close(b->fd);
+}
+
+static bool take_block(struct spool_bank *b, uint32_t *ret)
+{
+	if (b->fd < 0 || b->blocks >= b->blocks_max)
+		return false;
+	while (b->used[b->hint] == UINT64_MAX)
+		b->hint++;
+
+	unsigned int bit = (unsigned int)__builtin_ctzll(~b->used[b->hint]);
+
+	b->used[b->hint] |= UINT64_C(1) << bit;
+	b->blocks++;
+	*ret = (uint32_t)(b->hint * WORD_BITS + bit);
+	return true;
+}
+
+static void punch(const struct spool_bank *b, uint32_t first, uint32_t n)
+{
+	(void)fallocate(b->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)first * SPOOL_BLOCK, (off_t)n * SPOOL_BLOCK);
+}
+
+/* Neighbours go back in one call. */
+static void give_blocks(struct spool_bank *b, const uint32_t *blocks, size_t n)
+{
+	size_t run = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t word = blocks[i] / WORD_BITS;
+
+		b->used[word] &= ~(UINT64_C(1) << blocks[i] % WORD_BITS);
+		if (word < b->hint)
+			b->hint = word;
+		if (i + 1 < n && blocks[i + 1] == blocks[i] + 1)
+			continue;
+		punch(b, blocks[run], (uint32_t)(i + 1 - run));
+		run = i + 1;
+	}
+	b->blocks -= n;
+	if (n > 0 && b->blocks == 0)
+		(void)!ftruncate(b->fd, 0);
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------- */
+
+void spool_init(struct spool *s, struct spool_bank *bank, uint64_t cap)
+{
+	*s = (struct spool){ .bank = bank, .cap = cap };
+	buf_init(&s->memory, SPOOL_MEMORY);
+}
+
+void spool_free(struct spool *s)
+{
+	if (!s->bank)
+		return;
+	s->bank->memory -= s->memory.len;
+	give_blocks(s->bank, s->blocks, s->n_blocks);
+	free(s->blocks);
+	buf_free(&s->memory);
+	*s = (struct spool){ 0 };
+}
+
+/* Return: how many of them went there. */
+static size_t to_memory(struct spool *s, const char *data, size_t len)
+{
+	uint64_t left = s->bank->memory_max - s->bank->memory;
+
+	if (s->n_blocks > 0)
+		return 0;
+	size_t n = buf_append_some(&s->memory, data, len < left ? len : (size_t)left);
+
+	s->bank->memory += n;
+	return n;
+}
+
+static bool add_block(struct spool *s)
+{
+	if (s->n_blocks == s->cap_blocks) {
+		size_t cap = s->cap_blocks ? s->cap_blocks * 2 : 4;
+		uint32_t *blocks = reallocarray(s->blocks, cap, sizeof(*blocks));
+
+		if (!blocks)
+			return false;
+		s->blocks = blocks;
+		s->cap_blocks = cap;
+	}
+	if (!take_block(s->bank, &s->blocks[s->n_blocks]))
+		return false;
+	s->n_blocks++;
+	return true;
+}
+
+/* Where byte @at of the stream is in the file, and how much follows it there. */
+static off_t place(const struct spool *s, uint64_t at, size_t *left)
+{
+	uint64_t in = at - s->memory.len;
+
+	*left = SPOOL_BLOCK - in % SPOOL_BLOCK;
+	return (off_t)s->blocks[in / SPOOL_BLOCK] * SPOOL_BLOCK + (off_t)(in % SPOOL_BLOCK);
+}
+
+static void to_file(struct spool *s, const char *data, size_t len)
+{
+	while (len > 0) {
+		size_t left;
+
+		if (s->kept - s->memory.len == (uint64_t)s->n_blocks * SPOOL_BLOCK &&
+		    !add_block(s)) {
+			s->loss = SPOOL_BUDGET;
+			return;
+		}
+		off_t at = place(s, s->kept, &left);
+		ssize_t n = pwrite(s->bank->fd, data, len < left ? len : left, at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			s->loss = SPOOL_DISK;
+			return;
+		}
+		s->kept += (uint64_t)n;
+		data += n;
+		len -= (size_t)n;
+	}
+}
+
+void spool_append(struct spool *s, const void *data, size_t len)
+{
+	s->bytes += len;
+	if (s->loss != SPOOL_WHOLE || len == 0)
+		return;
+	uint64_t room = s->cap - s->kept;
+	size_t take = len < room ? len : (size_t)room;
+	size_t n = to_memory(s, data, take);
+
+	s->kept += n;
+	to_file(s, (const char *)data + n, take - n);
+	if (s->loss == SPOOL_WHOLE && take < len)
+		s->loss = SPOOL_OVER;
+}
+
+const char *spool_loss_name(enum spool_loss loss)
+{
+	static const char *const names[] = { NULL, "stream_limit", "daemon_limit", "disk" };
+
+	return names[loss];
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------- */
+
+int64_t spool_read(const struct spool *s, uint64_t offset, void *buf, size_t len)
+{
+	size_t done = 0;
+
+	if (offset >= s->kept)
+		return 0;
+	if (len > s->kept - offset)
+		len = (size_t)(s->kept - offset);
+	if (offset < s->memory.len) {
+		done = s->memory.len - (size_t)offset;
+		done = done < len ? done : len;
+		memcpy(buf, s->memory.data + offset, done);
+	}
+	while (done < len) {
+		size_t left;
+		off_t at = place(s, offset + done, &left);
+		ssize_t n = pread(s->bank->fd, (char *)buf + done,
+				  len - done < left ? len - done : left, at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return (int64_t)done;
+}

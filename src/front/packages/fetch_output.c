@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fetch_output.c - Lines of JSON from the fetcher: progress, the closure, an error, the end.
+ *
+ * After a package was built they may be that package's words. So they are bounded, cleaned of what a terminal
+ * would take for more than letters, and none of them is believed beyond what it costs the one who asked.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "front/front.h"
+#include "front/packages/closure.h"
+#include "front/packages/install_int.h"
+#include "front/packages/rules.h"
+#include "front/policy/judge.h"
+#include "front/support/json_alloc.h"
+
+#define TEXT_MAX 200u
+#define PROGRESS_MAX 100000
+
+/* Its words, without what a terminal would take for more than letters. */
+static void clean(char to[TEXT_MAX + 1], const char *s)
+{
+	size_t n = 0;
+
+	for (; s && *s && n < TEXT_MAX; s++)
+		to[n++] = *s == '\n' || *s == '\t' ? ' ' : *s;
+	while (s && *s && n > 0 && (*s & 0xc0) == 0x80) { /* not in the middle of a character */
+		s--;
+		n--;
+	}
+	to[n] = '\0';
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)to[i] < 0x20 || to[i] == 0x7f)
+			to[i] = '?';
+}
+
+/* The operator's policy file, for each of them. */
+static int judge_all(const struct install *in, struct refusal *why)
+{
+	size_t i;
+	json_t *p;
+
+	json_array_foreach(in->closure, i,
+			   p) if (policy_package(in->f, in->owner,
+						 json_string_value(json_object_get(p, "name")),
+						 why) < 0) return -1;
+	return 0;
+}
+
+static void on_closure(struct install *in, const json_t *said)
+{
+	char installer[TEXT_MAX + 1];
+	struct refusal why;
+
+	if (in->closure ||
+	    !(in->closure = closure_take(in->eco, json_object_get(said, "packages")))) {
+		install_fail_text(in, 502, "install_failed", NULL,
+				  "the fetcher said what makes no sense about '%s'", in->first);
+		return;
+	}
+	clean(installer, json_string_value(json_object_get(said, "installer")));
+	(void)snprintf(in->installer, sizeof(in->installer), "%.31s", installer);
+	if (rules_closure(&in->f->config, in->eco, in->closure, in->f->packages.pins, &why) < 0 ||
+	    judge_all(in, &why) < 0) {
+		install_fail(in, &why);
+		return;
+	}
+	(void)command_input(&in->command, "go\n", 3);
+}
+
+/* Its reasons, and what they are to a client. */
+static void on_error(struct install *in, const json_t *said)
+{
+	static const struct {
+		const char *said, *code, *hint;
+		int status;
+	} known[] = {
+		{ "package_not_found", "package_not_found", "check the name", 404 },
+		{ "version_not_found", "version_not_found",
+		  "try another version, or none; a package without a wheel is built, unless the daemon has --package-wheels-only",
+		  422 },
+		{ "conflict", "package_conflict", "ask for versions that fit together", 409 },
+		{ "index_unavailable", "index_unavailable",
+		  "try again later; an operator checks --pip-index or --npm-registry", 502 },
+		{ "too_big", "package_too_big", "the operator's limit: --package-size", 413 },
+		{ "build_failed", "build_failed", "a version that has a wheel needs no build",
+		  422 },
+		{ "invalid_package", "invalid_package", NULL, 422 },
+		{ "hash_mismatch", "hash_mismatch", NULL, 422 },
+	};
+	const char *code = json_string_value(json_object_get(said, "code"));
+	char text[TEXT_MAX + 1], log[TEXT_MAX + 1];
+	const char *tail = json_string_value(json_object_get(said, "log"));
+	size_t len = tail ? strlen(tail) : 0;
+
+	if (len > TEXT_MAX) {
+		tail += len - TEXT_MAX;
+		while ((*tail & 0xc0) == 0x80)
+			tail++;
+	}
+	clean(text, json_string_value(json_object_get(said, "message")));
+	clean(log, tail);
+	if (code && strcmp(code, "no_installer") == 0) {
+		install_no_tool(in, "%.150s", text);
+		return;
+	}
+	for (size_t i = 0; code && i < ARRAY_SIZE(known); i++)
+		if (strcmp(known[i].said, code) == 0) {
+			bool show = strcmp(code, "build_failed") == 0;
+
+			install_fail_text(in, known[i].status, known[i].code, known[i].hint,
+					  "'%.60s': %.110s%s%s", in->first, text,
+					  show ? "; its log ends with: " : "", show ? log : "");
+			return;
+		}
+	install_fail_text(in, 502, "install_failed", NULL, "'%.60s': %s%s%s", in->first, text,
+			  log[0] ? "; the log ends with: " : "", log);
+}
+
+static void on_progress(struct install *in, const json_t *said)
+{
+	json_int_t done = json_integer_value(json_object_get(said, "done"));
+	json_int_t total = json_integer_value(json_object_get(said, "total"));
+	bool sane = done >= 0 && done <= total && total <= PROGRESS_MAX;
+	char text[TEXT_MAX + 1];
+	const struct install_progress p = { text, sane ? (unsigned int)done : 0,
+					    sane ? (unsigned int)total : 0 };
+
+	if (!in->ops || !in->ops->progress)
+		return;
+	clean(text, json_string_value(json_object_get(said, "text")));
+	in->ops->progress(in, &p);
+}
+
+static void on_line(struct install *in, const char *line, size_t len)
+{
+	json_t *said = json_alloc_load(line, len, JSON_REJECT_DUPLICATES, NULL);
+	const char *event = json_string_value(json_object_get(said, "event"));
+
+	if (event && strcmp(event, "progress") == 0) {
+		on_progress(in, said);
+	} else if (event && strcmp(event, "closure") == 0) {
+		on_closure(in, said);
+	} else if (event && strcmp(event, "error") == 0) {
+		on_error(in, said);
+	} else if (event && strcmp(event, "done") == 0) {
+		in->reported_done = true;
+	}
+	json_decref(said);
+}
+
+void fetch_output_feed(struct install *in, const char *data, size_t len)
+{
+	const char *newline;
+
+	if (in->ended)
+		return;
+	while (!in->ended && (newline = memchr(data, '\n', len))) {
+		size_t n = (size_t)(newline - data);
+
+		if (buf_append(&in->line, data, n) < 0)
+			break;
+		on_line(in, buf_str(&in->line), in->line.len);
+		buf_clear(&in->line);
+		data += n + 1;
+		len -= n + 1;
+	}
+	if (!in->ended && (in->line.err || buf_append(&in->line, data, len) < 0))
+		install_fail_text(in, 502, "install_failed", NULL, "the fetcher says too much");
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * execution.c - The life of one execution, event by event.
+ *
+ * A deadline is an interrupt first, as Ctrl-C would be; a kernel that comes back within the grace
+ * keeps its variables. One that does not is killed with everything in the cell but its files. What
+ * the result says about time, memory and the end of processes is from the warden and from wait; what
+ * the kernel says is the code's own output, and is believed as that.
+ */
+#include "front/sandbox/execution.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "front/cell/cell.h"
+#include "front/egress/egress.h"
+#include "front/front.h"
+#include "front/jupyter/jupyter.h"
+#include "front/sandbox/audit.h"
+#include "front/sandbox/record.h"
+#include "front/sandbox/sandbox.h"
+#include "front/support/log.h"
+#include "front/support/metrics.h"
+#include "front/support/time_text.h"
+#include "front/tool_calls/audit_tool.h"
+#include "front/tool_calls/rpc.h"
+
+#define MARGIN_MS 1000u               /* for code to say that it heard nothing */
+#define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
+#define GRACE_STEP_NS (200 * CLOCK_NS_PER_MS)
+#define AGAIN_NS (20 * CLOCK_NS_PER_MS)
+#define KILL_NS (5 * CLOCK_NS_PER_S) /* from the kill to giving the cell up */
+#define RESULT_BYTES (16u << 20)
+#define ERROR_BYTES (1u << 20)
+
+/* ---- making ---------------------------------------------------------------------------------------- */
+
+void execution_random_id(char id[33])
+{
+	unsigned char raw[16];
+
+	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+		abort();
+	for (size_t i = 0; i < sizeof(raw); i++)
+		(void)snprintf(id + 2 * i, 3, "%02x", raw[i]);
+}
+
+struct execution *execution_new(struct front *f, const struct language *l, const char *code,
+				size_t len, uint64_t timeout_ms, const struct sink *sink,
+				void *user)
+{
+	struct execution *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return NULL;
+	x->f = f;
+	x->sink = sink;
+	x->user = user;
+	x->language = l;
+	x->code = malloc(len + 1);
+	if (!x->code) {
+		free(x);
+		return NULL;
+	}
+	memcpy(x->code, code, len);
+	x->code[len] = '\0';
+	x->code_len = len;
+	x->timeout_ms = timeout_ms;
+	x->queued_ns = clock_now_ns();
+	execution_random_id(x->id);
+	capture_init(&x->out, f->config.max_output);
+	capture_init(&x->err, f->config.max_output);
+	buf_init(&x->displays, EXECUTION_DISPLAYS_BYTES);
+	buf_init(&x->result, RESULT_BYTES);
+	buf_init(&x->error, ERROR_BYTES);
+	return x;
+}
+
+void execution_free(struct execution *x)
+{
+	timer_cancel(&x->timer);
+	timer_cancel(&x->hold);
+	buf_free(&x->held);
+	free(x->code);
+	free(x->stdin_text);
+	capture_free(&x->out);
+	capture_free(&x->err);
+	buf_free(&x->displays);
+	buf_free(&x->result);
+	json_decref(x->result_metadata);
+	buf_free(&x->error);
+	buf_free(&x->answer);
+	free(x);
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------- */
+
+static void done(struct execution *x)
+{
+	struct sandbox *s = x->sandbox;
+
+	if (x->rpcs)
+		rpc_end(x, false);
+	if (x->begun)
+		audit_tools_over(x);
+	x->phase = X_DONE;
+	timer_cancel(&x->timer);
+	if (s)
+		x->epoch = s->epoch;
+	if (!x->cancelled)
+		x->sink->done(x);
+	if (x->record)
+		execution_close_record(x);
+	if (s)
+		sandbox_executed(s, x);
+	execution_free(x);
+}
+
+void execution_refuse_as(struct execution *x, const struct refusal *why)
+{
+	x->refusal = *why;
+	if (x->begun)
+		audit_refused(x->sandbox, x->id, x->language->name, &x->refusal);
+	done(x);
+}
+
+void execution_refuse(struct execution *x, int status, const char *code, const char *hint,
+		      unsigned int retry_after_s, const char *fmt, ...)
+{
+	struct refusal why = {
+		.status = status, .code = code, .hint = hint, .retry_after_s = retry_after_s
+	};
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why.message, sizeof(why.message), fmt, ap);
+	va_end(ap);
+	execution_refuse_as(x, &why);
+}
+
+void execution_no_language(struct execution *x, const struct image_use *g)
+{
+	char there[128];
+
+	image_languages(g, there, sizeof(there));
+	x->refusal = (struct refusal){ .status = 422,
+				       .code = "language_unavailable",
+				       .field = "language" };
+	(void)snprintf(x->refusal.message, sizeof(x->refusal.message),
+		       "this image has no %s (%s was not found); there are: %s", x->language->name,
+		       x->language->program, there);
+	done(x);
+}
+
+static void write_log(const struct execution *x)
+{
+	log_event(LOG_LEVEL_INFO, "execution", F_STR("language", x->language->name),
+		  F_STR("owner", x->sandbox->owner), F_STR("session", x->sandbox->name),
+		  F_STR("status", result_status_name(x->verdict.status)),
+		  F_STR("cause", result_cause_name(x->verdict.cause)),
+		  F_INT("exit_code", x->verdict.exit_code), F_STR("state", x->state),
+		  F_MS("ms", x->ended_ns - x->started_ns),
+		  F_MS("waited_ms", x->started_ns - x->queued_ns),
+		  F_UINT("stdout_bytes", x->out.bytes), F_UINT("stderr_bytes", x->err.bytes),
+		  F_UINT("memory_peak", x->outcome.usage.memory_peak));
+}
+
+static void conclude(struct execution *x)
+{
+	struct outcome *o = &x->outcome;
+
+	o->started = o->exited = true;
+	o->api = true;
+	o->exit.status = x->exit_status;
+	o->wall_hit = x->wall_hit;
+	o->wall_limit_ms = x->timeout_ms;
+	o->wall_ns = x->ended_ns - x->started_ns;
+	o->interrupted = x->interrupted;
+	o->stdout_bytes = x->out.bytes;
+	o->stderr_bytes = x->err.bytes;
+	/* A cell that is gone for none of the reasons the warden knows ended without a word. */
+	if (x->cell_gone && (o->usage.end == CELL_END_INIT || o->usage.end == CELL_RUNNING))
+		o->exited = false;
+	struct cell_spec spec = x->f->spec;
+
+	spec.limits = x->sandbox->spec.limits;
+	result_judge(o, &spec, &x->verdict);
+	if (x->broke && !x->wall_hit && !x->interrupted && x->verdict.cause != CAUSE_MEMORY) {
+		x->verdict.status = RESULT_ERROR;
+		x->verdict.cause = CAUSE_PROTOCOL;
+		x->verdict.exit_code = x->verdict.exit_code ? x->verdict.exit_code : 1;
+		(void)snprintf(x->verdict.hint, sizeof(x->verdict.hint),
+			       "%s; the interpreter was ended", x->broke);
+	}
+	if (x->verdict.status != RESULT_OK && !x->verdict.hint[0])
+		(void)egress_hint(x->sandbox, x->started_ns, x->verdict.hint,
+				  sizeof(x->verdict.hint));
+	execution_flush(x);
+	bool lost = x->kernel_ended || x->cell_gone;
+
+	x->state = !x->sandbox->name[0] ? "discarded" : lost ? "reset" : "kept";
+	metric_execution(x->language->name, result_status_name(x->verdict.status), o->wall_ns);
+	if (x->verdict.status != RESULT_OK)
+		metric_error(x->verdict.cause == CAUSE_NONE ? "exception" :
+							      result_cause_name(x->verdict.cause));
+	write_log(x);
+	if (x->begun)
+		audit_end(x->sandbox, x->id, x->language->name, &x->verdict, o);
+	done(x);
+}
+
+void execution_disk(struct execution *x, const struct init_disk *d)
+{
+	if (x->phase != X_JUDGING)
+		return;
+	x->outcome.exit.disk = *d;
+	conclude(x);
+}
+
+/* Numbers of a cell are since it was made; those of an execution since the one before it. */
+static void subtract(struct cell_usage *u, const struct cell_usage *before)
+{
+	u->cpu_ns -= u->cpu_ns >= before->cpu_ns ? before->cpu_ns : 0;
+	u->throttled_ns -= u->throttled_ns >= before->throttled_ns ? before->throttled_ns : 0;
+	u->pids_denied -= u->pids_denied >= before->pids_denied ? before->pids_denied : 0;
+	u->oom_kills -= u->oom_kills >= before->oom_kills ? before->oom_kills : 0;
+}
+
+static void ask_again(struct timer *t)
+{
+	struct execution *x = t->arg;
+
+	if (x->sandbox->cell)
+		cell_usage(x->sandbox->cell);
+	else
+		conclude(x);
+}
+
+void execution_usage(struct execution *x, const struct cell_usage *u)
+{
+	if (x->phase != X_JUDGING)
+		return;
+	/* A kernel that was killed may have been killed with its cell, which takes a moment to be seen. When
+	 * pid 1 died first its channel has ended, and the cell's end is told, however long that takes. */
+	bool killed = x->kernel_ended && x->exit_status == SIGKILL && u->end == CELL_RUNNING;
+
+	if (killed && x->sandbox->cell && cell_hung_up(x->sandbox->cell))
+		return;
+	/* The warden has ended the cell: cell_lost() has it reported as gone, with its files, and the execution
+	 * concludes then. */
+	if (u->end != CELL_RUNNING && x->sandbox->cell) {
+		cell_lost(x->sandbox->cell);
+		return;
+	}
+	if (killed && !x->wall_hit && !x->asked_again) {
+		x->asked_again = true;
+		x->timer.fn = ask_again;
+		timer_set(&x->f->loop, &x->timer, x->f->loop.now_ns + AGAIN_NS);
+		return;
+	}
+	/* A kernel that is dead by now did not end as it said. */
+	if (x->reported_done && u->kernel == KERNEL_ENDED && x->language->id == LANG_PYTHON &&
+	    x->sandbox->cell && !x->sandbox->cell->kernels[LANG_PYTHON].command) {
+		x->kernel_ended = true;
+		x->exit_status = u->kernel_status;
+	}
+	x->outcome.usage = *u;
+	subtract(&x->outcome.usage, &x->sandbox->before);
+	x->sandbox->before = *u;
+	/* Only code that failed is asked whether the disk was full. */
+	if (x->exit_status != 0 && x->sandbox->cell)
+		cell_disk(x->sandbox->cell);
+	else
+		conclude(x);
+}
+
+void execution_judge(struct execution *x)
+{
+	if (x->phase == X_JUDGING || x->phase == X_DONE)
+		return;
+	rpc_end(x, false);
+	x->phase = X_JUDGING;
+	x->ended_ns = clock_now_ns();
+	timer_cancel(&x->timer);
+	struct cell *r = x->sandbox->cell;
+	/* What the gauges do not show is as it was. */
+	struct cell_usage u = x->sandbox->before;
+
+	u.kernel = KERNEL_RUNS;
+	if (x->reported_done && x->exit_status == 0 && r && cell_gauge(r, &u))
+		execution_usage(x, &u);
+	else if (r)
+		cell_usage(r);
+	else
+		conclude(x);
+}
+
+void execution_kernel_ended(struct execution *x, struct kernel *s, int status)
+{
+	x->kernel_ended = true;
+	x->exit_status = status;
+	x->broke = x->phase == X_RUNNING ? s->why : NULL;
+	execution_judge(x);
+}
+
+void execution_cell_gone(struct execution *x, const struct cell_usage *u)
+{
+	x->cell_gone = true;
+	x->outcome.usage = *u;
+	subtract(&x->outcome.usage, &x->sandbox->before);
+	if (x->phase != X_JUDGING)
+		x->ended_ns = clock_now_ns();
+	x->phase = X_JUDGING;
+	conclude(x);
+}
+
+/* ---- time --------------------------------------------------------------------------------------------- */
+
+static void on_timer(struct timer *t)
+{
+	struct execution *x = t->arg;
+	struct cell *r = x->sandbox->cell;
+
+	switch (x->phase) {
+	case X_RUNNING:
+		x->wall_hit = true;
+		execution_interrupt(x);
+		break;
+	case X_INTERRUPTED:
+		/* The first one may have come before the code began, when it is ignored. */
+		if (x->f->loop.now_ns < x->grace_until_ns) {
+			cell_interrupt(r, &r->kernels[x->language->id]);
+			timer_set(&x->f->loop, t, x->f->loop.now_ns + GRACE_STEP_NS);
+			break;
+		}
+		x->phase = X_KILLED;
+		cell_kill_all(r);
+		timer_set(&x->f->loop, t, x->f->loop.now_ns + KILL_NS);
+		break;
+	case X_KILLED: {
+		/* It does not even die: the cell is given up, and the warden sees it to its end. */
+		static const struct cell_usage none = { .end = CELL_END_CLIENT };
+
+		x->sandbox->cell = NULL;
+		x->exit_status = SIGKILL;
+		cell_end(r);
+		x->sandbox->epoch++;
+		jupyter_kernel_ended(x->sandbox, x->language);
+		jupyter_cell_gone(x->sandbox);
+		execution_cell_gone(x, &none);
+		break;
+	}
+	default:
+		break;
+	}
+}
+
+/* Its turn never came: the same answer as for one that was interrupted in its first line. */
+static void interrupt_queued(struct execution *x)
+{
+	x->phase = X_JUDGING;
+	x->interrupted = SIGINT;
+	x->exit_status = SIGINT;
+	x->started_ns = x->ended_ns = clock_now_ns();
+	conclude(x);
+}
+
+void execution_interrupt(struct execution *x)
+{
+	struct cell *r = x->sandbox ? x->sandbox->cell : NULL;
+
+	if (x->phase == X_QUEUED && x->sandbox) {
+		interrupt_queued(x);
+		return;
+	}
+	if (x->phase != X_RUNNING || !r)
+		return;
+	x->phase = X_INTERRUPTED;
+	rpc_end(x, true);
+	if (!x->wall_hit)
+		x->interrupted = SIGINT;
+	cell_interrupt(r, &r->kernels[x->language->id]);
+	x->grace_until_ns = x->f->loop.now_ns + GRACE_NS;
+	timer_set(&x->f->loop, &x->timer, x->f->loop.now_ns + GRACE_STEP_NS);
+	execution_resume(x); /* a full pipe must not keep it from hearing */
+}
+
+void execution_cancel(struct execution *x)
+{
+	x->cancelled = true;
+	x->user = NULL;
+	if (x->sandbox && !x->sandbox->name[0])
+		sandbox_end(x->sandbox, "the client went away");
+	else if (x->phase == X_QUEUED)
+		execution_refuse(x, 499, "cancelled", NULL, 0, "the client went away");
+	else
+		execution_interrupt(x);
+}
+
+static void set_deadline(struct execution *x)
+{
+	uint64_t still = x->holds ? EXECUTION_STAND_MAX_S * CLOCK_NS_PER_S : x->stood_ns;
+
+	timer_set(&x->f->loop, &x->timer, x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS + still);
+}
+
+void execution_hold(struct execution *x)
+{
+	if (x->holds++ || x->phase != X_RUNNING)
+		return;
+	x->held_ns = clock_now_ns();
+	set_deadline(x);
+}
+
+void execution_release(struct execution *x)
+{
+	uint64_t most = EXECUTION_STAND_MAX_S * CLOCK_NS_PER_S;
+
+	if (--x->holds || x->phase != X_RUNNING)
+		return;
+	x->stood_ns += clock_now_ns() - x->held_ns;
+	if (x->stood_ns > most)
+		x->stood_ns = most;
+	set_deadline(x);
+}
+
+uint64_t execution_patience_ms(const struct execution *x)
+{
+	uint64_t now = x->holds ? x->held_ns : clock_now_ns();
+	uint64_t end = x->started_ns + x->timeout_ms * CLOCK_NS_PER_MS + x->stood_ns;
+	uint64_t left_ms = end > now ? (end - now) / CLOCK_NS_PER_MS : 0;
+	uint64_t margin_ms = left_ms / 10 < MARGIN_MS ? left_ms / 10 : MARGIN_MS;
+
+	return left_ms > margin_ms ? left_ms - margin_ms : 1;
+}
+
+void execution_run(struct execution *x, struct kernel *s)
+{
+	x->phase = X_RUNNING;
+	x->started_ns = clock_now_ns();
+	x->started_files_ms = time_files_ms();
+	x->timer.fn = on_timer;
+	x->timer.arg = x;
+	set_deadline(x);
+	if (x->record)
+		record_started(x->record);
+	execution_send(x, s);
+}

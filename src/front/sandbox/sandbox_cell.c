@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sandbox_cell.c - Where a sandbox's cell comes from, and what the cell has to say to it.
+ *
+ * A cell is made for the sandbox, or comes from its image's pool; at any moment it has one, waits for one, or needs
+ * none. What the cell says is for the execution that runs, if it is of that kernel; else it was left behind by an
+ * earlier one. When the cell is over the sandbox gets another with the next who needs one.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "front/cell/cell.h"
+#include "front/egress/egress.h"
+#include "front/front.h"
+#include "front/jupyter/jupyter.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/sandbox.h"
+#include "front/support/metrics.h"
+#include "front/tool_calls/rpc.h"
+#include "front/workspaces/workspaces.h"
+
+#define WANT_NS (30 * CLOCK_NS_PER_S)
+#define BUSY_RETRY_S 1u
+
+/* ---- the cell's words ----------------------------------------------------------------------------- */
+
+static struct execution *running(struct sandbox *s)
+{
+	return s->running ? s->head : NULL;
+}
+
+static void on_kernel_ready(struct cell *r, struct kernel *kernel)
+{
+	(void)kernel;
+	sandbox_note(r->holder);
+	sandbox_step(r->holder);
+}
+
+static void on_kernel_failed(struct cell *r, struct kernel *kernel, bool missing,
+			     const char *message)
+{
+	struct sandbox *s = r->holder;
+	struct execution *x = s->head;
+
+	if (missing)
+		r->image->has_language[kernel->language->id] = false;
+	/* Whoever wanted it may have been interrupted since, and another language's code be next. */
+	if (!x || x->language != kernel->language || s->stopping)
+		return;
+	if (missing) {
+		execution_no_language(x, r->image);
+	} else {
+		execution_refuse(x, 503, "kernel_failed", NULL, 1,
+				 "the %s kernel did not start: %s", kernel->language->name,
+				 message);
+	}
+}
+
+static void on_message(struct cell *r, struct kernel *kernel, const char *type, json_t *m)
+{
+	struct sandbox *s = r->holder;
+	struct execution *x = running(s);
+
+	if (x && kernel->language == x->language)
+		execution_message(x, kernel, type, m);
+	else
+		execution_stray(kernel, type, m);
+}
+
+static void on_output(struct cell *r, struct kernel *kernel, enum kernel_stream stream,
+		      const char *data, size_t len)
+{
+	struct sandbox *s = r->holder;
+	struct execution *x = running(s);
+
+	metric_add(M_OUTPUT_BYTES, len);
+	if (x) {
+		execution_output(x, stream, data, len);
+	} else if (s->name[0]) { /* of what an execution left behind */
+		tail_add(&s->log, data, len);
+		jupyter_late_output(s, kernel->language, stream, data, len);
+	}
+}
+
+static void on_drained(struct cell *r, struct kernel *kernel)
+{
+	struct sandbox *s = r->holder;
+	struct execution *x = running(s);
+
+	if (x)
+		rpc_drained(x, kernel);
+}
+
+static void on_kernel_ended(struct cell *r, struct kernel *kernel, int status)
+{
+	struct sandbox *s = r->holder;
+	struct execution *x = running(s);
+
+	s->epoch++;
+	sandbox_note(s);
+	jupyter_kernel_ended(s, kernel->language);
+	if (x && kernel->language == x->language)
+		execution_kernel_ended(x, kernel, status);
+	else
+		sandbox_step(s); /* somebody may have waited for its end */
+}
+
+static void on_usage(struct cell *r, const struct cell_usage *u)
+{
+	struct sandbox *s = r->holder;
+	struct execution *x = running(s);
+
+	if (x)
+		execution_usage(x, u);
+}
+
+static void on_disk(struct cell *r, const struct init_disk *d)
+{
+	struct sandbox *s = r->holder;
+	struct execution *x = running(s);
+
+	if (x)
+		execution_disk(x, d);
+}
+
+/* What was in the cell is lost, and whoever was inside hears of it. */
+static void leave_cell(struct sandbox *s, struct cell *r, const struct cell_usage *u)
+{
+	unsigned int lost = 0;
+
+	/* Kernels that ended a moment before it have been counted, and have said so. */
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (r->kernels[i].state != KERNEL_EMPTY)
+			lost |= 1u << i;
+	s->epoch += lost != 0;
+	egress_drop(s);
+	workspaces_left(s);
+	s->cell = NULL;
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (lost & 1u << i)
+			jupyter_kernel_ended(s, &languages[i]);
+	memset(&s->before, 0, sizeof(s->before));
+	sandbox_note(s);
+	cell_unkeep(r); /* before the sandbox has another one there */
+	jupyter_cell_gone(s);
+	sandbox_turn_out(s, u);
+}
+
+void sandbox_renew(struct sandbox *s)
+{
+	static const struct cell_usage ended = { .end = CELL_END_CLIENT };
+	struct cell *r = s->cell;
+
+	if (!r || s->running)
+		return;
+	leave_cell(s, r, &ended);
+	cell_end(r);
+	sandbox_step(s);
+}
+
+/* The cell is over as a whole. The sandbox gets another when it needs one. */
+static void on_gone(struct cell *r, const struct cell_usage *u)
+{
+	struct sandbox *s = r->holder;
+	struct execution *x = running(s);
+
+	leave_cell(s, r, u);
+	if (x)
+		execution_cell_gone(x, u);
+	cell_end(r);
+	if (!x)
+		sandbox_step(s);
+}
+
+static void no_cell(struct sandbox *s, int status, const char *code, const char *what,
+		    const char *message)
+{
+	struct refusal why = { .status = status, .code = code, .retry_after_s = BUSY_RETRY_S };
+
+	(void)snprintf(why.message, sizeof(why.message), "%s%.280s", what, message);
+	sandbox_no_cell(s, &why);
+}
+
+static void on_failed(struct cell *r, const char *message)
+{
+	struct sandbox *s = r->holder;
+
+	egress_drop(s);
+	s->cell = NULL;
+	cell_end(r);
+	no_cell(s, 503, "sandbox_failed", "", message);
+}
+
+/* A cell that was made for this sandbox alone. */
+static void on_ready(struct cell *r)
+{
+	struct sandbox *s = r->holder;
+
+	cell_keep(r, s->slot);
+	sandbox_note(s);
+	sandbox_step(s);
+}
+
+static const struct cell_ops sandbox_ops = {
+	.ready = on_ready,
+	.failed = on_failed,
+	.kernel_ready = on_kernel_ready,
+	.kernel_failed = on_kernel_failed,
+	.message = on_message,
+	.output = on_output,
+	.drained = on_drained,
+	.kernel_ended = on_kernel_ended,
+	.usage = on_usage,
+	.disk = on_disk,
+	.gone = on_gone,
+};
+
+/* ---- getting a cell --------------------------------------------------------------------------------- */
+
+void sandbox_use(struct sandbox *s, struct cell *r)
+{
+	s->cell = r;
+	r->env = s->vars;
+	cell_hold(r, &sandbox_ops, s);
+}
+
+static void make_cell(struct sandbox *s, bool python)
+{
+	struct err e = { 0 };
+
+	s->cell = cell_make(s->image, &s->spec, python && !s->spec.fetcher, &sandbox_ops, s, &e);
+	if (s->cell)
+		s->cell->env = s->vars;
+	else
+		no_cell(s, 503, "sandbox_failed", "no sandbox could be made: ", e.msg);
+}
+
+static void on_got(struct want *w, struct cell *r)
+{
+	struct sandbox *s = w->arg;
+
+	timer_cancel(&s->want_timer);
+	/* Whatever happened while it waited: no cell with a mount that the sandbox may not have is given to it. */
+	if (!mount_set_equal(&r->mounts, &s->spec.mounts.set)) {
+		cell_end(r);
+		make_cell(s, w->python);
+		return;
+	}
+	sandbox_use(s, r);
+	cell_keep(r, s->slot);
+	sandbox_note(s);
+	sandbox_step(s);
+}
+
+static void on_not_got(struct want *w, const char *message)
+{
+	struct sandbox *s = w->arg;
+
+	timer_cancel(&s->want_timer);
+	no_cell(s, 503, "sandbox_failed", "no sandbox could be made: ", message);
+}
+
+static void on_want_late(struct timer *t)
+{
+	struct sandbox *s = t->arg;
+
+	pool_unwant(&s->image->pool, &s->want);
+	metric_add(M_REJECTED_BUSY, 1);
+	no_cell(s, 429, "busy", "no sandbox became free in time; try again later", "");
+}
+
+void sandbox_want_cell(struct sandbox *s)
+{
+	bool python = !s->head || s->head->language->id == LANG_PYTHON;
+
+	if (s->want.queued || !workspaces_ready(s))
+		return;
+	if (s->spec.own_limits || s->spec.workspace.name[0] ||
+	    !mount_set_equal(&s->spec.mounts.set, &s->f->mounts.pooled)) {
+		make_cell(s, python);
+		return;
+	}
+	s->want.python = python;
+	s->want.got = on_got;
+	s->want.failed = on_not_got;
+	s->want.arg = s;
+	s->want_timer.fn = on_want_late;
+	s->want_timer.arg = s;
+	timer_set(&s->f->loop, &s->want_timer, s->f->loop.now_ns + WANT_NS);
+	pool_want(&s->image->pool, &s->want);
+}

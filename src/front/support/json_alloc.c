@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * json_alloc.c - A reserve that malloc's failures are covered from; see json_alloc.h.
+ *
+ * The reserve is a static array, so it costs addresses until it is used. It is handed out from one end and begun anew
+ * when everything of it came back: values live as long as a request does.
+ */
+#include "front/support/json_alloc.h"
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RESERVE_BYTES (4u << 20)
+#define SMALL (RESERVE_BYTES / 16)
+#define NEED 4 /* bytes for each of a text: the scanner's copy, which doubles, and the value */
+#define ALIGN alignof(max_align_t)
+
+static struct {
+	alignas(ALIGN) char bytes[RESERVE_BYTES];
+	size_t used, count;
+} reserve;
+
+static bool is_reserve(const void *p)
+{
+	return (uintptr_t)p - (uintptr_t)reserve.bytes < sizeof(reserve.bytes);
+}
+
+static void *json_alloc_malloc(size_t n)
+{
+	void *p = malloc(n);
+	size_t whole = (n + ALIGN - 1) / ALIGN * ALIGN;
+
+	if (p || whole < n || whole > sizeof(reserve.bytes) - reserve.used)
+		return p;
+	p = reserve.bytes + reserve.used;
+	reserve.used += whole;
+	reserve.count++;
+	return p;
+}
+
+void json_alloc_free(void *p)
+{
+	if (!is_reserve(p))
+		free(p);
+	else if (--reserve.count == 0)
+		reserve.used = 0;
+}
+
+void json_alloc_setup(void)
+{
+	json_set_alloc_funcs(json_alloc_malloc, json_alloc_free);
+}
+
+json_t *json_alloc_load(const char *text, size_t len, size_t flags, json_error_t *e)
+{
+	json_error_t ignored;
+
+	if (!e)
+		e = &ignored;
+	memset(e, 0, sizeof(*e));
+	/* Also when the reserve is in use: then malloc is still failing. */
+	if (len > SMALL / NEED || reserve.used) {
+		void *probe = malloc(len * NEED);
+
+		if (!probe)
+			return NULL;
+		free(probe);
+	}
+	return json_loadb(text, len, flags, e);
+}

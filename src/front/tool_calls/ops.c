@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops.c - The operations by name, and those that only look: servers and tools. */
+#include "front/tool_calls/ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "front/front.h"
+#include "front/mcp/call.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/sandbox.h"
+#include "front/support/json_alloc.h"
+#include "front/tool_calls/code.h"
+#include "front/tool_calls/rpc.h"
+#include "front/tool_calls/tool_call.h"
+#include "front/tool_calls/upstream.h"
+
+#define LIST_MAX (32u << 20)
+
+static void answer(struct rpc *r, struct json *j, struct buf *b)
+{
+	if (json_finish(j) == 0)
+		rpc_answer(r, buf_str(b), b->len);
+	else
+		rpc_fail(r, "too_large", NULL, "the answer could not be written");
+}
+
+/* ---- servers ------------------------------------------------------------------------------------------- */
+
+static void run_servers(struct rpc *r, const json_t *m)
+{
+	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	struct sandbox *s = r->x->sandbox;
+	struct tool_rules_layer ignored;
+	struct json j;
+
+	(void)m;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "servers");
+	json_array_begin(&j);
+	for (size_t i = 0; upstream_at(s->f, i); i++) {
+		const struct upstream *u = upstream_at(s->f, i);
+
+		json_object_begin(&j);
+		json_member_str(&j, "name", u->name);
+		json_member_str(&j, "alias", u->alias);
+		json_member_str(&j, "description", u->description);
+		json_member_str(&j, "state", upstream_state(s->f, u));
+		json_member_bool(&j, "loaded", code_server(s, u->name, &ignored) != NULL);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+	answer(r, &j, &b);
+}
+
+/* ---- tools --------------------------------------------------------------------------------------------- */
+
+struct listing {
+	struct upstream_ask ask;
+	struct rpc *rpc;
+	struct upstream *upstream;
+	struct tool_rules_layer operator_;
+};
+
+bool ops_callable(const struct upstream *u, const json_t *tool,
+		  const struct tool_rules_layer *operator_, const struct tool_rules_layer *own)
+{
+	const struct tool_rules_call c = { u->name,
+					   json_string_value(json_object_get(tool, "name")), 0,
+					   upstream_read_only(tool) };
+	struct tool_decision d;
+
+	if (!c.tool)
+		return false;
+	tool_rules_decide(operator_, own, &c, 0, &d);
+	return d.verdict != TOOL_RULES_MAY_NOT;
+}
+
+/* Those that could be called, once or more often. */
+static void write_tools(struct rpc *r, const struct upstream *u, struct tool_rules_layer operator_)
+{
+	_buf_ struct buf b = BUF_INIT(LIST_MAX);
+	struct tool_rules_layer own = code_layer(r->x->sandbox->code);
+	struct json j;
+	size_t i;
+	json_t *tool;
+
+	operator_.usage = own.usage = NULL;
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_key(&j, "tools");
+	json_array_begin(&j);
+	json_array_foreach(u->tools, i, tool)
+	{
+		char *text = ops_callable(u, tool, &operator_, &own) ?
+				     json_dumps(tool, JSON_COMPACT) :
+				     NULL;
+
+		if (text)
+			json_raw(&j, text, strlen(text));
+		json_alloc_free(text);
+	}
+	json_array_end(&j);
+	json_key(&j, "refused");
+	json_array_begin(&j);
+	json_array_foreach(u->tools, i, tool)
+	{
+		if (!ops_callable(u, tool, &operator_, &own))
+			(void)json_str(&j, json_string_value(json_object_get(tool, "name")));
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+	answer(r, &j, &b);
+}
+
+static void listing_cancel(struct rpc *r)
+{
+	struct listing *l = r->work;
+
+	upstream_forget(&l->ask);
+	free(l);
+}
+
+static void on_learnt(struct upstream_ask *ask, const struct bridge_answer *why)
+{
+	struct listing *l = ask->arg;
+	struct rpc *r = l->rpc;
+
+	r->cancel = NULL;
+	if (why)
+		rpc_fail(r, why->code, why->hint, "%s", why->message);
+	else
+		write_tools(r, l->upstream, l->operator_);
+	free(l);
+}
+
+static void run_tools(struct rpc *r, const json_t *m)
+{
+	const char *server = json_string_value(json_object_get(m, "server"));
+	struct tool_rules_layer operator_ = { 0 };
+	struct upstream *u = server ? code_server(r->x->sandbox, server, &operator_) : NULL;
+	struct err e = { 0 };
+	struct listing *l;
+
+	if (!server) {
+		rpc_fail(r, "bad_request", NULL, "'server' must be a string");
+		return;
+	}
+	if (!u) {
+		rpc_fail(r, "unknown_server", NULL, "this sandbox has no server '%.100s'", server);
+		return;
+	}
+	if (u->tools) {
+		write_tools(r, u, operator_);
+		return;
+	}
+	l = calloc(1, sizeof(*l));
+	if (!l) {
+		rpc_fail(r, "internal", NULL, "the daemon is out of memory");
+		return;
+	}
+	*l = (struct listing){ .ask = { .done = on_learnt, .arg = l },
+			       .rpc = r,
+			       .upstream = u,
+			       .operator_ = operator_ };
+	r->work = l;
+	r->cancel = listing_cancel;
+	if (upstream_learn(r->x, u, &l->ask, &e) < 0) {
+		r->cancel = NULL;
+		free(l);
+		rpc_fail(r, "unavailable", NULL, "%s", e.msg);
+	}
+}
+
+/* ---- the table ----------------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	void (*run)(struct rpc *r, const json_t *m);
+} ops[] = {
+	{ "mcp.servers", run_servers },
+	{ "mcp.tools", run_tools },
+	{ "mcp.call", tool_call_run },
+	{ "mcp.search", ops_search },
+};
+
+void ops_run(struct rpc *r, const json_t *m)
+{
+	const char *op = json_string_value(json_object_get(m, "op"));
+
+	for (size_t i = 0; op && i < sizeof(ops) / sizeof(*ops); i++)
+		if (strcmp(ops[i].name, op) == 0) {
+			ops[i].run(r, m);
+			return;
+		}
+	if (op && memory_knows(op)) {
+		ops_memory(r, op, m);
+		return;
+	}
+	rpc_fail(r, "bad_request", NULL, "there is no operation '%.60s'", op ? op : "");
+}

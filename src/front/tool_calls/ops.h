@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops.h - What code can ask the host for, by name. */
+#ifndef CAISSON_FRONT_CODE_OPS_H
+#define CAISSON_FRONT_CODE_OPS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "front/tool_calls/memory.h"
+
+struct kept_search;
+struct tool_rules_layer;
+struct rpc;
+struct sandbox;
+struct upstream;
+
+/* ops_run() - Find the operation and begin it: it answers @r, now or later. */
+void ops_run(struct rpc *r, const json_t *m);
+
+void ops_search(struct rpc *r, const json_t *m);
+void ops_search_free(struct kept_search *k);                     /* NULL is fine */
+void ops_memory(struct rpc *r, const char *op, const json_t *m); /* one that memory_knows() */
+
+/* ops_place() - Where a sandbox's code keeps things. Borrowed from @s. */
+struct memory_place ops_place(const struct sandbox *s);
+
+/* ops_callable() - Whether the rules let a tool be called, once or more often; without usage in them. */
+bool ops_callable(const struct upstream *u, const json_t *tool,
+		  const struct tool_rules_layer *operator_, const struct tool_rules_layer *own);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image_opener.c - caisson-image-opener: opens images of the store for whoever makes cells of them.
+ *
+ * Theory of operation. An image is a manifest, a configuration and directories, all of them brought by strangers.
+ * The front reads strangers' bytes and may open no file; the command is static, and parses no JSON; so somebody
+ * has to stand between them and the store, who can read that and nothing else. That is this process: own
+ * user (as root) with the one capability to read what it does not own, since the store is the puller's alone; the
+ * store as its root; Landlock, with reading below it as the only right; and a filter without sockets, programs and
+ * processes (policy/image-opener.policy). It is asked on descriptor 3, answers with descriptors, holds none of
+ * them itself, and ends when its socket does.
+ *
+ * usage: caisson-image-opener [STORE]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <jansson.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "cell/caps.h"
+#include "cell/landlock.h"
+#include "cell/power.h"
+#include "image/digest.h"
+#include "image/open.h"
+#include "image/store.h"
+#include "image_opener/layer_lookup.h"
+#include "image_opener_filter.h"
+#include "wire/image_opener.h"
+#include "wire/warden.h"
+
+#define IMAGE_OPENER_ID 0x6ffffffcu /* just below the package store's */
+#define EXIT_ANSWERED 3
+#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
+
+_Static_assert(IMAGE_LAYERS_MAX <= CELL_LAYERS_MAX, "every image of the store fits into a cell");
+_Static_assert(IMAGE_ID_BASE == CELL_LAYER_IDS, "whose the files of layers are");
+_Static_assert(IMAGE_REF_MAX <= IMAGE_OPENER_REF_MAX, "a reference fits into a reply");
+
+/* ---- the jail --------------------------------------------------------------------------------------------- */
+
+static int leave_privilege(struct err *e)
+{
+	const uint64_t read_all = UINT64_C(1) << CAP_DAC_READ_SEARCH;
+	int r = 0;
+
+	if (geteuid() != 0) {
+		r = caps_drop();
+	} else if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || (r = caps_bound(read_all)) < 0 ||
+		   setgroups(0, NULL) < 0 ||
+		   setresgid(IMAGE_OPENER_ID, IMAGE_OPENER_ID, IMAGE_OPENER_ID) < 0 ||
+		   setresuid(IMAGE_OPENER_ID, IMAGE_OPENER_ID, IMAGE_OPENER_ID) < 0) {
+		r = r < 0 ? r : -errno;
+	} else {
+		r = caps_keep(read_all, 0);
+	}
+	return r < 0 ? err_set(e, r, "become a user without rights") : 0;
+}
+
+/* What libraries read from files when they are first used, they read now. */
+static int prime_libraries(struct err *e)
+{
+	size_t seed = 0;
+
+	if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+		return err_set(e, -errno, "getrandom");
+	json_object_seed(seed | 1);
+	struct digest *d = digest_new();
+
+	if (!d)
+		return err_say(e, -ENOMEM, "no SHA-256");
+	digest_free(d);
+	return 0;
+}
+
+/* @store: -1 when there is none, and so nothing to read. */
+static int enter_jail(int store, struct err *e)
+{
+	const struct landlock_dir dir = { store, LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };
+
+	if (prime_libraries(e) < 0 || (store >= 0 && power_root(store, e) < 0) ||
+	    leave_privilege(e) < 0 || power_settle(e) < 0)
+		return e->code;
+	return power_confine(&dir, store >= 0 ? 1 : 0, IMAGE_OPENER_FILTER,
+			     ARRAY_SIZE(IMAGE_OPENER_FILTER), e);
+}
+
+/* ---- one image ---------------------------------------------------------------------------------------------- */
+
+static int put(struct image_opener_reply *r, const char *s)
+{
+	size_t len = strlen(s) + 1;
+
+	if (len > sizeof(r->text) - r->text_len)
+		return -EMSGSIZE;
+	memcpy(r->text + r->text_len, s, len);
+	r->text_len += (uint32_t)len;
+	return 0;
+}
+
+static int put_all(struct image_opener_reply *r, char *const *list, uint32_t *n)
+{
+	int code = 0;
+
+	for (; code == 0 && *list; list++, ++*n)
+		code = put(r, *list);
+	return code;
+}
+
+static const char *path_of(const struct image_config *c)
+{
+	for (char **v = c->env; *v; v++)
+		if (strncmp(*v, "PATH=", 5) == 0)
+			return *v + 5;
+	return PATH_DEFAULT;
+}
+
+static int describe(const struct image *im, const struct image_opener_req *q,
+		    struct image_opener_reply *r, struct err *e)
+{
+	const struct image_config *c = &im->config;
+
+	(void)snprintf(r->ref, sizeof(r->ref), "%s", im->ref);
+	(void)snprintf(r->digest, sizeof(r->digest), "%s", im->digest);
+	r->n_layers = (uint32_t)im->n_layers;
+	if (put(r, c->workdir) < 0 || put_all(r, c->env, &r->n_env) < 0 ||
+	    put_all(r, c->entrypoint, &r->n_entrypoint) < 0 || put_all(r, c->cmd, &r->n_cmd) < 0)
+		return err_say(e, -EMSGSIZE,
+			       "%s: its environment and command are larger than %u KiB", im->ref,
+			       IMAGE_OPENER_TEXT_MAX / 1024);
+	for (uint32_t i = 0; i < q->n_programs && i < IMAGE_OPENER_PROGRAMS_MAX; i++)
+		if (layer_lookup_has(im->layers, im->n_layers, path_of(c), q->programs[i]))
+			r->found |= 1u << i;
+	return layer_lookup_user(im->layers, im->n_layers, c->user, &r->uid, &r->gid, e);
+}
+
+static int lend(int store, struct image_opener_req *q, struct image_opener_reply *r)
+{
+	int fds[1 + IMAGE_LAYERS_MAX];
+	struct image im;
+	struct err e = { 0 };
+
+	q->ref[sizeof(q->ref) - 1] = '\0';
+	for (size_t i = 0; i < IMAGE_OPENER_PROGRAMS_MAX; i++)
+		q->programs[i][sizeof(q->programs[i]) - 1] = '\0';
+	r->code = image_open(store, q->ref, &im, &e);
+	if (r->code < 0) {
+		(void)snprintf(r->msg, sizeof(r->msg), "%s", e.msg);
+		return fd_send(IMAGE_OPENER_FD, r, sizeof(*r), NULL, 0);
+	}
+	r->code = describe(&im, q, r, &e);
+	(void)snprintf(r->msg, sizeof(r->msg), "%s", r->code < 0 ? e.msg : "");
+	fds[0] = im.lease;
+	memcpy(fds + 1, im.layers, im.n_layers * sizeof(int));
+	int sent = fd_send(IMAGE_OPENER_FD, r, sizeof(*r), fds, r->code < 0 ? 0 : 1 + im.n_layers);
+
+	image_close(&im);
+	return sent;
+}
+
+/* False: whoever asked is gone, or speaks another version. */
+static bool answer(int store, const struct err *why, struct image_opener_req *q)
+{
+	static struct image_opener_reply r;
+
+	memset(&r, 0, sizeof(r));
+	r.version = IMAGE_OPENER_VERSION;
+	if (store >= 0)
+		return lend(store, q, &r) == 0;
+	r.code = why->code;
+	(void)snprintf(r.msg, sizeof(r.msg), "%s", why->msg);
+	return fd_send(IMAGE_OPENER_FD, &r, sizeof(r), NULL, 0) == 0;
+}
+
+/* A store in which nothing was removed yet may lack the file that is locked for reading; in the jail none is made. */
+static void make_lock(int dir)
+{
+	_store_ struct store s = STORE_NONE;
+
+	if (dir >= 0 && store_open_at(&s, dir, NULL) == 0)
+		fd_close(store_lock(&s, false, NULL));
+}
+
+/* One question, or as many as come. 0: whoever asked is gone. */
+static int serve(int store, const struct err *why, bool once)
+{
+	do {
+		static struct image_opener_req q;
+		size_t n_fds = 0;
+
+		ssize_t n = fd_recv(IMAGE_OPENER_FD, &q, sizeof(q), NULL, &n_fds);
+
+		if (n == 0)
+			return 0;
+		if (n != (ssize_t)sizeof(q) || q.version != IMAGE_OPENER_VERSION)
+			return 1;
+		if (!answer(store, why, &q))
+			return 1;
+	} while (!once);
+	return EXIT_ANSWERED;
+}
+
+/* Half a jail never serves. */
+static int serve_in_jail(int store, const struct err *why, bool once)
+{
+	struct err e = { 0 };
+
+	if (enter_jail(store, &e) == 0)
+		return serve(store, why, once);
+	(void)fprintf(stderr, "caisson-image-opener: %s\n", e.msg);
+	return 1;
+}
+
+/* By a child that is in the jail. EXIT_ANSWERED, or how we end. */
+static int answer_once(const struct err *why)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(serve_in_jail(-1, why, true));
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return 1;
+	return WEXITSTATUS(status);
+}
+
+/*
+ * While there is no store (nothing was pulled yet), it is looked for at each question, and not before: whoever makes one
+ * takes a moment. Who can still open it must read nothing of a stranger's.
+ */
+static int run(const char *path)
+{
+	struct err e = { 0 };
+	_fd_ int store = image_store_open(path, &e);
+
+	while (store < 0) {
+		struct pollfd asked = { .fd = IMAGE_OPENER_FD, .events = POLLIN };
+		int r;
+
+		if (poll(&asked, 1, -1) != 1)
+			continue; /* a signal */
+		e = (struct err){ 0 };
+		store = image_store_open(path, &e);
+		if (store < 0 && (r = answer_once(&e)) != EXIT_ANSWERED)
+			return r;
+	}
+	make_lock(store);
+	return serve_in_jail(store, &e, false);
+}
+
+int main(int argc, char **argv)
+{
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C goes to the whole group; our socket says when */
+	(void)signal(SIGTERM, SIG_IGN);
+	if (argc > 2 || fcntl(IMAGE_OPENER_FD, F_SETFD, FD_CLOEXEC) < 0) {
+		(void)fprintf(stderr, "caisson-image-opener: started by caisson, not by hand\n");
+		return 2;
+	}
+	return run(argc > 1 ? argv[1] : NULL);
+}

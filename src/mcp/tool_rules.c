@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_rules.c - May this call be made? Every no names the rule that says so. */
+#include "mcp/tool_rules.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/wild.h"
+
+#define MINUTE_NS UINT64_C(60000000000)
+#define MILLI 1000u
+
+/* ---- usage --------------------------------------------------------------------------------------------- */
+
+bool tool_usage_init(struct tool_usage *u, const struct tool_rules *r, uint64_t spent,
+		     uint64_t now_ns)
+{
+	*u = (struct tool_usage){
+		.spent = calloc(r->n_budgets + 1, sizeof(uint64_t)),
+		.tokens = calloc(r->n_rates + 1, sizeof(uint64_t)),
+		.at_ns = calloc(r->n_rates + 1, sizeof(uint64_t)),
+	};
+	if (!u->spent || !u->tokens || !u->at_ns) {
+		tool_usage_free(u);
+		return false;
+	}
+	for (size_t i = 0; i < r->n_budgets; i++)
+		u->spent[i] = spent;
+	for (size_t i = 0; i < r->n_rates; i++) {
+		u->tokens[i] = r->rates[i].most * MILLI;
+		u->at_ns[i] = now_ns;
+	}
+	return true;
+}
+
+void tool_usage_free(struct tool_usage *u)
+{
+	free(u->spent);
+	free(u->tokens);
+	free(u->at_ns);
+	*u = (struct tool_usage){ 0 };
+}
+
+/* Thousandths of calls that a rate has left now. */
+static uint64_t left(const struct tool_rules_layer *l, size_t i, uint64_t now_ns)
+{
+	uint64_t most = l->rules->rates[i].most * MILLI, have = l->usage->tokens[i];
+	uint64_t since = now_ns - l->usage->at_ns[i];
+	/* A whole minute fills it; and a product that can not overflow. */
+	uint64_t more = since >= MINUTE_NS ? most :
+					     most * (since / 1000000) / (MINUTE_NS / 1000000);
+
+	return have + more > most ? most : have + more;
+}
+
+/* ---- the decision -------------------------------------------------------------------------------------- */
+
+/* How a layer's patterns call the tool. */
+struct name {
+	char text[1024];
+};
+
+static const char *name_of(const struct tool_rules_layer *l, const struct tool_rules_call *c,
+			   struct name *n)
+{
+	if (!l->rules->narrows)
+		return c->tool;
+	(void)snprintf(n->text, sizeof(n->text), "%s.%s", c->server, c->tool);
+	return n->text;
+}
+
+static void say_where(const struct tool_rules_layer *l, const struct tool_rules_call *c,
+		      const char *key, const char *pattern, char *out, size_t size)
+{
+	if (l->rules->narrows)
+		(void)snprintf(out, size, "tools.%s%s%s", key, pattern ? " " : "",
+			       pattern ? pattern : "");
+	else
+		(void)snprintf(out, size, "mcpServers.%.64s.caisson.%s%s%s", c->server, key,
+			       pattern ? " " : "", pattern ? pattern : "");
+}
+
+static const char *matching(const json_t *list, const char *name)
+{
+	size_t i;
+	json_t *one;
+
+	json_array_foreach(list, i, one) if (wild_match(json_string_value(one),
+							name)) return json_string_value(one);
+	return NULL;
+}
+
+static bool refuse(struct tool_decision *d, const char *code, const struct tool_rules_call *c,
+		   const char *why)
+{
+	d->verdict = TOOL_RULES_MAY_NOT;
+	d->code = code;
+	(void)snprintf(d->message, sizeof(d->message),
+		       "%.64s.%.128s may not be called: %s (rule: %s)", c->server, c->tool, why,
+		       d->rule);
+	return true;
+}
+
+static bool denied(const struct tool_rules_layer *l, const struct tool_rules_call *c,
+		   struct tool_decision *d)
+{
+	struct name n;
+	const char *pattern = matching(l->rules->deny, name_of(l, c, &n));
+
+	if (!pattern)
+		return false;
+	say_where(l, c, "deny", pattern, d->rule, sizeof(d->rule));
+	return refuse(d, "refused", c, "it is denied");
+}
+
+static bool not_granted(const struct tool_rules_layer *l, const struct tool_rules_call *c,
+			struct tool_decision *d)
+{
+	enum tool_rules_default other = l->rules->otherwise;
+
+	if (matching(l->rules->allow, c->tool) || other == TOOL_RULES_ALL ||
+	    (other == TOOL_RULES_READ_ONLY && c->read_only))
+		return false;
+	say_where(l, c, "default", other == TOOL_RULES_NONE ? "none" : "read-only", d->rule,
+		  sizeof(d->rule));
+	return refuse(d, "refused", c,
+		      other == TOOL_RULES_NONE ?
+			      "the operator's allow does not name it" :
+			      "its server does not say that it is read-only, and the "
+			      "operator's allow does not name it");
+}
+
+static bool not_named(const struct tool_rules_layer *l, const struct tool_rules_call *c,
+		      struct tool_decision *d)
+{
+	struct name n;
+
+	if (!l->rules->allow || matching(l->rules->allow, name_of(l, c, &n)))
+		return false;
+	say_where(l, c, "allow", NULL, d->rule, sizeof(d->rule));
+	return refuse(d, "refused", c, "the sandbox's allow does not name it");
+}
+
+static bool too_large(const struct tool_rules_layer *l, const struct tool_rules_call *c,
+		      struct tool_decision *d)
+{
+	char why[96];
+
+	if (c->argument_bytes <= l->rules->argument_bytes)
+		return false;
+	say_where(l, c, "max_argument_bytes", NULL, d->rule, sizeof(d->rule));
+	(void)snprintf(why, sizeof(why), "its arguments are %zu bytes, at most %llu are allowed",
+		       c->argument_bytes, (unsigned long long)l->rules->argument_bytes);
+	return refuse(d, "too_large", c, why);
+}
+
+static bool spent(const struct tool_rules_layer *l, const struct tool_rules_call *c,
+		  struct tool_decision *d)
+{
+	struct name n;
+	const char *name = name_of(l, c, &n);
+	char why[96];
+
+	for (size_t i = 0; l->usage && i < l->rules->n_budgets; i++) {
+		const struct tool_rules_limit *b = &l->rules->budgets[i];
+
+		if (!wild_match(b->pattern, name) || l->usage->spent[i] < b->most)
+			continue;
+		say_where(l, c, "budget", b->pattern, d->rule, sizeof(d->rule));
+		(void)snprintf(why, sizeof(why),
+			       "all %llu calls of this sandbox's budget are spent",
+			       (unsigned long long)b->most);
+		return refuse(d, "budget", c, why);
+	}
+	return false;
+}
+
+static bool too_fast(const struct tool_rules_layer *l, const struct tool_rules_call *c,
+		     uint64_t now_ns, struct tool_decision *d)
+{
+	struct name n;
+	const char *name = name_of(l, c, &n);
+	char why[96];
+
+	for (size_t i = 0; l->usage && i < l->rules->n_rates; i++) {
+		const struct tool_rules_limit *b = &l->rules->rates[i];
+		uint64_t have = wild_match(b->pattern, name) ? left(l, i, now_ns) : MILLI;
+
+		if (have >= MILLI)
+			continue;
+		d->retry_ms = b->most ? (MILLI - have) * 60 / b->most + 1 : 60000;
+		say_where(l, c, "rate", b->pattern, d->rule, sizeof(d->rule));
+		(void)snprintf(why, sizeof(why),
+			       "more than %llu calls in a minute; again in %llu ms",
+			       (unsigned long long)b->most, (unsigned long long)d->retry_ms);
+		return refuse(d, "rate", c, why);
+	}
+	return false;
+}
+
+static bool asks(const struct tool_rules_layer *l, const struct tool_rules_call *c,
+		 struct tool_decision *d)
+{
+	struct name n;
+	const char *pattern = matching(l->rules->approve, name_of(l, c, &n));
+
+	if (!pattern)
+		return false;
+	d->verdict = TOOL_RULES_ASK;
+	say_where(l, c, "approve", pattern, d->rule, sizeof(d->rule));
+	return true;
+}
+
+void tool_rules_decide(const struct tool_rules_layer *o, const struct tool_rules_layer *s,
+		       const struct tool_rules_call *c, uint64_t now_ns, struct tool_decision *d)
+{
+	*d = (struct tool_decision){ .verdict = TOOL_RULES_MAY };
+	if (denied(o, c, d) || denied(s, c, d) || not_granted(o, c, d) || not_named(s, c, d) ||
+	    too_large(o, c, d) || too_large(s, c, d) || spent(o, c, d) || spent(s, c, d) ||
+	    too_fast(o, c, now_ns, d) || too_fast(s, c, now_ns, d))
+		return;
+	(void)(asks(o, c, d) || asks(s, c, d));
+}
+
+static void charge(const struct tool_rules_layer *l, const struct tool_rules_call *c,
+		   uint64_t now_ns)
+{
+	struct name n;
+	const char *name = name_of(l, c, &n);
+
+	for (size_t i = 0; l->usage && i < l->rules->n_budgets; i++)
+		if (wild_match(l->rules->budgets[i].pattern, name))
+			l->usage->spent[i]++;
+	for (size_t i = 0; l->usage && i < l->rules->n_rates; i++) {
+		if (!wild_match(l->rules->rates[i].pattern, name))
+			continue;
+		uint64_t have = left(l, i, now_ns);
+
+		l->usage->tokens[i] = have >= MILLI ? have - MILLI : 0;
+		l->usage->at_ns[i] = now_ns;
+	}
+}
+
+void tool_rules_spend(const struct tool_rules_layer *o, const struct tool_rules_layer *s,
+		      const struct tool_rules_call *c, uint64_t now_ns)
+{
+	charge(o, c, now_ns);
+	charge(s, c, now_ns);
+}

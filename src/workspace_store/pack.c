@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pack.c - Out of the store.
+ *
+ * Generations share what did not change, so that two of them are compared without reading a file: the same
+ * inode is the same content, mode and attributes. A directory is its own in each of them.
+ */
+#include "workspace_store/pack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "init/tar.h"
+#include "init/tar_whole.h"
+#include "package_store/untar.h"
+#include "workspace_store/changes.h"
+#include "workspace_store/tree.h"
+
+#define CHUNK (256u << 10)
+#define RECORDS_BYTES (48u << 10)
+#define XATTRS_BYTES (24u << 10)
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	if (S_ISDIR(a->st_mode) && S_ISDIR(b->st_mode))
+		return ((a->st_mode ^ b->st_mode) & 0777) == 0;
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* ---- the archive ------------------------------------------------------------------------------------------ */
+
+struct pack {
+	int tree, from, out;
+	uint64_t bytes, files;
+	struct tar_names names;
+};
+
+static const char zeros[TAR_BLOCK];
+
+static int pad(const struct pack *p, uint64_t len)
+{
+	size_t over = (size_t)(len % TAR_BLOCK);
+
+	return over ? fd_write_all(p->out, zeros, TAR_BLOCK - over) : 0;
+}
+
+static int put_block(const struct pack *p, const struct tar_head *h)
+{
+	uint8_t block[TAR_BLOCK];
+
+	tar_format(block, h);
+	return fd_write_all(p->out, block, sizeof(block));
+}
+
+static void put_text(char *records, size_t *n, const char *key, const char *value)
+{
+	*n += tar_record_put(records + *n, RECORDS_BYTES - *n, key, value, strlen(value));
+}
+
+static int put_head(const struct pack *p, char type, const char *path, const char *link,
+		    const struct stat *st, int fd)
+{
+	static char records[RECORDS_BYTES];
+	bool cut = false;
+	size_t n = fd >= 0 ? tar_xattrs(fd, records, XATTRS_BYTES, &cut) : 0;
+	struct tar_head h = { .type = type,
+			      .mode = st->st_mode & 0777,
+			      .size = type == '0' ? (uint64_t)st->st_size : 0,
+			      .mtime = st->st_mtim.tv_sec };
+	char number[24];
+	int r = 0;
+
+	if (strlen(path) > TAR_NAME_MAX)
+		put_text(records, &n, "path", path);
+	if (strlen(link) > TAR_NAME_MAX)
+		put_text(records, &n, "linkpath", link);
+	if (h.size > TAR_SIZE_MAX) {
+		(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)h.size);
+		put_text(records, &n, "size", number);
+	}
+	if (n > 0) {
+		struct tar_head x = { .type = 'x', .name = "pax", .mode = 0644, .size = n };
+
+		r = put_block(p, &x);
+		if (r == 0)
+			r = fd_write_all(p->out, records, n);
+		if (r == 0)
+			r = pad(p, n);
+	}
+	(void)snprintf(h.name, sizeof(h.name), "%.256s", path);
+	(void)snprintf(h.link, sizeof(h.link), "%.100s", link);
+	return r < 0 ? r : put_block(p, &h);
+}
+
+static int put_content(struct pack *p, int fd, uint64_t size)
+{
+	static char chunk[CHUNK];
+
+	for (uint64_t left = size; left > 0;) {
+		size_t want = left < sizeof(chunk) ? (size_t)left : sizeof(chunk);
+		ssize_t n = read(fd, chunk, want);
+		int r = n < 0 ? -errno : n == 0 ? -EIO : fd_write_all(p->out, chunk, (size_t)n);
+
+		if (r < 0)
+			return r;
+		left -= (uint64_t)n;
+	}
+	p->bytes += size;
+	return pad(p, size);
+}
+
+static int put_file(struct pack *p, int dir, const char *name, const char *path,
+		    const struct stat *st)
+{
+	const char *first = st->st_nlink > 1 ? tar_names_find(&p->names, st, path) : path;
+	_fd_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat now;
+
+	if (fd < 0 || fstat(fd, &now) < 0)
+		return -errno;
+	if (!first)
+		return -ENOMEM;
+	if (first != path)
+		return put_head(p, '1', path, first, st, -1);
+	int r = put_head(p, '0', path, "", &now, fd);
+
+	return r < 0 ? r : put_content(p, fd, (uint64_t)now.st_size);
+}
+
+static int put_dir(struct pack *p, int dir, const char *name, const char *path,
+		   const struct stat *st)
+{
+	char text[TREE_PATH_MAX + 1];
+	_fd_ int fd = tree_open_dir(dir, name);
+
+	(void)snprintf(text, sizeof(text), "%s/", path);
+	return fd < 0 ? fd : put_head(p, '5', text, "", st, fd);
+}
+
+static int on_pack(void *arg, int dir, const char *name, const char *path, const struct stat *st)
+{
+	struct pack *p = arg;
+	char target[TREE_PATH_MAX];
+	struct stat was;
+
+	if (p->from >= 0 && tree_stat(p->from, path, &was) == 0 && is_same(&was, st))
+		return 0;
+	if (S_ISSOCK(st->st_mode)) /* nobody listens there any more */
+		return 0;
+	p->files++;
+	if (S_ISREG(st->st_mode))
+		return put_file(p, dir, name, path, st);
+	if (S_ISDIR(st->st_mode))
+		return put_dir(p, dir, name, path, st);
+	if (S_ISFIFO(st->st_mode))
+		return put_head(p, '6', path, "", st, -1);
+	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return -errno;
+	target[n] = '\0';
+	return put_head(p, '2', path, target, st, -1);
+}
+
+int pack_tree(int tree, int from, int fd, uint64_t *ret_bytes, uint64_t *ret_files, struct err *e)
+{
+	static char where[TREE_PATH_MAX];
+	struct pack p = { .tree = tree, .from = from, .out = fd };
+	int r = tree_walk(tree, on_pack, &p, where);
+
+	*ret_bytes = p.bytes;
+	*ret_files = p.files;
+	return r < 0 ? err_set(e, r, "'%.150s'", where) : 0;
+}
+
+int pack_end(int fd, struct err *e)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = fd_write_all(fd, zeros, sizeof(zeros));
+	return r < 0 ? err_set(e, r, "write the end of the archive") : 0;
+}
+
+/* ---- differences ------------------------------------------------------------------------------------------ */
+
+struct compare {
+	int other;
+	struct changes *changes;
+};
+
+static int on_new(void *arg, int dir, const char *name, const char *path, const struct stat *st)
+{
+	struct compare *c = arg;
+	struct stat was;
+	int r = tree_stat(c->other, path, &was);
+
+	(void)dir, (void)name;
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (r < 0)
+		changes_add(c->changes, CHANGE_ADDED, path, NULL, st);
+	else if ((was.st_mode & S_IFMT) != (st->st_mode & S_IFMT))
+		changes_add(c->changes, CHANGE_TYPE, path, &was, st);
+	else if (!is_same(&was, st))
+		changes_add(c->changes, S_ISDIR(st->st_mode) ? CHANGE_MODE : CHANGE_MODIFIED, path,
+			    &was, st);
+	return 0;
+}
+
+static int on_old(void *arg, int dir, const char *name, const char *path, const struct stat *st)
+{
+	struct compare *c = arg;
+	struct stat is;
+	int r = tree_stat(c->other, path, &is);
+
+	(void)dir, (void)name;
+	if (r == -ENOENT)
+		changes_add(c->changes, CHANGE_REMOVED, path, st, NULL);
+	return r == -ENOENT ? 0 : r;
+}
+
+int pack_changes(int from, int tree, struct changes *ret, struct err *e)
+{
+	static char where[TREE_PATH_MAX];
+	struct compare to_old = { from, ret }, to_new = { tree, ret };
+	int r = tree_walk(tree, on_new, &to_old, where);
+
+	if (r == 0)
+		r = tree_walk(from, on_old, &to_new, where);
+	return r < 0 ? err_set(e, r, "'%.150s'", where) : 0;
+}

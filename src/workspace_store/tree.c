@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree.c - Below a directory, one part of a path at a time. */
+#include "workspace_store/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "init/tar.h"
+#include "package_store/untar.h"
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452 /* Linux 6.6 */
+#endif
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define XATTR_LIST_BYTES (16u << 10)
+#define XATTR_VALUE_BYTES (16u << 10)
+
+bool tree_can_mend(void)
+{
+	return syscall(SYS_fchmodat2, -1, "", 0, AT_EMPTY_PATH) == 0 || errno != ENOSYS;
+}
+
+static int set_mode(int at, mode_t mode)
+{
+	char path[64];
+
+	if (tree_can_mend())
+		return (int)syscall(SYS_fchmodat2, at, "", mode, AT_EMPTY_PATH);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+	return fchmodat(AT_FDCWD, path, mode, 0);
+}
+
+/* By its descriptor: a name may be a link by now, and chmod would follow it. */
+static int mend(int dir, const char *name)
+{
+	_fd_ int at = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (at < 0 || fstat(at, &st) < 0 || set_mode(at, (st.st_mode & 0777) | 0700) < 0)
+		return -EACCES;
+	return 0;
+}
+
+int tree_open_dir(int dir, const char *name)
+{
+	int fd = openat(dir, name, DIR_FLAGS);
+
+	if (fd < 0 && errno == EACCES && mend(dir, name) == 0)
+		fd = openat(dir, name, DIR_FLAGS);
+	return fd < 0 ? -errno : fd;
+}
+
+static int next_dir(int at, const char *name, bool make)
+{
+	int fd = tree_open_dir(at, name);
+
+	if (fd != -ENOENT || !make)
+		return fd;
+	if (mkdirat(at, name, 0755) < 0)
+		return -errno;
+	return tree_open_dir(at, name);
+}
+
+int tree_parent(int root, const char *path, bool make, const char **ret_name)
+{
+	_fd_ int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
+	const char *slash;
+
+	if (at < 0)
+		return -errno;
+	for (; (slash = strchr(path, '/')); path = slash + 1) {
+		char part[256];
+		size_t n = (size_t)(slash - path);
+
+		if (n >= sizeof(part))
+			return -ENAMETOOLONG;
+		memcpy(part, path, n);
+		part[n] = '\0';
+		int fd = next_dir(at, part, make);
+
+		if (fd < 0)
+			return fd;
+		fd_close(at);
+		at = fd;
+	}
+	*ret_name = path;
+	return TAKE_FD(at);
+}
+
+int tree_stat(int root, const char *path, struct stat *ret)
+{
+	const char *name;
+	_fd_ int dir = tree_parent(root, path, false, &name);
+
+	if (dir == -ENOTDIR || dir == -ELOOP)
+		return -ENOENT;
+	if (dir < 0)
+		return dir;
+	return fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+int tree_open(int root, const char *path)
+{
+	const char *name;
+	_fd_ int dir = tree_parent(root, path, false, &name);
+
+	if (dir < 0)
+		return dir;
+	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int copy_xattrs(int from, int to)
+{
+	static char list[XATTR_LIST_BYTES], value[XATTR_VALUE_BYTES];
+	ssize_t n = flistxattr(from, list, sizeof(list));
+
+	for (const char *s = list; n > 0 && s < list + n; s += strlen(s) + 1) {
+		ssize_t len =
+			strncmp(s, "user.", 5) == 0 ? fgetxattr(from, s, value, sizeof(value)) : -1;
+
+		if (len >= 0 && fsetxattr(to, s, value, (size_t)len, 0) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* It may have been made for what is in it: mode and attributes are those of the one it stands for. */
+static int link_dir(int from, const char *name, const struct stat *st, int to, const char *new_name)
+{
+	if (mkdirat(to, new_name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	_fd_ int old = tree_open_dir(from, name);
+	_fd_ int fd = old < 0 ? old : tree_open_dir(to, new_name);
+
+	if (fd < 0)
+		return fd;
+	return fchmod(fd, (st->st_mode & 0777) | 0700) < 0 ? -errno : copy_xattrs(old, fd);
+}
+
+int tree_link(int from, const char *path, const struct stat *st, int to)
+{
+	const char *name, *new_name;
+	_fd_ int dir = tree_parent(from, path, false, &name);
+	_fd_ int into = dir < 0 ? -1 : tree_parent(to, path, true, &new_name);
+
+	if (dir < 0 || into < 0)
+		return dir < 0 ? dir : into;
+	if (S_ISDIR(st->st_mode))
+		return link_dir(dir, name, st, into, new_name);
+	return linkat(dir, name, into, new_name, 0) < 0 ? -errno : 0;
+}
+
+/* ---- everything below ---------------------------------------------------------------------------------- */
+
+struct walk {
+	tree_fn *fn;
+	void *arg;
+	char *path;
+};
+
+static int walk_dir(struct walk *w, int fd, size_t len, unsigned int depth)
+{
+	DIR *d = depth > TREE_DEPTH_MAX ? NULL : fdopendir(fd);
+	const struct dirent *en;
+	int r = 0;
+
+	if (!d) {
+		fd_close(fd);
+		return depth > TREE_DEPTH_MAX ? -ELOOP : -errno;
+	}
+	while (r == 0 && (errno = 0, en = readdir(d))) {
+		struct stat st;
+		int n = snprintf(w->path + len, TREE_PATH_MAX - len, "%s%s", len ? "/" : "",
+				 en->d_name);
+
+		if (strcmp(en->d_name, ".") == 0 || strcmp(en->d_name, "..") == 0)
+			continue;
+		if ((size_t)n >= TREE_PATH_MAX - len)
+			r = -ENAMETOOLONG;
+		else if (fstatat(dirfd(d), en->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			r = -errno;
+		else
+			r = w->fn(w->arg, dirfd(d), en->d_name, w->path, &st);
+		if (r == 0 && S_ISDIR(st.st_mode)) {
+			int sub = tree_open_dir(dirfd(d), en->d_name);
+
+			r = sub < 0 ? sub : walk_dir(w, sub, len + (size_t)n, depth + 1);
+		}
+	}
+	if (r == 0 && errno)
+		r = -errno;
+	(void)closedir(d);
+	if (r == 0)
+		w->path[len] = '\0';
+	return r;
+}
+
+int tree_walk(int root, tree_fn *fn, void *arg, char where[TREE_PATH_MAX])
+{
+	struct walk w = { fn, arg, where };
+	int fd = openat(root, ".", DIR_FLAGS);
+
+	where[0] = '\0';
+	return fd < 0 ? -errno : walk_dir(&w, fd, 0, 0);
+}
+
+static int remove_at(int dir, const char *name, unsigned int depth)
+{
+	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	int fd = depth > TREE_DEPTH_MAX ? -ELOOP : tree_open_dir(dir, name), r = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *en;
+
+	if (!d) {
+		r = fd < 0 ? fd : -errno;
+		fd_close(fd);
+		return r;
+	}
+	/* A directory that we can read and not write: what is in it could not be removed. */
+	if (fchmod(dirfd(d), 0700) < 0)
+		r = -errno;
+	while (r == 0 && (en = readdir(d)))
+		if (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0)
+			r = remove_at(dirfd(d), en->d_name, depth + 1);
+	(void)closedir(d);
+	if (r == 0 && unlinkat(dir, name, AT_REMOVEDIR) < 0)
+		r = -errno;
+	return r;
+}
+
+int tree_remove(int dir, const char *name)
+{
+	return remove_at(dir, name, 0);
+}
+
+/* ---- attributes ------------------------------------------------------------------------------------------ */
+
+static const char *xattr_name(const struct tar_record *r, char name[256])
+{
+	static const size_t skip = sizeof(UNTAR_XATTR_KEY) - 1;
+
+	if (r->key_len <= skip + 5 || r->key_len - skip >= 256 ||
+	    memcmp(r->key, UNTAR_XATTR_KEY "user.", skip + 5) != 0)
+		return NULL;
+	memcpy(name, r->key + skip, r->key_len - skip);
+	name[r->key_len - skip] = '\0';
+	/* What an overlay would take for its own orders is nobody's attribute. */
+	return strlen(name) != r->key_len - skip || strncmp(name, "user.overlay.", 13) == 0 ? NULL :
+											      name;
+}
+
+bool tree_same_xattrs(int fd, const char *records, size_t len)
+{
+	static char list[XATTR_LIST_BYTES], value[XATTR_VALUE_BYTES];
+	char name[256];
+	struct tar_record r;
+	size_t at = 0, have = 0, wanted = 0;
+	ssize_t n = flistxattr(fd, list, sizeof(list));
+
+	if (n < 0)
+		n = 0;
+	for (const char *s = list; s < list + n; s += strlen(s) + 1)
+		have += strncmp(s, "user.", 5) == 0;
+	while (tar_record_next(records, len, &at, &r) == 1) {
+		if (!xattr_name(&r, name))
+			continue;
+		wanted++;
+		n = fgetxattr(fd, name, value, sizeof(value));
+		if (n < 0 || (size_t)n != r.value_len || memcmp(value, r.value, r.value_len) != 0)
+			return false;
+	}
+	return have == wanted;
+}
+
+int tree_set_xattrs(int fd, const char *records, size_t len)
+{
+	char name[256];
+	struct tar_record r;
+	size_t at = 0;
+
+	while (tar_record_next(records, len, &at, &r) == 1)
+		if (xattr_name(&r, name) && fsetxattr(fd, name, r.value, r.value_len, 0) < 0)
+			return -errno;
+	return 0;
+}
+
+const char *tree_kind(mode_t mode)
+{
+	return S_ISREG(mode)  ? "file" :
+	       S_ISDIR(mode)  ? "dir" :
+	       S_ISLNK(mode)  ? "symlink" :
+	       S_ISFIFO(mode) ? "fifo" :
+	       S_ISSOCK(mode) ? "socket" :
+				"other";
+}
