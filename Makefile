@@ -293,8 +293,8 @@ bench:
 	@tools/deps.sh build
 	@$(MAKE) --no-print-directory build
 	@tools/deps.sh bench || echo "bench: going on with the peers that are here"
-	@/usr/bin/python3 tests/bench/bench.py --build $(BUILD) --readme README.md $(BENCH)
-	@/usr/bin/python3 tests/bench/serve.py --build $(BUILD) --readme README.md $(SERVE_BENCH)
+	@/usr/bin/python3 tests/bench/bench.py --build $(BUILD) --output docs/benchmarks.md $(BENCH)
+	@/usr/bin/python3 tests/bench/serve.py --build $(BUILD) --output docs/benchmarks.md $(SERVE_BENCH)
 	@/usr/bin/python3 tests/bench/streams.py --build $(BUILD) --output docs/benchmarks.md $(STREAM_BENCH)
 	@/usr/bin/python3 tests/bench/search.py --build $(BUILD) --output docs/benchmarks.md
 	@/usr/bin/python3 tests/bench/tools.py --build $(BUILD) --output docs/benchmarks.md $(TOOLS_BENCH)

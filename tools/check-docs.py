@@ -36,7 +36,7 @@ def differences(place, known, used):
 
 
 def broken_links():
-    pages = [p for d in (".", "docs", "docs/protocol") for p in (ROOT / d).glob("*.md")]
+    pages = [p for d in (".", "docs", "docs/internals", "docs/protocol") for p in (ROOT / d).glob("*.md")]
     for path in sorted(pages):
         for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
             if "://" not in target and not (path.parent / target).exists():

@@ -35,7 +35,7 @@
 
 /* What one sandbox has. */
 enum keeper_part {
-	KEEPER_ROOM,      /* channel to pid 1, then gauges */
+	KEEPER_CELL,      /* channel to pid 1, then gauges */
 	KEEPER_VARIABLES, /* memfd: its environment, a JSON object */
 	KEEPER_KERNEL, /* control in, control out, stdout, stderr; of a forked kernel its pidfd */
 	KEEPER_PARTS = KEEPER_KERNEL + KEEPER_KERNELS,

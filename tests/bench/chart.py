@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""chart.py - A bar chart as SVG text, and a table put between two marks of a document."""
+"""chart.py - A bar chart as SVG text, and measurements put between two marks of a document."""
 import math
+import sys
+import textwrap
 from xml.sax.saxutils import escape
 
 WIDTH, LEFT, RIGHT, ROW, TOP = 720, 190, 90, 30, 44
+COLUMNS = 120  # of a line of prose in a document
 
 
 def bars(title, rows):
@@ -30,9 +33,27 @@ def bars(title, rows):
     return "\n".join(out) + "\n</svg>\n"
 
 
-def replace(path, mark, text):
+def met(kept):
+    """How a document names the outcome of a goal: a goal that is missed is called so."""
+    return "met" if kept else "not met"
+
+
+def fold(line):
+    """Wrap prose; leave tables and commands, which are wrapped already, as they are."""
+    if line.startswith(("|", " ")):
+        return line
+    return textwrap.fill(line, COLUMNS, break_long_words=False, break_on_hyphens=False) if line else line
+
+
+def publish(path, mark, lines):
+    """Print the lines and, if @path is given, replace the text between the marks of that document."""
+    text = "\n".join(map(fold, lines))
+    print(text)
+    if not path:
+        return
     begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
     document = path.read_text(encoding="utf-8")
-    if begin in document:
-        document = document[:document.index(begin) + len(begin)] + "\n" + text + "\n" + document[document.index(end):]
-        path.write_text(document, encoding="utf-8")
+    if begin not in document or end not in document:
+        sys.exit(f"bench: {path} was not changed: the marks '{begin}' and '{end}' are missing; put them back")
+    document = document[:document.index(begin) + len(begin)] + "\n" + text + "\n" + document[document.index(end):]
+    path.write_text(document, encoding="utf-8")

@@ -127,18 +127,20 @@ def measure(args, servers):
     return warm, first
 
 
+GOAL = 0.3  # of the median of ipykernel
+
+
 def write_document(args, warm, first):
     out = [f"{os.cpu_count()} processors, Linux {platform.release()}, {time.strftime('%Y-%m-%d')}; {args.rounds} executions and {args.fresh} kernels of each, interleaved.",
-           "", "| | warm execute, ms | × ipykernel (promised: at most 0.3) | new kernel and first execute, ms |", "|---|---:|---:|---:|"]
+           "", "| | warm execute, ms | × ipykernel | new kernel and first execute, ms |", "|---|---:|---:|---:|"]
     base = statistics.median(warm["jupyter"]) if "jupyter" in warm else None
     for kind, text in (("jupyter", "ipykernel behind jupyter-server, no isolation"), ("caisson", "**caisson**")):
         if kind in warm:
             middle = statistics.median(warm[kind])
             out.append(f"| {text} | {middle * 1e3:.2f} | {f'{middle / base:.2f}' if base else 'not here'} | {statistics.median(first[kind]) * 1e3:.0f} |")
-    out += ["", "Command: `tests/bench/jupyter.py`."]
-    if args.output:
-        chart.replace(args.output, "jupyter", "\n".join(out))
-    print("\n".join(out))
+    goal = f"Goal: a warm execute in at most {GOAL} of ipykernel's time: {chart.met(statistics.median(warm['caisson']) <= GOAL * base)}. " if base else ""
+    out += ["", goal + "Command: `tests/bench/jupyter.py`."]
+    chart.publish(args.output, "jupyter", out)
 
 
 def main():

@@ -249,7 +249,7 @@ class Docker(Candidate):
         r = subprocess.run([self.path, "info", "--format", "{{.ServerVersion}}"], capture_output=True,
                            text=True, check=False)
         if r.returncode != 0:
-            return "no docker daemon answers (the benchmark does not start one)"
+            return "no docker daemon runs, and this part of the benchmark does not start one"
         root = make_root(self.work / "docker-rootfs")
         tar = subprocess.run(["tar", "-C", str(root), "-c", "."], capture_output=True, check=True)
         r = subprocess.run([self.path, "import", "-", self.image], input=tar.stdout, capture_output=True,

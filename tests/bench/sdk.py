@@ -89,18 +89,21 @@ async def many(args, port):
     return made, rate
 
 
+GOAL = 1.3  # times the median of http.client
+
+
 def write_document(args, took, made, rate):
     base = statistics.median(took["raw"])
     out = [f"{os.cpu_count()} processors, Linux {platform.release()}, {time.strftime('%Y-%m-%d')}, Python {platform.python_version()}; "
            f"{args.rounds} executions of each, interleaved.", "",
-           "| warm execute | median, µs | p95, µs | × `http.client` (promised: at most 1.3) |", "|---|---:|---:|---:|"]
+           "| warm execute | median, µs | p95, µs | × `http.client` |", "|---|---:|---:|---:|"]
     for kind, text in NAMES.items():
         middle = statistics.median(took[kind])
         out.append(f"| {text} | {middle * 1e6:.0f} | {statistics.quantiles(took[kind], n=20)[18] * 1e6:.0f} | {middle / base:.2f} |")
-    out += ["", f"{args.many} sandboxes from one event loop: made in {made:.2f} s, then {rate:.0f} executions per second in all of them together. Command: `tests/bench/sdk.py`."]
-    if args.output:
-        chart.replace(args.output, "sdk", "\n".join(out))
-    print("\n".join(out))
+    good = all(statistics.median(took[k]) <= GOAL * base for k in took)
+    out += ["", f"Goal: both clients of the library take at most {GOAL} times as long as `http.client`: {chart.met(good)}.", "",
+            f"{args.many} sandboxes from one event loop: made in {made:.2f} s, then {rate:.0f} executions per second in all of them together. Command: `tests/bench/sdk.py`."]
+    chart.publish(args.output, "sdk", out)
 
 
 def main():

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """search.py - Searching the documentation of a thousand tools, from code in a cell.
 
-One MCP server with a thousand tools, one sandbox that has it, and questions as models ask them: right, in other words, with
-typos. The time is the code's own, from the call to the list: there and back over the kernel's channel, the index made
-and asked. Writes its part of docs/benchmarks.md.
+One MCP server with a thousand tools, one sandbox that uses it, and questions as models ask them: exact, in other words, with
+typos. The code in the cell measures the time, from the call to the list: there and back over the kernel's channel, with the
+search in the index. Writes its part of docs/benchmarks.md.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ import chart
 from serve import ROOT, Daemon
 
 TOOLS = 1000
-PROMISED_MS = 5
+GOAL_MS = 5
 VERBS = "create list delete update search get move merge export watch".split()
 NOUNS = "issue invoice customer report branch ticket calendar message contract dataset".split()
 QUESTIONS = ["create invoice", "delte custmer", "how do I export a report", "mesages", "watch the calendar of a customer by owner and state", "zzz"]
@@ -86,12 +86,10 @@ def measure(args, directory):
 def write_document(args, took):
     took.sort()
     out = [f"{os.cpu_count()} processors, Linux {platform.release()}, {time.strftime('%Y-%m-%d')}; {len(QUESTIONS)} questions, {args.rounds} times each.",
-           "", f"| search over {TOOLS} tools, from python in a cell | median | p95 | promised: at most |", "|---|---:|---:|---:|",
-           f"| `search_tool_docs_sync(question, limit=20)` | {statistics.median(took):.2f} ms | {took[int(len(took) * .95)]:.2f} ms | {PROMISED_MS} ms |",
-           "", "Command: `tests/bench/search.py`."]
-    if args.output:
-        chart.replace(args.output, "search", "\n".join(out))
-    print("\n".join(out))
+           "", f"| search over {TOOLS} tools, from python in a cell | median | p95 |", "|---|---:|---:|",
+           f"| `search_tool_docs_sync(question, limit=20)` | {statistics.median(took):.2f} ms | {took[int(len(took) * .95)]:.2f} ms |",
+           "", f"Goal: a median of at most {GOAL_MS} ms: {chart.met(statistics.median(took) <= GOAL_MS)}. Command: `tests/bench/search.py`."]
+    chart.publish(args.output, "search", out)
 
 
 def main():

@@ -3,8 +3,8 @@
 """streams.py - A gigabyte of output: through pipes, and through the daemon as events.
 
 The source is the same program everywhere, and so is the reader, which only counts. All ways are taken once per round, in
-an order shuffled per round. What is promised is half of what `cat` between source and reader does; a bare pipe, which
-nobody stands between, is shown too. The daemon's memory is looked at all the while. Writes its part of docs/benchmarks.md.
+an order shuffled per round. The goal is half the rate of `cat` between source and reader; a bare pipe, without a process
+in between, is shown too. The tool samples the daemon's memory during each stream. Writes its part of docs/benchmarks.md.
 """
 import argparse
 import json
@@ -118,6 +118,7 @@ LINES = (
     ("ndjson", "**exec, JSON lines**"),
     ("cli", "**`caisson exec`**, bytes again"),
 )
+GOAL = 0.5  # of the rate of `cat`
 
 
 def measure(args, daemon):
@@ -144,14 +145,14 @@ def measure(args, daemon):
 def write_document(args, samples, grown):
     rate = {k: args.mib / statistics.median(s) for k, s in samples.items()}
     out = [f"{os.cpu_count()} processors, Linux {platform.release()}, {time.strftime('%Y-%m-%d')}; {args.rounds} rounds of {args.mib} MiB, interleaved.",
-           "", "| output of one program | MiB/s, median | × `cat` (promised: at least 0.5) | × a bare pipe |", "|---|---:|---:|---:|"]
+           "", "| output of one program | MiB/s, median | × `cat` | × a bare pipe |", "|---|---:|---:|---:|"]
     for kind, text in LINES:
         out.append(f"| {text} | {rate[kind]:.0f} | {rate[kind] / rate['cat']:.2f} | {rate[kind] / rate['pipe']:.2f} |")
-    out += ["", f"The daemon's memory (PSS) rose by at most {max(grown) / 1024:.1f} MiB during a stream; 4 MiB of that are the events that are kept of "
-            "each for who takes it up again, 64 MiB at most for all of them. Command: `tests/bench/streams.py`."]
-    if args.output:
-        chart.replace(args.output, "streams", "\n".join(out))
-    print("\n".join(out))
+    good = all(rate[k] >= GOAL * rate["cat"] for k in ("sse", "ndjson", "cli"))
+    out += ["", f"Goal: each way of Caisson reaches at least {GOAL} of the rate of `cat`: {chart.met(good)}.",
+            "", f"The daemon's memory (PSS) rose by at most {max(grown) / 1024:.1f} MiB during a stream. 4 MiB of that are the events that the daemon keeps of "
+            "each stream for a client that resumes it; it keeps at most 64 MiB for all streams. Command: `tests/bench/streams.py`."]
+    chart.publish(args.output, "streams", out)
 
 
 def main():

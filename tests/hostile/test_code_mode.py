@@ -204,7 +204,7 @@ time.sleep(0.5)
     mine = [c for c in behind.calls("mine") if str(c.get("text", "")).startswith("n")]
     assert len(mine) == 3 and not any("evil" in str(c) for c in behind.calls("mine"))
     assert {e["code"] for e in ledger(daemon, "tool.refused", name)} >= {"budget", "refused", "too_large"}
-    stopped_by("the leash is held outside")
+    stopped_by("tool rules are kept outside")
 
 
 # ---- K26: deep, giant, nonsense --------------------------------------------------------------------------------------

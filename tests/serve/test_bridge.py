@@ -101,10 +101,10 @@ def test_configuration_that_is_no_json_names_the_line(tmp_path):
     assert "bad.json:2:" in str(e.value)
 
 
-def test_the_leash_is_passed_on(tmp_path):
+def test_tool_rules_are_passed_on(tmp_path):
     rules = {"allow": ["get_*"], "deny": ["get_secret"]}
     with Bridge(write(tmp_path / "a.json", {"x": fake(caisson=rules)}, key="servers")) as b:
-        assert b.servers[0]["leash"] == rules
+        assert b.servers[0]["rules"] == rules
 
 
 def test_discovery_takes_what_hosts_have_and_only_when_asked(tmp_path):

@@ -111,7 +111,7 @@ def test_errors(executor):
 def test_what_has_no_json(executor):
     run = executor.run("import threading\nresult = {'a': [threading.Lock()]}\nresult")
     assert run.ok and "lock" in run.text
-    with pytest.raises(ValueUnavailable, match=r"value\['a'\]\[0\] .*lock.*can not be returned") as e:
+    with pytest.raises(ValueUnavailable, match=r"value\['a'\]\[0\] .*lock.*cannot be returned") as e:
         _ = run.value
     assert e.value.code == "not_returnable" and e.value.hint
     with pytest.raises(ValueUnavailable, match="wrap it in list"):

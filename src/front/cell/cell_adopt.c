@@ -92,7 +92,7 @@ int cell_adopt(struct image_use *g, const struct cell_limits *limits, int slot,
 {
 	struct front *f = g->f;
 	int fds[KEEPER_FDS_MAX];
-	size_t n = keep_take(&f->keep, keep_key(slot, KEEPER_ROOM), fds, ARRAY_SIZE(fds));
+	size_t n = keep_take(&f->keep, keep_key(slot, KEEPER_CELL), fds, ARRAY_SIZE(fds));
 	bool over = n > 0 && is_over(fds[0], 0);
 	struct cell *r = n > 0 && !over ? cell_new(g, limits) : NULL;
 

@@ -104,7 +104,7 @@ void cell_keep(struct cell *r, int slot)
 			gauges |= 1u << i;
 			fds[n++] = r->gauges.fd[i];
 		}
-	keep_put(&r->f->keep, keep_key(slot, KEEPER_ROOM), fds, n);
+	keep_put(&r->f->keep, keep_key(slot, KEEPER_CELL), fds, n);
 	to->gauges = gauges;
 	to->names = r->names;
 	to->layers = r->layers;
@@ -129,6 +129,6 @@ void cell_unkeep(struct cell *r)
 		keep_drop(&r->f->keep, keep_key(r->slot, KEEPER_KERNEL + s->language->id));
 		s->kept = false;
 	}
-	keep_drop(&r->f->keep, keep_key(r->slot, KEEPER_ROOM));
+	keep_drop(&r->f->keep, keep_key(r->slot, KEEPER_CELL));
 	r->slot = -1;
 }

@@ -136,7 +136,7 @@ static void test_hand_over(void **state)
 	(void)state;
 	say(KEEPER_TABLE, 3, &table, 1);
 	say(KEEPER_PUT, KEEPER_WARDEN, fds, 1);
-	say(KEEPER_PUT, keep_key(7, KEEPER_ROOM), fds, 3);
+	say(KEEPER_PUT, keep_key(7, KEEPER_CELL), fds, 3);
 	say(KEEPER_ALL, 0, NULL, 0);
 	assert_int_equal(keep_open(&k, &e), 0);
 	assert_int_equal(k.life, 3);
@@ -149,7 +149,7 @@ static void test_hand_over(void **state)
 	keep_done(&k); /* what was not taken is dropped there, too */
 	struct keeper_msg m = heard(&n_fds);
 
-	assert_true(m.op == KEEPER_DROP && m.key == keep_key(7, KEEPER_ROOM) && n_fds == 0);
+	assert_true(m.op == KEEPER_DROP && m.key == keep_key(7, KEEPER_CELL) && n_fds == 0);
 	keep_put(&k, KEEPER_LOCK, fds, 2);
 	m = heard(&n_fds);
 	assert_true(m.op == KEEPER_PUT && m.key == KEEPER_LOCK && n_fds == 2);

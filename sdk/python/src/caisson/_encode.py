@@ -10,7 +10,7 @@ dictionary that has a key "$" of its own, or a key that is no string, is a list 
 
 Subclasses of int, float, str, list, dict and set are sent as those (Counter, defaultdict, numpy.float64). Whatever has no kind is an
 error that says where in the value it is and what to do; so are cycles, and depth and size beyond the bounds. numpy and pandas are never
-imported: a value of theirs can not exist unless somebody did.
+imported: a value of theirs cannot exist unless somebody did.
 
 Runs on both sides: this file's text is sent into the sandbox, which has Python 3.8 or later. So it has only the standard library.
 """
@@ -110,7 +110,7 @@ class Encoder:
             raise self._refuse(value, "it is larger than %d bytes as JSON" % self._limit, "return less, or write a file and download it")
 
     def _inside(self, value: Any, build: Callable[[], Any]) -> Any:
-        """What build() says of a container, which can not be inside of itself."""
+        """What build() says of a container, which cannot be inside of itself."""
         if id(value) in self._open:
             raise self._refuse(value, "it contains itself")
         if len(self._open) >= DEPTH_MAX:
@@ -163,7 +163,7 @@ class Encoder:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             names = [f.name for f in dataclasses.fields(value)]
             return self._record(value, "dataclass", names)
-        raise self._refuse(value, "values of this type can not be returned", self._hint(value))
+        raise self._refuse(value, "values of this type cannot be returned", self._hint(value))
 
     @staticmethod
     def _hint(value: Any) -> str:
@@ -286,7 +286,7 @@ def _numpy(e: Encoder, value: Any, np: Any) -> Any:
     if not hasattr(np, "ndarray"):
         return None  # somebody's own module with this name
     if isinstance(value, np.ma.MaskedArray):
-        raise e._refuse(value, "masked arrays can not be returned", "use its filled()")
+        raise e._refuse(value, "masked arrays cannot be returned", "use its filled()")
     if isinstance(value, np.ndarray):
         return e._inside(value, lambda: _array(e, value, np))
     if isinstance(value, np.generic):
@@ -310,7 +310,7 @@ def _array(e: Encoder, a: Any, np: Any) -> Dict[str, Any]:
             "items": e._items(a.ravel().tolist()),
         }
     if kind not in "biufcmM" or size > (16 if kind == "c" else 8) or str(a.dtype) in ("datetime64", "timedelta64"):
-        raise e._refuse(a, "arrays of %s can not be returned" % (a.dtype,), "use astype() first, or return its columns")
+        raise e._refuse(a, "arrays of %s cannot be returned" % (a.dtype,), "use astype() first, or return its columns")
     e._spend(a, a.nbytes * 4 // 3)
     plain = a.astype(a.dtype.newbyteorder("<"), copy=False)
     return {
