@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/egress/entry.h"
+#include "front/policy/egress_entry.h"
 #include "gate/names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

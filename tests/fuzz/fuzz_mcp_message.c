@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "front/http/schema.h"
 #include "front/mcp/call.h"
+#include "front/support/schema.h"
 #include "mcp/era.h"
 #include "mcp/message.h"
 

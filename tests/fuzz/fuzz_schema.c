@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "front/http/schema.h"
+#include "front/support/schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

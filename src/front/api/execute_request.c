@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "front/front.h"
+#include "front/cell/image_use.h"
 #include "front/http/reply.h"
-#include "front/policy/judge.h"
 #include "front/sandbox/execution.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
 
 static const char *string_of(const json_t *body, const char *key)
 {
@@ -44,7 +45,7 @@ static const struct language *language_of(struct front *f, const json_t *body, s
 
 	if (l) /* whether the image has it the sandbox tells */
 		return l;
-	image_languages(&f->images.own, there, sizeof(there));
+	image_languages(&f->images->own, there, sizeof(there));
 	refuse(ret, 422, "unknown_language", "language", NULL);
 	(void)snprintf(ret->message, sizeof(ret->message),
 		       "this language is unknown; there are: %s", there);

@@ -9,9 +9,9 @@
 
 #include "base/json.h"
 #include "front/api/find_sandbox.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 static void reap(struct deferred *d)

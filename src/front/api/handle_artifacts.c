@@ -18,13 +18,14 @@
 #include "front/api/file_exchange.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
+#include "front/buckets/buckets.h"
 #include "front/buckets/publish.h"
 #include "front/files/artifact.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/sandbox/record.h"
+#include "front/support/front.h"
 #include "front/support/hash.h"
 #include "net/http.h"
 
@@ -133,7 +134,7 @@ static void settle(struct gathering *g, bool with_image)
 	static const struct artifact_copy none;
 	struct front *f = g->v->f;
 	const struct request_context *context = context_of(g->v->x);
-	struct sandbox *s = f->buckets.artifacts ?
+	struct sandbox *s = f->buckets->artifacts ?
 				    sandbox_find(f, context->owner, context->params.value[0]) :
 				    NULL;
 

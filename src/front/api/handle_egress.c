@@ -13,16 +13,16 @@
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/egress/egress.h"
-#include "front/egress/rules.h"
-#include "front/front.h"
+#include "front/egress/narrow.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
-#include "front/policy/judge.h"
-#include "front/policy/narrow.h"
+#include "front/policy/egress_rules.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define ANSWER_MAX (1u << 20)
@@ -262,7 +262,7 @@ static void inquiry_gone(struct request_context *v)
 {
 	struct inquiry *q = v->work;
 
-	gate_forget(&q->f->gate, &q->call);
+	gate_forget(q->f->gate, &q->call);
 	free(q);
 	v->work = NULL;
 }
@@ -282,7 +282,7 @@ void handle_net(struct front *f, struct http_exchange *x, const struct route_par
 		memcpy(q->name, s->name, sizeof(q->name));
 		context_of(x)->work = q;
 		context_of(x)->gone = inquiry_gone;
-		if (gate_ask(&f->gate, &q->call, &m, NULL, 0, NULL) == 0)
+		if (gate_ask(f->gate, &q->call, &m, NULL, 0, NULL) == 0)
 			return;
 		context_of(x)->work = NULL;
 		context_of(x)->gone = NULL;

@@ -3,7 +3,7 @@
 #include "front/api/exec.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
-#include "front/api/idempotency.h"
+#include "front/http/idempotency.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/http/stream_out.h"

@@ -12,10 +12,10 @@
 #include "front/api/file_exchange.h"
 #include "front/api/handlers.h"
 #include "front/files/artifact.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define ONE_MAX (256u << 10)

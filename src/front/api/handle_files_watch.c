@@ -6,10 +6,10 @@
 #include "base/json.h"
 #include "front/api/file_exchange.h"
 #include "front/api/handlers.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define EVENT_MAX (256u << 10)

@@ -7,12 +7,17 @@
 #include "base/json.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
-#include "front/front.h"
+#include "front/cell/image_use.h"
+#include "front/cell/warden_link.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
-#include "front/policy/judge.h"
+#include "front/main/jail.h"
+#include "front/packages/packages.h"
+#include "front/policy/policy.h"
 #include "front/sandbox/execution.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "front/support/time_text.h"
 #include "net/http.h"
@@ -23,9 +28,9 @@ static const char *word(const struct front *f)
 {
 	if (f->draining)
 		return "draining";
-	if (f->link.watch.fd < 0 || f->images.own.pool.problem[0])
+	if (f->link->watch.fd < 0 || f->images->own.pool.problem[0])
 		return "broken";
-	return f->images.own.supply.settled ? "healthy" : "starting";
+	return f->images->own.supply.settled ? "healthy" : "starting";
 }
 
 /* What stands between the code and the machine, in one word: all layers, or fewer by choice. */
@@ -45,36 +50,36 @@ static void write_isolation(const struct front *f, struct json *j)
 	json_member_bool(j, "cgroup", !(f->spec.without & CELL_WITHOUT_CGROUP));
 	json_key(j, "front");
 	json_object_begin(j);
-	json_member_bool(j, "own_user", f->jail.user);
-	json_member_bool(j, "seccomp", f->jail.seccomp);
-	json_member_bool(j, "landlock", f->jail.landlock);
+	json_member_bool(j, "own_user", f->jail->user);
+	json_member_bool(j, "seccomp", f->jail->seccomp);
+	json_member_bool(j, "landlock", f->jail->landlock);
 	json_object_end(j);
 	json_object_end(j);
 }
 
 static void write_pool(const struct front *f, struct json *j)
 {
-	const struct pool_row *py = &f->images.own.pool.rows[POOL_PYTHON];
-	const struct pool_row *plain = &f->images.own.pool.rows[POOL_PLAIN];
+	const struct pool_row *py = &f->images->own.pool.rows[POOL_PYTHON];
+	const struct pool_row *plain = &f->images->own.pool.rows[POOL_PLAIN];
 
 	json_key(j, "pool");
 	json_object_begin(j);
 	json_member_uint(j, "kernels_ready", py->n_ready);
 	json_member_uint(j, "cells_ready", plain->n_ready);
 	json_member_uint(j, "making", py->n_making + plain->n_making);
-	json_member_uint(j, "target", pool_target(&f->images.own.pool));
-	json_member_bool(j, "zygote", f->images.own.supply.zygote != 0);
-	if (f->images.own.supply.problem[0])
-		json_member_str(j, "zygote_problem", f->images.own.supply.problem);
-	if (f->images.own.supply.preload_failed[0])
-		json_member_str(j, "preload_failed", f->images.own.supply.preload_failed);
+	json_member_uint(j, "target", pool_target(&f->images->own.pool));
+	json_member_bool(j, "zygote", f->images->own.supply.zygote != 0);
+	if (f->images->own.supply.problem[0])
+		json_member_str(j, "zygote_problem", f->images->own.supply.problem);
+	if (f->images->own.supply.preload_failed[0])
+		json_member_str(j, "preload_failed", f->images->own.supply.preload_failed);
 	json_object_end(j);
 }
 
 /* Anybody may ask, so not what is wrong with the file: the log has that. */
 static void write_policy(const struct front *f, struct json *j)
 {
-	const struct policy_now *now = &f->policy;
+	const struct policy_now *now = f->policy;
 
 	if (!now->rules)
 		return;
@@ -119,7 +124,7 @@ void handle_health(struct front *f, struct http_exchange *x, const struct route_
 	json_key(&j, "languages");
 	json_array_begin(&j);
 	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (f->images.own.has_language[i])
+		if (f->images->own.has_language[i])
 			json_str(&j, languages[i].name);
 	json_array_end(&j);
 	json_object_end(&j);

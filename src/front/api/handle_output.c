@@ -9,7 +9,6 @@
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/api/spool_reply.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
@@ -17,6 +16,7 @@
 #include "front/sandbox/execution.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define LIST_MAX (1u << 20)

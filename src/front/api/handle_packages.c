@@ -13,7 +13,6 @@
 #include "base/json.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
@@ -22,6 +21,7 @@
 #include "front/packages/closure.h"
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define ANSWER_MAX (4u << 20)
@@ -147,7 +147,7 @@ static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco
 	struct refusal why;
 
 	if (w && format != STREAM_NONE)
-		w->log = stream_log_new(&v->f->streams, NULL, NULL);
+		w->log = stream_log_new(v->f->streams, NULL, NULL);
 	if (!w || (format != STREAM_NONE && !w->log)) {
 		free(w);
 		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");

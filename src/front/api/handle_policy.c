@@ -5,11 +5,12 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "front/api/handlers.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
-#include "front/policy/judge.h"
+#include "front/policy/policy.h"
 #include "front/policy/rules.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
 #include "front/support/time_text.h"
 #include "net/http.h"
 
@@ -38,7 +39,7 @@ static void write_ceiling(struct json *j, enum rule rule, const struct rule_valu
 void handle_policy(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
-	const struct rules *r = f->policy.rules;
+	const struct rules *r = f->policy->rules;
 	const char *owner = context_of(x)->owner;
 	size_t sandboxes, executions;
 	struct json j;
@@ -49,7 +50,7 @@ void handle_policy(struct front *f, struct http_exchange *x, const struct route_
 	json_member_str(&j, "owner", owner);
 	json_member_str(&j, "sha256", r ? r->sha256 : NULL);
 	if (r)
-		time_json(&j, "loaded_at", f->policy.loaded_ms);
+		time_json(&j, "loaded_at", f->policy->loaded_ms);
 	json_key(&j, "ceilings");
 	json_object_begin(&j);
 	for (enum rule rule = 0; rule < RULE_MAX_; rule++) {

@@ -11,13 +11,13 @@
 #include "front/api/execute_request.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
-#include "front/api/idempotency.h"
 #include "front/api/spool_reply.h"
-#include "front/front.h"
+#include "front/http/idempotency.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/sandbox/process.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define ONE_MAX (8u << 20)

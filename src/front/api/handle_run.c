@@ -11,15 +11,15 @@
 #include "front/api/execute_request.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
-#include "front/api/idempotency.h"
 #include "front/api/recorded.h"
-#include "front/front.h"
+#include "front/http/idempotency.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/output/tail.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 static enum stream_format format_of(const struct http_exchange *x, const json_t *body)

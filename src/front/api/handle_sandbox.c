@@ -16,12 +16,12 @@
 #include "front/api/handlers.h"
 #include "front/cell/cell.h"
 #include "front/egress/egress.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandbox_json.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define ONE_MAX (4u << 20)
@@ -55,7 +55,7 @@ static void look_gone(struct request_context *v)
 {
 	struct look *l = v->work;
 
-	warden_link_forget(&l->f->link, &l->call);
+	warden_link_forget(l->f->link, &l->call);
 	free(l);
 	v->work = NULL;
 }
@@ -144,7 +144,7 @@ void handle_sandbox_get(struct front *f, struct http_exchange *x, const struct r
 		l->call.arg = l;
 		v->work = l;
 		v->gone = look_gone;
-		if (warden_link_ask_cell(&f->link, &l->call, WARDEN_EVIDENCE, s->cell->handle, 0,
+		if (warden_link_ask_cell(f->link, &l->call, WARDEN_EVIDENCE, s->cell->handle, 0,
 					 NULL) == 0)
 			return;
 		v->work = NULL;

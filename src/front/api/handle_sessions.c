@@ -6,11 +6,11 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "front/api/handlers.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define LIST_MAX (4u << 20)

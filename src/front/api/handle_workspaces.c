@@ -9,13 +9,13 @@
 #include "base/json.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/route.h"
 #include "front/http/serve.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/workspaces/workspaces.h"
 #include "net/http.h"
 #include "store/store.h"
@@ -104,7 +104,7 @@ static bool run(struct front *f, struct http_exchange *x, const struct workspace
 		n->call.fn = fn;
 		n->call.arg = n;
 	}
-	if (!n || workspace_store_ask(&f->workspaces.store, &n->call, q, -1) < 0) {
+	if (!n || workspace_store_ask(&f->workspaces->store, &n->call, q, -1) < 0) {
 		if (n)
 			finish(n);
 		failed(x, "the workspace store does not answer");
@@ -141,7 +141,7 @@ static void drop(struct front *f, const char *key)
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_REMOVE };
 
 	(void)snprintf(q.key, sizeof(q.key), "%s", key);
-	(void)workspace_store_ask(&f->workspaces.store, NULL, &q, -1);
+	(void)workspace_store_ask(&f->workspaces->store, NULL, &q, -1);
 }
 
 static void on_created(struct workspace_store_call *c, const struct workspace_store_reply *r,
@@ -178,7 +178,7 @@ static size_t n_of(const struct front *f, const char *owner)
 {
 	size_t n = 0;
 
-	for (const struct workspace *w = f->workspaces.all; w; w = w->next)
+	for (const struct workspace *w = f->workspaces->all; w; w = w->next)
 		n += strcmp(w->owner, owner) == 0;
 	return n;
 }
@@ -298,7 +298,7 @@ void handle_workspace_list(struct front *f, struct http_exchange *x, const struc
 	const struct workspace **all =
 		calloc(n_of(f, context_of(x)->owner) + 1, sizeof(struct workspace *));
 
-	for (const struct workspace *w = f->workspaces.all; all && w; w = w->next)
+	for (const struct workspace *w = f->workspaces->all; all && w; w = w->next)
 		if (!w->removing && strcmp(w->owner, context_of(x)->owner) == 0 &&
 		    (!cursor || strcmp(w->name, cursor) > 0) &&
 		    labelled(w, json_object_get(query, "label")))
@@ -332,7 +332,7 @@ static void on_removed(struct workspace_store_call *c, const struct workspace_st
 	struct http_exchange *x = part(n);
 
 	(void)fd;
-	for (struct workspace *w = n->f->workspaces.all; w; w = w->next)
+	for (struct workspace *w = n->f->workspaces->all; w; w = w->next)
 		if (strcmp(w->key, n->wanted.key) == 0) {
 			w->removing = false;
 			if (r->code == 0 || r->code == -ENOENT)
@@ -359,7 +359,7 @@ void handle_workspace_remove(struct front *f, struct http_exchange *x, const str
 			    "sandbox '%s' uses it", s->name);
 		return;
 	}
-	const struct workspace_backing *b = f->workspaces.backing;
+	const struct workspace_backing *b = f->workspaces->backing;
 
 	if (b && b->backs(f, w) && b->is_ahead(f, w)) {
 		reply_error(x, 409, "workspace_busy", "name",

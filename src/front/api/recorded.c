@@ -8,13 +8,13 @@
 #include "front/api/recorded.h"
 
 #include "front/api/find_sandbox.h"
-#include "front/api/idempotency.h"
-#include "front/front.h"
+#include "front/http/idempotency.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "net/http.h"
 

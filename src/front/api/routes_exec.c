@@ -4,7 +4,7 @@
 #include "front/api/handlers.h"
 #include "front/api/routes.h"
 #include "front/api/spool_reply.h"
-#include "front/sandbox/command_line.h"
+#include "front/cell/command_line.h"
 #include "front/sandbox/process.h"
 
 #define SCRIPT_CHARS_MAX 1048576

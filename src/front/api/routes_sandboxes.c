@@ -2,7 +2,7 @@
 /* routes_sandboxes.c - The life of sandboxes: make, find, stop, remove; and code in them. */
 #include "front/api/handlers.h"
 #include "front/api/routes.h"
-#include "front/tool_calls/code_spec.h"
+#include "front/spec/code_spec.h"
 
 #define YEAR_S 31536000
 

@@ -15,9 +15,9 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define SLICE_BYTES (4u << 20)

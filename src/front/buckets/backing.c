@@ -24,9 +24,10 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "front/buckets/space.h"
-#include "front/front.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
+#include "front/workspaces/workspaces.h"
 
 #define RETRY_MS 5000u
 #define RETRY_MAX_MS 300000u
@@ -55,7 +56,7 @@ static int ask(struct space *p, enum bucket_op op, int *fds, size_t n,
 	memcpy(q.work, p->key, sizeof(q.work));
 	p->job.done = done;
 	p->job.moved = on_moved;
-	return bucket_ask(&p->f->buckets, &p->job, &q, fds, n);
+	return bucket_ask(p->f->buckets, &p->job, &q, fds, n);
 }
 
 /* ---- from the bucket --------------------------------------------------------------------------------------------- */
@@ -159,7 +160,7 @@ static int begin_pull(struct space *p)
 	int r = ask(p, BUCKET_PULL, &pair[1], 1, on_pulled);
 
 	if (r == 0)
-		r = workspace_store_ask(&p->f->workspaces.store, &p->import, &q, in);
+		r = workspace_store_ask(&p->f->workspaces->store, &p->import, &q, in);
 	if (r < 0)
 		bucket_stop(&p->job);
 	return r;
@@ -253,7 +254,7 @@ static int export(struct space *p, int *ret)
 
 	memcpy(q.key, p->key, sizeof(p->key));
 	*ret = pair[0];
-	return workspace_store_ask(&p->f->workspaces.store, NULL, &q, out);
+	return workspace_store_ask(&p->f->workspaces->store, NULL, &q, out);
 }
 
 static void begin_push(struct space *p)
@@ -375,7 +376,7 @@ static void forgotten(struct front *f, const struct workspace *w)
 		memcpy(q.place, p->place, sizeof(q.place));
 		memcpy(q.work, p->key, sizeof(q.work));
 		j->done = on_forgot;
-		if (bucket_ask(&f->buckets, j, &q, NULL, 0) < 0)
+		if (bucket_ask(f->buckets, j, &q, NULL, 0) < 0)
 			free(j);
 	}
 	if (p)
@@ -402,8 +403,8 @@ void backing_start(struct front *f)
 {
 	if (!f->config.workspace_buckets[0])
 		return;
-	f->workspaces.backing = &ops;
-	for (struct workspace *w = f->workspaces.all; w; w = w->next) {
+	f->workspaces->backing = &ops;
+	for (struct workspace *w = f->workspaces->all; w; w = w->next) {
 		struct space *p = backs(f, w) ? space_of(f, w) : NULL;
 
 		if (p)

@@ -12,8 +12,8 @@
 
 #include "base/fd.h"
 #include "front/files/mime.h"
-#include "front/front.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 
 #define PENDING_MAX (2u << 20)
 #define PENDING_HIGH (256u << 10)
@@ -120,7 +120,7 @@ static void on_stat(struct file_call *c, const struct files_stat *st, struct fil
 	if (fcntl(p->out.fd, F_SETFL, O_NONBLOCK) < 0 || loop_add(&p->f->loop, &p->out, NULL) < 0) {
 		fd_close(pair[0]);
 		finish(p, -ENOMEM, "the pipe can not be watched");
-	} else if (bucket_ask(&p->f->buckets, &p->job, &p->q, pair, 1) < 0) {
+	} else if (bucket_ask(p->f->buckets, &p->job, &p->q, pair, 1) < 0) {
 		finish(p, -EPIPE, "the buckets can not be reached from here any more");
 	}
 }

@@ -8,10 +8,11 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "front/front.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
+#include "front/workspaces/workspaces.h"
 
 struct waiter {
 	struct waiter *next;
@@ -46,7 +47,7 @@ bool space_place(const struct config *c, const struct workspace *w, char *out)
 
 struct workspace *space_workspace(const struct space *p)
 {
-	struct workspace *w = p->f->workspaces.all;
+	struct workspace *w = p->f->workspaces->all;
 
 	while (w && strcmp(w->key, p->key) != 0)
 		w = w->next;
@@ -187,7 +188,7 @@ void space_drop(struct space *p)
 		}
 	timer_cancel(&p->retry);
 	bucket_stop(&p->job);
-	workspace_store_forget(&p->f->workspaces.store, &p->import);
+	workspace_store_forget(&p->f->workspaces->store, &p->import);
 	while (p->waiters) {
 		struct waiter *one = p->waiters;
 

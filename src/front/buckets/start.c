@@ -22,7 +22,7 @@
 #include "base/num.h"
 #include "client/program.h"
 #include "front/buckets/buckets.h"
-#include "front/config.h"
+#include "front/support/config.h"
 #include "vault/hide.h"
 
 #define BUCKET_NAME "caisson-bucket"

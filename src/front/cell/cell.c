@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "client/init_client.h"
 #include "front/cell/kernel.h"
-#include "front/front.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 
@@ -37,7 +37,7 @@ static void reap(struct deferred *d)
 
 void cell_end(struct cell *r)
 {
-	struct warden_link *l = &r->f->link;
+	struct warden_link *l = r->f->link;
 
 	if (r->ending)
 		return;
@@ -69,8 +69,7 @@ static void ask_how(struct timer *t)
 {
 	struct cell *r = t->arg;
 
-	if (warden_link_ask_cell(&r->f->link, &r->gone_call, WARDEN_USAGE, r->handle, 0, NULL) <
-	    0) {
+	if (warden_link_ask_cell(r->f->link, &r->gone_call, WARDEN_USAGE, r->handle, 0, NULL) < 0) {
 		struct warden_reply none = { .code = -EPIPE };
 
 		r->gone_call.fn(&r->gone_call, &none, NULL, 0);
@@ -254,7 +253,7 @@ void cell_usage(struct cell *r)
 		return;
 	r->usage_call.fn = on_usage;
 	r->usage_call.arg = r;
-	if (!r->handle || warden_link_ask_cell(&r->f->link, &r->usage_call, WARDEN_USAGE, r->handle,
+	if (!r->handle || warden_link_ask_cell(r->f->link, &r->usage_call, WARDEN_USAGE, r->handle,
 					       0, NULL) < 0) {
 		struct warden_reply none = { .code = -EPIPE };
 

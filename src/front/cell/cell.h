@@ -20,7 +20,7 @@
 #include "front/cell/kernel_pipes.h"
 #include "front/cell/language.h"
 #include "front/cell/warden_link.h"
-#include "front/workspaces/mounts.h"
+#include "front/support/mounts.h"
 #include "wire/init.h"
 #include "wire/warden.h"
 

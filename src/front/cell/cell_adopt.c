@@ -15,9 +15,10 @@
 #include "base/fd.h"
 #include "client/init_client.h"
 #include "front/cell/cell.h"
+#include "front/cell/image_use.h"
+#include "front/cell/keep.h"
 #include "front/cell/kernel.h"
-#include "front/front.h"
-#include "front/sandbox/keep.h"
+#include "front/support/front.h"
 
 static void on_claimed(struct warden_call *c, const struct warden_reply *reply, int *fds, size_t n)
 {
@@ -52,7 +53,7 @@ static bool adopt_kernel(struct kernel *s, const struct keeper_kernel *was)
 	struct cell *r = s->cell;
 	int fds[KEEPER_FDS_MAX];
 	size_t want = was->command ? 4 : 5;
-	size_t n = keep_take(&r->f->keep, keep_key(r->slot, KEEPER_KERNEL + s->language->id), fds,
+	size_t n = keep_take(r->f->keep, keep_key(r->slot, KEEPER_KERNEL + s->language->id), fds,
 			     ARRAY_SIZE(fds));
 	bool joined = n == want && !is_over(fds[KERNEL_FD_OUT], 0) &&
 		      !(n > KERNEL_FDS && is_over(fds[KERNEL_FDS], POLLIN)) &&
@@ -92,7 +93,7 @@ int cell_adopt(struct image_use *g, const struct cell_limits *limits, int slot,
 {
 	struct front *f = g->f;
 	int fds[KEEPER_FDS_MAX];
-	size_t n = keep_take(&f->keep, keep_key(slot, KEEPER_CELL), fds, ARRAY_SIZE(fds));
+	size_t n = keep_take(f->keep, keep_key(slot, KEEPER_CELL), fds, ARRAY_SIZE(fds));
 	bool over = n > 0 && is_over(fds[0], 0);
 	struct cell *r = n > 0 && !over ? cell_new(g, limits) : NULL;
 
@@ -112,7 +113,7 @@ int cell_adopt(struct image_use *g, const struct cell_limits *limits, int slot,
 	r->create_call.fn = on_claimed;
 	r->create_call.arg = r;
 	if (cell_watch(r, fds[0]) < 0 ||
-	    warden_link_ask_cell(&f->link, &r->create_call, WARDEN_CLAIM, r->handle, 0, NULL) < 0) {
+	    warden_link_ask_cell(f->link, &r->create_call, WARDEN_CLAIM, r->handle, 0, NULL) < 0) {
 		r->handle = 0; /* not ours, then */
 		cell_end(r);
 		return -ENOENT;

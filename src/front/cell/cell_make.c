@@ -17,10 +17,13 @@
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
 #include "front/cell/kernel.h"
-#include "front/front.h"
-#include "front/sandbox/sandbox_spec.h"
+#include "front/cell/warden_link.h"
+#include "front/packages/packages.h"
+#include "front/spec/sandbox_spec.h"
+#include "front/spec/workspace_use.h"
+#include "front/support/front.h"
 #include "front/support/metrics.h"
-#include "front/workspaces/use.h"
+#include "front/support/mounts.h"
 
 #define START_NS (30 * CLOCK_NS_PER_S)
 
@@ -30,7 +33,7 @@ static void on_created(struct warden_call *c, const struct warden_reply *reply, 
 /* Packages that were installed; for a fetcher those that it may install. */
 static size_t add_packages(const struct cell *r, struct cell_spec *spec, int *fds)
 {
-	const struct packages *p = &r->f->packages;
+	const struct packages *p = r->f->packages;
 	struct cell_mount *m = &spec->mounts[spec->n_mounts];
 	int fd = r->fetcher ? p->dir_fd : p->store_fd;
 
@@ -70,7 +73,7 @@ static int ask_for_cell(struct cell *r)
 	r->create_call.fn = on_created;
 	r->create_call.arg = r;
 	n += add_mounts(r, &q.spec, &fds[n]);
-	return warden_link_ask(&f->link, &r->create_call, &q, fds, n, NULL);
+	return warden_link_ask(f->link, &r->create_call, &q, fds, n, NULL);
 }
 
 static void on_created(struct warden_call *c, const struct warden_reply *reply, int *fds,
@@ -129,7 +132,7 @@ struct cell *cell_new(struct image_use *g, const struct cell_limits *limits)
 
 static int has_files(struct front *f, struct err *e)
 {
-	_fd_ int lowest = fcntl(f->link.watch.fd, F_DUPFD_CLOEXEC, 0); /* all below are taken */
+	_fd_ int lowest = fcntl(f->link->watch.fd, F_DUPFD_CLOEXEC, 0); /* all below are taken */
 	size_t cells = 1;
 
 	for (const struct image_use *g = NULL; (g = images_next(f, g));)
@@ -165,7 +168,7 @@ struct cell *cell_make(struct image_use *g, const struct sandbox_spec *spec, boo
 	r->want_python = with_python;
 	r->fetcher = spec && spec->fetcher;
 	r->workspace = spec ? &spec->workspace : NULL;
-	r->mounts = spec ? spec->mounts.set : f->mounts.pooled;
+	r->mounts = spec ? spec->mounts.set : f->mounts->pooled;
 	r->zygote = g->supply.zygote;
 	r->asked_ns = clock_now_ns();
 	if (ask_for_cell(r) < 0) {

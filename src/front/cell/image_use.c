@@ -24,8 +24,8 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 #include "client/image_opener_client.h"
-#include "front/front.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "image/ref.h"
 
@@ -146,7 +146,7 @@ static void on_tick(struct timer *t)
 	struct front *f = t->arg;
 	uint64_t now = f->loop.now_ns;
 
-	for (struct image_use **at = &f->images.others; *at;) {
+	for (struct image_use **at = &f->images->others; *at;) {
 		struct image_use *g = *at;
 
 		if (g->holders == 0 && (g->stale || now - g->used_ns > IDLE_NS))
@@ -159,7 +159,7 @@ static void on_tick(struct timer *t)
 		let_go(g);
 		free(g);
 	}
-	if (f->images.others)
+	if (f->images->others)
 		timer_set(&f->loop, t, now + TICK_NS);
 }
 
@@ -169,7 +169,7 @@ static void make_cell(struct front *f)
 	struct image_use *oldest = NULL;
 	size_t n = 0;
 
-	for (struct image_use *g = f->images.others; g; g = g->next) {
+	for (struct image_use *g = f->images->others; g; g = g->next) {
 		n += !g->ending;
 		if (!g->ending && g->holders == 0 && (!oldest || g->used_ns < oldest->used_ns))
 			oldest = g;
@@ -202,7 +202,7 @@ int image_name(const struct front *f, const char *text, char ret[IMAGE_OPENER_RE
 	struct ref ref;
 
 	ret[0] = '\0';
-	if (strcmp(text, f->config.image) == 0 || strcmp(text, f->images.own.name) == 0)
+	if (strcmp(text, f->config.image) == 0 || strcmp(text, f->images->own.name) == 0)
 		return 0;
 	if (strcmp(text, "host") == 0 || strncmp(text, "dir:", 4) == 0)
 		return err_say(e, -EINVAL,
@@ -212,14 +212,14 @@ int image_name(const struct front *f, const char *text, char ret[IMAGE_OPENER_RE
 	if (r < 0)
 		return r;
 	ref_format(&ref, ret);
-	if (strcmp(ret, f->images.own.name) == 0)
+	if (strcmp(ret, f->images->own.name) == 0)
 		ret[0] = '\0';
 	return 0;
 }
 
 static struct image_use *find(struct front *f, const char *name, const char *digest)
 {
-	for (struct image_use *g = f->images.others; g; g = g->next)
+	for (struct image_use *g = f->images->others; g; g = g->next)
 		if (!g->ending && strcmp(g->name, name) == 0 &&
 		    (digest ? strcmp(g->digest, digest) == 0 : !g->stale))
 			return g;
@@ -239,13 +239,13 @@ static struct image_use *add(struct front *f, const char *name, struct loan *l)
 		adopt_loan(g, l);
 	g->lost = !l;
 	(void)snprintf(g->name, sizeof(g->name), "%s", name);
-	g->next = f->images.others;
-	f->images.others = g;
-	if (!f->images.tick.loop)
-		timer_set(&f->loop, &f->images.tick, f->loop.now_ns + TICK_NS);
+	g->next = f->images->others;
+	f->images->others = g;
+	if (!f->images->tick.loop)
+		timer_set(&f->loop, &f->images->tick, f->loop.now_ns + TICK_NS);
 	log_event(LOG_LEVEL_INFO, "image_begin", F_STR("image", g->name),
 		  F_STR("digest", g->digest), F_UINT("layers", g->n_layers));
-	if (f->images.started)
+	if (f->images->started)
 		begin(g);
 	return g;
 }
@@ -286,11 +286,11 @@ static struct image_use *borrow(struct front *f, const char *name, const char *d
 		by_digest(name, digest, ref);
 	else
 		(void)snprintf(ref, sizeof(ref), "%s", name);
-	int r = image_opener_ask(f->images.opener, ref, program_names(), &loan, &e);
+	int r = image_opener_ask(f->images->opener, ref, program_names(), &loan, &e);
 
 	if (r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO) {
-		f->images.opener =
-			fd_close(f->images.opener); /* a late answer would be another's */
+		f->images->opener =
+			fd_close(f->images->opener); /* a late answer would be another's */
 		log_event(LOG_LEVEL_ERROR, "image_opener_gone", F_STR("why", e.msg));
 	}
 	if (r < 0)
@@ -316,7 +316,7 @@ static struct image_use *borrow(struct front *f, const char *name, const char *d
 struct image_use *image_get(struct front *f, const char *name, const char *digest,
 			    struct refusal *ret)
 {
-	struct image_use *g = &f->images.own;
+	struct image_use *g = &f->images->own;
 
 	if (name[0]) {
 		g = find(f, name, digest);
@@ -356,8 +356,8 @@ void image_release(struct image_use *g)
 struct image_use *images_next(struct front *f, const struct image_use *g)
 {
 	if (!g)
-		return &f->images.own;
-	return g == &f->images.own ? f->images.others : g->next;
+		return &f->images->own;
+	return g == &f->images->own ? f->images->others : g->next;
 }
 
 /* ---- the daemon's own --------------------------------------------------------------------------------------- */
@@ -390,7 +390,7 @@ static int open_dir(struct image_use *g, const char *path, struct err *e)
 static int open_stored(struct front *f, struct image_use *g, struct err *e)
 {
 	static struct loan loan;
-	int r = image_opener_ask(f->images.opener, f->config.image, program_names(), &loan, e);
+	int r = image_opener_ask(f->images->opener, f->config.image, program_names(), &loan, e);
 
 	if (r < 0)
 		return err_wrap(e, "--image");
@@ -400,15 +400,15 @@ static int open_stored(struct front *f, struct image_use *g, struct err *e)
 
 int images_open(struct front *f, struct err *e)
 {
-	struct image_use *g = &f->images.own;
+	struct image_use *g = &f->images->own;
 	const char *image = f->config.image;
 	int r = image_opener_start(f->config.image_store, NULL, e);
 
 	if (r < 0)
 		return r;
-	f->images.opener = r;
-	f->images.tick.fn = on_tick;
-	f->images.tick.arg = f;
+	f->images->opener = r;
+	f->images->tick.fn = on_tick;
+	f->images->tick.arg = f;
 	g->f = f;
 	g->kind = CELL_IMAGE_HOST;
 	g->holders = 1;
@@ -426,14 +426,14 @@ int images_open(struct front *f, struct err *e)
 
 void images_start(struct front *f)
 {
-	f->images.started = true;
+	f->images->started = true;
 	for (struct image_use *g = NULL; (g = images_next(f, g));)
 		begin(g);
 }
 
 void images_stop(struct front *f)
 {
-	timer_cancel(&f->images.tick);
+	timer_cancel(&f->images->tick);
 	for (struct image_use *g = NULL; (g = images_next(f, g));) {
 		pool_stop(&g->pool);
 		zygote_supply_stop(&g->supply);

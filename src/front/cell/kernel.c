@@ -22,12 +22,14 @@
 #include "cell/spec.h"
 #include "client/init_client.h"
 #include "front/cell/cell.h"
+#include "front/cell/command_line.h"
 #include "front/cell/image_use.h"
-#include "front/front.h"
-#include "front/sandbox/command_line.h"
+#include "front/cell/language.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
+#include "wire/keeper.h"
 #include "wire/zygote.h"
 
 #define KERNEL_START_NS (60 * CLOCK_NS_PER_S)
@@ -201,7 +203,7 @@ static void on_status(struct warden_call *c, const struct warden_reply *reply, i
 		return; /* the cell is going too, and its channel tells */
 	if (reply->usage.kernel != KERNEL_ENDED) {
 		/* Dead, but not yet handed to the warden: ask again. */
-		(void)warden_link_ask_cell(&r->f->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0,
+		(void)warden_link_ask_cell(r->f->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0,
 					   NULL);
 		return;
 	}
@@ -218,7 +220,7 @@ static void on_pidfd(struct watch *w, uint32_t events)
 	loop_del(w);
 	r->kernel_call.fn = on_status;
 	r->kernel_call.arg = r;
-	(void)warden_link_ask_cell(&r->f->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0, NULL);
+	(void)warden_link_ask_cell(r->f->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0, NULL);
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------- */
@@ -283,7 +285,7 @@ static void start_cold(struct kernel *s)
 		.argv = (const char *const *)line.argv,
 		.envp = (const char *const *)line.envp,
 		.script_path = path,
-		.script_fd = r->f->drivers.fd[l->id],
+		.script_fd = r->f->drivers->fd[l->id],
 		.uid = CELL_UID,
 		.gid = CELL_GID,
 	};
@@ -389,7 +391,7 @@ static void on_warm_late(struct timer *t)
 	struct kernel *s = t->arg;
 	struct cell *r = s->cell;
 
-	warden_link_forget(&r->f->link, &r->kernel_call);
+	warden_link_forget(r->f->link, &r->kernel_call);
 	drop_warm(s);
 	drop_pidfd(s);
 	if (r->zygote == r->image->supply.zygote)
@@ -422,7 +424,7 @@ void cell_start(struct cell *r, const struct language *l)
 		s->warm.fn = on_warm_late;
 		s->warm.arg = s;
 		timer_set(&r->f->loop, &s->warm, r->f->loop.now_ns + WARM_NS);
-		if (warden_link_ask_cell(&r->f->link, &r->kernel_call, WARDEN_KERNEL, r->handle,
+		if (warden_link_ask_cell(r->f->link, &r->kernel_call, WARDEN_KERNEL, r->handle,
 					 r->zygote, NULL) == 0)
 			return;
 		timer_cancel(&s->warm);

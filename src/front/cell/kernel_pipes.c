@@ -22,8 +22,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
-#include "front/http/schema.h"
 #include "front/support/json_alloc.h"
+#include "front/support/schema.h"
 
 #define CHUNK 65536u
 #define ROUND_MAX (1u << 20) /* bytes of one stream per round */

@@ -17,8 +17,8 @@
 #include "client/init_client.h"
 #include "front/cell/cell.h"
 #include "front/cell/kernel.h"
-#include "front/front.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 
 #define STEP_NS (200 * CLOCK_NS_PER_MS)
 #define GRACE_NS (2 * CLOCK_NS_PER_S)

@@ -11,9 +11,10 @@
 #include "base/err.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
-#include "front/front.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
+#include "front/support/mounts.h"
 
 #define TICK_NS (250 * CLOCK_NS_PER_MS)
 #define LATER_NS (10 * CLOCK_NS_PER_MS)
@@ -103,7 +104,7 @@ static void remove_ready(struct cell *r);
 /* Made under a policy that gave each caller other mounts. */
 static bool is_stale(const struct cell *r)
 {
-	return !mount_set_equal(&r->mounts, &r->f->mounts.pooled);
+	return !mount_set_equal(&r->mounts, &r->f->mounts->pooled);
 }
 
 static void drop_stale(struct pool_row *s)

@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "front/cell/image_use.h"
-#include "front/front.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
@@ -189,7 +189,7 @@ static void ask(struct zygote_supply *n)
 	n->settled = false;
 	n->call.fn = on_made;
 	n->call.arg = n;
-	if (warden_link_ask(&n->f->link, &n->call, &q, NULL, 0, &e) < 0)
+	if (warden_link_ask(n->f->link, &n->call, &q, NULL, 0, &e) < 0)
 		lost(n, e.msg);
 }
 
@@ -207,7 +207,7 @@ static void retire(struct zygote_supply *n, uint32_t zygote)
 		return;
 	n->retire_call.fn = on_retired;
 	n->retire_call.arg = n;
-	(void)warden_link_ask_cell(&n->f->link, &n->retire_call, WARDEN_RETIRE, 0, zygote, NULL);
+	(void)warden_link_ask_cell(n->f->link, &n->retire_call, WARDEN_RETIRE, 0, zygote, NULL);
 }
 
 void zygote_supply_replace(struct zygote_supply *n)
@@ -246,8 +246,8 @@ void zygote_supply_stop(struct zygote_supply *n)
 	timer_cancel(&n->patience);
 	loop_del(&n->status);
 	n->status.fd = fd_close(n->status.fd);
-	warden_link_forget(&n->f->link, &n->call);
-	warden_link_forget(&n->f->link, &n->retire_call);
+	warden_link_forget(n->f->link, &n->call);
+	warden_link_forget(n->f->link, &n->retire_call);
 }
 
 void zygote_supply_retire(struct zygote_supply *n)
@@ -257,5 +257,5 @@ void zygote_supply_retire(struct zygote_supply *n)
 	zygote_supply_stop(n);
 	n->zygote = n->made = 0;
 	if (zygote)
-		(void)warden_link_ask_cell(&n->f->link, NULL, WARDEN_RETIRE, 0, zygote, NULL);
+		(void)warden_link_ask_cell(n->f->link, NULL, WARDEN_RETIRE, 0, zygote, NULL);
 }

@@ -17,12 +17,13 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
-#include "front/egress/rules.h"
-#include "front/front.h"
+#include "front/egress/gate.h"
+#include "front/policy/egress_rules.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/secrets/secrets.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 
@@ -132,7 +133,7 @@ static int send_rules(struct egress *g, struct err *e)
 	m.u.set.n_rules = (uint32_t)rules.n_rules;
 	g->call.fn = on_done;
 	g->call.arg = g;
-	return gate_ask(&g->sandbox->f->gate, &g->call, &m, fds, n, e);
+	return gate_ask(g->sandbox->f->gate, &g->call, &m, fds, n, e);
 }
 
 /* ---- hosts that are looked into ------------------------------------------------------------------------- */
@@ -165,7 +166,7 @@ static void on_bound(struct gate_call *c, const struct gate_msg *reply, int fd)
 	else if (g->trusted)
 		r = send_rules(g, &e);
 	else
-		r = trust_begin(&g->trust, g->cell, g->sandbox->f->secrets.roots, fd, &e);
+		r = trust_begin(&g->trust, g->cell, g->sandbox->f->secrets->roots, fd, &e);
 	if (r < 0)
 		fail(g, 503, "egress_failed", NULL, e.msg);
 }
@@ -182,7 +183,7 @@ static int send_binds(struct egress *g, struct err *e)
 		return err_set(e, blob, "pack the secrets");
 	g->call.fn = on_bound;
 	g->call.arg = g;
-	return gate_ask(&g->sandbox->f->gate, &g->call, &m, &blob, 1, e);
+	return gate_ask(g->sandbox->f->gate, &g->call, &m, &blob, 1, e);
 }
 
 /* ---- sockets of the cell ------------------------------------------------------------------------------ */
@@ -290,7 +291,7 @@ static struct egress *get(struct sandbox *s)
 			return NULL;
 		s->egress->sandbox = s;
 		s->egress->retry = (struct timer){ .fn = on_retry, .arg = s->egress };
-		s->egress->id = ++s->f->gate.ids;
+		s->egress->id = ++s->f->gate->ids;
 		for (size_t i = 0; i < ARRAY_SIZE(s->egress->fds); i++)
 			s->egress->fds[i] = -1;
 	}
@@ -324,7 +325,7 @@ static struct egress_change *abandon(struct egress *g)
 	struct egress_change *w = g->change;
 
 	cell_forget(g->cell, &g->job);
-	gate_forget(&g->sandbox->f->gate, &g->call);
+	gate_forget(g->sandbox->f->gate, &g->call);
 	trust_cancel(&g->trust);
 	timer_cancel(&g->retry);
 	close_fds(g);
@@ -347,14 +348,14 @@ void egress_drop(struct sandbox *s)
 	struct gate_msg m = { .op = GATE_CLOSE, .id = g->id };
 	struct egress_change *w = abandon(g);
 
-	(void)gate_ask(&s->f->gate, NULL, &m, NULL, 0, NULL);
+	(void)gate_ask(s->f->gate, NULL, &m, NULL, 0, NULL);
 	json_decref(g->list);
 	g->list = NULL;
 	g->cell = NULL;
 	g->lost = false;
 	egress_past(s);
 	/* What is told of the next cell is not to be taken for this one's. */
-	g->id = ++s->f->gate.ids;
+	g->id = ++s->f->gate->ids;
 	if (w)
 		w->done(w, &over);
 	while (g->waiting) {

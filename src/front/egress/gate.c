@@ -20,9 +20,9 @@
 #include "base/foreign.h"
 #include "base/num.h"
 #include "client/program.h"
-#include "front/config.h"
-#include "front/egress/rules.h"
 #include "front/packages/fetcher.h"
+#include "front/policy/egress_rules.h"
+#include "front/support/config.h"
 #include "vault/source.h"
 
 #define GATE_NAME "caisson-gate"

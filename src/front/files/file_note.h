@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "front/http/token.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/owner.h"
 
 struct file_call;
 struct refusal;

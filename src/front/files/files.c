@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "cell/spec.h"
-#include "front/front.h"
+#include "front/support/front.h"
 
 #define SILENCE_NS (30 * CLOCK_NS_PER_S)
 #define INPUT_MAX (2u << 20)

@@ -29,8 +29,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/config.h"
 #include "front/http/token.h" /* OWNER_MAX */
+#include "front/support/config.h"
 
 struct err;
 struct http_exchange;

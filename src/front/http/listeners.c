@@ -12,9 +12,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/front.h"
-#include "front/sandbox/keep.h"
+#include "front/cell/keep.h"
+#include "front/support/front.h"
 #include "front/support/metrics.h"
+#include "net/conn.h"
+#include "net/conn_int.h"
+#include "net/http.h"
 #include "net/tls.h"
 
 #define CONNS_MAX 10240u
@@ -48,7 +51,7 @@ static void take_addresses(struct front *f, const struct systemd_sockets *given)
 
 int listeners_take(struct front *f, struct listeners *d, struct err *e)
 {
-	int r = systemd_sockets(f->keep.pid, &d->given, e);
+	int r = systemd_sockets(f->keep->pid, &d->given, e);
 
 	d->tcp = d->given.tcp;
 	d->local = d->given.local;
@@ -84,17 +87,17 @@ static int bind_all(struct front *f, struct listeners *d, struct err *e)
 
 	if (d->tcp >= 0 || d->local >= 0) /* whoever hands over sockets has chosen them all */
 		return 0;
-	if (strcmp(c->listen, "none") != 0 && (d->tcp = take_listener(&f->keep, KEEPER_TCP)) < 0 &&
+	if (strcmp(c->listen, "none") != 0 && (d->tcp = take_listener(f->keep, KEEPER_TCP)) < 0 &&
 	    (d->tcp = listener_tcp(c->listen, e)) < 0)
 		return d->tcp;
 	if (strcmp(c->socket, "none") != 0 &&
-	    (d->local = take_listener(&f->keep, KEEPER_LOCAL)) < 0 &&
+	    (d->local = take_listener(f->keep, KEEPER_LOCAL)) < 0 &&
 	    (d->local = listener_unix(c->socket, 0660, e)) < 0)
 		return d->local;
 	if (d->tcp >= 0)
-		keep_put(&f->keep, KEEPER_TCP, &d->tcp, 1);
+		keep_put(f->keep, KEEPER_TCP, &d->tcp, 1);
 	if (d->local >= 0)
-		keep_put(&f->keep, KEEPER_LOCAL, &d->local, 1);
+		keep_put(f->keep, KEEPER_LOCAL, &d->local, 1);
 	return 0;
 }
 
@@ -113,7 +116,7 @@ static bool on_accept(struct conn *c, void *arg)
 	struct front *f = arg;
 
 	metric_add(M_HTTP_CONNECTIONS, 1);
-	http_serve(c, &f->http);
+	http_serve(c, f->http);
 	return true;
 }
 
@@ -153,6 +156,6 @@ void listeners_close(struct front *f)
 	for (size_t i = 0; i < ARRAY_SIZE(f->listeners); i++)
 		if (f->listeners[i])
 			listener_stop(f->listeners[i]);
-	keep_drop(&f->keep, KEEPER_TCP);
-	keep_drop(&f->keep, KEEPER_LOCAL);
+	keep_drop(f->keep, KEEPER_TCP);
+	keep_drop(f->keep, KEEPER_LOCAL);
 }

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "front/systemd.h"
+#include "front/support/systemd.h"
 
 struct err;
 struct front;

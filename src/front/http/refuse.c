@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "net/http.h"
 

@@ -17,12 +17,12 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/api/idempotency.h"
 #include "front/http/auth.h"
-#include "front/http/schema.h"
+#include "front/http/idempotency.h"
 #include "front/http/serve.h"
 #include "front/support/hash.h"
 #include "front/support/metrics.h"
+#include "front/support/schema.h"
 #include "net/http.h"
 
 #define ERROR_MAX (16 * 1024)

@@ -9,7 +9,7 @@
 #include "front/http/query.h"
 #include "front/http/reply.h"
 #include "front/http/route.h"
-#include "front/http/schema.h"
+#include "front/support/schema.h"
 #include "net/http.h"
 
 bool request_query_unknown(const struct route *r, const char *query, char *name, size_t size)

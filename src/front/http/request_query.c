@@ -10,8 +10,8 @@
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/http/route.h"
-#include "front/http/schema.h"
 #include "front/support/json_alloc.h"
+#include "front/support/schema.h"
 #include "net/http.h"
 #include "net/target.h"
 

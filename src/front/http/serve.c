@@ -11,14 +11,14 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "front/api/handlers.h"
-#include "front/api/idempotency.h"
-#include "front/front.h"
+#include "front/api/port_admit.h"
+#include "front/api/port_head.h"
+#include "front/http/idempotency.h"
 #include "front/http/refuse.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/mcp/metadata.h"
-#include "front/ports/port_admit.h"
-#include "front/ports/port_head.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "net/conn.h"
@@ -162,7 +162,7 @@ static void on_done(struct http_exchange *x)
 
 void serve_setup(struct front *f)
 {
-	f->http = (struct http_config){
+	*f->http = (struct http_config){
 		.head_max = HEAD_MAX,
 		.target_max = TARGET_MAX,
 		.body_max = f->config.max_body,

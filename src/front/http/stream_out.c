@@ -20,9 +20,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define QUIET_NS (15 * CLOCK_NS_PER_S)

@@ -12,9 +12,10 @@
 
 #include <stddef.h>
 
+#include "front/support/owner.h"
+
 struct err;
 
-#define OWNER_MAX 64
 #define TOKEN_MIN 32
 #define TOKEN_MAX 512
 #define TOKEN_HASH 32 /* SHA-256 */

@@ -18,13 +18,14 @@
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/cell/cell.h"
-#include "front/front.h"
+#include "front/cell/image_use.h"
 #include "front/http/reply.h"
 #include "front/http/route.h"
-#include "front/http/schema.h"
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
+#include "front/support/schema.h"
 #include "net/http.h"
 
 /* ---- the request's words ---------------------------------------------------------------------------------------- */
@@ -200,7 +201,7 @@ static const struct language *language_of(struct front *f, struct http_exchange 
 	if (!name || json_is_null(name))
 		return &languages[LANG_PYTHON];
 	for (size_t i = 0; json_is_string(name) && i < LANG_MAX_; i++)
-		if (f->images.own.has_language[i] &&
+		if (f->images->own.has_language[i] &&
 		    strcmp(json_string_value(name), jkernel_spec_name(&languages[i])) == 0)
 			return &languages[i];
 	reply_error(x, 404, "no_such_kernelspec", "name", "see GET /api/kernelspecs",

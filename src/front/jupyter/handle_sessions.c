@@ -11,10 +11,10 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "front/api/handlers.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define SESSIONS_MAX 4096u

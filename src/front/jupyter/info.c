@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "front/front.h"
+#include "front/cell/image_use.h"
 #include "front/jupyter/jupyter.h"
+#include "front/support/front.h"
 
 /* In the order of enum language_id. */
 static const struct about {
@@ -106,7 +107,7 @@ void jinfo_specs(const struct front *f, struct json *j)
 	json_key(j, "kernelspecs");
 	json_object_begin(j);
 	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (f->images.own.has_language[i]) {
+		if (f->images->own.has_language[i]) {
 			json_key(j, jkernel_spec_name(&languages[i]));
 			write_spec(&languages[i], j);
 		}
@@ -117,7 +118,7 @@ void jinfo_specs(const struct front *f, struct json *j)
 bool jinfo_spec(const struct front *f, const char *name, struct json *j)
 {
 	for (size_t i = 0; i < LANG_MAX_; i++)
-		if (f->images.own.has_language[i] &&
+		if (f->images->own.has_language[i] &&
 		    strcmp(name, jkernel_spec_name(&languages[i])) == 0) {
 			write_spec(&languages[i], j);
 			return true;

@@ -8,9 +8,9 @@
 
 #include "base/json.h"
 #include "front/cell/cell.h"
-#include "front/front.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 #include "front/support/time_text.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------ */

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "front/front.h"
 #include "front/jupyter/jupyter.h"
+#include "front/support/front.h"
 
 #define ROOM_MAX (256u << 10)
 #define ROOM_PER_MS 64u   /* bytes that come back: 64 KB in a second */

@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "front/front.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 #include "net/http.h"
 #include "net/ws.h"
 

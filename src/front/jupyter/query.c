@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "front/front.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 #define QUERY_MS 5000u

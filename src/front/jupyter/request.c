@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "front/front.h"
-#include "front/http/schema.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
+#include "front/support/schema.h"
 #include "front/support/time_text.h"
 
 static void on_shutdown(struct jrequest *r);

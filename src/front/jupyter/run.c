@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "front/front.h"
-#include "front/http/schema.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/metrics.h"
+#include "front/support/schema.h"
 
 #define CODE_MAX (8u << 20)
 

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/session.h"
+#include "front/support/front.h"
 
 #define ERROR_MAX 2048u /* an error in place of an answer that does not fit is shorter */
 

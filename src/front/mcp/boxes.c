@@ -11,7 +11,6 @@
 
 #include "base/utf8.h"
 #include "front/files/mime.h"
-#include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/listing.h"
@@ -19,6 +18,7 @@
 #include "front/mcp/resource.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "mcp/uri.h"
 
 #define READ_MAX (16u << 20)

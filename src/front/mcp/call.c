@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/front.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 
@@ -36,10 +36,10 @@ struct mcp_call *mcp_call_new(struct front *f, const char *owner, struct mcp_ses
 	c->at = at;
 	(void)snprintf(c->owner, sizeof(c->owner), "%s", owner);
 	mcp_message_read(message, &c->m);
-	c->next = f->mcp.calls;
+	c->next = f->mcp->calls;
 	if (c->next)
 		c->next->prev = c;
-	f->mcp.calls = c;
+	f->mcp->calls = c;
 	return c;
 }
 
@@ -49,7 +49,7 @@ static void end(struct mcp_call *c, int status, const struct buf *json)
 	if (c->prev)
 		c->prev->next = c->next;
 	else
-		c->f->mcp.calls = c->next;
+		c->f->mcp->calls = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
 	timer_cancel(&c->patience);
@@ -76,7 +76,7 @@ void mcp_call_cancel(struct mcp_call *c)
 struct mcp_call *mcp_call_find(struct front *f, const struct mcp_session *session, const void *at,
 			       const json_t *id)
 {
-	for (struct mcp_call *c = f->mcp.calls; c; c = c->next)
+	for (struct mcp_call *c = f->mcp->calls; c; c = c->next)
 		if ((session ? c->session == session : !c->session && c->at == at) &&
 		    json_equal(c->m.id, id))
 			return c;

@@ -9,10 +9,10 @@
 
 #include "base/fd.h" /* ARRAY_SIZE */
 #include "base/utf8.h"
-#include "front/front.h"
 #include "front/mcp/tool.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 #define LOG_MAX 4096u

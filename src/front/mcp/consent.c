@@ -12,13 +12,13 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/parked.h"
 #include "front/mcp/session.h"
 #include "front/mcp/task.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/tool_calls/approval.h"
 

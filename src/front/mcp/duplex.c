@@ -11,10 +11,10 @@
 
 #include "base/buf.h"
 #include "front/api/handlers.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/mcp/pipe.h"
+#include "front/support/front.h"
 #include "net/conn.h"
 #include "net/http.h"
 #include "net/ws.h"

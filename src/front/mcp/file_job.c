@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/front.h"
+#include "front/support/front.h"
 
 static void reap(struct deferred *d)
 {

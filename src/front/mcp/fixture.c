@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "front/front.h"
 #include "front/mcp/tool.h"
+#include "front/support/front.h"
 
 #define TEXT_MAX (1u << 20)
 

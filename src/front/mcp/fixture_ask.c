@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "front/front.h"
 #include "front/mcp/fixture.h"
 #include "front/mcp/session.h"
 #include "front/mcp/tool.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 struct asking {

@@ -2,10 +2,10 @@
 /* fixture_tools.c - Tools of the conformance suite that answer by themselves. */
 #include <string.h>
 
-#include "front/front.h"
 #include "front/mcp/fixture.h"
 #include "front/mcp/subscribe.h"
 #include "front/mcp/tool.h"
+#include "front/support/front.h"
 
 #define STEP_MS 50
 #define LOGGER "conformance"

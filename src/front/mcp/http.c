@@ -11,9 +11,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "front/api/handlers.h"
-#include "front/front.h"
 #include "front/http/reply.h"
-#include "front/http/schema.h"
 #include "front/http/serve.h"
 #include "front/mcp/batch.h"
 #include "front/mcp/head.h"
@@ -23,6 +21,8 @@
 #include "front/mcp/post.h"
 #include "front/mcp/session.h"
 #include "front/mcp/sse.h"
+#include "front/support/front.h"
+#include "front/support/schema.h"
 #include "net/http.h"
 
 #define ALIVE_NS (15 * CLOCK_NS_PER_S)

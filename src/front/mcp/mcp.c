@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/parked.h"
 #include "front/mcp/prompt.h"
@@ -15,6 +14,7 @@
 #include "front/mcp/subscribe.h"
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
+#include "front/support/front.h"
 #include "front/tool_calls/upstream.h"
 
 #define INSTRUCTIONS_MAX 16384u
@@ -45,7 +45,7 @@ static void put_servers(const struct front *f, struct buf *b)
 		"`await mcp_<server>.<tool>(...)`, so that only what it prints comes back. Servers: ");
 	for (size_t i = 0; i < SERVERS_NAMED && (u = upstream_at(f, i)); i++)
 		(void)buf_printf(b, "%s%s", i ? ", " : "", u->name);
-	(void)buf_puts(b, f->upstreams.n > SERVERS_NAMED ? ", and more; " : "; ");
+	(void)buf_puts(b, f->upstreams->n > SERVERS_NAMED ? ", and more; " : "; ");
 	(void)buf_puts(b, "`await mcp.runtime.search_tool_docs('words')` finds tools.");
 }
 
@@ -54,7 +54,7 @@ void mcp_instructions(const struct front *f, struct json *j)
 	_buf_ struct buf b = BUF_INIT(INSTRUCTIONS_MAX);
 
 	(void)buf_puts(&b, instructions);
-	if (f->upstreams.n > 0 && mcp_tool_find(f, "run_python"))
+	if (f->upstreams->n > 0 && mcp_tool_find(f, "run_python"))
 		put_servers(f, &b);
 	json_key(j, "instructions");
 	(void)json_strn(j, buf_str(&b), b.len);
@@ -132,14 +132,14 @@ void mcp_note_json(struct buf *out, const char *method, const struct buf *params
 
 void mcp_setup(struct front *f)
 {
-	if (getrandom(f->mcp.key, sizeof(f->mcp.key), 0) != (ssize_t)sizeof(f->mcp.key))
+	if (getrandom(f->mcp->key, sizeof(f->mcp->key), 0) != (ssize_t)sizeof(f->mcp->key))
 		abort();
 	mcp_tools_sandboxes_setup();
 }
 
 static bool is_busy(const struct front *f, const struct mcp_session *s)
 {
-	for (const struct mcp_call *c = f->mcp.calls; c; c = c->next)
+	for (const struct mcp_call *c = f->mcp->calls; c; c = c->next)
 		if (c->session == s)
 			return true;
 	return false;
@@ -148,7 +148,7 @@ static bool is_busy(const struct front *f, const struct mcp_session *s)
 void mcp_drain(struct front *f)
 {
 	mcp_subscriptions_end(f);
-	for (struct mcp_session *s = f->mcp.sessions, *next; s; s = next) {
+	for (struct mcp_session *s = f->mcp->sessions, *next; s; s = next) {
 		next = s->next;
 		if (!is_busy(f, s))
 			mcp_session_end(s);
@@ -158,10 +158,10 @@ void mcp_drain(struct front *f)
 void mcp_end(struct front *f)
 {
 	mcp_tasks_end(f);
-	timer_cancel(&f->mcp.news);
-	while (f->mcp.sessions)
-		mcp_session_end(f->mcp.sessions);
-	while (f->mcp.calls)
-		mcp_call_cancel(f->mcp.calls);
+	timer_cancel(&f->mcp->news);
+	while (f->mcp->sessions)
+		mcp_session_end(f->mcp->sessions);
+	while (f->mcp->calls)
+		mcp_call_cancel(f->mcp->calls);
 	mcp_parked_end(f);
 }

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/front.h"
+#include "front/support/front.h"
 #include "net/conn.h"
 #include "net/http.h"
 

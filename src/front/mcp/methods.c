@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-#include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
+#include "front/support/front.h"
 
 #define DISCOVER_TTL_MS (3600u * 1000u)
 

@@ -8,11 +8,12 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "front/front.h"
 #include "front/mcp/call.h"
+#include "front/mcp/mcp.h"
 #include "front/mcp/mrtr.h"
 #include "front/mcp/task.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 #define PARKED_MAX 512u
@@ -40,11 +41,11 @@ static void forget(struct mcp_parked *p)
 	if (p->prev)
 		p->prev->next = p->next;
 	else
-		p->f->mcp.parked = p->next;
+		p->f->mcp->parked = p->next;
 	if (p->next)
 		p->next->prev = p->prev;
-	p->f->mcp.n_parked--;
-	p->f->mcp.parked_bytes -= p->bytes;
+	p->f->mcp->n_parked--;
+	p->f->mcp->parked_bytes -= p->bytes;
 	json_decref(p->response);
 	free(p);
 }
@@ -56,8 +57,8 @@ static void on_end(struct timer *t)
 
 void mcp_parked_end(struct front *f)
 {
-	while (f->mcp.parked)
-		forget(f->mcp.parked);
+	while (f->mcp->parked)
+		forget(f->mcp->parked);
 }
 
 static struct mcp_call *take_waiter(struct mcp_parked *p)
@@ -87,7 +88,7 @@ static void line_finish(struct mcp_call *c, int status, const struct buf *json)
 
 	(void)status;
 	p->call = NULL;
-	if (json && p->f->mcp.parked_bytes + json->len <= PARKED_BYTES)
+	if (json && p->f->mcp->parked_bytes + json->len <= PARKED_BYTES)
 		p->response = json_alloc_load(buf_str(json), json->len, 0, NULL);
 	if (waiter && p->response)
 		mcp_answer_with(waiter, p->response);
@@ -99,7 +100,7 @@ static void line_finish(struct mcp_call *c, int status, const struct buf *json)
 		return;
 	}
 	p->bytes = p->response ? json->len : 0;
-	p->f->mcp.parked_bytes += p->bytes;
+	p->f->mcp->parked_bytes += p->bytes;
 	timer_set(&p->f->loop, &p->end, p->f->loop.now_ns + KEPT_NS);
 }
 
@@ -145,16 +146,16 @@ static bool may_park(const struct mcp_call *c)
 {
 	size_t own = 0;
 
-	for (const struct mcp_parked *p = c->f->mcp.parked; p; p = p->next)
+	for (const struct mcp_parked *p = c->f->mcp->parked; p; p = p->next)
 		own += strcmp(p->owner, c->owner) == 0;
 	return c->era == MCP_MODERN && mcp_capable(c, "elicitation", NULL) &&
-	       c->f->mcp.n_parked < PARKED_MAX && own < PARKED_OWNER_MAX;
+	       c->f->mcp->n_parked < PARKED_MAX && own < PARKED_OWNER_MAX;
 }
 
 static struct mcp_parked *add(struct mcp_call *c, const struct mcp_parked_ops *ops)
 {
 	struct mcp_parked *p = calloc(1, sizeof(*p));
-	struct mcp *m = &c->f->mcp;
+	struct mcp *m = c->f->mcp;
 
 	if (!p)
 		return NULL;
@@ -198,7 +199,7 @@ bool mcp_park(struct mcp_call *c, const struct mcp_parked_ops *ops)
 
 static struct mcp_parked *find(struct mcp_call *c, const char *id)
 {
-	struct mcp_parked *p = c->f->mcp.parked;
+	struct mcp_parked *p = c->f->mcp->parked;
 
 	while (p && (strcmp(p->id, id) != 0 || strcmp(p->owner, c->owner) != 0))
 		p = p->next;

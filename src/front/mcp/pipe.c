@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "front/front.h"
-#include "front/http/schema.h"
 #include "front/mcp/batch.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/session.h"
+#include "front/support/front.h"
+#include "front/support/schema.h"
 
 #define CALLS_MAX 256u
 #define ERROR_MAX 8192u
@@ -278,7 +278,7 @@ void mcp_pipe_doom(struct mcp_pipe *p)
 /* The first call on this wire for which @which is true, or NULL. */
 static struct mcp_call *find(const struct mcp_pipe *p, bool (*which)(const struct mcp_call *c))
 {
-	for (struct mcp_call *c = p->f->mcp.calls; c; c = c->next)
+	for (struct mcp_call *c = p->f->mcp->calls; c; c = c->next)
 		if (c->line == &pipe_line && c->at == p && which(c))
 			return c;
 	return NULL;
@@ -299,7 +299,7 @@ static bool is_endless(const struct mcp_call *c)
 /* Whoever is told goes on with its own work only. */
 void mcp_pipe_drained(struct mcp_pipe *p)
 {
-	for (struct mcp_call *c = p->f->mcp.calls, *next; c && !p->dead; c = next) {
+	for (struct mcp_call *c = p->f->mcp->calls, *next; c && !p->dead; c = next) {
 		next = c->next;
 		if (c->line == &pipe_line && c->at == p && c->drained)
 			c->drained(c);

@@ -2,10 +2,10 @@
 /* place.c - From a name to a sandbox, or to words that a model can act on. */
 #include "front/mcp/place.h"
 
-#include "front/front.h"
 #include "front/mcp/tool.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 
 static const char *name_of(const json_t *args)
 {

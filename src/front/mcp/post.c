@@ -15,7 +15,6 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/mcp/batch.h"
@@ -23,6 +22,7 @@
 #include "front/mcp/head.h"
 #include "front/mcp/replay.h"
 #include "front/mcp/session.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define ALIVE_NS (15 * CLOCK_NS_PER_S)

@@ -15,13 +15,14 @@
 
 #include "base/fd.h" /* ARRAY_SIZE */
 #include "base/utf8.h"
+#include "front/buckets/buckets.h"
 #include "front/buckets/publish.h"
 #include "front/files/artifact.h"
 #include "front/files/mime.h"
-#include "front/front.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/listing.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "mcp/uri.h"
 
@@ -221,7 +222,7 @@ static void on_done(struct file_job *j)
 	/* The job ends here; what it found is the call's from now on. */
 	j->arg = NULL;
 	j->free_arg = NULL;
-	if (!j->c->f->buckets.artifacts) {
+	if (!j->c->f->buckets->artifacts) {
 		read_next(p);
 		return;
 	}

@@ -2,12 +2,12 @@
 /* prompts.c - prompts/list and prompts/get. */
 #include <string.h>
 
-#include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/mrtr.h"
 #include "front/mcp/page.h"
 #include "front/mcp/prompt.h"
+#include "front/support/front.h"
 
 #define LIST_TTL_MS (300u * 1000u)
 

@@ -9,8 +9,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "front/front.h"
+#include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
+#include "front/support/front.h"
 #include "mcp/era.h"
 #include "net/http.h"
 
@@ -45,7 +46,7 @@ static void drop_events(struct mcp_replay *r)
 		free(e);
 	}
 	r->tail = &r->events;
-	r->session->f->mcp.replay_bytes -= r->bytes;
+	r->session->f->mcp->replay_bytes -= r->bytes;
 	r->bytes = 0;
 }
 
@@ -101,7 +102,7 @@ struct mcp_replay *mcp_replay_begin(struct mcp_session *s, void *speaker)
 
 void mcp_replay_add(struct mcp_replay *r, const struct buf *json)
 {
-	struct mcp *m = &r->session->f->mcp;
+	struct mcp *m = r->session->f->mcp;
 	struct event *e = NULL;
 
 	r->n++;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/mrtr.h"
@@ -11,6 +10,7 @@
 #include "front/mcp/resource.h"
 #include "front/mcp/session.h"
 #include "front/mcp/watch.h"
+#include "front/support/front.h"
 
 #define LIST_TTL_MS (300u * 1000u)
 #define SUBSCRIPTIONS_MAX 256u

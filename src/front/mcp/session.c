@@ -9,13 +9,13 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/replay.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 
 #define IDLE_NS (3600 * CLOCK_NS_PER_S)
 #define QUESTION_MAX (1u << 20)
@@ -36,25 +36,25 @@ struct mcp_session *mcp_session_new(struct front *f, const char *owner)
 {
 	struct mcp_session *s;
 
-	if (f->mcp.n_sessions >= MCP_SESSIONS_MAX || !(s = calloc(1, sizeof(*s))))
+	if (f->mcp->n_sessions >= MCP_SESSIONS_MAX || !(s = calloc(1, sizeof(*s))))
 		return NULL;
 	s->f = f;
 	s->log_level = -1;
 	(void)snprintf(s->owner, sizeof(s->owner), "%s", owner);
 	s->tools = mcp_tools_print(f, s->owner);
 	execution_random_id(s->id);
-	s->next = f->mcp.sessions;
+	s->next = f->mcp->sessions;
 	if (s->next)
 		s->next->prev = s;
-	f->mcp.sessions = s;
-	f->mcp.n_sessions++;
+	f->mcp->sessions = s;
+	f->mcp->n_sessions++;
 	mcp_session_touch(s);
 	return s;
 }
 
 struct mcp_session *mcp_session_find(struct front *f, const char *owner, const char *id)
 {
-	for (struct mcp_session *s = f->mcp.sessions; s; s = s->next)
+	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next)
 		if (strcmp(s->id, id) == 0 && strcmp(s->owner, owner) == 0)
 			return s;
 	return NULL;
@@ -65,10 +65,10 @@ void mcp_session_end(struct mcp_session *s)
 	struct front *f = s->f;
 
 	/* From the beginning each time: the end of one call may be that of another. */
-	for (struct mcp_call *c = f->mcp.calls; c;) {
+	for (struct mcp_call *c = f->mcp->calls; c;) {
 		if (c->session == s) {
 			mcp_call_cancel(c);
-			c = f->mcp.calls;
+			c = f->mcp->calls;
 		} else {
 			c = c->next;
 		}
@@ -81,10 +81,10 @@ void mcp_session_end(struct mcp_session *s)
 	if (s->prev)
 		s->prev->next = s->next;
 	else
-		s->f->mcp.sessions = s->next;
+		s->f->mcp->sessions = s->next;
 	if (s->next)
 		s->next->prev = s->prev;
-	s->f->mcp.n_sessions--;
+	s->f->mcp->n_sessions--;
 	mcp_replays_free(s);
 	json_decref(s->capabilities);
 	json_decref(s->subscriptions);

@@ -13,7 +13,6 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/methods.h"
@@ -22,6 +21,7 @@
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/watch.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 #define SUBSCRIPTIONS_MAX 1024u
@@ -52,7 +52,7 @@ static const struct list {
 static void forget(struct mcp_subscription *s)
 {
 	struct front *f = s->call->f;
-	struct mcp *m = &f->mcp;
+	struct mcp *m = f->mcp;
 
 	if (s->prev)
 		s->prev->next = s->next;
@@ -174,14 +174,14 @@ static size_t count(const struct mcp_call *c)
 {
 	size_t n = 0;
 
-	for (struct mcp_subscription *s = c->f->mcp.subscriptions; s; s = s->next)
+	for (struct mcp_subscription *s = c->f->mcp->subscriptions; s; s = s->next)
 		n += strcmp(s->call->owner, c->owner) == 0;
 	return n;
 }
 
 static struct mcp_subscription *make(struct mcp_call *c, const json_t *wanted)
 {
-	struct mcp *m = &c->f->mcp;
+	struct mcp *m = c->f->mcp;
 	struct mcp_subscription *s = calloc(1, sizeof(*s));
 
 	if (!s)
@@ -211,8 +211,8 @@ void mcp_method_listen(struct mcp_call *c)
 		mcp_fail(c, MCP_INVALID_PARAMS, "params.notifications must be an object");
 		return;
 	}
-	if (c->f->mcp.n_subscriptions >= SUBSCRIPTIONS_MAX || count(c) >= SUBSCRIPTIONS_OWNER_MAX ||
-	    !(s = make(c, wanted))) {
+	if (c->f->mcp->n_subscriptions >= SUBSCRIPTIONS_MAX ||
+	    count(c) >= SUBSCRIPTIONS_OWNER_MAX || !(s = make(c, wanted))) {
 		mcp_fail(c, MCP_INTERNAL, "there are too many subscriptions: end some");
 		return;
 	}
@@ -235,8 +235,8 @@ void mcp_method_listen(struct mcp_call *c)
 
 void mcp_subscriptions_end(struct front *f)
 {
-	while (f->mcp.subscriptions)
-		finish(f->mcp.subscriptions);
+	while (f->mcp->subscriptions)
+		finish(f->mcp->subscriptions);
 }
 
 static bool is_for(const char *owner, const char *listener)
@@ -263,7 +263,7 @@ static void on_news(struct timer *t)
 	struct front *f = t->arg;
 	const struct list *l = &lists[MCP_LIST_RESOURCES];
 
-	for (struct mcp_subscription *s = f->mcp.subscriptions, *next; s; s = next) {
+	for (struct mcp_subscription *s = f->mcp->subscriptions, *next; s; s = next) {
 		bool stale = s->stale;
 
 		next = s->next;
@@ -271,7 +271,7 @@ static void on_news(struct timer *t)
 		if (stale)
 			tell(s, l->changed, json_object());
 	}
-	for (struct mcp_session *s = f->mcp.sessions; s; s = s->next) {
+	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next) {
 		if (s->stale)
 			mcp_session_send(s, l->changed, NULL);
 		s->stale = false;
@@ -282,24 +282,24 @@ void mcp_sandboxes_changed(struct front *f, const char *owner)
 {
 	bool any = false;
 
-	for (struct mcp_subscription *s = f->mcp.subscriptions; s; s = s->next)
+	for (struct mcp_subscription *s = f->mcp->subscriptions; s; s = s->next)
 		if (s->lists & 1u << MCP_LIST_RESOURCES && is_for(owner, s->call->owner))
 			any = s->stale = true;
-	for (struct mcp_session *s = f->mcp.sessions; s; s = s->next)
+	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next)
 		if (s->initialized && s->outlet && is_for(owner, s->owner))
 			any = s->stale = true;
-	if (!any || f->mcp.news.loop)
+	if (!any || f->mcp->news.loop)
 		return;
-	f->mcp.news.fn = on_news;
-	f->mcp.news.arg = f;
-	timer_set(&f->loop, &f->mcp.news, f->loop.now_ns + GATHER_NS);
+	f->mcp->news.fn = on_news;
+	f->mcp->news.arg = f;
+	timer_set(&f->loop, &f->mcp->news, f->loop.now_ns + GATHER_NS);
 }
 
 void mcp_policy_changed(struct front *f)
 {
 	const struct list *l = &lists[MCP_LIST_TOOLS];
 
-	for (struct mcp_subscription *s = f->mcp.subscriptions, *next; s; s = next) {
+	for (struct mcp_subscription *s = f->mcp->subscriptions, *next; s; s = next) {
 		uint64_t now = mcp_tools_print(f, s->call->owner);
 		bool other = now != s->tools && s->lists & 1u << MCP_LIST_TOOLS;
 
@@ -308,7 +308,7 @@ void mcp_policy_changed(struct front *f)
 		if (other)
 			tell(s, l->changed, json_object());
 	}
-	for (struct mcp_session *s = f->mcp.sessions; s; s = s->next) {
+	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next) {
 		uint64_t now = mcp_tools_print(f, s->owner);
 
 		if (now != s->tools && s->initialized)
@@ -321,12 +321,12 @@ void mcp_policy_changed(struct front *f)
 
 void mcp_list_changed(struct front *f, enum mcp_list list)
 {
-	for (struct mcp_subscription *s = f->mcp.subscriptions, *next; s; s = next) {
+	for (struct mcp_subscription *s = f->mcp->subscriptions, *next; s; s = next) {
 		next = s->next;
 		if (s->lists & 1u << list)
 			tell(s, lists[list].changed, json_object());
 	}
-	for (struct mcp_session *s = f->mcp.sessions; s; s = s->next)
+	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next)
 		mcp_session_send(s, lists[list].changed, NULL);
 }
 
@@ -339,23 +339,23 @@ void mcp_resource_updated(struct front *f, const char *owner, const char *uri)
 	if (text)
 		(void)buf_puts(&b, text);
 	json_alloc_free(text);
-	for (struct mcp_subscription *s = f->mcp.subscriptions, *next; s; s = next) {
+	for (struct mcp_subscription *s = f->mcp->subscriptions, *next; s; s = next) {
 		next = s->next;
 		if (is_for(owner, s->call->owner) && has(s->uris, uri))
 			tell(s, "notifications/resources/updated", json_copy(params));
 	}
 	json_decref(params);
-	for (struct mcp_session *s = f->mcp.sessions; s; s = s->next)
+	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next)
 		if (is_for(owner, s->owner) && json_object_get(s->subscriptions, uri))
 			mcp_session_send(s, "notifications/resources/updated", &b);
 }
 
 bool mcp_resource_wanted(const struct front *f, const char *owner, const char *uri)
 {
-	for (const struct mcp_subscription *s = f->mcp.subscriptions; s; s = s->next)
+	for (const struct mcp_subscription *s = f->mcp->subscriptions; s; s = s->next)
 		if (is_for(owner, s->call->owner) && has(s->uris, uri))
 			return true;
-	for (const struct mcp_session *s = f->mcp.sessions; s; s = s->next)
+	for (const struct mcp_session *s = f->mcp->sessions; s; s = s->next)
 		if (is_for(owner, s->owner) && json_object_get(s->subscriptions, uri))
 			return true;
 	return false;
@@ -363,7 +363,7 @@ bool mcp_resource_wanted(const struct front *f, const char *owner, const char *u
 
 void mcp_task_told(struct front *f, const char *owner, const char *id, json_t *task)
 {
-	for (struct mcp_subscription *s = f->mcp.subscriptions, *next; s; s = next) {
+	for (struct mcp_subscription *s = f->mcp->subscriptions, *next; s; s = next) {
 		next = s->next;
 		if (is_for(owner, s->call->owner) && has(s->tasks, id))
 			tell(s, "notifications/tasks", json_copy(task));

@@ -11,13 +11,13 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "front/front.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/subscribe.h"
 #include "front/mcp/task.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 #include "front/support/time_text.h"
 
 #define TASKS_MAX 4096u
@@ -93,7 +93,7 @@ static void changed(struct mcp_task *t, enum status status)
 
 static void forget(struct mcp_task *t)
 {
-	struct mcp *m = &t->f->mcp;
+	struct mcp *m = t->f->mcp;
 
 	timer_cancel(&t->end);
 	if (t->prev)
@@ -122,13 +122,13 @@ static void on_end(struct timer *timer)
 
 void mcp_tasks_end(struct front *f)
 {
-	while (f->mcp.tasks)
-		on_end(&f->mcp.tasks->end);
+	while (f->mcp->tasks)
+		on_end(&f->mcp->tasks->end);
 }
 
 struct mcp_task *mcp_task_find(struct front *f, const char *owner, const char *id)
 {
-	for (struct mcp_task *t = f->mcp.tasks; t; t = t->next)
+	for (struct mcp_task *t = f->mcp->tasks; t; t = t->next)
 		if (strcmp(t->id, id) == 0 && strcmp(t->owner, owner) == 0)
 			return t;
 	return NULL;
@@ -140,7 +140,7 @@ static struct mcp_task *census(struct front *f, const char *owner, size_t *runni
 	struct mcp_task *oldest = NULL;
 
 	*running = *ended = 0;
-	for (struct mcp_task *t = f->mcp.tasks; t; t = t->next) {
+	for (struct mcp_task *t = f->mcp->tasks; t; t = t->next) {
 		if (strcmp(t->owner, owner) != 0)
 			continue;
 		*(t->call ? running : ended) += 1;
@@ -157,13 +157,13 @@ static bool may_add(struct front *f, const char *owner)
 
 	if (ended >= ENDED_MAX)
 		forget(oldest);
-	return f->mcp.n_tasks < TASKS_MAX && running < RUNNING_MAX;
+	return f->mcp->n_tasks < TASKS_MAX && running < RUNNING_MAX;
 }
 
 static struct mcp_task *add(struct mcp_call *c)
 {
 	struct mcp_task *t = calloc(1, sizeof(*t));
-	struct mcp *m = &c->f->mcp;
+	struct mcp *m = c->f->mcp;
 
 	if (!t)
 		return NULL;
@@ -198,7 +198,7 @@ static bool make_cell(struct mcp_task *t, size_t bytes)
 	size_t running, ended;
 	struct mcp_task *oldest;
 
-	while (t->f->mcp.tasks_bytes + bytes > TASKS_BYTES) {
+	while (t->f->mcp->tasks_bytes + bytes > TASKS_BYTES) {
 		oldest = census(t->f, t->owner, &running, &ended);
 		if (!oldest)
 			return false;
@@ -217,7 +217,7 @@ static void keep(struct mcp_task *t, const struct buf *json)
 	t->error = json_incref(json_object_get(message, "error"));
 	if (message) {
 		t->bytes = json->len;
-		t->f->mcp.tasks_bytes += t->bytes;
+		t->f->mcp->tasks_bytes += t->bytes;
 	} else {
 		t->error = json_pack("{s:i,s:s}", "code", MCP_INTERNAL, "message",
 				     "there are too many results of tasks to keep this one, too");

@@ -15,7 +15,6 @@
 #include "base/utf8.h"
 #include "front/api/execute_request.h"
 #include "front/api/routes.h"
-#include "front/front.h"
 #include "front/mcp/code_text.h"
 #include "front/mcp/consent.h"
 #include "front/mcp/place.h"
@@ -24,6 +23,7 @@
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 
 #define LINE_NS (200 * CLOCK_NS_PER_MS)
 #define LINE_CHARS 200u

@@ -8,12 +8,12 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 #include "front/files/mime.h"
-#include "front/front.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/listing.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
+#include "front/support/front.h"
 #include "mcp/uri.h"
 
 #define READ_LIMIT 65536 /* bytes, unless told */

@@ -10,12 +10,12 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "front/front.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
 #include "front/packages/closure.h"
 #include "front/packages/install.h"
+#include "front/support/front.h"
 
 struct waiter {
 	struct mcp_call *c;

@@ -11,13 +11,13 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "front/front.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
 #include "front/mcp/tool_spool.h"
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/process.h"
+#include "front/support/front.h"
 #include "front/support/time_text.h"
 
 #define COMMAND_CHARS 200u

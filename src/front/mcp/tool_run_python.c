@@ -13,14 +13,14 @@
 #include "base/utf8.h"
 #include "front/api/execute_request.h"
 #include "front/api/routes.h"
-#include "front/front.h"
 #include "front/mcp/code_text.h"
 #include "front/mcp/consent.h"
 #include "front/mcp/tool.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/spec/code_spec.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
-#include "front/tool_calls/code_spec.h"
 
 #define SUMMARY_CHARS 300u
 

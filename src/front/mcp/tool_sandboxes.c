@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "front/api/routes.h"
-#include "front/front.h"
 #include "front/mcp/place.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandbox_json.h"
+#include "front/support/front.h"
 
 #define SPEC_FIELDS_MAX 64u
 

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "front/front.h"
-#include "front/http/schema.h"
 #include "front/mcp/call.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/mrtr.h"
@@ -13,8 +11,13 @@
 #include "front/mcp/parked.h"
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
-#include "front/policy/judge.h"
+#include "front/packages/packages.h"
+#include "front/policy/policy.h"
 #include "front/sandbox/execution.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
+#include "front/support/schema.h"
+#include "front/tool_calls/upstream.h"
 #include "mcp/header.h"
 
 #define LIST_TTL_MS (300u * 1000u)
@@ -48,7 +51,7 @@ static bool offered(const struct front *f, const struct mcp_tool *t)
 		return f->config.mcp_conformance;
 	if (t->sets & TOOL_SET_PACKAGES && packages_on(f) && listed(tools, "default"))
 		return true;
-	if (t->sets & TOOL_SET_SERVERS && f->upstreams.n > 0 && listed(tools, "default"))
+	if (t->sets & TOOL_SET_SERVERS && f->upstreams->n > 0 && listed(tools, "default"))
 		return true;
 	return (t->sets & TOOL_SET_DEFAULT && listed(tools, "default")) || listed(tools, "all") ||
 	       listed(tools, t->name);
@@ -153,7 +156,7 @@ void mcp_method_tools_list(struct mcp_call *c)
 			write_tool(&a.j, t);
 	json_array_end(&a.j);
 	mcp_page_end(&page, &a.j);
-	mcp_answer_cache(c, &a, LIST_TTL_MS, !c->f->policy.rules); /* owners may differ */
+	mcp_answer_cache(c, &a, LIST_TTL_MS, !c->f->policy->rules); /* owners may differ */
 	mcp_answer_end(c, &a);
 }
 

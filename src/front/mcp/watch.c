@@ -8,8 +8,9 @@
 
 #include "base/clock.h"
 #include "front/files/files.h"
-#include "front/front.h"
+#include "front/mcp/mcp.h"
 #include "front/mcp/subscribe.h"
+#include "front/support/front.h"
 #include "mcp/uri.h"
 
 #define WATCHES_MAX 256u
@@ -40,10 +41,10 @@ static void end(struct mcp_watch *w)
 {
 	struct front *f = w->call.f;
 
-	for (struct mcp_watch **p = &f->mcp.watches; *p; p = &(*p)->next)
+	for (struct mcp_watch **p = &f->mcp->watches; *p; p = &(*p)->next)
 		if (*p == w) {
 			*p = w->next;
-			f->mcp.n_watches--;
+			f->mcp->n_watches--;
 			break;
 		}
 	timer_cancel(&w->gather);
@@ -126,7 +127,7 @@ static void split(struct mcp_watch *w, const char *path)
 
 static struct mcp_watch *find(struct front *f, const char *owner, const char *uri)
 {
-	struct mcp_watch *w = f->mcp.watches;
+	struct mcp_watch *w = f->mcp->watches;
 
 	while (w && (strcmp(w->uri, uri) != 0 || strcmp(w->owner, owner) != 0))
 		w = w->next;
@@ -142,7 +143,7 @@ static struct mcp_watch *make(struct front *f, const char *owner, const char *ur
 	*why = (struct refusal){ .status = 429,
 				 .code = "too_many_watches",
 				 .message = "too many files are watched already" };
-	if (f->mcp.n_watches >= WATCHES_MAX || !(w = calloc(1, sizeof(*w))))
+	if (f->mcp->n_watches >= WATCHES_MAX || !(w = calloc(1, sizeof(*w))))
 		return NULL;
 	w->uri = strdup(uri);
 	split(w, at->path);
@@ -151,9 +152,9 @@ static struct mcp_watch *make(struct front *f, const char *owner, const char *ur
 		return NULL;
 	}
 	(void)snprintf(w->owner, sizeof(w->owner), "%s", owner);
-	w->next = f->mcp.watches;
-	f->mcp.watches = w;
-	f->mcp.n_watches++;
+	w->next = f->mcp->watches;
+	f->mcp->watches = w;
+	f->mcp->n_watches++;
 	w->call.owner = w;
 	w->call.ops = &call_ops;
 	w->call.f = f;
@@ -184,14 +185,14 @@ void mcp_watch_begin(struct front *f, const char *owner, const char *uri, mcp_wa
 
 void mcp_watch_forget(struct front *f, const void *arg)
 {
-	for (struct mcp_watch *w = f->mcp.watches; w; w = w->next)
+	for (struct mcp_watch *w = f->mcp->watches; w; w = w->next)
 		if (w->arg == arg)
 			w->fn = NULL;
 }
 
 void mcp_watches_sweep(struct front *f)
 {
-	for (struct mcp_watch *w = f->mcp.watches, *next; w; w = next) {
+	for (struct mcp_watch *w = f->mcp->watches, *next; w; w = next) {
 		next = w->next;
 		if (!w->fn && !mcp_resource_wanted(f, w->owner, w->uri))
 			end(w);

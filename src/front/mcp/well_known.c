@@ -2,9 +2,9 @@
 /* well_known.c - GET /.well-known/oauth-protected-resource, and its /mcp: for who has no token yet. */
 #include "base/buf.h"
 #include "front/api/handlers.h"
-#include "front/front.h"
 #include "front/http/reply.h"
 #include "front/mcp/metadata.h"
+#include "front/support/front.h"
 #include "net/http.h"
 
 #define DOCUMENT_MAX 8192u

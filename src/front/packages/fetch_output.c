@@ -10,11 +10,12 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/front.h"
 #include "front/packages/closure.h"
 #include "front/packages/install_int.h"
+#include "front/packages/packages.h"
 #include "front/packages/rules.h"
-#include "front/policy/judge.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 #define TEXT_MAX 200u
@@ -63,7 +64,7 @@ static void on_closure(struct install *in, const json_t *said)
 	}
 	clean(installer, json_string_value(json_object_get(said, "installer")));
 	(void)snprintf(in->installer, sizeof(in->installer), "%.31s", installer);
-	if (rules_closure(&in->f->config, in->eco, in->closure, in->f->packages.pins, &why) < 0 ||
+	if (rules_closure(&in->f->config, in->eco, in->closure, in->f->packages->pins, &why) < 0 ||
 	    judge_all(in, &why) < 0) {
 		install_fail(in, &why);
 		return;

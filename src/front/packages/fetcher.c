@@ -18,15 +18,17 @@
 #include "base/embed.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/egress/entry.h"
-#include "front/egress/rules.h"
-#include "front/front.h"
+#include "front/cell/command_line.h"
+#include "front/cell/image_use.h"
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
-#include "front/sandbox/command_line.h"
+#include "front/policy/egress_entry.h"
+#include "front/policy/egress_rules.h"
 #include "front/sandbox/execution.h"
-#include "front/sandbox/sandbox_spec.h"
+#include "front/secrets/secrets.h"
 #include "front/secrets/trust.h"
+#include "front/spec/sandbox_spec.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "vault/index.h"
 
@@ -57,7 +59,7 @@ static json_t *keys_of(const struct front *f, enum ecosystem eco, const struct i
 		const char *name = index_key_name((enum index_kind)eco, (enum index_key)k);
 		char use[VAULT_NAME_MAX + VAULT_HOST_MAX + 2];
 
-		if (!vault_find(&f->secrets.vault, name, NULL))
+		if (!vault_find(&f->secrets->vault, name, NULL))
 			continue;
 		(void)snprintf(use, sizeof(use), "%s@%s", name, u->name);
 		list = list ? list : json_array();
@@ -153,7 +155,7 @@ void fetcher_spec(const struct install *in, struct sandbox_spec *ret)
 	l->cpu_milli = l->cpu_milli < 2000 ? 2000 : l->cpu_milli;
 	ret->own_limits = true;
 	ret->fetcher = true;
-	if (in->image == &f->images.own)
+	if (in->image == &f->images->own)
 		return;
 	(void)snprintf(ret->image, sizeof(ret->image), "%s", in->image->name);
 	(void)snprintf(ret->digest, sizeof(ret->digest), "%s", in->image->digest);
@@ -191,12 +193,12 @@ static json_t *task_of(const struct install *in)
 	bool index = index_of(c, in->eco, &u);
 	bool looked = index && is_looked_into(&u, in->fetcher->spec.secrets);
 
-	return json_pack("{s:s, s:O, s:O, s:s*, s:s*, s:s*, s:b, s:b}", "language",
-			 ecosystem_name(in->eco), "requirements", in->requirements, "constraints",
-			 in->constraints, "index", index ? u.inside : NULL, "certs",
-			 looked ? TRUST_PATH : NULL, "dir",
-			 in->eco == ECO_PYTHON && in->f->packages.dir_fd >= 0 ? PACKAGES_DIR : NULL,
-			 "build", !c->package_wheels_only, "scripts", c->npm_scripts);
+	return json_pack(
+		"{s:s, s:O, s:O, s:s*, s:s*, s:s*, s:b, s:b}", "language", ecosystem_name(in->eco),
+		"requirements", in->requirements, "constraints", in->constraints, "index",
+		index ? u.inside : NULL, "certs", looked ? TRUST_PATH : NULL, "dir",
+		in->eco == ECO_PYTHON && in->f->packages->dir_fd >= 0 ? PACKAGES_DIR : NULL,
+		"build", !c->package_wheels_only, "scripts", c->npm_scripts);
 }
 
 int fetcher_line(const struct install *in, struct command_line *ret, struct refusal *why)

@@ -19,10 +19,11 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "front/front.h"
+#include "front/cell/image_use.h"
 #include "front/packages/fetcher.h"
 #include "front/packages/install_int.h"
 #include "front/packages/packages.h"
+#include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "ledger/ledger.h"
 
@@ -36,7 +37,7 @@ static void free_install(struct install *in)
 	if (in->prev)
 		in->prev->next = in->next;
 	else
-		in->f->packages.installs = in->next;
+		in->f->packages->installs = in->next;
 	if (in->next)
 		in->next->prev = in->prev;
 	json_decref(in->requirements);
@@ -53,7 +54,7 @@ static void leave_cell(struct install *in)
 	struct sandbox *fetcher = in->fetcher;
 
 	timer_cancel(&in->timer);
-	package_store_forget(&in->f->packages.store, &in->call);
+	package_store_forget(&in->f->packages->store, &in->call);
 	if (in->cell)
 		cell_forget(in->cell, &in->pack);
 	in->cell = NULL;
@@ -72,7 +73,7 @@ static void conclude(struct deferred *d)
 
 	if (in->cell || in->fetcher || in->command.f)
 		leave_cell(in);
-	in->f->packages.n_installs -= in->cached ? 0 : 1;
+	in->f->packages->n_installs -= in->cached ? 0 : 1;
 	in->ended_ns = clock_now_ns();
 	if (!in->refusal.status && in->sandbox_id[0] && !s) {
 		in->refusal = (struct refusal){ .status = 409, .code = "session_ended" };
@@ -265,12 +266,12 @@ static int admit(struct install *in, struct refusal *why)
 	struct front *f = in->f;
 	struct err e = { 0 };
 
-	if (f->draining || f->packages.store.watch.fd < 0)
+	if (f->draining || f->packages->store.watch.fd < 0)
 		return install_refuse(why, 503, "draining", NULL,
 				      f->draining ?
 					      "the daemon is shutting down" :
 					      "the package store is gone: restart the daemon");
-	if (f->packages.n_installs >= INSTALL_FETCHES_MAX) {
+	if (f->packages->n_installs >= INSTALL_FETCHES_MAX) {
 		(void)install_refuse(why, 429, "packages_busy", NULL,
 				     "other packages are being fetched; try again");
 		why->retry_after_s = 2;
@@ -291,10 +292,10 @@ static int admit(struct install *in, struct refusal *why)
 
 static void enlist(struct install *in)
 {
-	in->next = in->f->packages.installs;
+	in->next = in->f->packages->installs;
 	if (in->next)
 		in->next->prev = in;
-	in->f->packages.installs = in;
+	in->f->packages->installs = in;
 }
 
 struct install *install_begin(struct front *f, struct sandbox *s, const char *owner,
@@ -308,7 +309,7 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 		return NULL;
 	}
 	in->f = f;
-	in->image = s ? s->image : &f->images.own;
+	in->image = s ? s->image : &f->images->own;
 	image_hold(in->image);
 	in->ops = ops;
 	in->arg = arg;
@@ -339,6 +340,6 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 		free_install(in);
 		return NULL;
 	}
-	f->packages.n_installs++;
+	f->packages->n_installs++;
 	return in;
 }

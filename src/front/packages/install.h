@@ -15,12 +15,12 @@
 
 #include "base/buf.h"
 #include "front/cell/cell.h"
-#include "front/http/auth.h"
 #include "front/packages/package_store.h"
 #include "front/packages/requirement.h"
 #include "front/packages/trees.h"
 #include "front/sandbox/command.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/owner.h"
 #include "net/loop.h"
 
 struct front;

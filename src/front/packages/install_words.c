@@ -7,11 +7,12 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/front.h"
 #include "front/packages/install_int.h"
+#include "front/packages/packages.h"
 #include "front/packages/rules.h"
 #include "front/packages/trees.h"
-#include "front/policy/judge.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
 
 int install_refuse(struct refusal *r, int status, const char *code, const char *hint,
 		   const char *text)
@@ -27,7 +28,7 @@ static int check_configured(const struct front *f, enum ecosystem eco, struct re
 	const char *note = c->index_note[eco];
 
 	if (eco == ECO_JAVASCRIPT ? c->npm_registry != NULL :
-				    c->pip_index || f->packages.dir_fd >= 0)
+				    c->pip_index || f->packages->dir_fd >= 0)
 		return 0;
 	(void)install_refuse(
 		why, 501, "not_configured",

@@ -11,11 +11,11 @@
 
 #include "base/buf.h"
 #include "front/cell/cell.h"
-#include "front/front.h"
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 
 #define MESSAGE_MAX (1u << 20)

@@ -11,10 +11,10 @@
 #include "base/err.h"
 #include "cell/spec.h"
 #include "client/files_client.h"
-#include "front/front.h"
 #include "front/packages/fetcher.h"
 #include "front/packages/install_int.h"
 #include "front/packages/packages.h"
+#include "front/support/front.h"
 
 #define FILES_LIMIT 200000u
 
@@ -55,7 +55,7 @@ static void on_pack_started(struct cell_command *job, int pid, int *fds, size_t 
 	(void)pid;
 	in->call.fn = on_stored;
 	in->call.arg = in;
-	if (n_fds != 2 || package_store_ask(&in->f->packages.store, &in->call, &q, fds[1]) < 0)
+	if (n_fds != 2 || package_store_ask(&in->f->packages->store, &in->call, &q, fds[1]) < 0)
 		install_fail_text(in, 503, "install_failed", "see the daemon's log",
 				  "the package store does not answer");
 }

@@ -15,9 +15,10 @@
 #include "base/json.h"
 #include "cell/spec.h"
 #include "front/cell/cell.h"
-#include "front/front.h"
+#include "front/cell/image_use.h"
 #include "front/packages/fetcher.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 
@@ -28,7 +29,7 @@
 
 bool packages_on(const struct front *f)
 {
-	return f->packages.store_fd >= 0;
+	return f->packages->store_fd >= 0;
 }
 
 /* ---- the beginning ----------------------------------------------------------------------------------------- */
@@ -66,20 +67,20 @@ static int load_pins(struct front *f, struct err *e)
 	if (!path)
 		return 0;
 	text = malloc(PINS_MAX);
-	f->packages.pins = json_object();
-	if (!text || !f->packages.pins)
+	f->packages->pins = json_object();
+	if (!text || !f->packages->pins)
 		return err_set(e, -ENOMEM, "--package-pins");
 	n = fd_read_file(AT_FDCWD, path, text, PINS_MAX);
 	if (n < 0)
 		return err_set(e, (int)n, "--package-pins %s", path);
-	return parse_pins(text, f->packages.pins, e) < 0 ? err_wrap(e, "--package-pins %s", path) :
-							   0;
+	return parse_pins(text, f->packages->pins, e) < 0 ? err_wrap(e, "--package-pins %s", path) :
+							    0;
 }
 
 int packages_open(struct front *f, struct err *e)
 {
 	const struct config *c = &f->config;
-	struct packages *p = &f->packages;
+	struct packages *p = f->packages;
 
 	p->store_fd = p->dir_fd = p->store.watch.fd = -1;
 	if (!c->pip_index && !c->npm_registry && !c->package_dir)
@@ -100,7 +101,7 @@ int packages_open(struct front *f, struct err *e)
 
 void packages_tidy_soon(struct front *f)
 {
-	struct timer *t = &f->packages.tidy;
+	struct timer *t = &f->packages->tidy;
 	uint64_t soon = f->loop.now_ns + TIDY_MIN_MS * CLOCK_NS_PER_MS;
 
 	if (!t->loop || t->at_ns > soon) /* what goes on and on does not put it off */
@@ -125,7 +126,7 @@ static void drop_dead_users(struct front *f)
 
 	while (again) {
 		again = false;
-		for (const struct tree_use *u = f->packages.trees.uses; u && !again; u = u->next) {
+		for (const struct tree_use *u = f->packages->trees.uses; u && !again; u = u->next) {
 			const struct sandbox *s = f->sandboxes;
 
 			if (u->holder[0] != 's')
@@ -185,11 +186,11 @@ int packages_start(struct front *f, struct err *e)
 	log_indexes(&f->config);
 	if (!packages_on(f))
 		return 0;
-	if (trees_load(f, e) < 0 || package_store_start(&f->packages.store, &f->loop, e) < 0)
+	if (trees_load(f, e) < 0 || package_store_start(&f->packages->store, &f->loop, e) < 0)
 		return err_wrap(e, "packages");
 	drop_dead_users(f);
-	f->packages.tidy.fn = on_tidy;
-	f->packages.tidy.arg = f;
+	f->packages->tidy.fn = on_tidy;
+	f->packages->tidy.arg = f;
 	packages_tidy_soon(f);
 	return 0;
 }
@@ -303,9 +304,9 @@ void packages_tell(struct sandbox *s, struct kernel *kernel)
 	if (!packages_on(s->f))
 		return;
 	trees_touch(s);
-	if (kernel->packages == s->f->packages.trees.changes)
+	if (kernel->packages == s->f->packages->trees.changes)
 		return;
-	kernel->packages = s->f->packages.trees.changes;
+	kernel->packages = s->f->packages->trees.changes;
 	env = packages_env(s);
 	if (!env && first)
 		return;

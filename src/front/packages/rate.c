@@ -6,9 +6,9 @@
  * gives somebody more than he should have, and never less.
  */
 #include "base/clock.h"
-#include "front/front.h"
 #include "front/packages/install_int.h"
 #include "front/packages/packages.h"
+#include "front/support/front.h"
 
 #define HOUR_NS (3600 * CLOCK_NS_PER_S)
 
@@ -24,10 +24,10 @@ static uint64_t hash_owner(const char *owner)
 int rate_take(struct front *f, const char *owner, struct refusal *why)
 {
 	uint64_t key = hash_owner(owner), now = f->loop.now_ns;
-	struct package_rate *r = NULL, *oldest = &f->packages.rates[0];
+	struct package_rate *r = NULL, *oldest = &f->packages->rates[0];
 
 	for (size_t i = 0; i < PACKAGES_RATES; i++) {
-		struct package_rate *at = &f->packages.rates[i];
+		struct package_rate *at = &f->packages->rates[i];
 
 		if (at->owner == key)
 			r = at;

@@ -13,8 +13,8 @@
 
 #include "base/fd.h"
 #include "base/wild.h"
-#include "front/config.h"
 #include "front/sandbox/execution.h"
+#include "front/support/config.h"
 
 #define SHORT_NAME 5u
 #define LONG_NAME 12u

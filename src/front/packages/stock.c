@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/front.h"
+#include "front/cell/image_use.h"
+#include "front/packages/packages.h"
 #include "front/packages/trees.h"
 #include "front/packages/trees_int.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/time_text.h"
@@ -21,9 +23,9 @@
 static int load_tree(const struct store_tree *row, void *arg)
 {
 	struct front *f = arg;
-	struct trees *all = &f->packages.trees;
+	struct trees *all = &f->packages->trees;
 	/* Of a store that did not note it yet: then there was no other image to make trees with. */
-	const char *image = row->image[0] ? row->image : image_key(&f->images.own);
+	const char *image = row->image[0] ? row->image : image_key(&f->images->own);
 	struct tree *t = calloc(1, sizeof(*t));
 
 	if (!t)
@@ -91,7 +93,7 @@ static int keep_known(struct front *f, struct err *e)
 {
 	struct tree *next;
 
-	for (struct tree *t = f->packages.trees.all; t; t = next) {
+	for (struct tree *t = f->packages->trees.all; t; t = next) {
 		struct package_store_req q = { .op = PACKAGE_STORE_KEEP };
 		struct package_store_reply a;
 		int r;
@@ -100,7 +102,7 @@ static int keep_known(struct front *f, struct err *e)
 		memcpy(q.key, t->key, sizeof(t->key));
 		memcpy(q.sha256, t->sha256, sizeof(t->sha256));
 		memcpy(q.seal, t->seal, sizeof(t->seal));
-		r = package_store_wait(&f->packages.store, &q, &a);
+		r = package_store_wait(&f->packages->store, &q, &a);
 		if (r == -EPIPE)
 			return err_set(e, r, "ask the package store");
 		if (r < 0) {
@@ -116,7 +118,7 @@ static int keep_known(struct front *f, struct err *e)
 
 int trees_load(struct front *f, struct err *e)
 {
-	struct trees *all = &f->packages.trees;
+	struct trees *all = &f->packages->trees;
 	struct package_store_req q = { .op = PACKAGE_STORE_SWEEP };
 	struct package_store_reply a;
 	int r = store_tree_each(f->store, load_tree, f, e);
@@ -126,7 +128,7 @@ int trees_load(struct front *f, struct err *e)
 		r = store_use_each(f->store, load_use, all, e);
 	if (r == 0)
 		r = keep_known(f, e);
-	if (r == 0 && (r = package_store_wait(&f->packages.store, &q, &a)) < 0)
+	if (r == 0 && (r = package_store_wait(&f->packages->store, &q, &a)) < 0)
 		(void)err_set(e, r, "tidy the package store");
 	return r;
 }
@@ -165,7 +167,7 @@ static bool is_given_up(const struct front *f, const struct tree_use *u, uint64_
 
 static void drop_given_up(struct front *f, uint64_t now)
 {
-	struct tree_use **at = &f->packages.trees.uses;
+	struct tree_use **at = &f->packages->trees.uses;
 
 	while (*at) {
 		struct tree_use *u = *at;
@@ -183,7 +185,7 @@ static void drop_given_up(struct front *f, uint64_t now)
 /* Only what nobody uses goes. */
 void trees_tidy(struct front *f)
 {
-	struct trees *all = &f->packages.trees;
+	struct trees *all = &f->packages->trees;
 	uint64_t now = time_now_ms();
 	struct err e = { 0 };
 	struct tree *t;

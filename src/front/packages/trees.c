@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/front.h"
+#include "front/cell/image_use.h"
 #include "front/packages/closure.h"
 #include "front/packages/install.h"
+#include "front/packages/packages.h"
 #include "front/packages/trees_int.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/time_text.h"
@@ -80,7 +82,7 @@ void tree_add_use(struct trees *all, const char *holder, struct tree *t)
 
 void tree_forget(struct front *f, struct tree *gone)
 {
-	struct trees *all = &f->packages.trees;
+	struct trees *all = &f->packages->trees;
 	struct err e = { 0 };
 
 	for (struct tree_use **at = &all->uses; *at;) {
@@ -112,7 +114,7 @@ void tree_drop_files(struct front *f, const char *key)
 	struct package_store_req q = { .op = PACKAGE_STORE_DROP };
 
 	(void)snprintf(q.key, sizeof(q.key), "%s", key);
-	(void)package_store_ask(&f->packages.store, NULL, &q, -1);
+	(void)package_store_ask(&f->packages->store, NULL, &q, -1);
 }
 
 /* The same request, of a sandbox of the same image. */
@@ -156,7 +158,7 @@ static struct tree *make(const struct install *in, const struct package_store_re
 struct tree *trees_add(struct front *f, const struct install *in,
 		       const struct package_store_reply *r)
 {
-	struct trees *all = &f->packages.trees;
+	struct trees *all = &f->packages->trees;
 	struct tree *t = same_content(all, in, r->sha256);
 	struct err e = { 0 };
 
@@ -211,7 +213,7 @@ struct tree *trees_find(const struct install *in, const struct sandbox *s)
 {
 	uint64_t now = time_now_ms();
 
-	for (struct tree *t = in->f->packages.trees.all; t; t = t->next)
+	for (struct tree *t = in->f->packages->trees.all; t; t = t->next)
 		if (is_for(t, in) && (t->exact || now < t->created_ms + FRESH_MS) &&
 		    agrees(in->f, t, s))
 			return t;
@@ -253,8 +255,8 @@ void trees_use(struct front *f, const struct sandbox *s, const char *owner, stru
 
 	holder_of(holder, s, owner);
 	t->used_ms = time_now_ms();
-	drop_use(&f->packages.trees, holder, t);
-	tree_add_use(&f->packages.trees, holder, t);
+	drop_use(&f->packages->trees, holder, t);
+	tree_add_use(&f->packages->trees, holder, t);
 	if ((!s || s->name[0]) &&
 	    (store_use_put(f->store, holder, t->key, (int64_t)t->used_ms, &e) < 0 ||
 	     tree_put(f, t, &e) < 0))
@@ -265,7 +267,7 @@ void trees_touch(const struct sandbox *s)
 {
 	uint64_t now = time_now_ms();
 
-	for (struct tree_use *u = s->f->packages.trees.uses; u; u = u->next)
+	for (struct tree_use *u = s->f->packages->trees.uses; u; u = u->next)
 		if (is_holder(u, s)) {
 			u->tree->used_ms = now;
 			u->tree->touched = true;
@@ -274,7 +276,7 @@ void trees_touch(const struct sandbox *s)
 
 bool trees_leave(struct front *f, const struct sandbox *s)
 {
-	struct tree_use **at = &f->packages.trees.uses;
+	struct tree_use **at = &f->packages->trees.uses;
 	char holder[TREE_HOLDER_MAX];
 	struct err e = { 0 };
 	bool any = false;
@@ -301,7 +303,7 @@ bool trees_leave(struct front *f, const struct sandbox *s)
 const struct tree *trees_next(const struct front *f, const struct sandbox *s,
 			      const struct tree_use **at)
 {
-	const struct tree_use *u = *at ? (*at)->next : f->packages.trees.uses;
+	const struct tree_use *u = *at ? (*at)->next : f->packages->trees.uses;
 
 	for (; u; u = u->next)
 		if (is_holder(u, s)) {

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "front/egress/entry.h"
+#include "front/policy/egress_entry.h"
 
 struct reach {
 	struct egress_entry entry; /* host and wild, unless any_host; port, unless any_port */

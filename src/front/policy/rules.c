@@ -15,7 +15,7 @@
 #include "front/policy/reach.h"
 #include "front/policy/rule_rows.h"
 #include "front/secrets/secrets.h"
-#include "front/workspaces/mount_use.h"
+#include "front/spec/mount_use.h"
 #include "image/ref.h"
 
 #define YEAR_S 31536000

@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "front/http/token.h" /* OWNER_MAX */
 #include "front/policy/toml.h"
+#include "front/support/owner.h" /* OWNER_MAX */
 
 struct config;
 

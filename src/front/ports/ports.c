@@ -10,11 +10,11 @@
 #include <sys/random.h>
 
 #include "base/json.h"
-#include "front/front.h"
-#include "front/ports/port_proxy.h"
+#include "front/api/port_proxy.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/time_text.h"
 
 struct port *port_find(const struct sandbox *s, unsigned int number)

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "front/ports/port_head.h"
+#include "front/api/port_head.h"
 
 struct front;
 struct json;

@@ -17,9 +17,10 @@
 
 #include "base/clock.h"
 #include "front/cell/cell.h"
-#include "front/front.h"
+#include "front/cell/keep.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 
@@ -38,8 +39,8 @@ static bool is_double(const struct adopt *a, const struct keeper_slot *s)
 
 static void look(struct front *f, int i)
 {
-	struct adopt *a = &f->adopt;
-	const struct keeper_slot *slot = keep_slot(&f->keep, i);
+	struct adopt *a = f->adopt;
+	const struct keeper_slot *slot = keep_slot(f->keep, i);
 	struct adoptee *to = &a->found[a->n];
 	const char *wrong;
 
@@ -69,8 +70,8 @@ static size_t count_used(struct keep *k)
 
 void adopt_open(struct front *f, bool warden)
 {
-	struct adopt *a = &f->adopt;
-	size_t n = f->keep.table && warden ? count_used(&f->keep) : 0;
+	struct adopt *a = f->adopt;
+	size_t n = f->keep->table && warden ? count_used(f->keep) : 0;
 
 	if (n == 0)
 		return;
@@ -82,7 +83,7 @@ void adopt_open(struct front *f, bool warden)
 
 bool adopt_sandbox(struct front *f, struct sandbox *s)
 {
-	struct adopt *a = &f->adopt;
+	struct adopt *a = f->adopt;
 
 	for (size_t i = 0; i < a->n; i++) {
 		struct adoptee *c = &a->found[i];
@@ -110,7 +111,7 @@ static void on_settled(struct timer *t)
 {
 	struct front *f = t->arg;
 
-	keep_settled(&f->keep);
+	keep_settled(f->keep);
 }
 
 static void on_rest(struct warden_call *c, const struct warden_reply *r, int *fds, size_t n)
@@ -130,14 +131,14 @@ static void end_the_rest(struct front *f)
 		abort();
 	c->fn = on_rest;
 	c->arg = f;
-	if (warden_link_ask_cell(&f->link, c, WARDEN_REST, 0, 0, NULL) < 0)
+	if (warden_link_ask_cell(f->link, c, WARDEN_REST, 0, 0, NULL) < 0)
 		free(c);
 }
 
 /* What the store has of each: those that could not be had are lost, and it says why. */
 static void write_down(struct front *f)
 {
-	const struct adopt *a = &f->adopt;
+	const struct adopt *a = f->adopt;
 
 	for (struct sandbox *s = f->sandboxes; s; s = s->next) {
 		if (s->state == SANDBOX_RUNNING)
@@ -150,19 +151,19 @@ static void write_down(struct front *f)
 
 void adopt_close(struct front *f)
 {
-	struct adopt *a = &f->adopt;
-	const char *signal = f->keep.signo > 0 ? sigabbrev_np(f->keep.signo) : NULL;
+	struct adopt *a = f->adopt;
+	const char *signal = f->keep->signo > 0 ? sigabbrev_np(f->keep->signo) : NULL;
 	size_t at = 0;
 
-	if (!f->keep.table)
+	if (!f->keep->table)
 		return;
 	for (int i = 0; i < (int)KEEPER_SLOTS; i++) {
 		while (at < a->n && (a->found[at].slot < i || !a->found[at].taken))
 			at++;
 		if (at >= a->n || a->found[at].slot != i)
-			keep_slot_free(&f->keep, i);
+			keep_slot_free(f->keep, i);
 	}
-	keep_done(&f->keep);
+	keep_done(f->keep);
 	write_down(f);
 	a->settled.fn = on_settled;
 	a->settled.arg = f;
@@ -171,12 +172,13 @@ void adopt_close(struct front *f)
 	free(a->ids);
 	a->found = NULL;
 	a->ids = NULL;
-	if (f->keep.life <= 1)
+	if (f->keep->life <= 1)
 		return;
 	end_the_rest(f);
-	metric_add(M_FRONT_RESTARTS, f->keep.life - 1);
+	metric_add(M_FRONT_RESTARTS, f->keep->life - 1);
 	metric_add(M_SANDBOXES_ADOPTED, a->adopted);
 	log_event(LOG_LEVEL_WARNING, "adopted", F_UINT("sandboxes", a->adopted),
 		  F_UINT("kernels", a->kernels), F_STR("ended_by", signal ? signal : ""),
-		  F_UINT("restarts", f->keep.life - 1), F_MS("ms", clock_now_ns() - f->started_ns));
+		  F_UINT("restarts", f->keep->life - 1),
+		  F_MS("ms", clock_now_ns() - f->started_ns));
 }

@@ -13,12 +13,13 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "client/result.h"
-#include "front/front.h"
+#include "front/cell/command_line.h"
+#include "front/cell/image_use.h"
 #include "front/sandbox/adopt.h"
-#include "front/sandbox/command_line.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/open_executions.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/time_text.h"
@@ -145,10 +146,11 @@ static void on_forget(struct timer *t)
 int audit_open(struct front *f, struct err *e)
 {
 	int r = ledger_record(f->ledger, e, "daemon.start", NULL, NULL,
-			      L_STR("version", CAISSON_VERSION), L_STR("image", f->images.own.name),
-			      L_STR("image_digest", f->images.own.digest));
+			      L_STR("version", CAISSON_VERSION),
+			      L_STR("image", f->images->own.name),
+			      L_STR("image_digest", f->images->own.digest));
 	if (r == 0)
-		open_executions_close(&f->open_executions, f);
+		open_executions_close(f->open_executions, f);
 	if (r == 0)
 		r = store_sandbox_each(f->store, NULL, restore, f, e);
 	if (r == 0)

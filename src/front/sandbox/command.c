@@ -20,7 +20,7 @@
 #include "cell/spec.h"
 #include "client/init_client.h"
 #include "front/egress/egress.h"
-#include "front/front.h"
+#include "front/support/front.h"
 
 #define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
 #define KILL_NS (5 * CLOCK_NS_PER_S)  /* from the kill to giving up on it */
@@ -37,7 +37,7 @@ static struct command *of_job(struct cell_command *job)
 static void let_go(struct command *c)
 {
 	timer_cancel(&c->timer);
-	warden_link_forget(&c->f->link, &c->usage_call);
+	warden_link_forget(c->f->link, &c->usage_call);
 	if (c->cell)
 		cell_forget(c->cell, &c->job);
 	command_io_close(c);
@@ -155,7 +155,7 @@ static void ask_usage(struct timer *t)
 	c->usage_call.fn = on_usage;
 	c->usage_call.arg = c;
 	if (!c->cell || !c->cell->handle ||
-	    warden_link_ask_cell(&c->f->link, &c->usage_call, WARDEN_USAGE, c->cell->handle, 0,
+	    warden_link_ask_cell(c->f->link, &c->usage_call, WARDEN_USAGE, c->cell->handle, 0,
 				 NULL) < 0)
 		conclude(c);
 }
@@ -331,7 +331,7 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 	if (c->phase == COMMAND_DONE)
 		return;
 	timer_cancel(&c->timer);
-	warden_link_forget(&c->f->link, &c->usage_call);
+	warden_link_forget(c->f->link, &c->usage_call);
 	if (c->phase != COMMAND_JUDGING)
 		c->ended_ns = clock_now_ns();
 	if (!c->started_ns)

@@ -18,8 +18,8 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
-#include "front/front.h"
 #include "front/sandbox/command.h"
+#include "front/support/front.h"
 #include "front/support/metrics.h"
 
 #define READ_BYTES 65536u

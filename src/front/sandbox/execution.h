@@ -18,6 +18,7 @@
 #include "front/cell/kernel_pipes.h"
 #include "front/cell/language.h"
 #include "front/output/capture.h"
+#include "front/support/refusal.h"
 #include "net/loop.h"
 
 struct approval;
@@ -29,25 +30,6 @@ struct record;
 struct rpc;
 struct sandbox;
 struct kernel;
-
-/* An execution that was not run: an answer of its own kind. */
-struct refusal {
-	int status; /* HTTP */
-	const char *code;
-	const char *field, *hint;
-	unsigned int retry_after_s;
-	char message[320];
-};
-
-/* refusal_no_memory() - What the daemon lacks is not the client's mistake. Return: -1. */
-static inline int refusal_no_memory(struct refusal *r)
-{
-	*r = (struct refusal){ .status = 503,
-			       .code = "out_of_memory",
-			       .retry_after_s = 1,
-			       .message = "the daemon is out of memory" };
-	return -1;
-}
 
 struct sink {
 	/* Live: a JSON object about what happened; NULL when nobody listens. */

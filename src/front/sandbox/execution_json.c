@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* execution_json.c - The one result object, for every wire. */
 #include "base/json.h"
-#include "front/front.h"
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 
 static void raw_or_null(struct json *j, const char *key, const struct buf *b)
 {

@@ -13,7 +13,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/front.h"
+#include "front/cell/keep.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "ledger/ledger.h"
@@ -106,13 +107,13 @@ static void close_one(struct front *f, const struct open_execution *o)
 	json_t *m = json_alloc_load(o->line, o->len, 0, NULL);
 	struct err e = { 0 };
 
-	if (m && ledger_record(f->ledger, &e, "execution.end",
-			       json_string_value(json_object_get(m, "owner")),
-			       json_string_value(json_object_get(m, "sandbox")),
-			       L_STRN("id", o->id, ID_LEN),
-			       L_STR("what", json_string_value(json_object_get(m, "what"))),
-			       L_STR("status", "lost"),
-			       L_STR("cause", f->keep.life > 1 ? "front_died" : "daemon_died")) < 0)
+	if (m &&
+	    ledger_record(
+		    f->ledger, &e, "execution.end", json_string_value(json_object_get(m, "owner")),
+		    json_string_value(json_object_get(m, "sandbox")), L_STRN("id", o->id, ID_LEN),
+		    L_STR("what", json_string_value(json_object_get(m, "what"))),
+		    L_STR("status", "lost"),
+		    L_STR("cause", f->keep->life > 1 ? "front_died" : "daemon_died")) < 0)
 		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", "execution.end"),
 			  F_STR("why", e.msg));
 	json_decref(m);

@@ -18,11 +18,12 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "front/api/execute_request.h"
-#include "front/front.h"
+#include "front/cell/image_use.h"
 #include "front/packages/packages.h"
-#include "front/policy/judge.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/exec_result.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/time_text.h"
 
@@ -331,7 +332,7 @@ static void fill(struct process *p, struct sandbox *s, const json_t *body)
 	p->forget.fn = on_forget;
 	p->forget.arg = p;
 	for (size_t i = 0; i < COMMAND_STREAMS; i++)
-		spool_init(&p->spool[i], &s->f->spools, SPOOL_CAP);
+		spool_init(&p->spool[i], s->f->spools, SPOOL_CAP);
 	c->ops = &ops;
 	c->owner = p;
 	c->alone = true;

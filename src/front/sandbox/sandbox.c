@@ -14,10 +14,10 @@
 #include "base/clock.h"
 #include "front/cell/cell.h"
 #include "front/egress/egress.h"
-#include "front/front.h"
 #include "front/packages/packages.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 #include "front/support/metrics.h"
 
 /* ---- the list of who entered -------------------------------------------------------------------------- */

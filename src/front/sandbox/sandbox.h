@@ -17,10 +17,10 @@
 #include <stdint.h>
 
 #include "front/cell/pool.h"
-#include "front/http/auth.h"
 #include "front/output/tail.h"
 #include "front/sandbox/record.h"
-#include "front/sandbox/sandbox_spec.h"
+#include "front/spec/sandbox_spec.h"
+#include "front/support/owner.h"
 #include "front/workspaces/workspace_store.h"
 #include "net/loop.h"
 #include "wire/warden.h"

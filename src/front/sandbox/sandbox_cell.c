@@ -12,12 +12,14 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "front/cell/cell.h"
+#include "front/cell/image_use.h"
 #include "front/egress/egress.h"
-#include "front/front.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/metrics.h"
+#include "front/support/mounts.h"
 #include "front/tool_calls/rpc.h"
 #include "front/workspaces/workspaces.h"
 
@@ -278,7 +280,7 @@ void sandbox_want_cell(struct sandbox *s)
 	if (s->want.queued || !workspaces_ready(s))
 		return;
 	if (s->spec.own_limits || s->spec.workspace.name[0] ||
-	    !mount_set_equal(&s->spec.mounts.set, &s->f->mounts.pooled)) {
+	    !mount_set_equal(&s->spec.mounts.set, &s->f->mounts->pooled)) {
 		make_cell(s, python);
 		return;
 	}

@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "front/cell/cell.h"
+#include "front/cell/image_use.h"
 #include "front/egress/egress.h"
-#include "front/front.h"
 #include "front/jupyter/jupyter.h"
 #include "front/packages/packages.h"
 #include "front/ports/ports.h"
@@ -20,6 +20,8 @@
 #include "front/sandbox/execution.h"
 #include "front/sandbox/process.h"
 #include "front/sandbox/sandbox.h"
+#include "front/secrets/secrets.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/tool_calls/code.h"
 #include "front/workspaces/workspaces.h"

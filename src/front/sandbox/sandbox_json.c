@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "front/cell/cell.h"
-#include "front/front.h"
 #include "front/sandbox/process.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/time_text.h"
 
 static void write_usage(struct json *j, const struct sandbox *s)

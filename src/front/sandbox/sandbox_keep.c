@@ -16,10 +16,12 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "front/cell/cell.h"
-#include "front/front.h"
+#include "front/cell/image_use.h"
+#include "front/cell/keep.h"
 #include "front/sandbox/execution.h"
-#include "front/sandbox/keep.h"
 #include "front/sandbox/sandbox.h"
+#include "front/secrets/secrets.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/time_text.h"
 
@@ -29,7 +31,7 @@
 
 void sandbox_keep_vars(struct sandbox *s)
 {
-	struct keeper_slot *to = keep_slot(&s->f->keep, s->slot);
+	struct keeper_slot *to = keep_slot(s->f->keep, s->slot);
 	char *text = json_object_size(s->vars) > 0 ? json_dumps(s->vars, JSON_COMPACT) : NULL;
 	_fd_ int fd = text ? fd_memfd("caisson-env", text, strlen(text)) : -1;
 
@@ -39,14 +41,14 @@ void sandbox_keep_vars(struct sandbox *s)
 		explicit_bzero(text, strlen(text));
 	json_alloc_free(text);
 	if (to && fd >= 0)
-		keep_put(&s->f->keep, keep_key(s->slot, KEEPER_VARIABLES), &fd, 1);
+		keep_put(s->f->keep, keep_key(s->slot, KEEPER_VARIABLES), &fd, 1);
 }
 
 void sandbox_keep(struct sandbox *s)
 {
 	if (!s->name[0] || s->slot >= 0)
 		return;
-	s->slot = keep_slot_new(&s->f->keep, s->id);
+	s->slot = keep_slot_new(s->f->keep, s->id);
 	if (s->slot < 0)
 		return;
 	sandbox_keep_vars(s);
@@ -55,7 +57,7 @@ void sandbox_keep(struct sandbox *s)
 
 void sandbox_note(struct sandbox *s)
 {
-	struct keeper_slot *to = keep_slot(&s->f->keep, s->slot);
+	struct keeper_slot *to = keep_slot(s->f->keep, s->slot);
 
 	if (!to)
 		return;
@@ -75,7 +77,7 @@ void sandbox_note(struct sandbox *s)
 /* From now on what is left is half of something: the next front must not take it for a sandbox. */
 void sandbox_keep_end(struct sandbox *s)
 {
-	struct keeper_slot *to = keep_slot(&s->f->keep, s->slot);
+	struct keeper_slot *to = keep_slot(s->f->keep, s->slot);
 
 	if (to)
 		__atomic_store_n(&to->ending, 1, __ATOMIC_RELEASE);
@@ -83,13 +85,13 @@ void sandbox_keep_end(struct sandbox *s)
 
 void sandbox_unkeep(struct sandbox *s)
 {
-	const struct keeper_slot *slot = keep_slot(&s->f->keep, s->slot);
+	const struct keeper_slot *slot = keep_slot(s->f->keep, s->slot);
 
 	if (!slot)
 		return;
 	if (slot->has_env)
-		keep_drop(&s->f->keep, keep_key(s->slot, KEEPER_VARIABLES));
-	keep_slot_free(&s->f->keep, s->slot);
+		keep_drop(s->f->keep, keep_key(s->slot, KEEPER_VARIABLES));
+	keep_slot_free(s->f->keep, s->slot);
 	s->slot = -1;
 }
 
@@ -126,7 +128,7 @@ static bool has_secrets(const struct sandbox *s, const json_t *vars)
 /* The names are known from the store; the values are those that were kept. */
 static bool take_variables(struct sandbox *s)
 {
-	_fd_ int fd = keep_take_one(&s->f->keep, keep_key(s->slot, KEEPER_VARIABLES));
+	_fd_ int fd = keep_take_one(s->f->keep, keep_key(s->slot, KEEPER_VARIABLES));
 	json_t *env = fd >= 0 ? read_variables(fd) : NULL;
 	const char *name;
 	json_t *ignored;

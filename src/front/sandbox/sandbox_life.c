@@ -10,13 +10,16 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "front/front.h"
+#include "front/cell/image_use.h"
 #include "front/mcp/subscribe.h"
-#include "front/policy/judge.h"
+#include "front/policy/policy.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
+#include "front/secrets/secrets.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "front/support/time_text.h"
 #include "front/workspaces/workspaces.h"
@@ -82,7 +85,7 @@ static struct sandbox *sandbox_new(struct front *f, const char *owner, const cha
 	if (!s)
 		return NULL;
 	s->f = f;
-	s->image = &f->images.own;
+	s->image = &f->images->own;
 	image_hold(s->image);
 	s->slot = -1;
 	execution_random_id(s->id);
@@ -94,7 +97,7 @@ static struct sandbox *sandbox_new(struct front *f, const char *owner, const cha
 	s->created_ms = time_now_ms();
 	s->idle_timer.fn = on_idle;
 	s->idle_timer.arg = s;
-	records_init(&s->records, &f->loop, &f->spools, &f->streams);
+	records_init(&s->records, &f->loop, f->spools, f->streams);
 	s->next = f->sandboxes;
 	if (s->next)
 		s->next->prev = s;
@@ -156,7 +159,7 @@ static void refuse_busy(struct front *f, struct refusal *ret)
 
 static void note_policy(struct sandbox *s)
 {
-	const struct rules *r = s->f->policy.rules;
+	const struct rules *r = s->f->policy->rules;
 
 	(void)snprintf(s->spec.policy, sizeof(s->spec.policy), "%s", r ? r->sha256 : "");
 }
@@ -312,8 +315,8 @@ static struct sandbox *obtain_of(struct front *f, const char *owner, const char 
 		};
 		(void)snprintf(ret->message, sizeof(ret->message),
 			       "this session is of the image %.100s, not of %.100s",
-			       s->spec.image[0] ? s->spec.image : f->images.own.name,
-			       image[0] ? image : f->images.own.name);
+			       s->spec.image[0] ? s->spec.image : f->images->own.name,
+			       image[0] ? image : f->images->own.name);
 		return NULL;
 	}
 	if (s)

@@ -15,12 +15,13 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "front/cell/cell.h"
-#include "front/config.h"
-#include "front/egress/rules.h"
-#include "front/front.h"
+#include "front/egress/gate.h"
+#include "front/policy/egress_rules.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/secrets/trust.h"
+#include "front/support/config.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "ledger/ledger.h"
@@ -60,13 +61,13 @@ void secrets_again(struct gate_link *gate, int blind, const struct err *why)
 		log_event(LOG_LEVEL_ERROR, "secrets_refused", F_STR("why", why->msg),
 			  F_STR("what", "the secrets before them stay in force"));
 	} else {
-		vault_free(&f->secrets.vault);
-		f->secrets.vault = fresh;
+		vault_free(&f->secrets->vault);
+		f->secrets->vault = fresh;
 		log_event(LOG_LEVEL_INFO, "secrets", F_STR("how", "reload"),
 			  F_UINT("secrets", fresh.n));
 	}
 	if (ledger_record(f->ledger, &e, why ? "secrets.reject" : "secrets.load", NULL, NULL,
-			  L_UINT("secrets", f->secrets.vault.n)) < 0)
+			  L_UINT("secrets", f->secrets->vault.n)) < 0)
 		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", "secrets.load"),
 			  F_STR("why", e.msg));
 }
@@ -76,7 +77,7 @@ void secrets_reload(struct front *f)
 	const struct config *c = &f->config;
 
 	if (c->secrets_file || c->secrets_env || c->secrets_command)
-		gate_reload(&f->gate);
+		gate_reload(f->gate);
 }
 
 void secrets_free(struct secrets *s)
@@ -224,7 +225,7 @@ static int give_one(struct sandbox *s, const char *text, struct refusal *r)
 
 	/* Credentials of package indexes are for fetchers alone. */
 	if (secret_use_parse(text, &u) && (s->spec.fetcher || !index_key_reserved(u.name)))
-		have = vault_find(&s->f->secrets.vault, u.name, s->owner);
+		have = vault_find(&s->f->secrets->vault, u.name, s->owner);
 	if (!have)
 		return refuse(r, "unknown_secret", "ask the operator of this daemon for it",
 			      "there is no secret '%.80s' for you", text);

@@ -14,7 +14,7 @@
 #include "base/foreign.h"
 #include "cell/spec.h"
 #include "client/files_client.h"
-#include "front/front.h"
+#include "front/support/front.h"
 
 #define BUNDLE_MAX (4u << 20)
 

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "front/config.h"
+#include "front/support/config.h"
 
 struct buf;
 

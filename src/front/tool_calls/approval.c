@@ -10,9 +10,9 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "front/front.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/time_text.h"
 #include "front/tool_calls/audit_tool.h"
 

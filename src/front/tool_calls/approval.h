@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "front/http/token.h" /* OWNER_MAX */
+#include "front/support/owner.h" /* OWNER_MAX */
 #include "net/loop.h"
 
 struct approval;

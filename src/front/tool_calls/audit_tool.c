@@ -3,9 +3,9 @@
 #include "front/tool_calls/audit_tool.h"
 
 #include "base/err.h"
-#include "front/front.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/tool_calls/approval.h"
 #include "ledger/ledger.h"

@@ -16,7 +16,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "client/program.h"
-#include "front/config.h"
+#include "front/support/config.h"
 #include "front/tool_calls/bridge_link.h"
 #include "wire/bridge.h"
 

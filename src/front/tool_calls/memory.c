@@ -17,8 +17,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "front/http/schema.h"
 #include "front/support/json_alloc.h"
+#include "front/support/schema.h"
 #include "store/store.h"
 
 #define DEPTH_MAX 64u

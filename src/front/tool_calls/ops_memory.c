@@ -7,9 +7,9 @@
  */
 #include "base/buf.h"
 #include "base/clock.h"
-#include "front/front.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/time_text.h"
 #include "front/tool_calls/code.h"
 #include "front/tool_calls/memory.h"

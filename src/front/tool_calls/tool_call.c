@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "front/front.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "front/tool_calls/approval.h"
 #include "front/tool_calls/audit_tool.h"
@@ -68,7 +68,7 @@ static void on_cancel(struct rpc *r)
 	struct tool_call *t = r->work;
 
 	upstream_forget(&t->ask);
-	bridge_cancel(&front_of(t)->bridge, &t->call);
+	bridge_cancel(front_of(t)->bridge, &t->call);
 	if (t->approval)
 		approval_drop(t->approval);
 	note_end(t, r->x, "cancelled", NULL, 0);
@@ -133,7 +133,7 @@ static void call_now(struct tool_call *t)
 
 	t->hurried = left_ms < t->timeout_ms;
 	t->call = (struct bridge_call){ .done = on_result, .arg = t };
-	if (bridge_call(&front_of(t)->bridge, &t->call, t->upstream->name, t->tool, t->arguments,
+	if (bridge_call(front_of(t)->bridge, &t->call, t->upstream->name, t->tool, t->arguments,
 			t->len, t->hurried ? left_ms : t->timeout_ms, &e) < 0)
 		fail(t, "unavailable", NULL, e.msg);
 }

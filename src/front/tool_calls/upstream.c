@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/front.h"
-#include "front/http/schema.h"
 #include "front/sandbox/execution.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
+#include "front/support/schema.h"
 
 /* A list of tools is a stranger's text that is parsed here, in the jail. */
 #define LIST_BYTES (16u << 20)
@@ -23,8 +23,8 @@ static void on_changed(struct bridge_link *l, const struct bridge_server *server
 {
 	struct front *f = l->arg;
 
-	for (size_t i = 0; i < f->upstreams.n; i++) {
-		struct upstream *u = &f->upstreams.all[i];
+	for (size_t i = 0; i < f->upstreams->n; i++) {
+		struct upstream *u = &f->upstreams->all[i];
 
 		if (server && strcmp(server->name, u->name) != 0)
 			continue;
@@ -48,15 +48,15 @@ static int take(struct upstream *u, const struct bridge_server *s, struct err *e
 
 int upstreams_open(struct front *f, struct err *e)
 {
-	struct bridge_link *l = &f->bridge;
+	struct bridge_link *l = f->bridge;
 	int r = 0;
 
-	f->upstreams.all = calloc(l->n_servers + 1, sizeof(struct upstream));
-	if (!f->upstreams.all)
+	f->upstreams->all = calloc(l->n_servers + 1, sizeof(struct upstream));
+	if (!f->upstreams->all)
 		return err_set(e, -ENOMEM, "remember the MCP servers");
 	for (size_t i = 0; r == 0 && i < l->n_servers; i++) {
-		r = take(&f->upstreams.all[i], &l->servers[i], e);
-		f->upstreams.n = i + 1;
+		r = take(&f->upstreams->all[i], &l->servers[i], e);
+		f->upstreams->n = i + 1;
 	}
 	l->on_changed = on_changed;
 	l->arg = f;
@@ -65,8 +65,8 @@ int upstreams_open(struct front *f, struct err *e)
 
 void upstreams_close(struct front *f)
 {
-	for (size_t i = 0; i < f->upstreams.n; i++) {
-		struct upstream *u = &f->upstreams.all[i];
+	for (size_t i = 0; i < f->upstreams->n; i++) {
+		struct upstream *u = &f->upstreams->all[i];
 
 		free(u->name);
 		free(u->alias);
@@ -74,26 +74,26 @@ void upstreams_close(struct front *f)
 		tool_rules_free(&u->rules);
 		json_decref(u->tools);
 	}
-	free(f->upstreams.all);
-	f->upstreams = (struct upstreams){ 0 };
+	free(f->upstreams->all);
+	*f->upstreams = (struct upstreams){ 0 };
 }
 
 struct upstream *upstream_at(const struct front *f, size_t i)
 {
-	return i < f->upstreams.n ? &f->upstreams.all[i] : NULL;
+	return i < f->upstreams->n ? &f->upstreams->all[i] : NULL;
 }
 
 struct upstream *upstream_find(const struct front *f, const char *name)
 {
-	for (size_t i = 0; i < f->upstreams.n; i++)
-		if (strcmp(f->upstreams.all[i].name, name) == 0)
-			return &f->upstreams.all[i];
+	for (size_t i = 0; i < f->upstreams->n; i++)
+		if (strcmp(f->upstreams->all[i].name, name) == 0)
+			return &f->upstreams->all[i];
 	return NULL;
 }
 
 const char *upstream_state(const struct front *f, const struct upstream *u)
 {
-	const struct bridge_server *s = bridge_server(&f->bridge, u->name);
+	const struct bridge_server *s = bridge_server(f->bridge, u->name);
 
 	return s ? s->state : "failed";
 }
@@ -148,13 +148,13 @@ int upstream_learn(const struct execution *x, struct upstream *u, struct upstrea
 	a->f = x->f;
 	a->upstream = u;
 	a->call = (struct bridge_call){ .done = on_list, .arg = a };
-	return bridge_tools(&x->f->bridge, &a->call, u->name, execution_patience_ms(x), e);
+	return bridge_tools(x->f->bridge, &a->call, u->name, execution_patience_ms(x), e);
 }
 
 void upstream_forget(struct upstream_ask *a)
 {
 	if (a->f)
-		bridge_cancel(&a->f->bridge, &a->call);
+		bridge_cancel(a->f->bridge, &a->call);
 }
 
 const json_t *upstream_tool(const struct upstream *u, const char *name)

@@ -12,10 +12,10 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/front.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/time_text.h"
 #include "front/workspaces/workspaces.h"
 
@@ -121,7 +121,7 @@ static void open_tree(struct sandbox *s, const struct workspace *w)
 	memcpy(q.tree, u->tree, sizeof(q.tree));
 	s->workspace_call.fn = on_open;
 	s->workspace_call.arg = s;
-	if (workspace_store_ask(&s->f->workspaces.store, &s->workspace_call, &q,
+	if (workspace_store_ask(&s->f->workspaces->store, &s->workspace_call, &q,
 				rules >= 0 ? rules : parts) < 0)
 		fail(s, 503, "workspace_failed", "the workspace store does not answer");
 }
@@ -140,7 +140,7 @@ static void on_filled(struct workspace *w, void *arg, const struct refusal *why)
 bool workspaces_ready(struct sandbox *s)
 {
 	const struct workspace_use *u = &s->spec.workspace;
-	const struct workspace_backing *b = s->f->workspaces.backing;
+	const struct workspace_backing *b = s->f->workspaces->backing;
 
 	if (!u->name[0] || u->fd)
 		return true;
@@ -179,12 +179,12 @@ void workspaces_drop(struct front *f, const struct workspace *w, const char *tre
 		return;
 	memcpy(q.key, w->key, sizeof(w->key));
 	(void)snprintf(q.tree, sizeof(q.tree), "%s", tree);
-	(void)workspace_store_ask(&f->workspaces.store, NULL, &q, -1);
+	(void)workspace_store_ask(&f->workspaces->store, NULL, &q, -1);
 }
 
 void workspaces_written(struct front *f, struct workspace *w, uint64_t old_generation)
 {
-	const struct workspace_backing *b = f->workspaces.backing;
+	const struct workspace_backing *b = f->workspaces->backing;
 
 	w->changed_ms = time_now_ms();
 	(void)workspace_save(f, w, NULL);
@@ -198,7 +198,7 @@ void workspaces_left(struct sandbox *s)
 	struct workspace *w = u->name[0] ? workspaces_find(s->f, s->owner, u->name) : NULL;
 	char tree[WORKSPACE_STORE_TREE_MAX], base[WORKSPACE_STORE_TREE_MAX];
 
-	workspace_store_forget(&s->f->workspaces.store, &s->workspace_call);
+	workspace_store_forget(&s->f->workspaces->store, &s->workspace_call);
 	if (u->fd)
 		fd_close(u->fd - 1);
 	u->fd = 0;

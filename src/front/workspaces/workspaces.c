@@ -12,9 +12,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "front/front.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/time_text.h"
@@ -27,7 +27,7 @@
 
 struct workspace *workspaces_find(struct front *f, const char *owner, const char *name)
 {
-	for (struct workspace *w = f->workspaces.all; w; w = w->next)
+	for (struct workspace *w = f->workspaces->all; w; w = w->next)
 		if (!w->removing && strcmp(w->name, name) == 0 && strcmp(w->owner, owner) == 0)
 			return w;
 	return NULL;
@@ -105,8 +105,8 @@ static int load_one(const struct store_workspace *row, void *arg)
 	w->quota_files = row->quota_files;
 	w->created_ms = (uint64_t)row->created_at;
 	w->changed_ms = (uint64_t)row->changed_at;
-	w->next = f->workspaces.all;
-	f->workspaces.all = w;
+	w->next = f->workspaces->all;
+	f->workspaces->all = w;
 	return 0;
 }
 
@@ -133,14 +133,14 @@ struct workspace *workspaces_add(struct front *f, const struct workspace *from, 
 		return NULL;
 	}
 	json_incref(w->labels);
-	w->next = f->workspaces.all;
-	f->workspaces.all = w;
+	w->next = f->workspaces->all;
+	f->workspaces->all = w;
 	return w;
 }
 
 void workspaces_forget(struct front *f, struct workspace *w)
 {
-	const struct workspace_backing *b = f->workspaces.backing;
+	const struct workspace_backing *b = f->workspaces->backing;
 	struct err e = { 0 };
 
 	if (b && b->backs(f, w))
@@ -150,7 +150,7 @@ void workspaces_forget(struct front *f, struct workspace *w)
 			  L_STR("workspace", w->name), L_STR("key", w->key)) < 0)
 		log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("workspace", w->name),
 			  F_STR("why", e.msg));
-	for (struct workspace **at = &f->workspaces.all; *at; at = &(*at)->next)
+	for (struct workspace **at = &f->workspaces->all; *at; at = &(*at)->next)
 		if (*at == w) {
 			*at = w->next;
 			break;
@@ -162,7 +162,7 @@ void workspaces_forget(struct front *f, struct workspace *w)
 
 int workspaces_open(struct front *f, struct err *e)
 {
-	return workspace_store_open(&f->workspaces.store, f->config.state, e);
+	return workspace_store_open(&f->workspaces->store, f->config.state, e);
 }
 
 /* What the workspace store is to keep: each workspace, and the trees that sandboxes have. A descriptor, or -errno. */
@@ -170,7 +170,7 @@ static int list_known(struct front *f, struct err *e)
 {
 	_buf_ struct buf b = BUF_INIT(KNOWN_BYTES);
 
-	for (struct workspace *w = f->workspaces.all; w; w = w->next) {
+	for (struct workspace *w = f->workspaces->all; w; w = w->next) {
 		(void)buf_puts(&b, w->key);
 		for (struct sandbox *s = NULL; (s = workspaces_user(f, w, s));) {
 			if (s->spec.workspace.tree[0])
@@ -193,7 +193,7 @@ static int sweep(struct front *f, struct err *e)
 
 	if (fd < 0)
 		return fd;
-	int code = workspace_store_wait(&f->workspaces.store, &q, fd, &r);
+	int code = workspace_store_wait(&f->workspaces->store, &q, fd, &r);
 
 	return code < 0 ? err_set(e, code, "sweep the workspaces") : 0;
 }
@@ -204,7 +204,7 @@ static int look(struct front *f, struct workspace *w)
 	struct workspace_store_reply r;
 
 	memcpy(q.key, w->key, sizeof(w->key));
-	int code = workspace_store_wait(&f->workspaces.store, &q, -1, &r);
+	int code = workspace_store_wait(&f->workspaces->store, &q, -1, &r);
 
 	if (code == 0)
 		w->generation = r.generation, w->volume = r.volume;
@@ -222,10 +222,9 @@ static int on_again(struct workspace_store *s, uint32_t life)
 {
 	struct workspaces *all =
 		(struct workspaces *)((char *)s - offsetof(struct workspaces, store));
-	struct front *f = (struct front *)((char *)all - offsetof(struct front, workspaces));
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_SWEEP, .life = life };
 	struct err e = { 0 };
-	_fd_ int fd = list_known(f, &e);
+	_fd_ int fd = list_known(all->f, &e);
 
 	return fd < 0 ? fd : workspace_store_tell(s, &q, fd);
 }
@@ -234,13 +233,14 @@ int workspaces_start(struct front *f, struct err *e)
 {
 	int r = store_workspace_each(f->store, load_one, f, e);
 
-	f->workspaces.store.again = on_again;
+	f->workspaces->f = f;
+	f->workspaces->store.again = on_again;
 	if (r == 0)
 		r = sweep(f, e);
-	for (struct workspace *w = f->workspaces.all; r == 0 && w; w = w->next)
+	for (struct workspace *w = f->workspaces->all; r == 0 && w; w = w->next)
 		if (look(f, w) == -EPIPE)
 			r = err_say(e, -EPIPE, "the workspace store ended");
-	return r < 0 ? r : workspace_store_start(&f->workspaces.store, &f->loop, e);
+	return r < 0 ? r : workspace_store_start(&f->workspaces->store, &f->loop, e);
 }
 
 /* ---- for people ------------------------------------------------------------------------------------------------ */
@@ -275,8 +275,8 @@ void workspace_json(struct front *f, const struct workspace *w,
 		json_object_end(j);
 	}
 	json_array_end(j);
-	if (f->workspaces.backing && f->workspaces.backing->backs(f, w))
-		f->workspaces.backing->tell(f, w, j);
+	if (f->workspaces->backing && f->workspaces->backing->backs(f, w))
+		f->workspaces->backing->tell(f, w, j);
 	time_json(j, "created_at", w->created_ms);
 	time_json(j, "changed_at", w->changed_ms);
 	json_object_end(j);

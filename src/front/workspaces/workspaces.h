@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "front/http/auth.h"
-#include "front/workspaces/use.h"
+#include "front/spec/workspace_use.h"
+#include "front/support/owner.h"
 #include "front/workspaces/workspace_store.h"
 
 struct err;
@@ -58,6 +58,7 @@ struct workspace_backing {
 };
 
 struct workspaces {
+	struct front *f;
 	struct workspace_store store;
 	struct workspace *all;
 	const struct workspace_backing *backing; /* NULL: none */

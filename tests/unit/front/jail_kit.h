@@ -6,7 +6,7 @@
 #include "../child.h"
 
 #include "base/err.h"
-#include "front/jail.h"
+#include "front/main/jail.h"
 
 static inline struct jail_report enter_jail_with(int ledger_dir)
 {

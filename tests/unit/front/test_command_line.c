@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_command_line.c - From a request to words, environment and directory; and names of signals. */
 #include "base/fd.h"
-#include "front/sandbox/command_line.h"
+#include "front/cell/command_line.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/process.h"
 

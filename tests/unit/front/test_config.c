@@ -5,7 +5,7 @@
  */
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/config.h"
+#include "front/support/config.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -11,8 +11,8 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/egress/entry.h"
-#include "front/egress/rules.h"
+#include "front/policy/egress_entry.h"
+#include "front/policy/egress_rules.h"
 
 static void test_canonical(void **state)
 {

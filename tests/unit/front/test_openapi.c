@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "front/http/docs.h"
 #include "front/http/route.h"
-#include "front/http/schema.h"
+#include "front/support/schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,9 +13,9 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/config.h"
 #include "front/policy/reach.h"
 #include "front/policy/rules.h"
+#include "front/support/config.h"
 
 static struct rules_report report;
 

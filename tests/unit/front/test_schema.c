@@ -5,7 +5,7 @@
  */
 #include "base/fd.h"
 #include "base/utf8.h"
-#include "front/http/schema.h"
+#include "front/support/schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,11 +10,11 @@
 #include <cmocka.h>
 
 #include "base/fd.h"
-#include "front/config.h"
 #include "front/packages/closure.h"
 #include "front/packages/requirement.h"
 #include "front/packages/rules.h"
 #include "front/sandbox/execution.h"
+#include "front/support/config.h"
 
 static void test_requirements(void **state)
 {

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handle_workspace_changes.c - What a sandbox changed in its workspace: shown, kept, or thrown away.
+ *
+ * pid 1 of the cell packs /workspace, and the workspace store reads that, compares it with the tree that the sandbox began
+ * with, and for a commit makes the next generation of it. The front passes a descriptor on and reads no file.
+ * A client that goes away does not end a commit that has begun.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/foreign.h"
+#include "base/json.h"
+#include "cell/spec.h"
+#include "client/files_client.h"
+#include "front/api/find_sandbox.h"
+#include "front/api/handlers.h"
+#include "front/cell/cell.h"
+#include "front/http/reply.h"
+#include "front/http/serve.h"
+#include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/sandbox.h"
+#include "front/support/front.h"
+#include "front/support/json_alloc.h"
+#include "front/workspaces/workspaces.h"
+#include "net/http.h"
+
+#define ANSWER_MAX (12u << 20)
+
+struct change_job {
+	struct entry entry;
+	struct cell_command pack;
+	struct workspace_store_call call;
+	struct front *f;
+	struct sandbox *sandbox; /* NULL: it is over */
+	struct http_exchange *x; /* NULL: the client is gone */
+	struct cell *cell;
+	bool commit;
+	char name[WORKSPACE_NAME_MAX + 1], owner[OWNER_MAX], box[SANDBOX_NAME_MAX + 1], id[33];
+	struct deferred reaper;
+};
+
+/* ---- the end ------------------------------------------------------------------------------------------------ */
+
+static void reap(struct deferred *d)
+{
+	free(d->arg);
+}
+
+static void end(struct change_job *j)
+{
+	if (j->x) {
+		context_of(j->x)->work = NULL;
+		context_of(j->x)->gone = NULL;
+	}
+	if (j->cell && j->pack.id)
+		cell_forget(j->cell, &j->pack);
+	j->cell = NULL;
+	workspace_store_forget(&j->f->workspaces->store, &j->call);
+	sandbox_leave(&j->entry);
+	j->reaper.fn = reap;
+	j->reaper.arg = j;
+	loop_defer(&j->f->loop, &j->reaper);
+}
+
+static void note(const struct change_job *j, const char *outcome, uint64_t bytes)
+{
+	const struct audit_file a = { j->f, j->owner, j->box, j->id, "workspace.commit" };
+
+	if (j->commit)
+		audit_file_end(&a, outcome, bytes, NULL);
+}
+
+static void fail(struct change_job *j, const struct refusal *why)
+{
+	struct http_exchange *x = j->x;
+
+	note(j, why->code, 0);
+	end(j);
+	if (x)
+		reply_refusal(x, why);
+}
+
+static void fail_text(struct change_job *j, int status, const char *code, const char *hint,
+		      const char *message)
+{
+	struct refusal why = {
+		.status = status, .code = code, .hint = hint, .retry_after_s = status == 503 ? 1 : 0
+	};
+
+	(void)snprintf(why.message, sizeof(why.message), "%.300s", message);
+	fail(j, &why);
+}
+
+/* ---- the answer --------------------------------------------------------------------------------------------- */
+
+/* All lines that came; the caller's. NULL: none. */
+static char *read_lines(int fd)
+{
+	struct stat st;
+	char *text = NULL;
+
+	if (fd >= 0 && foreign_check(fd, FOREIGN_MEMORY) == 0 && fstat(fd, &st) == 0 &&
+	    st.st_size > 0 && st.st_size <= ANSWER_MAX)
+		text = calloc(1, (size_t)st.st_size + 1);
+	if (text && pread(fd, text, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
+		text[0] = '\0';
+	return text;
+}
+
+/* The next line, which is an object; NULL at the end. *@at is moved behind it. */
+static const char *next_line(char **at, size_t *ret_len)
+{
+	const char *s = *at;
+	size_t n = strcspn(s, "\n");
+
+	if (n < 2 || s[n] != '\n' || s[0] != '{' || s[n - 1] != '}')
+		return NULL;
+	*ret_len = n;
+	*at += n + 1;
+	return s;
+}
+
+static void answer(struct change_job *j, const struct workspace_store_reply *r, int fd)
+{
+	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
+	_mem_ char *text = read_lines(fd);
+	char *at = text;
+	struct http_exchange *x = j->x;
+	struct json out;
+	const char *line;
+	size_t len;
+
+	json_init(&out, &b);
+	json_object_begin(&out);
+	json_member_str(&out, "workspace", j->name);
+	json_member_uint(&out, "generation", r->generation);
+	json_member_uint(&out, "count", r->changes);
+	json_member_bool(&out, "truncated", r->cut);
+	json_key(&out, "changes");
+	json_array_begin(&out);
+	while (at && (line = next_line(&at, &len)))
+		json_raw(&out, line, len);
+	json_array_end(&out);
+	json_object_end(&out);
+	end(j);
+	if (!x)
+		return;
+	if (json_finish(&out) < 0)
+		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
+	else
+		reply_json(x, 200, &b);
+}
+
+/* As many names as there is room for: whoever asked has to find them. */
+static void conflict(struct change_job *j, const struct workspace_store_reply *r, int fd)
+{
+	_mem_ char *text = read_lines(fd);
+	char *at = text;
+	struct refusal why = {
+		.status = 409,
+		.code = "workspace_conflict",
+		.hint = "discard, or copy what you need to other names; see the diff"
+	};
+	int n = snprintf(why.message, sizeof(why.message), "others have changed since: ");
+	const char *line, *path;
+	size_t len, named = 0;
+
+	while (at && (line = next_line(&at, &len))) {
+		json_t *o = json_alloc_load(line, len, 0, NULL);
+
+		path = json_string_value(json_object_get(o, "path"));
+		if (path && (size_t)n + strlen(path) + 24 < sizeof(why.message)) {
+			n += snprintf(why.message + n, sizeof(why.message) - (size_t)n, "%s%s",
+				      named ? ", " : "", path);
+			named++;
+		}
+		json_decref(o);
+	}
+	if (named < r->changes)
+		(void)snprintf(why.message + n, sizeof(why.message) - (size_t)n, " and %llu more",
+			       (unsigned long long)(r->changes - named));
+	fail(j, &why);
+}
+
+static void refused(struct change_job *j, const struct workspace_store_reply *r)
+{
+	switch (-r->code) {
+	case EDQUOT:
+	case ENOSPC:
+		fail_text(j, 413, "workspace_full",
+			  "remove something in /workspace, or ask for a larger quota", r->msg);
+		break;
+	case EAGAIN:
+		fail_text(j, 409, "workspace_changing", "wait until nothing writes, and try again",
+			  r->msg);
+		break;
+	case EPERM:
+	case EACCES:
+	case EBADMSG:
+	case EEXIST:
+	case ENAMETOOLONG:
+	case ELOOP:
+		fail_text(j, 422, "workspace_unreadable", "mend or remove it in /workspace",
+			  r->msg);
+		break;
+	default:
+		fail_text(j, 503, "workspace_failed", NULL, r->msg);
+	}
+}
+
+/* It is compared with what it has kept from now on. What is mounted in its cell is still the old tree. */
+static void kept(struct change_job *j, const struct workspace_store_reply *r)
+{
+	struct workspace *w = workspaces_find(j->f, j->owner, j->name);
+	uint64_t before = w ? w->generation : 0;
+	char old[WORKSPACE_STORE_TREE_MAX];
+
+	if (!w || r->generation == before)
+		return;
+	w->generation = r->generation;
+	if (j->sandbox && r->tree[0]) {
+		memcpy(old, j->sandbox->spec.workspace.base, sizeof(old));
+		memcpy(j->sandbox->spec.workspace.base, r->tree, WORKSPACE_STORE_TREE_MAX);
+		audit_spec(j->sandbox);
+		workspaces_drop(j->f, w, old);
+	}
+	workspaces_written(j->f, w, before);
+}
+
+static void on_changes(struct workspace_store_call *c, const struct workspace_store_reply *r,
+		       int *fd)
+{
+	struct change_job *j = c->arg;
+
+	if (r->code == -ESTALE && j->commit) {
+		conflict(j, r, *fd);
+	} else if (r->code < 0) {
+		refused(j, r);
+	} else {
+		if (j->commit)
+			kept(j, r);
+		note(j, "done", r->bytes);
+		answer(j, r, *fd);
+	}
+}
+
+/* ---- in the cell --------------------------------------------------------------------------------------------- */
+
+static struct change_job *of_pack(struct cell_command *c)
+{
+	return (struct change_job *)((char *)c - offsetof(struct change_job, pack));
+}
+
+static void on_started(struct cell_command *c, int pid, int *fds, size_t n_fds)
+{
+	struct change_job *j = of_pack(c);
+	const struct workspace_use *u = &j->sandbox->spec.workspace;
+	const struct workspace *w = workspaces_find(j->f, j->owner, j->name);
+	struct workspace_store_req q = { .op = j->commit ? WORKSPACE_STORE_COMMIT :
+							   WORKSPACE_STORE_DIFF };
+
+	(void)pid;
+	if (!w || n_fds != 2) {
+		fail_text(j, 404, "no_such_workspace", NULL, "the workspace has been removed");
+		return;
+	}
+	q.max_bytes = w->quota_bytes;
+	q.max_files = w->quota_files;
+	memcpy(q.key, w->key, sizeof(w->key));
+	memcpy(q.tree, u->base, sizeof(q.tree));
+	j->call.fn = on_changes;
+	j->call.arg = j;
+	if (workspace_store_ask(&j->f->workspaces->store, &j->call, &q, fds[1]) < 0)
+		fail_text(j, 503, "workspace_failed", "see the daemon's log",
+			  "the workspace store does not answer");
+}
+
+static void on_failed(struct cell_command *c, const struct init_failed *f)
+{
+	struct change_job *j = of_pack(c);
+
+	fail_text(j, 503, "workspace_failed", NULL, strerror(f->error));
+}
+
+/* How it ended the workspace store hears, at the end of the pipe. */
+static void on_exited(struct cell_command *c, const struct init_exited *x)
+{
+	(void)c;
+	(void)x;
+}
+
+static void on_in(struct entry *en, struct cell *r)
+{
+	struct change_job *j = en->arg;
+	struct files_request q = { .op = FILES_TAR_OUT,
+				   .flags = FILES_WHOLE,
+				   .depth = FILES_DEPTH_MAX,
+				   .path = WORKSPACE_PATH,
+				   .uid = CELL_UID,
+				   .gid = CELL_GID };
+	struct err e = { 0 };
+
+	j->cell = r;
+	j->pack = (struct cell_command){ .started = on_started,
+					 .failed = on_failed,
+					 .exited = on_exited };
+	if (cell_files(r, &j->pack, &q, &e) < 0)
+		fail_text(j, 503, "workspace_failed", NULL, e.msg);
+}
+
+static void on_refused(struct entry *en, const struct refusal *why)
+{
+	fail(en->arg, why);
+}
+
+/* The workspace store hears of it at the end of the pipe, and answers; if it was asked. */
+static void on_gone(struct entry *en, const struct cell_usage *u)
+{
+	struct change_job *j = en->arg;
+
+	(void)u;
+	j->cell = NULL;
+	j->sandbox = NULL;
+	if (!j->call.seq)
+		fail_text(j, 409, "session_ended", NULL,
+			  "the cell ended before its workspace was read");
+}
+
+static void on_client_gone(struct request_context *v)
+{
+	struct change_job *j = v->work;
+
+	j->x = NULL;
+	v->work = NULL;
+	if (!j->commit)
+		end(j);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------ */
+
+static bool is_cow(struct http_exchange *x, const struct sandbox *s)
+{
+	const struct workspace_use *u = &s->spec.workspace;
+
+	if (s->state != SANDBOX_RUNNING || s->stopping)
+		reply_error(x, 409, "sandbox_stopped", "name", "what it had changed is gone",
+			    "the sandbox is %s: %s",
+			    s->stopping ? "being stopped" : sandbox_state_name(s->state),
+			    s->reason);
+	else if (!u->name[0] || u->mode != WORKSPACE_COW)
+		reply_error(
+			x, 409, "not_copy_on_write", "name",
+			"make the sandbox with {\"workspace\": {\"name\": ..., \"mode\": \"cow\"}}",
+			u->name[0] ? "its workspace is mounted %s" : "it has no workspace%.0s",
+			workspace_mode_name(u->mode));
+	else
+		return true;
+	return false;
+}
+
+static void begin(struct front *f, struct http_exchange *x, const struct route_params *p,
+		  bool commit)
+{
+	struct request_context *v =
+		context_of(x); /* without a sandbox the exchange is answered, and gone */
+	struct sandbox *s = own_sandbox(f, x, p);
+	struct refusal why;
+
+	if (!s || !is_cow(x, s))
+		return;
+	struct change_job *j = calloc(1, sizeof(*j));
+
+	if (!j) {
+		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		return;
+	}
+	*j = (struct change_job){
+		.entry = { .in = on_in, .refused = on_refused, .gone = on_gone, .arg = j },
+		.f = f,
+		.sandbox = s,
+		.x = x,
+		.commit = commit
+	};
+	execution_random_id(j->id);
+	(void)snprintf(j->name, sizeof(j->name), "%s", s->spec.workspace.name);
+	(void)snprintf(j->owner, sizeof(j->owner), "%s", s->owner);
+	(void)snprintf(j->box, sizeof(j->box), "%s", s->name);
+	const struct audit_file a = { f, j->owner, j->box, j->id, "workspace.commit" };
+
+	if (commit && audit_file_begin(&a, j->name, NULL, &why) < 0) {
+		free(j);
+		reply_refusal(x, &why);
+		return;
+	}
+	v->work = j;
+	v->gone = on_client_gone;
+	sandbox_enter(s, &j->entry);
+}
+
+void handle_workspace_diff(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	begin(f, x, p, false);
+}
+
+void handle_workspace_commit(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	begin(f, x, p, true);
+}
+
+/* What it changed is in its cell: with another cell it is gone. */
+void handle_workspace_discard(struct front *f, struct http_exchange *x,
+			      const struct route_params *p)
+{
+	struct sandbox *s = own_sandbox(f, x, p);
+
+	if (!s || !is_cow(x, s))
+		return;
+	if (s->running)
+		reply_error(x, 409, "session_busy", "name", "wait for it, or interrupt it",
+			    "code runs in this sandbox");
+	else {
+		sandbox_renew(s);
+		reply_empty(x, 204);
+	}
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* port_head.c - Heads of requests and answers, rewritten. See port_head.h. */
+#include "front/api/port_head.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/num.h"
+#include "net/http.h"
+
+#define SEGMENTS 5 /* /v1/sandboxes/{name}/ports/{port} */
+
+void port_way_set(struct port_way *w, const char *sandbox, unsigned int number, const char *token)
+{
+	w->number = number;
+	(void)snprintf(w->shown, sizeof(w->shown), "/v1/sandboxes/%.64s/ports/%u", sandbox, number);
+	(void)snprintf(w->prefix, sizeof(w->prefix), "/v1/sandboxes/%.64s/ports/%u%s%.64s", sandbox,
+		       number, token ? "~" : "", token ? token : "");
+}
+
+bool port_name_parse(const char *text, unsigned int *number, char token[PORT_TOKEN_LEN + 1])
+{
+	size_t digits = strspn(text, "0123456789");
+	const char *rest = text + digits;
+	char head[8];
+	uint64_t n = 0;
+
+	token[0] = '\0';
+	if (digits == 0 || digits >= sizeof(head) || text[0] == '0')
+		return false;
+	memcpy(head, text, digits);
+	head[digits] = '\0';
+	if (num_parse_u64(head, 1, 65535, &n, NULL) < 0)
+		return false;
+	*number = (unsigned int)n;
+	if (!*rest)
+		return true;
+	if (*rest++ != '~' || strlen(rest) != PORT_TOKEN_LEN ||
+	    strspn(rest, "0123456789abcdef") != PORT_TOKEN_LEN)
+		return false;
+	memcpy(token, rest, PORT_TOKEN_LEN + 1);
+	return true;
+}
+
+void port_hide(const char *path, char *out, size_t size)
+{
+	const char *ports = strncmp(path, "/v1/sandboxes/", 14) == 0 ? strstr(path, "/ports/") :
+								       NULL;
+	const char *mark = ports ? strpbrk(ports + 7, "~/") : NULL;
+
+	if (mark && *mark == '~')
+		(void)snprintf(out, size, "%.*s%s", (int)(mark - path), path,
+			       mark + strcspn(mark, "/"));
+	else
+		(void)snprintf(out, size, "%s", path);
+}
+
+static const char *header(const struct http_request *q, const char *name)
+{
+	for (size_t i = 0; i < q->n_headers; i++)
+		if (strcmp(q->headers[i].name, name) == 0)
+			return q->headers[i].value;
+	return NULL;
+}
+
+/* Whether a comma-separated list (NULL: none) has this word, in any case. */
+static bool has_word(const char *list, const char *word)
+{
+	size_t want = strlen(word);
+
+	for (const char *at = list ? list : ""; *at;) {
+		at += strspn(at, ", \t");
+		size_t len = strcspn(at, ", \t");
+
+		if (len == want && strncasecmp(at, word, want) == 0)
+			return true;
+		at += len;
+	}
+	return false;
+}
+
+static bool is_one_of(const char *name, const char *const *list)
+{
+	for (; *list; list++)
+		if (strcmp(name, *list) == 0)
+			return true;
+	return false;
+}
+
+static bool starts_with(const char *s, const char *with)
+{
+	return strncmp(s, with, strlen(with)) == 0;
+}
+
+/*
+ * Between two neighbours only (RFC 9110, 7.6.1), and what proxies say to each other. Where a body ends is for
+ * everybody, whatever Connection says: without it the service would take the body for another request.
+ */
+static bool is_hop(const char *name, const char *connection)
+{
+	static const char *const hop[] = { "connection", "keep-alive",        "te", "trailer",
+					   "upgrade",    "transfer-encoding", NULL };
+
+	return is_one_of(name, hop) || starts_with(name, "proxy-") ||
+	       (has_word(connection, name) && strcmp(name, "content-length") != 0);
+}
+
+bool port_switches(const struct http_request *q)
+{
+	const char *to = header(q, "upgrade"), *length = header(q, "content-length");
+
+	return to && *to && !strpbrk(to, ", \t") && !q->http10 && strcmp(q->method, "GET") == 0 &&
+	       has_word(header(q, "connection"), "upgrade") && !header(q, "transfer-encoding") &&
+	       (!length || strcmp(length, "0") == 0);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------ */
+
+size_t port_own_path(const char *path, size_t len)
+{
+	static const char *const words[SEGMENTS] = { "v1", "sandboxes", NULL, "ports", NULL };
+	size_t at = 0;
+
+	for (size_t i = 0; i < SEGMENTS; i++) {
+		const char *segment = path + at + 1;
+		const char *slash = at + 1 < len ? memchr(segment, '/', len - at - 1) : NULL;
+
+		if (!slash || path[at] != '/')
+			return len;
+		size_t n = (size_t)(slash - segment);
+
+		if (n == 0 || memchr(segment, '%', n) ||
+		    (words[i] && (n != strlen(words[i]) || memcmp(segment, words[i], n) != 0)))
+			return len;
+		at += n + 1;
+	}
+	return at + 1;
+}
+
+/* Every segment of ours is one of the target, undecoded as it is. */
+const char *port_inner_target(const char *target)
+{
+	for (int i = 0; i <= SEGMENTS; i++) {
+		const char *slash = *target ? strchr(target + (i > 0), '/') : NULL;
+
+		if (!slash)
+			return "/";
+		target = slash;
+	}
+	return target;
+}
+
+/* Of the cookies only those that the service has set, under the names it knows. */
+static void put_cookies(struct buf *out, const char *value)
+{
+	bool first = true;
+
+	for (const char *at = value; *at;) {
+		at += strspn(at, "; \t");
+		size_t len = strcspn(at, ";");
+
+		if (starts_with(at, PORT_COOKIE) && len > strlen(PORT_COOKIE)) {
+			(void)buf_puts(out, first ? "cookie: " : "; ");
+			(void)buf_append(out, at + strlen(PORT_COOKIE), len - strlen(PORT_COOKIE));
+			first = false;
+		}
+		at += len;
+	}
+	if (!first)
+		(void)buf_puts(out, "\r\n");
+}
+
+/* To the service, its own pages come from where it thinks that it is. */
+static void put_origin(struct buf *out, const struct http_request *q, const struct port_way *w,
+		       const char *origin)
+{
+	const char *after = strstr(origin, "://");
+	bool own = strcmp(origin, "null") == 0 || (after && strcasecmp(after + 3, q->host) == 0);
+
+	if (own)
+		(void)buf_printf(out, "origin: http://localhost:%u\r\n", w->number);
+	else
+		(void)buf_printf(out, "origin: %s\r\n", origin);
+}
+
+static bool is_for_service(const struct port_way *w, const char *connection, const char *name)
+{
+	static const char *const ours[] = { "host",      "cookie",    "origin", "referer", "expect",
+					    "forwarded", "x-real-ip", "via",    NULL };
+
+	if (is_hop(name, connection) || is_one_of(name, ours))
+		return false;
+	if (starts_with(name, "x-caisson-") || starts_with(name, "x-forwarded-"))
+		return false;
+	return !(w->hide_authorization && strcmp(name, "authorization") == 0) &&
+	       !(w->hide_api_key && strcmp(name, "x-api-key") == 0);
+}
+
+int port_request_head(const struct http_request *q, const struct port_way *w, struct buf *out)
+{
+	const char *connection = header(q, "connection"), *cookie = header(q, "cookie");
+	const char *origin = header(q, "origin");
+
+	(void)buf_printf(out, "%s %s HTTP/1.1\r\nhost: localhost:%u\r\n", q->method,
+			 port_inner_target(q->target), w->number);
+	for (size_t i = 0; i < q->n_headers; i++)
+		if (is_for_service(w, connection, q->headers[i].name))
+			(void)buf_printf(out, "%s: %s\r\n", q->headers[i].name,
+					 q->headers[i].value);
+	if (cookie)
+		put_cookies(out, cookie);
+	if (origin)
+		put_origin(out, q, w, origin);
+	(void)buf_printf(out,
+			 "x-forwarded-for: %s\r\nx-forwarded-proto: %s\r\nx-forwarded-host: %s\r\n"
+			 "x-forwarded-prefix: %s\r\n",
+			 w->peer, w->proto, q->host, w->shown);
+	if (header(q, "transfer-encoding"))
+		(void)buf_puts(out, "transfer-encoding: chunked\r\n");
+	if (w->switches)
+		(void)buf_printf(out, "upgrade: %s\r\nconnection: upgrade\r\n\r\n",
+				 header(q, "upgrade"));
+	else
+		(void)buf_puts(out, "connection: close\r\n\r\n");
+	return out->err;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------- */
+
+/* name=value, and attributes: all but Domain and Path as they are. False: nobody could read it. */
+static bool put_set_cookie(struct buf *out, const struct port_way *w, const char *value)
+{
+	const char *path = "/";
+	size_t path_len = 1;
+
+	value += strspn(value, " \t");
+	size_t pair = strcspn(value, ";");
+
+	if (*value == '=' || !memchr(value, '=', pair))
+		return false;
+	(void)buf_puts(out, PORT_COOKIE);
+	(void)buf_append(out, value, pair);
+	for (const char *at = value + pair; *at;) {
+		at += strspn(at, "; \t");
+		size_t len = strcspn(at, ";");
+
+		if (len >= 5 && strncasecmp(at, "path=", 5) == 0) {
+			path = at + 5;
+			path_len = len - 5;
+		} else if (len > 0 && !(len >= 6 && strncasecmp(at, "domain", 6) == 0)) {
+			(void)buf_puts(out, "; ");
+			(void)buf_append(out, at, len);
+		}
+		at += len;
+	}
+	bool absolute = path_len > 0 && path[0] == '/';
+
+	(void)buf_printf(out, "; Path=%s%.*s", w->prefix, absolute ? (int)path_len : 1,
+			 absolute ? path : "/");
+	return true;
+}
+
+/* What follows the authority when that is the service itself; NULL: it is somebody else. */
+static const char *after_own_authority(const struct port_way *w, const char *s)
+{
+	static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
+	char own[40];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		int n = snprintf(own, sizeof(own), "%s:%u", names[i], w->number);
+		size_t len = w->number == 80 && strncasecmp(s, own, (size_t)n) != 0 ?
+				     strlen(names[i]) :
+				     (size_t)n;
+
+		if (strncasecmp(s, own, len) == 0 && (s[len] == '\0' || strchr("/?#", s[len])))
+			return s + len;
+	}
+	return NULL;
+}
+
+static void put_location(struct buf *out, const struct port_way *w, const char *value)
+{
+	const char *inner = NULL;
+
+	if (starts_with(value, "//"))
+		inner = after_own_authority(w, value + 2);
+	else if (value[0] == '/')
+		inner = value;
+	else if (strncasecmp(value, "http://", 7) == 0)
+		inner = after_own_authority(w, value + 7);
+	else if (strncasecmp(value, "https://", 8) == 0)
+		inner = after_own_authority(w, value + 8);
+	/* A service that was told its prefix may have used it already. */
+	size_t known = strlen(w->shown);
+
+	if (inner && strncmp(inner, w->shown, known) == 0 && (inner[known] == '/' || !inner[known]))
+		inner += known;
+	if (inner)
+		(void)buf_printf(out, "%s%s%s", w->prefix, *inner == '/' ? "" : "/", inner);
+	else
+		(void)buf_puts(out, value);
+}
+
+/* Ours to say, or said for the daemon's whole origin or host. */
+static bool is_for_client(const struct port_way *w, const char *name)
+{
+	static const char *const not [] = { "content-length",
+					    "date",
+					    "set-cookie2",
+					    "alt-svc",
+					    "clear-site-data",
+					    "referrer-policy",
+					    "strict-transport-security",
+					    "public-key-pins",
+					    "public-key-pins-report-only",
+					    "expect-ct",
+					    "service-worker-allowed",
+					    "nel",
+					    "report-to",
+					    "reporting-endpoints",
+					    "accept-ch",
+					    "critical-ch",
+					    "set-login",
+					    NULL };
+
+	return !is_one_of(name, not ) && !(w->own_page && starts_with(name, "access-control-"));
+}
+
+bool port_answer_header(const struct port_way *w, const char *connection, const char *name,
+			const char *value, struct buf *out)
+{
+	buf_clear(out);
+	if (is_hop(name, connection) || !is_for_client(w, name))
+		return false;
+	if (strcmp(name, "set-cookie") == 0)
+		return put_set_cookie(out, w, value) && !out->err;
+	if (strcmp(name, "location") == 0 || strcmp(name, "content-location") == 0)
+		put_location(out, w, value);
+	else
+		(void)buf_puts(out, value);
+	return !out->err;
+}

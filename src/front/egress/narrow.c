@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* narrow.c - Take from sandboxes what they may not reach any more. */
+#include "front/egress/narrow.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/egress/egress.h"
+#include "front/policy/policy.h"
+#include "front/sandbox/audit.h"
+#include "front/sandbox/execution.h"
+#include "front/sandbox/sandbox.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
+#include "front/support/log.h"
+
+struct narrowing {
+	struct egress_change pending;
+	struct sandbox *sandbox;
+};
+
+/* Rather no sandbox than one with more than it may have. */
+static void give_up(struct sandbox *s)
+{
+	static const char why[] = "what it may reach could not be narrowed to the policy";
+
+	if (s->name[0])
+		sandbox_halt(s, SANDBOX_STOPPED, why);
+	else
+		sandbox_end(s, why);
+}
+
+static void on_narrowed(struct egress_change *w, const struct refusal *why)
+{
+	struct narrowing *n = w->arg;
+	struct sandbox *s = n->sandbox;
+
+	free(n);
+	/* When its cell is over there is nothing to be cut, and the next one has what the spec says. */
+	if (why && strcmp(why->code, "sandbox_ended") != 0)
+		give_up(s);
+	else if (!why)
+		sandbox_step(s);
+}
+
+/* What of the list is left; a new array. */
+static json_t *within(struct front *f, const char *owner, const json_t *list)
+{
+	json_t *left = json_array(), *entry;
+	size_t i;
+
+	json_array_foreach(list, i, entry)
+	{
+		if (policy_reaches(f, owner, json_string_value(entry)))
+			(void)json_array_append(left, entry);
+	}
+	return left;
+}
+
+void policy_narrow(struct sandbox *s)
+{
+	struct refusal why;
+	json_t *left;
+
+	if (!s->f->policy->rules || s->state != SANDBOX_RUNNING || s->ending)
+		return;
+	left = within(s->f, s->owner, s->spec.egress);
+	if (json_array_size(left) == json_array_size(s->spec.egress)) {
+		json_decref(left);
+		return;
+	}
+	struct narrowing *n = calloc(1, sizeof(*n));
+
+	log_event(LOG_LEVEL_INFO, "policy_narrow", F_STR("owner", s->owner),
+		  F_STR("sandbox", s->name), F_UINT("entries", json_array_size(s->spec.egress)),
+		  F_UINT("left", json_array_size(left)));
+	json_decref(s->spec.egress);
+	s->spec.egress = left;
+	(void)audit_egress(s, left, &why); /* it happens even so */
+	audit_spec(s);
+	if (!n) {
+		give_up(s);
+		return;
+	}
+	*n = (struct narrowing){ .pending = { .done = on_narrowed, .arg = n }, .sandbox = s };
+	egress_change(s, left, &n->pending);
+}
+
+/* Giving one up may take it out of the list, but no other. */
+void policy_narrow_all(struct front *f)
+{
+	for (struct sandbox *s = f->sandboxes, *next; s; s = next) {
+		next = s->next;
+		policy_narrow(s);
+	}
+}

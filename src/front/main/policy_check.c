@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * policy_check.c - A policy looked at before it is used.
+ *
+ * It is this program that answers, and not the command or its client half, so that there is one judge: the tools,
+ * the options and their defaults are those of the daemon that will read the file. Nothing of a daemon is started.
+ */
+#include "front/main/policy_check.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "client/fail.h"
+#include "front/main/policy_load.h"
+#include "front/policy/rules.h"
+#include "front/support/config.h"
+
+#define EXIT_REFUSED 1
+
+static int help(FILE *out)
+{
+	(void)fprintf(
+		out,
+		"caisson policy check FILE [--json] [-- SERVE OPTIONS]\n\n"
+		"Says whether a daemon would take FILE as its --policy, and what is wrong with it, with line and\n"
+		"column. Defaults of the daemon must be within it: those of the environment (CAISSON_...) and of\n"
+		"SERVE OPTIONS count, as for caisson serve.\n\n"
+		"Exit code: 0 good; 1 refused; 125 not readable, or used wrongly.\n");
+	return out == stdout ? 0 : EXIT_CAISSON;
+}
+
+static int print_text(const char *path, const struct rules *r, const struct rules_report *report)
+{
+	for (size_t i = 0; i < report->n && i < RULES_ERRORS_MAX; i++)
+		(void)fprintf(stderr, "%s:%u:%u: %s\n", path, report->errors[i].at.line,
+			      report->errors[i].at.column, report->errors[i].message);
+	if (report->n > RULES_ERRORS_MAX)
+		(void)fprintf(stderr, "%s: and %zu more\n", path, report->n - RULES_ERRORS_MAX);
+	if (r)
+		(void)printf("%s: good, %zu owner%s, sha256 %s\n", path, r->n_owners,
+			     r->n_owners == 1 ? "" : "s", r->sha256);
+	return r ? 0 : EXIT_REFUSED;
+}
+
+static int print_json(const char *path, const struct rules *r, const struct rules_report *report)
+{
+	_buf_ struct buf b = BUF_INIT(65536);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "file", path);
+	json_member_str(&j, "status", r ? "good" : "refused");
+	json_member_str(&j, "sha256", r ? r->sha256 : NULL);
+	json_key(&j, "errors");
+	json_array_begin(&j);
+	for (size_t i = 0; i < report->n && i < RULES_ERRORS_MAX; i++) {
+		json_object_begin(&j);
+		json_member_uint(&j, "line", report->errors[i].at.line);
+		json_member_uint(&j, "column", report->errors[i].at.column);
+		json_member_str(&j, "message", report->errors[i].message);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	json_member_uint(&j, "errors_in_all", report->n);
+	json_object_end(&j);
+	(void)json_finish(&j);
+	(void)printf("%s\n", buf_str(&b));
+	return r ? 0 : EXIT_REFUSED;
+}
+
+static int check(const char *path, bool json, const struct config *c, struct err *e)
+{
+	static struct rules_report report;
+	_buf_ struct buf text = BUF_INIT(RULES_TEXT_MAX);
+	int code;
+
+	if (policy_read_path(path, &text, e) < 0)
+		return err_wrap(e, "%s", path);
+	struct rules *all = rules_parse(buf_str(&text), text.len, &report), *r = all;
+
+	if (r && !rules_agree(r, c, &report))
+		r = NULL;
+	code = json ? print_json(path, r, &report) : print_text(path, r, &report);
+	rules_free(all);
+	if (fflush(stdout) != 0)
+		return err_set(e, -EIO, "write to standard output");
+	return code;
+}
+
+int policy_verb(int argc, char **argv, char **env)
+{
+	const char *path = NULL;
+	bool json = false;
+	struct config c = { 0 };
+	struct err e = { 0 };
+	char serve[] = "serve";
+	int i = 2, code;
+
+	for (int n = 1; n < argc && strcmp(argv[n], "--") != 0; n++)
+		if (strcmp(argv[n], "--help") == 0 || strcmp(argv[n], "-h") == 0)
+			return help(stdout);
+	if (argc < 2)
+		return help(stderr);
+	if (strcmp(argv[1], "check") != 0) {
+		(void)err_say(&e, -EINVAL, "'policy %.60s' is not known: caisson policy check FILE",
+			      argv[1]);
+		return verb_fail(&e, 0, EXIT_CAISSON);
+	}
+	for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "--json") == 0)
+			json = true;
+		else if (argv[i][0] == '-' || path)
+			return verb_fail((err_say(&e, -EINVAL,
+						  "policy check: '%.60s' is too much: FILE, "
+						  "--json, and serve's options after --",
+						  argv[i]),
+					  &e),
+					 json, EXIT_CAISSON);
+		else
+			path = argv[i];
+	}
+	if (!path)
+		return verb_fail((err_say(&e, -EINVAL, "policy check needs a FILE"), &e), json,
+				 EXIT_CAISSON);
+	if (i < argc)
+		argv[i] = serve;
+	code = config_parse(i < argc ? argc - i : 1,
+			    i < argc ? argv + i : (char *[]){ serve, NULL }, env, &c, &e);
+	if (code == 0)
+		code = check(path, json, &c, &e);
+	config_free(&c);
+	return code < 0 ? verb_fail(&e, json, EXIT_CAISSON) : code;
+}

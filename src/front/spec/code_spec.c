@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* code_spec.c - `servers`, `tools` and `project` of a spec: checked when a sandbox is made, so that no call finds them wrong. */
+#include "front/spec/code_spec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "front/mcp/call.h"
+#include "front/sandbox/execution.h"
+#include "front/spec/sandbox_spec.h"
+#include "front/support/front.h"
+#include "front/tool_calls/upstream.h"
+#include "mcp/tool_rules.h"
+#include "store/store.h"
+
+static int refuse(struct refusal *r, const char *code, const char *field, const char *hint,
+		  const char *message)
+{
+	*r = (struct refusal){ .status = 422, .code = code, .field = field, .hint = hint };
+	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
+	return -1;
+}
+
+static int unknown(const struct front *f, const char *name, struct refusal *r)
+{
+	_buf_ struct buf b = BUF_INIT(280);
+	size_t i = 0;
+
+	(void)buf_printf(&b, "there is no MCP server '%.64s'; there are: ", name);
+	for (const struct upstream *u; (u = upstream_at(f, i)); i++)
+		if (buf_printf(&b, "%s%s", i ? ", " : "", u->name) < 0)
+			break;
+	if (i == 0)
+		return refuse(r, "not_supported", "servers",
+			      "leave it out, or start the daemon with --mcp-config FILE",
+			      "this daemon was started without MCP servers");
+	return refuse(r, "unknown_server", "servers", NULL, buf_str(&b));
+}
+
+static int check_servers(const struct front *f, const json_t *list, struct refusal *r)
+{
+	size_t i, k;
+	json_t *one, *other;
+
+	json_array_foreach(list, i, one)
+	{
+		if (!upstream_find(f, json_string_value(one)))
+			return unknown(f, json_string_value(one), r);
+		json_array_foreach(list, k, other)
+		{
+			if (k < i && json_equal(one, other))
+				return refuse(r, "invalid_value", "servers", "name each once",
+					      "'servers' names one of them twice");
+		}
+	}
+	return 0;
+}
+
+static int check_project(const json_t *project, const json_t *servers, struct refusal *r)
+{
+	static const char good[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+	const char *text = json_string_value(project);
+
+	if (!project)
+		return 0;
+	if (!text || !text[0] || strlen(text) > STORE_PROJECT_MAX || text[strspn(text, good)])
+		return refuse(r, "invalid_value", "project", NULL,
+			      "'project' must have 1 to 64 letters, digits, '_', '.' or '-'");
+	return servers ? 0 :
+			 refuse(r, "invalid_value", "project",
+				"name the servers, too; [] when there are none",
+				"'project' is where code mode keeps things, which needs 'servers'");
+}
+
+int code_spec_parse(const struct front *f, const json_t *body, struct sandbox_spec *ret,
+		    struct refusal *ret_why)
+{
+	json_t *servers = json_object_get(body, "servers"), *tools = json_object_get(body, "tools");
+	json_t *project = json_object_get(body, "project");
+	struct tool_rules rules;
+	struct err e = { 0 };
+
+	if (!servers && tools)
+		return refuse(ret_why, "invalid_value", "tools", "name the servers, too",
+			      "'tools' are rules for 'servers', and there are none");
+	if (check_servers(f, servers, ret_why) < 0 || check_project(project, servers, ret_why) < 0)
+		return -1;
+	if (tool_rules_parse(tools, true, "tools", &rules, &e) < 0)
+		return refuse(ret_why, "invalid_value", "tools", NULL, e.msg);
+	tool_rules_free(&rules);
+	ret->servers = json_incref(servers);
+	ret->tools = json_incref(tools);
+	ret->project = json_incref(project);
+	return 0;
+}
+
+static bool same(const json_t *a, const json_t *b)
+{
+	return a && b ? json_equal(a, b) : a == b;
+}
+
+bool code_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b)
+{
+	return same(a->servers, b->servers) && same(a->tools, b->tools) &&
+	       same(a->project, b->project);
+}
+
+void code_spec_json(const struct sandbox_spec *s, struct json *j)
+{
+	if (s->servers)
+		mcp_put_json(j, "servers", s->servers);
+	if (s->tools)
+		mcp_put_json(j, "tools", s->tools);
+	if (s->project)
+		mcp_put_json(j, "project", s->project);
+}

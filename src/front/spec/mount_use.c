@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mount_use.c - The member `mounts` of a SandboxSpec, in and out. */
+#include "front/spec/mount_use.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "cell/spec.h"
+#include "front/sandbox/execution.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
+#include "front/support/mounts.h"
+
+static const char *const modes[] = { [MOUNT_ANY] = "", [MOUNT_RO] = ":ro", [MOUNT_RW] = ":rw" };
+
+bool mount_word_parse(const char *text, struct mount_word *ret)
+{
+	const char *colon = strrchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : strlen(text);
+
+	*ret = (struct mount_word){ .mode = MOUNT_ANY };
+	if (colon && strcmp(colon, modes[MOUNT_RO]) == 0)
+		ret->mode = MOUNT_RO;
+	else if (colon && strcmp(colon, modes[MOUNT_RW]) == 0)
+		ret->mode = MOUNT_RW;
+	else if (colon)
+		return false;
+	if (len >= CELL_DST_MAX || memchr(text, ':', len)) /* --mount takes no place with a colon */
+		return false;
+	memcpy(ret->place, text, len);
+	return spec_path_normal(ret->place, CELL_DST_MAX);
+}
+
+static bool writable(const struct front *f, size_t i)
+{
+	return f->mounts->row[i].flags & CELL_MOUNT_RW;
+}
+
+void mount_use_default(const struct front *f, const char *owner, struct mount_use *ret)
+{
+	*ret = (struct mount_use){ 0 };
+	for (size_t i = 0; i < f->mounts->n; i++) {
+		enum rule_mount may = policy_mount(f, owner, f->mounts->row[i].dst);
+
+		if (may == RULE_MOUNT_NONE)
+			continue;
+		ret->set.has |= 1u << i;
+		if (may == RULE_MOUNT_READ || !writable(f, i))
+			ret->set.ro |= 1u << i;
+	}
+}
+
+/* An owner without a name has no table of their own: this is what [default] gives. */
+void mounts_pool(struct front *f)
+{
+	struct mount_use each;
+
+	mount_use_default(f, "", &each);
+	f->mounts->pooled = each.set;
+}
+
+/* ---- in ------------------------------------------------------------------------------------------------- */
+
+static int refuse(struct refusal *r, const char *hint, const char *message)
+{
+	*r = (struct refusal){
+		.status = 422, .code = "invalid_value", .field = "mounts", .hint = hint
+	};
+	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
+	return -1;
+}
+
+/* False: it was named before. */
+static bool take(const struct front *f, const char *owner, const struct mount_word *w,
+		 struct mount_use *ret)
+{
+	size_t i = 0;
+
+	while (i < f->mounts->n && strcmp(f->mounts->row[i].dst, w->place) != 0)
+		i++;
+	if (i == f->mounts->n || (w->mode == MOUNT_RW && !writable(f, i))) {
+		if (!ret->missing.place[0])
+			ret->missing = *w;
+		return true;
+	}
+	if (ret->set.has & 1u << i)
+		return false;
+	ret->set.has |= 1u << i;
+	if (w->mode == MOUNT_RO || !writable(f, i) ||
+	    (w->mode == MOUNT_ANY && policy_mount(f, owner, w->place) == RULE_MOUNT_READ))
+		ret->set.ro |= 1u << i;
+	return true;
+}
+
+int mount_use_parse(const struct front *f, const char *owner, const json_t *value,
+		    struct mount_use *ret, struct refusal *why)
+{
+	struct mount_word w;
+	size_t i;
+	json_t *v;
+
+	mount_use_default(f, owner, ret);
+	if (!value || json_is_null(value))
+		return 0;
+	*ret = (struct mount_use){ 0 };
+	json_array_foreach((json_t *)value, i, v)
+	{
+		if (!json_is_string(v) || !mount_word_parse(json_string_value(v), &w))
+			return refuse(why, "as in [\"/data\", \"/models:ro\"]",
+				      "'mounts' has an entry that is no place in a sandbox");
+		if (!take(f, owner, &w, ret))
+			return refuse(why, "name each once", "'mounts' has a place twice");
+	}
+	return 0;
+}
+
+int mount_use_admit(const struct front *f, const char *owner, const struct mount_use *u,
+		    struct refusal *why)
+{
+	_buf_ struct buf there = BUF_INIT(sizeof(why->message));
+	struct mount_use may;
+
+	if (!u->missing.place[0])
+		return 0;
+	mount_use_default(f, owner, &may);
+	for (size_t i = 0; i < f->mounts->n; i++)
+		if (may.set.has & 1u << i)
+			(void)buf_printf(&there, "%s%s%s", there.len ? ", " : "",
+					 f->mounts->row[i].dst,
+					 modes[may.set.ro & 1u << i ? MOUNT_RO : MOUNT_RW]);
+	(void)refuse(
+		why,
+		"leave 'mounts' out for all of these; a sandbox that was made with another can only be removed",
+		"");
+	(void)snprintf(why->message, sizeof(why->message),
+		       "'%.100s%s' is none of the mounts that there are for you (%.150s)",
+		       u->missing.place, modes[u->missing.mode],
+		       there.len ? buf_str(&there) : "there are none");
+	return -1;
+}
+
+bool mount_use_equal(const struct mount_use *a, const struct mount_use *b)
+{
+	return mount_set_equal(&a->set, &b->set) &&
+	       strcmp(a->missing.place, b->missing.place) == 0 &&
+	       a->missing.mode == b->missing.mode;
+}
+
+/* ---- out ------------------------------------------------------------------------------------------------- */
+
+static void write_word(struct json *j, const char *place, enum mount_mode mode)
+{
+	char word[CELL_DST_MAX + 8];
+
+	(void)snprintf(word, sizeof(word), "%s%s", place, modes[mode]);
+	json_str(j, word);
+}
+
+/* What is missing is written, too: of a record that comes from a daemon with other mounts it must not get lost. */
+void mount_use_json(const struct front *f, const struct mount_use *u, struct json *j)
+{
+	json_array_begin(j);
+	for (size_t i = 0; i < f->mounts->n; i++)
+		if (u->set.has & 1u << i)
+			write_word(j, f->mounts->row[i].dst,
+				   u->set.ro & 1u << i ? MOUNT_RO : MOUNT_RW);
+	if (u->missing.place[0])
+		write_word(j, u->missing.place, u->missing.mode);
+	json_array_end(j);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sandbox_spec.c - A SandboxSpec, from a request's JSON and back. */
+#include "front/spec/sandbox_spec.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "cell/spec.h"
+#include "front/cell/command_line.h"
+#include "front/cell/image_use.h"
+#include "front/policy/egress_rules.h"
+#include "front/sandbox/execution.h"
+#include "front/secrets/secrets.h"
+#include "front/spec/code_spec.h"
+#include "front/spec/judge.h"
+#include "front/support/front.h"
+#include "store/store.h"
+
+#define MIB (1024ull * 1024)
+
+void sandbox_spec_default(const struct front *f, const char *owner, struct sandbox_spec *ret)
+{
+	*ret = (struct sandbox_spec){ .limits = f->spec.limits, .idle_ms = f->config.idle_ms };
+	policy_lower(f, owner, ret);
+	mount_use_default(f, owner, &ret->mounts);
+}
+
+static int refuse(struct refusal *r, const char *code, const char *field, const char *hint,
+		  const char *message)
+{
+	*r = (struct refusal){ .status = 422, .code = code, .field = field, .hint = hint };
+	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
+	return -1;
+}
+
+/* Its name only: whether it is in the store is found out when the policy has allowed it. */
+int sandbox_spec_image(const struct front *f, const json_t *body, char ret[IMAGE_OPENER_REF_MAX],
+		       struct refusal *ret_why)
+{
+	const char *image = json_string_value(json_object_get(body, "image"));
+	struct err e = { 0 };
+
+	if (!image)
+		return 0;
+	if (image_name(f, image, ret, &e) == 0)
+		return 1;
+	return refuse(
+		ret_why, "image_unavailable", "image",
+		"leave it out for the daemon's own image (see GET /health), or name one as in "
+		"python:3.11-slim",
+		e.msg);
+}
+
+static bool take_integer(const json_t *body, const char *name, uint64_t unit, uint64_t *ret)
+{
+	const json_t *v = json_object_get(body, name);
+
+	if (!json_is_integer(v))
+		return false;
+	uint64_t value = (uint64_t)json_integer_value(v) * unit;
+	bool differs = value != *ret;
+
+	*ret = value;
+	return differs;
+}
+
+/* What the whole machine has is the most that one sandbox may be promised. */
+static int check_machine(const struct cell_limits *l, struct refusal *r)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (pages > 0 && page > 0 && l->memory_bytes > (uint64_t)pages * (uint64_t)page)
+		return refuse(r, "out_of_range", "memory_mib", "ask for less",
+			      "this machine does not have so much memory");
+	if (cpus > 0 && l->cpu_milli > (uint64_t)cpus * 1000)
+		return refuse(r, "out_of_range", "cpus", "ask for fewer",
+			      "this machine does not have so many processors");
+	return 0;
+}
+
+static int check_env(const json_t *env, struct refusal *r)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)env, name, value)
+	{
+		if (!command_env_name(name))
+			return refuse(r, "invalid_value", "env",
+				      "a name is not empty and has no '=' in it",
+				      "'env' has a name that no variable can have");
+	}
+	return 0;
+}
+
+/* Names in their one form, and no more of them than the gate takes. */
+static int take_egress(const json_t *body, struct sandbox_spec *ret, struct refusal *r)
+{
+	static struct egress_rules rules;
+	struct err e = { 0 };
+
+	ret->egress = egress_list(json_object_get(body, "egress"), &e);
+	if (e.code == 0 && egress_rules(ret->egress, &rules, &e) == 0)
+		return 0;
+	if (e.code == -ENOMEM)
+		return refusal_no_memory(r);
+	return refuse(r, "invalid_value", "egress",
+		      "an entry is a host name, *.DOMAIN or HOST:PORT, as in api.example.com",
+		      e.msg);
+}
+
+/* What the store could not keep would otherwise be found out when it is too late to name a field. */
+static int check_size(const struct front *f, const struct sandbox_spec *s, struct refusal *r)
+{
+	_buf_ struct buf b = BUF_INIT(STORE_JSON_MAX);
+	struct json j;
+
+	json_init(&j, &b);
+	sandbox_spec_json(f, s, &j);
+	int n = json_finish(&j);
+
+	if (n == -ENOMEM)
+		return refusal_no_memory(r);
+	if (n < 0)
+		return refuse(
+			r, "out_of_range", "labels", "use fewer, or shorter ones",
+			"'labels', 'egress', 'secrets' and the names in 'env' together are larger than 64 KiB");
+	return 0;
+}
+
+int sandbox_spec_parse(const struct front *f, const char *owner, const json_t *body,
+		       struct sandbox_spec *ret, struct refusal *ret_why)
+{
+	const json_t *cpus = json_object_get(body, "cpus");
+	struct cell_spec whole = f->spec;
+	struct err e = { 0 };
+	uint64_t idle_s = 0;
+
+	sandbox_spec_default(f, owner, ret);
+	if (sandbox_spec_image(f, body, ret->image, ret_why) < 0)
+		return -1;
+	struct cell_limits *l = &ret->limits;
+
+	ret->own_limits |= take_integer(body, "memory_mib", MIB, &l->memory_bytes);
+	ret->own_limits |= take_integer(body, "disk_mib", MIB, &l->disk_bytes);
+	ret->own_limits |= take_integer(body, "pids", 1, &l->pids);
+	if (json_is_number(cpus)) {
+		uint32_t milli = (uint32_t)(json_number_value(cpus) * 1000 + 0.5);
+
+		ret->own_limits |= milli != l->cpu_milli;
+		l->cpu_milli = milli;
+	}
+	(void)take_integer(body, "timeout_seconds", 1, &ret->life_s);
+	if (take_integer(body, "idle_seconds", 1, &idle_s))
+		ret->idle_ms = idle_s * 1000;
+	whole.limits = *l;
+	if (spec_check(&whole, &e) < 0)
+		return refuse(ret_why, "out_of_range", NULL, NULL, e.msg);
+	if (ret->own_limits && check_machine(l, ret_why) < 0)
+		return -1;
+	if (check_env(json_object_get(body, "env"), ret_why) < 0)
+		return -1;
+	if (secrets_parse(json_object_get(body, "secrets"), json_object_get(body, "env"),
+			  &ret->secrets, ret_why) < 0)
+		return -1;
+	ret->env = json_incref(json_object_get(body, "env"));
+	ret->labels = json_incref(json_object_get(body, "labels"));
+	if (workspace_use_parse(json_object_get(body, "workspace"), &ret->workspace, ret_why) < 0 ||
+	    mount_use_parse(f, owner, json_object_get(body, "mounts"), &ret->mounts, ret_why) < 0 ||
+	    take_egress(body, ret, ret_why) < 0 || code_spec_parse(f, body, ret, ret_why) < 0 ||
+	    check_size(f, ret, ret_why) < 0) {
+		sandbox_spec_free(ret);
+		return -1;
+	}
+	return 0;
+}
+
+void sandbox_spec_free(struct sandbox_spec *s)
+{
+	workspace_use_free(&s->workspace);
+	json_decref(s->env);
+	json_decref(s->labels);
+	json_decref(s->egress);
+	json_decref(s->servers);
+	json_decref(s->tools);
+	json_decref(s->project);
+	json_decref(s->secrets);
+	s->env = s->labels = s->egress = s->servers = s->tools = s->project = s->secrets = NULL;
+}
+
+static bool same_list(const json_t *a, const json_t *b)
+{
+	return json_array_size(a) == 0 ? json_array_size(b) == 0 : json_equal(a, b);
+}
+
+static bool same_map(const json_t *a, const json_t *b)
+{
+	if (json_object_size(a) == 0 || json_object_size(b) == 0)
+		return json_object_size(a) == json_object_size(b);
+	return json_equal(a, b);
+}
+
+bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b)
+{
+	const struct cell_limits *l = &a->limits, *m = &b->limits;
+
+	return strcmp(a->image, b->image) == 0 && l->memory_bytes == m->memory_bytes &&
+	       l->disk_bytes == m->disk_bytes && l->pids == m->pids &&
+	       l->cpu_milli == m->cpu_milli && a->life_s == b->life_s && a->idle_ms == b->idle_ms &&
+	       same_map(a->env, b->env) && same_map(a->labels, b->labels) &&
+	       same_list(a->egress, b->egress) && code_spec_equal(a, b) &&
+	       same_list(a->secrets, b->secrets) &&
+	       workspace_use_equal(&a->workspace, &b->workspace) &&
+	       mount_use_equal(&a->mounts, &b->mounts);
+}
+
+static void write_map(struct json *j, const char *name, const json_t *map)
+{
+	const char *key;
+	json_t *value;
+
+	json_key(j, name);
+	json_object_begin(j);
+	json_object_foreach((json_t *)map, key, value)
+		json_member_str(j, key, json_string_value(value));
+	json_object_end(j);
+}
+
+static void write_list(struct json *j, const char *name, const json_t *list)
+{
+	size_t i;
+	json_t *v;
+
+	json_key(j, name);
+	json_array_begin(j);
+	json_array_foreach((json_t *)list, i, v) json_str(j, json_string_value(v));
+	json_array_end(j);
+}
+
+void sandbox_spec_json(const struct front *f, const struct sandbox_spec *s, struct json *j)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_begin(j);
+	json_member_str(j, "image", s->image[0] ? s->image : f->images->own.name);
+	if (s->digest[0])
+		json_member_str(j, "image_digest", s->digest);
+	json_member_uint(j, "memory_mib", s->limits.memory_bytes / MIB);
+	json_key(j, "cpus");
+	json_double(j, (double)s->limits.cpu_milli / 1000, 3);
+	json_member_uint(j, "pids", s->limits.pids);
+	json_member_uint(j, "disk_mib", s->limits.disk_bytes / MIB);
+	if (s->life_s)
+		json_member_uint(j, "timeout_seconds", s->life_s);
+	json_member_uint(j, "idle_seconds", s->idle_ms / 1000);
+	json_key(j, "env");
+	json_array_begin(j);
+	json_object_foreach(s->env, key, value) json_str(j, key);
+	json_array_end(j);
+	write_list(j, "secrets", s->secrets);
+	write_map(j, "labels", s->labels);
+	write_list(j, "egress", s->egress);
+	if (s->policy[0])
+		json_member_str(j, "policy", s->policy);
+	code_spec_json(s, j);
+	workspace_use_json(&s->workspace, j);
+	json_key(j, "mounts");
+	mount_use_json(f, &s->mounts, j);
+	json_object_end(j);
+}
+
+bool sandbox_spec_has_label(const struct sandbox_spec *s, const char *key, const char *value)
+{
+	const char *have = json_string_value(json_object_get(s->labels, key));
+
+	return have && strcmp(have, value) == 0;
+}
