@@ -19,7 +19,7 @@
 #include "cell/seccomp.h"
 
 #define JAIL_USER "caisson-bucket"
-#define JAIL_ID 0x6ffffffau /* beside the others': see front/main/jail.c */
+#define JAIL_ID 0x6ffffffau /* beside the others': see front/support/jail.c */
 
 static int confine_files(struct err *e)
 {

@@ -2,7 +2,7 @@
 /*
  * jail.c - What is left to the gate: descriptors it is given, sockets, and their bytes.
  *
- * The same layers as the front's (front/main/jail.c), with another user and another filter: nothing of the front is
+ * The same layers as the front's (front/support/jail.c), with another user and another filter: nothing of the front is
  * within reach of one who takes the gate over, and the other way round. Landlock leaves it no file; TCP it
  * may connect, since that is what it is for.
  */
@@ -15,7 +15,7 @@
 #include "gate_filter.h"
 
 #define JAIL_USER "caisson-gate"
-#define JAIL_ID 0x6ffffffbu /* beside the front's: see front/main/jail.c */
+#define JAIL_ID 0x6ffffffbu /* beside the front's: see front/support/jail.c */
 
 int gate_jail(struct err *e)
 {

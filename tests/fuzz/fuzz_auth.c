@@ -15,9 +15,9 @@
 
 #include "base/err.h"
 #include "front/http/auth.h"
-#include "front/http/origin.h"
 #include "front/http/query.h"
 #include "front/http/token.h"
+#include "front/support/origin.h"
 #include "net/conn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

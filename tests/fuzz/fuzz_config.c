@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/http/origin.h"
 #include "front/support/config.h"
+#include "front/support/origin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

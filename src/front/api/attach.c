@@ -25,6 +25,7 @@
 #include "front/http/serve.h"
 #include "front/sandbox/process.h"
 #include "front/support/front.h"
+#include "front/support/refusal.h"
 #include "front/support/schema.h"
 #include "net/http.h"
 #include "net/ws.h"
@@ -94,7 +95,7 @@ static void send_error(struct attach *a, const char *code, const char *message)
 {
 	_buf_ struct buf b = BUF_INIT(4096), object = BUF_INIT(4096);
 
-	reply_error_json(&object, code, message, NULL, NULL);
+	error_json(&object, code, message, NULL, NULL);
 	b.err = object.err;
 	(void)buf_puts(&b, "{\"type\":\"error\",");
 	if (!b.err)

@@ -32,6 +32,8 @@
 #include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
+#include "front/support/refusal.h"
+#include "front/support/schema.h"
 #include "front/support/time_text.h"
 #include "net/http.h"
 
@@ -130,7 +132,7 @@ static void finish_refused(struct exec *e)
 	audit_refused(e->sandbox, e->id, e->kind, r);
 	if (e->stream) {
 		metric_error(r->code);
-		reply_error_json(&b, r->code, r->message, r->field, r->hint);
+		error_json(&b, r->code, r->message, r->field, r->hint);
 		record_finish(e->record, "refused", "refused", buf_str(&b), b.len);
 	} else {
 		record_drop(e->record);
@@ -179,7 +181,7 @@ static void finish(struct exec *e)
 	exec_result_members(&r, &j);
 	json_object_end(&j);
 	(void)json_finish(&j); /* b.err */
-	const char *text = b.err ? reply_unwritten(b.err) : buf_str(&b);
+	const char *text = b.err ? error_unwritten(b.err) : buf_str(&b);
 
 	write_log(e);
 	audit_end(e->sandbox, e->id, e->kind, &c->verdict, &c->outcome);
@@ -355,7 +357,7 @@ static struct exec *make(struct front *f, struct sandbox *s, const json_t *body,
 {
 	uint64_t timeout_ms;
 
-	if (policy_execution(f, s->owner, ask_ms(body, "timeout"), &timeout_ms, why) < 0)
+	if (policy_execution(f, s->owner, schema_ms(body, "timeout"), &timeout_ms, why) < 0)
 		return NULL;
 	struct exec *e = calloc(1, sizeof(*e));
 

@@ -12,18 +12,12 @@
 #include "front/sandbox/execution.h"
 #include "front/spec/judge.h"
 #include "front/support/front.h"
+#include "front/support/refusal.h"
+#include "front/support/schema.h"
 
 static const char *string_of(const json_t *body, const char *key)
 {
 	return json_string_value(json_object_get(body, key));
-}
-
-uint64_t ask_ms(const json_t *body, const char *key)
-{
-	double seconds = json_number_value(json_object_get(body, key));
-
-	/* Less than a microsecond is what a decimal fraction loses as a binary one. */
-	return seconds > 0 ? (uint64_t)(seconds * 1000 + 0.999) : 0;
 }
 
 const char *ask_session(const json_t *body)
@@ -85,7 +79,7 @@ struct execution *ask_execution(struct front *f, const char *owner, const json_t
 			       "only python reads lines that come with the request");
 		return NULL;
 	}
-	if (policy_execution(f, owner, ask_ms(body, "timeout"), &timeout_ms, ret) < 0)
+	if (policy_execution(f, owner, schema_ms(body, "timeout"), &timeout_ms, ret) < 0)
 		return NULL;
 	struct execution *x = execution_new(f, l, json_string_value(code), json_string_length(code),
 					    timeout_ms, sink, user);
@@ -96,9 +90,4 @@ struct execution *ask_execution(struct front *f, const char *owner, const json_t
 		execution_free(x);
 	(void)refusal_no_memory(ret);
 	return NULL;
-}
-
-void ask_error_json(const struct refusal *r, struct buf *out)
-{
-	reply_error_json(out, r->code, r->message, r->field, r->hint);
 }

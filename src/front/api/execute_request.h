@@ -19,13 +19,7 @@ struct sink;
 struct execution *ask_execution(struct front *f, const char *owner, const json_t *body,
 				const struct sink *sink, void *user, struct refusal *ret);
 
-/* ask_ms() - The seconds under @key, to the millisecond, up: what is more than nothing stays so. 0 when there are none. */
-uint64_t ask_ms(const json_t *body, const char *key);
-
 /* ask_session() - The name in it, or NULL. */
 const char *ask_session(const json_t *body);
-
-/* ask_error_json() - A refusal in the one shape of errors. */
-void ask_error_json(const struct refusal *r, struct buf *out);
 
 #endif

@@ -24,6 +24,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 #include "front/support/metrics.h"
+#include "front/support/refusal.h"
 #include "net/http.h"
 
 #define ANSWER_MAX (128u << 20)
@@ -104,7 +105,7 @@ static void stream_done(struct execution *e)
 	let_go(e);
 	if (e->refusal.status) {
 		metric_error(e->refusal.code);
-		ask_error_json(&e->refusal, &b);
+		refusal_json(&e->refusal, &b);
 	} else {
 		write_result(e, &b);
 	}

@@ -10,6 +10,7 @@
 #include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/support/front.h"
+#include "front/support/refusal.h"
 #include "net/http.h"
 
 #define EVENT_MAX (256u << 10)
@@ -114,7 +115,7 @@ static void on_done(struct file_call *c)
 	struct http_exchange *x = file_exchange_part(v);
 
 	if (x && c->refusal.status) {
-		reply_error_json(&b, c->refusal.code, c->refusal.message, NULL, NULL);
+		error_json(&b, c->refusal.code, c->refusal.message, NULL, NULL);
 		(void)sse_event(x, NULL, "error", buf_str(&b), b.len);
 	}
 	if (x)

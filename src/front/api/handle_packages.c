@@ -22,6 +22,7 @@
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
 #include "front/support/front.h"
+#include "front/support/refusal.h"
 #include "net/http.h"
 
 #define ANSWER_MAX (4u << 20)
@@ -82,7 +83,7 @@ static void stream_done(struct waiter *w)
 	struct json j;
 
 	if (r->status) {
-		reply_error_json(&b, r->code, r->message, r->field, r->hint);
+		error_json(&b, r->code, r->message, r->field, r->hint);
 		stream_log_append(w->log, "refused", buf_str(&b), b.len);
 	} else {
 		json_init(&j, &b);

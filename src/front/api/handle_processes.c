@@ -18,6 +18,7 @@
 #include "front/http/serve.h"
 #include "front/sandbox/process.h"
 #include "front/support/front.h"
+#include "front/support/schema.h"
 #include "net/http.h"
 
 #define ONE_MAX (8u << 20)
@@ -239,7 +240,7 @@ void handle_process_wait(struct front *f, struct http_exchange *x, const struct 
 {
 	json_t *body = request_json(x, context_of(x)->route);
 	struct process *found = body ? own_process(f, x, p) : NULL;
-	uint64_t ms = json_object_get(body, "timeout") ? ask_ms(body, "timeout") : WAIT_MS;
+	uint64_t ms = json_object_get(body, "timeout") ? schema_ms(body, "timeout") : WAIT_MS;
 
 	json_decref(body);
 	if (!found)

@@ -23,6 +23,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 #include "front/support/metrics.h"
+#include "front/support/refusal.h"
 #include "front/support/schema.h"
 #include "net/http.h"
 #include "net/ws.h"
@@ -63,7 +64,7 @@ static void send_error(struct session_ws *s, const char *code, const char *messa
 {
 	_buf_ struct buf b = BUF_INIT(4096);
 
-	reply_error_json(&b, code, message, field && *field ? field : NULL, NULL);
+	error_json(&b, code, message, field && *field ? field : NULL, NULL);
 	send_with_type(s, "refused", NULL, &b);
 }
 
@@ -94,7 +95,7 @@ static void on_done(struct execution *e)
 	s->running = NULL;
 	if (e->refusal.status) {
 		metric_error(e->refusal.code);
-		ask_error_json(&e->refusal, &b);
+		refusal_json(&e->refusal, &b);
 		send_with_type(s, "refused", NULL, &b);
 		return;
 	}

@@ -34,9 +34,8 @@ extern const struct field *const routes_spec_fields;
 #define ROUTE_SANDBOX_PARAM                                                                        \
 	{                                                                                          \
 		.name = "name", .kind = FIELD_STRING, .required = true, .min = 1,                  \
-		.max = ROUTE_SESSION_MAX, .pattern = ROUTE_SESSION_PATTERN,                        \
-		.check = route_session_name, .description = "Name of a sandbox of yours.",         \
-		.example = "\"build-7\""                                                           \
+		.max = NAME_LENGTH_MAX, .pattern = NAME_PATTERN, .check = name_ok,                 \
+		.description = "Name of a sandbox of yours.", .example = "\"build-7\""             \
 	}
 
 /* Code that may not be run as it was asked for. */

@@ -31,9 +31,9 @@ static const struct field pip_body[] = {
 	{ .name = "session_id",
 	  .kind = FIELD_STRING,
 	  .min = 1,
-	  .max = ROUTE_SESSION_MAX,
-	  .pattern = ROUTE_SESSION_PATTERN,
-	  .check = route_session_name,
+	  .max = NAME_LENGTH_MAX,
+	  .pattern = NAME_PATTERN,
+	  .check = name_ok,
 	  .description = "For this session alone; without it, for all sandboxes of the caller that "
 			 "have the daemon's own image.",
 	  .example = "\"analysis-1\"" },

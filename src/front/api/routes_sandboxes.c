@@ -112,9 +112,9 @@ static const struct field create_body[] = {
 	  .kind = FIELD_STRING,
 	  .required = true,
 	  .min = 1,
-	  .max = ROUTE_SESSION_MAX,
-	  .pattern = ROUTE_SESSION_PATTERN,
-	  .check = route_session_name,
+	  .max = NAME_LENGTH_MAX,
+	  .pattern = NAME_PATTERN,
+	  .check = name_ok,
 	  .description =
 		  "What you call it. Asked for again with the same spec, it is the same one.",
 	  .example = "\"build-7\"" },
@@ -193,7 +193,7 @@ static const struct field list_query[] = {
 	{ .name = "cursor",
 	  .kind = FIELD_STRING,
 	  .min = 1,
-	  .max = ROUTE_SESSION_MAX,
+	  .max = NAME_LENGTH_MAX,
 	  .description = "`next_cursor` of the page before." },
 	{ 0 },
 };

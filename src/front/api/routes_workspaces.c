@@ -9,7 +9,7 @@
 #define NAME_FIELD                                                                                 \
 	{                                                                                          \
 		.name = "name", .kind = FIELD_STRING, .required = true, .min = 1, .max = 64,       \
-		.pattern = ROUTE_SESSION_PATTERN, .check = route_session_name,                     \
+		.pattern = NAME_PATTERN, .check = name_ok,                                         \
 		.description = "Name of a workspace of yours.", .example = "\"notes\""             \
 	}
 

@@ -8,7 +8,7 @@
 
 #include "base/fd.h"
 #include "cell/spec.h"
-#include "front/sandbox/execution.h"
+#include "front/support/refusal.h"
 #include "wire/init.h"
 
 /* Most that a request may take of what pid 1 reads at once, with room for the rest. */

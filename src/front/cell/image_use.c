@@ -24,9 +24,9 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 #include "client/image_opener_client.h"
-#include "front/sandbox/execution.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
+#include "front/support/refusal.h"
 #include "image/ref.h"
 
 #define CHECK_NS (5 * CLOCK_NS_PER_S)

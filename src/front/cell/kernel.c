@@ -25,10 +25,10 @@
 #include "front/cell/command_line.h"
 #include "front/cell/image_use.h"
 #include "front/cell/language.h"
-#include "front/sandbox/execution.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
+#include "front/support/refusal.h"
 #include "wire/keeper.h"
 #include "wire/zygote.h"
 

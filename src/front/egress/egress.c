@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
-#include "front/egress/gate.h"
+#include "front/gate/gate_link.h"
 #include "front/policy/egress_rules.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "front/cell/cell.h"
-#include "front/egress/gate.h"
+#include "front/gate/gate_link.h"
 #include "front/secrets/trust.h"
 
 struct front;

@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "front/http/openapi.h"
 #include "front/http/route.h"
+#include "front/support/schema.h"
 
 extern const struct embed_file openapi_files[]; /* generated: components.json */
 

@@ -9,13 +9,6 @@ struct field;
 struct json;
 struct route;
 
-/*
- * schema_write_field() - The schema of a field. @nullable: if it is not required it may be null, which means absent. @told: with
- * its description and example.
- */
-void schema_write_field(struct json *j, const struct field *f, bool nullable, bool told);
-bool schema_any_required(const struct field *fields);
-
 /* Members of an operation: "responses", and "x-errors", the codes of errors by status. */
 void openapi_write_responses(struct json *j, const struct route *r);
 void openapi_write_errors(struct json *j, const struct route *r);

@@ -22,6 +22,7 @@
 #include "front/http/serve.h"
 #include "front/support/hash.h"
 #include "front/support/metrics.h"
+#include "front/support/refusal.h"
 #include "front/support/schema.h"
 #include "net/http.h"
 
@@ -94,37 +95,10 @@ void reply_json(struct http_exchange *x, int status, const struct buf *json)
 	send_json(x, status, json);
 }
 
-const char *reply_unwritten(int err)
-{
-	return err == -ENOMEM ?
-		       "{\"error\":{\"code\":\"out_of_memory\",\"message\":\"the daemon is out of memory\"}}" :
-		       "{\"error\":{\"code\":\"result_too_large\",\"message\":\"the result could not be written\"}}";
-}
-
 void reply_empty(struct http_exchange *x, int status)
 {
 	reply_headers(x);
 	http_reply(x, status, NULL, "", 0);
-}
-
-void reply_error_json(struct buf *out, const char *code, const char *message, const char *field,
-		      const char *hint)
-{
-	struct json j;
-
-	json_init(&j, out);
-	json_object_begin(&j);
-	json_key(&j, "error");
-	json_object_begin(&j);
-	json_member_str(&j, "code", code);
-	json_member_str(&j, "message", message);
-	if (field && *field)
-		json_member_str(&j, "field", field);
-	if (hint && *hint)
-		json_member_str(&j, "hint", hint);
-	json_object_end(&j);
-	json_object_end(&j);
-	(void)json_finish(&j);
 }
 
 static void send_error(struct http_exchange *x, int status, const char *code, const char *message,
@@ -135,7 +109,7 @@ static void send_error(struct http_exchange *x, int status, const char *code, co
 	metric_error(code);
 	if (context_of(x))
 		context_of(x)->error = code;
-	reply_error_json(&body, code, message, field, hint);
+	error_json(&body, code, message, field, hint);
 	send_json(x, status, &body);
 }
 

@@ -20,8 +20,6 @@ struct schema_error;
 void reply_headers(struct http_exchange *x);
 
 void reply_json(struct http_exchange *x, int status, const struct buf *json);
-/* reply_unwritten() - What stands, in an event or a record, for a result that could not be written. */
-const char *reply_unwritten(int err);
 
 /* reply_empty() - Without content, as 204. */
 void reply_empty(struct http_exchange *x, int status);
@@ -45,10 +43,6 @@ void reply_schema(struct http_exchange *x, const struct schema_error *e);
 
 /* reply_protocol() - For http_config.on_error: a status of the HTTP layer in the one shape. */
 void reply_protocol(struct http_exchange *x, int status, const char *message);
-
-/* reply_error_json() - The object alone, for streams and WebSockets. Appends to @out. */
-void reply_error_json(struct buf *out, const char *code, const char *message, const char *field,
-		      const char *hint);
 
 #define REPLY_ID_MAX 65
 

@@ -25,18 +25,6 @@ const struct route *route_at(size_t i)
 	return NULL;
 }
 
-bool route_session_name(const char *s, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		bool alnum = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') ||
-			     (s[i] >= '0' && s[i] <= '9');
-
-		if (!alnum && (i == 0 || (s[i] != '.' && s[i] != '_' && s[i] != '-')))
-			return false;
-	}
-	return len > 0 && len <= ROUTE_SESSION_MAX;
-}
-
 static void set_timeout(struct field *fields, const char *fallback, double most_s)
 {
 	for (struct field *f = fields; f->name; f++)

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "front/support/field.h"
+#include "front/support/name.h"
 
 struct buf;
 struct json;
@@ -75,17 +76,6 @@ void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms);
  */
 const struct route *route_find(const char *method, const char *path, struct route_params *params,
 			       int *status, struct buf *allow);
-
-/* route_session_name() - Whether this may be the name of a session. Pure. */
-bool route_session_name(const char *s, size_t len);
-#define ROUTE_SESSION_MAX 64
-#define ROUTE_SESSION_PATTERN "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
-
-/*
- * schema_write() - JSON Schema of an object with these fields. @nullable: those that are not required may be
- * null, too.
- */
-void schema_write(struct json *j, const struct field *fields, bool nullable);
 
 /* openapi_write() - OpenAPI 3.1 as JSON, from the table. */
 void openapi_write(struct buf *out);

@@ -21,7 +21,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/main/jail.h"
+#include "front/support/jail.h"
 #include "front/support/log.h"
 
 #define CHECK_SECONDS 600

@@ -94,25 +94,13 @@ bool mcp_capable(const struct mcp_call *c, const char *capability, const char *e
 
 /* ---- answers ------------------------------------------------------------------------------------------ */
 
-void mcp_put_json(struct json *j, const char *key, const json_t *value)
-{
-	char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-
-	json_key(j, key);
-	if (text)
-		json_raw(j, text, strlen(text));
-	else
-		json_none(j);
-	json_alloc_free(text);
-}
-
 void mcp_answer_begin_as(const struct mcp_call *c, struct mcp_answer *a, const char *result_type)
 {
 	buf_init(&a->buf, MCP_ANSWER_MAX);
 	json_init(&a->j, &a->buf);
 	json_object_begin(&a->j);
 	json_member_str(&a->j, "jsonrpc", "2.0");
-	mcp_put_json(&a->j, "id", c->m.id);
+	json_member_value(&a->j, "id", c->m.id);
 	json_key(&a->j, "result");
 	json_object_begin(&a->j);
 	if (c->era == MCP_MODERN)
@@ -140,7 +128,7 @@ int mcp_answer_close(const struct mcp_call *c, struct mcp_answer *a)
 		json_key(&a->j, MCP_META_SERVER);
 		mcp_server_info(&a->j);
 		if (c->listens)
-			mcp_put_json(&a->j, MCP_META_SUBSCRIPTION, c->m.id);
+			json_member_value(&a->j, MCP_META_SUBSCRIPTION, c->m.id);
 		json_object_end(&a->j);
 	}
 	json_object_end(&a->j);
@@ -195,7 +183,7 @@ static int write_error(struct buf *out, const json_t *id, int code, const json_t
 	json_init(&j, out);
 	json_object_begin(&j);
 	json_member_str(&j, "jsonrpc", "2.0");
-	mcp_put_json(&j, "id", id);
+	json_member_value(&j, "id", id);
 	json_key(&j, "error");
 	json_object_begin(&j);
 	json_member_int(&j, "code", code);

@@ -104,8 +104,6 @@ void mcp_answer_cache(const struct mcp_call *c, struct mcp_answer *a, uint64_t t
 void mcp_answer_end(struct mcp_call *c, struct mcp_answer *a);
 /* mcp_answer_close() - Write what ends every result, and no more. 0, or a negative errno. */
 int mcp_answer_close(const struct mcp_call *c, struct mcp_answer *a);
-/* mcp_put_json() - Member @key: a value that is in memory. */
-void mcp_put_json(struct json *j, const char *key, const json_t *value);
 
 /* mcp_answer_text() - A whole response that was written before. The call is over. */
 void mcp_answer_text(struct mcp_call *c, const struct buf *json);

@@ -110,7 +110,7 @@ void code_view_members(const struct code_view *v, struct json *j)
 		(void)json_strn(j, v->value, v->value_len);
 	}
 	if (json_array_size(v->texts) > 0)
-		mcp_put_json(j, "displays", v->texts);
+		json_member_value(j, "displays", v->texts);
 }
 
 /* ---- text --------------------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "front/mcp/fixture.h"
 #include "front/mcp/mrtr.h"
 #include "front/mcp/prompt.h"
+#include "front/support/json_alloc.h"
 
 /* @content: JSON values, ended by NULL; each becomes a message of the user. Stolen. */
 static void answer(struct mcp_call *c, json_t *first, json_t *second)
@@ -19,7 +20,7 @@ static void answer(struct mcp_call *c, json_t *first, json_t *second)
 		(void)json_array_append_new(messages, json_pack("{s:s,s:o}", "role", "user",
 								"content", second));
 	mcp_answer_begin(c, &a);
-	mcp_put_json(&a.j, "messages", messages);
+	json_member_value(&a.j, "messages", messages);
 	json_decref(messages);
 	mcp_answer_end(c, &a);
 }

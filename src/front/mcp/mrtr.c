@@ -201,7 +201,7 @@ bool mcp_inputs_json(struct mcp_call *c, json_t *requests, json_t *state, struct
 	bool ok = !carries || seal(c, state, &sealed);
 
 	mcp_answer_begin_as(c, &a, "input_required");
-	mcp_put_json(&a.j, "inputRequests", requests);
+	json_member_value(&a.j, "inputRequests", requests);
 	if (carries)
 		json_member_str(&a.j, "requestState", buf_str(&sealed));
 	json_decref(requests);

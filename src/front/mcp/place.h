@@ -21,8 +21,7 @@ struct sandbox *mcp_place_find(struct mcp_call *c, const json_t *args);
 #define MCP_SESSION_FIELD                                                                          \
 	{                                                                                          \
 		.name = "session_id", .kind = FIELD_STRING, .required = true, .min = 1,            \
-		.max = ROUTE_SESSION_MAX, .pattern = ROUTE_SESSION_PATTERN,                        \
-		.check = route_session_name,                                                       \
+		.max = NAME_LENGTH_MAX, .pattern = NAME_PATTERN, .check = name_ok,                 \
 		.description =                                                                     \
 			"Any name of yours, as in analysis-1. Calls with the same one share "      \
 			"variables and files; it is made by its first call."                       \

@@ -18,6 +18,7 @@
 #include "front/mcp/task.h"
 #include "front/sandbox/execution.h"
 #include "front/support/front.h"
+#include "front/support/json_alloc.h"
 #include "front/support/time_text.h"
 
 #define TASKS_MAX 4096u
@@ -65,11 +66,11 @@ static void write_details(struct json *j, const struct mcp_task *t)
 {
 	write_task(j, t);
 	if (t->status == ASKING)
-		mcp_put_json(j, "inputRequests", t->asked);
+		json_member_value(j, "inputRequests", t->asked);
 	if (t->result)
-		mcp_put_json(j, "result", t->result);
+		json_member_value(j, "result", t->result);
 	if (t->error)
-		mcp_put_json(j, "error", t->error);
+		json_member_value(j, "error", t->error);
 }
 
 static void changed(struct mcp_task *t, enum status status)

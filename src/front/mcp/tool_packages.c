@@ -177,9 +177,9 @@ static const struct field pip_input[] = {
 	{ .name = "session_id",
 	  .kind = FIELD_STRING,
 	  .min = 1,
-	  .max = ROUTE_SESSION_MAX,
-	  .pattern = ROUTE_SESSION_PATTERN,
-	  .check = route_session_name,
+	  .max = NAME_LENGTH_MAX,
+	  .pattern = NAME_PATTERN,
+	  .check = name_ok,
 	  .description =
 		  "For this session alone. Without it: for all of yours of the daemon's own image, now and later." },
 	{ 0 },

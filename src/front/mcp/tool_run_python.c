@@ -106,7 +106,7 @@ static void write_structured(const struct execution *x, const struct code_view *
 	if (cut || v->cut)
 		json_member_bool(j, "truncated", true);
 	if (json_array_size(x->sandbox->spec.servers) > 0)
-		mcp_put_json(j, "servers", x->sandbox->spec.servers);
+		json_member_value(j, "servers", x->sandbox->spec.servers);
 	buf_clear(&text);
 	if (put_exception(x, &text))
 		json_member_str(j, "error", buf_str(&text));

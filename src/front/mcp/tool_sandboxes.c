@@ -187,9 +187,9 @@ static const struct field name_field = {
 	.name = "session_id",
 	.kind = FIELD_STRING,
 	.min = 1,
-	.max = ROUTE_SESSION_MAX,
-	.pattern = ROUTE_SESSION_PATTERN,
-	.check = route_session_name,
+	.max = NAME_LENGTH_MAX,
+	.pattern = NAME_PATTERN,
+	.check = name_ok,
 	.description = "A name of yours; without one it gets a random one.",
 };
 static struct field create_input[SPEC_FIELDS_MAX + 2];
@@ -207,7 +207,7 @@ void mcp_tools_sandboxes_setup(void)
 	memcpy(create_input + 1, routes_spec_fields, n * sizeof(create_input[0]));
 }
 
-static const struct field list_input[] = { MCP_CURSOR_FIELD(ROUTE_SESSION_MAX), { 0 } };
+static const struct field list_input[] = { MCP_CURSOR_FIELD(NAME_LENGTH_MAX), { 0 } };
 static const struct field one_input[] = { MCP_SESSION_FIELD, { 0 } };
 
 const struct mcp_tool mcp_tools_sandboxes[] = {

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "front/cell/command_line.h"
 #include "front/cell/image_use.h"
+#include "front/gate/index_hosts.h"
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
 #include "front/policy/egress_entry.h"
@@ -41,14 +42,6 @@ _Static_assert(ECO_PYTHON == (int)INDEX_PIP && ECO_JAVASCRIPT == (int)INDEX_NPM,
 	       "each ecosystem has its index");
 
 /* ---- the index -------------------------------------------------------------------------------------------------- */
-
-/* False: there is none. */
-static bool index_of(const struct config *c, enum ecosystem eco, struct index_url *ret)
-{
-	const char *url = eco == ECO_PYTHON ? c->pip_index : c->npm_registry;
-
-	return url && index_url_parse((enum index_kind)eco, url, ret, NULL, NULL) == 0;
-}
 
 /* The secrets that the gate puts into requests to it, as `secrets` of a spec names them; NULL: none. */
 static json_t *keys_of(const struct front *f, enum ecosystem eco, const struct index_url *u)
@@ -77,54 +70,6 @@ static bool is_looked_into(const struct index_url *u, const json_t *keys)
 	return keys || (u->secure && u->is_address);
 }
 
-static void add_place(json_t *list, const char *methods, const char *host, unsigned int port)
-{
-	char entry[EGRESS_TEXT_MAX];
-
-	(void)snprintf(entry, sizeof(entry), "%s%s:%u", methods, host, port);
-	(void)json_array_append_new(list, json_string(entry));
-}
-
-/* Where the best known indexes have their files. */
-static const struct {
-	const char *index, *files;
-} companions[] = { { "pypi.org", "files.pythonhosted.org" },
-		   { "test.pypi.org", "test-files.pythonhosted.org" } };
-
-static void add_hosts(json_t *list, const struct config *c, const struct index_url *u, bool looked)
-{
-	add_place(list, looked ? "GET,HEAD " : "", u->name, u->port);
-	for (size_t i = 0; i < ARRAY_SIZE(companions); i++)
-		if (strcmp(u->host, companions[i].index) == 0)
-			add_place(list, "", companions[i].files, 443);
-	for (size_t i = 0; c->package_hosts[i]; i++)
-		(void)json_array_append_new(list, json_string(c->package_hosts[i]));
-}
-
-json_t *fetcher_hosts(const struct config *c, struct err *e)
-{
-	json_t *said = json_array(), *list;
-	struct index_url u;
-
-	for (int eco = 0; eco < ECO_MAX_; eco++)
-		if (index_of(c, (enum ecosystem)eco, &u))
-			add_hosts(said, c, &u, false);
-	list = egress_list(said, e);
-	json_decref(said);
-	return list;
-}
-
-const char *fetcher_server(const struct config *c, const char *host)
-{
-	static struct index_url u;
-
-	for (int eco = 0; eco < ECO_MAX_; eco++)
-		if (index_of(c, (enum ecosystem)eco, &u) && u.is_address &&
-		    strcmp(u.name, host) == 0)
-			return u.host;
-	return NULL;
-}
-
 /* ---- the cell --------------------------------------------------------------------------------------------------- */
 
 static void set_network(const struct install *in, struct sandbox_spec *ret)
@@ -132,9 +77,9 @@ static void set_network(const struct install *in, struct sandbox_spec *ret)
 	json_t *said = json_array();
 	struct index_url u;
 
-	if (index_of(&in->f->config, in->eco, &u)) {
+	if (index_of(&in->f->config, (enum index_kind)in->eco, &u)) {
 		ret->secrets = keys_of(in->f, in->eco, &u);
-		add_hosts(said, &in->f->config, &u, is_looked_into(&u, ret->secrets));
+		index_hosts_add(said, &in->f->config, &u, is_looked_into(&u, ret->secrets));
 		ret->egress = egress_list(said, NULL);
 	}
 	json_decref(said);
@@ -190,7 +135,7 @@ static json_t *task_of(const struct install *in)
 {
 	const struct config *c = &in->f->config;
 	struct index_url u;
-	bool index = index_of(c, in->eco, &u);
+	bool index = index_of(c, (enum index_kind)in->eco, &u);
 	bool looked = index && is_looked_into(&u, in->fetcher->spec.secrets);
 
 	return json_pack(

@@ -27,11 +27,6 @@ void fetcher_spec(const struct install *in, struct sandbox_spec *ret);
 /* fetcher_may() - Whether there can be one with this image. 0, or -1 with @why. */
 int fetcher_may(const struct install *in, struct refusal *why);
 
-/* fetcher_hosts() - Every host that fetchers may reach, as canonical entries of egress; NULL: none, or @e says why. */
-json_t *fetcher_hosts(const struct config *c, struct err *e);
-/* fetcher_server() - Which server a host of that list is, an address or localhost; NULL: the one of that name. */
-const char *fetcher_server(const struct config *c, const char *host);
-
 /* fetcher_program() - What has to be in the image: python3, node. */
 const char *fetcher_program(enum ecosystem eco);
 

@@ -16,6 +16,7 @@
 #include "cell/spec.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
+#include "front/gate/index_hosts.h"
 #include "front/packages/fetcher.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
@@ -90,7 +91,7 @@ int packages_open(struct front *f, struct err *e)
 		if (p->dir_fd < 0)
 			return err_set(e, -errno, "--package-dir %s", c->package_dir);
 	}
-	json_decref(fetcher_hosts(c, e));
+	json_decref(index_hosts(c, e));
 	if (e->code)
 		return err_wrap(e, "the package index");
 	if (load_pins(f, e) < 0)

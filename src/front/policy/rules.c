@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "base/wild.h"
+#include "front/policy/mount_word.h"
 #include "front/policy/reach.h"
 #include "front/policy/rule_rows.h"
-#include "front/secrets/secrets.h"
-#include "front/spec/mount_use.h"
+#include "front/policy/secret_use.h"
 #include "image/ref.h"
 
 #define YEAR_S 31536000

@@ -3,11 +3,10 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "front/api/execute_request.h"
-#include "front/http/reply.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
+#include "front/support/refusal.h"
 
 #define ANSWER_MAX (128u << 20)
 
@@ -25,7 +24,7 @@ const struct buf *execution_final(struct execution *x)
 		return &x->answer;
 	buf_init(&x->answer, ANSWER_MAX);
 	if (x->refusal.status) {
-		ask_error_json(&x->refusal, &x->answer);
+		refusal_json(&x->refusal, &x->answer);
 		return &x->answer;
 	}
 	json_init(&j, &x->answer);
@@ -44,7 +43,7 @@ void execution_close_record(struct execution *x)
 		return;
 	}
 	const struct buf *b = execution_final(x);
-	const char *text = b->err ? reply_unwritten(b->err) : buf_str(b);
+	const char *text = b->err ? error_unwritten(b->err) : buf_str(b);
 	size_t len = b->err ? strlen(text) : b->len;
 
 	if (x->refusal.status)

@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/num.h"
-#include "front/api/execute_request.h"
 #include "front/cell/image_use.h"
 #include "front/packages/packages.h"
 #include "front/sandbox/audit.h"
@@ -25,6 +24,7 @@
 #include "front/spec/judge.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
+#include "front/support/schema.h"
 #include "front/support/time_text.h"
 
 #define KEPT_NS (5 * 60 * CLOCK_NS_PER_S)
@@ -339,7 +339,7 @@ static void fill(struct process *p, struct sandbox *s, const json_t *body)
 	c->pty = json_is_true(json_object_get(body, "pty"));
 	c->rows = size_of(body, "rows", ROWS);
 	c->cols = size_of(body, "cols", COLS);
-	c->timeout_ms = ask_ms(body, "timeout");
+	c->timeout_ms = schema_ms(body, "timeout");
 	c->input_end = !c->pty && !json_is_true(json_object_get(body, "stdin"));
 	buf_init(&c->input, COMMAND_INPUT_MAX);
 }

@@ -15,8 +15,9 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "front/cell/cell.h"
-#include "front/egress/gate.h"
+#include "front/gate/gate_link.h"
 #include "front/policy/egress_rules.h"
+#include "front/policy/secret_use.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/secrets/trust.h"
@@ -98,88 +99,6 @@ __attribute__((format(printf, 4, 5))) static int refuse(struct refusal *r, const
 	(void)vsnprintf(r->message, sizeof(r->message), fmt, ap);
 	va_end(ap);
 	return -1;
-}
-
-bool secret_use_parse(const char *text, struct secret_use *ret)
-{
-	size_t n = strcspn(text, "@");
-	const char *host = text + n + (text[n] == '@');
-	size_t n_host = strlen(host);
-
-	*ret = (struct secret_use){ 0 };
-	if (!vault_name(text, n) || n_host > VAULT_HOST_MAX)
-		return false;
-	memcpy(ret->name, text, n);
-	for (size_t i = 0; i < n_host; i++)
-		ret->host[i] =
-			(char)(host[i] >= 'A' && host[i] <= 'Z' ? host[i] - 'A' + 'a' : host[i]);
-	if (n_host > 1 && ret->host[n_host - 1] == '.')
-		ret->host[--n_host] = '\0';
-	return text[n] != '@' || vault_host(ret->host, n_host);
-}
-
-/* What was taken already: the same again is nothing, the same name in both ways is a contradiction. */
-static int check_before(const json_t *taken, const struct secret_use *u, bool *ret_known,
-			struct refusal *r)
-{
-	size_t i;
-	json_t *v;
-
-	*ret_known = false;
-	json_array_foreach((json_t *)taken, i, v)
-	{
-		struct secret_use w;
-
-		if (!secret_use_parse(json_string_value(v), &w) || strcmp(w.name, u->name) != 0)
-			continue;
-		if (!w.host[0] != !u->host[0])
-			return refuse(
-				r, "invalid_value", "ask for it in one way",
-				"the secret '%.64s' is asked for both plain and bound to a host",
-				u->name);
-		*ret_known |= strcmp(w.host, u->host) == 0;
-	}
-	return 0;
-}
-
-static int take_one(json_t *to, const char *text, const json_t *env, struct refusal *r)
-{
-	struct secret_use u;
-	char canonical[VAULT_NAME_MAX + VAULT_HOST_MAX + 2];
-	bool known;
-
-	if (!secret_use_parse(text, &u))
-		return refuse(r, "invalid_value",
-			      "write NAME, or NAME@api.example.com to bind it to a host",
-			      "'%.80s' names no secret", text);
-	if (json_object_get(env, u.name))
-		return refuse(r, "invalid_value", "leave it out of one of them",
-			      "the variable '%.64s' is in 'env' and in 'secrets'", u.name);
-	if (check_before(to, &u, &known, r) < 0)
-		return -1;
-	(void)snprintf(canonical, sizeof(canonical), "%s%s%s", u.name, u.host[0] ? "@" : "",
-		       u.host);
-	if (!known && json_array_append_new(to, json_string(canonical)) < 0)
-		return refusal_no_memory(r);
-	return 0;
-}
-
-int secrets_parse(const json_t *list, const json_t *env, json_t **ret, struct refusal *ret_why)
-{
-	json_t *taken = json_array_size(list) > 0 ? json_array() : NULL;
-	size_t i;
-	json_t *v;
-
-	*ret = NULL;
-	json_array_foreach((json_t *)list, i, v)
-	{
-		if (take_one(taken, json_string_value(v), env, ret_why) < 0) {
-			json_decref(taken);
-			return -1;
-		}
-	}
-	*ret = taken;
-	return 0;
 }
 
 /* ---- giving them ------------------------------------------------------------------------------------------ */

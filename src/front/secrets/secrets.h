@@ -39,22 +39,6 @@ void secrets_reload(struct front *f);
 void secrets_again(struct gate_link *gate, int blind, const struct err *why);
 void secrets_free(struct secrets *s);
 
-/* One member of `secrets`. */
-struct secret_use {
-	char name[VAULT_NAME_MAX + 1];
-	char host[VAULT_HOST_MAX + 1]; /* empty: plain */
-};
-
-/* secret_use_parse() - Pure. False: it is neither NAME nor NAME@HOST. */
-bool secret_use_parse(const char *text, struct secret_use *ret);
-
-/*
- * secrets_parse() - The member `secrets` of a request, as it is kept: canonical, each once.
- * @env: its member `env`, whose names must be others
- * @ret: a new reference, NULL when there are none. Return: 0, or -1 with @ret_why.
- */
-int secrets_parse(const json_t *list, const json_t *env, json_t **ret, struct refusal *ret_why);
-
 /*
  * secrets_give() - Look up what s->spec asks for and make s->vars, the environment of everything in it.
  * Return: 0, or -1 with @ret_why: no such secret, or one that may not be used so.

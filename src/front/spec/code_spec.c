@@ -8,10 +8,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "front/mcp/call.h"
-#include "front/sandbox/execution.h"
 #include "front/spec/sandbox_spec.h"
 #include "front/support/front.h"
+#include "front/support/json_alloc.h"
+#include "front/support/refusal.h"
 #include "front/tool_calls/upstream.h"
 #include "mcp/tool_rules.h"
 #include "store/store.h"
@@ -112,9 +112,9 @@ bool code_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b)
 void code_spec_json(const struct sandbox_spec *s, struct json *j)
 {
 	if (s->servers)
-		mcp_put_json(j, "servers", s->servers);
+		json_member_value(j, "servers", s->servers);
 	if (s->tools)
-		mcp_put_json(j, "tools", s->tools);
+		json_member_value(j, "tools", s->tools);
 	if (s->project)
-		mcp_put_json(j, "project", s->project);
+		json_member_value(j, "project", s->project);
 }

@@ -9,30 +9,10 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cell/spec.h"
-#include "front/sandbox/execution.h"
 #include "front/spec/judge.h"
 #include "front/support/front.h"
 #include "front/support/mounts.h"
-
-static const char *const modes[] = { [MOUNT_ANY] = "", [MOUNT_RO] = ":ro", [MOUNT_RW] = ":rw" };
-
-bool mount_word_parse(const char *text, struct mount_word *ret)
-{
-	const char *colon = strrchr(text, ':');
-	size_t len = colon ? (size_t)(colon - text) : strlen(text);
-
-	*ret = (struct mount_word){ .mode = MOUNT_ANY };
-	if (colon && strcmp(colon, modes[MOUNT_RO]) == 0)
-		ret->mode = MOUNT_RO;
-	else if (colon && strcmp(colon, modes[MOUNT_RW]) == 0)
-		ret->mode = MOUNT_RW;
-	else if (colon)
-		return false;
-	if (len >= CELL_DST_MAX || memchr(text, ':', len)) /* --mount takes no place with a colon */
-		return false;
-	memcpy(ret->place, text, len);
-	return spec_path_normal(ret->place, CELL_DST_MAX);
-}
+#include "front/support/refusal.h"
 
 static bool writable(const struct front *f, size_t i)
 {
@@ -130,14 +110,14 @@ int mount_use_admit(const struct front *f, const char *owner, const struct mount
 		if (may.set.has & 1u << i)
 			(void)buf_printf(&there, "%s%s%s", there.len ? ", " : "",
 					 f->mounts->row[i].dst,
-					 modes[may.set.ro & 1u << i ? MOUNT_RO : MOUNT_RW]);
+					 mount_suffix[may.set.ro & 1u << i ? MOUNT_RO : MOUNT_RW]);
 	(void)refuse(
 		why,
 		"leave 'mounts' out for all of these; a sandbox that was made with another can only be removed",
 		"");
 	(void)snprintf(why->message, sizeof(why->message),
 		       "'%.100s%s' is none of the mounts that there are for you (%.150s)",
-		       u->missing.place, modes[u->missing.mode],
+		       u->missing.place, mount_suffix[u->missing.mode],
 		       there.len ? buf_str(&there) : "there are none");
 	return -1;
 }
@@ -155,7 +135,7 @@ static void write_word(struct json *j, const char *place, enum mount_mode mode)
 {
 	char word[CELL_DST_MAX + 8];
 
-	(void)snprintf(word, sizeof(word), "%s%s", place, modes[mode]);
+	(void)snprintf(word, sizeof(word), "%s%s", place, mount_suffix[mode]);
 	json_str(j, word);
 }
 

@@ -12,28 +12,18 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "front/policy/mount_word.h"
 #include "front/support/mounts.h"
 
 struct front;
 struct json;
 struct refusal;
 
-enum mount_mode { MOUNT_ANY, MOUNT_RO, MOUNT_RW };
-
-/* A place as requests and the policy write it. */
-struct mount_word {
-	char place[CELL_DST_MAX];
-	enum mount_mode mode;
-};
-
 struct mount_use {
 	struct mount_set set;
 	/* The first that was named and that the operator does not have so; an empty place: there is none. */
 	struct mount_word missing;
 };
-
-/* mount_word_parse() - PLACE, PLACE:ro or PLACE:rw. False: it is none. Pure. */
-bool mount_word_parse(const char *text, struct mount_word *ret);
 
 /* mount_use_default() - What @owner gets who names none: all that the policy allows. */
 void mount_use_default(const struct front *f, const char *owner, struct mount_use *ret);

@@ -14,11 +14,11 @@
 #include "front/cell/command_line.h"
 #include "front/cell/image_use.h"
 #include "front/policy/egress_rules.h"
-#include "front/sandbox/execution.h"
-#include "front/secrets/secrets.h"
 #include "front/spec/code_spec.h"
 #include "front/spec/judge.h"
+#include "front/spec/secret_list.h"
 #include "front/support/front.h"
+#include "front/support/refusal.h"
 #include "store/store.h"
 
 #define MIB (1024ull * 1024)

@@ -9,9 +9,9 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cell/spec.h"
-#include "front/api/routes.h"
-#include "front/sandbox/execution.h"
 #include "front/support/field.h"
+#include "front/support/name.h"
+#include "front/support/refusal.h"
 #include "wire/warden.h"
 #include "workspace_store/pattern.h"
 
@@ -45,7 +45,7 @@ static int take_mode(const char *text, struct workspace_use *ret, struct refusal
 
 static int take_name(const char *text, size_t len, struct workspace_use *ret, struct refusal *why)
 {
-	if (len > WORKSPACE_NAME_MAX || !route_session_name(text, len))
+	if (len > WORKSPACE_NAME_MAX || !name_ok(text, len))
 		return refuse(
 			why,
 			"1 to 64 of letters, digits, '.', '_' and '-', as in notes or notes:ro",

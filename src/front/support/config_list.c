@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "front/http/origin.h"
 #include "front/support/config_value.h"
 #include "front/support/mounts.h"
+#include "front/support/origin.h"
 #include "net/prefix.h"
 #include "s3/site.h"
 

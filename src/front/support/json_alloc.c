@@ -6,6 +6,7 @@
  * when everything of it came back: values live as long as a request does.
  */
 #include "front/support/json_alloc.h"
+#include "base/json.h"
 
 #include <stdalign.h>
 #include <stdbool.h>
@@ -70,4 +71,16 @@ json_t *json_alloc_load(const char *text, size_t len, size_t flags, json_error_t
 		free(probe);
 	}
 	return json_loadb(text, len, flags, e);
+}
+
+void json_member_value(struct json *j, const char *key, const json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+
+	json_key(j, key);
+	if (text)
+		json_raw(j, text, strlen(text));
+	else
+		json_none(j);
+	json_alloc_free(text);
 }

@@ -21,4 +21,9 @@ json_t *json_alloc_load(const char *text, size_t len, size_t flags, json_error_t
 /* json_alloc_free() - What json_dumps() returned; free() would not know it. */
 void json_alloc_free(void *p);
 
+struct json;
+
+/* json_member_value() - Write member @key: a value of jansson's; NULL is null. */
+void json_member_value(struct json *j, const char *key, const json_t *value);
+
 #endif

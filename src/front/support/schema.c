@@ -480,3 +480,11 @@ json_t *schema_parse(const char *body, size_t len, const struct field *fields,
 	}
 	return object;
 }
+
+uint64_t schema_ms(const json_t *body, const char *key)
+{
+	double seconds = json_number_value(json_object_get(body, key));
+
+	/* Less than a microsecond is what a decimal fraction loses as a binary one. */
+	return seconds > 0 ? (uint64_t)(seconds * 1000 + 0.999) : 0;
+}

@@ -7,8 +7,9 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "front/http/route.h"
+#include "front/support/field.h"
 
 #define SCHEMA_DEPTH_MAX 32
 #define SCHEMA_VALUES_MAX 100000 /* a value costs some 50 bytes when parsed, and 2 in the text */
@@ -53,5 +54,21 @@ json_t *schema_load(const char *text, size_t len, struct schema_error *ret);
 bool schema_depth_ok(const char *text, size_t len, unsigned int max);
 /* schema_values_ok() - How many values it has, the same way: one costs some 50 bytes when it is parsed, and two here. */
 bool schema_values_ok(const char *text, size_t len, size_t max);
+
+/* schema_ms() - The seconds under @key as milliseconds, rounded up, so that more than nothing stays so. 0: there are none. */
+uint64_t schema_ms(const json_t *body, const char *key);
+
+/*
+ * schema_write() - JSON Schema of an object with these fields. @nullable: those that are not required may be
+ * null, too.
+ */
+struct json;
+void schema_write(struct json *j, const struct field *fields, bool nullable);
+/*
+ * schema_write_field() - The schema of one field. @nullable: if it is not required it may be null, which means
+ * absent. @told: with its description and example.
+ */
+void schema_write_field(struct json *j, const struct field *f, bool nullable, bool told);
+bool schema_any_required(const struct field *fields);
 
 #endif

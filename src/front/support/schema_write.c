@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "front/http/openapi.h"
-#include "front/http/route.h"
+#include "front/support/schema.h"
 
 static const char *const kind_types[] = {
 	[FIELD_STRING] = "string",     [FIELD_INTEGER] = "integer",

@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "client/notify.h"
-#include "front/cell/keep.h"
+#include "front/support/keep.h"
 
 #define FIRST_FD 3
 

@@ -8,7 +8,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "front/mcp/call.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"

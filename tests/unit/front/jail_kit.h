@@ -6,7 +6,7 @@
 #include "../child.h"
 
 #include "base/err.h"
-#include "front/main/jail.h"
+#include "front/support/jail.h"
 
 static inline struct jail_report enter_jail_with(int ledger_dir)
 {

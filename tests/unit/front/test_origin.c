@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_origin.c - Hosts, origins and query names as strangers write them. */
 #include "base/fd.h"
-#include "front/http/origin.h"
 #include "front/http/query.h"
+#include "front/support/origin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

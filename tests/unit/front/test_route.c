@@ -191,10 +191,10 @@ static void test_session_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
-		assert_true(route_session_name(good[i], strlen(good[i])));
+		assert_true(name_ok(good[i], strlen(good[i])));
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_false(route_session_name(bad[i], strlen(bad[i])));
-	assert_false(route_session_name("a\0b", 3));
+		assert_false(name_ok(bad[i], strlen(bad[i])));
+	assert_false(name_ok("a\0b", 3));
 }
 
 static const struct field *timeout_field(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* origin.c - Host headers and web origins, taken apart and compared. */
-#include "front/http/origin.h"
+#include "front/support/origin.h"
 
 #include <arpa/inet.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gate.c - Start a gate, ask it, hear from it. */
-#include "front/egress/gate.h"
+/* gate_link.c - Start a gate, ask it, hear from it. */
+#include "front/gate/gate_link.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "base/foreign.h"
 #include "base/num.h"
 #include "client/program.h"
-#include "front/packages/fetcher.h"
+#include "front/gate/index_hosts.h"
 #include "front/policy/egress_rules.h"
 #include "front/support/config.h"
 #include "vault/source.h"
@@ -68,12 +68,12 @@ static void add_text(struct arguments *a, const char *name, const char *value)
 static void add_indexes(struct arguments *a, const struct config *c)
 {
 	static struct egress_rules rules;
-	json_t *hosts = fetcher_hosts(c, NULL);
+	json_t *hosts = index_hosts(c, NULL);
 
 	if (hosts && egress_rules(hosts, &rules, NULL) == 0)
 		for (size_t i = 0; i < rules.n_rules; i++) {
 			const struct gate_rule *r = &rules.rules[i];
-			const char *server = fetcher_server(c, r->host);
+			const char *server = index_server(c, r->host);
 
 			if (!(r->flags & GATE_WILD))
 				add(a, "index=%s:%u%s%s", r->host, r->port, server ? "=" : "",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gate.h - The front's end of the channel to caisson-gate (wire/gate.h).
+ * gate_link.h - The front's end of the channel to caisson-gate (wire/gate.h).
  *
  * Nothing here waits once the loop runs. A gate that dies is replaced by its supervisor (gate/supervisor.c), and on_again() is
  * called: whatever was handed to the old one has to be handed to the new one; connections through it are cut. A

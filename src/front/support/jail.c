@@ -19,7 +19,7 @@
  * Failure model: a step that fails for another reason than a kernel without the feature ends the
  * start. There is no way back out, so the caller has to exit; half a jail never serves.
  */
-#include "front/main/jail.h"
+#include "front/support/jail.h"
 
 #include <errno.h>
 #include <jansson.h>
