@@ -8,7 +8,7 @@
  * no system call. The keeper makes it and never looks into it.
  *
  * A table is what a process wrote that may have been taken over: the next front copies each slot out
- * and checks it (front/support/keep.h) before it believes a number.
+ * and checks it (front/cell/keep.h) before it believes a number.
  */
 #ifndef CAISSON_WIRE_KEEPER_H
 #define CAISSON_WIRE_KEEPER_H

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "front/cell/keep.h"
 #include "front/cell/language.h"
-#include "front/support/keep.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "front/api/port_head.h"
+#include "front/ports/port_head.h"
 #include "net/answer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -32,6 +32,7 @@
 #include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
+#include "front/support/random_id.h"
 #include "front/support/refusal.h"
 #include "front/support/schema.h"
 #include "front/support/time_text.h"
@@ -375,7 +376,7 @@ static struct exec *make(struct front *f, struct sandbox *s, const json_t *body,
 	e->away.arg = e;
 	capture_init(&e->out, f->config.max_output);
 	capture_init(&e->err, f->config.max_output);
-	execution_random_id(e->id);
+	random_id(e->id);
 	e->next = all;
 	if (all)
 		all->prev = e;

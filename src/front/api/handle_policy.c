@@ -9,6 +9,7 @@
 #include "front/http/serve.h"
 #include "front/policy/policy.h"
 #include "front/policy/rules.h"
+#include "front/sandbox/sandbox.h"
 #include "front/spec/judge.h"
 #include "front/support/front.h"
 #include "front/support/time_text.h"
@@ -61,7 +62,7 @@ void handle_policy(struct front *f, struct http_exchange *x, const struct route_
 			write_ceiling(&j, rule, v, name);
 	}
 	json_object_end(&j);
-	policy_use(f, owner, &sandboxes, &executions);
+	sandboxes_of(f, owner, &sandboxes, &executions);
 	json_key(&j, "use");
 	json_object_begin(&j);
 	json_member_uint(&j, "sandboxes", sandboxes);

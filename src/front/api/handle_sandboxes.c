@@ -18,6 +18,7 @@
 #include "front/sandbox/sandbox_json.h"
 #include "front/spec/judge.h"
 #include "front/support/front.h"
+#include "front/support/time_text.h"
 #include "net/http.h"
 
 #define ONE_MAX (1u << 20)
@@ -307,7 +308,10 @@ void handle_sandbox_extend(struct front *f, struct http_exchange *x, const struc
 	struct refusal why;
 
 	if (s && is_running(x, s)) {
-		if (policy_extend(s, seconds, &why) == 0) {
+		uint64_t now = time_now_ms();
+		uint64_t age_s = now > s->created_ms ? (now - s->created_ms) / 1000 : 0;
+
+		if (policy_extend(f, s->owner, age_s, seconds, &why) == 0) {
 			sandbox_expire(s, seconds);
 			audit_changed(s);
 			reply_sandbox(x, 200, s);

@@ -30,6 +30,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 #include "front/support/json_alloc.h"
+#include "front/support/random_id.h"
 #include "front/workspaces/workspaces.h"
 #include "net/http.h"
 
@@ -390,7 +391,7 @@ static void begin(struct front *f, struct http_exchange *x, const struct route_p
 		.x = x,
 		.commit = commit
 	};
-	execution_random_id(j->id);
+	random_id(j->id);
 	(void)snprintf(j->name, sizeof(j->name), "%s", s->spec.workspace.name);
 	(void)snprintf(j->owner, sizeof(j->owner), "%s", s->owner);
 	(void)snprintf(j->box, sizeof(j->box), "%s", s->name);

@@ -11,6 +11,7 @@
 #include "front/http/refuse.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/ports/port_head.h"
 #include "front/ports/ports.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"

@@ -449,6 +449,7 @@ static void join_port(struct port_proxy *p, struct port *port)
 	if (p->next)
 		p->next->prev = p;
 	port->proxied = p;
+	port->cut = port_proxy_cut;
 	port->n_proxied++;
 	port->requests++;
 	p->f->n_proxied++;

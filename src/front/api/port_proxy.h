@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "front/api/port_head.h"
 #include "front/cell/cell.h"
+#include "front/ports/port_head.h"
 #include "front/sandbox/sandbox.h"
 #include "net/answer.h"
 #include "net/loop.h"

@@ -8,12 +8,6 @@
 
 #include "front/http/route.h"
 
-struct route_table {
-	const struct route *rows; /* ends with method NULL */
-	/* Bodies whose `timeout` has the daemon's limits, or NULL. Ends with NULL. */
-	struct field *const *timed;
-};
-
 extern const struct route_table routes_core;
 extern const struct route_table routes_sandboxes;
 extern const struct route_table routes_exec;

@@ -30,8 +30,6 @@ struct front;
 struct image_use;
 struct keeper_slot;
 struct cell;
-struct sandbox_spec;
-struct workspace_use;
 
 /* Questions to pid 1 that only mark a moment: this and a language. Names of commands begin at 1. */
 #define CELL_SETTLE 0xffffff00u
@@ -83,6 +81,21 @@ struct cell_command {
 	struct cell_command *next;
 };
 
+/* What a sandbox wants of a cell beyond what each cell has. */
+struct cell_want {
+	struct cell_limits limits;
+	struct mount_set mounts; /* of the operator's */
+	bool fetcher;            /* for fetching packages: packages/fetcher.h */
+	/* Add mounts of the sandbox's own. Return: how many descriptors were put into @fds. */
+	size_t (*add_mounts)(const struct cell_want *want, struct cell_spec *spec, int *fds);
+};
+
+/* What a part above cells puts into each of them. */
+struct cell_hooks {
+	/* Mounts of packages. Return: how many descriptors were put into @fds. */
+	size_t (*mounts)(const struct front *f, bool fetcher, struct cell_spec *spec, int *fds);
+};
+
 struct cell_ops {
 	void (*ready)(struct cell *r); /* made; with python when that was asked for */
 	void (*failed)(struct cell *r, const char *message); /* could not be made; end it */
@@ -90,6 +103,8 @@ struct cell_ops {
 	/* It could not be started: @missing when the image has no such interpreter. */
 	void (*kernel_failed)(struct cell *r, struct kernel *s, bool missing, const char *message);
 	void (*message)(struct cell *r, struct kernel *s, const char *type, json_t *m);
+	/* A message that no execution waits for: one of a kernel that settles. */
+	void (*stray)(struct kernel *s, const char *type, json_t *m);
 	void (*output)(struct cell *r, struct kernel *s, enum kernel_stream stream,
 		       const char *data, size_t len);
 	void (*drained)(struct cell *r, struct kernel *s); /* kernel.h; may be NULL */
@@ -110,8 +125,8 @@ struct cell {
 	uint32_t zygote; /* whose kernels may enter */
 	int slot;        /* in the keeper's table; -1: the next front will not have it */
 	bool want_python, sealed, ending, lost;
-	bool fetcher; /* its cell is for fetching packages: packages/fetcher.h */
-	const struct workspace_use *workspace; /* of the sandbox it is made for; NULL: none */
+	const struct cell_want
+		*want; /* of the sandbox it is made for, which lives longer; NULL: the pool's */
 	struct mount_set mounts; /* of the operator's; of one that is adopted not known */
 	struct watch channel;
 	struct init_ready layers;
@@ -132,10 +147,10 @@ struct cell {
 };
 
 /*
- * cell_make() - @spec: of the sandbox it is for, which lives longer; NULL: one for the pool, with the daemon's own limits
- * and what each caller has. NULL, with why in @e, when none can be begun now.
+ * cell_make() - @want: of the sandbox that it is for; NULL: one for the pool, with the daemon's own limits and what
+ * each caller has. NULL, with why in @e, when none can be begun now.
  */
-struct cell *cell_make(struct image_use *g, const struct sandbox_spec *spec, bool with_python,
+struct cell *cell_make(struct image_use *g, const struct cell_want *want, bool with_python,
 		       const struct cell_ops *ops, void *holder, struct err *e);
 /*
  * cell_adopt() - A former front's, by its slot. @ret_lost: kernels that it has no more.

@@ -16,9 +16,9 @@
 #include "client/init_client.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
+#include "front/cell/keep.h"
 #include "front/cell/kernel.h"
 #include "front/support/front.h"
-#include "front/support/keep.h"
 
 static void on_claimed(struct warden_call *c, const struct warden_reply *reply, int *fds, size_t n)
 {

@@ -7,9 +7,9 @@
  * next front counts it.
  */
 #include "front/cell/cell.h"
+#include "front/cell/keep.h"
 #include "front/cell/kernel.h"
 #include "front/support/front.h"
-#include "front/support/keep.h"
 
 static struct keeper_slot *slot_of(const struct cell *r)
 {

@@ -18,9 +18,6 @@
 #include "front/cell/image_use.h"
 #include "front/cell/kernel.h"
 #include "front/cell/warden_link.h"
-#include "front/packages/packages.h"
-#include "front/spec/sandbox_spec.h"
-#include "front/spec/workspace_use.h"
 #include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "front/support/mounts.h"
@@ -30,29 +27,14 @@
 static void on_created(struct warden_call *c, const struct warden_reply *reply, int *fds,
 		       size_t n_fds);
 
-/* Packages that were installed; for a fetcher those that it may install. */
-static size_t add_packages(const struct cell *r, struct cell_spec *spec, int *fds)
-{
-	const struct packages *p = r->f->packages;
-	struct cell_mount *m = &spec->mounts[spec->n_mounts];
-	int fd = r->fetcher ? p->dir_fd : p->store_fd;
-
-	if (fd < 0)
-		return 0;
-	(void)snprintf(m->dst, sizeof(m->dst), "%s", r->fetcher ? PACKAGES_DIR : PACKAGES_PATH);
-	m->flags = CELL_MOUNT_PLAIN;
-	spec->n_mounts++;
-	*fds = fd;
-	return 1;
-}
-
 static size_t add_mounts(const struct cell *r, struct cell_spec *spec, int *fds)
 {
-	size_t n = add_packages(r, spec, fds);
+	bool fetcher = r->want && r->want->fetcher;
+	size_t n = r->f->cell_hooks->mounts(r->f, fetcher, spec, fds);
 
-	if (!r->fetcher)
+	if (!fetcher)
 		n += mounts_add(r->f, &r->mounts, spec, fds + n);
-	return n + workspace_use_mounts(r->workspace, spec, fds + n);
+	return n + (r->want ? r->want->add_mounts(r->want, spec, fds + n) : 0);
 }
 
 static int ask_for_cell(struct cell *r)
@@ -147,7 +129,7 @@ static int has_files(struct front *f, struct err *e)
 		f->files_max);
 }
 
-struct cell *cell_make(struct image_use *g, const struct sandbox_spec *spec, bool with_python,
+struct cell *cell_make(struct image_use *g, const struct cell_want *want, bool with_python,
 		       const struct cell_ops *ops, void *holder, struct err *e)
 {
 	struct front *f = g->f;
@@ -158,7 +140,7 @@ struct cell *cell_make(struct image_use *g, const struct sandbox_spec *spec, boo
 	}
 	if (has_files(f, e) < 0)
 		return NULL;
-	struct cell *r = cell_new(g, spec ? &spec->limits : NULL);
+	struct cell *r = cell_new(g, want ? &want->limits : NULL);
 
 	if (!r) {
 		(void)err_say(e, -ENOMEM, "the daemon is out of memory");
@@ -166,9 +148,8 @@ struct cell *cell_make(struct image_use *g, const struct sandbox_spec *spec, boo
 	}
 	cell_hold(r, ops, holder);
 	r->want_python = with_python;
-	r->fetcher = spec && spec->fetcher;
-	r->workspace = spec ? &spec->workspace : NULL;
-	r->mounts = spec ? spec->mounts.set : f->mounts->pooled;
+	r->want = want;
+	r->mounts = want ? want->mounts : f->mounts->pooled;
 	r->zygote = g->supply.zygote;
 	r->asked_ns = clock_now_ns();
 	if (ask_for_cell(r) < 0) {

@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
@@ -430,4 +431,12 @@ void cell_start(struct cell *r, const struct language *l)
 		timer_cancel(&s->warm);
 	}
 	start_cold(s);
+}
+
+void kernel_acknowledge(struct kernel *s)
+{
+	_buf_ struct buf b = BUF_INIT(64);
+
+	(void)buf_puts(&b, "{\"type\":\"ack\"}");
+	kernel_pipes_send(&s->pipes, &b);
 }

@@ -30,6 +30,9 @@ void kernel_unsettle(struct kernel *s); /* idempotent */
 void kernel_settled(struct kernel *s);  /* pid 1 answered CELL_SETTLE */
 void kernel_settle_message(struct kernel *s, const char *type, json_t *m);
 
+/* kernel_acknowledge() - A display has been read: the kernel may send the next one. */
+void kernel_acknowledge(struct kernel *s);
+
 /* kernel_keep() - Leave a kernel that is ready with the keeper, if its cell is. Both idempotent. */
 void kernel_keep(struct kernel *s);
 void kernel_unkeep(struct kernel *s);

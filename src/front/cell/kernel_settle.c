@@ -17,8 +17,8 @@
 #include "client/init_client.h"
 #include "front/cell/cell.h"
 #include "front/cell/kernel.h"
-#include "front/sandbox/execution.h"
 #include "front/support/front.h"
+#include "front/support/random_id.h"
 
 #define STEP_NS (200 * CLOCK_NS_PER_MS)
 #define GRACE_NS (2 * CLOCK_NS_PER_S)
@@ -29,7 +29,7 @@ static void probe(struct kernel *s)
 	_buf_ struct buf b = BUF_INIT(256);
 	struct json j;
 
-	execution_random_id(s->probe);
+	random_id(s->probe);
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_str(&j, "type", "execute");
@@ -89,7 +89,7 @@ void kernel_settle_message(struct kernel *s, const char *type, json_t *m)
 	const char *id = json_string_value(json_object_get(m, "id"));
 
 	if (strcmp(type, "execution_done") != 0) {
-		execution_stray(s, type, m);
+		s->cell->ops->stray(s, type, m);
 		return;
 	}
 	if (!s->probe[0])
@@ -109,7 +109,7 @@ void kernel_settled(struct kernel *s)
 	kernel_unsettle(s);
 	s->state = KERNEL_IDLE;
 	kernel_idle(&s->pipes, true);
-	execution_acknowledge(s); /* a display that the former front had read */
+	kernel_acknowledge(s); /* a display that the former front had read */
 	s->cell->ops->kernel_ready(s->cell, s);
 }
 

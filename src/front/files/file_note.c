@@ -7,6 +7,7 @@
 
 #include "front/files/files.h"
 #include "front/sandbox/audit.h"
+#include "front/support/random_id.h"
 
 static const char *op_name(enum files_op op)
 {
@@ -45,7 +46,7 @@ int file_note_begin(struct file_note *n, const struct sandbox *s, const struct f
 		return 0;
 	(void)snprintf(n->owner, sizeof(n->owner), "%s", s->owner);
 	(void)snprintf(n->sandbox, sizeof(n->sandbox), "%s", s->name);
-	execution_random_id(n->id);
+	random_id(n->id);
 	if (c->ops->feed) {
 		n->hash = EVP_MD_CTX_new();
 		if (!n->hash || EVP_DigestInit_ex2(n->hash, EVP_sha256(), NULL) != 1) {

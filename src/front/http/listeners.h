@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "front/support/systemd.h"
+#include "front/http/systemd.h"
 
 struct err;
 struct front;

@@ -8,18 +8,11 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "front/api/routes.h"
-
-static const struct route_table *const tables[] = {
-	&routes_core,   &routes_sandboxes, &routes_exec,     &routes_files,
-	&routes_output, &routes_approvals, &routes_ports,    &routes_egress,
-	&routes_mcp,    &routes_jupyter,   &routes_packages, &routes_workspaces,
-};
 
 const struct route *route_at(size_t i)
 {
-	for (size_t t = 0; t < ARRAY_SIZE(tables); t++)
-		for (const struct route *r = tables[t]->rows; r->method; r++)
+	for (size_t t = 0; route_tables[t]; t++)
+		for (const struct route *r = route_tables[t]->rows; r->method; r++)
 			if (i-- == 0)
 				return r;
 	return NULL;
@@ -40,9 +33,10 @@ void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms)
 	const char *fallback = timeout_ms > 0 ? text : NULL;
 
 	(void)snprintf(text, sizeof(text), "%.15g", (double)timeout_ms / 1000);
-	for (size_t t = 0; t < ARRAY_SIZE(tables); t++)
-		for (size_t i = 0; tables[t]->timed && tables[t]->timed[i]; i++)
-			set_timeout(tables[t]->timed[i], fallback, (double)max_timeout_ms / 1000);
+	for (size_t t = 0; route_tables[t]; t++)
+		for (size_t i = 0; route_tables[t]->timed && route_tables[t]->timed[i]; i++)
+			set_timeout(route_tables[t]->timed[i], fallback,
+				    (double)max_timeout_ms / 1000);
 }
 
 /* ---- search -------------------------------------------------------------------------------------- */

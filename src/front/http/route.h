@@ -77,6 +77,15 @@ void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms);
 const struct route *route_find(const char *method, const char *path, struct route_params *params,
 			       int *status, struct buf *allow);
 
+struct route_table {
+	const struct route *rows; /* ends with method NULL */
+	/* Bodies whose `timeout` has the daemon's limits, or NULL. Ends with NULL. */
+	struct field *const *timed;
+};
+
+/* The tables, in the order of the document; ends with NULL. The layer above has them (api/tables.c). */
+extern const struct route_table *const route_tables[];
+
 /* openapi_write() - OpenAPI 3.1 as JSON, from the table. */
 void openapi_write(struct buf *out);
 

@@ -10,14 +10,11 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "front/api/handlers.h"
-#include "front/api/port_admit.h"
-#include "front/api/port_head.h"
 #include "front/http/idempotency.h"
 #include "front/http/refuse.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
-#include "front/mcp/metadata.h"
+#include "front/ports/port_head.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
@@ -26,6 +23,8 @@
 
 #define HEAD_MAX 32768u
 #define TARGET_MAX 8192u
+
+static const struct serve_hooks *hooks; /* set once, by serve_setup() */
 
 struct request_context *context_of(const struct http_exchange *x)
 {
@@ -50,12 +49,12 @@ static bool admit(struct front *f, struct http_exchange *x, struct request_conte
 
 	v->route = route_find(q->method, q->path, &v->params, &status, &allow);
 	if (v->route && v->route->below)
-		return port_admit(f, x, v);
+		return hooks->admit_port(f, x, v);
 	auth_check(f->auth, x, v->route, clock_now_ns(), &verdict);
 	if (verdict.status) {
 		_buf_ struct buf metadata = BUF_INIT(2048);
 
-		mcp_metadata_url(f, x, &metadata);
+		hooks->challenge(f, x, &metadata);
 		refuse(x, v, &verdict, metadata.len > 0 ? buf_str(&metadata) : NULL);
 		return false;
 	}
@@ -160,8 +159,9 @@ static void on_done(struct http_exchange *x)
 	free(v);
 }
 
-void serve_setup(struct front *f)
+void serve_setup(struct front *f, const struct serve_hooks *given)
 {
+	hooks = given;
 	*f->http = (struct http_config){
 		.head_max = HEAD_MAX,
 		.target_max = TARGET_MAX,
@@ -176,7 +176,7 @@ void serve_setup(struct front *f)
 		.on_request = on_request,
 		.on_error = on_error,
 		.on_done = on_done,
-		.own_path = port_own_path,
+		.own_path = hooks->own_path,
 		.arg = f,
 	};
 }

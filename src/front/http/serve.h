@@ -29,8 +29,18 @@ struct request_context {
 			     *v); /* the client went away before the answer; NULL: nobody minds */
 };
 
-/* serve_setup() - Fill f->http. */
-void serve_setup(struct front *f);
+/* What wires above do for requests that are not their handler's yet. */
+struct serve_hooks {
+	/* A path below an open port: admitted by the port's own rules. Answers, unless it returns true. */
+	bool (*admit_port)(struct front *f, struct http_exchange *x, struct request_context *v);
+	/* As http_config.own_path. */
+	size_t (*own_path)(const char *path, size_t len);
+	/* Where a client gets a token, for a 401. Appends to @out, or nothing. */
+	void (*challenge)(const struct front *f, const struct http_exchange *x, struct buf *out);
+};
+
+/* serve_setup() - Fill f->http. @hooks live as long as the process. */
+void serve_setup(struct front *f, const struct serve_hooks *hooks);
 struct request_context *context_of(const struct http_exchange *x);
 
 #endif

@@ -11,6 +11,7 @@
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
 #include "front/support/front.h"
+#include "front/support/random_id.h"
 #include "front/support/time_text.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------ */
@@ -25,7 +26,7 @@ void jupyter_uuid(char id[JUPYTER_ID_MAX])
 {
 	char hex[33];
 
-	execution_random_id(hex);
+	random_id(hex);
 	hex[12] = '4'; /* RFC 9562: random */
 	hex[16] = "89ab"[hex[16] & 3];
 	with_dashes(hex, id);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
+#include "front/support/random_id.h"
 #include "front/support/time_text.h"
 #include "net/ws.h"
 
@@ -46,7 +47,7 @@ static bool prepare(struct saying *s, const struct jkernel *k, const struct jreq
 {
 	static const char empty[] = "{}";
 
-	execution_random_id(s->id);
+	random_id(s->id);
 	buf_init(&s->header, 1024);
 	write_header(k, s->id, type, &s->header);
 	s->m = (struct frame_message){

@@ -33,6 +33,7 @@
 #include "front/buckets/backing.h"
 #include "front/buckets/buckets.h"
 #include "front/cell/image_use.h"
+#include "front/cell/keep.h"
 #include "front/cell/warden_link.h"
 #include "front/egress/egress.h"
 #include "front/egress/narrow.h"
@@ -40,6 +41,7 @@
 #include "front/http/listeners.h"
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
+#include "front/main/hooks.h"
 #include "front/main/policy_check.h"
 #include "front/main/policy_load.h"
 #include "front/main/statedir.h"
@@ -49,11 +51,12 @@
 #include "front/policy/policy.h"
 #include "front/sandbox/adopt.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/hooks.h"
 #include "front/sandbox/open_executions.h"
 #include "front/sandbox/sandbox.h"
 #include "front/secrets/secrets.h"
+#include "front/spec/mount_use.h"
 #include "front/support/jail.h"
-#include "front/support/keep.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "front/support/schema.h"
@@ -375,6 +378,8 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 	if (r == 0)
 		r = mounts_open(f, e);
 	if (r == 0)
+		mounts_pool(f);
+	if (r == 0)
 		r = buckets_start(f->buckets, &f->config, &f->loop, e);
 	if (r == 0)
 		r = get_warden(f, w, &same_warden, e);
@@ -404,7 +409,7 @@ static int start(struct front *f, struct warden_client *w, struct err *e)
 		return r;
 	f->link->on_gone = on_warden_gone;
 	f->link->arg = f;
-	serve_setup(f);
+	serve_setup(f, &serve_hooks);
 	r = policy_open(f, e);
 	if (r < 0)
 		return r;
@@ -468,6 +473,10 @@ static void make_parts(struct front *f)
 	f->systemd = &systemd;
 	f->upstreams = &upstreams;
 	f->workspaces = &workspaces;
+	f->policy->count = sandboxes_of;
+	f->server_name = upstream_name;
+	f->cell_hooks = &cell_hooks;
+	f->hooks = &sandbox_hooks;
 }
 
 static void put_line(const char *line, void *arg)

@@ -15,6 +15,7 @@
 #include "front/sandbox/execution.h"
 #include "front/support/front.h"
 #include "front/support/json_alloc.h"
+#include "front/support/random_id.h"
 
 #define PARKED_MAX 512u
 #define PARKED_OWNER_MAX 32u
@@ -163,7 +164,7 @@ static struct mcp_parked *add(struct mcp_call *c, const struct mcp_parked_ops *o
 	p->ops = ops;
 	p->call = c;
 	p->end = (struct timer){ .fn = on_end, .arg = p };
-	execution_random_id(p->id);
+	random_id(p->id);
 	(void)snprintf(p->owner, sizeof(p->owner), "%s", c->owner);
 	p->next = m->parked;
 	if (p->next)

@@ -16,6 +16,7 @@
 #include "front/mcp/watch.h"
 #include "front/sandbox/execution.h"
 #include "front/support/front.h"
+#include "front/support/random_id.h"
 
 #define IDLE_NS (3600 * CLOCK_NS_PER_S)
 #define QUESTION_MAX (1u << 20)
@@ -42,7 +43,7 @@ struct mcp_session *mcp_session_new(struct front *f, const char *owner)
 	s->log_level = -1;
 	(void)snprintf(s->owner, sizeof(s->owner), "%s", owner);
 	s->tools = mcp_tools_print(f, s->owner);
-	execution_random_id(s->id);
+	random_id(s->id);
 	s->next = f->mcp->sessions;
 	if (s->next)
 		s->next->prev = s;

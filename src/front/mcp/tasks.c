@@ -19,6 +19,7 @@
 #include "front/sandbox/execution.h"
 #include "front/support/front.h"
 #include "front/support/json_alloc.h"
+#include "front/support/random_id.h"
 #include "front/support/time_text.h"
 
 #define TASKS_MAX 4096u
@@ -171,7 +172,7 @@ static struct mcp_task *add(struct mcp_call *c)
 	t->f = c->f;
 	t->call = c;
 	(void)snprintf(t->owner, sizeof(t->owner), "%s", c->owner);
-	execution_random_id(t->id);
+	random_id(t->id);
 	t->created_ms = t->updated_ms = time_now_ms();
 	t->ttl_ms = c->f->config.max_timeout_ms + KEPT_MS;
 	t->end.fn = on_end;

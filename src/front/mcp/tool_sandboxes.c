@@ -14,6 +14,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandbox_json.h"
 #include "front/support/front.h"
+#include "front/support/random_id.h"
 
 #define SPEC_FIELDS_MAX 64u
 
@@ -45,7 +46,7 @@ static void create_sandbox(struct mcp_call *c, json_t *args)
 	char random[33];
 
 	if (!name) {
-		execution_random_id(random);
+		random_id(random);
 		name = random;
 	}
 	if (c->f->draining) {

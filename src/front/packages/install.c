@@ -25,6 +25,7 @@
 #include "front/packages/packages.h"
 #include "front/support/front.h"
 #include "front/support/metrics.h"
+#include "front/support/random_id.h"
 #include "ledger/ledger.h"
 
 #define LINE_MAX_BYTES (2u << 20)
@@ -316,7 +317,7 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 	in->eco = eco;
 	in->began_ns = clock_now_ns();
 	buf_init(&in->line, LINE_MAX_BYTES);
-	execution_random_id(in->id);
+	random_id(in->id);
 	(void)snprintf(in->owner, sizeof(in->owner), "%s", owner);
 	if (s) {
 		(void)snprintf(in->sandbox, sizeof(in->sandbox), "%s", s->name);

@@ -340,3 +340,18 @@ void packages_json(const struct sandbox *s, struct json *j)
 		}
 	json_array_end(j);
 }
+
+size_t packages_mounts(const struct front *f, bool fetcher, struct cell_spec *spec, int *fds)
+{
+	const struct packages *p = f->packages;
+	struct cell_mount *m = &spec->mounts[spec->n_mounts];
+	int fd = fetcher ? p->dir_fd : p->store_fd;
+
+	if (fd < 0)
+		return 0;
+	(void)snprintf(m->dst, sizeof(m->dst), "%s", fetcher ? PACKAGES_DIR : PACKAGES_PATH);
+	m->flags = CELL_MOUNT_PLAIN;
+	spec->n_mounts++;
+	*fds = fd;
+	return 1;
+}

@@ -20,6 +20,7 @@ struct err;
 struct front;
 struct install;
 struct json;
+struct cell_spec;
 struct sandbox;
 struct kernel;
 
@@ -55,6 +56,9 @@ bool packages_on(const struct front *f);
 void packages_tidy_soon(struct front *f);
 /* packages_left() - A sandbox is gone for good. */
 void packages_left(struct front *f, const struct sandbox *s);
+
+/* packages_mounts() - For cell_hooks: the trees that were installed; for a fetcher those that it may install. */
+size_t packages_mounts(const struct front *f, bool fetcher, struct cell_spec *spec, int *fds);
 
 /* packages_tell() - Before code is run: what the kernel can import, if that is not what it knows. */
 void packages_tell(struct sandbox *s, struct kernel *kernel);

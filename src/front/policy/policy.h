@@ -11,7 +11,13 @@
 #include "base/err.h"
 #include "front/policy/rules.h"
 
+struct front;
+
 struct policy_now {
+	/* Sandboxes that @owner runs now, and executions, commands and processes; NULL: of all owners. The
+	 * sandboxes set it. */
+	void (*count)(const struct front *f, const char *owner, size_t *ret_sandboxes,
+		      size_t *ret_executions);
 	struct rules *rules;  /* in force; NULL: there is none, and no --policy */
 	struct buf text;      /* of it, until the keeper has it */
 	uid_t uid;            /* whose file it may be, besides root's */

@@ -10,7 +10,7 @@
 #include <sys/random.h>
 
 #include "base/json.h"
-#include "front/api/port_proxy.h"
+#include "front/ports/port_head.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
@@ -113,7 +113,7 @@ void port_close(struct port *p, const char *why)
 	struct sandbox *s = p->sandbox;
 
 	while (p->proxied)
-		port_proxy_cut(p->proxied);
+		p->cut(p->proxied);
 	for (struct port **at = &s->ports; *at; at = &(*at)->next)
 		if (*at == p) {
 			*at = p->next;

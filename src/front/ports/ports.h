@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "front/api/port_head.h"
+#include "front/ports/port_head.h"
 
 struct front;
 struct json;
@@ -30,7 +30,8 @@ struct port {
 	struct port *next;
 	unsigned int number;
 	char token[PORT_TOKEN_LEN + 1];
-	struct port_proxy *proxied; /* requests that go through it now */
+	struct port_proxy *proxied;        /* requests that go through it now */
+	void (*cut)(struct port_proxy *p); /* end one of them, which then is in the list no more */
 	size_t n_proxied;
 	uint64_t requests, opened_ms;
 };

@@ -17,10 +17,10 @@
 
 #include "base/clock.h"
 #include "front/cell/cell.h"
+#include "front/cell/keep.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
-#include "front/support/keep.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 

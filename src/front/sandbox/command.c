@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 #include "client/init_client.h"
-#include "front/egress/egress.h"
+#include "front/sandbox/hooks.h"
 #include "front/support/front.h"
 
 #define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
@@ -111,8 +111,8 @@ static void conclude(struct command *c)
 	if (c->expired)
 		tell_deadline(c);
 	if (c->verdict.status != RESULT_OK && !c->verdict.hint[0] && c->entry.sandbox)
-		(void)egress_hint(c->entry.sandbox, c->started_ns, c->verdict.hint,
-				  sizeof(c->verdict.hint));
+		(void)c->entry.sandbox->f->hooks->egress.hint(
+			c->entry.sandbox, c->started_ns, c->verdict.hint, sizeof(c->verdict.hint));
 	/* From here on the numbers are those of the command alone. */
 	if (o->exited) {
 		o->usage.cpu_ns = o->exit.user_ns + o->exit.system_ns;

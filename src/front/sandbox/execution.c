@@ -23,17 +23,15 @@
 #include "base/json.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
-#include "front/egress/egress.h"
-#include "front/jupyter/jupyter.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/hooks.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
+#include "front/support/random_id.h"
 #include "front/support/time_text.h"
-#include "front/tool_calls/audit_tool.h"
-#include "front/tool_calls/rpc.h"
 
 #define MARGIN_MS 1000u               /* for code to say that it heard nothing */
 #define GRACE_NS (2 * CLOCK_NS_PER_S) /* from the interrupt to the kill */
@@ -44,16 +42,6 @@
 #define ERROR_BYTES (1u << 20)
 
 /* ---- making ---------------------------------------------------------------------------------------- */
-
-void execution_random_id(char id[33])
-{
-	unsigned char raw[16];
-
-	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
-		abort();
-	for (size_t i = 0; i < sizeof(raw); i++)
-		(void)snprintf(id + 2 * i, 3, "%02x", raw[i]);
-}
 
 struct execution *execution_new(struct front *f, const struct language *l, const char *code,
 				size_t len, uint64_t timeout_ms, const struct sink *sink,
@@ -77,7 +65,7 @@ struct execution *execution_new(struct front *f, const struct language *l, const
 	x->code_len = len;
 	x->timeout_ms = timeout_ms;
 	x->queued_ns = clock_now_ns();
-	execution_random_id(x->id);
+	random_id(x->id);
 	capture_init(&x->out, f->config.max_output);
 	capture_init(&x->err, f->config.max_output);
 	buf_init(&x->displays, EXECUTION_DISPLAYS_BYTES);
@@ -110,9 +98,9 @@ static void done(struct execution *x)
 	struct sandbox *s = x->sandbox;
 
 	if (x->rpcs)
-		rpc_end(x, false);
+		x->f->hooks->tools.cancel(x, false);
 	if (x->begun)
-		audit_tools_over(x);
+		x->f->hooks->tools.over(x);
 	x->phase = X_DONE;
 	timer_cancel(&x->timer);
 	if (s)
@@ -203,8 +191,8 @@ static void conclude(struct execution *x)
 			       "%s; the interpreter was ended", x->broke);
 	}
 	if (x->verdict.status != RESULT_OK && !x->verdict.hint[0])
-		(void)egress_hint(x->sandbox, x->started_ns, x->verdict.hint,
-				  sizeof(x->verdict.hint));
+		(void)x->sandbox->f->hooks->egress.hint(x->sandbox, x->started_ns, x->verdict.hint,
+							sizeof(x->verdict.hint));
 	execution_flush(x);
 	bool lost = x->kernel_ended || x->cell_gone;
 
@@ -288,7 +276,7 @@ void execution_judge(struct execution *x)
 {
 	if (x->phase == X_JUDGING || x->phase == X_DONE)
 		return;
-	rpc_end(x, false);
+	x->f->hooks->tools.cancel(x, false);
 	x->phase = X_JUDGING;
 	x->ended_ns = clock_now_ns();
 	timer_cancel(&x->timer);
@@ -355,8 +343,8 @@ static void on_timer(struct timer *t)
 		x->exit_status = SIGKILL;
 		cell_end(r);
 		x->sandbox->epoch++;
-		jupyter_kernel_ended(x->sandbox, x->language);
-		jupyter_cell_gone(x->sandbox);
+		x->sandbox->f->hooks->wires.kernel_ended(x->sandbox, x->language);
+		x->sandbox->f->hooks->wires.cell_gone(x->sandbox);
 		execution_cell_gone(x, &none);
 		break;
 	}
@@ -386,7 +374,7 @@ void execution_interrupt(struct execution *x)
 	if (x->phase != X_RUNNING || !r)
 		return;
 	x->phase = X_INTERRUPTED;
-	rpc_end(x, true);
+	x->f->hooks->tools.cancel(x, true);
 	if (!x->wall_hit)
 		x->interrupted = SIGINT;
 	cell_interrupt(r, &r->kernels[x->language->id]);

@@ -97,9 +97,6 @@ struct execution {
 	char id[33];
 };
 
-/* execution_random_id() - 128 bits in hexadecimal: nobody guesses another's. */
-void execution_random_id(char id[33]);
-
 struct execution *execution_new(struct front *f, const struct language *l, const char *code,
 				size_t len, uint64_t timeout_ms, const struct sink *sink,
 				void *user);
@@ -133,8 +130,6 @@ void execution_run(struct execution *x, struct kernel *s);
 void execution_message(struct execution *x, struct kernel *s, const char *type, json_t *m);
 /* execution_stray() - A message that belongs to none: a background task's. It must not wait for ever. */
 void execution_stray(struct kernel *s, const char *type, json_t *m);
-/* execution_acknowledge() - For a display that nobody else will acknowledge. */
-void execution_acknowledge(struct kernel *s);
 void execution_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len);
 void execution_kernel_ended(struct execution *x, struct kernel *s, int status);
 void execution_cell_gone(struct execution *x, const struct cell_usage *u);

@@ -19,14 +19,13 @@
 #include "base/utf8.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
-#include "front/packages/packages.h"
+#include "front/cell/kernel.h"
 #include "front/sandbox/execution.h"
+#include "front/sandbox/hooks.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 #include "front/support/json_alloc.h"
-#include "front/tool_calls/code.h"
-#include "front/tool_calls/rpc.h"
 
 #define DISPLAYS_MAX 64u
 #define ERROR_NAME_MAX 256u
@@ -81,7 +80,7 @@ void execution_send(struct execution *x, struct kernel *s)
 		json_member_bool(&j, "files", true);
 	if (x->count)
 		json_member_uint(&j, "count", x->count);
-	code_write(x, &j);
+	x->f->hooks->tools.write(x, &j);
 	json_object_end(&j);
 	send_object(s, &j, &b);
 }
@@ -231,14 +230,6 @@ static void dump_into(struct buf *b, const json_t *v)
 	json_alloc_free(text);
 }
 
-void execution_acknowledge(struct kernel *s)
-{
-	_buf_ struct buf b = BUF_INIT(64);
-
-	(void)buf_puts(&b, "{\"type\":\"ack\"}");
-	kernel_pipes_send(&s->pipes, &b);
-}
-
 static void on_display(struct execution *x, struct kernel *s, const json_t *m)
 {
 	static const char *const keys[] = { "data", "metadata", "display_id", "update" };
@@ -262,7 +253,7 @@ static void on_display(struct execution *x, struct kernel *s, const json_t *m)
 		(void)buf_append(&x->displays, buf_str(&item), item.len);
 		emit(x, "display", &item);
 	}
-	execution_acknowledge(s);
+	kernel_acknowledge(s);
 }
 
 static void short_error(struct buf *out, const json_t *m)
@@ -428,12 +419,12 @@ static void on_execution_done(struct execution *x, struct kernel *s, const json_
 void execution_stray(struct kernel *s, const char *type, json_t *m)
 {
 	if (strcmp(type, "display") == 0)
-		execution_acknowledge(s);
+		kernel_acknowledge(s);
 	else if (strcmp(type, "input_request") == 0)
 		answer_input(s, json_integer_value(json_object_get(m, "id")), NULL, 0,
 			     "nobody can be asked after the end of an execution", false);
 	else if (strcmp(type, "rpc_request") == 0)
-		rpc_stray(s, m);
+		s->cell->f->hooks->tools.stray(s, m);
 }
 
 void execution_message(struct execution *x, struct kernel *s, const char *type, json_t *m)
@@ -465,9 +456,9 @@ void execution_message(struct execution *x, struct kernel *s, const char *type, 
 	} else if (strcmp(type, "input_request") == 0) {
 		on_input(x, s, m);
 	} else if (strcmp(type, "install_request") == 0) {
-		packages_request(x->sandbox, s, m);
+		x->sandbox->f->hooks->packages.request(x->sandbox, s, m);
 	} else if (strcmp(type, "rpc_request") == 0 || strcmp(type, "rpc_cancel") == 0) {
-		rpc_message(x, s, type, m);
+		x->f->hooks->tools.message(x, s, type, m);
 	} else if (strcmp(type, "clear_output") == 0) {
 		_buf_ struct buf b = BUF_INIT(64);
 

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "front/cell/keep.h"
 #include "front/support/front.h"
 #include "front/support/json_alloc.h"
-#include "front/support/keep.h"
 #include "front/support/log.h"
 #include "ledger/ledger.h"
 

@@ -18,12 +18,13 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "front/cell/image_use.h"
-#include "front/packages/packages.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/exec_result.h"
+#include "front/sandbox/hooks.h"
 #include "front/spec/judge.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
+#include "front/support/random_id.h"
 #include "front/support/schema.h"
 #include "front/support/time_text.h"
 
@@ -296,7 +297,7 @@ static int make_cell(struct sandbox *s, struct refusal *why)
 
 static int make_line(struct process *p, struct sandbox *s, const json_t *body, struct refusal *why)
 {
-	json_t *packages = packages_env(s);
+	json_t *packages = s->f->hooks->packages.env(s);
 	struct command_words w = {
 		.program = json_string_value(json_object_get(body, "cmd")),
 		.args = json_object_get(body, "args"),
@@ -327,7 +328,7 @@ static void fill(struct process *p, struct sandbox *s, const json_t *body)
 {
 	struct command *c = &p->command;
 
-	execution_random_id(p->id);
+	random_id(p->id);
 	p->owner = s->processes;
 	p->forget.fn = on_forget;
 	p->forget.arg = p;

@@ -11,12 +11,14 @@
 
 #include <stdio.h>
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "front/cell/cell.h"
-#include "front/egress/egress.h"
-#include "front/packages/packages.h"
 #include "front/sandbox/audit.h"
+#include "front/sandbox/command.h"
 #include "front/sandbox/execution.h"
+#include "front/sandbox/hooks.h"
 #include "front/support/front.h"
 #include "front/support/metrics.h"
 
@@ -101,7 +103,7 @@ static void run_next(struct sandbox *s, struct execution *x)
 	x->begun = true;
 	kernel->state = KERNEL_BUSY;
 	kernel_idle(&kernel->pipes, false);
-	packages_tell(s, kernel);
+	s->f->hooks->packages.tell(s, kernel);
 	s->running = true;
 	s->executions++;
 	sandbox_note(s);
@@ -119,10 +121,10 @@ void sandbox_step(struct sandbox *s)
 	if (s->cell && cell_settling(s->cell)) /* a moment, after the front before us was killed */
 		return;
 	if (s->cell && s->cell->sealed &&
-	    !egress_ready(s)) { /* nobody is let in before it is there */
+	    !s->f->hooks->egress.ready(s)) { /* nobody is let in before it is there */
 		if (s->head || s->entries)
 			timer_cancel(&s->idle_timer);
-		egress_install(s);
+		s->f->hooks->egress.install(s);
 		return;
 	}
 	if (s->cell && s->cell->sealed && s->n_waiting)
@@ -224,4 +226,16 @@ void sandbox_executed(struct sandbox *s, struct execution *x)
 		}
 	metric_set(G_QUEUED, s->f->n_queued - s->f->n_busy);
 	sandbox_step(s);
+}
+
+void sandboxes_of(const struct front *f, const char *owner, size_t *ret_sandboxes,
+		  size_t *ret_executions)
+{
+	*ret_sandboxes = *ret_executions = 0;
+	for (const struct sandbox *s = f->sandboxes; s; s = s->next) {
+		if (s->spec.fetcher || (owner && strcmp(s->owner, owner) != 0))
+			continue;
+		*ret_sandboxes += s->state == SANDBOX_RUNNING;
+		*ret_executions += s->n_queued + commands_in(s);
+	}
 }

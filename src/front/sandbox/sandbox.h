@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "front/cell/cell.h"
 #include "front/cell/pool.h"
 #include "front/output/tail.h"
 #include "front/sandbox/record.h"
@@ -79,6 +80,7 @@ struct sandbox {
 	char reason[160]; /* why it is not running */
 	int slot;         /* in the keeper's table; -1: nothing of it is kept */
 	struct cell *cell;
+	struct cell_want cell_want; /* of a cell that is made for it alone */
 	struct want want;
 	struct timer want_timer, idle_timer, end_timer, stop_timer;
 	struct execution *head, **tail; /* head is the one that runs or is about to */
@@ -107,6 +109,10 @@ struct sandbox {
 	uint64_t tool_calls;     /* that its code made */
 	struct deferred reaper;
 };
+
+/* sandboxes_of() - For policy_now.count: what @owner runs now; NULL: all owners together. */
+void sandboxes_of(const struct front *f, const char *owner, size_t *ret_sandboxes,
+		  size_t *ret_executions);
 
 struct sandbox *sandbox_find(struct front *f, const char *owner, const char *name);
 

@@ -6,6 +6,7 @@
  * none. What the cell says is for the execution that runs, if it is of that kernel; else it was left behind by an
  * earlier one. When the cell is over the sandbox gets another with the next who needs one.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,15 +14,13 @@
 #include "base/err.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
-#include "front/egress/egress.h"
-#include "front/jupyter/jupyter.h"
 #include "front/sandbox/execution.h"
+#include "front/sandbox/hooks.h"
 #include "front/sandbox/sandbox.h"
+#include "front/spec/workspace_use.h"
 #include "front/support/front.h"
 #include "front/support/metrics.h"
 #include "front/support/mounts.h"
-#include "front/tool_calls/rpc.h"
-#include "front/workspaces/workspaces.h"
 
 #define WANT_NS (30 * CLOCK_NS_PER_S)
 #define BUSY_RETRY_S 1u
@@ -82,7 +81,7 @@ static void on_output(struct cell *r, struct kernel *kernel, enum kernel_stream 
 		execution_output(x, stream, data, len);
 	} else if (s->name[0]) { /* of what an execution left behind */
 		tail_add(&s->log, data, len);
-		jupyter_late_output(s, kernel->language, stream, data, len);
+		s->f->hooks->wires.late_output(s, kernel->language, stream, data, len);
 	}
 }
 
@@ -92,7 +91,7 @@ static void on_drained(struct cell *r, struct kernel *kernel)
 	struct execution *x = running(s);
 
 	if (x)
-		rpc_drained(x, kernel);
+		x->f->hooks->tools.drained(x, kernel);
 }
 
 static void on_kernel_ended(struct cell *r, struct kernel *kernel, int status)
@@ -102,7 +101,7 @@ static void on_kernel_ended(struct cell *r, struct kernel *kernel, int status)
 
 	s->epoch++;
 	sandbox_note(s);
-	jupyter_kernel_ended(s, kernel->language);
+	s->f->hooks->wires.kernel_ended(s, kernel->language);
 	if (x && kernel->language == x->language)
 		execution_kernel_ended(x, kernel, status);
 	else
@@ -137,16 +136,16 @@ static void leave_cell(struct sandbox *s, struct cell *r, const struct cell_usag
 		if (r->kernels[i].state != KERNEL_EMPTY)
 			lost |= 1u << i;
 	s->epoch += lost != 0;
-	egress_drop(s);
-	workspaces_left(s);
+	s->f->hooks->egress.drop(s);
+	s->f->hooks->workspace.left(s);
 	s->cell = NULL;
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		if (lost & 1u << i)
-			jupyter_kernel_ended(s, &languages[i]);
+			s->f->hooks->wires.kernel_ended(s, &languages[i]);
 	memset(&s->before, 0, sizeof(s->before));
 	sandbox_note(s);
 	cell_unkeep(r); /* before the sandbox has another one there */
-	jupyter_cell_gone(s);
+	s->f->hooks->wires.cell_gone(s);
 	sandbox_turn_out(s, u);
 }
 
@@ -189,7 +188,7 @@ static void on_failed(struct cell *r, const char *message)
 {
 	struct sandbox *s = r->holder;
 
-	egress_drop(s);
+	s->f->hooks->egress.drop(s);
 	s->cell = NULL;
 	cell_end(r);
 	no_cell(s, 503, "sandbox_failed", "", message);
@@ -211,6 +210,7 @@ static const struct cell_ops sandbox_ops = {
 	.kernel_ready = on_kernel_ready,
 	.kernel_failed = on_kernel_failed,
 	.message = on_message,
+	.stray = execution_stray,
 	.output = on_output,
 	.drained = on_drained,
 	.kernel_ended = on_kernel_ended,
@@ -228,11 +228,24 @@ void sandbox_use(struct sandbox *s, struct cell *r)
 	cell_hold(r, &sandbox_ops, s);
 }
 
+static size_t add_workspace(const struct cell_want *want, struct cell_spec *spec, int *fds)
+{
+	const struct sandbox *s =
+		(const struct sandbox *)((const char *)want - offsetof(struct sandbox, cell_want));
+
+	return workspace_use_mounts(&s->spec.workspace, spec, fds);
+}
+
 static void make_cell(struct sandbox *s, bool python)
 {
 	struct err e = { 0 };
 
-	s->cell = cell_make(s->image, &s->spec, python && !s->spec.fetcher, &sandbox_ops, s, &e);
+	s->cell_want = (struct cell_want){ .limits = s->spec.limits,
+					   .mounts = s->spec.mounts.set,
+					   .fetcher = s->spec.fetcher,
+					   .add_mounts = add_workspace };
+	s->cell =
+		cell_make(s->image, &s->cell_want, python && !s->spec.fetcher, &sandbox_ops, s, &e);
 	if (s->cell)
 		s->cell->env = s->vars;
 	else
@@ -277,7 +290,7 @@ void sandbox_want_cell(struct sandbox *s)
 {
 	bool python = !s->head || s->head->language->id == LANG_PYTHON;
 
-	if (s->want.queued || !workspaces_ready(s))
+	if (s->want.queued || !s->f->hooks->workspace.ready(s))
 		return;
 	if (s->spec.own_limits || s->spec.workspace.name[0] ||
 	    !mount_set_equal(&s->spec.mounts.set, &s->f->mounts->pooled)) {

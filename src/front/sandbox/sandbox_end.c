@@ -12,19 +12,13 @@
 #include "base/clock.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
-#include "front/egress/egress.h"
-#include "front/jupyter/jupyter.h"
-#include "front/packages/packages.h"
-#include "front/ports/ports.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
+#include "front/sandbox/hooks.h"
 #include "front/sandbox/process.h"
 #include "front/sandbox/sandbox.h"
-#include "front/secrets/secrets.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
-#include "front/tool_calls/code.h"
-#include "front/workspaces/workspaces.h"
 
 #define STOP_STEP_NS (20 * CLOCK_NS_PER_MS)
 
@@ -60,12 +54,12 @@ static void empty(struct sandbox *s, const char *message)
 		sandbox_leave(en);
 		en->refused(en, &why);
 	}
-	ports_close(s, "the sandbox ended");
-	egress_drop(s);
+	s->f->hooks->close_ports(s, "the sandbox ended");
+	s->f->hooks->egress.drop(s);
 	if (s->cell)
 		cell_end(s->cell);
 	s->cell = NULL;
-	workspaces_left(s);
+	s->f->hooks->workspace.left(s);
 }
 
 void sandbox_wait(struct sandbox *s, struct sandbox_waiter *w)
@@ -105,11 +99,11 @@ static void reap(struct deferred *d)
 {
 	struct sandbox *s = d->arg;
 
-	egress_free(s);
-	code_close(s);
+	s->f->hooks->egress.free(s);
+	s->f->hooks->tools.close(s);
 	processes_free(s);
 	records_free(&s->records);
-	secrets_take(s);
+	s->f->hooks->secrets.take(s);
 	sandbox_spec_free(&s->spec);
 	image_release(s->image);
 	tail_free(&s->log);
@@ -129,12 +123,12 @@ void sandbox_end(struct sandbox *s, const char *why)
 			  F_UINT("executions", s->executions));
 	sandbox_keep_end(s);
 	empty(s, "the sandbox was removed while the code waited or ran");
-	jupyter_sandbox_ended(s);
+	s->f->hooks->wires.ended(s);
 	tell_waiters(s);
 	if (s->name[0] && why)
 		audit_removed(s, why);
 	if (!s->name[0] || why)
-		packages_left(f, s);
+		f->hooks->packages.left(f, s);
 	sandbox_unkeep(s);
 	sandbox_unlist(s);
 	if (s->state == SANDBOX_RUNNING)
@@ -156,7 +150,7 @@ void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why)
 		  F_STR("why", why));
 	sandbox_keep_end(s);
 	empty(s, "the sandbox was stopped while the code waited or ran");
-	jupyter_sandbox_ended(s);
+	s->f->hooks->wires.ended(s);
 	sandbox_count(s, false);
 	/* Whoever still waited for its first cell gave it up just now: there is no name to keep. */
 	if (s->ending)

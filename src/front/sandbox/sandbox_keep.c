@@ -17,13 +17,12 @@
 #include "base/foreign.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
+#include "front/cell/keep.h"
 #include "front/policy/secret_use.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
-#include "front/secrets/secrets.h"
 #include "front/support/front.h"
 #include "front/support/json_alloc.h"
-#include "front/support/keep.h"
 #include "front/support/time_text.h"
 
 #define VARIABLES_MAX (4u << 20)

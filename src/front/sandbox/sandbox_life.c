@@ -11,18 +11,17 @@
 
 #include "base/clock.h"
 #include "front/cell/image_use.h"
-#include "front/mcp/subscribe.h"
 #include "front/policy/policy.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
+#include "front/sandbox/hooks.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
-#include "front/secrets/secrets.h"
 #include "front/spec/judge.h"
 #include "front/support/front.h"
 #include "front/support/metrics.h"
+#include "front/support/random_id.h"
 #include "front/support/time_text.h"
-#include "front/workspaces/workspaces.h"
 
 #define BUSY_RETRY_S 1u
 
@@ -88,7 +87,7 @@ static struct sandbox *sandbox_new(struct front *f, const char *owner, const cha
 	s->image = &f->images->own;
 	image_hold(s->image);
 	s->slot = -1;
-	execution_random_id(s->id);
+	random_id(s->id);
 	(void)snprintf(s->name, sizeof(s->name), "%s", name ? name : "");
 	(void)snprintf(s->owner, sizeof(s->owner), "%s", owner);
 	s->spec = *spec;
@@ -118,7 +117,7 @@ void sandbox_count(const struct sandbox *s, bool one_more)
 	struct front *f = s->f;
 
 	if (s->name[0])
-		mcp_sandboxes_changed(f, s->owner);
+		f->hooks->wires.changed(f, s->owner);
 	if (one_more)
 		f->n_sandboxes++;
 	else
@@ -179,7 +178,7 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 	}
 	if (policy_sandbox(f, owner, spec, ret) < 0 ||
 	    mount_use_admit(f, owner, &spec->mounts, ret) < 0 ||
-	    workspaces_admit(f, owner, &spec->workspace, NULL, ret) < 0)
+	    f->hooks->workspace.admit(f, owner, &spec->workspace, NULL, ret) < 0)
 		return NULL;
 	/* A digest has who wants the very image that another sandbox has (packages/fetcher.c). */
 	struct image_use *image =
@@ -199,9 +198,9 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 	note_policy(s);
 	if (s->spec.life_s)
 		s->expires_ms = s->created_ms + s->spec.life_s * 1000; /* for its record */
-	if (secrets_give(s, ret) < 0 || (name && audit_created(s, ret) < 0)) {
+	if (s->f->hooks->secrets.give(s, ret) < 0 || (name && audit_created(s, ret) < 0)) {
 		sandbox_unlist(s);
-		secrets_take(s);
+		s->f->hooks->secrets.take(s);
 		image_release(s->image);
 		free(s); /* the spec is still the caller's */
 		return NULL;
@@ -268,7 +267,7 @@ static bool revive(struct sandbox *s, struct refusal *ret)
 	}
 	if (policy_sandbox(s->f, s->owner, &s->spec, ret) < 0 ||
 	    mount_use_admit(s->f, s->owner, &s->spec.mounts, ret) < 0 ||
-	    workspaces_admit(s->f, s->owner, &s->spec.workspace, s, ret) < 0)
+	    s->f->hooks->workspace.admit(s->f, s->owner, &s->spec.workspace, s, ret) < 0)
 		return false;
 	struct image_use *image = image_get(s->f, s->spec.image, NULL, ret);
 
@@ -276,7 +275,7 @@ static bool revive(struct sandbox *s, struct refusal *ret)
 		return false;
 	sandbox_set_image(s, image);
 	image_release(image);
-	if (secrets_give(s, ret) < 0)
+	if (s->f->hooks->secrets.give(s, ret) < 0)
 		return false;
 	note_policy(s);
 	timer_cancel(&s->end_timer);
@@ -366,7 +365,7 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 		sandbox_step(s);
 		return;
 	}
-	if (policy_queue(s, &x->timeout_ms, &why) < 0) {
+	if (policy_queue(s->f, s->owner, &x->timeout_ms, &why) < 0) {
 		execution_refuse(x, why.status, why.code, why.hint, why.retry_after_s, "%s",
 				 why.message);
 		sandbox_step(s); /* without a name it was for this one alone */

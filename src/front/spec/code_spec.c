@@ -12,7 +12,6 @@
 #include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/refusal.h"
-#include "front/tool_calls/upstream.h"
 #include "mcp/tool_rules.h"
 #include "store/store.h"
 
@@ -30,14 +29,24 @@ static int unknown(const struct front *f, const char *name, struct refusal *r)
 	size_t i = 0;
 
 	(void)buf_printf(&b, "there is no MCP server '%.64s'; there are: ", name);
-	for (const struct upstream *u; (u = upstream_at(f, i)); i++)
-		if (buf_printf(&b, "%s%s", i ? ", " : "", u->name) < 0)
+	for (const char *known; (known = f->server_name(f, i)); i++)
+		if (buf_printf(&b, "%s%s", i ? ", " : "", known) < 0)
 			break;
 	if (i == 0)
 		return refuse(r, "not_supported", "servers",
 			      "leave it out, or start the daemon with --mcp-config FILE",
 			      "this daemon was started without MCP servers");
 	return refuse(r, "unknown_server", "servers", NULL, buf_str(&b));
+}
+
+static bool is_server(const struct front *f, const char *name)
+{
+	const char *known;
+
+	for (size_t i = 0; (known = f->server_name(f, i)); i++)
+		if (strcmp(known, name) == 0)
+			return true;
+	return false;
 }
 
 static int check_servers(const struct front *f, const json_t *list, struct refusal *r)
@@ -47,7 +56,7 @@ static int check_servers(const struct front *f, const json_t *list, struct refus
 
 	json_array_foreach(list, i, one)
 	{
-		if (!upstream_find(f, json_string_value(one)))
+		if (!is_server(f, json_string_value(one)))
 			return unknown(f, json_string_value(one), r);
 		json_array_foreach(list, k, other)
 		{

@@ -16,8 +16,8 @@
 #include "front/policy/policy.h"
 #include "front/policy/reach.h"
 #include "front/policy/secret_use.h"
-#include "front/sandbox/command.h"
-#include "front/sandbox/sandbox.h"
+#include "front/spec/mount_use.h"
+#include "front/spec/sandbox_spec.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
@@ -133,19 +133,7 @@ static int check_measures(struct front *f, const char *owner, const struct sandb
 	return 0;
 }
 
-void policy_use(const struct front *f, const char *owner, size_t *ret_sandboxes,
-		size_t *ret_executions)
-{
-	*ret_sandboxes = *ret_executions = 0;
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next) {
-		if (s->spec.fetcher || (owner && strcmp(s->owner, owner) != 0))
-			continue;
-		*ret_sandboxes += s->state == SANDBOX_RUNNING;
-		*ret_executions += s->n_queued + commands_in(s);
-	}
-}
-
-/* One more of what policy_use() counts, of @owner and of all. */
+/* One more of what policy_now.count() counts, of @owner and of all. */
 static int check_count(struct front *f, const char *owner, enum rule rule, const char *what,
 		       struct refusal *ret)
 {
@@ -158,7 +146,7 @@ static int check_count(struct front *f, const char *owner, enum rule rule, const
 
 		if (!v)
 			continue;
-		policy_use(f, whose[i], &sandboxes, &executions);
+		f->policy->count(f, whose[i], &sandboxes, &executions);
 		if (v->number == 0)
 			found.status = 403;
 		if ((rule == RULE_SANDBOXES ? sandboxes : executions) >= v->number)
@@ -303,16 +291,15 @@ int policy_sandbox(struct front *f, const char *owner, const struct sandbox_spec
 }
 
 /* Prolonged for ever, a life would have no ceiling: it counts from the beginning. */
-int policy_extend(struct sandbox *s, uint64_t seconds, struct refusal *ret)
+int policy_extend(struct front *f, const char *owner, uint64_t age_s, uint64_t seconds,
+		  struct refusal *ret)
 {
 	struct finding found = { .status = 403, .field = "seconds" };
 	const struct rule_value *v =
-		rules_of(s->f->policy->rules, s->owner, RULE_LIFE_SECONDS, found.rule);
-	uint64_t now = time_now_ms(),
-		 age_s = now > s->created_ms ? (now - s->created_ms) / 1000 : 0;
+		rules_of(f->policy->rules, owner, RULE_LIFE_SECONDS, found.rule);
 
 	if (v && age_s + seconds > v->number)
-		return refuse(s->f, s->owner, &found, ret,
+		return refuse(f, owner, &found, ret,
 			      "at most %" PRIu64 " from its beginning, and it is %" PRIu64 " s old",
 			      v->number, age_s);
 	return 0;
@@ -344,14 +331,14 @@ int policy_execution(struct front *f, const char *owner, uint64_t asked_ms, uint
 	return policy_process(f, owner, ret);
 }
 
-int policy_queue(struct sandbox *s, uint64_t *timeout_ms, struct refusal *ret)
+int policy_queue(struct front *f, const char *owner, uint64_t *timeout_ms, struct refusal *ret)
 {
 	const struct rule_value *v =
-		rules_of(s->f->policy->rules, s->owner, RULE_EXECUTION_SECONDS, NULL);
+		rules_of(f->policy->rules, owner, RULE_EXECUTION_SECONDS, NULL);
 
 	if (v && *timeout_ms > v->number * 1000)
 		*timeout_ms = v->number * 1000;
-	return policy_process(s->f, s->owner, ret);
+	return policy_process(f, owner, ret);
 }
 
 /* ---- packages and tools --------------------------------------------------------------------------------- */

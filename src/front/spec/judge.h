@@ -18,7 +18,6 @@
 
 struct front;
 struct refusal;
-struct sandbox;
 struct sandbox_spec;
 
 /*
@@ -38,8 +37,9 @@ bool policy_reaches(const struct front *f, const char *owner, const char *entry)
 /* policy_mount() - What @owner may do with the operator's mount at @place; not counted. */
 enum rule_mount policy_mount(const struct front *f, const char *owner, const char *place);
 
-/* policy_extend() - @s is to end @seconds from now. */
-int policy_extend(struct sandbox *s, uint64_t seconds, struct refusal *ret);
+/* policy_extend() - A sandbox that is @age_s old is to end @seconds from now. */
+int policy_extend(struct front *f, const char *owner, uint64_t age_s, uint64_t seconds,
+		  struct refusal *ret);
 
 /*
  * policy_execution() - Code or a command is about to be queued. @asked_ms: its time limit, 0 when none is named;
@@ -52,7 +52,7 @@ int policy_execution(struct front *f, const char *owner, uint64_t asked_ms, uint
  * policy_queue() - Whatever road it came by: it counts, and *timeout_ms is lowered to what there may be. Whoever
  * named a time has been told so before, by policy_execution().
  */
-int policy_queue(struct sandbox *s, uint64_t *timeout_ms, struct refusal *ret);
+int policy_queue(struct front *f, const char *owner, uint64_t *timeout_ms, struct refusal *ret);
 
 /* policy_process() - A process in the background: it counts, and has no time limit but its sandbox's. */
 int policy_process(struct front *f, const char *owner, struct refusal *ret);
@@ -63,9 +63,5 @@ int policy_package(struct front *f, const char *owner, const char *name, struct 
 /* policy_tool() - Whether @owner is shown this tool of MCP; policy_tool_call(): and may call it. */
 bool policy_tool(const struct front *f, const char *owner, const char *tool);
 int policy_tool_call(struct front *f, const char *owner, const char *tool, struct refusal *ret);
-
-/* policy_use() - What @owner has now; NULL: all owners together. */
-void policy_use(const struct front *f, const char *owner, size_t *ret_sandboxes,
-		size_t *ret_executions);
 
 #endif

@@ -33,6 +33,7 @@ struct front {
 	struct drivers *drivers; /* of the interpreters */
 	struct images *images;   /* what sandboxes are made from */
 	struct mounts *mounts;   /* of the operator's, for every sandbox */
+	const struct cell_hooks *cell_hooks;
 
 	/* Sandboxes. */
 	const struct sandbox_hooks *hooks;       /* what the parts above add to a sandbox's life */
@@ -51,7 +52,9 @@ struct front {
 	struct buckets *buckets;       /* of the operator */
 	struct bridge_link *bridge;    /* to the MCP servers that code may call */
 	struct upstreams *upstreams;   /* these servers, as they are known */
-	struct approval *approvals;    /* calls that wait for a person (tool_calls/approval.h) */
+	const char *(*server_name)(const struct front *f,
+				   size_t i); /* of the i-th; NULL: no more */
+	struct approval *approvals; /* calls that wait for a person (tool_calls/approval.h) */
 
 	/* Wires. */
 	struct auth *auth;

@@ -12,7 +12,6 @@
 #include "base/fd.h"
 #include "cell/protect.h"
 #include "cell/spec.h"
-#include "front/spec/mount_use.h"
 #include "front/support/front.h"
 
 static const struct {
@@ -91,7 +90,6 @@ int mounts_open(struct front *f, struct err *e)
 	const struct mount_set all = { .has = (1u << f->mounts->n) - 1 };
 
 	(void)mounts_add(f, &all, &whole, ignored);
-	mounts_pool(f);
 	return spec_check(&whole, e);
 }
 

@@ -13,6 +13,7 @@
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
+#include "front/support/random_id.h"
 #include "front/support/time_text.h"
 #include "front/tool_calls/audit_tool.h"
 
@@ -111,7 +112,7 @@ struct approval *approval_new(struct execution *x, const struct approval_ask *as
 	}
 	a->f = f;
 	a->x = x;
-	execution_random_id(a->id);
+	random_id(a->id);
 	(void)snprintf(a->owner, sizeof(a->owner), "%s", x->sandbox->owner);
 	a->argument_bytes = ask->argument_bytes;
 	a->created_ms = time_now_ms();

@@ -17,6 +17,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 #include "front/support/metrics.h"
+#include "front/support/random_id.h"
 #include "front/tool_calls/approval.h"
 #include "front/tool_calls/audit_tool.h"
 #include "front/tool_calls/code.h"
@@ -280,7 +281,7 @@ static struct tool_call *call_new(struct rpc *r, const char *tool, const char *a
 	t->arguments[len] = '\0';
 	t->len = len;
 	t->rpc = r;
-	execution_random_id(t->id);
+	random_id(t->id);
 	return t;
 }
 

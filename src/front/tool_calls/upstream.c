@@ -172,3 +172,10 @@ bool upstream_read_only(const json_t *tool)
 {
 	return json_is_true(json_object_get(json_object_get(tool, "annotations"), "readOnlyHint"));
 }
+
+const char *upstream_name(const struct front *f, size_t i)
+{
+	const struct upstream *u = upstream_at(f, i);
+
+	return u ? u->name : NULL;
+}

@@ -36,6 +36,8 @@ void upstreams_close(struct front *f); /* idempotent */
 
 /* upstream_at() - The i-th, NULL after the last. */
 struct upstream *upstream_at(const struct front *f, size_t i);
+/* upstream_name() - Its name, for front.server_name. */
+const char *upstream_name(const struct front *f, size_t i);
 struct upstream *upstream_find(const struct front *f, const char *name);
 /* upstream_state() - idle, starting, ready or failed. */
 const char *upstream_state(const struct front *f, const struct upstream *u);

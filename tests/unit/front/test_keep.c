@@ -2,7 +2,7 @@
 /*
  * test_keep.c - What a former front left is believed as far as it can be true, and slots are given once.
  */
-#include "front/support/keep.h"
+#include "front/cell/keep.h"
 
 #include "base/err.h"
 #include "base/fd.h"

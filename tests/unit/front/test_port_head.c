@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "front/api/port_head.h"
+#include "front/ports/port_head.h"
 #include "net/http.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

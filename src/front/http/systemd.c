@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* systemd.c - Sockets in, words out. */
-#include "front/support/systemd.h"
+#include "front/http/systemd.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "client/notify.h"
-#include "front/support/keep.h"
+#include "front/cell/keep.h"
 
 #define FIRST_FD 3
 

@@ -6,7 +6,7 @@
  * (front.c): its socket is shut, and that is what the loop sees. One that can not be told something, or does not
  * listen for SEND_S, is another thing: see leave_to_next().
  */
-#include "front/support/keep.h"
+#include "front/cell/keep.h"
 
 #include <errno.h>
 #include <fcntl.h>

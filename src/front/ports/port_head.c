@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* port_head.c - Heads of requests and answers, rewritten. See port_head.h. */
-#include "front/api/port_head.h"
+#include "front/ports/port_head.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hooks.h - What the parts above the sandbox do in its life.
+ *
+ * A sandbox knows cells, kernels and executions. Its way out, its packages, its workspace, its secrets, its
+ * ports, the tools that its code calls and the wires that watch it are parts that know the sandbox, and not the
+ * other way round: the sandbox calls them here. main/hooks.c fills the table, once, before anything runs.
+ */
+#ifndef CAISSON_FRONT_SANDBOX_HOOKS_H
+#define CAISSON_FRONT_SANDBOX_HOOKS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "front/cell/kernel_pipes.h"
+
+struct execution;
+struct front;
+struct json;
+struct kernel;
+struct language;
+struct refusal;
+struct sandbox;
+struct workspace_use;
+
+struct sandbox_hooks {
+	struct {
+		bool (*ready)(const struct sandbox *s); /* whoever wants in may be let in */
+		void (*install)(struct sandbox *s);     /* make it so; sandbox_step() follows */
+		void (*drop)(struct sandbox *s);        /* the cell is over */
+		void (*free)(struct sandbox *s);        /* so is the sandbox */
+		/* What was refused since @since_ns, for a person to act on. False: nothing. */
+		bool (*hint)(const struct sandbox *s, uint64_t since_ns, char *text, size_t size);
+	} egress;
+	struct {
+		/* 0, or -1 with @ret. @self: the sandbox, when it runs again. */
+		int (*admit)(struct front *f, const char *owner, const struct workspace_use *use,
+			     const struct sandbox *self, struct refusal *ret);
+		bool (*ready)(struct sandbox *s); /* false: sandbox_step() follows, or an end */
+		void (*left)(struct sandbox *s);
+	} workspace;
+	struct {
+		void (*tell)(struct sandbox *s, struct kernel *k); /* what it can import */
+		json_t *(*env)(const struct sandbox *s);           /* a new object, or NULL */
+		void (*request)(struct sandbox *s, struct kernel *k, const json_t *m);
+		void (*left)(struct front *f, const struct sandbox *s);
+	} packages;
+	struct {
+		int (*give)(struct sandbox *s, struct refusal *ret); /* makes s->vars */
+		void (*take)(struct sandbox *s);                     /* wipes it */
+	} secrets;
+	struct { /* calls of tools from code */
+		void (*write)(const struct execution *x, struct json *j); /* with the code */
+		void (*message)(struct execution *x, struct kernel *k, const char *type,
+				const json_t *m);
+		void (*stray)(struct kernel *k, const json_t *m);
+		void (*drained)(struct execution *x, struct kernel *k);
+		void (*cancel)(struct execution *x, bool tell); /* all that are under way */
+		void (*over)(const struct execution *x);        /* the execution is */
+		void (*close)(struct sandbox *s);
+	} tools;
+	void (*close_ports)(struct sandbox *s, const char *why);
+	struct { /* wires that show a sandbox for longer than one request */
+		void (*kernel_ended)(struct sandbox *s, const struct language *l);
+		void (*cell_gone)(struct sandbox *s);
+		/* Printed while nothing runs. */
+		void (*late_output)(struct sandbox *s, const struct language *l,
+				    enum kernel_stream stream, const char *data, size_t len);
+		void (*ended)(struct sandbox *s);
+		void (*changed)(struct front *f, const char *owner); /* one more, or one less */
+	} wires;
+};
+
+#endif
