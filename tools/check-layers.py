@@ -61,7 +61,6 @@ EXCEPTIONS = {
     ("image", "cell/idmap.h"): "whether there is a range of users to be had: reads a file of /proc",
     ("image", "cell/power.h"): "its jail: gives up its own power, by system call only",
     ("image", "cell/landlock.h"): "the unpacker's jail: confines itself, by system call only",
-    ("image", "remote/args.h"): "options from a table: pure functions over it",
     ("image", "remote/table.h"): "rows of text in columns: pure functions over memory",
     ("image", "remote/tty.h"): "how wide a terminal is",
     ("cli", "image/ref.h"): "names of images: pure functions over text",

@@ -213,19 +213,19 @@ static void check_npm(struct check *c)
 }
 
 /* A real cell, looked at from outside while its command stands still. */
-static void check_cell(struct check *c, const struct options *o, struct buf *receipt)
+static void check_cell(struct check *c, const struct run_options *o, struct buf *receipt)
 {
 	static const char *const argv[] = { "sleep", "0.1", NULL };
 	static const char *const envp[] = { "PATH=/usr/local/bin:/usr/bin:/bin", NULL };
 	char state[4096];
 	struct outcome out;
 	struct err e = { 0 };
-	static struct options whole; /* with the layers of an image of the store */
+	static struct run_options whole; /* with the layers of an image of the store */
 	static struct run_image stored;
 	_fd_ int image = -1;
 
 	whole = *o;
-	if (options_state_dir(o, state, sizeof(state), &e) < 0) {
+	if (run_options_state_dir(o, state, sizeof(state), &e) < 0) {
 		set(c, BAD, "no state directory", e.msg);
 		return;
 	}
@@ -327,7 +327,7 @@ static int print_json(const struct check *checks, size_t n, const struct buf *re
 
 int verb_doctor(int argc, char **argv)
 {
-	static struct options o;
+	static struct run_options o;
 	static struct check checks[] = {
 		{ .name = "kernel" },       { .name = "user" },      { .name = "user namespaces" },
 		{ .name = "seccomp" },      { .name = "landlock" },  { .name = "cgroup" },
@@ -342,16 +342,16 @@ int verb_doctor(int argc, char **argv)
 		       "the last check is the cell itself");
 	_buf_ struct buf receipt = BUF_INIT(4u << 20);
 	struct err e = { 0 };
-	int r = options_parse(OPTIONS_DOCTOR, argc, argv, &o, &e);
+	int r = run_options_parse(VERB_DOCTOR, argc, argv, &o, &e);
 
 	if (r == 1) {
 		(void)printf(
 			"Usage: caisson doctor [OPTIONS]\n\nExit code: 0 when cells can be sealed here, 1 when not.\n\n");
-		options_help(OPTIONS_DOCTOR, stdout);
+		run_options_help(VERB_DOCTOR, stdout);
 		return 0;
 	}
-	if (r == 0 && o.rest < argc)
-		r = err_say(&e, -EINVAL, "unexpected argument '%s'", argv[o.rest]);
+	if (r == 0 && o.parsed.end < argc)
+		r = err_say(&e, -EINVAL, "unexpected argument '%s'", argv[o.parsed.end]);
 	if (r < 0)
 		return verb_fail(&e, o.json, EXIT_CAISSON);
 	for (size_t i = 0; i < ARRAY_SIZE(run); i++)

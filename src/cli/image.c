@@ -47,7 +47,7 @@ static size_t drop_own(const char **env, size_t n)
 }
 
 /* The image opener is gone when this returns: nothing of ours outlives the command. */
-static int borrow(const struct options *o, struct loan *ret, struct err *e)
+static int borrow(const struct run_options *o, struct loan *ret, struct err *e)
 {
 	pid_t pid;
 	int opener = image_opener_start(o->image_store, &pid, e);
@@ -64,7 +64,7 @@ static int borrow(const struct options *o, struct loan *ret, struct err *e)
 	return code;
 }
 
-int run_image_open(struct options *o, struct run_image *ret, struct err *e)
+int run_image_open(struct run_options *o, struct run_image *ret, struct err *e)
 {
 	const struct image_opener_reply *r = &ret->loan.reply;
 	size_t at = 0;
@@ -85,7 +85,7 @@ int run_image_open(struct options *o, struct run_image *ret, struct err *e)
 		return err_say(e, -EPROTO, "--image: the image opener broke the protocol");
 	ret->n_env = drop_own(ret->env, ret->n_env);
 	/* Without root there is one user in a cell, and it is the agent. */
-	if (!o->user_given && r->uid && geteuid() == 0) {
+	if (!options_given(&o->parsed, "--user") && r->uid && geteuid() == 0) {
 		o->uid = r->uid;
 		o->gid = r->gid ? r->gid : r->uid;
 	}

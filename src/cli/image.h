@@ -9,7 +9,7 @@
 #include "client/image_opener_client.h"
 
 struct err;
-struct options;
+struct run_options;
 
 #define RUN_IMAGE_WORDS_MAX 2048
 
@@ -24,6 +24,6 @@ struct run_image {
 };
 
 /* run_image_open() - Borrow it and complete @o by it: layers, and who runs the program when that was not said. */
-int run_image_open(struct options *o, struct run_image *ret, struct err *e);
+int run_image_open(struct run_options *o, struct run_image *ret, struct err *e);
 
 #endif

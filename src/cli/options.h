@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * options.h - What a person asked for on the command line or in the environment.
- *
- * One table describes every option: its name, its CAISSON_* variable, its help line and its
- * parser; the help text, the parser and the messages come from it.
- */
+/* options.h - The options of `caisson run`, `exec` and `doctor` (base/options.h). */
 #ifndef CAISSON_CLI_OPTIONS_H
 #define CAISSON_CLI_OPTIONS_H
 
@@ -12,13 +7,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/options.h"
 #include "wire/warden.h"
 
 struct err;
 
-#define OPTIONS_ENV_MAX 1024
+#define RUN_ENV_MAX 1024
 
-struct options {
+struct run_options {
 	struct cell_spec spec;
 	const char *lang;        /* NULL: by suffix, else python */
 	const char *workdir;     /* NULL: /workspace */
@@ -28,37 +24,34 @@ struct options {
 	const char *image_ref;   /* for images of the store */
 	const char *image_store; /* NULL: the default place */
 	const char *mount_src[CELL_MOUNTS_MAX];
-	const char *env[OPTIONS_ENV_MAX]; /* "K=V" */
-	size_t n_env;
+	const char *env[RUN_ENV_MAX + 1]; /* "K=V", ends with NULL */
 	uint32_t uid, gid;
 	uint64_t timeout_ms;
 	uint64_t max_output; /* 0 = none */
 	uint64_t capture_chars;
 	bool json, receipt, tty;
-	bool cpus_given, user_given;  /* asked for, not the default */
-	int rest;                     /* index of the first argument that is not an option */
-	char *owned[CELL_MOUNTS_MAX]; /* copies that mount_src points into */
+	struct options parsed; /* where each value came from; the first other argument */
 };
 
-enum options_verb { OPTIONS_RUN = 1u << 0, OPTIONS_EXEC = 1u << 1, OPTIONS_DOCTOR = 1u << 2 };
+enum run_verb { VERB_RUN = 1u << 0, VERB_EXEC = 1u << 1, VERB_DOCTOR = 1u << 2 };
 
 /*
- * options_parse() - Defaults, then the environment, then the arguments.
+ * run_options_parse() - Defaults, then the environment, then the arguments.
  * @argv: argv[0] is the verb. Options end at the first other argument, or at "--".
  * Return: 0, 1 when help was asked for, or -EINVAL with one line that names the option and the fix.
  */
-int options_parse(enum options_verb verb, int argc, char **argv, struct options *ret,
-		  struct err *e);
+int run_options_parse(enum run_verb verb, int argc, char **argv, struct run_options *ret,
+		      struct err *e);
 
-/* options_sandbox() - Whether --name is among the options: then they are caisson-remote's to parse. */
-bool options_sandbox(enum options_verb verb, int argc, char **argv);
+/* run_options_sandbox() - Whether --name is among the options: then caisson-remote parses them. */
+bool run_options_sandbox(enum run_verb verb, int argc, char **argv);
 
-void options_free(struct options *o);
+void run_options_free(struct run_options *o);
 
-/* options_help() - The option lines of a verb. */
-void options_help(enum options_verb verb, FILE *out);
+/* run_options_help() - The option lines of a verb. */
+void run_options_help(enum run_verb verb, FILE *out);
 
-/* options_state_dir() - Where the journal is kept. */
-int options_state_dir(const struct options *o, char *path, size_t size, struct err *e);
+/* run_options_state_dir() - Where the journal is kept. */
+int run_options_state_dir(const struct run_options *o, char *path, size_t size, struct err *e);
 
 #endif

@@ -82,7 +82,7 @@ static int slurp(int fd, const char *name, struct err *e)
 }
 
 /* A script in a directory that is mounted is already there: its path in the cell. */
-static bool is_mounted(const struct options *o, const char *file, char *path, size_t size)
+static bool is_mounted(const struct run_options *o, const char *file, char *path, size_t size)
 {
 	char real[PATH_MAX], src[PATH_MAX];
 
@@ -99,7 +99,7 @@ static bool is_mounted(const struct options *o, const char *file, char *path, si
 }
 
 /* Where a copy of a script goes: never into a directory of the host. */
-static const char *script_dir(const struct options *o)
+static const char *script_dir(const struct run_options *o)
 {
 	for (uint32_t i = 0; i < o->spec.n_mounts; i++)
 		if (strcmp(o->spec.mounts[i].dst, CELL_WORKDIR) == 0)
@@ -107,8 +107,8 @@ static const char *script_dir(const struct options *o)
 	return CELL_WORKDIR;
 }
 
-static int use_script(struct program *p, const struct options *o, const struct lang *lang, int fd,
-		      const char *name, struct err *e)
+static int use_script(struct program *p, const struct run_options *o, const struct lang *lang,
+		      int fd, const char *name, struct err *e)
 {
 	if ((size_t)snprintf(p->script_path, sizeof(p->script_path), "%s/%s", script_dir(o),
 			     name) >= sizeof(p->script_path))
@@ -121,7 +121,7 @@ static int use_script(struct program *p, const struct options *o, const struct l
 	return r < 0 ? r : push(p, p->script_path, e);
 }
 
-static int use_code(struct program *p, const struct options *o, const struct lang *lang,
+static int use_code(struct program *p, const struct run_options *o, const struct lang *lang,
 		    const char *code, struct err *e)
 {
 	size_t len = strlen(code);
@@ -151,7 +151,8 @@ static bool looks_like_path(const char *s)
 	return lang_of_file(s) && !strpbrk(s, " \t\n()[]{}'\"=;");
 }
 
-static int use_source(struct program *p, const struct options *o, const char *source, struct err *e)
+static int use_source(struct program *p, const struct run_options *o, const char *source,
+		      struct err *e)
 {
 	const struct lang *lang = lang_find(o->lang ? o->lang : "python", e);
 	struct stat st;
@@ -192,7 +193,7 @@ static int use_source(struct program *p, const struct options *o, const char *so
 }
 
 /* Nothing was said: an image of the store may know what it is for. */
-static int use_own_command(struct program *p, const struct run_image *im, enum options_verb verb,
+static int use_own_command(struct program *p, const struct run_image *im, enum run_verb verb,
 			   struct err *e)
 {
 	int r = 0;
@@ -201,9 +202,8 @@ static int use_own_command(struct program *p, const struct run_image *im, enum o
 		return err_say(e, -EINVAL, "nothing to run: the image has no command of its own");
 	if (im->n_command == 0)
 		return err_say(e, -EINVAL,
-			       verb == OPTIONS_RUN ?
-				       "nothing to run: caisson run 'print(6*7)'" :
-				       "nothing to run: caisson exec -- /usr/bin/env");
+			       verb == VERB_RUN ? "nothing to run: caisson run 'print(6*7)'" :
+						  "nothing to run: caisson exec -- /usr/bin/env");
 	for (size_t i = 0; r == 0 && i < im->n_command; i++)
 		r = push(p, im->command[i], e);
 	return r;
@@ -212,7 +212,7 @@ static int use_own_command(struct program *p, const struct run_image *im, enum o
 /* ---- the environment -------------------------------------------------------------------------- */
 
 struct environment {
-	const char *v[OPTIONS_ENV_MAX + RUN_IMAGE_WORDS_MAX + 16];
+	const char *v[RUN_ENV_MAX + RUN_IMAGE_WORDS_MAX + 16];
 	size_t n;
 	char term[80];
 };
@@ -236,7 +236,8 @@ static void env_set(struct environment *env, const char *kv)
 }
 
 /* A clean one: nothing of the caller's environment goes in unless it is named. */
-static void make_env(const struct options *o, const struct run_image *im, struct environment *env)
+static void make_env(const struct run_options *o, const struct run_image *im,
+		     struct environment *env)
 {
 	static const char *const base[] = {
 		"PATH=" CELL_PATH,    "HOME=" CELL_HOME, "USER=" CELL_USER,
@@ -255,7 +256,7 @@ static void make_env(const struct options *o, const struct run_image *im, struct
 			       term && *term ? term : "xterm");
 		env_set(env, env->term);
 	}
-	for (size_t i = 0; i < o->n_env; i++)
+	for (size_t i = 0; o->env[i]; i++)
 		env_set(env, o->env[i]);
 }
 
@@ -273,7 +274,7 @@ static void opened_close(struct opened *s)
 }
 
 /* Opened here, as the caller: what the caller may not reach, a cell can not be given. */
-static int open_sources(const struct options *o, struct run_image *im, struct opened *s,
+static int open_sources(const struct run_options *o, struct run_image *im, struct opened *s,
 			struct err *e)
 {
 	struct stat st;
@@ -323,8 +324,8 @@ static bool write_capture(struct json *j, const char *key, const struct buf *b, 
 	return bytes > n;
 }
 
-static int print_json(const struct options *o, const struct run_image *im, const struct job *job,
-		      const struct result *r, const struct outcome *out)
+static int print_json(const struct run_options *o, const struct run_image *im,
+		      const struct job *job, const struct result *r, const struct outcome *out)
 {
 	_buf_ struct buf b = BUF_INIT(512u << 20);
 	struct json j;
@@ -351,7 +352,7 @@ static int print_json(const struct options *o, const struct run_image *im, const
 	return b.err ? -1 : fd_write_all(STDOUT_FILENO, buf_str(&b), b.len);
 }
 
-static int report(const struct options *o, const struct run_image *im, const struct job *job,
+static int report(const struct run_options *o, const struct run_image *im, const struct job *job,
 		  const struct outcome *out)
 {
 	struct result r;
@@ -376,7 +377,7 @@ static int report(const struct options *o, const struct run_image *im, const str
 	return r.exit_code;
 }
 
-static int run_job(struct options *o, struct run_image *im, struct program *p)
+static int run_job(struct run_options *o, struct run_image *im, struct program *p)
 {
 	static struct environment env;
 	char state[4096];
@@ -384,7 +385,7 @@ static int run_job(struct options *o, struct run_image *im, struct program *p)
 	struct outcome out;
 	struct err e = { 0 };
 	struct winsize size = { .ws_row = 24, .ws_col = 80 };
-	int r = options_state_dir(o, state, sizeof(state), &e);
+	int r = run_options_state_dir(o, state, sizeof(state), &e);
 
 	if (r == 0)
 		r = open_sources(o, im, &sources, &e);
@@ -436,32 +437,32 @@ static int run_job(struct options *o, struct run_image *im, struct program *p)
 	return code;
 }
 
-static int run_verb(enum options_verb verb, int argc, char **argv)
+static int run_verb(enum run_verb verb, int argc, char **argv)
 {
-	static struct options o;
+	static struct run_options o;
 	static struct program p = { .script_fd = -1 };
 	static struct run_image im;
 	struct err e = { 0 };
 
-	if (options_sandbox(verb, argc, argv))
+	if (run_options_sandbox(verb, argc, argv))
 		return verb_remote(argc, argv);
-	int r = options_parse(verb, argc, argv, &o, &e);
+	int r = run_options_parse(verb, argc, argv, &o, &e);
 
 	if (r == 1) {
-		(void)printf(verb == OPTIONS_RUN ?
+		(void)printf(verb == VERB_RUN ?
 				     "Usage: caisson run [OPTIONS] CODE|FILE|- [ARGS...]\n\n" :
 				     "Usage: caisson exec [OPTIONS] -- PROGRAM [ARGS...]\n\n");
-		options_help(verb, stdout);
+		run_options_help(verb, stdout);
 		return 0;
 	}
 	if (r == 0)
 		r = run_image_open(&o, &im, &e);
-	int at = o.rest;
+	int at = o.parsed.end;
 	bool named = at < argc || o.code;
 
 	if (r == 0 && !named)
 		r = use_own_command(&p, &im, verb, &e);
-	if (r == 0 && named && verb == OPTIONS_RUN)
+	if (r == 0 && named && verb == VERB_RUN)
 		r = use_source(&p, &o, o.code ? NULL : argv[at++], &e);
 	while (r == 0 && at < argc)
 		r = push(&p, argv[at++], &e);
@@ -469,16 +470,16 @@ static int run_verb(enum options_verb verb, int argc, char **argv)
 
 	loan_close(&im.loan);
 	fd_close(p.script_fd);
-	options_free(&o);
+	run_options_free(&o);
 	return code;
 }
 
 int verb_run(int argc, char **argv)
 {
-	return run_verb(OPTIONS_RUN, argc, argv);
+	return run_verb(VERB_RUN, argc, argv);
 }
 
 int verb_exec(int argc, char **argv)
 {
-	return run_verb(OPTIONS_EXEC, argc, argv);
+	return run_verb(VERB_EXEC, argc, argv);
 }

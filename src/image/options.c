@@ -8,61 +8,72 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "client/fail.h"
 #include "image/pull.h"
 #include "image/verbs.h"
-#include "remote/args.h"
 
 #define AT(member) offsetof(struct image_options, member)
 
-static const struct args_row rows[] = {
-	{ "--store", "DIR", ARGS_TEXT, OPT_ALL, AT(store), "where images are kept" },
-	{ "--name", "REF", ARGS_TEXT, OPT_IMPORT, AT(name),
-	  "the reference it gets; otherwise the archive says it" },
-	{ "--allow", "PATTERN,...", ARGS_TEXT, OPT_PULL | OPT_IMPORT, AT(allow),
-	  "only references like these; * is anything" },
-	{ "--authfile", "FILE", ARGS_TEXT, OPT_PULL, AT(authfile),
-	  "credentials, as docker's config.json" },
-	{ "--ca", "FILE", ARGS_TEXT, OPT_PULL, AT(ca),
-	  "certificates that the registry is checked with" },
-	{ "--insecure", NULL, ARGS_FLAG, OPT_PULL, AT(insecure),
-	  "take any certificate, and plain HTTP; a registry on this machine may speak that anyway" },
-	{ "--all", NULL, ARGS_FLAG, OPT_PRUNE, AT(all),
-	  "images that nobody uses, too, with their references" },
-	{ "--package", "NAME,...", ARGS_TEXT, OPT_BUILD, AT(package), "further Debian packages" },
-	{ "--suite", "NAME", ARGS_TEXT, OPT_BUILD, AT(suite), "release of Debian (bookworm)" },
-	{ "--mirror", "URL", ARGS_TEXT, OPT_BUILD, AT(mirror), "where Debian is taken from" },
-	{ "--quiet", NULL, ARGS_FLAG, OPT_PULL | OPT_IMPORT | OPT_BUILD, AT(quiet), "no progress" },
-	{ "--json", NULL, ARGS_FLAG, OPT_ALL, AT(json), "for programs" },
+static const struct option_row rows[] = {
+	{ "--store", NULL, "DIR", OPTION_TEXT, AT(store), .help = "directory of the images" },
+	{ "--name", NULL, "REF", OPTION_TEXT, AT(name), .verbs = OPT_IMPORT,
+	  .help = "reference for the image (the one in the archive)" },
+	{ "--allow", NULL, "PATTERN,...", OPTION_TEXT, AT(allow), .verbs = OPT_PULL | OPT_IMPORT,
+	  .help = "only references that match one of these; * matches anything" },
+	{ "--authfile", NULL, "FILE", OPTION_TEXT, AT(authfile), .verbs = OPT_PULL,
+	  .help = "credentials in the format of docker's config.json" },
+	{ "--ca", NULL, "FILE", OPTION_TEXT, AT(ca), .verbs = OPT_PULL,
+	  .help = "CA certificates for the registry" },
+	{ "--insecure", NULL, NULL, OPTION_FLAG, AT(insecure), .verbs = OPT_PULL,
+	  .help = "accept any certificate, and plain HTTP; a registry on this machine may use that anyway" },
+	{ "--all", NULL, NULL, OPTION_FLAG, AT(all), .verbs = OPT_PRUNE,
+	  .help = "also unused images, with their references" },
+	{ "--package", NULL, "NAME,...", OPTION_TEXT, AT(package), .verbs = OPT_BUILD,
+	  .help = "additional Debian packages" },
+	{ "--suite", NULL, "NAME", OPTION_TEXT, AT(suite), .verbs = OPT_BUILD,
+	  .help = "Debian release (bookworm)" },
+	{ "--mirror", NULL, "URL", OPTION_TEXT, AT(mirror), .verbs = OPT_BUILD,
+	  .help = "Debian mirror" },
+	{ "--quiet", NULL, NULL, OPTION_FLAG, AT(quiet), .verbs = OPT_PULL | OPT_IMPORT | OPT_BUILD,
+	  .help = "no progress" },
+	{ "--json", NULL, NULL, OPTION_FLAG, AT(json), .help = "print JSON" },
 };
 
-static void usage(const struct form *form, FILE *out)
+static void usage(const struct options *p, const struct form *form)
 {
-	(void)fprintf(out, "usage: caisson image %s [OPTIONS]\n\n%s\n", form->usage, form->text);
-	args_usage(rows, ARRAY_SIZE(rows), form->verb, out);
+	(void)printf("usage: caisson image %s [OPTIONS]\n\n%s\n", form->usage, form->text);
+	options_help(p, 0, stdout);
 }
 
 bool image_begin(struct image_options *o, const struct form *form, int argc, char **argv,
 		 int *ret_exit)
 {
 	struct err e = { 0 };
+	char command[64];
+	struct options p = { .rows = rows,
+			     .n_rows = ARRAY_SIZE(rows),
+			     .verb = form->verb,
+			     .command = command,
+			     .target = o };
 
 	*o = (struct image_options){ 0 };
-	if (args_wants_help(argc, argv)) {
-		usage(form, stdout);
-		*ret_exit = 0;
+	(void)snprintf(command, sizeof(command), "caisson image %.20s", argv[0]);
+	p.rest = o->rest = calloc((size_t)argc + 1, sizeof(*o->rest));
+	int r = o->rest ? options_parse(&p, argc, argv, &e) :
+			  err_set(&e, -ENOMEM, "read the options");
+
+	if (r == 1) {
+		usage(&p, form);
+		*ret_exit = image_end(o, &e);
 		return false;
 	}
-	o->rest = calloc((size_t)argc + 1, sizeof(*o->rest));
-	if (!o->rest)
-		(void)err_set(&e, -ENOMEM, "read the options");
-	else
-		o->n_rest =
-			args_parse(rows, ARRAY_SIZE(rows), form->verb, argc, argv, o, o->rest, &e);
-	if (!e.code && (o->n_rest < form->min || (form->max >= 0 && o->n_rest > form->max)))
+	o->n_rest = p.n_rest;
+	if (r == 0 && (o->n_rest < form->min || (form->max >= 0 && o->n_rest > form->max)))
 		(void)err_say(&e, -EINVAL, "usage: caisson image %s", form->usage);
 	if (!e.code)
 		return true;
+	o->json |= options_has_word(argc, argv, "--json");
 	*ret_exit = image_end(o, &e);
 	return false;
 }

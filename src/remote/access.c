@@ -23,7 +23,7 @@
 
 #define TOKEN_FILE_MAX 65536
 
-int access_socket(const struct options *o, char *path, size_t size, struct err *e)
+int access_socket(const struct remote_options *o, char *path, size_t size, struct err *e)
 {
 	char state[4096];
 	int n;
@@ -99,7 +99,7 @@ static int from_file(const char *path, char **ret, struct err *e)
 	return r;
 }
 
-int access_token(const struct options *o, char **ret, struct err *e)
+int access_token(const struct remote_options *o, char **ret, struct err *e)
 {
 	const char *direct = getenv("CAISSON_TOKEN");
 

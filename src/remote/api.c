@@ -31,7 +31,7 @@ static int make_handles(struct api *a, struct problem *p)
 	return 0;
 }
 
-int api_open(struct api *a, const struct options *o, struct problem *p)
+int api_open(struct api *a, const struct remote_options *o, struct problem *p)
 {
 	struct err e = { 0 };
 	int r;

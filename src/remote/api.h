@@ -19,7 +19,7 @@
 #include "remote/problem.h"
 #include "remote/url.h"
 
-struct options;
+struct remote_options;
 
 #define API_BODY_MAX (256u << 20) /* of an answer that is kept in memory */
 #define API_TIMEOUT_MS 60000u     /* of a call that should be quick */
@@ -62,7 +62,7 @@ struct api_answer {
 };
 
 /* api_open() - Nothing is sent yet. Prints nothing. 0 or -1 with @p; api_close() in every case. */
-int api_open(struct api *a, const struct options *o, struct problem *p);
+int api_open(struct api *a, const struct remote_options *o, struct problem *p);
 void api_close(struct api *a);
 
 /* api_again() - The same daemon on another connection: for a call while another one runs. */

@@ -13,40 +13,57 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/options.h"
 #include "client/state.h"
-#include "remote/args.h"
 #include "remote/verbs.h"
 
 enum { LS = 1, VERIFY = 2 };
 #define AT(member) offsetof(struct audit_options, member)
 
-static const struct args_row rows[] = {
-	{ "--state", "DIR", ARGS_TEXT, LS | VERIFY, AT(state),
-	  "the daemon's state directory (default as for serve)" },
-	{ "--sandbox", "NAME", ARGS_TEXT, LS, AT(sandbox), "only events of this sandbox" },
-	{ "--owner", "OWNER", ARGS_TEXT, LS, AT(owner), "only events of this owner" },
-	{ "--event", "EVENT", ARGS_TEXT, LS, AT(event), "only this event" },
-	{ "--since", "TIME", ARGS_TEXT, LS, AT(since),
-	  "only from then on: 2026-11-16, 2026-11-16T03:25:16Z, or 90s, 30m, 2h ago" },
-	{ "--tail", "N", ARGS_COUNT, LS, AT(tail), "only the last N (at most 100000) of these" },
-	{ "--head", "SEQ:HASH", ARGS_TEXT, VERIFY, AT(head),
-	  "this line, noted earlier, must be there too" },
-	{ "--from", "SEQ", ARGS_COUNT, VERIFY, AT(from),
-	  "the first line that must be there (1), when older files were archived" },
-	{ "--json", NULL, ARGS_FLAG, LS | VERIFY, AT(json), "lines, or the verdict, as JSON" },
+static const struct option_row rows[] = {
+	{ "--state", NULL, "DIR", OPTION_TEXT, AT(state), .env = true,
+	  .help = "state directory of the daemon (as for caisson serve)" },
+	{ "--sandbox", NULL, "NAME", OPTION_TEXT, AT(sandbox), .verbs = LS,
+	  .help = "only events of this sandbox" },
+	{ "--owner", NULL, "OWNER", OPTION_TEXT, AT(owner), .verbs = LS,
+	  .help = "only events of this owner" },
+	{ "--event", NULL, "EVENT", OPTION_TEXT, AT(event), .verbs = LS,
+	  .help = "only this event" },
+	{ "--since", NULL, "TIME", OPTION_TEXT, AT(since), .verbs = LS,
+	  .help = "only from then on: 2026-11-16, 2026-11-16T03:25:16Z, or 90s, 30m, 2h ago" },
+	{ "--tail", NULL, "N", OPTION_NUMBER, AT(tail), .verbs = LS, .min = 1, .max = INT64_MAX,
+	  .help = "only the last N (at most 100000) of these" },
+	{ "--head", NULL, "SEQ:HASH", OPTION_TEXT, AT(head), .verbs = VERIFY,
+	  .help = "this line, noted earlier, must be there too" },
+	{ "--from", NULL, "SEQ", OPTION_NUMBER, AT(from), .verbs = VERIFY, .min = 1,
+	  .max = INT64_MAX,
+	  .help = "the first line that must be there (1), when older files were archived" },
+	{ "--json", NULL, NULL, OPTION_FLAG, AT(json), .help = "lines, or the verdict, as JSON" },
 };
+
+static struct options table(unsigned int verb)
+{
+	return (struct options){ .rows = rows,
+				 .n_rows = ARRAY_SIZE(rows),
+				 .verb = verb,
+				 .command = "caisson audit",
+				 .env = environ };
+}
 
 static int help(FILE *out)
 {
+	const struct options ls = table(LS), verify = table(VERIFY);
+
 	(void)fprintf(out, "The audit log of a daemon: who ran what, when, with which outcome.\n\n"
 			   "caisson audit ls [OPTIONS]       show it\n");
-	args_usage(rows, ARRAY_SIZE(rows), LS, out);
+	options_help(&ls, 0, out);
 	(void)fprintf(out, "\ncaisson audit verify [OPTIONS]   check that no line was changed, "
 			   "removed, added or moved\n");
-	args_usage(rows, ARRAY_SIZE(rows), VERIFY, out);
+	options_help(&verify, 0, out);
 	(void)fprintf(out, "\nExit code: 0 whole; 1 damaged, with the place; 125 not readable, or "
 			   "used wrongly.\n");
 	return out == stdout ? 0 : EXIT_CAISSON;
@@ -54,13 +71,10 @@ static int help(FILE *out)
 
 static int open_ledger(const struct audit_options *o, struct err *e)
 {
-	const char *given = o->state ? o->state : getenv("CAISSON_STATE");
 	char state[PATH_MAX - 16], path[PATH_MAX];
 	int fd;
 
-	if (given && !*given)
-		given = NULL;
-	if (state_dir(given, getenv("XDG_RUNTIME_DIR"), state, sizeof(state), e) < 0)
+	if (state_dir(o->state, getenv("XDG_RUNTIME_DIR"), state, sizeof(state), e) < 0)
 		return e->code;
 	(void)snprintf(path, sizeof(path), "%s/ledger", state);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -88,25 +102,31 @@ int verb_audit(int argc, char **argv)
 	struct audit_options o = { .from = 1 };
 	struct err e = { 0 };
 	_mem_ char **rest = calloc((size_t)argc + 1, sizeof(*rest));
-	unsigned int verb;
-	int n, code;
+	unsigned int verb = argc < 2                       ? 0 :
+			    strcmp(argv[1], "ls") == 0     ? LS :
+			    strcmp(argv[1], "verify") == 0 ? VERIFY :
+							     0;
+	struct options p = table(verb ? verb : LS | VERIFY);
+	int r, code;
 
 	if (!rest)
 		return EXIT_CAISSON;
-	if (args_wants_help(argc, argv))
+	p.target = &o;
+	p.rest = rest;
+	if (options_has(&p, argc, argv, "--help") || options_has(&p, argc, argv, "-h"))
 		return help(stdout);
 	if (argc < 2)
 		return help(stderr);
-	verb = strcmp(argv[1], "ls") == 0 ? LS : strcmp(argv[1], "verify") == 0 ? VERIFY : 0;
 	if (!verb) {
 		(void)err_say(&e, -EINVAL,
-			      "'audit %.60s' is not known: caisson audit ls, or verify", argv[1]);
+			      "unknown verb 'audit %.60s'; caisson audit ls, or verify", argv[1]);
 		return verb_fail(&e, 0, EXIT_CAISSON);
 	}
-	n = args_parse(rows, ARRAY_SIZE(rows), verb, argc - 1, argv + 1, &o, rest, &e);
-	if (n > 0)
-		n = err_say(&e, -EINVAL, "audit %s takes options only, not '%.100s'", argv[1],
+	r = options_parse(&p, argc - 1, argv + 1, &e);
+	if (r == 0 && p.n_rest > 0)
+		r = err_say(&e, -EINVAL, "audit %s takes options only, not '%.100s'", argv[1],
 			    rest[0]);
-	code = n < 0 ? n : run(verb, &o, &e);
+	code = r < 0 ? r : run(verb, &o, &e);
+	o.json |= r < 0 && options_has_word(argc, argv, "--json");
 	return code < 0 ? verb_fail(&e, o.json, EXIT_CAISSON) : code;
 }

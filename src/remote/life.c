@@ -26,14 +26,11 @@ static int put_units(json_t *body, const char *key, const char *option, uint64_t
 	return 0;
 }
 
-static int put_servers(const struct options *o, json_t *body, struct err *e)
+static int put_servers(const struct remote_options *o, json_t *body, struct err *e)
 {
-	json_t *names = o->n_server ? json_array() : NULL;
+	json_t *names = remote_options_list(o->server, false), *rules;
 	json_error_t wrong;
-	json_t *rules;
 
-	for (size_t i = 0; i < o->n_server; i++)
-		(void)json_array_append_new(names, json_string(o->server[i]));
 	if (names)
 		(void)json_object_set_new(body, "servers", names);
 	if (!o->tool_rules)
@@ -46,7 +43,7 @@ static int put_servers(const struct options *o, json_t *body, struct err *e)
 	return 0;
 }
 
-static int make_spec(const struct options *o, json_t *body, struct err *e)
+static int make_spec(const struct remote_options *o, json_t *body, struct err *e)
 {
 	int r = 0;
 
@@ -55,29 +52,29 @@ static int make_spec(const struct options *o, json_t *body, struct err *e)
 		(void)json_object_set_new(body, "image", json_string(o->image));
 	if (o->workspace)
 		(void)json_object_set_new(body, "workspace", json_string(o->workspace));
-	if (o->given & GIVEN_MEMORY)
+	if (options_given(&o->parsed, "--memory"))
 		r = put_units(body, "memory_mib", "--memory", o->memory_bytes, MIB, "MiB", e);
-	if (r == 0 && o->given & GIVEN_DISK)
+	if (r == 0 && options_given(&o->parsed, "--disk"))
 		r = put_units(body, "disk_mib", "--disk", o->disk_bytes, MIB, "MiB", e);
-	if (r == 0 && o->given & GIVEN_TIMEOUT)
+	if (r == 0 && options_given(&o->parsed, "--timeout"))
 		r = put_units(body, "timeout_seconds", "--timeout", o->timeout_ms, 1000, "seconds",
 			      e);
-	if (r == 0 && o->given & GIVEN_IDLE)
+	if (r == 0 && options_given(&o->parsed, "--idle"))
 		r = put_units(body, "idle_seconds", "--idle", o->idle_ms, 1000, "seconds", e);
-	if (o->given & GIVEN_CPUS)
+	if (options_given(&o->parsed, "--cpus"))
 		(void)json_object_set_new(body, "cpus", json_real((double)o->cpus_milli / 1000));
-	if (o->given & GIVEN_PIDS)
+	if (options_given(&o->parsed, "--pids"))
 		(void)json_object_set_new(body, "pids", json_integer((json_int_t)o->pids));
-	if (o->n_env)
-		(void)json_object_set_new(body, "env", options_pairs(o->env, o->n_env));
-	if (o->n_secrets)
-		(void)json_object_set_new(body, "secrets", options_secrets(o));
-	if (o->n_egress)
-		(void)json_object_set_new(body, "egress", options_egress(o));
-	if (o->n_mounts)
-		(void)json_object_set_new(body, "mounts", options_mounts(o));
-	if (o->n_label)
-		(void)json_object_set_new(body, "labels", options_pairs(o->label, o->n_label));
+	if (o->env[0])
+		(void)json_object_set_new(body, "env", remote_options_pairs(o->env));
+	if (o->secrets[0])
+		(void)json_object_set_new(body, "secrets", remote_options_list(o->secrets, false));
+	if (o->egress[0])
+		(void)json_object_set_new(body, "egress", remote_options_list(o->egress, true));
+	if (o->mounts[0])
+		(void)json_object_set_new(body, "mounts", remote_options_list(o->mounts, true));
+	if (o->label[0])
+		(void)json_object_set_new(body, "labels", remote_options_pairs(o->label));
 	if (r == 0)
 		r = put_servers(o, body, e);
 	return r;
@@ -153,7 +150,7 @@ static int act_on_all(const struct form *form, const char *method, const char *r
 		uint64_t timeout = 0;
 		json_t *body = NULL;
 
-		if (s.o.given & GIVEN_GRACE) {
+		if (options_given(&s.o.parsed, "--grace")) {
 			body = json_pack("{s:f}", "grace_seconds", (double)s.o.grace_ms / 1000);
 			if (s.o.grace_ms % 1000 == 0)
 				(void)json_object_set_new(

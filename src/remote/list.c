@@ -35,7 +35,7 @@ static int page(struct session *s, const char *cursor, json_t *all, json_t **ret
 	json_t *v;
 
 	(void)buf_puts(&path, "/v1/sandboxes");
-	for (size_t k = 0; k < s->o.n_label; k++)
+	for (size_t k = 0; s->o.label[k]; k++)
 		url_query(&path, "label", s->o.label[k]);
 	if (cursor)
 		url_query(&path, "cursor", cursor);

@@ -27,7 +27,7 @@ static int fetch(struct session *s, bool whole, struct api_answer *answer, uint6
 	_buf_ struct buf path = BUF_INIT(1024);
 
 	url_sandbox(&path, s->o.rest[0], "/logs");
-	if (!whole && s->o.given & GIVEN_TAIL)
+	if (!whole && options_given(&s->o.parsed, "--tail"))
 		url_query_uint(&path, "tail", s->o.tail);
 	struct api_call c = { .method = "GET",
 			      .path = buf_str(&path),

@@ -33,7 +33,7 @@ static int watch_signals(void)
 /* A daemon of our own, and a connection to it. */
 static struct relay *open_private(struct session *s, struct private_daemon *d, int signals)
 {
-	struct options at = { .socket = d->socket };
+	struct remote_options at = { .socket = d->socket };
 	struct api api;
 	struct relay *r = NULL;
 
@@ -72,7 +72,7 @@ static int serve(struct session *s)
 	return code;
 }
 
-static int check(const struct options *o, struct err *e)
+static int check(const struct remote_options *o, struct err *e)
 {
 	if (o->n_before > 0)
 		return err_say(e, -EINVAL, "'%.64s': options of a daemon follow after --",

@@ -25,7 +25,7 @@
 #define URL_MAX (sizeof(((struct url *)0)->base) + 8)
 
 struct facts {
-	const struct options *o;
+	const struct remote_options *o;
 	char program[PATH_MAX];
 	char url[URL_MAX]; /* empty: start the program */
 	bool token;        /* the daemon wants one */
@@ -69,7 +69,7 @@ static void add_path(json_t *args, const char *name, const char *path)
 	add(args, name, path);
 }
 
-static json_t *arguments(const struct options *o)
+static json_t *arguments(const struct remote_options *o)
 {
 	json_t *args = json_pack("[s]", "mcp");
 
@@ -168,7 +168,7 @@ static const struct host {
 	{ "mcpo", for_mcpo },     { "openwebui", for_openwebui },
 };
 
-static int collect(const struct options *o, struct facts *f, struct err *e)
+static int collect(const struct remote_options *o, struct facts *f, struct err *e)
 {
 	const char *token = getenv("CAISSON_TOKEN");
 	struct url url;
@@ -183,7 +183,7 @@ static int collect(const struct options *o, struct facts *f, struct err *e)
 	return 0;
 }
 
-int mcp_config_print(const struct options *o, struct err *e)
+int mcp_config_print(const struct remote_options *o, struct err *e)
 {
 	struct facts f;
 

@@ -4,9 +4,9 @@
 #define CAISSON_REMOTE_MCP_CONFIG_H
 
 struct err;
-struct options;
+struct remote_options;
 
 /* mcp_config_print() - As JSON on stdout, for the host that @o names. 0 or -EINVAL. */
-int mcp_config_print(const struct options *o, struct err *e);
+int mcp_config_print(const struct remote_options *o, struct err *e);
 
 #endif

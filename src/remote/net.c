@@ -130,9 +130,9 @@ static void print_egress(const json_t *v)
 }
 
 /* `--egress none` is an empty list. */
-static json_t *body_of(const struct options *o)
+static json_t *body_of(const struct remote_options *o)
 {
-	json_t *list = options_egress(o);
+	json_t *list = remote_options_list(o->egress, true);
 
 	return list ? json_pack("{s:o}", "egress", list) : NULL;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.h - What a person asked for, for all verbs that speak to a daemon.
+ * options.h - The options of all verbs that ask a daemon (base/options.h).
  *
- * One table describes every option: its names, its CAISSON_* variable, its verbs, its help line and its
- * parser. Options and other arguments may be mixed and end at "--"; for `run` and `exec` they end at the
- * first argument that is none, because what follows belongs to the program.
+ * Options and other arguments may be mixed and end at "--". For `run` and `exec` they end at the
+ * first other argument, because the rest belongs to the program.
  */
 #ifndef CAISSON_REMOTE_OPTIONS_H
 #define CAISSON_REMOTE_OPTIONS_H
@@ -14,11 +13,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/options.h"
+
 struct err;
 
-#define OPTIONS_LIST_MAX 256
+#define REMOTE_LIST_MAX 256
 
-enum options_verb {
+enum remote_verb {
 	OPT_PS = 1u << 0,
 	OPT_CREATE = 1u << 1,
 	OPT_EXEC = 1u << 2,
@@ -38,19 +39,7 @@ enum options_verb {
 	OPT_WORKSPACE = 1u << 21,
 };
 
-/* Which of the numbers below were given. */
-enum options_given {
-	GIVEN_MEMORY = 1u << 0,
-	GIVEN_CPUS = 1u << 1,
-	GIVEN_PIDS = 1u << 2,
-	GIVEN_DISK = 1u << 3,
-	GIVEN_TIMEOUT = 1u << 4,
-	GIVEN_IDLE = 1u << 5,
-	GIVEN_GRACE = 1u << 6,
-	GIVEN_TAIL = 1u << 7,
-};
-
-struct options {
+struct remote_options {
 	const char *socket, *url, *state;  /* where the daemon is */
 	const char *token_file, *ca_file;  /* who we are, who it is */
 	const char *name;                  /* --name */
@@ -59,44 +48,45 @@ struct options {
 	const char *listen;               /* [ADDRESS:]PORT */
 	const char *tools, *print_config; /* of `mcp` */
 	const char *tool_rules;           /* JSON */
-	const char *reason;               /* of a word */
-	const char *server[OPTIONS_LIST_MAX];
-	const char *env[OPTIONS_LIST_MAX], *label[OPTIONS_LIST_MAX]; /* "K=V" */
-	const char *egress[OPTIONS_LIST_MAX];                        /* hosts */
-	const char *secrets[OPTIONS_LIST_MAX];                       /* names */
-	const char *mounts[OPTIONS_LIST_MAX];                        /* places */
-	size_t n_env, n_label, n_egress, n_server, n_secrets, n_mounts;
-	uint64_t memory_bytes, cpus_milli, pids, disk_bytes;
+	const char *reason;               /* of a decision */
+	/* Lists end with NULL. */
+	const char *server[REMOTE_LIST_MAX + 1];
+	const char *env[REMOTE_LIST_MAX + 1], *label[REMOTE_LIST_MAX + 1]; /* "K=V" */
+	const char *egress[REMOTE_LIST_MAX + 1];                           /* hosts */
+	const char *secrets[REMOTE_LIST_MAX + 1];                          /* names */
+	const char *mounts[REMOTE_LIST_MAX + 1]; /* paths in the sandbox */
+	uint64_t memory_bytes, pids, disk_bytes;
+	uint32_t cpus_milli;
 	uint64_t timeout_ms, idle_ms, grace_ms, tail;
-	unsigned int given; /* enum options_given */
 	bool json, all, follow, recursive, send_stdin, force, close, deny;
-	char **rest; /* what is no option, in order; ends with NULL */
+	char **rest; /* the other arguments, in order; ends with NULL */
 	int n_rest;
-	bool dashes;  /* a "--" stood before what is left in rest */
-	int n_before; /* how many of rest stood before it */
+	bool dashes;           /* there was a "--" */
+	int n_before;          /* how many of rest stood before it */
+	char command[32];      /* "caisson ps" */
+	struct options parsed; /* options_given() */
 };
 
 /*
- * options_parse() - The environment, then the arguments.
+ * remote_options_parse() - The environment, then the arguments.
  * @argv: argv[0] is the verb.
- * Return: 0, 1 when help was asked for, or -EINVAL with one line that names the option and the fix; json is
- * set even then when it was asked for. options_free() in every case.
+ * Return: 0, 1 when help was asked for, or -EINVAL with one line that names the option and the
+ * remedy; then json is set if it was asked for. remote_options_free() in every case.
  */
-int options_parse(enum options_verb verb, int argc, char **argv, struct options *ret,
-		  struct err *e);
-void options_free(struct options *o);
+int remote_options_parse(enum remote_verb verb, int argc, char **argv, struct remote_options *ret,
+			 struct err *e);
+void remote_options_free(struct remote_options *o);
 
-/* options_help() - The option lines of a verb: its own first, then how the daemon is found. */
-void options_help(enum options_verb verb, FILE *out);
+/* remote_options_help() - The option lines of a verb: its own first, then how the daemon is found. */
+void remote_options_help(enum remote_verb verb, FILE *out);
 
-/* options_egress() - The hosts as a new array; NULL: none were given. "none" alone is an empty one. */
-json_t *options_egress(const struct options *o);
-/* options_mounts() - Places, likewise. */
-json_t *options_mounts(const struct options *o);
-/* options_secrets() - Their names as a new array. */
-json_t *options_secrets(const struct options *o);
+/*
+ * remote_options_list() - A list as a new array; NULL: it is empty.
+ * @none: the word "none" alone is an array without items.
+ */
+json_t *remote_options_list(const char *const *list, bool none);
 
-/* options_pairs() - "K=V" as a new object; of a key that comes twice the last value counts. */
-json_t *options_pairs(const char *const *list, size_t n);
+/* remote_options_pairs() - "K=V" as a new object; of a key that comes twice the last value counts. */
+json_t *remote_options_pairs(const char *const *list);
 
 #endif

@@ -32,7 +32,7 @@ static void print_all(const struct session *s, const json_t *list)
 	}
 }
 
-static int check(const struct options *o, uint64_t *port, struct err *e)
+static int check(const struct remote_options *o, uint64_t *port, struct err *e)
 {
 	int r = place_check_name(o->rest[0], e);
 

@@ -58,9 +58,9 @@ static int put_stdin(json_t *body, struct err *e)
 	return r;
 }
 
-static void put_timeout(json_t *body, const struct options *o)
+static void put_timeout(json_t *body, const struct remote_options *o)
 {
-	if (!(o->given & GIVEN_TIMEOUT))
+	if (!options_given(&o->parsed, "--timeout"))
 		return;
 	(void)json_object_set_new(body, "timeout",
 				  o->timeout_ms % 1000 ?
@@ -96,7 +96,7 @@ static int run_json(struct session *s, const char *route, json_t *body)
 	return code;
 }
 
-static int check(const struct options *o, struct err *e)
+static int check(const struct remote_options *o, struct err *e)
 {
 	if (!o->name)
 		return err_say(e, -EINVAL, "--name is missing: which sandbox?");
@@ -105,7 +105,7 @@ static int check(const struct options *o, struct err *e)
 
 /* ---- exec -------------------------------------------------------------------------------------------- */
 
-static int make_exec(const struct options *o, json_t *body, struct err *e)
+static int make_exec(const struct remote_options *o, json_t *body, struct err *e)
 {
 	json_t *args = json_array();
 
@@ -122,8 +122,8 @@ static int make_exec(const struct options *o, json_t *body, struct err *e)
 			(void)json_array_append_new(args, word);
 	}
 	(void)json_object_set_new(body, "args", args);
-	if (o->n_env)
-		(void)json_object_set_new(body, "env", options_pairs(o->env, o->n_env));
+	if (o->env[0])
+		(void)json_object_set_new(body, "env", remote_options_pairs(o->env));
 	if (o->workdir)
 		(void)json_object_set_new(body, "cwd", json_string(o->workdir));
 	put_timeout(body, o);
@@ -189,7 +189,7 @@ static int use_code(const char *text, json_t *body, struct err *e)
 }
 
 /* As `caisson run` does: a file when there is one of that name, else code. */
-static int use_source(const struct options *o, const char *source, json_t *body,
+static int use_source(const struct remote_options *o, const char *source, json_t *body,
 		      const struct lang **lang, struct err *e)
 {
 	struct stat st;
@@ -214,7 +214,7 @@ static int use_source(const struct options *o, const char *source, json_t *body,
 	return use_code(source, body, e);
 }
 
-static int make_run(const struct options *o, json_t *body, struct err *e)
+static int make_run(const struct remote_options *o, json_t *body, struct err *e)
 {
 	const struct lang *lang = lang_find(o->lang ? o->lang : "python", e);
 

@@ -15,17 +15,16 @@ static void help(const struct form *f)
 {
 	(void)printf("Usage: caisson %s\n\n%s%s", f->usage, f->text ? f->text : "",
 		     f->text ? "\n" : "");
-	options_help(f->verb, stdout);
+	remote_options_help(f->verb, stdout);
 }
 
-static int check_count(const struct form *f, const char *verb, const struct options *o,
-		       struct err *e)
+static int check_count(const struct form *f, const struct remote_options *o, struct err *e)
 {
 	if (o->n_rest >= f->min && (f->max < 0 || o->n_rest <= f->max))
 		return 0;
-	return err_say(e, -EINVAL, "%s: caisson %s ('caisson %s --help' says more)",
+	return err_say(e, -EINVAL, "%s: caisson %s ('%s --help' says more)",
 		       o->n_rest < f->min ? "something is missing" : "too many arguments", f->usage,
-		       verb);
+		       o->command);
 }
 
 bool session_begin(struct session *s, const struct form *form, int argc, char **argv)
@@ -35,14 +34,14 @@ bool session_begin(struct session *s, const struct form *form, int argc, char **
 	memset(s, 0, sizeof(*s));
 	s->programs = form->verb & (OPT_EXEC | OPT_RUN | OPT_SHELL);
 	(void)signal(SIGPIPE, SIG_IGN); /* a reader that left is an error of write() */
-	int r = options_parse(form->verb, argc, argv, &s->o, &e);
+	int r = remote_options_parse(form->verb, argc, argv, &s->o, &e);
 
 	if (r == 1) {
 		help(form);
 		return false;
 	}
 	if (r == 0)
-		r = check_count(form, argv[0], &s->o, &e);
+		r = check_count(form, &s->o, &e);
 	if (r < 0) {
 		session_fail_err(s, &e);
 		return false;
@@ -70,7 +69,7 @@ int session_end(struct session *s)
 			session_fail_err(s, &e);
 		}
 	}
-	options_free(&s->o);
+	remote_options_free(&s->o);
 	return s->code;
 }
 

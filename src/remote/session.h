@@ -13,14 +13,14 @@
 
 /* What --help says, and how many arguments there are besides the options. */
 struct form {
-	enum options_verb verb;
+	enum remote_verb verb;
 	const char *usage; /* after "Usage: caisson " */
 	const char *text;  /* a paragraph, or NULL */
 	int min, max;      /* arguments; max -1: any number */
 };
 
 struct session {
-	struct options o;
+	struct remote_options o;
 	struct api api;
 	struct problem problem;
 	bool programs; /* run, exec, shell: every problem is exit code 125 */

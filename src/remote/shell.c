@@ -133,9 +133,9 @@ static void turn_until_end(struct shell *sh)
 
 /* ---- begin and end ---------------------------------------------------------------------------------------- */
 
-static json_t *make_body(const struct options *o, bool raw)
+static json_t *make_body(const struct remote_options *o, bool raw)
 {
-	json_t *body = json_object(), *args = json_array(), *env = options_pairs(o->env, o->n_env);
+	json_t *body = json_object(), *args = json_array(), *env = remote_options_pairs(o->env);
 	const char *term = getenv("TERM");
 	uint16_t rows, cols;
 
@@ -160,7 +160,7 @@ static json_t *make_body(const struct options *o, bool raw)
 static int begin(struct shell *sh)
 {
 	_buf_ struct buf attach = BUF_INIT(2048);
-	struct options *o = &sh->s->o;
+	struct remote_options *o = &sh->s->o;
 	json_t *body = make_body(o, isatty(STDIN_FILENO));
 
 	url_sandbox(&sh->path, o->rest[0], "/processes");

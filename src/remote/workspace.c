@@ -76,17 +76,18 @@ static int create(struct session *s)
 	json_t *body = json_pack("{s:s}", "name", s->o.rest[0]), *made;
 	struct err e = { 0 };
 
-	if (s->o.given & GIVEN_DISK && (s->o.disk_bytes == 0 || s->o.disk_bytes % MIB)) {
+	if (options_given(&s->o.parsed, "--disk") &&
+	    (s->o.disk_bytes == 0 || s->o.disk_bytes % MIB)) {
 		json_decref(body);
 		(void)err_say(&e, -EINVAL,
 			      "--disk: must be a whole number of MiB, and at least one");
 		return problem_ours(&s->problem, &e);
 	}
-	if (s->o.given & GIVEN_DISK)
+	if (options_given(&s->o.parsed, "--disk"))
 		(void)json_object_set_new(body, "quota_mib",
 					  json_integer((json_int_t)(s->o.disk_bytes / MIB)));
-	if (s->o.n_label)
-		(void)json_object_set_new(body, "labels", options_pairs(s->o.label, s->o.n_label));
+	if (s->o.label[0])
+		(void)json_object_set_new(body, "labels", remote_options_pairs(s->o.label));
 	made = call(s, "POST", "/v1/workspaces", body);
 	if (made && s->o.json)
 		session_json(made);
@@ -330,7 +331,7 @@ static int help(FILE *out)
 	(void)fprintf(
 		out,
 		"\n  caisson create NAME --workspace WORKSPACE[:ro|rw|cow] uses one.\n\nOptions:\n");
-	options_help(OPT_WORKSPACE, out);
+	remote_options_help(OPT_WORKSPACE, out);
 	return out == stdout ? 0 : EXIT_CAISSON;
 }
 

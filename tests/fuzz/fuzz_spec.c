@@ -147,9 +147,9 @@ static void try_path(const uint8_t *data, size_t size)
 }
 
 /* The words of a command line are separated by line ends. */
-static void try_options(enum options_verb verb, const uint8_t *data, size_t size)
+static void try_options(enum run_verb verb, const uint8_t *data, size_t size)
 {
-	static struct options o;
+	static struct run_options o;
 	char *text = malloc(size + 1), *argv[ARGS_MAX + 2] = { NULL };
 	char name[] = "run";
 	struct err e = { 0 };
@@ -163,24 +163,24 @@ static void try_options(enum options_verb verb, const uint8_t *data, size_t size
 	for (char *at = text; at && argc <= ARGS_MAX;)
 		argv[argc++] = strsep(&at, "\n");
 	argv[argc] = NULL;
-	int r = options_parse(verb, argc, argv, &o, &e);
+	int r = run_options_parse(verb, argc, argv, &o, &e);
 
 	if (r != 1)
 		check_answer(r, &e);
 	if (r == 0) {
 		require(spec_good(&o.spec) && spec_check(&o.spec, NULL) == 0);
-		require(o.rest >= 1 && o.rest <= argc);
+		require(o.parsed.end >= 1 && o.parsed.end <= argc);
 		require(between(o.timeout_ms, 1, 86400000));
 		require(between(o.uid, 1, 65535) && between(o.gid, 1, 65535));
-		require(o.capture_chars <= 64u << 20 && o.n_env <= OPTIONS_ENV_MAX);
+		require(o.capture_chars <= 64u << 20 && options_count(o.env) <= RUN_ENV_MAX);
 		require((o.spec.image == CELL_IMAGE_DIR) == (o.image_path != NULL));
 		for (uint32_t i = 0; i < o.spec.n_mounts; i++)
 			require(o.mount_src[i] && o.mount_src[i][0]);
-		for (size_t i = 0; i < o.n_env; i++)
+		for (size_t i = 0; o.env[i]; i++)
 			require(strchr(o.env[i], '=') > o.env[i]);
 		require(!(o.tty && o.json));
 	}
-	options_free(&o);
+	run_options_free(&o);
 	free(text);
 }
 
@@ -200,13 +200,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		try_path(data + 1, size - 1);
 		break;
 	case 'r':
-		try_options(OPTIONS_RUN, data + 1, size - 1);
+		try_options(VERB_RUN, data + 1, size - 1);
 		break;
 	case 'x':
-		try_options(OPTIONS_EXEC, data + 1, size - 1);
+		try_options(VERB_EXEC, data + 1, size - 1);
 		break;
 	case 'o':
-		try_options(OPTIONS_DOCTOR, data + 1, size - 1);
+		try_options(VERB_DOCTOR, data + 1, size - 1);
 		break;
 	default:
 		break;

@@ -118,12 +118,12 @@ def test_no_number_at_all_or_one_that_overflows(state, option, value):
     ("--cpus", "0", ["0.01", "1024"]), ("--cpus", "0.009", ["0.01"]), ("--cpus", "1025", ["1024"]), ("--cpus", "50%", ["0.5"]),
     ("--cpus", "4294967", ["1024"]), ("--cpus", "4294967.296", ["1024"]), ("--cpus", "1M", ["0.5"]),
     ("--pids", "0", ["1", "32768"]), ("--pids", "32769", ["32768"]), ("--pids", "1.5", []), ("--pids", "1k", []),
-    ("--timeout", "0", ["0", "24h"]), ("--timeout", "0ms", ["24h"]), ("--timeout", "25h", ["24h"]), ("--timeout", "90000", ["24h"]),
+    ("--timeout", "0", ["1 ms", "24 h"]), ("--timeout", "0ms", ["24 h"]), ("--timeout", "25h", ["24 h"]), ("--timeout", "90000", ["24 h"]),
     ("--timeout", "1d", ["500ms"]), ("--timeout", "10M", ["500ms"]), ("--timeout", "0.0001", []),
     ("--cpu-time", "0", ["0"]), ("--cpu-time", "5ms", ["10"]), ("--cpu-time", "25h", []), ("--cpu-time", "1d", ["500ms"]),
     ("--inodes", "0", ["256"]), ("--inodes", "255", ["256"]), ("--inodes", "4294967297", ["4294967296"]),
     ("--files", "0", ["16"]), ("--files", "15", ["16"]), ("--files", "1048577", ["1048576"]),
-    ("--max-output", "0", ["0"]), ("--max-output", "5s", ["256M"]),
+    ("--max-output", "0", ["1 B"]), ("--max-output", "5s", ["256M"]),
     ("--capture", "67108865", ["67108864"]), ("--capture", "1k", ["67108864"]),
 ])
 def test_numbers_out_of_range_or_with_the_wrong_unit(state, option, value, words):
@@ -195,9 +195,9 @@ def raise_stack():
 @pytest.mark.parametrize("mount,words", [
     ("/no/such/path:/data", ["--mount", "/no/such/path", "No such file"]),
     ("./no-such:/data:rw", ["--mount", "no-such"]),
-    (":/data", ["--mount", "SOURCE:PLACE"]),
-    ("/tmp", ["--mount", "SOURCE:PLACE"]),
-    ("/tmp:", ["--mount", "SOURCE:PLACE"]),
+    (":/data", ["--mount", "SRC:DST"]),
+    ("/tmp", ["--mount", "SRC:DST"]),
+    ("/tmp:", ["--mount", "SRC:DST"]),
     ("", ["--mount"]),
     ("/tmp:data", ["--mount", "data", "absolute"]),
     ("/tmp:./data", ["--mount", "absolute"]),

@@ -20,14 +20,14 @@
 #define MIB (UINT64_C(1) << 20)
 #define ARGS_MAX 2200
 
-static struct options o;
+static struct run_options o;
 static struct err err;
 
 static int setup(void **state)
 {
 	(void)state;
 	memset(&o, 0xa5, sizeof(o));
-	memset(o.owned, 0, sizeof(o.owned));
+	o.parsed.owned = NULL;
 	err = (struct err){ 0 };
 	return clearenv();
 }
@@ -35,27 +35,27 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	options_free(&o);
-	memset(o.owned, 0, sizeof(o.owned));
+	run_options_free(&o);
+	o.parsed.owned = NULL;
 	return 0;
 }
 
 /* Parse a NULL-terminated list; the strings have to live as long as the options. */
-static int parse_list(enum options_verb verb, const char *const *args)
+static int parse_list(enum run_verb verb, const char *const *args)
 {
 	static char *argv[ARGS_MAX];
 	int argc = 0;
 
-	options_free(&o);
+	run_options_free(&o);
 	for (; args[argc]; argc++)
 		argv[argc] = (char *)(uintptr_t)args[argc];
 	argv[argc] = NULL;
 	err = (struct err){ 0 };
-	return options_parse(verb, argc, argv, &o, &err);
+	return run_options_parse(verb, argc, argv, &o, &err);
 }
 
 #define parse(verb, ...) parse_list(verb, (const char *const[]){ "verb", __VA_ARGS__, NULL })
-#define run(...) parse(OPTIONS_RUN, __VA_ARGS__)
+#define run(...) parse(VERB_RUN, __VA_ARGS__)
 
 #define assert_accepted(call)                                                                      \
 	do {                                                                                       \
@@ -78,7 +78,7 @@ static void test_defaults(void **state)
 
 	(void)state;
 	spec_default(&spec);
-	assert_accepted(parse_list(OPTIONS_RUN, (const char *const[]){ "run", NULL }));
+	assert_accepted(parse_list(VERB_RUN, (const char *const[]){ "run", NULL }));
 	assert_memory_equal(&o.spec, &spec, sizeof(spec));
 	assert_int_equal(o.timeout_ms, 30000);
 	assert_int_equal(o.capture_chars, 10000);
@@ -91,8 +91,8 @@ static void test_defaults(void **state)
 	assert_null(o.state);
 	assert_null(o.code);
 	assert_null(o.image_path);
-	assert_int_equal(o.n_env, 0);
-	assert_int_equal(o.rest, 1);
+	assert_int_equal(options_count(o.env), 0);
+	assert_int_equal(o.parsed.end, 1);
 }
 
 /* The readme's example, whole. */
@@ -108,7 +108,7 @@ static void test_all_at_once(void **state)
 	assert_int_equal(o.spec.limits.pids, 64);
 	assert_int_equal(o.timeout_ms, 10000);
 	assert_int_equal(o.spec.limits.disk_bytes, 100 * MIB);
-	assert_int_equal(o.n_env, 1);
+	assert_int_equal(options_count(o.env), 1);
 	assert_string_equal(o.env[0], "K=V");
 	assert_int_equal(o.spec.n_mounts, 1);
 	assert_string_equal(o.mount_src[0], "./data");
@@ -116,17 +116,17 @@ static void test_all_at_once(void **state)
 	assert_string_equal(o.workdir, "/data");
 	assert_int_equal(o.spec.image, CELL_IMAGE_HOST);
 	assert_true(o.json && o.receipt);
-	assert_int_equal(o.rest, 21); /* what follows the program is the program's */
+	assert_int_equal(o.parsed.end, 21); /* what follows the program is the program's */
 }
 
 static void test_numbers(void **state)
 {
 	static const struct {
 		const char *option, *value;
-		size_t offset; /* in struct options, 64 bits there */
+		size_t offset; /* in struct run_options, 64 bits there */
 		uint64_t want;
 	} rows[] = {
-#define LIMIT(field) offsetof(struct options, spec.limits.field)
+#define LIMIT(field) offsetof(struct run_options, spec.limits.field)
 		{ "--memory", "16M", LIMIT(memory_bytes), 16 * MIB },
 		{ "--memory", "1T", LIMIT(memory_bytes), MIB * MIB },
 		{ "-m", "1.5G", LIMIT(memory_bytes), 1536 * MIB },
@@ -139,13 +139,13 @@ static void test_numbers(void **state)
 		{ "--files", "1048576", LIMIT(files), 1048576 },
 		{ "--cpu-time", "10ms", LIMIT(cpu_time_ms), 10 },
 		{ "--cpu-time", "24h", LIMIT(cpu_time_ms), 86400000 },
-		{ "--timeout", "1ms", offsetof(struct options, timeout_ms), 1 },
-		{ "-t", "2m", offsetof(struct options, timeout_ms), 120000 },
-		{ "--timeout", "24h", offsetof(struct options, timeout_ms), 86400000 },
-		{ "--max-output", "1", offsetof(struct options, max_output), 1 },
-		{ "--max-output", "64K", offsetof(struct options, max_output), 65536 },
-		{ "--capture", "0", offsetof(struct options, capture_chars), 0 },
-		{ "--capture", "67108864", offsetof(struct options, capture_chars), 67108864 },
+		{ "--timeout", "1ms", offsetof(struct run_options, timeout_ms), 1 },
+		{ "-t", "2m", offsetof(struct run_options, timeout_ms), 120000 },
+		{ "--timeout", "24h", offsetof(struct run_options, timeout_ms), 86400000 },
+		{ "--max-output", "1", offsetof(struct run_options, max_output), 1 },
+		{ "--max-output", "64K", offsetof(struct run_options, max_output), 65536 },
+		{ "--capture", "0", offsetof(struct run_options, capture_chars), 0 },
+		{ "--capture", "67108864", offsetof(struct run_options, capture_chars), 67108864 },
 	};
 
 	(void)state;
@@ -238,8 +238,8 @@ static void test_where_options_end(void **state)
 		const char *args[7] = { "run" };
 
 		memcpy(args + 1, rows[i].args, sizeof(rows[i].args));
-		assert_accepted(parse_list(OPTIONS_RUN, args));
-		assert_int_equal(o.rest, rows[i].rest);
+		assert_accepted(parse_list(VERB_RUN, args));
+		assert_int_equal(o.parsed.end, rows[i].rest);
 		assert_false(o.tty);
 	}
 	assert_int_equal(run("--help"), 1);
@@ -259,15 +259,15 @@ static void test_verbs(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(run_only); i++) {
-		assert_refused(parse(OPTIONS_EXEC, run_only[i], "x"), run_only[i]);
-		assert_refused(parse(OPTIONS_DOCTOR, run_only[i], "x"), run_only[i]);
+		assert_refused(parse(VERB_EXEC, run_only[i], "x"), run_only[i]);
+		assert_refused(parse(VERB_DOCTOR, run_only[i], "x"), run_only[i]);
 		assert_accepted(run(run_only[i], "x"));
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(not_doctor); i++)
-		assert_refused(parse(OPTIONS_DOCTOR, not_doctor[i], "1"), not_doctor[i]);
-	assert_accepted(parse(OPTIONS_DOCTOR, "--json", "--memory", "64M", "--state", "/x"));
-	assert_accepted(parse(OPTIONS_EXEC, "--json", "--", "/usr/bin/env"));
-	assert_int_equal(o.rest, 3);
+		assert_refused(parse(VERB_DOCTOR, not_doctor[i], "1"), not_doctor[i]);
+	assert_accepted(parse(VERB_DOCTOR, "--json", "--memory", "64M", "--state", "/x"));
+	assert_accepted(parse(VERB_EXEC, "--json", "--", "/usr/bin/env"));
+	assert_int_equal(o.parsed.end, 3);
 }
 
 static void test_environment(void **state)
@@ -331,32 +331,32 @@ static void test_environment_off_and_wrong(void **state)
 	/* A verb that has no such option does not look. */
 	assert_int_equal(setenv("CAISSON_TIMEOUT", "never", 1), 0);
 	assert_int_equal(unsetenv("CAISSON_MEMORY"), 0);
-	assert_accepted(parse(OPTIONS_DOCTOR, "--json"));
+	assert_accepted(parse(VERB_DOCTOR, "--json"));
 	assert_refused(run("code"), "CAISSON_TIMEOUT");
 }
 
 static void test_env_option(void **state)
 {
-	static const char *args[2 * OPTIONS_ENV_MAX + 4] = { "run" };
+	static const char *args[2 * RUN_ENV_MAX + 4] = { "run" };
 
 	(void)state;
 	assert_accepted(run("-e", "A=1", "--env", "B=", "-e", "A=2"));
-	assert_int_equal(o.n_env, 3);
+	assert_int_equal(options_count(o.env), 3);
 	assert_string_equal(o.env[2], "A=2");
 	assert_refused(run("--env", "A"), "--env: must be NAME=VALUE");
 	assert_refused(run("--env", "=x"), "--env");
 	assert_refused(run("--env", ""), "--env");
 	/* As many as there is room for, and one more. */
-	for (size_t i = 0; i <= OPTIONS_ENV_MAX; i++) {
+	for (size_t i = 0; i <= RUN_ENV_MAX; i++) {
 		args[1 + 2 * i] = "-e";
-		args[2 + 2 * i] = i < OPTIONS_ENV_MAX ? "A=1" : NULL;
+		args[2 + 2 * i] = i < RUN_ENV_MAX ? "A=1" : NULL;
 	}
-	args[1 + 2 * OPTIONS_ENV_MAX] = NULL;
-	assert_accepted(parse_list(OPTIONS_RUN, args));
-	assert_int_equal(o.n_env, OPTIONS_ENV_MAX);
-	args[1 + 2 * OPTIONS_ENV_MAX] = "-e";
-	args[2 + 2 * OPTIONS_ENV_MAX] = "A=1";
-	assert_refused(parse_list(OPTIONS_RUN, args), "at most 1024");
+	args[1 + 2 * RUN_ENV_MAX] = NULL;
+	assert_accepted(parse_list(VERB_RUN, args));
+	assert_int_equal(options_count(o.env), RUN_ENV_MAX);
+	args[1 + 2 * RUN_ENV_MAX] = "-e";
+	args[2 + 2 * RUN_ENV_MAX] = "A=1";
+	assert_refused(parse_list(VERB_RUN, args), "at most 1024");
 }
 
 static void test_mounts(void **state)
@@ -411,11 +411,11 @@ static void test_most_mounts(void **state)
 		args[1 + 2 * i] = "--mount";
 		args[2 + 2 * i] = "a:/b";
 	}
-	assert_accepted(parse_list(OPTIONS_RUN, args));
+	assert_accepted(parse_list(VERB_RUN, args));
 	assert_int_equal(o.spec.n_mounts, CELL_MOUNTS_MAX);
 	args[1 + 2 * CELL_MOUNTS_MAX] = "--mount";
 	args[2 + 2 * CELL_MOUNTS_MAX] = "a:/b";
-	assert_refused(parse_list(OPTIONS_RUN, args), "at most 16 mounts");
+	assert_refused(parse_list(VERB_RUN, args), "at most 16 mounts");
 }
 
 static void test_without(void **state)
@@ -500,12 +500,12 @@ static void test_combinations(void **state)
 static void test_help(void **state)
 {
 	static const struct {
-		enum options_verb verb;
+		enum run_verb verb;
 		const char *has[5], *has_not[3];
 	} rows[] = {
-		{ OPTIONS_RUN, { "--lang LANG", "-m, --memory SIZE", "--json", "--tty" }, { NULL } },
-		{ OPTIONS_EXEC, { "--memory", "--env", "--mount" }, { "--lang", "--code" } },
-		{ OPTIONS_DOCTOR, { "--memory", "--json" }, { "--lang", "--mount", "--tty" } },
+		{ VERB_RUN, { "--lang LANG", "-m, --memory SIZE", "--json", "--tty" }, { NULL } },
+		{ VERB_EXEC, { "--memory", "--env", "--mount" }, { "--lang", "--code" } },
+		{ VERB_DOCTOR, { "--memory", "--json" }, { "--lang", "--mount", "--tty" } },
 	};
 
 	(void)state;
@@ -515,7 +515,7 @@ static void test_help(void **state)
 		FILE *f = open_memstream(&text, &size);
 
 		assert_non_null(f);
-		options_help(rows[i].verb, f);
+		run_options_help(rows[i].verb, f);
 		(void)fclose(f);
 		for (size_t k = 0; k < 5 && rows[i].has[k]; k++)
 			assert_non_null(strstr(text, rows[i].has[k]));
@@ -531,18 +531,18 @@ static void test_state_dir(void **state)
 
 	(void)state;
 	assert_accepted(run("--state", "/var/tmp/s"));
-	assert_int_equal(options_state_dir(&o, path, sizeof(path), &err), 0);
+	assert_int_equal(run_options_state_dir(&o, path, sizeof(path), &err), 0);
 	assert_string_equal(path, "/var/tmp/s");
-	assert_int_equal(options_state_dir(&o, tiny, 10, &err), -ENAMETOOLONG);
-	assert_int_equal(options_state_dir(&o, tiny, 11, &err), 0);
+	assert_int_equal(run_options_state_dir(&o, tiny, 10, &err), -ENAMETOOLONG);
+	assert_int_equal(run_options_state_dir(&o, tiny, 11, &err), 0);
 
 	assert_accepted(run("code"));
 	assert_int_equal(setenv("XDG_RUNTIME_DIR", "/run/user/1", 1), 0);
-	assert_int_equal(options_state_dir(&o, path, sizeof(path), &err), 0);
+	assert_int_equal(run_options_state_dir(&o, path, sizeof(path), &err), 0);
 	assert_string_equal(path, geteuid() == 0 ? "/run/caisson" : "/run/user/1/caisson");
 	/* Not an absolute path: not believed. */
 	assert_int_equal(setenv("XDG_RUNTIME_DIR", "run", 1), 0);
-	assert_int_equal(options_state_dir(&o, path, sizeof(path), &err), 0);
+	assert_int_equal(run_options_state_dir(&o, path, sizeof(path), &err), 0);
 	(void)snprintf(want, sizeof(want), "/tmp/caisson-%u", (unsigned)geteuid());
 	assert_string_equal(path, geteuid() == 0 ? "/run/caisson" : want);
 }

@@ -22,15 +22,16 @@
 #define ARGS(...)                                                                                  \
 	((char *[]){ __VA_ARGS__, NULL }), (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *))
 
-static int parse(enum options_verb verb, char **argv, int argc, struct options *o, struct err *e)
+static int parse(enum remote_verb verb, char **argv, int argc, struct remote_options *o,
+		 struct err *e)
 {
 	*e = (struct err){ 0 };
-	return options_parse(verb, argc, argv, o, e);
+	return remote_options_parse(verb, argc, argv, o, e);
 }
 
 static void test_mixed(void **state)
 {
-	struct options o;
+	struct remote_options o;
 	struct err e;
 
 	(void)state;
@@ -46,18 +47,18 @@ static void test_mixed(void **state)
 	assert_int_equal(o.cpus_milli, 500);
 	assert_int_equal(o.timeout_ms, 3600000);
 	assert_int_equal(o.idle_ms, 300000);
-	assert_int_equal(o.n_env, 2);
+	assert_int_equal(options_count(o.env), 2);
 	assert_true(o.json);
-	json_t *env = options_pairs(o.env, o.n_env);
+	json_t *env = remote_options_pairs(o.env);
 
 	assert_string_equal(json_string_value(json_object_get(env, "B")), "x=y");
 	json_decref(env);
-	options_free(&o);
+	remote_options_free(&o);
 }
 
 static void test_mounts(void **state)
 {
-	struct options o;
+	struct remote_options o;
 	struct err e;
 
 	(void)state;
@@ -66,32 +67,32 @@ static void test_mounts(void **state)
 		      ARGS("create", "demo", "--mount-only", "/data", "--mount-only=/m:ro"), &o,
 		      &e),
 		0);
-	json_t *list = options_mounts(&o);
+	json_t *list = remote_options_list(o.mounts, true);
 
 	assert_int_equal(json_array_size(list), 2);
 	assert_string_equal(json_string_value(json_array_get(list, 1)), "/m:ro");
 	json_decref(list);
-	options_free(&o);
+	remote_options_free(&o);
 	assert_int_equal(parse(OPT_CREATE, ARGS("create", "demo", "--mount-only", "none"), &o, &e),
 			 0);
-	list = options_mounts(&o);
+	list = remote_options_list(o.mounts, true);
 	assert_true(json_is_array(list) && json_array_size(list) == 0);
 	json_decref(list);
-	options_free(&o);
+	remote_options_free(&o);
 	assert_int_equal(parse(OPT_CREATE, ARGS("create", "demo"), &o, &e), 0);
-	assert_null(options_mounts(&o));
-	options_free(&o);
+	assert_null(remote_options_list(o.mounts, true));
+	remote_options_free(&o);
 	/* As `caisson run --mount` has it: that is the operator's alone. */
 	assert_int_equal(parse(OPT_CREATE, ARGS("create", "demo", "--mount-only", "/srv:/data"), &o,
 			       &e),
 			 -EINVAL);
 	assert_non_null(strstr(e.msg, "no path of this machine"));
-	options_free(&o);
+	remote_options_free(&o);
 }
 
 static void test_program_words(void **state)
 {
-	struct options o;
+	struct remote_options o;
 	struct err e;
 
 	(void)state;
@@ -102,31 +103,31 @@ static void test_program_words(void **state)
 	assert_int_equal(o.n_rest, 4);
 	assert_false(o.json);
 	assert_string_equal(o.rest[1], "--json");
-	options_free(&o);
+	remote_options_free(&o);
 	assert_int_equal(parse(OPT_EXEC, ARGS("exec", "--name=d", "-i", "--", "--odd"), &o, &e), 0);
 	assert_string_equal(o.rest[0], "--odd");
 	assert_true(o.send_stdin);
-	options_free(&o);
+	remote_options_free(&o);
 	assert_int_equal(parse(OPT_SHELL, ARGS("shell", "d", "--", "python3", "-q"), &o, &e), 0);
 	assert_int_equal(o.n_before, 1);
 	assert_int_equal(o.n_rest, 3);
-	options_free(&o);
+	remote_options_free(&o);
 }
 
-static void expect_bad(enum options_verb verb, char **argv, int argc, const char *part)
+static void expect_bad(enum remote_verb verb, char **argv, int argc, const char *part)
 {
-	struct options o;
+	struct remote_options o;
 	struct err e;
 
 	assert_int_equal(parse(verb, argv, argc, &o, &e), -EINVAL);
 	if (!strstr(e.msg, part))
 		fail_msg("'%s' is not in '%s'", part, e.msg);
-	options_free(&o);
+	remote_options_free(&o);
 }
 
 static void test_wrong(void **state)
 {
-	struct options o;
+	struct remote_options o;
 	struct err e;
 
 	(void)state;
@@ -139,16 +140,16 @@ static void test_wrong(void **state)
 	expect_bad(OPT_PS, ARGS("ps", "--socket", "/a", "--url", "http://b"), "do not go together");
 	expect_bad(OPT_LOGS, ARGS("logs", "--tail", "-1"), "--tail");
 	assert_int_equal(parse(OPT_PS, ARGS("ps", "--help"), &o, &e), 1);
-	options_free(&o);
+	remote_options_free(&o);
 	/* Who asked for JSON gets the failure as JSON. */
 	assert_int_equal(parse(OPT_PS, ARGS("ps", "--wrong", "--json"), &o, &e), -EINVAL);
 	assert_true(o.json);
-	options_free(&o);
+	remote_options_free(&o);
 }
 
 static void test_environment(void **state)
 {
-	struct options o;
+	struct remote_options o;
 	struct err e;
 
 	(void)state;
@@ -157,18 +158,18 @@ static void test_environment(void **state)
 	assert_int_equal(parse(OPT_PS, ARGS("ps"), &o, &e), 0);
 	assert_string_equal(o.url, "http://elsewhere");
 	assert_null(o.socket);
-	options_free(&o);
+	remote_options_free(&o);
 	assert_int_equal(parse(OPT_PS, ARGS("ps", "--socket", "/mine"), &o, &e), 0);
 	assert_null(o.url);
 	assert_string_equal(o.socket, "/mine");
-	options_free(&o);
+	remote_options_free(&o);
 	(void)unsetenv("CAISSON_URL");
 	(void)unsetenv("CAISSON_SOCKET");
 }
 
 static void test_socket(void **state)
 {
-	struct options o = { .state = "/s" };
+	struct remote_options o = { .state = "/s" };
 	struct err e = { 0 };
 	char path[108], state_path[120];
 
@@ -188,7 +189,7 @@ static int token_of(const char *text, mode_t mode, char **token, struct err *e)
 {
 	char path[] = "/tmp/caisson-token-XXXXXX";
 	int fd = mkstemp(path);
-	struct options o = { .token_file = path };
+	struct remote_options o = { .token_file = path };
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
@@ -220,9 +221,9 @@ static void test_token(void **state)
 	assert_int_equal(token_of("bad\"s3cret\n", 0600, &token, &e), -EINVAL);
 	assert_null(strstr(e.msg, "s3cret"));
 	assert_int_equal(setenv("CAISSON_TOKEN", "a\r\nX: y", 1), 0);
-	assert_int_equal(access_token(&(struct options){ 0 }, &token, &e), -EINVAL);
+	assert_int_equal(access_token(&(struct remote_options){ 0 }, &token, &e), -EINVAL);
 	(void)unsetenv("CAISSON_TOKEN");
-	assert_int_equal(access_token(&(struct options){ 0 }, &token, &e), 0);
+	assert_int_equal(access_token(&(struct remote_options){ 0 }, &token, &e), 0);
 	assert_null(token);
 }
 
