@@ -479,11 +479,6 @@ static void make_parts(struct front *f)
 	f->hooks = &sandbox_hooks;
 }
 
-static void put_line(const char *line, void *arg)
-{
-	(void)fprintf(arg, "%s\n", line);
-}
-
 static int fail(const struct err *e)
 {
 	(void)fprintf(stderr, "caisson serve: %s\n", e->msg);
@@ -509,7 +504,7 @@ int main(int argc, char **argv, char **env)
 		return fail(&e);
 	if (f.config.help) {
 		(void)printf("usage: caisson serve [OPTIONS]\n\n");
-		config_usage(put_line, stdout);
+		config_usage(stdout);
 		return 0;
 	}
 	if (f.config.version) {

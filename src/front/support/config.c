@@ -2,179 +2,232 @@
 /*
  * config.c - The settings of `caisson serve`, and how they are collected.
  *
- * Four passes over the same table, each overriding the one before: defaults (written as text and
- * parsed like any value), the variables of the older service, CAISSON_ variables, flags. A list
- * given again replaces the list of the pass before it and adds to that of its own pass. At the end
- * the settings are compared with each other: what was said twice and differs is refused, a default
- * that does not fit what was said gives way.
+ * The table below is read by base/options.c, in four passes, each overriding the one before:
+ * defaults, the variables of the older service, CAISSON_ variables, options. At the end the settings
+ * are compared with each other: two that were given and contradict each other are refused; a default
+ * that contradicts a given one is adapted.
  */
 #include "front/support/config.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "base/near.h"
 #include "client/state.h"
-#include "front/support/config_value.h"
+#include "front/support/config_check.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
 #define HOUR_MS UINT64_C(3600000)
-#define ENV_NAME_MAX 64
+#define LIST_ITEMS (CONFIG_LIST_MAX - 1)
 
 #define AT(member) offsetof(struct config, member)
 
-static const struct config_row rows[] = {
-	{ "--listen", "ADDR:PORT", CONFIG_ADDRESS, AT(listen), 0, 0, "127.0.0.1:8001",
-	  "where to serve HTTP, or none" },
-	{ "--socket", "PATH", CONFIG_SOCKET, AT(socket), 0, 0, NULL,
-	  "unix socket to serve HTTP on, or none (caisson.sock in the state directory)" },
-	{ "--state", "DIR", CONFIG_DIR, AT(state), 0, 0, NULL,
-	  "where the journal and the socket are kept (as for caisson run)" },
-	{ "--token-file", "FILE", CONFIG_FILE, AT(token_file), 0, 0, NULL,
-	  "who may call: one NAME:TOKEN per line, mode 600 (none: you and root, on this machine)" },
-	{ "--policy", "FILE", CONFIG_FILE, AT(policy), 0, 0, NULL,
-	  "ceilings for all and for each owner, see caisson-policy(5); read again on SIGHUP" },
-	{ "--tls-cert", "FILE", CONFIG_FILE, AT(tls_cert), 0, 0, NULL,
-	  "certificate chain in PEM: serve HTTPS on --listen" },
-	{ "--tls-key", "FILE", CONFIG_FILE, AT(tls_key), 0, 0, NULL,
-	  "the certificate's private key in PEM" },
-	{ "--allow-host", "NAME", CONFIG_HOSTS, AT(allow_hosts), 0, CONFIG_LIST_MAX, "",
-	  "further name that clients may call us by; may be repeated" },
-	{ "--allow-origin", "URL", CONFIG_ORIGINS, AT(allow_origins), 0, CONFIG_LIST_MAX, "",
-	  "further web origin whose pages may call us; may be repeated" },
-	{ "--image", "IMAGE", CONFIG_IMAGE, AT(image), 0, 0, "host",
-	  "what sandboxes are made from unless they say: host, dir:PATH, or a pulled image" },
-	{ "--image-store", "DIR", CONFIG_DIR, AT(image_store), 0, 0, NULL,
-	  "where pulled images are (as for caisson image)" },
-	{ "--preload", "MODULES", CONFIG_MODULES, AT(preload), 0, CONFIG_LIST_MAX, "",
-	  "python modules to import before anyone asks, as in numpy,pandas" },
-	{ "--pool", "N", CONFIG_COUNT, AT(pool), 0, 1000, "4",
-	  "interpreters to keep ready, each in a cell of its own" },
-	{ "--max-sandboxes", "N", CONFIG_COUNT, AT(max_sandboxes), 1, 4000, "1000",
-	  "sandboxes at once; more are answered with 429" },
-	{ "--idle-timeout", "TIME", CONFIG_TIME, AT(idle_ms), 1000, 168 * HOUR_MS, "300s",
-	  "end a session that nobody used for so long" },
-	{ "--timeout", "TIME", CONFIG_TIME, AT(timeout_ms), 1, 24 * HOUR_MS, "30s",
-	  "wall time of an execution that names none" },
-	{ "--max-timeout", "TIME", CONFIG_TIME, AT(max_timeout_ms), 1000, 24 * HOUR_MS, "120s",
-	  "wall time that a request may ask for" },
-	{ "--memory", "SIZE", CONFIG_SIZE, AT(memory_bytes), 16 * MIB, 1024 * GIB, "512M",
-	  "memory of a sandbox" },
-	{ "--cpus", "N", CONFIG_CPUS, AT(cpu_milli), 10, 1024000, "1",
-	  "share of processors of a sandbox, as in 0.5" },
-	{ "--pids", "N", CONFIG_COUNT, AT(pids), 1, 32768, "128",
-	  "processes and threads of a sandbox" },
-	{ "--disk", "SIZE", CONFIG_SIZE, AT(disk_bytes), MIB, 1024 * GIB, "1G",
-	  "size of a sandbox's writable layer, which lives in memory" },
-	{ "--max-output", "CHARS", CONFIG_COUNT, AT(max_output), 1, 64 * MIB, "10000",
-	  "characters returned of each stream" },
-	{ "--max-body", "SIZE", CONFIG_SIZE, AT(max_body), KIB, GIB, "8M",
-	  "size of a request's body" },
-	{ "--blocked-packages", "NAMES", CONFIG_PACKAGES, AT(blocked_packages), 0,
-	  CONFIG_BLOCKED_MAX, "os,subprocess,sys,importlib,ctypes,multiprocessing,threading",
-	  "packages that pip_install refuses, or none" },
-	{ "--pip-index", "URL", CONFIG_INDEX, AT(pip_index), 0, 0, NULL,
-	  "index of python packages, or none (that of this machine's pip, else pypi.org)" },
-	{ "--npm-registry", "URL", CONFIG_INDEX, AT(npm_registry), 0, 0, NULL,
-	  "registry of javascript packages, or none (that of this machine's npm, else npmjs.org)" },
-	{ "--package-host", "NAME", CONFIG_HOSTS, AT(package_hosts), 0, CONFIG_LIST_MAX, "",
-	  "further host where the index keeps its files; may be repeated" },
-	{ "--package-dir", "DIR", CONFIG_DIR, AT(package_dir), 0, 0, NULL,
-	  "directory of wheels and sdists, beside the index or instead of one" },
-	{ "--allowed-packages", "NAMES", CONFIG_PATTERNS, AT(allowed_packages), 0,
-	  CONFIG_BLOCKED_MAX, "", "the only packages that may be installed, as in numpy,types-*" },
-	{ "--known-packages", "NAMES", CONFIG_PATTERNS, AT(known_packages), 0, CONFIG_BLOCKED_MAX,
-	  "", "packages that are meant although they look like a misspelling of another" },
-	{ "--package-pins", "FILE", CONFIG_FILE, AT(package_pins), 0, 0, NULL,
-	  "the only packages that may be installed, each NAME==VERSION sha256:HASH" },
-	{ "--mount", "SOURCE:PLACE[:MODE]", CONFIG_MOUNTS, AT(mounts), 0, MOUNTS_MAX + 1, "",
-	  "put a directory into every sandbox; MODE: ro, rw, rw-unprotected; may be repeated" },
-	{ "--workspace-rw", "", CONFIG_SWITCH, AT(workspace_rw), 0, 0, "no",
-	  "let sandboxes mount workspaces rw, although nothing then enforces the quota" },
-	{ "--package-wheels-only", "", CONFIG_SWITCH, AT(package_wheels_only), 0, 0, "no",
-	  "refuse packages that would have to be built" },
-	{ "--npm-scripts", "", CONFIG_SWITCH, AT(npm_scripts), 0, 0, "no",
-	  "run install scripts of javascript packages, in the cell that fetches them" },
-	{ "--package-size", "SIZE", CONFIG_SIZE, AT(package_size), MIB, 64 * GIB, "1G",
-	  "size of what one installation may bring" },
-	{ "--package-count", "N", CONFIG_COUNT, AT(package_count), 1, 2000, "200",
-	  "packages that one installation may bring, dependencies included" },
-	{ "--package-rate", "N", CONFIG_COUNT, AT(package_rate), 1, 100000, "60",
-	  "installations per caller and hour that have to be fetched" },
-	{ "--package-timeout", "TIME", CONFIG_TIME, AT(package_timeout_ms), 1000, HOUR_MS, "300s",
-	  "how long fetching and building may take" },
-	{ "--package-store", "SIZE", CONFIG_SIZE, AT(package_store), MIB, 1024 * GIB, "10G",
-	  "size of all installed packages; beyond it the longest unused go" },
-	{ "--package-keep", "TIME", CONFIG_TIME, AT(package_keep_ms), 1000, 8760 * HOUR_MS, "720h",
-	  "remove installed packages that no sandbox used for so long" },
-	{ "--s3-bucket", "BUCKET", CONFIG_PLACE, AT(s3_bucket), 0, 0, NULL,
-	  "put files that executions leave there, with links: BUCKET or s3://BUCKET/PREFIX" },
-	{ "--s3-endpoint", "URL", CONFIG_URL, AT(s3_endpoint), 0, 0, NULL,
-	  "the server of buckets, as in https://minio.example:9000 (Amazon's)" },
-	{ "--s3-region", "REGION", CONFIG_WORD, AT(s3_region), 0, 0, NULL,
-	  "the buckets' region (us-east-1)" },
-	{ "--s3-style", "STYLE", CONFIG_STYLE, AT(s3_style), 0, 0, NULL,
-	  "how buckets are addressed: path or virtual (virtual at Amazon's, path elsewhere)" },
-	{ "--s3-credentials", "FILE", CONFIG_FILE, AT(s3_credentials), 0, 0, NULL,
-	  "keys for them as Amazon's tools have them, mode 0600 (AWS_ACCESS_KEY_ID, ...)" },
-	{ "--s3-profile", "NAME", CONFIG_WORD, AT(s3_profile), 0, 0, NULL,
-	  "which section of that file (default)" },
-	{ "--s3-ca", "FILE", CONFIG_FILE, AT(s3_ca), 0, 0, NULL,
-	  "PEM: who vouches for that server (those whom this machine trusts)" },
-	{ "--s3-link-time", "TIME", CONFIG_TIME, AT(s3_link_ms), 1000, 168 * HOUR_MS, "1h",
-	  "how long links to such files are good" },
-	{ "--workspace-bucket", "NAME=PLACE", CONFIG_PLACES, AT(workspace_buckets), 0,
-	  CONFIG_LIST_MAX, "",
-	  "the workspace [OWNER/]NAME is in s3://BUCKET/PREFIX; may be repeated" },
-	{ "--tools", "NAMES", CONFIG_TOOLS, AT(tools), 0, 0, "default",
-	  "tools that MCP clients are offered: default, all, or names" },
-	{ "--egress-ca", "FILE", CONFIG_FILE, AT(egress_ca), 0, 0, NULL,
-	  "PEM: who else may vouch for hosts that secrets are bound to" },
-	{ "--secrets-file", "FILE", CONFIG_FILE, AT(secrets_file), 0, 0, NULL,
-	  "secrets for sandboxes, one line NAME=VALUE each; mode 0600" },
-	{ "--secrets-env", "PREFIX", CONFIG_PREFIX, AT(secrets_env), 0, 0, NULL,
-	  "variables PREFIXNAME of the environment are secrets, by NAME" },
-	{ "--secrets-command", "COMMAND", CONFIG_COMMAND, AT(secrets_command), 0, 0, NULL,
-	  "prints secrets as the file has them; words, no shell" },
-	{ "--mcp-auth-server", "URL", CONFIG_URL, AT(mcp_auth_server), 0, 0, NULL,
-	  "where MCP clients without a token are sent for one (RFC 9728)" },
-	{ "--mcp-url", "URL", CONFIG_URL, AT(mcp_url), 0, 0, NULL,
-	  "where clients find /mcp, behind a proxy (as they call us)" },
-	{ "--mcp-config", "FILE", CONFIG_FILES, AT(mcp_configs), 0, CONFIG_LIST_MAX, "",
-	  "MCP servers whose tools code may call, as hosts write them: mcpServers; may be repeated" },
-	{ "--mcp-discover", "", CONFIG_SWITCH, AT(mcp_discover), 0, 0, "no",
-	  "also those in the files of Claude, Cursor, VS Code, Windsurf and others" },
-	{ "--mcp-user", "NAME", CONFIG_NAME, AT(mcp_user), 0, 0, NULL,
-	  "as root: whom to run them as (the owner of the first --mcp-config file)" },
-	{ "--mcp-conformance", "", CONFIG_SWITCH, AT(mcp_conformance), 0, 0, "no",
-	  "also offer the fixtures of the MCP conformance suite; never for users" },
-	{ "--egress-private", "NETS", CONFIG_NETS, AT(egress_private), 0, CONFIG_LIST_MAX, "",
-	  "private ranges that sandboxes may reach by name, as in 10.1.0.0/16; may be repeated" },
-	{ "--egress-dns", "ADDR:PORT", CONFIG_RESOLVER, AT(egress_dns), 0, 0, NULL,
-	  "resolver for the names that sandboxes may reach (those of /etc/resolv.conf)" },
-	{ "--egress-connections", "N", CONFIG_COUNT, AT(egress_connections), 1, 4096, "256",
-	  "connections out of a sandbox at once" },
-	{ "--egress-rate", "N", CONFIG_COUNT, AT(egress_rate), 1, 100000, "100",
-	  "new connections out of a sandbox per second; more have to wait" },
-	{ "--egress-bytes", "SIZE", CONFIG_SIZE, AT(egress_bytes), 0, 1048576 * GIB, "0",
-	  "bytes out of and into a sandbox in its life, or 0 for no limit" },
-	{ "--drain-timeout", "TIME", CONFIG_TIME, AT(drain_ms), 0, HOUR_MS, "30s",
-	  "on SIGTERM: how long what runs may take to end" },
-	{ "--log-level", "LEVEL", CONFIG_LEVEL, AT(log_level), 0, 0, "info",
-	  "debug, info, warning or error" },
-	{ "--log-format", "FORMAT", CONFIG_FORMAT, AT(log_json), 0, 0, NULL,
-	  "text or json (text on a terminal, json otherwise)" },
+static int set_level(void *target, const char *v, struct err *e)
+{
+	struct config *c = target;
+	static const struct {
+		const char *name;
+		enum log_level level;
+	} names[] = {
+		{ "debug", LOG_LEVEL_DEBUG },     { "info", LOG_LEVEL_INFO },
+		{ "warning", LOG_LEVEL_WARNING }, { "warn", LOG_LEVEL_WARNING },
+		{ "error", LOG_LEVEL_ERROR },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcasecmp(v, names[i].name) == 0) {
+			c->log_level = names[i].level;
+			return 0;
+		}
+	return err_say(e, -EINVAL,
+		       "'%.64s' is not a level; the levels are: debug, info, warning, error", v);
+}
+
+static int set_format(void *target, const char *v, struct err *e)
+{
+	struct config *c = target;
+	bool json = strcmp(v, "json") == 0;
+
+	if (!json && strcmp(v, "text") != 0)
+		return err_say(e, -EINVAL, "'%.64s' is not a format; the formats are: text, json",
+			       v);
+	c->log_json = json;
+	return 0;
+}
+
+static const struct option_row rows[] = {
+	{ "--listen", NULL, "ADDR:PORT", OPTION_TEXT, AT(listen), .check = config_check_address,
+	  .initial = "127.0.0.1:8001", .help = "address to serve HTTP on, or none" },
+	{ "--socket", NULL, "PATH", OPTION_TEXT, AT(socket), .check = config_check_socket,
+	  .help = "unix socket to serve HTTP on, or none (caisson.sock in the state directory)" },
+	{ "--state", NULL, "DIR", OPTION_PATH, AT(state),
+	  .help = "directory of the journal and the socket (as for caisson run)" },
+	{ "--token-file", NULL, "FILE", OPTION_TEXT, AT(token_file),
+	  .help = "clients: one NAME:TOKEN per line, mode 600 (none: you and root, on this machine)" },
+	{ "--policy", NULL, "FILE", OPTION_TEXT, AT(policy),
+	  .help = "ceilings for all and for each owner, see caisson-policy(5); read again on SIGHUP" },
+	{ "--tls-cert", NULL, "FILE", OPTION_TEXT, AT(tls_cert),
+	  .help = "certificate chain in PEM: serve HTTPS on --listen" },
+	{ "--tls-key", NULL, "FILE", OPTION_TEXT, AT(tls_key),
+	  .help = "the certificate's private key in PEM" },
+	{ "--allow-host", NULL, "NAME", OPTION_COMMAS, AT(allow_hosts), .check = config_check_host,
+	  .max = LIST_ITEMS,
+	  .help = "additional name by which clients may call the daemon; may be repeated" },
+	{ "--allow-origin", NULL, "URL", OPTION_COMMAS, AT(allow_origins),
+	  .check = config_check_origin, .max = LIST_ITEMS,
+	  .help = "additional web origin whose pages may call the daemon; may be repeated" },
+	{ "--image", NULL, "IMAGE", OPTION_TEXT, AT(image), .check = config_check_image,
+	  .initial = "host",
+	  .help = "default image of sandboxes: host, dir:PATH, or a pulled image" },
+	{ "--image-store", NULL, "DIR", OPTION_PATH, AT(image_store),
+	  .help = "directory of pulled images (as for caisson image)" },
+	{ "--preload", NULL, "MODULES", OPTION_COMMAS, AT(preload), .check = config_check_module,
+	  .max = LIST_ITEMS, .help = "python modules to import in advance, as in numpy,pandas" },
+	{ "--pool", NULL, "N", OPTION_NUMBER, AT(pool), .max = 1000, .initial = "4",
+	  .help = "interpreters to keep ready, each in a cell of its own" },
+	{ "--max-sandboxes", NULL, "N", OPTION_NUMBER, AT(max_sandboxes), .min = 1, .max = 4000,
+	  .initial = "1000", .help = "sandboxes at once; further requests get 429" },
+	{ "--idle-timeout", NULL, "TIME", OPTION_DURATION, AT(idle_ms), .min = 1000,
+	  .max = 168 * HOUR_MS, .initial = "300s", .help = "end a session that was idle for TIME" },
+	{ "--timeout", NULL, "TIME", OPTION_DURATION, AT(timeout_ms), .min = 1, .max = 24 * HOUR_MS,
+	  .initial = "30s", .help = "wall time of an execution that sets none" },
+	{ "--max-timeout", NULL, "TIME", OPTION_DURATION, AT(max_timeout_ms), .min = 1000,
+	  .max = 24 * HOUR_MS, .initial = "120s",
+	  .help = "longest wall time that a request may ask for" },
+	{ "--memory", NULL, "SIZE", OPTION_SIZE, AT(memory_bytes), .min = 16 * MIB,
+	  .max = 1024 * GIB, .initial = "512M", .help = "memory of a sandbox" },
+	{ "--cpus", NULL, "N", OPTION_CPUS, AT(cpu_milli), .min = 10, .max = 1024000,
+	  .initial = "1", .help = "share of processors of a sandbox, as in 0.5" },
+	{ "--pids", NULL, "N", OPTION_NUMBER, AT(pids), .min = 1, .max = 32768, .initial = "128",
+	  .help = "processes and threads of a sandbox" },
+	{ "--disk", NULL, "SIZE", OPTION_SIZE, AT(disk_bytes), .min = MIB, .max = 1024 * GIB,
+	  .initial = "1G", .help = "size of a sandbox's writable layer, which is kept in memory" },
+	{ "--max-output", NULL, "CHARS", OPTION_NUMBER, AT(max_output), .min = 1, .max = 64 * MIB,
+	  .initial = "10000", .help = "characters returned of each stream" },
+	{ "--max-body", NULL, "SIZE", OPTION_SIZE, AT(max_body), .min = KIB, .max = GIB,
+	  .initial = "8M", .help = "size of a request's body" },
+	{ "--blocked-packages", NULL, "NAMES", OPTION_COMMAS, AT(blocked_packages),
+	  .check = config_check_package, .max = CONFIG_BLOCKED_MAX - 1,
+	  .initial = "os,subprocess,sys,importlib,ctypes,multiprocessing,threading",
+	  .help = "packages that pip_install refuses, or none" },
+	{ "--pip-index", NULL, "URL", OPTION_TEXT, AT(pip_index), .check = config_check_index,
+	  .help = "index of python packages, or none (as this machine's pip, else pypi.org)" },
+	{ "--npm-registry", NULL, "URL", OPTION_TEXT, AT(npm_registry), .check = config_check_index,
+	  .help = "registry of javascript packages, or none (as this machine's npm, else npmjs.org)" },
+	{ "--package-host", NULL, "NAME", OPTION_COMMAS, AT(package_hosts),
+	  .check = config_check_host, .max = LIST_ITEMS,
+	  .help = "additional host that serves files of the index; may be repeated" },
+	{ "--package-dir", NULL, "DIR", OPTION_PATH, AT(package_dir),
+	  .help = "directory of wheels and sdists, beside the index or instead of one" },
+	{ "--allowed-packages", NULL, "NAMES", OPTION_COMMAS, AT(allowed_packages),
+	  .check = config_check_pattern, .max = CONFIG_BLOCKED_MAX - 1,
+	  .help = "the only packages that may be installed, as in numpy,types-*" },
+	{ "--known-packages", NULL, "NAMES", OPTION_COMMAS, AT(known_packages),
+	  .check = config_check_pattern, .max = CONFIG_BLOCKED_MAX - 1,
+	  .help = "packages to allow although their names look like misspellings of others" },
+	{ "--package-pins", NULL, "FILE", OPTION_TEXT, AT(package_pins),
+	  .help = "the only packages that may be installed, each NAME==VERSION sha256:HASH" },
+	{ "--mount", NULL, "SOURCE:PLACE[:MODE]", OPTION_COMMAS, AT(mounts),
+	  .check = config_check_mount, .max = MOUNTS_MAX,
+	  .help = "put a directory into every sandbox; MODE: ro, rw, rw-unprotected; may be repeated" },
+	{ "--workspace-rw", NULL, NULL, OPTION_SWITCH, AT(workspace_rw),
+	  .help = "let sandboxes mount workspaces rw; nothing enforces the quota then" },
+	{ "--package-wheels-only", NULL, NULL, OPTION_SWITCH, AT(package_wheels_only),
+	  .help = "refuse packages that have to be built" },
+	{ "--npm-scripts", NULL, NULL, OPTION_SWITCH, AT(npm_scripts),
+	  .help = "run install scripts of javascript packages, in the cell that fetches them" },
+	{ "--package-size", NULL, "SIZE", OPTION_SIZE, AT(package_size), .min = MIB,
+	  .max = 64 * GIB, .initial = "1G",
+	  .help = "size of everything that one installation brings" },
+	{ "--package-count", NULL, "N", OPTION_NUMBER, AT(package_count), .min = 1, .max = 2000,
+	  .initial = "200",
+	  .help = "packages that one installation may bring, dependencies included" },
+	{ "--package-rate", NULL, "N", OPTION_NUMBER, AT(package_rate), .min = 1, .max = 100000,
+	  .initial = "60", .help = "installations per caller and hour that have to be fetched" },
+	{ "--package-timeout", NULL, "TIME", OPTION_DURATION, AT(package_timeout_ms), .min = 1000,
+	  .max = HOUR_MS, .initial = "300s", .help = "how long fetching and building may take" },
+	{ "--package-store", NULL, "SIZE", OPTION_SIZE, AT(package_store), .min = MIB,
+	  .max = 1024 * GIB, .initial = "10G",
+	  .help = "size of all installed packages; beyond it the longest unused are removed" },
+	{ "--package-keep", NULL, "TIME", OPTION_DURATION, AT(package_keep_ms), .min = 1000,
+	  .max = 8760 * HOUR_MS, .initial = "720h",
+	  .help = "remove installed packages that no sandbox used for TIME" },
+	{ "--s3-bucket", NULL, "BUCKET", OPTION_TEXT, AT(s3_bucket), .check = config_check_place,
+	  .help = "put files of executions there, with links: BUCKET or s3://BUCKET/PREFIX" },
+	{ "--s3-endpoint", NULL, "URL", OPTION_TEXT, AT(s3_endpoint), .check = config_check_url,
+	  .help = "S3 server, as in https://minio.example:9000 (Amazon)" },
+	{ "--s3-region", NULL, "REGION", OPTION_TEXT, AT(s3_region), .check = config_check_word,
+	  .help = "region of the buckets (us-east-1)" },
+	{ "--s3-style", NULL, "STYLE", OPTION_TEXT, AT(s3_style), .check = config_check_style,
+	  .help = "address style of buckets: path or virtual (virtual for Amazon, path elsewhere)" },
+	{ "--s3-credentials", NULL, "FILE", OPTION_TEXT, AT(s3_credentials),
+	  .help = "keys in the format of Amazon's tools, mode 0600 (AWS_ACCESS_KEY_ID, ...)" },
+	{ "--s3-profile", NULL, "NAME", OPTION_TEXT, AT(s3_profile), .check = config_check_word,
+	  .help = "section of that file (default)" },
+	{ "--s3-ca", NULL, "FILE", OPTION_TEXT, AT(s3_ca),
+	  .help = "CA certificates for that server, in PEM (those of this machine)" },
+	{ "--s3-link-time", NULL, "TIME", OPTION_DURATION, AT(s3_link_ms), .min = 1000,
+	  .max = 168 * HOUR_MS, .initial = "1h", .help = "how long links to such files are valid" },
+	{ "--workspace-bucket", NULL, "NAME=PLACE", OPTION_COMMAS, AT(workspace_buckets),
+	  .check = config_check_mapping, .max = LIST_ITEMS,
+	  .help = "keep the workspace [OWNER/]NAME in s3://BUCKET/PREFIX; may be repeated" },
+	{ "--tools", NULL, "NAMES", OPTION_TEXT, AT(tools), .check = config_check_tools,
+	  .initial = "default",
+	  .help = "tools that MCP clients are offered: default, all, or names" },
+	{ "--egress-ca", NULL, "FILE", OPTION_TEXT, AT(egress_ca),
+	  .help = "additional CA certificates for hosts that secrets are bound to, in PEM" },
+	{ "--secrets-file", NULL, "FILE", OPTION_TEXT, AT(secrets_file),
+	  .help = "secrets for sandboxes, one NAME=VALUE per line; mode 0600" },
+	{ "--secrets-env", NULL, "PREFIX", OPTION_TEXT, AT(secrets_env),
+	  .check = config_check_prefix,
+	  .help = "variables PREFIXNAME of the environment are secrets, by NAME" },
+	{ "--secrets-command", NULL, "COMMAND", OPTION_TEXT, AT(secrets_command),
+	  .check = config_check_command,
+	  .help = "program that prints secrets in the format of the file; run without a shell" },
+	{ "--mcp-auth-server", NULL, "URL", OPTION_TEXT, AT(mcp_auth_server),
+	  .check = config_check_url,
+	  .help = "issuer of tokens, named to MCP clients without one (RFC 9728)" },
+	{ "--mcp-url", NULL, "URL", OPTION_TEXT, AT(mcp_url), .check = config_check_url,
+	  .help = "URL of /mcp as clients see it, behind a proxy (the one they call)" },
+	{ "--mcp-config", NULL, "FILE", OPTION_COMMAS, AT(mcp_configs), .check = config_check_path,
+	  .max = LIST_ITEMS,
+	  .help = "file with mcpServers whose tools code may call; may be repeated" },
+	{ "--mcp-discover", NULL, NULL, OPTION_SWITCH, AT(mcp_discover),
+	  .help = "also MCP servers in the files of Claude, Cursor, VS Code, Windsurf and others" },
+	{ "--mcp-user", NULL, "NAME", OPTION_TEXT, AT(mcp_user), .check = config_check_user,
+	  .help = "as root: user to run MCP servers as (the owner of the first --mcp-config file)" },
+	{ "--mcp-conformance", NULL, NULL, OPTION_SWITCH, AT(mcp_conformance),
+	  .help = "also offer the fixtures of the MCP conformance suite; for tests only" },
+	{ "--egress-private", NULL, "NETS", OPTION_COMMAS, AT(egress_private),
+	  .check = config_check_net, .max = LIST_ITEMS,
+	  .help = "private ranges that sandboxes may reach by name, as in 10.1.0.0/16; may be repeated" },
+	{ "--egress-dns", NULL, "ADDR:PORT", OPTION_TEXT, AT(egress_dns),
+	  .check = config_check_resolver,
+	  .help = "resolver for the names that sandboxes may reach (those of /etc/resolv.conf)" },
+	{ "--egress-connections", NULL, "N", OPTION_NUMBER, AT(egress_connections), .min = 1,
+	  .max = 4096, .initial = "256", .help = "connections out of a sandbox at once" },
+	{ "--egress-rate", NULL, "N", OPTION_NUMBER, AT(egress_rate), .min = 1, .max = 100000,
+	  .initial = "100",
+	  .help = "new connections out of a sandbox per second; more have to wait" },
+	{ "--egress-bytes", NULL, "SIZE", OPTION_SIZE, AT(egress_bytes), .max = 1048576 * GIB,
+	  .initial = "0",
+	  .help = "bytes out of and into a sandbox in its life, or 0 for no limit" },
+	{ "--drain-timeout", NULL, "TIME", OPTION_DURATION, AT(drain_ms), .max = HOUR_MS,
+	  .initial = "30s", .help = "on SIGTERM: how long running executions may take to end" },
+	{ "--log-level", NULL, "LEVEL", OPTION_CUSTOM, 0, .set = set_level, .initial = "info",
+	  .help = "debug, info, warning or error (info)" },
+	{ "--log-format", NULL, "FORMAT", OPTION_CUSTOM, 0, .set = set_format,
+	  .help = "text or json (text on a terminal, json otherwise)" },
 };
 
-/* Variables of the service that this one replaces. @suffix: what completes the value's unit. */
+/* Variables of the service that this one replaces. @suffix: the unit of the value. */
 static const struct {
 	const char *name, *flag, *suffix;
 } elder[] = {
@@ -193,72 +246,10 @@ static const struct {
 	{ "COREASON_SANDBOX_S3_BUCKET", "--s3-bucket", "" },
 };
 
-/* Which settings were given by someone, and by which pass last. */
-enum pass { PASS_DEFAULT, PASS_ELDER, PASS_ENV, PASS_FLAG };
-struct given {
-	enum pass by[ARRAY_SIZE(rows)];
-};
-
-static const struct config_row *find_row(const char *flag, size_t len)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (strlen(rows[i].flag) == len && strncmp(rows[i].flag, flag, len) == 0)
-			return &rows[i];
-	return NULL;
-}
-
-static bool was_given(const struct given *g, const char *flag)
-{
-	const struct config_row *row = find_row(flag, strlen(flag));
-
-	return row && g->by[row - rows] != PASS_DEFAULT;
-}
-
-/* @source: the flag or variable, for the message. */
-static int give(struct config *c, struct given *g, enum pass by, const struct config_row *row,
-		const char *source, const char *value, struct err *e)
-{
-	bool append = g->by[row - rows] == by && by != PASS_DEFAULT;
-
-	g->by[row - rows] = by;
-	return config_value_set(c, row, value, append, e) < 0 ? err_wrap(e, "%s", source) : 0;
-}
-
-static const char *lookup(char **env, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (; env && *env; env++)
-		if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
-			return (*env)[len + 1] ? *env + len + 1 : NULL;
-	return NULL;
-}
-
-/* "--max-body" is CAISSON_MAX_BODY. */
-static void env_name(const char *flag, char out[ENV_NAME_MAX])
-{
-	size_t n = (size_t)snprintf(out, ENV_NAME_MAX, "CAISSON_%s", flag + 2);
-
-	for (size_t i = 0; i < n && i < ENV_NAME_MAX; i++)
-		out[i] = (char)(out[i] == '-'                  ? '_' :
-				out[i] >= 'a' && out[i] <= 'z' ? out[i] - 'a' + 'A' :
-								 out[i]);
-}
-
-static int from_defaults(struct config *c, struct given *g, struct err *e)
-{
-	c->log_json = config_value_stderr_is_log();
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].initial &&
-		    give(c, g, PASS_DEFAULT, &rows[i], rows[i].flag, rows[i].initial, e) < 0)
-			return -EINVAL;
-	return 0;
-}
-
-static int from_elder(struct config *c, struct given *g, char **env, struct err *e)
+static int from_elder(struct config *c, char **env, struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(elder); i++) {
-		const char *v = lookup(env, elder[i].name);
+		const char *v = options_lookup(env, elder[i].name);
 		char text[32];
 
 		if (!v)
@@ -270,62 +261,16 @@ static int from_elder(struct config *c, struct given *g, char **env, struct err 
 			(void)snprintf(text, sizeof(text), "%s%s", v, elder[i].suffix);
 			v = text;
 		}
-		if (give(c, g, PASS_ELDER, find_row(elder[i].flag, strlen(elder[i].flag)),
-			 elder[i].name, v, e) < 0)
-			return -EINVAL;
+		int r = options_set(&c->parsed, elder[i].flag, OPTION_BY_OLD_NAME, elder[i].name, v,
+				    e);
+
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
 
-static int from_environment(struct config *c, struct given *g, char **env, struct err *e)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		char name[ENV_NAME_MAX];
-
-		env_name(rows[i].flag, name);
-		const char *v = lookup(env, name);
-
-		if (v && give(c, g, PASS_ENV, &rows[i], name, v, e) < 0)
-			return -EINVAL;
-	}
-	return 0;
-}
-
-static int unknown(const char *arg, size_t len, struct err *e)
-{
-	struct near n = near_word(arg, len);
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		near_try(&n, rows[i].flag);
-	return err_say(e, -EINVAL, "unknown option '%.*s'%s 'caisson serve --help' lists them",
-		       (int)(len > 64 ? 64 : len), arg, near_hint(&n));
-}
-
-static int from_flags(struct config *c, struct given *g, int argc, char **argv, struct err *e)
-{
-	for (int i = 1; i < argc; i++) {
-		const char *arg = argv[i];
-		size_t len = strcspn(arg, "=");
-		const struct config_row *row = find_row(arg, len);
-
-		if (arg[0] != '-')
-			return err_say(e, -EINVAL, "'%.64s': serve takes options only", arg);
-		if (!row)
-			return unknown(arg, len, e);
-		bool alone = row->kind == CONFIG_SWITCH && !arg[len];
-
-		if (!arg[len] && i + 1 == argc && !alone)
-			return err_say(e, -EINVAL, "%s needs a value: %s %s", row->flag, row->flag,
-				       row->value);
-		const char *v = alone ? "yes" : arg[len] ? arg + len + 1 : argv[++i];
-
-		if (give(c, g, PASS_FLAG, row, row->flag, v, e) < 0)
-			return -EINVAL;
-	}
-	return 0;
-}
-
-/* Who named the indexes, as the starter says it (cli/index.h). */
+/* The starter tells in variables where the URLs of the indexes come from (cli/index.h). */
 static void fill_indexes(struct config *c, char **env)
 {
 	static const char *const from[INDEX_KINDS] = { "CAISSON_PIP_INDEX_FROM",
@@ -334,9 +279,23 @@ static void fill_indexes(struct config *c, char **env)
 						       "CAISSON_NPM_REGISTRY_NOTE" };
 
 	for (size_t i = 0; i < INDEX_KINDS; i++) {
-		c->index_from[i] = lookup(env, from[i]);
-		c->index_note[i] = lookup(env, note[i]);
+		c->index_from[i] = options_lookup(env, from[i]);
+		c->index_note[i] = options_lookup(env, note[i]);
 	}
+	if (c->pip_index && strcmp(c->pip_index, "none") == 0)
+		c->pip_index = NULL;
+	if (c->npm_registry && strcmp(c->npm_registry, "none") == 0)
+		c->npm_registry = NULL;
+}
+
+/* The names are copies that struct options owns, so they may be rewritten. */
+static void fill_packages(struct config *c)
+{
+	if (c->blocked_packages[0] && !c->blocked_packages[1] &&
+	    strcmp(c->blocked_packages[0], "none") == 0)
+		c->blocked_packages[0] = NULL;
+	for (size_t i = 0; c->blocked_packages[i]; i++)
+		config_canonical_package((char *)(uintptr_t)c->blocked_packages[i]);
 }
 
 /* The state directory as `caisson run` finds it, and the socket in it. */
@@ -347,32 +306,35 @@ static int fill_paths(struct config *c, char **env, struct err *e)
 	int n;
 
 	if (!c->state) {
-		if (state_dir(NULL, lookup(env, "XDG_RUNTIME_DIR"), path, sizeof(path), NULL) < 0)
+		if (state_dir(NULL, options_lookup(env, "XDG_RUNTIME_DIR"), path, sizeof(path),
+			      NULL) < 0)
 			return err_say(e, -EINVAL, "--state: the path is too long");
-		c->state = config_value_own(c, path, strlen(path));
+		c->state = options_own(&c->parsed, path, strlen(path));
 	}
 	if (c->state && !c->socket) {
 		n = snprintf(path, sizeof(path), "%s/caisson.sock", c->state);
 		if (n < 0 || (size_t)n >= sizeof(address.sun_path))
-			return err_say(e, -EINVAL,
-				       "--state: too long for a socket in it; name one with "
-				       "--socket, or --socket none");
-		c->socket = config_value_own(c, path, (size_t)n);
+			return err_say(
+				e, -EINVAL,
+				"--state: the path is too long for a socket in it; name the socket "
+				"with --socket, or give --socket none");
+		c->socket = options_own(&c->parsed, path, (size_t)n);
 	}
-	return c->state && c->socket ? 0 : err_set(e, -ENOMEM, "remember a path");
+	return c->state && c->socket ? 0 : err_set(e, -ENOMEM, "store a path");
 }
 
-static int agree(struct config *c, const struct given *g, struct err *e)
+static int agree(struct config *c, struct err *e)
 {
 	if (!c->tls_cert != !c->tls_key)
 		return err_say(e, -EINVAL, "%s: --tls-cert and --tls-key go together",
 			       c->tls_cert ? "--tls-cert" : "--tls-key");
 	if (c->tls_cert && strcmp(c->listen, "none") == 0)
-		return err_say(e, -EINVAL, "--tls-cert: there is no address with --listen none");
+		return err_say(e, -EINVAL, "--tls-cert: needs an address; --listen is none");
 	if (strcmp(c->listen, "none") == 0 && strcmp(c->socket, "none") == 0)
-		return err_say(e, -EINVAL, "--listen none and --socket none: nobody could call");
+		return err_say(e, -EINVAL,
+			       "--listen none and --socket none: no client could connect");
 	if (c->timeout_ms > c->max_timeout_ms) {
-		if (was_given(g, "--timeout"))
+		if (options_given(&c->parsed, "--timeout"))
 			return err_say(e, -EINVAL,
 				       "--timeout: must not be more than --max-timeout, %" PRIu64
 				       " s",
@@ -380,7 +342,7 @@ static int agree(struct config *c, const struct given *g, struct err *e)
 		c->timeout_ms = c->max_timeout_ms;
 	}
 	if (c->pool > c->max_sandboxes) {
-		if (was_given(g, "--pool"))
+		if (options_given(&c->parsed, "--pool"))
 			return err_say(e, -EINVAL,
 				       "--pool: must not be more than --max-sandboxes, %" PRIu64,
 				       c->max_sandboxes);
@@ -389,49 +351,69 @@ static int agree(struct config *c, const struct given *g, struct err *e)
 	return 0;
 }
 
+static struct options table(void)
+{
+	return (struct options){ .rows = rows,
+				 .n_rows = ARRAY_SIZE(rows),
+				 .command = "caisson serve",
+				 .all_variables = true };
+}
+
+static int collect(struct config *c, int argc, char **argv, struct err *e)
+{
+	struct options *p = &c->parsed;
+	int r;
+
+	if ((r = options_defaults(p, e)) < 0 || (r = from_elder(c, p->env, e)) < 0 ||
+	    (r = options_environment(p, e)) < 0 || (r = options_arguments(p, argc, argv, e)) < 0)
+		return r;
+	if (p->end < argc)
+		return err_say(e, -EINVAL, "'%.64s': serve takes options only", argv[p->end]);
+	return 0;
+}
+
 int config_parse(int argc, char **argv, char **env, struct config *ret, struct err *e)
 {
 	struct config *c = ret;
-	struct given g = { 0 };
 	int r;
 
 	memset(c, 0, sizeof(*c));
+	c->parsed = table();
 	/* Before all else: these two work whatever the environment holds. */
-	for (int i = 1; i < argc; i++) {
-		c->help |= strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
-		c->version |= strcmp(argv[i], "--version") == 0;
-	}
+	c->help = options_has(&c->parsed, argc, argv, "--help") ||
+		  options_has(&c->parsed, argc, argv, "-h");
+	c->version = options_has(&c->parsed, argc, argv, "--version");
 	if (c->help || c->version)
 		return 0;
-	if ((r = from_defaults(c, &g, e)) < 0 || (r = from_elder(c, &g, env, e)) < 0 ||
-	    (r = from_environment(c, &g, env, e)) < 0 || (r = from_flags(c, &g, argc, argv, e)) < 0)
+	c->parsed.target = c;
+	c->parsed.env = env;
+	c->parsed.stop = true;
+	c->log_json = isatty(STDERR_FILENO) == 0;
+	if ((r = collect(c, argc, argv, e)) < 0)
 		return r;
 	fill_indexes(c, env);
+	fill_packages(c);
 	if ((r = fill_paths(c, env, e)) < 0)
 		return r;
-	return agree(c, &g, e);
+	return agree(c, e);
 }
 
-void config_usage(void (*put)(const char *line, void *arg), void *arg)
+void config_free(struct config *c)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		char left[64], line[256];
-		const char *initial = rows[i].initial;
-		bool show = initial && initial[0] && rows[i].kind != CONFIG_PACKAGES &&
-			    rows[i].kind != CONFIG_SWITCH;
+	options_free(&c->parsed);
+}
 
-		(void)snprintf(left, sizeof(left), "%s %s", rows[i].flag, rows[i].value);
-		(void)snprintf(line, sizeof(line), "  %-26s %s%s%s%s", left, rows[i].help,
-			       show ? " (" : "", show ? initial : "", show ? ")" : "");
-		put(line, arg);
-	}
-	put("", arg);
-	put("  Each option is also a variable of the environment: --max-body is CAISSON_MAX_BODY.",
-	    arg);
-	put("  MAX_EXECUTION_TIME (seconds), MAX_MEMORY_MB, BLOCKED_PACKAGES and LOG_LEVEL are read",
-	    arg);
-	put("  too, for --max-timeout, --memory, --blocked-packages and --log-level; and", arg);
-	put("  MCP_SERVERS_CONFIG for --mcp-config. Of buckets: AWS_REGION, AWS_ENDPOINT_URL, and",
-	    arg);
-	put("  COREASON_SANDBOX_S3_BUCKET, _REGION and _ENDPOINT_URL.", arg);
+void config_usage(FILE *out)
+{
+	const struct options p = table();
+
+	options_help(&p, 0, out);
+	(void)fputs(
+		"\n"
+		"  Each option is also a variable of the environment: --max-body is CAISSON_MAX_BODY.\n"
+		"  These variables are read too: MAX_EXECUTION_TIME (seconds) for --max-timeout,\n"
+		"  MAX_MEMORY_MB for --memory, BLOCKED_PACKAGES for --blocked-packages,\n"
+		"  LOG_LEVEL for --log-level, MCP_SERVERS_CONFIG for --mcp-config; and for buckets\n"
+		"  AWS_REGION, AWS_ENDPOINT_URL, COREASON_SANDBOX_S3_BUCKET, _REGION and _ENDPOINT_URL.\n",
+		out);
 }

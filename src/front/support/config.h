@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.h - What `caisson serve` was asked for: flags first, then environment, then defaults.
+ * config.h - The settings of `caisson serve`.
  *
- * One table describes every setting (flag, kind, range, default, help); the name of its environment
- * variable follows from the flag (--max-body: CAISSON_MAX_BODY), and parser and --help both read
- * it. Variables of other names (MAX_EXECUTION_TIME, MAX_MEMORY_MB, BLOCKED_PACKAGES, LOG_LEVEL, MCP_SERVERS_CONFIG,
- * and those of buckets: AWS_REGION, COREASON_SANDBOX_S3_BUCKET and the like) come after the CAISSON_ ones. A variable that is empty counts as not set. A value that is wrong
- * stops the start with a line that names the flag or variable and the fix.
+ * One table describes every setting (option, kind, range, default, help); base/options.h describes
+ * the rules. Each option has a variable (--max-body: CAISSON_MAX_BODY). Variables of other names
+ * (MAX_EXECUTION_TIME, MAX_MEMORY_MB, BLOCKED_PACKAGES, LOG_LEVEL, MCP_SERVERS_CONFIG, and those of
+ * buckets: AWS_REGION, COREASON_SANDBOX_S3_BUCKET and the like) count where neither the option nor
+ * its variable is given. A wrong value stops the start with a line that names the option or variable
+ * and the remedy.
  */
 #ifndef CAISSON_FRONT_CONFIG_H
 #define CAISSON_FRONT_CONFIG_H
@@ -14,7 +15,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "base/options.h"
 #include "front/support/mounts.h"
 #include "vault/index.h"
 
@@ -89,7 +92,7 @@ struct config {
 	enum log_level log_level;
 	bool log_json; /* default: unless stderr is a terminal */
 	bool help, version;
-	void *owned; /* strings made here, see config_free() */
+	struct options parsed; /* where each value came from; strings, see config_free() */
 };
 
 /*
@@ -105,7 +108,7 @@ int config_parse(int argc, char **argv, char **env, struct config *ret, struct e
 /* config_free() - Release what @c owns. A daemon keeps its configuration for ever. */
 void config_free(struct config *c);
 
-/* config_usage() - The option lines of `caisson serve --help`, one call per line. */
-void config_usage(void (*put)(const char *line, void *arg), void *arg);
+/* config_usage() - The options of `caisson serve --help`, and the variables. */
+void config_usage(FILE *out);
 
 #endif
