@@ -44,7 +44,7 @@ static const struct option_row *named(const struct options *p, const char *name)
 {
 	const struct option_row *row = find(p, p->verb, name, strlen(name));
 
-	assert(row && p->n_rows <= OPTIONS_ROWS_MAX);
+	assert(row);
 	return row;
 }
 
@@ -102,6 +102,7 @@ static int options_give(struct options *p, const struct option_row *row, enum op
 	uint8_t *from = &p->from[row - p->rows];
 	struct err inner = { 0 };
 
+	assert(p->n_rows <= OPTIONS_ROWS_MAX);
 	if (*from != by || by == OPTION_BY_DEFAULT)
 		option_clear(p, row);
 	*from = (uint8_t)by;
@@ -232,6 +233,8 @@ static int unknown(const struct options *p, const struct word *w, struct err *e)
 
 	if (p->other_verbs && find(p, p->other_verbs, w->name, w->len))
 		return err_say(e, -EINVAL, "%.*s %s", len, w->name, p->other_remedy);
+	if (!p->command)
+		return err_say(e, -EINVAL, "unknown option '%.*s'", len, w->name);
 	for (size_t i = 0; i < p->n_rows; i++)
 		if (has_verb(&p->rows[i], p->verb))
 			near_try(&near, p->rows[i].name);
@@ -259,10 +262,14 @@ static int take_option(struct options *p, const struct word *w, struct err *e)
 	return options_give(p, row, OPTION_BY_ARGUMENT, row->name, value, e);
 }
 
-static void take_other(struct options *p, char *arg)
+static int take_other(struct options *p, char *arg, struct err *e)
 {
 	if (p->rest)
 		p->rest[p->n_rest++] = arg;
+	else if (!p->stop)
+		return err_say(e, -EINVAL, "'%.64s': %s takes options only", arg,
+			       p->command ? p->command : "this program");
+	return 0;
 }
 
 int options_arguments(struct options *p, int argc, char **argv, struct err *e)
@@ -281,13 +288,13 @@ int options_arguments(struct options *p, int argc, char **argv, struct err *e)
 		} else if (p->stop) {
 			break;
 		} else {
-			take_other(p, argv[at++]);
+			r = take_other(p, argv[at++], e);
 		}
 	}
 	p->end = at;
 	p->n_before = p->n_rest;
-	for (; at < argc; at++)
-		take_other(p, argv[at]);
+	for (; r == 0 && at < argc; at++)
+		r = take_other(p, argv[at], e);
 	if (p->rest)
 		p->rest[p->n_rest] = NULL;
 	return r;

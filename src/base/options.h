@@ -74,12 +74,12 @@ struct options {
 	const struct option_row *rows;
 	size_t n_rows;       /* at most OPTIONS_ROWS_MAX */
 	unsigned int verb;   /* the verb's bit */
-	const char *command; /* "caisson run": `caisson run --help` lists the options */
+	const char *command; /* "caisson run", whose --help lists the options; NULL: has none */
 	void *target;        /* the struct that rows fill */
 	char **env;          /* like environ; NULL: none */
 	bool all_variables;  /* every row has a variable, whatever its @env */
 	bool stop;           /* options end at the first other argument */
-	char **rest;         /* room for argc + 1 pointers: other arguments, in order; NULL: none */
+	char **rest;         /* room for argc + 1 pointers; NULL: see options_arguments() */
 	/* Every value of the command line is checked by this first; NULL: none. */
 	int (*check)(const struct option_row *row, const char *value, struct err *e);
 	unsigned int other_verbs; /* an option of these verbs is refused with @other_remedy */
@@ -103,6 +103,10 @@ int options_parse(struct options *p, int argc, char **argv, struct err *e);
 /* The steps of options_parse(), for a caller that has others between them. */
 int options_defaults(struct options *p, struct err *e);
 int options_environment(struct options *p, struct err *e);
+/*
+ * options_arguments() - Other arguments go to @rest, in order, with a NULL at the end. Without @rest
+ * they are left to the caller if @stop is set, and refused otherwise.
+ */
 int options_arguments(struct options *p, int argc, char **argv, struct err *e);
 
 /* options_set() - Store a value of @name, a row of the table. @label: its name in a message. */

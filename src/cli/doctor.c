@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "cell/cgroup.h"
 #include "cell/landlock.h"
 #include "cell/spec.h"
@@ -187,7 +188,7 @@ static void check_index(struct check *c, enum index_kind kind)
 	};
 	static struct index_choice x;
 	char found[sizeof(c->found)] = "none: nothing is installed";
-	const char *named = index_env(environ, ours[kind]);
+	const char *named = options_lookup(environ, ours[kind]);
 
 	memset(&x, 0, sizeof(x));
 	if (named && strcmp(named, "none") == 0)

@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/options.h"
 
 static const struct {
 	const char *flag, *variable;
@@ -29,16 +30,6 @@ static const struct {
 	[INDEX_PIP] = { "--pip-index", "CAISSON_PIP_INDEX" },
 	[INDEX_NPM] = { "--npm-registry", "CAISSON_NPM_REGISTRY" },
 };
-
-const char *index_env(char **env, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (; env && *env; env++)
-		if (strncmp(*env, name, len) == 0 && (*env)[len] == '=' && (*env)[len + 1])
-			return *env + len + 1;
-	return NULL;
-}
 
 /* ---- files of the machine --------------------------------------------------------------------------------------- */
 
@@ -133,30 +124,6 @@ void index_of_machine(enum index_kind kind, char **env, const char *root, struct
 
 /* ---- the operator's word ---------------------------------------------------------------------------------------- */
 
-/* The place of an option's value in @argv, the last one; NULL: it is not given. @ret_joined: as in "--flag=value". */
-static char **find_flag(char **argv, const char *flag, bool *ret_joined)
-{
-	size_t len = strlen(flag);
-	char **found = NULL;
-
-	for (char **at = argv; *at; at++) {
-		bool joined = strncmp(*at, flag, len) == 0 && (*at)[len] == '=';
-
-		if (joined || (strcmp(*at, flag) == 0 && at[1])) {
-			found = joined ? at : ++at;
-			*ret_joined = joined;
-		}
-	}
-	return found;
-}
-
-static bool has_option(char **argv, const char *flag, const char *variable)
-{
-	bool joined;
-
-	return find_flag(argv, flag, &joined) || index_env(environ, variable);
-}
-
 /* Others before the last one do not count, and may have credentials as well. */
 static int put_flag(char **argv, const char *flag, const char *url, struct err *e)
 {
@@ -227,8 +194,8 @@ static int settle(enum index_kind kind, char **argv, struct buf *lines, struct i
 		  struct err *e)
 {
 	bool joined = false;
-	char **at = find_flag(argv, ours[kind].flag, &joined);
-	const char *variable = index_env(environ, ours[kind].variable);
+	char **at = options_find(argv, ours[kind].flag, &joined);
+	const char *variable = options_lookup(environ, ours[kind].variable);
 	const char *text = at ? (joined ? *at + strlen(ours[kind].flag) + 1 : *at) : variable;
 	int r = 0;
 
@@ -236,7 +203,7 @@ static int settle(enum index_kind kind, char **argv, struct buf *lines, struct i
 	if (text) {
 		r = settle_named(kind, argv, text, at ? ours[kind].flag : ours[kind].variable,
 				 lines, c, e);
-	} else if (kind == INDEX_PIP && has_option(argv, "--package-dir", "CAISSON_PACKAGE_DIR")) {
+	} else if (kind == INDEX_PIP && options_peek(argv, environ, "--package-dir")) {
 		(void)snprintf(c->note, sizeof(c->note), "--package-dir stands for the index");
 	} else {
 		index_of_machine(kind, environ, "", c);

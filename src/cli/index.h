@@ -65,7 +65,4 @@ void index_off(struct index_choice *ret, const char *why);
 /* index_distrust() - A file was not read (@ret->note): what it names must not be replaced by the public index. */
 void index_distrust(struct index_choice *ret, const char *option);
 
-/* index_env() - A variable that is set and not empty, or NULL. */
-const char *index_env(char **env, const char *name);
-
 #endif

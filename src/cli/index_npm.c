@@ -16,6 +16,7 @@
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/options.h"
 #include "cli/index.h"
 
 #define PUBLIC "https://registry.npmjs.org"
@@ -61,7 +62,7 @@ static bool expand(char **env, const char *value, char *ret, size_t size, char v
 		if (end && end - value < 64) {
 			(void)snprintf(variable, 64, "%.*s", (int)(end - value) - 2, value + 2);
 			variable[strcspn(variable, "?")] = '\0';
-			text = index_env(env, variable);
+			text = options_lookup(env, variable);
 			len = text ? strlen(text) : 0;
 			value = end;
 		}
@@ -161,7 +162,7 @@ static void read_file(struct reading *r, const char *root, const char *dir, cons
 /* Above the directory of the first node on the PATH. */
 static bool find_prefix(char **env, char ret[INDEX_FROM_MAX])
 {
-	const char *path = index_env(env, "PATH");
+	const char *path = options_lookup(env, "PATH");
 
 	for (const char *at = path ? path : "/usr/local/bin:/usr/bin"; *at;) {
 		size_t len = strcspn(at, ":");
@@ -182,7 +183,7 @@ static bool find_prefix(char **env, char ret[INDEX_FROM_MAX])
 static void read_files(struct reading *r, const char *root, char *note)
 {
 	const char *global = npm_env(r->env, "globalconfig"), *user = npm_env(r->env, "userconfig");
-	const char *prefix = npm_env(r->env, "prefix"), *home = index_env(r->env, "HOME");
+	const char *prefix = npm_env(r->env, "prefix"), *home = options_lookup(r->env, "HOME");
 	char found[INDEX_FROM_MAX];
 
 	if (global) {

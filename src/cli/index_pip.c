@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/options.h"
 #include "cli/index.h"
 
 #define PUBLIC "https://pypi.org/simple"
@@ -88,7 +89,7 @@ static void read_file(struct reading *r, const char *root, const char *dir, cons
 
 static void read_shared(struct reading *r, char **env, const char *root, char *note)
 {
-	const char *dirs = index_env(env, "XDG_CONFIG_DIRS");
+	const char *dirs = options_lookup(env, "XDG_CONFIG_DIRS");
 
 	for (const char *at = dirs ? dirs : "/etc/xdg"; *at;) {
 		size_t len = strcspn(at, ":");
@@ -104,7 +105,8 @@ static void read_shared(struct reading *r, char **env, const char *root, char *n
 
 static void read_own(struct reading *r, char **env, const char *root, char *note)
 {
-	const char *home = index_env(env, "HOME"), *config = index_env(env, "XDG_CONFIG_HOME");
+	const char *home = options_lookup(env, "HOME"),
+		   *config = options_lookup(env, "XDG_CONFIG_HOME");
 
 	if (home)
 		read_file(r, root, home, "/.pip/pip.conf", note);
@@ -116,8 +118,8 @@ static void read_own(struct reading *r, char **env, const char *root, char *note
 
 static void read_files(struct reading *r, char **env, const char *root, char *note)
 {
-	const char *named = index_env(env, "PIP_CONFIG_FILE");
-	const char *venv = index_env(env, "VIRTUAL_ENV");
+	const char *named = options_lookup(env, "PIP_CONFIG_FILE");
+	const char *venv = options_lookup(env, "VIRTUAL_ENV");
 
 	if (named && strcmp(named, "/dev/null") == 0)
 		return;
@@ -209,7 +211,7 @@ void index_pip(char **env, const char *root, struct index_choice *ret)
 	memset(&r, 0, sizeof(r));
 	read_files(&r, env, root, ret->note);
 	for (size_t i = 0; i < SETTINGS; i++) {
-		const char *v = index_env(env, known[i].variable);
+		const char *v = options_lookup(env, known[i].variable);
 
 		if (v)
 			set(&r, IN_VARIABLE, (enum setting)i, v, known[i].variable);

@@ -17,42 +17,17 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/fd.h"
+#include "base/options.h"
 #include "cli/index.h"
 #include "vault/hide.h"
 #include "vault/source.h"
 
-/* What --secrets-env says, as the front will read it. NULL: nothing. */
-static const char *secrets_prefix(char **argv)
-{
-	static const char flag[] = "--secrets-env";
-	const char *v = getenv("CAISSON_SECRETS_ENV");
-
-	for (char **at = argv; *at; at++) {
-		if (strcmp(*at, flag) == 0 && at[1])
-			v = *++at;
-		else if (strncmp(*at, flag, sizeof(flag) - 1) == 0 &&
-			 (*at)[sizeof(flag) - 1] == '=')
-			v = *at + sizeof(flag);
-	}
-	return v && *v ? v : NULL;
-}
-
-/* Whether the front will be asked for buckets: only then the keys in the environment are meant for it. */
+/* Whether the front will use buckets: only then the keys in the environment are meant for it. */
 static bool wants_buckets(char **argv)
 {
-	static const char *const flags[] = { "--s3-bucket", "--workspace-bucket" };
-	static const char *const names[] = { "CAISSON_S3_BUCKET", "CAISSON_WORKSPACE_BUCKET",
-					     "COREASON_SANDBOX_S3_BUCKET" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (getenv(names[i]))
-			return true;
-	for (; *argv; argv++)
-		for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
-			if (strncmp(*argv, flags[i], strlen(flags[i])) == 0)
-				return true;
-	return false;
+	return options_peek(argv, environ, "--s3-bucket") ||
+	       options_peek(argv, environ, "--workspace-bucket") ||
+	       options_lookup(environ, "COREASON_SANDBOX_S3_BUCKET");
 }
 
 /* What is in @fd is for whoever is told its number. 0, or -1 with a message. */
@@ -79,10 +54,10 @@ static bool wants_help(char **argv)
 /* A prefix that is wrong is the front's to refuse. */
 int prepare_daemon(char **argv, struct err *e)
 {
-	const char *prefix = secrets_prefix(argv);
+	const char *prefix = options_peek(argv, environ, "--secrets-env");
 	_buf_ struct buf lines = BUF_INIT(1u << 16);
 
-	if (prefix && source_prefix_problem(prefix))
+	if (prefix && (!*prefix || source_prefix_problem(prefix)))
 		prefix = NULL;
 	if (!wants_help(argv) && index_settle(argv, &lines, e) < 0)
 		return e->code;

@@ -43,6 +43,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/options.h"
 #include "client/notify.h"
 #include "client/program.h"
 #include "wire/keeper.h"
@@ -256,38 +257,21 @@ static void reap(struct keeper *k)
 		}
 }
 
-/* The last one counts, then the environment, as in src/front/config.c. NULL: it was not given. */
-static const char *path_of(char **argv, const char *flag, const char *variable)
-{
-	const char *path = NULL, *given = getenv(variable);
-	size_t len = strlen(flag);
-
-	for (size_t i = 1; argv[i]; i++)
-		if (strncmp(argv[i], flag, len) == 0 && argv[i][len] == '=')
-			path = argv[i] + len + 1;
-		else if (strcmp(argv[i], flag) == 0 && argv[i + 1])
-			path = argv[++i];
-	return path ? path : given && *given ? given : NULL;
-}
-
 /* A front may open nothing, and what it had kept open would be the old file: editors rename a new one into its place. */
 static void hand_files(struct keeper *k)
 {
-	static const struct {
-		const char *flag, *variable;
-	} files[KEEPER_FILE_MAX_] = {
-		[KEEPER_FILE_POLICY] = { "--policy", "CAISSON_POLICY" },
+	static const char *const options[KEEPER_FILE_MAX_] = {
+		[KEEPER_FILE_POLICY] = "--policy",
 	};
 
 	for (uint32_t i = 0; i < KEEPER_FILE_MAX_ && k->sock >= 0; i++) {
-		const char *path =
-			files[i].flag ? path_of(k->argv, files[i].flag, files[i].variable) : NULL;
+		const char *path = options[i] ? options_peek(k->argv, environ, options[i]) : NULL;
 		struct keeper_msg m = { .version = KEEPER_VERSION, .op = KEEPER_FILE, .key = i };
 		_fd_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
 
 		if (path && fd < 0)
 			m.signo = (uint32_t)errno;
-		if (path || !files[i].flag) /* the others are not ours to open: that it is time */
+		if (path || !options[i]) /* the others are not ours to open: that it is time */
 			(void)fd_send(k->sock, &m, sizeof(m), &fd, fd >= 0 ? 1 : 0);
 	}
 }

@@ -50,7 +50,9 @@ static struct options table(unsigned int verb)
 	return (struct options){ .rows = rows,
 				 .n_rows = ARRAY_SIZE(rows),
 				 .verb = verb,
-				 .command = "caisson audit",
+				 .command = verb == LS     ? "caisson audit ls" :
+					    verb == VERIFY ? "caisson audit verify" :
+							     "caisson audit",
 				 .env = environ };
 }
 
@@ -101,7 +103,6 @@ int verb_audit(int argc, char **argv)
 {
 	struct audit_options o = { .from = 1 };
 	struct err e = { 0 };
-	_mem_ char **rest = calloc((size_t)argc + 1, sizeof(*rest));
 	unsigned int verb = argc < 2                       ? 0 :
 			    strcmp(argv[1], "ls") == 0     ? LS :
 			    strcmp(argv[1], "verify") == 0 ? VERIFY :
@@ -109,10 +110,7 @@ int verb_audit(int argc, char **argv)
 	struct options p = table(verb ? verb : LS | VERIFY);
 	int r, code;
 
-	if (!rest)
-		return EXIT_CAISSON;
 	p.target = &o;
-	p.rest = rest;
 	if (options_has(&p, argc, argv, "--help") || options_has(&p, argc, argv, "-h"))
 		return help(stdout);
 	if (argc < 2)
@@ -123,9 +121,6 @@ int verb_audit(int argc, char **argv)
 		return verb_fail(&e, 0, EXIT_CAISSON);
 	}
 	r = options_parse(&p, argc - 1, argv + 1, &e);
-	if (r == 0 && p.n_rest > 0)
-		r = err_say(&e, -EINVAL, "audit %s takes options only, not '%.100s'", argv[1],
-			    rest[0]);
 	code = r < 0 ? r : run(verb, &o, &e);
 	o.json |= r < 0 && options_has_word(argc, argv, "--json");
 	return code < 0 ? verb_fail(&e, o.json, EXIT_CAISSON) : code;

@@ -9,12 +9,16 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "client/fail.h"
 #include "front/main/policy_load.h"
 #include "front/policy/rules.h"
@@ -93,47 +97,61 @@ static int check(const char *path, bool json, const struct config *c, struct err
 	return code;
 }
 
+struct check_options {
+	bool json;
+};
+
+static const struct option_row rows[] = {
+	{ "--json", NULL, NULL, OPTION_FLAG, offsetof(struct check_options, json),
+	  .help = "print the verdict as JSON" },
+};
+
+/* What follows "--" are options of caisson serve; "serve" takes the place of the "--". */
+static int check_with(struct options *p, int argc, char **argv, char **env, struct err *e)
+{
+	const struct check_options *o = p->target;
+	char serve[] = "serve", *alone[] = { serve, NULL }, **args = alone;
+	struct config c = { 0 };
+	int code;
+
+	if (p->n_before != 1)
+		return err_say(e, -EINVAL,
+			       "usage: caisson policy check FILE [--json] [-- SERVE OPTIONS]");
+	if (p->dashes) {
+		args = argv + p->end - 1;
+		args[0] = serve;
+	}
+	code = config_parse(p->dashes ? argc - p->end + 1 : 1, args, env, &c, e);
+	if (code == 0)
+		code = check(p->rest[0], o->json, &c, e);
+	config_free(&c);
+	return code;
+}
+
 int policy_verb(int argc, char **argv, char **env)
 {
-	const char *path = NULL;
-	bool json = false;
-	struct config c = { 0 };
+	_mem_ char **rest = calloc((size_t)argc + 1, sizeof(*rest));
+	struct check_options o = { 0 };
+	struct options p = { .rows = rows,
+			     .n_rows = ARRAY_SIZE(rows),
+			     .command = "caisson policy",
+			     .target = &o,
+			     .rest = rest };
 	struct err e = { 0 };
-	char serve[] = "serve";
-	int i = 2, code;
+	int code = rest ? 0 : err_set(&e, -ENOMEM, "read the arguments");
 
-	for (int n = 1; n < argc && strcmp(argv[n], "--") != 0; n++)
-		if (strcmp(argv[n], "--help") == 0 || strcmp(argv[n], "-h") == 0)
-			return help(stdout);
+	if (options_has_word(argc, argv, "--help") || options_has_word(argc, argv, "-h"))
+		return help(stdout);
 	if (argc < 2)
 		return help(stderr);
-	if (strcmp(argv[1], "check") != 0) {
-		(void)err_say(&e, -EINVAL, "'policy %.60s' is not known: caisson policy check FILE",
-			      argv[1]);
-		return verb_fail(&e, 0, EXIT_CAISSON);
-	}
-	for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		if (strcmp(argv[i], "--json") == 0)
-			json = true;
-		else if (argv[i][0] == '-' || path)
-			return verb_fail((err_say(&e, -EINVAL,
-						  "policy check: '%.60s' is too much: FILE, "
-						  "--json, and serve's options after --",
-						  argv[i]),
-					  &e),
-					 json, EXIT_CAISSON);
-		else
-			path = argv[i];
-	}
-	if (!path)
-		return verb_fail((err_say(&e, -EINVAL, "policy check needs a FILE"), &e), json,
-				 EXIT_CAISSON);
-	if (i < argc)
-		argv[i] = serve;
-	code = config_parse(i < argc ? argc - i : 1,
-			    i < argc ? argv + i : (char *[]){ serve, NULL }, env, &c, &e);
+	if (code == 0 && strcmp(argv[1], "check") != 0)
+		code = err_say(&e, -EINVAL,
+			       "unknown verb 'policy %.60s'; caisson policy check FILE", argv[1]);
 	if (code == 0)
-		code = check(path, json, &c, &e);
-	config_free(&c);
-	return code < 0 ? verb_fail(&e, json, EXIT_CAISSON) : code;
+		code = options_parse(&p, argc - 1, argv + 1, &e);
+	if (code == 0)
+		code = check_with(&p, argc - 1, argv + 1, env, &e);
+	else
+		o.json |= options_has_word(argc, argv, "--json");
+	return code < 0 ? verb_fail(&e, o.json, EXIT_CAISSON) : code;
 }

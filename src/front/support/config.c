@@ -365,11 +365,9 @@ static int collect(struct config *c, int argc, char **argv, struct err *e)
 	int r;
 
 	if ((r = options_defaults(p, e)) < 0 || (r = from_elder(c, p->env, e)) < 0 ||
-	    (r = options_environment(p, e)) < 0 || (r = options_arguments(p, argc, argv, e)) < 0)
+	    (r = options_environment(p, e)) < 0)
 		return r;
-	if (p->end < argc)
-		return err_say(e, -EINVAL, "'%.64s': serve takes options only", argv[p->end]);
-	return 0;
+	return options_arguments(p, argc, argv, e);
 }
 
 int config_parse(int argc, char **argv, char **env, struct config *ret, struct err *e)
@@ -380,14 +378,12 @@ int config_parse(int argc, char **argv, char **env, struct config *ret, struct e
 	memset(c, 0, sizeof(*c));
 	c->parsed = table();
 	/* Before all else: these two work whatever the environment holds. */
-	c->help = options_has(&c->parsed, argc, argv, "--help") ||
-		  options_has(&c->parsed, argc, argv, "-h");
-	c->version = options_has(&c->parsed, argc, argv, "--version");
+	c->help = options_has_word(argc, argv, "--help") || options_has_word(argc, argv, "-h");
+	c->version = options_has_word(argc, argv, "--version");
 	if (c->help || c->version)
 		return 0;
 	c->parsed.target = c;
 	c->parsed.env = env;
-	c->parsed.stop = true;
 	c->log_json = isatty(STDERR_FILENO) == 0;
 	if ((r = collect(c, argc, argv, e)) < 0)
 		return r;
