@@ -24,6 +24,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/options.h"
 #include "bridge/config.h"
 #include "bridge/discover.h"
 #include "bridge/outlet.h"
@@ -34,10 +35,9 @@
 #define FILES_MAX 64
 #define EXIT_FAILED 125
 
-struct options {
-	const char *files[FILES_MAX];
+struct settings {
+	const char *files[FILES_MAX + 1]; /* ends with NULL */
 	int fds[FILES_MAX];
-	size_t n;
 	bool discover;
 	const char *user;
 	const char *self[2];
@@ -45,43 +45,42 @@ struct options {
 
 /* ---- arguments -------------------------------------------------------------------------------- */
 
-static int take(struct options *w, const char *flag, const char *value, struct err *e)
+static int set_log(void *target, const char *v, struct err *e)
 {
-	if (strcmp(flag, "--config") == 0 && w->n < FILES_MAX)
-		w->files[w->n++] = value;
-	else if (strcmp(flag, "--user") == 0)
-		w->user = value;
-	else if (strcmp(flag, "--listen") == 0)
-		w->self[0] = value;
-	else if (strcmp(flag, "--log") == 0)
-		say_setup(value[0] == 'd' ? SAY_DEBUG :
-			  value[0] == 'i' ? SAY_INFO :
-			  value[0] == 'w' ? SAY_WARNING :
-					    SAY_ERROR,
-			  strchr(value, 'j') != NULL);
-	else
-		return err_say(e, -EINVAL, "caisson-bridge is started by caisson serve: %s", flag);
+	(void)target;
+	(void)e;
+	say_setup(v[0] == 'd' ? SAY_DEBUG :
+		  v[0] == 'i' ? SAY_INFO :
+		  v[0] == 'w' ? SAY_WARNING :
+				SAY_ERROR,
+		  strchr(v, 'j') != NULL);
 	return 0;
 }
 
-static int parse(struct options *w, int argc, char **argv, struct err *e)
+#define AT(member) offsetof(struct settings, member)
+
+static const struct option_row rows[] = {
+	{ "--config", NULL, "FILE", OPTION_LIST, AT(files), .max = FILES_MAX },
+	{ "--discover", NULL, NULL, OPTION_FLAG, AT(discover) },
+	{ "--user", NULL, "NAME", OPTION_STRING, AT(user) },
+	{ "--listen", NULL, "ADDRESS", OPTION_STRING, AT(self) },
+	{ "--log", NULL, "LEVEL", OPTION_CUSTOM, 0, .set = set_log },
+};
+
+static int parse(struct settings *w, int argc, char **argv, struct err *e)
 {
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--discover") == 0)
-			w->discover = true;
-		else if (i + 1 == argc || take(w, argv[i], argv[i + 1], e) < 0)
-			return err_say(e, -EINVAL, "caisson-bridge is started by caisson serve");
-		else
-			i++;
-	}
-	return 0;
+	struct options p = { .rows = rows, .n_rows = ARRAY_SIZE(rows), .target = w };
+
+	if (options_arguments(&p, argc, argv, e) == 0)
+		return 0;
+	return err_wrap(e, "caisson-bridge is started by caisson serve");
 }
 
 /* ---- identity --------------------------------------------------------------------------------- */
 
-static int open_files(struct options *w, struct err *e)
+static int open_files(struct settings *w, struct err *e)
 {
-	for (size_t i = 0; i < w->n; i++) {
+	for (size_t i = 0; w->files[i]; i++) {
 		w->fds[i] = open(w->files[i], O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 		if (w->fds[i] < 0)
 			return err_set(e, -errno, "--mcp-config %s", w->files[i]);
@@ -89,7 +88,7 @@ static int open_files(struct options *w, struct err *e)
 	return 0;
 }
 
-static int find_user(const struct options *w, const struct passwd **ret, struct err *e)
+static int find_user(const struct settings *w, const struct passwd **ret, struct err *e)
 {
 	struct stat st;
 
@@ -106,7 +105,7 @@ static int find_user(const struct options *w, const struct passwd **ret, struct 
 	}
 	if (geteuid() != 0)
 		return 0;
-	if (w->n == 0)
+	if (!w->files[0])
 		return err_say(e, -EINVAL,
 			       "--mcp-discover: as root, name the user whose files and MCP servers "
 			       "are meant with --mcp-user NAME");
@@ -180,13 +179,13 @@ static const char *variable(const char *name)
 	return getenv(name);
 }
 
-static int load(struct options *w, struct bridge_config *c, struct err *e)
+static int load(struct settings *w, struct bridge_config *c, struct err *e)
 {
 	char cwd[PATH_MAX];
 	const char *home = getenv("HOME");
 	int r = 0;
 
-	for (size_t i = 0; i < w->n && r == 0; i++) {
+	for (size_t i = 0; w->files[i] && r == 0; i++) {
 		_mem_ char *text = NULL;
 		size_t len;
 
@@ -215,7 +214,7 @@ static int refuse(const struct err *e)
 
 int main(int argc, char **argv)
 {
-	static struct options w;
+	static struct settings w;
 	struct bridge_config c = { .note = note, .variable = variable, .self = w.self };
 	const struct passwd *pw = NULL;
 	struct err e = { 0 };

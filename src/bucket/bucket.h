@@ -25,8 +25,9 @@ struct bucket_config {
 };
 
 /*
- * bucket_config_parse() - Words name=value: endpoint, region, style (path, virtual), ca, credentials (a file),
- * keys (a descriptor), profile, place (NAME=s3://BUCKET/PREFIX, repeated). What they name is read here.
+ * bucket_config_parse() - The options that the front gives: --endpoint, --region, --style (path,
+ * virtual), --ca and --credentials (files), --keys (a descriptor), --profile, --place
+ * (NAME=s3://BUCKET/PREFIX, repeated). It reads the files.
  */
 int bucket_config_parse(int argc, char **argv, struct bucket_config *ret, struct err *e);
 const struct s3_place *bucket_place(const struct bucket_config *c, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.c - What the front starts caisson-bucket with. It has checked the words; what they name is read here. */
+/* config.c - The options of caisson-bucket: the front has checked them; the files that they name are read here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,52 +8,42 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "base/num.h"
+#include "base/options.h"
 #include "bucket/bucket.h"
 #include "s3/creds.h"
 
 #define CA_MAX (4u << 20)
 
 struct words {
-	const char *endpoint, *region, *style, *ca, *credentials, *keys, *profile;
+	const char *endpoint, *region, *style, *ca, *credentials, *profile;
+	uint64_t keys;                      /* a descriptor; 0: none */
+	const char *places[PLACES_MAX + 1]; /* NAME=s3://BUCKET/PREFIX */
+};
+
+#define AT(member) offsetof(struct words, member)
+
+static const struct option_row rows[] = {
+	{ "--endpoint", NULL, "URL", OPTION_STRING, AT(endpoint) },
+	{ "--region", NULL, "REGION", OPTION_STRING, AT(region) },
+	{ "--style", NULL, "STYLE", OPTION_STRING, AT(style) },
+	{ "--ca", NULL, "FILE", OPTION_STRING, AT(ca) },
+	{ "--credentials", NULL, "FILE", OPTION_STRING, AT(credentials) },
+	{ "--keys", NULL, "FD", OPTION_NUMBER, AT(keys), .min = 3, .max = 1024 },
+	{ "--profile", NULL, "NAME", OPTION_STRING, AT(profile) },
+	{ "--place", NULL, "NAME=PLACE", OPTION_PAIRS, AT(places), .max = PLACES_MAX },
 };
 
 static int add_place(struct bucket_config *c, const char *text, struct err *e)
 {
 	size_t len = strcspn(text, "=");
 
-	if (!text[len] || len == 0 || len > BUCKET_PLACE_MAX || c->n_places == PLACES_MAX)
-		return err_say(e, -EINVAL, "place: '%.64s' is none, or one too many", text);
+	if (len > BUCKET_PLACE_MAX)
+		return err_say(e, -EINVAL, "--place: the name in '%.64s' is too long", text);
 	memcpy(c->places[c->n_places].name, text, len);
 	int r = s3_place_parse(text + len + 1, &c->places[c->n_places].place, e);
 
 	c->n_places++;
 	return r < 0 ? err_wrap(e, "place %.*s", (int)len, text) : 0;
-}
-
-static int take(struct bucket_config *c, struct words *w, const char *arg, struct err *e)
-{
-	const struct {
-		const char *name;
-		const char **to;
-	} known[] = {
-		{ "endpoint=", &w->endpoint },
-		{ "region=", &w->region },
-		{ "style=", &w->style },
-		{ "ca=", &w->ca },
-		{ "credentials=", &w->credentials },
-		{ "keys=", &w->keys },
-		{ "profile=", &w->profile },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
-		if (strncmp(arg, known[i].name, strlen(known[i].name)) == 0) {
-			*known[i].to = arg + strlen(known[i].name);
-			return 0;
-		}
-	if (strncmp(arg, "place=", 6) == 0)
-		return add_place(c, arg + 6, e);
-	return err_say(e, -EINVAL, "'%.64s' is no setting of it", arg);
 }
 
 static int read_ca(const char *path, struct buf *ret, struct err *e)
@@ -80,17 +70,15 @@ static int read_ca(const char *path, struct buf *ret, struct err *e)
 /* A file that was named, or else what stood in the environment. */
 static int read_keys(const struct words *w, struct s3_creds *ret, struct err *e)
 {
-	uint64_t fd = 0;
-
 	if (w->credentials) {
 		int r = s3_creds_file(w->credentials, w->profile, ret, e);
 
 		return r < 0 ? err_wrap(e, "--s3-credentials %s", w->credentials) : 0;
 	}
-	if (w->keys && num_parse_u64(w->keys, 3, 1024, &fd, NULL) == 0) {
-		int r = s3_creds_fd((int)fd, NULL, ret, e);
+	if (w->keys) {
+		int r = s3_creds_fd((int)w->keys, NULL, ret, e);
 
-		(void)close((int)fd);
+		(void)close((int)w->keys);
 		return r < 0 ? err_wrap(e, "keys of the environment") : 0;
 	}
 	return err_say(
@@ -102,11 +90,12 @@ static int read_keys(const struct words *w, struct s3_creds *ret, struct err *e)
 int bucket_config_parse(int argc, char **argv, struct bucket_config *ret, struct err *e)
 {
 	struct words w = { 0 };
+	struct options p = { .rows = rows, .n_rows = ARRAY_SIZE(rows), .target = &w };
 	enum s3_style style;
-	int r = 0;
+	int r = options_arguments(&p, argc, argv, e);
 
-	for (int i = 1; r == 0 && i < argc; i++)
-		r = take(ret, &w, argv[i], e);
+	for (size_t i = 0; r == 0 && w.places[i]; i++)
+		r = add_place(ret, w.places[i], e);
 	style = !w.style                     ? S3_STYLE_AUTO :
 		strcmp(w.style, "path") == 0 ? S3_STYLE_PATH :
 					       S3_STYLE_VIRTUAL;

@@ -58,7 +58,7 @@ struct gate {
 	size_t n_flows, flows_max; /* of all */
 };
 
-/* gate_config_parse() - "NAME=VALUE" arguments of the front, and the proxy of the environment. */
+/* gate_config_parse() - The options that the front gives, and the proxy of the environment. */
 int gate_config_parse(int argc, char **argv, char **env, struct gate_config *ret, struct err *e);
 
 /* control_open() - Listen to the front on @fd, and to the supervisor, whose secrets are taken first. */

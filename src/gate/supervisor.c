@@ -73,9 +73,9 @@ struct sources supervisor_sources(char **argv)
 		const char *name;
 		const char **to;
 	} ours[] = {
-		{ "secrets-file=", &s.file },
-		{ "secrets-env=", &s.prefix },
-		{ "secrets-command=", &s.command },
+		{ "--secrets-file=", &s.file },
+		{ "--secrets-env=", &s.prefix },
+		{ "--secrets-command=", &s.command },
 	};
 	char **to = argv;
 
@@ -152,7 +152,7 @@ static void start(struct supervisor *m)
 	m->line = pair[0];
 	m->life++;
 	m->began_ns = clock_now_ns();
-	(void)snprintf(m->life_text, sizeof(m->life_text), "life=%u", m->life);
+	(void)snprintf(m->life_text, sizeof(m->life_text), "--life=%u", m->life);
 	(void)fcntl(m->line, F_SETFL, O_NONBLOCK);
 	give_vault(m); /* lies there when it looks */
 	if (spawn(m, theirs) < 0)

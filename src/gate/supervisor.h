@@ -7,7 +7,7 @@
 
 #include "vault/source.h"
 
-/* supervisor_sources() - Takes "secrets-file=", "secrets-env=" and "secrets-command=" out of @argv, in place. */
+/* supervisor_sources() - Takes --secrets-file=, --secrets-env= and --secrets-command= out of @argv. */
 struct sources supervisor_sources(char **argv);
 
 /* supervisor_run() - Until the front is gone. @argv: of the gates. Return: an exit status. */

@@ -298,7 +298,7 @@ class Bucket:
         os.write(secrets, b"aws_access_key_id=%s\naws_secret_access_key=%s\n" % (access.encode(), secret.encode()))
         holder = os.open(directory, os.O_RDONLY)
         # Numbers that wire/bucket.h names, by a shell that executes it.
-        script = 'exec "$0" endpoint=%s keys=5 "$@" 3<&%d 4<&%d 5<&%d' % (endpoint or server.url, theirs.fileno(), holder, secrets)
+        script = 'exec "$0" --endpoint=%s --keys=5 "$@" 3<&%d 4<&%d 5<&%d' % (endpoint or server.url, theirs.fileno(), holder, secrets)
         self.process = subprocess.Popen(["bash", "-c", script, str(BIN.parent / "caisson-bucket"), *words], stderr=subprocess.PIPE, pass_fds=(theirs.fileno(), holder, secrets))
         theirs.close()
         os.close(holder)

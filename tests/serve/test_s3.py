@@ -40,7 +40,7 @@ def box(server, request):
 
 @pytest.fixture
 def bucket(server, box, tmp_path):
-    b = Bucket(server, tmp_path / "manifests", "place=box=s3://%s/pre/fix" % box)
+    b = Bucket(server, tmp_path / "manifests", "--place=box=s3://%s/pre/fix" % box)
     yield b
     b.close()
 
@@ -112,7 +112,7 @@ def test_unknown_place_and_wrong_keys(server, box, bucket, tmp_path):
     assert last.code != 0 and "configured" in last.msg
     if not server.is_minio:
         return  # the other one does not look at keys
-    wrong = Bucket(server, tmp_path / "wrong", "place=box=s3://" + box, keys=(server.keys()[0], "wrong"))
+    wrong = Bucket(server, tmp_path / "wrong", "--place=box=s3://" + box, keys=(server.keys()[0], "wrong"))
     last, tar = wrong.pull()
     assert last.code != 0 and "403" in last.msg and "wrong" not in last.msg.replace("SignatureDoesNotMatch", "")
     assert tar == b""
@@ -121,7 +121,7 @@ def test_unknown_place_and_wrong_keys(server, box, bucket, tmp_path):
 
 @pytest.mark.slow
 def test_bucket_that_is_not_there(server, tmp_path):
-    b = Bucket(server, tmp_path / "m", "place=box=s3://no-such-bucket")
+    b = Bucket(server, tmp_path / "m", "--place=box=s3://no-such-bucket")
     last, _ = b.pull()
     assert last.code != 0 and "no-such-bucket" in last.msg and "404" in last.msg
     b.close()
@@ -238,7 +238,7 @@ def odd(tmp_path):
 
     def make(*args, prefix="", **kw):
         s = OddServer(*args, **kw)
-        b = Bucket(s, tmp_path / "odd", "place=box=s3://box" + prefix)
+        b = Bucket(s, tmp_path / "odd", "--place=box=s3://box" + prefix)
         made.append((s, b))
         return s, b
 
@@ -322,7 +322,7 @@ def test_bucket_that_goes_away_and_comes_back(tmp_path):
     try:
         s.make("box")
         s.put("box", "a", b"1")
-        b = Bucket(s, tmp_path / "m", "place=box=s3://box")
+        b = Bucket(s, tmp_path / "m", "--place=box=s3://box")
         b.pull()
         b.keep()
         s.stop()
@@ -359,13 +359,13 @@ def test_tls_is_verified(server, box, tmp_path):
     cert, other = certificate(tmp_path, "ours"), certificate(tmp_path, "other")
     with TlsRelay(cert, server.port) as relay:
         url = "https://localhost:%d" % relay.port
-        good = Bucket(server, tmp_path / "good", "place=box=s3://" + box, "ca=%s" % cert[0], endpoint=url)
+        good = Bucket(server, tmp_path / "good", "--place=box=s3://" + box, "--ca=%s" % cert[0], endpoint=url)
         r = good.put(b"over TLS", key="tls.txt")
         assert r.code == 0, r.msg
         assert server.get(box, "tls.txt") == b"over TLS"
         good.close()
-        for words in (["ca=%s" % other[0]], []):
-            bad = Bucket(server, tmp_path / "bad", "place=box=s3://" + box, *words, endpoint=url)
+        for words in (["--ca=%s" % other[0]], []):
+            bad = Bucket(server, tmp_path / "bad", "--place=box=s3://" + box, *words, endpoint=url)
             r = bad.put(b"never", key="never")
             assert r.code != 0 and "certificate" in r.msg, r.msg
             bad.close()

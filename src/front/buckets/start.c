@@ -59,23 +59,23 @@ static void add_artifacts(struct words *w, const char *bucket)
 
 	(void)snprintf(text, sizeof(text), BUCKETS_ARTIFACTS "=%s%s",
 		       strncmp(bucket, "s3://", 5) == 0 ? "" : "s3://", bucket);
-	add(w, "place=", text);
+	add(w, "--place=", text);
 }
 
 static void say_all(struct words *w, const struct config *c, bool keys)
 {
 	add(w, "", BUCKET_NAME);
-	add(w, "endpoint=", c->s3_endpoint);
-	add(w, "region=", c->s3_region);
-	add(w, "style=", c->s3_style);
-	add(w, "ca=", c->s3_ca);
-	add(w, "credentials=", c->s3_credentials);
-	add(w, "profile=", c->s3_profile);
-	add(w, "keys=", keys ? "5" : NULL);
+	add(w, "--endpoint=", c->s3_endpoint);
+	add(w, "--region=", c->s3_region);
+	add(w, "--style=", c->s3_style);
+	add(w, "--ca=", c->s3_ca);
+	add(w, "--credentials=", c->s3_credentials);
+	add(w, "--profile=", c->s3_profile);
+	add(w, "--keys=", keys ? "5" : NULL);
 	if (c->s3_bucket)
 		add_artifacts(w, c->s3_bucket);
 	for (size_t i = 0; c->workspace_buckets[i]; i++)
-		add(w, "place=/", c->workspace_buckets[i]);
+		add(w, "--place=/", c->workspace_buckets[i]);
 }
 
 /* Keys that stood in our environment. -1: none. */

@@ -61,7 +61,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct arguments *a, const
 static void add_text(struct arguments *a, const char *name, const char *value)
 {
 	if (value)
-		add(a, "%s=%s", name, value);
+		add(a, "--%s=%s", name, value);
 }
 
 /* From the start, so that nobody who takes us over later can name another one. */
@@ -76,7 +76,7 @@ static void add_indexes(struct arguments *a, const struct config *c)
 			const char *server = index_server(c, r->host);
 
 			if (!(r->flags & GATE_WILD))
-				add(a, "index=%s:%u%s%s", r->host, r->port, server ? "=" : "",
+				add(a, "--index=%s:%u%s%s", r->host, r->port, server ? "=" : "",
 				    server ? server : "");
 		}
 	json_decref(hosts);
@@ -85,9 +85,9 @@ static void add_indexes(struct arguments *a, const struct config *c)
 static void make_arguments(struct arguments *a, const struct config *c)
 {
 	add(a, GATE_NAME);
-	add(a, "connections=%" PRIu64, c->egress_connections);
-	add(a, "rate=%" PRIu64, c->egress_rate);
-	add(a, "bytes=%" PRIu64, c->egress_bytes);
+	add(a, "--connections=%" PRIu64, c->egress_connections);
+	add(a, "--rate=%" PRIu64, c->egress_rate);
+	add(a, "--bytes=%" PRIu64, c->egress_bytes);
 	add_text(a, "ca", c->egress_ca);
 	add_text(a, "dns", c->egress_dns);
 	for (size_t i = 0; c->egress_private[i]; i++)
