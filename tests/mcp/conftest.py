@@ -15,7 +15,7 @@ _spec.loader.exec_module(_serve)
 globals().update({name: what for name, what in vars(_serve).items() if name.startswith("pytest_")})
 deadline = _serve.deadline
 
-from serve_lib import BIN, Daemon  # noqa: E402
+from serve_lib import BIN, Daemon, with_fixtures  # noqa: E402
 from suite_lib import NotHere, Suite  # noqa: E402
 
 
@@ -30,7 +30,7 @@ def suite():
 @pytest.fixture(scope="module")
 def conforming(pytestconfig):
     """A daemon that offers what the suite looks for."""
-    d = Daemon(pytestconfig.serve_dir, "--mcp-conformance")
+    d = Daemon(pytestconfig.serve_dir, binary=with_fixtures(pytestconfig.serve_dir))
     try:
         yield d
         d.stop()

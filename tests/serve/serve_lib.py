@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import struct
@@ -107,6 +108,20 @@ def read_response(f):
 
 
 # ---- the daemon ---------------------------------------------------------------------------------------
+
+
+def with_fixtures(where):
+    """A `caisson` whose front offers the fixtures of the MCP conformance suite. Programs find each other beside their own
+    executable, so this makes a directory with all of them; links would lead back to the shipped front."""
+    programs = Path(where) / "with-fixtures"
+    if not programs.exists():
+        programs.mkdir()
+        for program in BIN.parent.glob("caisson*"):
+            if program.is_file():
+                shutil.copy2(program, programs)
+        shutil.copy2(BIN.parent / "tests/caisson-front-conformance", programs / "caisson-front")
+        (programs / "guest").symlink_to(BIN.parent / "guest")
+    return programs / "caisson"
 
 
 class Daemon:

@@ -11,7 +11,7 @@ import signal
 import pytest
 
 from mcp_client import LEGACY, META, TASKS, Answer, Client, events, raw_events
-from serve_lib import Daemon, Held, unique, wait_until
+from serve_lib import Daemon, Held, unique, wait_until, with_fixtures
 
 ALICE, BOB = secrets.token_hex(32), secrets.token_hex(32)
 TASK_CAPABLE = {"extensions": {TASKS: {}}}
@@ -24,7 +24,7 @@ def conforming(pytestconfig):
     where = pytestconfig.serve_dir / "craft-tokens"
     where.touch(0o600)
     where.write_text("alice:%s\nbob:%s\n" % (ALICE, BOB))
-    d = Daemon(pytestconfig.serve_dir, "--mcp-conformance", "--token-file", where)
+    d = Daemon(pytestconfig.serve_dir, "--token-file", where, binary=with_fixtures(pytestconfig.serve_dir))
     d.token = ALICE
     try:
         yield d
@@ -46,7 +46,7 @@ def bob(conforming):
 # ---- what is for the conformance suite stays there ------------------------------------------------------------------
 
 
-def test_no_fixture_without_the_option(daemon):
+def test_no_fixture_in_the_installed_daemon(daemon):
     c = Client(daemon)
     names = {t["name"] for t in c.modern("tools/list").result["tools"]}
     assert "execute_code" in names
@@ -503,9 +503,9 @@ def test_state_is_sealed(alice, bob):
     assert ask(alice, requestState=state, inputResponses=CONFIRMED).text == "state-ok"
 
 
-def test_state_is_not_another_daemons(serve, alice):
+def test_state_is_not_another_daemons(serve, alice, pytestconfig):
     state = ask(alice).result["requestState"]
-    other = Client(serve("--mcp-conformance"))
+    other = Client(serve(binary=with_fixtures(pytestconfig.serve_dir)))
     assert ask(other, requestState=state, inputResponses=CONFIRMED).error["code"] == INVALID_PARAMS
 
 

@@ -61,9 +61,9 @@ void mcp_method_complete(struct mcp_call *c)
 		return;
 	}
 	if (type && strcmp(type, "ref/prompt") == 0 && name)
-		p = mcp_prompt_find(c->f, name);
+		p = mcp_prompt_find(name);
 	else if (type && strcmp(type, "ref/resource") == 0 && uri)
-		r = mcp_template_find(c->f, uri);
+		r = mcp_template_find(uri);
 	else {
 		mcp_fail(
 			c, MCP_INVALID_PARAMS,

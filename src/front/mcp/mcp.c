@@ -103,7 +103,7 @@ void mcp_capabilities(const struct front *f, struct json *j, bool modern)
 {
 	json_object_begin(j);
 	put_list(f, j, "tools", MCP_LIST_TOOLS);
-	if (mcp_prompts_any(f))
+	if (mcp_prompts_any())
 		put_list(f, j, "prompts", MCP_LIST_PROMPTS);
 	put_list(f, j, "resources", MCP_LIST_RESOURCES);
 	put_empty(j, "completions");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prompt.h - Texts that a person chooses and a model is given. The daemon has none of its own: only those of
- * the conformance suite, and then says that it has prompts.
+ * prompt.h - Texts that a person chooses and a model is given. The daemon has none of its own. It
+ * offers those of extra.h, and announces prompts only where there are some.
  */
 #ifndef CAISSON_FRONT_MCP_PROMPT_H
 #define CAISSON_FRONT_MCP_PROMPT_H
@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct front;
 struct mcp_call;
 
 #define MCP_PROMPT_ARGS_MAX 4
@@ -27,11 +26,8 @@ struct mcp_prompt {
 	const char *(*complete)(const char *arg, const char *value, size_t i);
 };
 
-/* Ends with name NULL. */
-extern const struct mcp_prompt mcp_prompts_fixture[];
-
 /* mcp_prompts_any() - Whether this daemon offers one. */
-bool mcp_prompts_any(const struct front *f);
-const struct mcp_prompt *mcp_prompt_find(const struct front *f, const char *name);
+bool mcp_prompts_any(void);
+const struct mcp_prompt *mcp_prompt_find(const char *name);
 
 #endif

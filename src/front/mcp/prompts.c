@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "front/mcp/call.h"
+#include "front/mcp/extra.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/mrtr.h"
 #include "front/mcp/page.h"
@@ -11,16 +12,14 @@
 
 #define LIST_TTL_MS (300u * 1000u)
 
-bool mcp_prompts_any(const struct front *f)
+bool mcp_prompts_any(void)
 {
-	return f->config.mcp_conformance;
+	return mcp_extra.prompts;
 }
 
-const struct mcp_prompt *mcp_prompt_find(const struct front *f, const char *name)
+const struct mcp_prompt *mcp_prompt_find(const char *name)
 {
-	if (!mcp_prompts_any(f))
-		return NULL;
-	for (const struct mcp_prompt *p = mcp_prompts_fixture; p->name; p++)
+	for (const struct mcp_prompt *p = mcp_extra.prompts; p && p->name; p++)
 		if (strcmp(p->name, name) == 0)
 			return p;
 	return NULL;
@@ -50,7 +49,7 @@ void mcp_method_prompts_list(struct mcp_call *c)
 	struct mcp_answer a;
 	struct mcp_page page;
 
-	if (!mcp_prompts_any(c->f)) {
+	if (!mcp_prompts_any()) {
 		mcp_no_method(c);
 		return;
 	}
@@ -59,7 +58,7 @@ void mcp_method_prompts_list(struct mcp_call *c)
 	mcp_answer_begin(c, &a);
 	json_key(&a.j, "prompts");
 	json_array_begin(&a.j);
-	for (const struct mcp_prompt *p = mcp_prompts_fixture; p->name; p++)
+	for (const struct mcp_prompt *p = mcp_extra.prompts; p->name; p++)
 		if (mcp_page_takes(&page))
 			write_prompt(&a.j, p);
 	json_array_end(&a.j);
@@ -72,9 +71,9 @@ void mcp_method_prompts_get(struct mcp_call *c)
 {
 	const char *name = json_string_value(json_object_get(c->m.params, "name"));
 	const json_t *args = json_object_get(c->m.params, "arguments");
-	const struct mcp_prompt *p = name ? mcp_prompt_find(c->f, name) : NULL;
+	const struct mcp_prompt *p = name ? mcp_prompt_find(name) : NULL;
 
-	if (!mcp_prompts_any(c->f)) {
+	if (!mcp_prompts_any()) {
 		mcp_no_method(c);
 		return;
 	}

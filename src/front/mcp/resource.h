@@ -31,18 +31,16 @@ struct mcp_resource {
 	 */
 	size_t (*complete)(struct mcp_call *c, const char *arg, const char *value, struct json *j,
 			   size_t max);
-	bool conformance; /* offered to the conformance suite alone */
-	bool watched;     /* changes are seen by watching it (watch.h) */
+	bool watched; /* changes are seen by watching it (watch.h) */
 };
 
 /* Tables; each ends with uri NULL. */
-extern const struct mcp_resource mcp_resources_boxes[], mcp_resources_skills[],
-	mcp_resources_fixture[];
+extern const struct mcp_resource mcp_resources_boxes[], mcp_resources_skills[];
 
 /* mcp_resource_find() - The row that answers for @uri, or NULL. */
-const struct mcp_resource *mcp_resource_find(const struct front *f, const char *uri);
+const struct mcp_resource *mcp_resource_find(const char *uri);
 /* mcp_template_find() - The row whose template is this text. */
-const struct mcp_resource *mcp_template_find(const struct front *f, const char *uri_template);
+const struct mcp_resource *mcp_template_find(const char *uri_template);
 
 /* Answers of read; the call is over. @ttl_ms: how long it may be kept. */
 void mcp_resource_text(struct mcp_call *c, const char *uri, const char *mime, const char *text,

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "front/mcp/call.h"
+#include "front/mcp/extra.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/mrtr.h"
 #include "front/mcp/page.h"
@@ -15,34 +16,34 @@
 #define LIST_TTL_MS (300u * 1000u)
 #define SUBSCRIPTIONS_MAX 256u
 
-static const struct mcp_resource *const tables[] = { mcp_resources_boxes, mcp_resources_skills,
-						     mcp_resources_fixture };
-
 /* The i-th row that this daemon offers, NULL after the last. */
-static const struct mcp_resource *row_at(const struct front *f, size_t i)
+static const struct mcp_resource *row_at(size_t i)
 {
+	const struct mcp_resource *const tables[] = { mcp_resources_boxes, mcp_resources_skills,
+						      mcp_extra.resources };
+
 	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)
-		for (const struct mcp_resource *r = tables[n]; r->uri; r++)
-			if ((!r->conformance || f->config.mcp_conformance) && i-- == 0)
+		for (const struct mcp_resource *r = tables[n]; r && r->uri; r++)
+			if (i-- == 0)
 				return r;
 	return NULL;
 }
 
-const struct mcp_resource *mcp_resource_find(const struct front *f, const char *uri)
+const struct mcp_resource *mcp_resource_find(const char *uri)
 {
 	const struct mcp_resource *r;
 
-	for (size_t i = 0; (r = row_at(f, i)); i++)
+	for (size_t i = 0; (r = row_at(i)); i++)
 		if (r->match ? r->match(uri) : strcmp(r->uri, uri) == 0)
 			return r;
 	return NULL;
 }
 
-const struct mcp_resource *mcp_template_find(const struct front *f, const char *uri_template)
+const struct mcp_resource *mcp_template_find(const char *uri_template)
 {
 	const struct mcp_resource *r;
 
-	for (size_t i = 0; (r = row_at(f, i)); i++)
+	for (size_t i = 0; (r = row_at(i)); i++)
 		if (r->match && strcmp(r->uri, uri_template) == 0)
 			return r;
 	return NULL;
@@ -73,7 +74,7 @@ static void list(struct mcp_call *c, const char *key, bool templates)
 	mcp_answer_begin(c, &a);
 	json_key(&a.j, key);
 	json_array_begin(&a.j);
-	for (size_t i = 0; (r = row_at(c->f, i)); i++) {
+	for (size_t i = 0; (r = row_at(i)); i++) {
 		if (!r->match != templates && mcp_page_takes(&page))
 			write_row(&a.j, r);
 		if (!templates && r->list)
@@ -157,7 +158,7 @@ static const char *given_uri(struct mcp_call *c)
 void mcp_method_resources_read(struct mcp_call *c)
 {
 	const char *uri = given_uri(c);
-	const struct mcp_resource *r = uri ? mcp_resource_find(c->f, uri) : NULL;
+	const struct mcp_resource *r = uri ? mcp_resource_find(uri) : NULL;
 
 	if (!uri)
 		return;
@@ -191,7 +192,7 @@ static void cancel_watch(struct mcp_call *c)
 void mcp_method_resources_subscribe(struct mcp_call *c)
 {
 	const char *uri = given_uri(c);
-	const struct mcp_resource *r = uri ? mcp_resource_find(c->f, uri) : NULL;
+	const struct mcp_resource *r = uri ? mcp_resource_find(uri) : NULL;
 	struct mcp_session *s = c->session;
 
 	if (!uri)

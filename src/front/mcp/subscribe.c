@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "front/mcp/call.h"
+#include "front/mcp/extra.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/resource.h"
@@ -149,7 +150,7 @@ static void watch_files(const struct mcp_call *c, const json_t *uris)
 
 	json_array_foreach(uris, i, one)
 	{
-		const struct mcp_resource *r = mcp_resource_find(c->f, json_string_value(one));
+		const struct mcp_resource *r = mcp_resource_find(json_string_value(one));
 
 		if (r && r->watched)
 			mcp_watch_begin(c->f, c->owner, json_string_value(one), NULL, NULL);
@@ -252,9 +253,9 @@ bool mcp_list_lives(const struct front *f, enum mcp_list list)
 	case MCP_LIST_RESOURCES: /* sessions are among them */
 		return true;
 	case MCP_LIST_TOOLS: /* a policy may be replaced */
-		return f->config.policy || f->config.mcp_conformance;
+		return f->config.policy || mcp_extra.tools;
 	default:
-		return f->config.mcp_conformance;
+		return mcp_extra.prompts;
 	}
 }
 

@@ -29,10 +29,9 @@ enum mcp_tool_hint {
 
 enum mcp_tool_set {
 	TOOL_SET_DEFAULT = 1u << 0,
-	TOOL_SET_ALL = 1u << 1, /* every tool but those of the conformance suite */
-	TOOL_SET_CONFORMANCE = 1u << 2,
-	TOOL_SET_PACKAGES = 1u << 3, /* among the default ones where packages can be installed */
-	TOOL_SET_SERVERS = 1u << 4,  /* among them where there are MCP servers that code may call */
+	TOOL_SET_ALL = 1u << 1,
+	TOOL_SET_PACKAGES = 1u << 2, /* among the default ones where packages can be installed */
+	TOOL_SET_SERVERS = 1u << 3,  /* among them where there are MCP servers that code may call */
 };
 
 /* An argument that modern clients repeat as the HTTP header Mcp-Param-<header>, so that proxies can route. */
@@ -62,8 +61,6 @@ extern const struct mcp_tool mcp_tools_processes[];
 extern const struct mcp_tool mcp_tools_run_python[];
 extern const struct mcp_tool mcp_tools_sandboxes[];
 void mcp_tools_sandboxes_setup(void); /* before the first of them is listed */
-extern const struct mcp_tool mcp_tools_fixture[], mcp_tools_fixture_ask[],
-	mcp_tools_fixture_input[], mcp_tools_fixture_task[];
 
 /* mcp_tool_at() - The i-th tool that this daemon offers, NULL after the last. */
 const struct mcp_tool *mcp_tool_at(const struct front *f, size_t i);

@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "front/mcp/call.h"
+#include "front/mcp/extra.h"
 #include "front/mcp/methods.h"
 #include "front/mcp/mrtr.h"
 #include "front/mcp/page.h"
@@ -23,9 +24,8 @@
 #define LIST_TTL_MS (300u * 1000u)
 
 static const struct mcp_tool *const tables[] = {
-	mcp_tools_code,        mcp_tools_run_python,    mcp_tools_files,        mcp_tools_output,
-	mcp_tools_processes,   mcp_tools_sandboxes,     mcp_tools_packages,     mcp_tools_fixture,
-	mcp_tools_fixture_ask, mcp_tools_fixture_input, mcp_tools_fixture_task,
+	mcp_tools_code,      mcp_tools_run_python, mcp_tools_files,    mcp_tools_output,
+	mcp_tools_processes, mcp_tools_sandboxes,  mcp_tools_packages,
 };
 
 /* ---- which ones --------------------------------------------------------------------------------------- */
@@ -47,8 +47,6 @@ static bool offered(const struct front *f, const struct mcp_tool *t)
 {
 	const char *tools = f->config.tools;
 
-	if (t->sets & TOOL_SET_CONFORMANCE)
-		return f->config.mcp_conformance;
 	if (t->sets & TOOL_SET_PACKAGES && packages_on(f) && listed(tools, "default"))
 		return true;
 	if (t->sets & TOOL_SET_SERVERS && f->upstreams->n > 0 && listed(tools, "default"))
@@ -62,6 +60,10 @@ const struct mcp_tool *mcp_tool_at(const struct front *f, size_t i)
 	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)
 		for (const struct mcp_tool *t = tables[n]; t->name; t++)
 			if (offered(f, t) && i-- == 0)
+				return t;
+	for (const struct mcp_tool *const *table = mcp_extra.tools; table && *table; table++)
+		for (const struct mcp_tool *t = *table; t->name; t++)
+			if (i-- == 0)
 				return t;
 	return NULL;
 }
@@ -97,8 +99,7 @@ bool mcp_tools_check(const char *list, char *unknown, size_t size)
 
 		for (size_t n = 0; !known && n < ARRAY_SIZE(tables); n++)
 			for (const struct mcp_tool *t = tables[n]; t->name && !known; t++)
-				known = strlen(t->name) == len && strncmp(t->name, p, len) == 0 &&
-					!(t->sets & TOOL_SET_CONFORMANCE);
+				known = strlen(t->name) == len && strncmp(t->name, p, len) == 0;
 		if (!known) {
 			(void)snprintf(unknown, size, "%.*s", (int)len, p);
 			return false;

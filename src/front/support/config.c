@@ -203,8 +203,6 @@ static const struct option_row rows[] = {
 	  .help = "also MCP servers in the files of Claude, Cursor, VS Code, Windsurf and others" },
 	{ "--mcp-user", NULL, "NAME", OPTION_TEXT, AT(mcp_user), .check = config_check_user,
 	  .help = "as root: user to run MCP servers as (the owner of the first --mcp-config file)" },
-	{ "--mcp-conformance", NULL, NULL, OPTION_SWITCH, AT(mcp_conformance),
-	  .help = "also offer the fixtures of the MCP conformance suite; for tests only" },
 	{ "--egress-private", NULL, "NETS", OPTION_COMMAS, AT(egress_private),
 	  .check = config_check_net, .max = LIST_ITEMS,
 	  .help = "private ranges that sandboxes may reach by name, as in 10.1.0.0/16; may be repeated" },

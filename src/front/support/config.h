@@ -86,9 +86,8 @@ struct config {
 	uint64_t max_output;       /* characters returned per stream */
 	uint64_t max_body;         /* bytes of a request body */
 	uint64_t egress_connections, egress_rate, egress_bytes; /* of a sandbox; bytes 0: no end */
-	uint64_t drain_ms;    /* on SIGTERM: how long running executions may take to end */
-	bool mcp_discover;    /* also the files of other hosts */
-	bool mcp_conformance; /* also the fixtures of the protocol's test suite */
+	uint64_t drain_ms; /* on SIGTERM: how long running executions may take to end */
+	bool mcp_discover; /* also the files of other hosts */
 	enum log_level log_level;
 	bool log_json; /* default: unless stderr is a terminal */
 	bool help, version;
