@@ -8,11 +8,11 @@
 #ifndef CAISSON_BRIDGE_FETCH_H
 #define CAISSON_BRIDGE_FETCH_H
 
-#include <curl/curl.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "http_client/call.h"
 #include "net/loop.h"
 
 struct err;
@@ -28,15 +28,13 @@ struct fetcher {
 
 struct fetch {
 	struct fetcher *all;
-	CURL *easy;
-	struct curl_slist *headers;
-	struct buf out;    /* what is sent */
-	struct buf in;     /* what came and was not handed on yet */
-	int status;        /* of the final answer; 0 before it */
-	char type[64];     /* Content-Type, in lower case, without parameters */
-	char session[300]; /* Mcp-Session-Id; "": none */
+	struct http_call http; /* headers are added to it */
+	struct buf out;        /* what is sent */
+	struct buf in;         /* what came and was not handed on yet */
+	int status;            /* of the final answer; 0 before it */
+	char type[64];         /* Content-Type, in lower case, without parameters */
+	char session[300];     /* Mcp-Session-Id; "": none */
 	bool begun, head_told, ended, paused, stopped;
-	char error[CURL_ERROR_SIZE];
 	CURLcode code;
 	struct deferred pump;
 	/* Each may be NULL; without on_end it frees itself at its end. */
@@ -52,15 +50,11 @@ void fetcher_free(struct fetcher *all);
 
 /*
  * fetch_new() - A request that is not started. @method: POST, GET or DELETE.
- * Then fetch_header() for each header, fill functions and arg, fetch_go().
+ * Then http_call_header() for each header, fill functions and arg, fetch_go().
  */
 struct fetch *fetch_new(struct fetcher *all, const char *method, const char *url);
-/* fetch_header() - "Name: value"; an empty value is sent as such. False without memory. */
-bool fetch_header(struct fetch *f, const char *line);
 /* fetch_go() - @body: copied; NULL for GET. 0 or -ENOMEM; on failure it is freed. */
 int fetch_go(struct fetch *f, const char *body, size_t len);
-/* fetch_limit() - It takes no longer than this. */
-void fetch_limit(struct fetch *f, long ms);
 /* fetch_stop() - No function is called any more; frees it. */
 void fetch_stop(struct fetch *f);
 

@@ -80,11 +80,10 @@ static void bury(struct deferred *d)
 	free(d->arg);
 }
 
-static bool add_header(struct fetch *f, const char *name, const char *value)
+static void add_headers(struct fetch *f, char *const *lines)
 {
-	_buf_ struct buf line = BUF_INIT(64u << 10);
-
-	return buf_printf(&line, "%s: %s", name, value) == 0 && fetch_header(f, buf_str(&line));
+	for (size_t i = 0; lines && lines[i]; i++)
+		http_call_header(&f->http, "%s", lines[i]);
 }
 
 /* So that the server does not keep for ever what was for us. Nobody waits for the answer for long. */
@@ -92,18 +91,15 @@ static void end_session(struct http_wire *w)
 {
 	const struct server_config *s = w->wire.config;
 	struct fetch *f = w->session[0] ? fetch_new(w->fetcher, "DELETE", s->url) : NULL;
-	bool good = f && add_header(f, "Mcp-Session-Id", w->session);
 
-	if (good && w->version[0])
-		good = add_header(f, "MCP-Protocol-Version", w->version);
-	for (size_t i = 0; good && s->headers && s->headers[i]; i++)
-		good = fetch_header(f, s->headers[i]);
-	if (f)
-		fetch_limit(f, GOODBYE_MS);
-	if (good)
-		(void)fetch_go(f, NULL, 0);
-	else if (f)
-		fetch_stop(f);
+	if (!f)
+		return;
+	http_call_header(&f->http, "Mcp-Session-Id: %s", w->session);
+	if (w->version[0])
+		http_call_header(&f->http, "MCP-Protocol-Version: %s", w->version);
+	add_headers(f, s->headers);
+	http_call_timeout(&f->http, GOODBYE_MS);
+	(void)fetch_go(f, NULL, 0);
 }
 
 static void close_wire(struct wire *wire)
@@ -142,19 +138,14 @@ static struct fetch *make_fetch(struct post *p, const char *method, const char *
 {
 	const struct server_config *s = p->w->wire.config;
 	struct fetch *f = fetch_new(p->w->fetcher, method, s->url);
-	bool good = f;
 
-	for (size_t i = 0; good && s->headers && s->headers[i]; i++)
-		good = fetch_header(f, s->headers[i]);
-	if (good && version)
-		good = add_header(f, "MCP-Protocol-Version", version);
-	if (good && p->w->session[0] && !p->modern)
-		good = add_header(f, "Mcp-Session-Id", p->w->session);
-	if (!good) {
-		if (f)
-			fetch_stop(f);
+	if (!f)
 		return NULL;
-	}
+	add_headers(f, s->headers);
+	if (version)
+		http_call_header(&f->http, "MCP-Protocol-Version: %s", version);
+	if (p->w->session[0] && !p->modern)
+		http_call_header(&f->http, "Mcp-Session-Id: %s", p->w->session);
 	f->on_head = on_head;
 	f->on_data = on_data;
 	f->on_end = on_end;
@@ -187,18 +178,17 @@ static int send_message(struct wire *wire, const struct wire_message *m, struct 
 	struct http_wire *w = (struct http_wire *)wire;
 	struct post *p = make_post(w, m->id, m->modern);
 	struct fetch *f = p ? make_fetch(p, "POST", m->version) : NULL;
-	bool good = f && fetch_header(f, "Content-Type: application/json") &&
-		    fetch_header(f, "Accept: application/json, text/event-stream");
 
-	if (good && m->modern && m->method)
-		good = add_header(f, "Mcp-Method", m->method);
-	if (good && m->modern && m->name)
-		good = add_header(f, "Mcp-Name", m->name);
-	for (size_t i = 0; good && m->headers && m->headers[i]; i++)
-		good = fetch_header(f, m->headers[i]);
-	if (f && !good)
-		fetch_stop(f);
-	if (good && fetch_go(f, m->text, m->len) == 0) {
+	if (f) {
+		http_call_header(&f->http, "Content-Type: application/json");
+		http_call_header(&f->http, "Accept: application/json, text/event-stream");
+		if (m->modern && m->method)
+			http_call_header(&f->http, "Mcp-Method: %s", m->method);
+		if (m->modern && m->name)
+			http_call_header(&f->http, "Mcp-Name: %s", m->name);
+		add_headers(f, m->headers);
+	}
+	if (f && fetch_go(f, m->text, m->len) == 0) {
 		p->fetch = f;
 		return 0;
 	}
@@ -213,13 +203,12 @@ static void get_stream(struct timer *t)
 {
 	struct post *p = t->arg;
 	struct fetch *f = make_fetch(p, "GET", p->w->version[0] ? p->w->version : NULL);
-	bool good = f && fetch_header(f, "Accept: text/event-stream");
 
-	if (good && p->events.id[0])
-		good = add_header(f, "Last-Event-ID", p->events.id);
-	if (f && !good)
-		fetch_stop(f);
-	if (good && fetch_go(f, NULL, 0) == 0) {
+	if (f)
+		http_call_header(&f->http, "Accept: text/event-stream");
+	if (f && p->events.id[0])
+		http_call_header(&f->http, "Last-Event-ID: %s", p->events.id);
+	if (f && fetch_go(f, NULL, 0) == 0) {
 		p->fetch = f;
 		return;
 	}
@@ -385,8 +374,8 @@ static void on_end(struct fetch *f, const char *error)
 	struct post *p = f->arg;
 	char text[160];
 
-	if (error && f->error[0])
-		say_text(SAY_DEBUG, "mcp_http", p->w->wire.config->name, f->error);
+	if (error && f->http.error[0])
+		say_text(SAY_DEBUG, "mcp_http", p->w->wire.config->name, f->http.error);
 	if (f->status >= 300) {
 		if (p->unasked && f->status >= 500 && ask_again(p))
 			return;

@@ -89,18 +89,14 @@ static void over(struct sse_wire *w, const char *why)
 		w->wire.user.on_closed(w->wire.user.arg, why);
 }
 
-static bool add_headers(struct sse_wire *w, struct fetch *f)
+static void add_headers(const struct sse_wire *w, struct fetch *f)
 {
 	const struct server_config *s = w->wire.config;
-	char version[64];
 
 	for (size_t i = 0; s->headers && s->headers[i]; i++)
-		if (!fetch_header(f, s->headers[i]))
-			return false;
-	if (!w->version[0])
-		return true;
-	(void)snprintf(version, sizeof(version), "MCP-Protocol-Version: %s", w->version);
-	return fetch_header(f, version);
+		http_call_header(&f->http, "%s", s->headers[i]);
+	if (w->version[0])
+		http_call_header(&f->http, "MCP-Protocol-Version: %s", w->version);
 }
 
 /* ---- out -------------------------------------------------------------------------------------- */
@@ -144,10 +140,8 @@ static bool deliver(struct letter *l)
 	f->on_data = ignore;
 	f->on_end = on_delivered;
 	f->arg = l;
-	if (!add_headers(l->w, f) || !fetch_header(f, "Content-Type: application/json")) {
-		fetch_stop(f);
-		return false;
-	}
+	add_headers(l->w, f);
+	http_call_header(&f->http, "Content-Type: application/json");
 	if (fetch_go(f, l->text.data, l->text.len) < 0)
 		return false;
 	l->fetch = f;
@@ -209,31 +203,15 @@ static void settle(struct wire *wire, const char *version, bool listen)
 static char *resolve(const char *base, const char *reference)
 {
 	CURLU *u = curl_url();
-	char *url = NULL, *ret = NULL, *a = NULL, *b = NULL, *c = NULL, *d = NULL;
-	CURLU *origin = curl_url();
-	char *p = NULL, *q = NULL;
+	char *url = NULL, *ret = NULL;
 
-	if (u && origin && curl_url_set(origin, CURLUPART_URL, base, 0) == CURLUE_OK &&
-	    curl_url_set(u, CURLUPART_URL, base, 0) == CURLUE_OK &&
+	if (u && curl_url_set(u, CURLUPART_URL, base, 0) == CURLUE_OK &&
 	    curl_url_set(u, CURLUPART_URL, reference, 0) == CURLUE_OK &&
-	    curl_url_get(u, CURLUPART_SCHEME, &a, 0) == CURLUE_OK &&
-	    curl_url_get(origin, CURLUPART_SCHEME, &b, 0) == CURLUE_OK &&
-	    curl_url_get(u, CURLUPART_HOST, &c, 0) == CURLUE_OK &&
-	    curl_url_get(origin, CURLUPART_HOST, &d, 0) == CURLUE_OK &&
-	    curl_url_get(u, CURLUPART_PORT, &p, CURLU_DEFAULT_PORT) == CURLUE_OK &&
-	    curl_url_get(origin, CURLUPART_PORT, &q, CURLU_DEFAULT_PORT) == CURLUE_OK &&
-	    strcasecmp(a, b) == 0 && strcasecmp(c, d) == 0 && strcmp(p, q) == 0 &&
-	    curl_url_get(u, CURLUPART_URL, &url, 0) == CURLUE_OK && strlen(url) < URL_MAX)
+	    curl_url_get(u, CURLUPART_URL, &url, 0) == CURLUE_OK && strlen(url) < URL_MAX &&
+	    http_origin_is(base, url))
 		ret = strdup(url);
-	curl_free(a);
-	curl_free(b);
-	curl_free(c);
-	curl_free(d);
-	curl_free(p);
-	curl_free(q);
 	curl_free(url);
 	curl_url_cleanup(u);
-	curl_url_cleanup(origin);
 	return ret;
 }
 
@@ -322,14 +300,12 @@ int wire_sse_open(const struct wire_base *b, const struct server_config *s,
 		f->on_data = on_data;
 		f->on_end = on_end;
 		f->arg = w;
-		if (add_headers(w, f) && fetch_header(f, "Accept: text/event-stream")) {
-			if (fetch_go(f, NULL, 0) == 0) {
-				w->stream = f;
-				*ret = &w->wire;
-				return 0;
-			}
-		} else {
-			fetch_stop(f);
+		add_headers(w, f);
+		http_call_header(&f->http, "Accept: text/event-stream");
+		if (fetch_go(f, NULL, 0) == 0) {
+			w->stream = f;
+			*ret = &w->wire;
+			return 0;
 		}
 	}
 	if (w)

@@ -22,7 +22,8 @@ int registry_open(struct registry *r, const struct ref *ref, const struct regist
 {
 	*r = (struct registry){ .ref = *ref, .options = *o };
 	r->http_ok = o->insecure || ref_is_local(ref);
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0 || !(r->multi = curl_multi_init()))
+	r->multi = http_call_multi();
+	if (!r->multi)
 		return err_set(e, -ENOMEM, "start libcurl");
 	return creds_find(ref->host, o->authfile, &r->creds, e);
 }
@@ -58,57 +59,22 @@ bool registry_url_ok(const struct registry *r, const char *url)
 	       (r->http_ok && strncasecmp(url, "http://", 7) == 0);
 }
 
-/* Scheme, host and port, in one form; "" for what is no URL. */
-static void origin(const char *url, char *ret, size_t size)
+void registry_begin(const struct registry *r, struct http_call *q, const char *url)
 {
-	CURLU *u = curl_url();
-	char *scheme = NULL, *host = NULL, *port = NULL;
+	const struct http_call_options o = { .ca_file = r->options.ca_file,
+					     .insecure = r->options.insecure,
+					     .connect_s = CONNECT_S,
+					     .silent_s = STALL_S,
+					     .buffer = 512L << 10 };
 
-	ret[0] = '\0';
-	if (u && curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
-	    curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-	    curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
-	    curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK)
-		(void)snprintf(ret, size, "%s://%s:%s", scheme, host, port);
-	curl_free(scheme);
-	curl_free(host);
-	curl_free(port);
-	curl_url_cleanup(u);
-}
-
-bool registry_same_origin(const char *a, const char *b)
-{
-	char one[600], other[600];
-
-	origin(a, one, sizeof(one));
-	origin(b, other, sizeof(other));
-	return one[0] && strcasecmp(one, other) == 0;
-}
-
-void registry_prepare(const struct registry *r, CURL *curl)
-{
-	(void)curl_easy_setopt(curl, CURLOPT_USERAGENT, "caisson/" CAISSON_VERSION);
-	(void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	(void)curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
-	(void)curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	(void)curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, STALL_S);
-	(void)curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION,
-			       0L); /* transfer.c does, without credentials */
-	(void)curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, 512L << 10);
-	if (r->options.ca_file)
-		(void)curl_easy_setopt(curl, CURLOPT_CAINFO, r->options.ca_file);
-	if (r->options.insecure) {
-		(void)curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
-		(void)curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
-	}
+	http_call_begin(q, &o, "GET", url); /* transfer.c follows redirects, without credentials */
 }
 
 /* ---- tokens --------------------------------------------------------------------------------------------- */
 
-static size_t on_body(char *data, size_t size, size_t n, void *arg)
+static int on_body(void *arg, const char *data, size_t n)
 {
-	(void)size;
-	return buf_append(arg, data, n) < 0 ? 0 : n;
+	return buf_append(arg, data, n);
 }
 
 static int add_query(struct buf *url, const char *name, const char *value)
@@ -173,32 +139,24 @@ static int fetch_token(struct registry *r, const struct challenge *c, struct err
 {
 	_buf_ struct buf url = BUF_INIT(8192);
 	_buf_ struct buf body = BUF_INIT(TOKEN_MAX);
-	char detail[CURL_ERROR_SIZE] = "";
-	long status = 0;
-	CURL *curl = curl_easy_init();
-	CURLcode code;
+	struct http_call q = { .on_body = on_body, .arg = &body };
 
-	if (!curl || token_url(r, c, &url) < 0) {
-		curl_easy_cleanup(curl);
+	if (token_url(r, c, &url) < 0)
 		return err_set(e, -ENOMEM, "ask for a token");
+	registry_begin(r, &q, buf_str(&url));
+	http_call_timeout(&q, STALL_S * 1000);
+	if (q.easy && r->creds.user[0]) {
+		(void)curl_easy_setopt(q.easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+		(void)curl_easy_setopt(q.easy, CURLOPT_USERNAME, r->creds.user);
+		(void)curl_easy_setopt(q.easy, CURLOPT_PASSWORD, r->creds.password);
 	}
-	registry_prepare(r, curl);
-	(void)curl_easy_setopt(curl, CURLOPT_URL, buf_str(&url));
-	(void)curl_easy_setopt(curl, CURLOPT_TIMEOUT, STALL_S);
-	(void)curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
-	(void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
-	(void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, &body);
-	if (r->creds.user[0]) {
-		(void)curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
-		(void)curl_easy_setopt(curl, CURLOPT_USERNAME, r->creds.user);
-		(void)curl_easy_setopt(curl, CURLOPT_PASSWORD, r->creds.password);
-	}
-	code = curl_easy_perform(curl);
-	(void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_cleanup(curl);
+	CURLcode code = http_call_perform(&q);
+	int status = http_call_status(&q);
+
+	http_call_free(&q);
 	if (code != CURLE_OK)
 		return err_say(e, -EIO, "ask %.100s for a token: %.200s", c->realm,
-			       detail[0] ? detail : curl_easy_strerror(code));
+			       http_call_why(&q, code));
 	if (status == 401 || status == 403)
 		return err_say(
 			e, -EACCES, "the registry refuses %s",
@@ -206,7 +164,7 @@ static int fetch_token(struct registry *r, const struct challenge *c, struct err
 				"these credentials" :
 				"without credentials: log in with 'docker login' or 'podman login'");
 	if (status != 200)
-		return err_say(e, -EIO, "ask %.100s for a token: HTTP %ld", c->realm, status);
+		return err_say(e, -EIO, "ask %.100s for a token: HTTP %d", c->realm, status);
 	return take_token(r, &body, e);
 }
 

@@ -9,10 +9,10 @@
 #ifndef CAISSON_IMAGE_REGISTRY_H
 #define CAISSON_IMAGE_REGISTRY_H
 
-#include <curl/curl.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "http_client/call.h"
 #include "image/challenge.h"
 #include "image/creds.h"
 #include "image/ref.h"
@@ -28,8 +28,9 @@ struct registry_options {
 struct registry {
 	struct ref ref;
 	struct registry_options options;
-	bool http_ok, plain; /* may it, does it speak plain HTTP */
-	bool answered;       /* something came back: what it speaks is known */
+	bool http_ok, plain;  /* may it, does it speak plain HTTP */
+	bool answered;        /* something came back: what it speaks is known */
+	unsigned int answers; /* to requests of transfers, counted */
 	struct creds creds;
 	char *auth; /* the header to show, "Authorization: ..."; NULL: none yet */
 	CURLM *multi;
@@ -43,15 +44,11 @@ void registry_close(struct registry *r);
 int registry_url(const struct registry *r, const char *kind, const char *what, char *url,
 		 size_t size);
 
-/*
- * registry_url_ok() - Whether it may be asked for: https, or http where that is allowed. For redirects.
- * registry_same_origin() - Whether credentials for one may be shown to the other. Pure.
- */
+/* registry_url_ok() - Whether it may be asked for: https, or http where allowed. For redirects. */
 bool registry_url_ok(const struct registry *r, const char *url);
-bool registry_same_origin(const char *a, const char *b);
 
-/* registry_prepare() - Set what every request has. */
-void registry_prepare(const struct registry *r, CURL *curl);
+/* registry_begin() - A request for @url, as all to this registry are. */
+void registry_begin(const struct registry *r, struct http_call *q, const char *url);
 
 /* registry_authorize() - The registry said this; get what it wants. 0, -EACCES when there is nothing to show. */
 int registry_authorize(struct registry *r, const struct challenge *c, struct err *e);

@@ -64,133 +64,73 @@ static uint64_t most(const struct transfer *t)
 	return t->digest ? t->size : MANIFEST_BYTES_MAX;
 }
 
-static size_t on_body(char *data, size_t size, size_t n, void *arg)
+static int on_body(void *arg, const char *data, size_t n)
 {
 	struct transfer *t = arg;
-	long status = 0;
-	int r;
+	int r, status = http_call_status(&t->http);
 
-	(void)size;
-	(void)curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
 	if (status != 200 && status != 206) {
 		(void)buf_append_some(&t->problem, data, n);
-		return n;
+		return 0;
 	}
 	/* The whole thing again although a part was asked for. */
 	if (status == 200 && t->from > 0) {
 		t->from = 0;
-		if ((r = start_over(t)) < 0) {
-			(void)err_set(&t->err, r, "write to the image store");
-			return 0;
-		}
+		if ((r = start_over(t)) < 0)
+			return err_set(&t->err, r, "write to the image store");
 	}
-	if (n > most(t) - t->have) {
-		(void)err_say(&t->err, -EFBIG, "%.80s has more bytes than it should", t->what);
-		return 0;
-	}
+	if (n > most(t) - t->have)
+		return err_say(&t->err, -EFBIG, "%.80s has more bytes than it should", t->what);
 	r = t->fd >= 0 ? fd_write_all(t->fd, data, n) : buf_append(&t->body, data, n);
 	if (r == 0)
 		r = digest_add(t->sum, data, n);
-	if (r < 0) {
-		(void)err_set(&t->err, r, "write to the image store");
-		return 0;
-	}
+	if (r < 0)
+		return err_set(&t->err, r, "write to the image store");
 	t->have += n;
-	return n;
+	return 0;
 }
 
-static bool header_is(const char *line, size_t len, const char *name, const char **value)
-{
-	size_t n = strlen(name);
-
-	if (len <= n || strncasecmp(line, name, n) != 0 || line[n] != ':')
-		return false;
-	*value = line + n + 1 + strspn(line + n + 1, " \t");
-	return true;
-}
-
-static size_t on_header(char *data, size_t size, size_t n, void *arg)
+static void on_header(void *arg, const char *name, const char *value)
 {
 	struct transfer *t = arg;
-	const char *value;
-	char line[4096];
 
-	(void)size;
-	if (n >= sizeof(line))
-		return n;
-	memcpy(line, data, n);
-	line[n] = '\0';
-	line[strcspn(line, "\r\n")] = '\0';
-	if (strncmp(line, "HTTP/", 5) ==
-	    0) { /* of an answer that another follows, nothing is left */
+	if (!name) { /* of an answer that another follows, nothing is left */
 		t->challenge = (struct challenge){ 0 };
 		t->retry_after_ms = 0;
 		t->type[0] = '\0';
-	} else if (header_is(line, n, "WWW-Authenticate", &value)) {
+	} else if (strcasecmp(name, "WWW-Authenticate") == 0) {
 		challenge_parse(&t->challenge, value);
-	} else if (header_is(line, n, "Retry-After", &value)) {
+	} else if (strcasecmp(name, "Retry-After") == 0) {
 		unsigned long s = strtoul(value, NULL, 10); /* a date gives 0: our own pace */
 
 		t->retry_after_ms = s < WAIT_MAX_MS / 1000 ? s * 1000 : WAIT_MAX_MS;
-	} else if (header_is(line, n, "Content-Type", &value)) {
+	} else if (strcasecmp(name, "Content-Type") == 0) {
 		(void)snprintf(t->type, sizeof(t->type), "%.127s", value);
 	}
-	return n;
 }
 
 /* ---- asking --------------------------------------------------------------------------------------------- */
 
-static int add_header(struct transfer *t, const char *line)
+static void fill_headers(struct transfer *t)
 {
-	struct curl_slist *more = curl_slist_append(t->headers, line);
-
-	if (!more)
-		return -ENOMEM;
-	t->headers = more;
-	return 0;
-}
-
-static int fill_headers(struct transfer *t)
-{
-	char range[64];
-	int r = 0;
-
-	curl_slist_free_all(t->headers);
-	t->headers = NULL;
 	if (strcmp(t->kind, "manifests") == 0)
-		r = add_header(t, ACCEPT);
-	if (r == 0 && t->r->auth && registry_same_origin(t->url, t->first_url))
-		r = add_header(t, t->r->auth);
-	if (r == 0 && t->have > 0) {
-		(void)snprintf(range, sizeof(range), "Range: bytes=%llu-",
-			       (unsigned long long)t->have);
-		r = add_header(t, range);
-	}
+		http_call_header(&t->http, ACCEPT);
+	if (t->r->auth && http_origin_is(t->url, t->first_url))
+		http_call_header(&t->http, "%s", t->r->auth);
+	if (t->have > 0)
+		http_call_header(&t->http, "Range: bytes=%llu-", (unsigned long long)t->have);
 	t->from = t->have;
-	return r;
 }
 
 static void ask(struct transfer *t)
 {
-	buf_clear(&t->problem);
-	t->detail[0] = '\0';
 	/* What goes to memory is small, and begun anew each time. */
-	if ((t->fd < 0 && start_over(t) < 0) || fill_headers(t) < 0) {
-		(void)err_set(&t->err, -ENOMEM, "ask the registry");
-		fail(t);
-		return;
-	}
-	curl_easy_reset(t->curl);
-	registry_prepare(t->r, t->curl);
-	(void)curl_easy_setopt(t->curl, CURLOPT_URL, t->url);
-	(void)curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, t->headers);
-	(void)curl_easy_setopt(t->curl, CURLOPT_ERRORBUFFER, t->detail);
-	(void)curl_easy_setopt(t->curl, CURLOPT_WRITEFUNCTION, on_body);
-	(void)curl_easy_setopt(t->curl, CURLOPT_WRITEDATA, t);
-	(void)curl_easy_setopt(t->curl, CURLOPT_HEADERFUNCTION, on_header);
-	(void)curl_easy_setopt(t->curl, CURLOPT_HEADERDATA, t);
-	(void)curl_easy_setopt(t->curl, CURLOPT_PRIVATE, t);
-	if (curl_multi_add_handle(t->r->multi, t->curl) != CURLM_OK) {
+	int r = t->fd < 0 ? start_over(t) : 0;
+
+	buf_clear(&t->problem);
+	registry_begin(t->r, &t->http, t->url);
+	fill_headers(t);
+	if (r < 0 || http_call_start(&t->http, t->r->multi) < 0) {
 		(void)err_set(&t->err, -ENOMEM, "ask the registry");
 		fail(t);
 		return;
@@ -259,7 +199,7 @@ static void follow(struct transfer *t)
 {
 	char *to = NULL;
 
-	(void)curl_easy_getinfo(t->curl, CURLINFO_REDIRECT_URL, &to);
+	(void)curl_easy_getinfo(t->http.easy, CURLINFO_REDIRECT_URL, &to);
 	if (!to || strlen(to) >= sizeof(t->url) || !registry_url_ok(t->r, to)) {
 		(void)err_say(&t->err, -EPROTO,
 			      "the registry redirects to '%.100s', which is not followed",
@@ -290,7 +230,7 @@ static void log_in(struct transfer *t)
 }
 
 /* A registry's own words: {"errors":[{"code","message"}]}. */
-static void say_refused(struct transfer *t, long status)
+static void say_refused(struct transfer *t, int status)
 {
 	json_t *doc = json_loadb(buf_str(&t->problem), t->problem.len, 0, NULL);
 	const json_t *first = json_array_get(json_object_get(doc, "errors"), 0);
@@ -301,7 +241,7 @@ static void say_refused(struct transfer *t, long status)
 		(void)err_say(&t->err, code, "%.80s has no image %.150s with %.80s%s%.80s",
 			      t->r->ref.host, t->r->ref.name, t->what, *words ? ": " : "", words);
 	else
-		(void)err_say(&t->err, code, "%.80s answers HTTP %ld for %.80s%s%.80s",
+		(void)err_say(&t->err, code, "%.80s answers HTTP %d for %.80s%s%.80s",
 			      t->r->ref.host, status, t->what, *words ? ": " : "", words);
 	json_decref(doc);
 	fail(t);
@@ -319,26 +259,26 @@ static bool try_plain(struct transfer *t, CURLcode code)
 	return true;
 }
 
-static void answer(struct transfer *t, CURLcode code)
+static void answer(void *arg, CURLcode code)
 {
-	long status = 0;
+	struct transfer *t = arg;
+	int status = http_call_status(&t->http);
 
-	(void)curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
-	(void)curl_multi_remove_handle(t->r->multi, t->curl);
+	t->r->answers++;
 	t->r->answered = t->r->answered || status != 0;
 	if (t->err.code) {
 		fail(t);
 	} else if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
 		(void)err_say(&t->err, -EPROTO, "%.80s: %.250s (--ca FILE names another authority)",
-			      t->r->ref.host, t->detail[0] ? t->detail : curl_easy_strerror(code));
+			      t->r->ref.host, http_call_why(&t->http, code));
 		fail(t);
 	} else if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT) {
 		(void)err_say(&t->err, -EHOSTUNREACH, "%.80s can not be reached: %.250s",
-			      t->r->ref.host, t->detail[0] ? t->detail : curl_easy_strerror(code));
+			      t->r->ref.host, http_call_why(&t->http, code));
 		fail(t);
 	} else if (code != CURLE_OK) {
 		if (!try_plain(t, code))
-			try_later(t, t->detail[0] ? t->detail : curl_easy_strerror(code));
+			try_later(t, http_call_why(&t->http, code));
 	} else if (status == 200 || status == 206) {
 		if (t->digest && t->have < t->size)
 			try_later(t, "the answer was cut");
@@ -351,7 +291,7 @@ static void answer(struct transfer *t, CURLcode code)
 		} else {
 			try_later(t, "it can not be resumed");
 		}
-	} else if (status == 401 && registry_same_origin(t->url, t->first_url)) {
+	} else if (status == 401 && http_origin_is(t->url, t->first_url)) {
 		log_in(t);
 	} else if (status == 301 || status == 302 || status == 303 || status == 307 ||
 		   status == 308) {
@@ -359,7 +299,7 @@ static void answer(struct transfer *t, CURLcode code)
 	} else if (status == 429 || status >= 500) {
 		char text[32];
 
-		(void)snprintf(text, sizeof(text), "HTTP %ld", status);
+		(void)snprintf(text, sizeof(text), "HTTP %d", status);
 		memcpy(t->url, t->first_url, sizeof(t->url));
 		try_later(t, text);
 	} else {
@@ -402,9 +342,11 @@ void transfer_begin(struct transfer *t, struct registry *r)
 	t->r = r;
 	buf_init(&t->body, MANIFEST_BYTES_MAX + 1);
 	buf_init(&t->problem, PROBLEM_MAX);
-	t->curl = curl_easy_init();
+	t->http = (struct http_call){
+		.on_header = on_header, .on_body = on_body, .on_end = answer, .arg = t
+	};
 	t->sum = digest_new();
-	if (!t->curl || !t->sum)
+	if (!t->sum)
 		code = -ENOMEM;
 	else if (t->fd >= 0)
 		code = take_file(t);
@@ -438,36 +380,19 @@ static int next_wait(struct transfer **list, size_t n, int ms)
 void transfers_step(struct registry *r, struct transfer **list, size_t n, struct curl_waitfd *fds,
 		    unsigned int n_fds, int ms)
 {
-	int running, left;
-	CURLMsg *msg;
+	unsigned int answers = r->answers;
 
 	ms = next_wait(list, n, ms);
-	(void)curl_multi_perform(r->multi, &running);
-	while ((msg = curl_multi_info_read(r->multi, &left))) {
-		struct transfer *t = NULL;
-
-		if (msg->msg != CURLMSG_DONE)
-			continue;
-		CURLcode code = msg->data.result;
-
-		(void)curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &t);
-		answer(t, code);
-		ms = 0;
-	}
-	(void)curl_multi_poll(r->multi, fds, n_fds, ms, NULL);
+	(void)http_call_step(r->multi);
+	(void)curl_multi_poll(r->multi, fds, n_fds, r->answers == answers ? ms : 0, NULL);
 }
 
 void transfer_end(struct transfer *t)
 {
-	if (t->curl && t->state == TRANSFER_RUNS)
-		(void)curl_multi_remove_handle(t->r->multi, t->curl);
-	curl_easy_cleanup(t->curl);
-	curl_slist_free_all(t->headers);
+	http_call_free(&t->http);
 	digest_free(t->sum);
 	buf_free(&t->body);
 	buf_free(&t->problem);
-	t->curl = NULL;
-	t->headers = NULL;
 	t->sum = NULL;
 }
 

@@ -10,12 +10,12 @@
 #ifndef CAISSON_IMAGE_TRANSFER_H
 #define CAISSON_IMAGE_TRANSFER_H
 
-#include <curl/curl.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "http_client/call.h"
 #include "image/challenge.h"
 #include "image/open.h"
 
@@ -48,11 +48,9 @@ struct transfer {
 
 	/* Inside. */
 	struct registry *r;
-	CURL *curl;
-	struct curl_slist *headers;
+	struct http_call http;
 	struct digest *sum;
 	char url[TRANSFER_URL_MAX], first_url[TRANSFER_URL_MAX];
-	char detail[CURL_ERROR_SIZE];
 	struct challenge challenge;
 	struct buf problem; /* what a registry says when it refuses */
 	int status;

@@ -18,15 +18,15 @@
 #include "remote/access.h"
 #include "remote/options.h"
 
-#define CONNECT_TIMEOUT_MS 10000L
+#define CONNECT_S 10L
 #define POLL_MS 1000
 
 /* ---- the daemon ---------------------------------------------------------------------------------- */
 
 static int make_handles(struct api *a, struct problem *p)
 {
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0 || !(a->curl = curl_easy_init()) ||
-	    !(a->multi = curl_multi_init()))
+	a->multi = http_call_multi();
+	if (!a->multi)
 		return problem_say(p, EXIT_OURS, "ENOMEM", "libcurl could not be started");
 	return 0;
 }
@@ -62,7 +62,7 @@ int api_open(struct api *a, const struct remote_options *o, struct problem *p)
 int api_again(struct api *a, const struct api *other, struct problem *p)
 {
 	*a = *other;
-	a->curl = NULL;
+	a->http = (struct http_call){ 0 };
 	a->multi = NULL;
 	a->token = other->token ? strdup(other->token) : NULL;
 	if (other->token && !a->token)
@@ -72,55 +72,36 @@ int api_again(struct api *a, const struct api *other, struct problem *p)
 
 void api_close(struct api *a)
 {
-	if (a->curl)
-		curl_easy_cleanup(a->curl);
+	http_call_free(&a->http);
 	if (a->multi)
 		(void)curl_multi_cleanup(a->multi);
 	access_wipe(a->token);
 	*a = (struct api){ 0 };
 }
 
-static void set_address(const struct api *a, CURL *curl, const char *path)
+void api_begin(const struct api *a, struct http_call *q, const char *method, const char *path)
 {
+	const struct http_call_options o = {
+		.ca_file = a->ca_file,
+		.socket = a->socket[0] ? a->socket : NULL,
+		/* What is on this machine is not asked for elsewhere. */
+		.direct = a->socket[0] || a->url.loopback,
+		.http1 = true,
+		.connect_s = CONNECT_S,
+		.buffer = 256L << 10,
+	};
 	_buf_ struct buf url = BUF_INIT(64u << 10);
 
 	(void)buf_printf(&url, "%s%s", a->url.base, path);
-	(void)curl_easy_setopt(curl, CURLOPT_URL, buf_str(&url));
-	if (a->socket[0])
-		(void)curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, a->socket);
-	/* What is on this machine is not asked for elsewhere. */
-	if (a->socket[0] || a->url.loopback)
-		(void)curl_easy_setopt(curl, CURLOPT_PROXY, "");
-#if LIBCURL_VERSION_NUM >= 0x075500
-	(void)curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-	(void)curl_easy_setopt(curl, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
-#endif
-	(void)curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
-	(void)curl_easy_setopt(curl, CURLOPT_USERAGENT, "caisson/" CAISSON_VERSION);
-	(void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	(void)curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
-	if (a->ca_file)
-		(void)curl_easy_setopt(curl, CURLOPT_CAINFO, a->ca_file);
+	http_call_begin(q, &o, method, buf_str(&url));
 }
 
-CURL *api_easy(const struct api *a, const char *path, struct problem *p)
+int api_explain(const struct api *a, CURLcode code, const struct http_call *q, struct problem *p)
 {
-	CURL *curl = curl_easy_init();
-
-	if (!curl)
-		(void)problem_say(p, EXIT_OURS, "ENOMEM", "libcurl could not be started");
-	else
-		set_address(a, curl, path);
-	return curl;
-}
-
-int api_explain(const struct api *a, CURLcode code, CURL *curl, const char *detail,
-		struct problem *p)
-{
+	const char *detail = http_call_why(q, code);
 	long number = 0;
 
-	(void)curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &number);
+	(void)curl_easy_getinfo(q->easy, CURLINFO_OS_ERRNO, &number);
 	switch (code) {
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_COULDNT_RESOLVE_HOST:
@@ -157,139 +138,91 @@ int api_explain(const struct api *a, CURLcode code, CURL *curl, const char *deta
 struct transfer {
 	const struct api_call *call;
 	struct api_answer *answer;
-	CURL *curl;
-	struct curl_slist *headers;
+	struct http_call *http;
 	char *body; /* of a call with JSON, from jansson */
-	char detail[CURL_ERROR_SIZE];
+	CURLcode code;
+	bool over;
 };
 
-static bool is_good(const struct transfer *t)
+static int on_body(void *arg, const char *data, size_t len)
 {
-	long status = 0;
+	struct transfer *t = arg;
+	int status = http_call_status(t->http);
 
-	(void)curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
-	return status >= 200 && status < 300;
+	if (!t->call->sink || status < 200 || status >= 300)
+		return buf_append(&t->answer->body, data, len);
+	t->answer->gave_up = t->call->sink(t->call->arg, data, len) != 0;
+	return t->answer->gave_up ? -ECANCELED : 0;
 }
 
-static size_t on_body(char *data, size_t one, size_t len, void *arg)
+static void on_header(void *arg, const char *name, const char *value)
 {
 	struct transfer *t = arg;
 
-	(void)one;
-	if (t->call->sink && is_good(t)) {
-		t->answer->gave_up = t->call->sink(t->call->arg, data, len) != 0;
-		return t->answer->gave_up ? len + 1 : len;
-	}
-	return buf_append(&t->answer->body, data, len) < 0 ? len + 1 : len;
+	if (name && t->call->header && strcasecmp(name, t->call->header) == 0)
+		(void)snprintf(t->answer->header, sizeof(t->answer->header), "%s", value);
 }
 
-static size_t on_header(char *line, size_t one, size_t len, void *arg)
+static int64_t on_upload(void *arg, char *data, size_t size)
 {
 	struct transfer *t = arg;
-	size_t n = strlen(t->call->header);
-
-	(void)one;
-	if (len > n && strncasecmp(line, t->call->header, n) == 0 && line[n] == ':') {
-		const char *v = line + n + 1;
-		size_t left = len - n - 1;
-
-		while (left > 0 && (*v == ' ' || *v == '\t')) {
-			v++;
-			left--;
-		}
-		while (left > 0 && (v[left - 1] == '\r' || v[left - 1] == '\n'))
-			left--;
-		(void)snprintf(t->answer->header, sizeof(t->answer->header), "%.*s", (int)left, v);
-	}
-	return len;
-}
-
-static size_t on_upload(char *data, size_t one, size_t len, void *arg)
-{
-	struct transfer *t = arg;
-	int64_t n = t->call->source(t->call->arg, data, one * len);
+	int64_t n = t->call->source(t->call->arg, data, size);
 
 	if (n < 0)
 		t->answer->gave_up = true;
-	return n < 0 ? CURL_READFUNC_ABORT : (size_t)n;
+	return n;
 }
 
-static void add_header(struct transfer *t, const char *name, const char *value)
+static void on_end(void *arg, CURLcode code)
 {
-	_buf_ struct buf b = BUF_INIT(16u << 10);
+	struct transfer *t = arg;
 
-	(void)buf_printf(&b, "%s: %s", name, value);
-	struct curl_slist *more = b.err ? NULL : curl_slist_append(t->headers, buf_str(&b));
-
-	t->headers = more ? more : t->headers;
-	if (b.data)
-		explicit_bzero(b.data, b.len);
+	t->over = true;
+	t->code = code;
 }
 
-static void set_body(struct transfer *t, CURL *curl)
+static void set_body(struct transfer *t)
 {
 	const struct api_call *c = t->call;
 
 	if (c->source) {
-		(void)curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
-		(void)curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_upload);
-		(void)curl_easy_setopt(curl, CURLOPT_READDATA, t);
-		(void)curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
-		if (c->source_size >= 0)
-			(void)curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE,
-					       (curl_off_t)c->source_size);
-		add_header(t, "Content-Type", "application/octet-stream");
+		http_call_upload(t->http, c->source_size);
+		http_call_header(t->http, "Content-Type: application/octet-stream");
 	} else if (c->json || strcmp(c->method, "POST") == 0) {
 		t->body = c->json ? json_dumps(c->json, JSON_COMPACT) : strdup("{}");
-		(void)curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE,
-				       (curl_off_t)(t->body ? strlen(t->body) : 0));
-		(void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, t->body ? t->body : "");
-		add_header(t, "Content-Type", "application/json");
+		http_call_body(t->http, t->body ? t->body : "", t->body ? strlen(t->body) : 0);
+		http_call_header(t->http, "Content-Type: application/json");
 	}
-	(void)curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, c->method);
 }
 
 static void prepare(struct api *a, struct transfer *t)
 {
 	const struct api_call *c = t->call;
-	CURL *curl = t->curl;
 	uint64_t timeout = c->timeout_ms ? c->timeout_ms : API_TIMEOUT_MS;
 
-	curl_easy_reset(curl); /* the connection stays */
-	set_address(a, curl, c->path);
-	set_body(t, curl);
-	add_header(t, "Expect", ""); /* a round trip for nothing */
-	add_header(t, "Accept", c->accept ? c->accept : "application/json");
-	if (a->token) {
-		_buf_ struct buf bearer = BUF_INIT(8192);
-
-		(void)buf_printf(&bearer, "Bearer %s", a->token);
-		add_header(t, "Authorization", buf_str(&bearer));
-		explicit_bzero(bearer.data, bearer.len);
-	}
-	(void)curl_easy_setopt(curl, CURLOPT_HTTPHEADER, t->headers);
-	(void)curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, t->detail);
-	(void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
-	(void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
-	if (c->header) {
-		(void)curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
-		(void)curl_easy_setopt(curl, CURLOPT_HEADERDATA, t);
-	}
-	(void)curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, 256L << 10);
+	a->http.on_header = on_header;
+	a->http.on_body = on_body;
+	a->http.source = on_upload;
+	a->http.on_end = on_end;
+	a->http.arg = t;
+	api_begin(a, &a->http, c->method, c->path); /* the connection stays */
+	set_body(t);
+	http_call_header(&a->http, "Accept: %s", c->accept ? c->accept : "application/json");
+	if (a->token)
+		http_call_header(&a->http, "Authorization: Bearer %s", a->token);
 	if (timeout != API_ENDLESS)
-		(void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout);
+		http_call_timeout(&a->http, (long)timeout);
 }
 
 /* Until it is over, one way or the other. */
-static CURLcode perform(struct api *a, struct transfer *t)
+static void perform(struct api *a, struct transfer *t)
 {
 	const struct api_call *c = t->call;
-	CURLcode result = CURLE_OUT_OF_MEMORY;
-	int running = 1;
 
-	if (curl_multi_add_handle(a->multi, t->curl) != CURLM_OK)
-		return result;
-	while (curl_multi_perform(a->multi, &running) == CURLM_OK && running) {
+	t->code = CURLE_OUT_OF_MEMORY;
+	if (http_call_start(t->http, a->multi) < 0)
+		return;
+	while (http_call_step(a->multi) && !t->over) {
 		struct curl_waitfd extra = { .fd = c->watch_fd, .events = CURL_WAIT_POLLIN };
 
 		if (curl_multi_poll(a->multi, &extra, c->on_watch ? 1 : 0, POLL_MS, NULL) !=
@@ -297,40 +230,27 @@ static CURLcode perform(struct api *a, struct transfer *t)
 			break;
 		if (c->on_watch && extra.revents && c->on_watch(c->arg) != 0) {
 			t->answer->gave_up = true;
-			result = CURLE_ABORTED_BY_CALLBACK;
+			t->code = CURLE_ABORTED_BY_CALLBACK;
 			break;
 		}
 	}
-	for (int left = 1; left > 0;) {
-		const CURLMsg *m = curl_multi_info_read(a->multi, &left);
-
-		if (m && m->msg == CURLMSG_DONE)
-			result = m->data.result;
-	}
-	(void)curl_multi_remove_handle(a->multi, t->curl);
-	return result;
+	http_call_stop(t->http);
 }
 
 int api_call(struct api *a, const struct api_call *c, struct api_answer *ret, struct problem *p)
 {
-	struct transfer t = { .call = c, .answer = ret, .curl = a->curl };
-	long status = 0;
+	struct transfer t = { .call = c, .answer = ret, .http = &a->http };
 	curl_off_t retry = 0;
 
 	api_answer_free(ret);
 	buf_init(&ret->body, API_BODY_MAX);
 	prepare(a, &t);
-	CURLcode code = perform(a, &t);
-
-	(void)curl_easy_getinfo(t.curl, CURLINFO_RESPONSE_CODE, &status);
-	(void)curl_easy_getinfo(t.curl, CURLINFO_RETRY_AFTER, &retry);
-	/* No later call may see what this one pointed to. */
-	(void)curl_easy_setopt(t.curl, CURLOPT_HTTPHEADER, NULL);
-	(void)curl_easy_setopt(t.curl, CURLOPT_ERRORBUFFER, NULL);
-	for (const struct curl_slist *h = t.headers; h; h = h->next)
-		explicit_bzero(h->data, strlen(h->data));
-	curl_slist_free_all(t.headers);
+	perform(a, &t);
+	(void)curl_easy_getinfo(a->http.easy, CURLINFO_RETRY_AFTER, &retry);
 	free(t.body);
+	int status = http_call_status(&a->http);
+	CURLcode code = t.code;
+
 	ret->status = (unsigned int)status;
 	/* A daemon that refuses an upload need not read it to its end. */
 	if (status >= 300 && (code == CURLE_OK || c->source))
@@ -340,7 +260,7 @@ int api_call(struct api *a, const struct api_call *c, struct api_answer *ret, st
 		return 0;
 	if (ret->gave_up)
 		return problem_say(p, EXIT_OURS, "ECANCELED", "given up");
-	return api_explain(a, code, t.curl, t.detail[0] ? t.detail : curl_easy_strerror(code), p);
+	return api_explain(a, code, &a->http, p);
 }
 
 void api_answer_free(struct api_answer *x)

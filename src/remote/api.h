@@ -9,13 +9,13 @@
 #ifndef CAISSON_REMOTE_API_H
 #define CAISSON_REMOTE_API_H
 
-#include <curl/curl.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "http_client/call.h"
 #include "remote/problem.h"
 #include "remote/url.h"
 
@@ -26,7 +26,7 @@ struct remote_options;
 #define API_ENDLESS UINT64_MAX    /* a stream: as long as it takes */
 
 struct api {
-	CURL *curl;
+	struct http_call http;
 	CURLM *multi;
 	struct url url;      /* base "http://localhost" for a socket */
 	char socket[108];    /* empty: url */
@@ -79,11 +79,10 @@ void api_answer_free(struct api_answer *x);
 json_t *api_json(struct api *a, const char *method, const char *path, json_t *body,
 		 struct problem *p);
 
-/* api_easy() - A fresh handle that is set up for this daemon: address, token, certificates. */
-CURL *api_easy(const struct api *a, const char *path, struct problem *p);
+/* api_begin() - A request that is set up for this daemon: address, certificates; no token. */
+void api_begin(const struct api *a, struct http_call *q, const char *method, const char *path);
 
 /* api_explain() - Why the daemon could not be spoken with. Return: -1. */
-int api_explain(const struct api *a, CURLcode code, CURL *curl, const char *detail,
-		struct problem *p);
+int api_explain(const struct api *a, CURLcode code, const struct http_call *q, struct problem *p);
 
 #endif

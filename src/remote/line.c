@@ -30,7 +30,7 @@ static CURLcode send_all(struct line *l, const char *data, size_t len, uint64_t 
 {
 	while (len > 0) {
 		size_t n = 0;
-		CURLcode r = curl_easy_send(l->curl, data, len, &n);
+		CURLcode r = curl_easy_send(l->http.easy, data, len, &n);
 
 		if (r == CURLE_AGAIN && !wait_io(l, POLLOUT, until_ns))
 			return CURLE_OPERATION_TIMEDOUT;
@@ -75,7 +75,7 @@ static CURLcode read_more(struct line *l, uint64_t until_ns)
 
 	if (!room)
 		return CURLE_OUT_OF_MEMORY;
-	CURLcode r = curl_easy_recv(l->curl, room, 4096, &n);
+	CURLcode r = curl_easy_recv(l->http.easy, room, 4096, &n);
 
 	if (r == CURLE_AGAIN)
 		return wait_io(l, POLLIN, until_ns) ? CURLE_OK : CURLE_OPERATION_TIMEDOUT;
@@ -129,7 +129,7 @@ static ssize_t hear(struct line *l, const struct api *a, uint64_t until_ns, stru
 	while (r == CURLE_OK && !(end = strstr(buf_str(&l->early), "\r\n\r\n")))
 		r = read_more(l, until_ns);
 	if (r != CURLE_OK)
-		return api_explain(a, r, l->curl, curl_easy_strerror(r), p);
+		return api_explain(a, r, &l->http, p);
 	return end - buf_str(&l->early) + 4;
 }
 
@@ -138,8 +138,7 @@ static int shake(struct line *l, const struct api *a, const char *path, const ch
 {
 	uint64_t until = clock_now_ns() + HANDSHAKE_NS;
 	CURLcode r = ask(l, a, path, protocol, headers, until);
-	ssize_t head_len = r == CURLE_OK ? hear(l, a, until, p) :
-					   api_explain(a, r, l->curl, curl_easy_strerror(r), p);
+	ssize_t head_len = r == CURLE_OK ? hear(l, a, until, p) : api_explain(a, r, &l->http, p);
 	unsigned int status = 0;
 
 	if (head_len < 0)
@@ -159,31 +158,19 @@ static int shake(struct line *l, const struct api *a, const char *path, const ch
 int line_open(struct line *l, const struct api *a, const char *path, const char *protocol,
 	      const char *headers, const char *answer, struct problem *p)
 {
-	char detail[CURL_ERROR_SIZE] = "";
-
 	*l = (struct line){ .fd = -1, .tls = strncmp(a->url.base, "https:", 6) == 0 };
 	buf_init(&l->early, EARLY_MAX);
-	l->curl = api_easy(a, path, p);
-	if (!l->curl)
-		return -1;
-	(void)curl_easy_setopt(l->curl, CURLOPT_CONNECT_ONLY, 1L);
-	(void)curl_easy_setopt(l->curl, CURLOPT_HTTPPROXYTUNNEL, 1L);
-	(void)curl_easy_setopt(l->curl, CURLOPT_ERRORBUFFER, detail);
-	CURLcode r = curl_easy_perform(l->curl);
+	api_begin(a, &l->http, "GET", path);
+	CURLcode r = http_call_connect(&l->http, &l->fd);
 
-	if (r == CURLE_OK)
-		r = curl_easy_getinfo(l->curl, CURLINFO_ACTIVESOCKET, &l->fd);
-	(void)curl_easy_setopt(l->curl, CURLOPT_ERRORBUFFER, NULL);
 	if (r != CURLE_OK)
-		return api_explain(a, r, l->curl, detail[0] ? detail : curl_easy_strerror(r), p);
+		return api_explain(a, r, &l->http, p);
 	return shake(l, a, path, protocol, headers, answer, p);
 }
 
 void line_close(struct line *l)
 {
-	if (l->curl)
-		curl_easy_cleanup(l->curl);
-	l->curl = NULL;
+	http_call_free(&l->http);
 	buf_free(&l->early);
 }
 
@@ -196,7 +183,7 @@ ssize_t line_recv(struct line *l, void *data, size_t size)
 		buf_consume(&l->early, n);
 		return (ssize_t)n;
 	}
-	CURLcode r = curl_easy_recv(l->curl, data, size, &n);
+	CURLcode r = curl_easy_recv(l->http.easy, data, size, &n);
 
 	if (r == CURLE_AGAIN)
 		return -EAGAIN;
@@ -206,7 +193,7 @@ ssize_t line_recv(struct line *l, void *data, size_t size)
 ssize_t line_send(struct line *l, const void *data, size_t len)
 {
 	size_t n = 0;
-	CURLcode r = curl_easy_send(l->curl, data, len, &n);
+	CURLcode r = curl_easy_send(l->http.easy, data, len, &n);
 
 	if (r == CURLE_AGAIN || (r == CURLE_OK && n == 0))
 		return -EAGAIN;

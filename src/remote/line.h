@@ -8,18 +8,18 @@
 #ifndef CAISSON_REMOTE_LINE_H
 #define CAISSON_REMOTE_LINE_H
 
-#include <curl/curl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "http_client/call.h"
 
 struct api;
 struct problem;
 
 struct line {
-	CURL *curl;
+	struct http_call http; /* opened it */
 	curl_socket_t fd;
 	bool tls;
 	struct buf early; /* came behind the answer */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client.c - See client.h.
+ * client.c - Attempts, their signatures, and when another one is worth it.
  *
- * One libcurl multi handle, which keeps connections, and one easy handle for each attempt: a signature is good for
- * minutes and names the headers it covers, so an attempt that differs in its range or its time is another request.
+ * One multi handle of libcurl, which keeps connections. Each attempt is a request of its own: a
+ * signature is good for minutes and names the headers that it covers, so an attempt that differs in
+ * its range or its time has another one.
  */
 #include "s3/client.h"
 
@@ -20,14 +21,14 @@
 #include "base/fd.h"
 #include "base/num.h"
 
-#define CONNECT_S 15L
 #define SILENT_S 60L /* a connection on which nothing moves for so long is dropped */
 #define POLL_MS 500
 #define FIRST_PAUSE_MS 200u
 
 int s3_client_open(struct s3_client *c, struct err *e)
 {
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) || !(c->multi = curl_multi_init()))
+	c->multi = http_call_multi();
+	if (!c->multi)
 		return err_say(e, -ENOMEM, "libcurl does not start");
 	return 0;
 }
@@ -46,84 +47,45 @@ static bool is_good(const struct s3_call *call)
 	return call->status >= 200 && call->status < 300;
 }
 
-/* "Name: value" of a header line. NULL: it is another one. */
-static const char *value_of(const char *line, size_t n, const char *name, char *to, size_t size)
-{
-	size_t len = strlen(name);
-
-	if (n <= len || strncasecmp(line, name, len) != 0 || line[len] != ':')
-		return NULL;
-	line += len + 1;
-	n -= len + 1;
-	while (n > 0 && (*line == ' ' || *line == '\t'))
-		line++, n--;
-	while (n > 0 && strchr("\r\n \t", line[n - 1]))
-		n--;
-	if (n >= size)
-		return NULL;
-	memcpy(to, line, n);
-	to[n] = '\0';
-	return to;
-}
-
-static size_t on_header(char *line, size_t one, size_t n, void *arg)
+static void on_header(void *arg, const char *name, const char *value)
 {
 	struct s3_call *call = arg;
-	char text[S3_ETAG_MAX + 8];
 	uint64_t size;
 
-	(void)one;
-	if (n > 5 && strncasecmp(line, "HTTP/", 5) == 0) {
-		long status = 0;
-
-		(void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
-		call->status = (int)status;
+	if (!name) {
+		call->status = http_call_status(&call->http);
 		/* It was asked for the rest, and sends all. */
-		call->skip = status == 200 ? call->got : 0;
-		return n;
-	}
-	if (value_of(line, n, "etag", text, sizeof(text)))
-		s3_etag(text, strlen(text), call->etag);
-	(void)value_of(line, n, "x-amz-bucket-region", call->region, sizeof(call->region));
-	if (value_of(line, n, "content-length", text, sizeof(text)) &&
-	    num_parse_u64(text, 0, INT64_MAX, &size, NULL) == 0 && is_good(call))
+		call->skip = call->status == 200 ? call->got : 0;
+	} else if (strcasecmp(name, "etag") == 0 && strlen(value) < S3_ETAG_MAX + 8) {
+		s3_etag(value, strlen(value), call->etag);
+	} else if (strcasecmp(name, "x-amz-bucket-region") == 0 &&
+		   strlen(value) < sizeof(call->region)) {
+		(void)snprintf(call->region, sizeof(call->region), "%s", value);
+	} else if (strcasecmp(name, "content-length") == 0 && is_good(call) &&
+		   num_parse_u64(value, 0, INT64_MAX, &size, NULL) == 0) {
 		call->size = call->status == 206 ? size + call->got : size;
-	return n;
+	}
 }
 
-static size_t on_body(char *data, size_t one, size_t n, void *arg)
+static int on_body(void *arg, const char *data, size_t n)
 {
 	struct s3_call *call = arg;
 	size_t dropped = call->skip < n ? (size_t)call->skip : n;
 
-	(void)one;
-	if (!call->sink || !is_good(call)) {
-		/* Of an error only the beginning is looked at. */
-		if (!is_good(call))
-			(void)buf_append_some(&call->text, data, n);
-		else if (buf_append(&call->text, data, n) < 0)
-			return 0;
-		return n;
-	}
+	/* Of an error only the beginning is looked at. */
+	if (!is_good(call))
+		(void)buf_append_some(&call->text, data, n);
+	if (!is_good(call))
+		return 0;
+	if (!call->sink)
+		return buf_append(&call->text, data, n);
 	call->skip -= dropped;
 	if (n > dropped)
 		call->stopped = call->sink(call->arg, data + dropped, n - dropped);
 	if (call->stopped)
-		return 0;
+		return -ECANCELED;
 	call->got += n - dropped;
-	return n;
-}
-
-static bool add_line(struct s3_call *call, const char *name, const char *value)
-{
-	_buf_ struct buf line = BUF_INIT(8u << 10);
-	struct curl_slist *more;
-
-	(void)buf_printf(&line, "%s: %s", name, value);
-	more = line.err ? NULL : curl_slist_append(call->list, buf_str(&line));
-	if (more)
-		call->list = more;
-	return more;
+	return 0;
 }
 
 static void add_signed(struct s3_ask *ask, const char *name, const char *value)
@@ -162,62 +124,28 @@ static int sign(struct s3_call *call, const char *host, const char *path)
 	}
 	if (r == 0)
 		r = s3_sign(&c->creds, c->site.region, &ask, &auth);
-	for (size_t i = 0; r == 0 && i < ask.n_headers; i++)
-		r = add_line(call, ask.headers[i].name, ask.headers[i].value) ? 0 : -ENOMEM;
-	if (r == 0 && !add_line(call, "Authorization", buf_str(&auth)))
-		r = -ENOMEM;
+	for (size_t i = 0; i < ask.n_headers; i++)
+		http_call_header(&call->http, "%s: %s", ask.headers[i].name, ask.headers[i].value);
+	http_call_header(&call->http, "Authorization: %s", buf_str(&auth));
 	return r;
 }
 
-static void set_options(struct s3_call *call, const char *url)
+static void conclude(void *arg, CURLcode code);
+
+static void prepare(struct s3_call *call, const char *url)
 {
-	CURL *h = call->easy;
+	const struct http_call_options o = {
+		.ca = call->client->ca, .http1 = true, .path_as_is = true, .silent_s = SILENT_S
+	};
 
-	(void)curl_easy_setopt(h, CURLOPT_URL, url);
-	(void)curl_easy_setopt(h, CURLOPT_PRIVATE, call);
-	(void)curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
-	(void)curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
-	(void)curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
-	(void)curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
-	(void)curl_easy_setopt(h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	(void)curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
-	(void)curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	(void)curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, SILENT_S);
-	(void)curl_easy_setopt(h, CURLOPT_ERRORBUFFER, call->error);
-	(void)curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
-	(void)curl_easy_setopt(h, CURLOPT_HEADERDATA, call);
-	(void)curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_body);
-	(void)curl_easy_setopt(h, CURLOPT_WRITEDATA, call);
-	(void)curl_easy_setopt(h, CURLOPT_USERAGENT, "caisson/" CAISSON_VERSION);
-	(void)curl_easy_setopt(h, CURLOPT_HTTPHEADER, call->list);
-	if (call->client->ca) {
-		struct curl_blob ca = { .data = call->client->ca->data,
-					.len = call->client->ca->len,
-					.flags = CURL_BLOB_NOCOPY };
-
-		(void)curl_easy_setopt(h, CURLOPT_CAINFO_BLOB, &ca);
-	}
-	if (strcmp(call->method, "HEAD") == 0) {
-		(void)curl_easy_setopt(h, CURLOPT_NOBODY, 1L);
-	} else if (strcmp(call->method, "PUT") == 0 || strcmp(call->method, "POST") == 0) {
-		(void)curl_easy_setopt(h, CURLOPT_POST, 1L);
-		(void)curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->len);
-		(void)curl_easy_setopt(h, CURLOPT_POSTFIELDS, call->body ? call->body : "");
-		(void)curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, call->method);
-	} else {
-		(void)curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, call->method);
-	}
-}
-
-static void drop(struct s3_call *call)
-{
-	if (call->easy) {
-		(void)curl_multi_remove_handle(call->client->multi, call->easy);
-		curl_easy_cleanup(call->easy);
-	}
-	curl_slist_free_all(call->list);
-	call->easy = NULL;
-	call->list = NULL;
+	call->http.on_header = on_header;
+	call->http.on_body = on_body;
+	call->http.on_end = conclude;
+	call->http.arg = call;
+	http_call_begin(&call->http, &o, call->method, url);
+	http_call_header(&call->http, "Accept: */*"); /* not for libcurl to guess */
+	if (strcmp(call->method, "PUT") == 0 || strcmp(call->method, "POST") == 0)
+		http_call_body(&call->http, call->body ? call->body : "", call->len);
 }
 
 static int attempt(struct s3_call *call, struct err *e)
@@ -229,25 +157,20 @@ static int attempt(struct s3_call *call, struct err *e)
 	call->tried++;
 	call->status = 0;
 	call->again_ns = 0;
-	call->error[0] = '\0';
 	buf_clear(&call->text);
 	s3_host(s, call->bucket, &host);
 	s3_path(s, call->bucket, call->key, &path);
 	(void)buf_printf(&url, "%s://%s%s%s%s", s->tls ? "https" : "http", buf_str(&host),
 			 buf_str(&path), call->query ? "?" : "", call->query ? call->query : "");
+	prepare(call, buf_str(&url));
 	int r = url.err ? url.err : sign(call, buf_str(&host), buf_str(&path));
 
-	/* Without the first libcurl waits for leave to send; the other is not for it to guess. */
-	if (r == 0 && (!add_line(call, "Expect", "") || !add_line(call, "Accept", "*/*")))
-		r = -ENOMEM;
-	call->easy = r == 0 ? curl_easy_init() : NULL;
-	if (call->easy) {
-		set_options(call, buf_str(&url));
-		if (curl_multi_add_handle(call->client->multi, call->easy) == CURLM_OK)
-			return 0;
-	}
-	drop(call);
-	return err_set(e, r < 0 ? r : -ENOMEM, "make a request");
+	if (r == 0)
+		r = http_call_start(&call->http, call->client->multi);
+	if (r == 0)
+		return 0;
+	http_call_stop(&call->http);
+	return err_set(e, r, "make a request");
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------- */
@@ -263,34 +186,17 @@ static bool worth_another(const struct s3_call *call)
 	       (call->status >= 500 && call->status != 501);
 }
 
-static void conclude(struct s3_call *call, CURLcode code)
+static void conclude(void *arg, CURLcode code)
 {
+	struct s3_call *call = arg;
 	unsigned int tries = call->client->tries ? call->client->tries : S3_TRIES;
 
 	call->code = code;
-	drop(call);
 	if (worth_another(call) && call->tried < tries)
 		call->again_ns = clock_now_ns() +
 				 ((uint64_t)FIRST_PAUSE_MS << (call->tried - 1)) * CLOCK_NS_PER_MS;
 	else
 		call->over = true;
-}
-
-static void collect(struct s3_client *c)
-{
-	CURLMsg *m;
-	int left;
-
-	while ((m = curl_multi_info_read(c->multi, &left))) {
-		struct s3_call *call = NULL;
-
-		if (m->msg != CURLMSG_DONE)
-			continue;
-		CURLcode code = m->data.result;
-
-		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&call);
-		conclude(call, code);
-	}
 }
 
 static bool is_cancelled(const struct s3_client *c)
@@ -303,11 +209,9 @@ static bool is_cancelled(const struct s3_client *c)
 static int step(struct s3_client *c, struct err *e)
 {
 	struct curl_waitfd extra = { .fd = c->cancel_fd };
-	int running;
 
-	if (curl_multi_perform(c->multi, &running) != CURLM_OK)
+	if (!http_call_step(c->multi))
 		return err_say(e, -EIO, "libcurl gave up");
-	collect(c);
 	if (is_cancelled(c))
 		return err_say(e, -ECANCELED, "nobody waits for it any more");
 	/* Pauses end with the next round: it is never more than POLL_MS away. */
@@ -339,7 +243,7 @@ static int result(const struct s3_call *call, struct err *e)
 		return 0;
 	return err_say(e, call->code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -EHOSTUNREACH,
 		       "%s can not be reached: %s", call->client->site.host,
-		       call->error[0] ? call->error : curl_easy_strerror(call->code));
+		       http_call_why(&call->http, call->code));
 }
 
 int s3_run(struct s3_client *c, struct s3_call **calls, size_t n, struct err *e)
@@ -360,7 +264,7 @@ int s3_run(struct s3_client *c, struct s3_call **calls, size_t n, struct err *e)
 			r = revive(calls, n, &left, e);
 	}
 	for (size_t i = 0; i < n; i++)
-		drop(calls[i]);
+		http_call_stop(&calls[i]->http);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = result(calls[i], e);
 	return r;
@@ -368,8 +272,7 @@ int s3_run(struct s3_client *c, struct s3_call **calls, size_t n, struct err *e)
 
 void s3_call_free(struct s3_call *call)
 {
-	if (call->client)
-		drop(call);
+	http_call_free(&call->http);
 	buf_free(&call->text);
 }
 

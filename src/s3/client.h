@@ -9,12 +9,12 @@
 #ifndef CAISSON_S3_CLIENT_H
 #define CAISSON_S3_CLIENT_H
 
-#include <curl/curl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "http_client/call.h"
 #include "s3/sign.h"
 #include "s3/site.h"
 #include "s3/xml.h"
@@ -59,15 +59,13 @@ struct s3_call {
 
 	/* While it runs. */
 	struct s3_client *client;
-	CURL *easy;
-	struct curl_slist *list;
+	struct http_call http;
 	uint64_t got, skip; /* bytes handed on; bytes that came again */
 	unsigned int tried;
 	uint64_t again_ns; /* when to try again; 0: not waiting */
 	int stopped;       /* what the sink said */
 	CURLcode code;
 	bool over;
-	char error[CURL_ERROR_SIZE];
 };
 
 /*
