@@ -1,186 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* archive.c - See archive.h. */
+/*
+ * archive.c - The reader, driven by the reading side.
+ *
+ * S3 requests pull the content of an object, so the archive is pulled too: the reader gets the
+ * bytes that it wants and not one more, until it has found an entry.
+ */
 #include "bucket/archive.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/fd.h"
-#include "init/tar.h"
+#include "s3/site.h"
 
-#define PAX_MAX (64u << 10)
+/* The workspace store wrote it: all kinds that a workspace has. */
+static const struct tar_rules rules = { .path_max = S3_KEY_MAX + 2,
+					.meta_max = 64u << 10,
+					.depth_max = SIZE_MAX,
+					.max_bytes = UINT64_MAX,
+					.max_files = UINT64_MAX,
+					.kinds = "01256" };
 
-static uint64_t padding(uint64_t size)
+static int on_entry(void *arg, const struct tar_entry *en, struct err *e)
 {
-	return (TAR_BLOCK - size % TAR_BLOCK) % TAR_BLOCK;
+	struct archive_in *in = arg;
+
+	(void)e;
+	in->entry = *en;
+	in->found = true;
+	return 0;
 }
 
-/* ---- out ------------------------------------------------------------------------------------------------------- */
-
-int archive_data(int fd, const void *data, size_t len)
+/* archive_read() has put the content where it belongs. */
+static int on_data(void *arg, const char *data, size_t len, struct err *e)
 {
-	return fd_write_all(fd, data, len);
+	(void)arg, (void)data, (void)len, (void)e;
+	return 0;
 }
 
-int archive_pad(int fd, uint64_t size)
+static int on_close(void *arg, struct err *e)
 {
-	static const char zeros[TAR_BLOCK];
-
-	return fd_write_all(fd, zeros, (size_t)padding(size));
+	(void)arg, (void)e;
+	return 0;
 }
 
-int archive_end(int fd)
+void archive_open(struct archive_in *in, int fd)
 {
-	static const char zeros[2 * TAR_BLOCK];
-
-	return fd_write_all(fd, zeros, sizeof(zeros));
+	*in = (struct archive_in){ .fd = fd, .reader.rules = &rules };
 }
 
-static int put_records(int fd, const char *path, uint64_t size)
+int archive_read(struct archive_in *in, void *data, size_t len)
 {
-	char data[4 * S3_KEY_MAX], number[24];
-	uint8_t block[TAR_BLOCK];
-	struct tar_head h = { .type = 'x', .name = "pax", .mode = 0644 };
-	size_t len = tar_record_put(data, sizeof(data), "path", path, strlen(path));
-
-	if (len == 0)
-		return -ENAMETOOLONG;
-	if (size > TAR_SIZE_MAX) {
-		(void)snprintf(number, sizeof(number), "%" PRIu64, size);
-		len += tar_record_put(data + len, sizeof(data) - len, "size", number,
-				      strlen(number));
-	}
-	h.size = len;
-	tar_format(block, &h);
-	int r = fd_write_all(fd, block, sizeof(block));
-
-	if (r == 0)
-		r = fd_write_all(fd, data, len);
-	return r == 0 ? archive_pad(fd, len) : r;
-}
-
-int archive_head(int fd, const char *path, bool dir, uint64_t size, int64_t mtime)
-{
-	uint8_t block[TAR_BLOCK];
-	struct tar_head h = { .type = dir ? '5' : '0',
-			      .mode = dir ? 0755 : 0644,
-			      .size = size <= TAR_SIZE_MAX ? size : 0,
-			      .mtime = mtime > 0 ? mtime : 0 };
+	static const struct tar_sink sink = { on_entry, on_data, on_close };
+	char *at = data;
 	int r = 0;
 
-	if (strlen(path) > TAR_NAME_MAX || size > TAR_SIZE_MAX)
-		r = put_records(fd, path, size);
-	(void)snprintf(h.name, sizeof(h.name), "%.*s", (int)TAR_NAME_MAX, path);
-	tar_format(block, &h);
-	return r < 0 ? r : fd_write_all(fd, block, sizeof(block));
-}
-
-/* ---- in -------------------------------------------------------------------------------------------------------- */
-
-int archive_read(int fd, void *data, size_t len)
-{
-	char *at = data;
-
-	while (len > 0) {
-		ssize_t n = read(fd, at, len);
+	while (r == 0 && len > 0) {
+		ssize_t n = read(in->fd, at, len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : -ENODATA;
+		r = tar_feed(&in->reader, &sink, in, at, (size_t)n, NULL);
 		at += n;
 		len -= (size_t)n;
 	}
-	return 0;
+	return r;
 }
 
-int archive_skip(int fd, uint64_t size, bool padding_only)
+int archive_next(struct archive_in *in, struct tar_entry *ret, struct err *e)
 {
 	char room[16u << 10];
-	uint64_t left = (padding_only ? 0 : size) + padding(size);
 	int r = 0;
 
-	while (r == 0 && left > 0) {
-		size_t n = left < sizeof(room) ? (size_t)left : sizeof(room);
+	in->found = false;
+	while (r == 0 && !in->found && !tar_ended(&in->reader)) {
+		size_t wants = tar_wants(&in->reader);
 
-		r = archive_read(fd, room, n);
-		left -= n;
+		r = archive_read(in, room, wants < sizeof(room) ? wants : sizeof(room));
 	}
-	return r;
-}
-
-/* "path" and "size" for the entry that follows. */
-static int take_records(int fd, uint64_t size, struct archive_entry *ret, bool *has_path,
-			int64_t *sized)
-{
-	char data[PAX_MAX];
-	struct tar_record rec;
-	size_t at = 0;
-	int r = size <= sizeof(data) ? archive_read(fd, data, (size_t)size) : -EFBIG;
-
-	if (r == 0)
-		r = archive_skip(fd, size, true);
 	if (r < 0)
-		return r;
-	while ((r = tar_record_next(data, (size_t)size, &at, &rec)) > 0) {
-		if (tar_record_is(&rec, "size") && tar_record_number(&rec, sized) < 0)
-			return -EBADMSG;
-		if (!tar_record_is(&rec, "path"))
-			continue;
-		if (rec.value_len >= sizeof(ret->path) || memchr(rec.value, '\0', rec.value_len))
-			return -ENAMETOOLONG;
-		memcpy(ret->path, rec.value, rec.value_len);
-		ret->path[rec.value_len] = '\0';
-		*has_path = true;
-	}
-	return r;
+		return err_set(e, r, "the archive of what changed");
+	*ret = in->entry;
+	return in->found;
 }
 
-static void tidy(char *path)
+void archive_free(struct archive_in *in)
 {
-	size_t skip = 0, len;
-
-	while (path[skip] == '.' && path[skip + 1] == '/')
-		skip += 2;
-	len = strlen(path + skip);
-	memmove(path, path + skip, len + 1);
-	while (len > 0 && path[len - 1] == '/')
-		path[--len] = '\0';
-}
-
-int archive_next(int fd, struct archive_entry *ret, struct err *e)
-{
-	uint8_t block[TAR_BLOCK];
-	struct tar_head h;
-	bool has_path = false;
-	int64_t sized = -1;
-
-	for (;;) {
-		int r = archive_read(fd, block, sizeof(block));
-
-		if (r == 0)
-			r = tar_parse(block, &h);
-		if (r == 0)
-			return 0;
-		if (r < 0)
-			return err_set(e, r, "the archive of what changed");
-		if (h.type == 'x') {
-			r = take_records(fd, h.size, ret, &has_path, &sized);
-		} else if (h.type == 'g') {
-			r = archive_skip(fd, h.size, false);
-		} else {
-			if (!has_path)
-				memcpy(ret->path, h.name, sizeof(h.name));
-			ret->type = h.type;
-			ret->size = sized >= 0 ? (uint64_t)sized : h.size;
-			tidy(ret->path);
-			return 1;
-		}
-		if (r < 0)
-			return err_set(e, r, "the archive of what changed");
-	}
+	tar_reader_free(&in->reader);
 }

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "archive/writer.h"
 #include "base/err.h"
-#include "bucket/archive.h"
 #include "bucket/listing.h"
 #include "bucket/manifest.h"
 #include "s3/hash.h"
@@ -23,6 +23,7 @@
 
 struct pull {
 	struct job *j;
+	struct tar_writer out;
 	const struct listing *all;
 	const char *last;  /* the path before */
 	struct manifest m; /* of what was handed over */
@@ -59,6 +60,17 @@ static int write_error(struct pull *p, int r)
 
 /* ---- the archive ----------------------------------------------------------------------------------------------- */
 
+static int put_entry(const struct pull *p, const char *path, bool dir, uint64_t size, int64_t mtime)
+{
+	const struct tar_entry en = { .type = dir ? '5' : '0',
+				      .mode = dir ? 0755 : 0644,
+				      .size = size,
+				      .mtime = mtime,
+				      .path = path };
+
+	return tar_put_head(&p->out, &en);
+}
+
 /* The directories that @o is in and the one before was not. */
 static int put_parents(struct pull *p, const struct s3_object *o)
 {
@@ -70,7 +82,7 @@ static int put_parents(struct pull *p, const struct s3_object *o)
 			continue;
 		memcpy(path, o->key, len);
 		path[len] = '\0';
-		int r = archive_head(p->j->fds[0], path, true, 0, o->mtime);
+		int r = put_entry(p, path, true, 0, o->mtime);
 
 		if (r < 0)
 			return write_error(p, r);
@@ -89,7 +101,7 @@ static int put_head(struct pull *p, const struct s3_object *o)
 		r = s3_hash_begin(&p->hash);
 	if (r < 0 || is_dir(o))
 		return r < 0 && !p->e->code ? err_set(p->e, r, "remember it") : r;
-	return write_error(p, archive_head(p->j->fds[0], o->key, false, o->size, o->mtime));
+	return write_error(p, put_entry(p, o->key, false, o->size, o->mtime));
 }
 
 /* Its content has been handed over, and hashed. */
@@ -104,13 +116,13 @@ static int put_tail(struct pull *p, const struct s3_object *o)
 		r = manifest_set(&p->m, o->key, o->size, o->etag, hash);
 	if (r < 0)
 		return err_set(p->e, r, "remember what the bucket holds");
-	return write_error(p, archive_pad(p->j->fds[0], o->size));
+	return write_error(p, tar_put_padding(&p->out, o->size));
 }
 
 static int put_content(struct pull *p, const char *data, size_t len)
 {
 	s3_hash_add(&p->hash, data, len);
-	return archive_data(p->j->fds[0], data, len);
+	return p->out.put(p->out.arg, data, len);
 }
 
 /* ---- objects --------------------------------------------------------------------------------------------------- */
@@ -219,13 +231,13 @@ static int pull_all(struct pull *p)
 			r = pull_small(p, at);
 		at += r > 0 ? (size_t)r : 1;
 	}
-	return r < 0 ? r : write_error(p, archive_end(p->j->fds[0]));
+	return r < 0 ? r : write_error(p, tar_put_end(&p->out));
 }
 
 int job_pull(struct job *j, struct err *e)
 {
 	_listing_ struct listing all = { 0 };
-	struct pull p = { .j = j, .all = &all, .e = e };
+	struct pull p = { .j = j, .out = { tar_put_fd, &j->fds[0] }, .all = &all, .e = e };
 	int r = listing_read(j, j->q->max_files, j->q->max_bytes, &all, e);
 
 	j->r.total_files = all.n;

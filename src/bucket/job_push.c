@@ -29,8 +29,9 @@
 
 struct push {
 	struct job *j;
-	struct manifest m;    /* what the bucket holds, as it changes */
-	struct manifest todo; /* what is to be put: size and hash */
+	struct archive_in first, second; /* the tree, to be hashed and to be put */
+	struct manifest m;               /* what the bucket holds, as it changes */
+	struct manifest todo;            /* what is to be put: size and hash */
 	struct listing now;
 	struct s3_hasher hash;
 	uint64_t done; /* bytes before the object at hand */
@@ -41,7 +42,7 @@ struct push {
 
 /* ---- what changed --------------------------------------------------------------------------------------------- */
 
-static int hash_entry(struct push *p, const struct archive_entry *a, char out[S3_HASH_HEX + 1])
+static int hash_entry(struct push *p, const struct tar_entry *a, char out[S3_HASH_HEX + 1])
 {
 	static char data[CHUNK];
 	uint64_t left = a->size;
@@ -50,16 +51,14 @@ static int hash_entry(struct push *p, const struct archive_entry *a, char out[S3
 	while (r == 0 && left > 0) {
 		size_t n = left < sizeof(data) ? (size_t)left : sizeof(data);
 
-		r = archive_read(p->j->fds[0], data, n);
+		r = archive_read(&p->first, data, n);
 		s3_hash_add(&p->hash, data, n);
 		left -= n;
 	}
-	if (r == 0)
-		r = archive_skip(p->j->fds[0], a->size, true);
 	return r == 0 ? s3_hash_end(&p->hash, out) : r;
 }
 
-static int look_at_file(struct push *p, const struct archive_entry *a)
+static int look_at_file(struct push *p, const struct tar_entry *a)
 {
 	struct manifest_line *was = manifest_find(&p->m, a->path);
 	char hash[S3_HASH_HEX + 1];
@@ -74,7 +73,7 @@ static int look_at_file(struct push *p, const struct archive_entry *a)
 }
 
 /* Directories are only what is in them, but for those that are marked. Links and pipes no bucket holds. */
-static int look_at_other(struct push *p, const struct archive_entry *a)
+static void look_at_other(struct push *p, const struct tar_entry *a)
 {
 	char shown[80], mark[S3_KEY_MAX + 3];
 	struct manifest_line *was;
@@ -86,23 +85,25 @@ static int look_at_other(struct push *p, const struct archive_entry *a)
 	if (a->type != '5' && p->odd++ < NAMED)
 		(void)buf_printf(&p->odd_names, "%s'%s'", p->odd > 1 ? ", " : "",
 				 s3_key_show(a->path, strlen(a->path), shown, sizeof(shown)));
-	return archive_skip(p->j->fds[0], a->type == '0' ? a->size : 0, false);
 }
 
 static int look(struct push *p)
 {
-	struct archive_entry a;
+	struct tar_entry a;
 	int r;
 
-	while ((r = archive_next(p->j->fds[0], &a, p->e)) > 0) {
-		const char *problem = a.path[0] ? s3_key_problem(a.path, strlen(a.path)) : NULL;
+	while ((r = archive_next(&p->first, &a, p->e)) > 0) {
+		const char *problem = s3_key_problem(a.path, strlen(a.path));
 		char shown[120];
 
 		if (problem)
 			return err_say(p->e, -EINVAL, "'%s' can be no key of a bucket: it %s",
 				       s3_key_show(a.path, strlen(a.path), shown, sizeof(shown)),
 				       problem);
-		r = a.type == '0' ? look_at_file(p, &a) : look_at_other(p, &a);
+		if (a.type == '0')
+			r = look_at_file(p, &a);
+		else
+			look_at_other(p, &a);
 		if (r < 0)
 			return err_set(p->e, r, "read the workspace");
 	}
@@ -164,7 +165,7 @@ static int key_of(const struct push *p, const char *path, char out[S3_KEY_MAX + 
 static int source(void *arg, char *data, size_t len)
 {
 	struct push *p = arg;
-	int r = archive_read(p->j->fds[1], data, len);
+	int r = archive_read(&p->second, data, len);
 
 	if (r == 0)
 		s3_hash_add(&p->hash, data, len);
@@ -179,7 +180,7 @@ static void moved(void *arg, uint64_t bytes)
 	job_moved(p->j);
 }
 
-static int put_one(struct push *p, const struct archive_entry *a)
+static int put_one(struct push *p, const struct tar_entry *a)
 {
 	const struct manifest_line *was = manifest_find(&p->m, a->path);
 	char key[S3_KEY_MAX + 1], hash[S3_HASH_HEX + 1];
@@ -195,8 +196,6 @@ static int put_one(struct push *p, const struct archive_entry *a)
 		r = s3_hash_begin(&p->hash);
 	if (r == 0)
 		r = s3_put(&p->j->client, &n, source, p, moved, p->e);
-	if (r == 0)
-		r = archive_skip(p->j->fds[1], a->size, true);
 	if (r == 0)
 		r = s3_hash_end(&p->hash, hash);
 	if (r == 0)
@@ -214,16 +213,14 @@ static int put_one(struct push *p, const struct archive_entry *a)
 
 static int put_all(struct push *p)
 {
-	struct archive_entry a;
+	struct tar_entry a;
 	int r = 0;
 
-	while (p->todo.n > 0 && (r = archive_next(p->j->fds[1], &a, p->e)) > 0) {
-		bool wanted = a.type == '0' && manifest_find(&p->todo, a.path);
-
-		r = wanted ? put_one(p, &a) :
-			     archive_skip(p->j->fds[1], a.type == '0' ? a.size : 0, false);
+	while (p->todo.n > 0 && (r = archive_next(&p->second, &a, p->e)) > 0) {
+		if (a.type == '0' && manifest_find(&p->todo, a.path))
+			r = put_one(p, &a);
 		if (r < 0)
-			return p->e->code ? r : err_set(p->e, r, "read the workspace again");
+			return r;
 	}
 	return r;
 }
@@ -279,6 +276,8 @@ int job_push(struct job *j, struct err *e)
 	struct push p = { .j = j, .e = e, .odd_names = BUF_INIT(300) };
 	int r = manifest_read(j, &p.m, e);
 
+	archive_open(&p.first, j->fds[0]);
+	archive_open(&p.second, j->fds[1]);
 	if (r == 0)
 		r = look(&p);
 	if (r == 0 && is_anything(&p)) {
@@ -292,6 +291,8 @@ int job_push(struct job *j, struct err *e)
 		(void)snprintf(j->r.msg, sizeof(j->r.msg),
 			       "%zu links and special files are not in the bucket: %s%s", p.odd,
 			       buf_str(&p.odd_names), p.odd > NAMED ? ", and others" : "");
+	archive_free(&p.first);
+	archive_free(&p.second);
 	listing_free(&p.now);
 	manifest_free(&p.m);
 	manifest_free(&p.todo);

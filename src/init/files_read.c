@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/sha256.h"
 #include "init/files.h"
 #include "init/files_io.h"
 #include "init/files_path.h"
-#include "init/sha256.h"
 
 /* Descriptor or -errno; -ENXIO for what is neither file nor directory. */
 static int open_file(const char *path, struct stat *st)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files_tar_out.c - A directory as a tar archive (ustar, with pax headers where that has no room).
+ * files_tar_out.c - A directory as a tar archive (ustar, with pax records where that has no room).
  *
- * Files, directories and links. Hard links become files of their own; pipes, sockets and devices are left
- * out, and said to be. With FILES_WHOLE a second name of a file is a hard link, pipes are there, and so are
- * attributes (tar_whole.h): what a workspace keeps. A file has the size it had when it was opened: what grows is cut there, what
- * shrinks is filled up with zeros, and said to be. A directory or file that can not be read ends the
- * call: half an archive must not look like a whole one.
+ * Files, directories and links. Hard links become files of their own; pipes, sockets and devices
+ * are left out, and FILES_SKIPPED reports it. With FILES_WHOLE a second name of a file is a hard
+ * link, and pipes and attributes are there (archive/whole.h): all that a workspace keeps. A file
+ * has the size that it had when it was opened: one that grows is cut there, one that shrinks is
+ * filled up with zeros, and FILES_CHANGED reports it. A directory or file that cannot be read ends
+ * the call: half an archive must not look like a whole one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,113 +15,52 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "archive/whole.h"
+#include "archive/writer.h"
 #include "base/fd.h"
 #include "init/files.h"
 #include "init/files_io.h"
 #include "init/files_path.h"
 #include "init/files_walk.h"
-#include "init/tar.h"
-#include "init/tar_whole.h"
 
 #define XATTRS_MAX (24u << 10)
-#define PAX_MAX (XATTRS_MAX + (48u << 10)) /* attributes; a path, a target and a size */
 
 struct pack {
+	struct tar_writer out;
 	struct files_io *io;
 	uint64_t limit;
 	struct tar_names *names; /* NULL: not whole */
 };
 
-static const uint8_t zeros[TAR_BLOCK];
-
-static int emit(struct pack *p, const void *data, size_t len)
+static int emit(void *arg, const void *data, size_t len)
 {
+	const struct pack *p = arg;
+
 	if (p->limit > 0 && p->io->end.bytes + len > p->limit)
 		return EFBIG;
 	io_data(p->io, data, len);
 	return p->io->broken ? WALK_STOP : 0;
 }
 
-/* To the next block after @len bytes. */
-static int pad(struct pack *p, uint64_t len)
-{
-	size_t over = (size_t)(len % TAR_BLOCK);
-
-	return over ? emit(p, zeros, TAR_BLOCK - over) : 0;
-}
-
-static bool is_ascii(const char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s >= 0x80)
-			return false;
-	return true;
-}
-
-/* The records that this entry needs, or none. */
-static size_t make_records(char *out, size_t n, const char *path, const char *target, uint64_t size)
-{
-	char number[24];
-	size_t path_len = strlen(path), target_len = strlen(target);
-
-	if (path_len <= TAR_NAME_MAX && target_len <= TAR_NAME_MAX && size <= TAR_SIZE_MAX)
-		return n;
-	if (!is_ascii(path) || !is_ascii(target)) /* bytes, which need not be UTF-8 */
-		n += tar_record_put(out + n, PAX_MAX - n, "hdrcharset", "BINARY", 6);
-	if (path_len > TAR_NAME_MAX)
-		n += tar_record_put(out + n, PAX_MAX - n, "path", path, path_len);
-	if (target_len > TAR_NAME_MAX)
-		n += tar_record_put(out + n, PAX_MAX - n, "linkpath", target, target_len);
-	if (size > TAR_SIZE_MAX) {
-		int len = snprintf(number, sizeof(number), "%llu", (unsigned long long)size);
-
-		n += tar_record_put(out + n, PAX_MAX - n, "size", number, (size_t)len);
-	}
-	return n;
-}
-
-static void copy_name(char *to, size_t size, const char *from)
-{
-	size_t n = strnlen(from, size - 1);
-
-	memcpy(to, from, n);
-	to[n] = '\0';
-}
-
-/* @fd: whose attributes go with it; -1: none. */
+/* @fd: its attributes go with it; -1: none. */
 static int put_head(struct pack *p, char type, const char *path, const char *target,
 		    const struct stat *st, int fd)
 {
-	static char records[PAX_MAX];
-	uint8_t block[TAR_BLOCK];
-	struct tar_head h = { .type = type,
-			      .mode = st->st_mode & 0777,
-			      .size = type == '0' ? (uint64_t)st->st_size : 0,
-			      .mtime = st->st_mtim.tv_sec };
+	static char records[XATTRS_MAX];
 	bool cut = false;
-	size_t n = p->names && fd >= 0 ? tar_xattrs(fd, records, XATTRS_MAX, &cut) : 0;
-	int r = 0;
+	size_t n = p->names && fd >= 0 ? tar_xattrs(fd, records, sizeof(records), &cut) : 0;
+	struct tar_entry en = { .type = type,
+				.mode = st->st_mode & 0777,
+				.size = type == '0' ? (uint64_t)st->st_size : 0,
+				.mtime = st->st_mtim.tv_sec,
+				.path = path,
+				.link = target,
+				.records = records,
+				.records_len = n };
 
-	n = make_records(records, n, path, target, h.size);
 	if (cut)
 		p->io->end.flags |= FILES_SKIPPED;
-
-	if (n > 0) {
-		struct tar_head x = { .type = 'x', .name = "pax", .mode = 0644, .size = n };
-
-		tar_format(block, &x);
-		r = emit(p, block, sizeof(block));
-		if (r == 0)
-			r = emit(p, records, n);
-		if (r == 0)
-			r = pad(p, n);
-	}
-	if (r)
-		return r;
-	copy_name(h.name, sizeof(h.name), path);
-	copy_name(h.link, sizeof(h.link), target);
-	tar_format(block, &h);
-	return emit(p, block, sizeof(block));
+	return tar_put_head(&p->out, &en);
 }
 
 /* Exactly @size bytes of content, then up to the block. */
@@ -145,7 +85,7 @@ static int put_content(struct pack *p, int fd, uint64_t size)
 		r = emit(p, data, (size_t)n);
 		left -= (uint64_t)n;
 	}
-	return r ? r : pad(p, size);
+	return r ? r : tar_put_padding(&p->out, size);
 }
 
 static int put_file(struct pack *p, int dirfd, const char *name, const char *path)
@@ -220,7 +160,8 @@ int files_tar_out(const struct files_call *c, struct files_io *io)
 {
 	static struct walk w;
 	static struct tar_names names;
-	struct pack p = { .io = io,
+	struct pack p = { .out = { emit, &p },
+			  .io = io,
 			  .limit = c->q.limit,
 			  .names = c->q.flags & FILES_WHOLE ? &names : NULL };
 	struct stat st;
@@ -239,7 +180,7 @@ int files_tar_out(const struct files_call *c, struct files_io *io)
 	} else {
 		r = pack_one(&p, c->path);
 	}
-	for (int i = 0; r == 0 && i < 2; i++)
-		r = emit(&p, zeros, sizeof(zeros));
+	if (r == 0)
+		r = tar_put_end(&p.out);
 	return r == WALK_STOP ? ECANCELED : r;
 }

@@ -14,14 +14,14 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "package_store/digest.h"
-#include "package_store/untar.h"
+#include "package_store/package_dir.h"
 
 #define READ_BYTES (256u << 10)
 
 struct walk {
 	struct digest digest;
 	bool contents; /* read; else what the kernel notes of it */
-	char path[UNTAR_PATH_MAX];
+	char path[PACKAGE_PATH_MAX];
 	struct err *e;
 };
 
@@ -54,7 +54,7 @@ static void add_notes(struct walk *w, const struct stat *st)
 
 static int add_entry(struct walk *w, int dir, const char *name, const struct stat *st)
 {
-	char target[UNTAR_PATH_MAX] = "";
+	char target[PACKAGE_PATH_MAX] = "";
 	char type = type_of(st->st_mode);
 	ssize_t n = type == '2' ? readlinkat(dir, name, target, sizeof(target) - 1) : 0;
 	int r = n < 0 ? -errno :
@@ -78,7 +78,7 @@ static int walk_one(struct walk *w, int dir, const char *name, size_t len, unsig
 	struct stat st;
 	int r;
 
-	if (n < 0 || (size_t)n >= sizeof(w->path) - len || depth > UNTAR_DEPTH_MAX)
+	if (n < 0 || (size_t)n >= sizeof(w->path) - len || depth > PACKAGE_DEPTH_MAX)
 		return -ENAMETOOLONG; /* the package store made no such thing */
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;

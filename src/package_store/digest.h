@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "init/sha256.h"
+#include "base/sha256.h"
 
 struct err;
 

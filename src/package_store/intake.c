@@ -2,11 +2,15 @@
 /*
  * intake.c - Frames of a file call, the archive in them, files in the store.
  *
- * Each component of a path is opened by its own descriptor without following links, and every name is made
- * anew: what is there twice ends it. Modes are ours: 0755 for directories and what may be executed, 0644
- * for the rest.
+ * The archive comes from a cell in which a package was built, so it may be anything. The reader
+ * permits only plain files, directories and links that stay in the tree, under tidy paths.
+ * tar_parent() opens every directory without following a link, and every name is made anew: a name
+ * that is there twice ends the intake. So nothing is written outside of the new directory
+ * (archive/path.c has the argument), and no link of the tree leads a later reader out of it. Modes
+ * are ours: 0755 for directories and for files that may be executed, 0644 for the rest.
  *
- * What is hashed (digest.h) is what was made: a directory once, whether the archive names it or only what is in it.
+ * The hash (digest.h) is over the tree that was made: a directory counts once, whether the archive
+ * names it or only its content.
  */
 #include "package_store/intake.h"
 
@@ -17,68 +21,47 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/path.h"
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "package_store/check.h"
 #include "package_store/package_dir.h"
 
 #define READ_BYTES (256u << 10)
+#define META_MAX (64u << 10)
 
-/* ---- entries ---------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
-static int make_dir(struct intake *in, int at, const char *name, const char *path, struct err *e)
+static int make_dir(struct intake *in, int at, const char *name, const char *path)
 {
 	if (mkdirat(at, name, 0755) < 0)
 		return -errno;
-	int r = digest_begin(&in->digest, '5', false, path, NULL, e);
+	int r = digest_begin(&in->digest, '5', false, path, NULL, &in->err);
 
 	if (r == 0)
 		digest_end(&in->digest);
 	return r;
 }
 
-/* @path: that of the directory, from the root of the tree. */
-static int next_dir(struct intake *in, int at, const char *name, const char *path, struct err *e)
+/* A directory that the archive did not name, on the way to an entry. */
+static int enter_dir(void *arg, int at, const char *name, const char *path, size_t len)
 {
-	const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(at, name, flags), r;
+	int fd = tar_enter_dir(NULL, at, name, path, len);
+	char whole[PACKAGE_PATH_MAX];
 
-	if (fd < 0 && errno == ENOENT) {
-		r = make_dir(in, at, name, path, e);
-		if (r < 0)
-			return r;
-		fd = openat(at, name, flags);
-	}
-	return fd < 0 ? -errno : fd;
-}
+	if (fd != -ENOENT)
+		return fd;
+	memcpy(whole, path, len);
+	whole[len] = '\0';
+	int r = make_dir(arg, at, name, whole);
 
-/* The directory that holds @path, and its last component. */
-static int resolve(struct intake *in, char *path, char **ret_name, struct err *e)
-{
-	_fd_ int at = fcntl(in->root, F_DUPFD_CLOEXEC, 3);
-	char *name = path, *slash;
-
-	if (at < 0)
-		return -errno;
-	for (; (slash = strchr(name, '/')); name = slash + 1) {
-		*slash = '\0';
-		int fd = next_dir(in, at, name, path, e);
-
-		*slash = '/';
-		if (fd < 0)
-			return fd;
-		fd_close(at);
-		at = fd;
-	}
-	*ret_name = name;
-	return TAKE_FD(at);
+	return r < 0 ? r : tar_enter_dir(NULL, at, name, path, len);
 }
 
 /* A directory may be there for what is in it; then it is hashed. */
-static int take_dir(struct intake *in, const struct untar_entry *en, int dir, const char *name,
-		    struct err *e)
+static int take_dir(struct intake *in, const struct tar_entry *en, int dir, const char *name)
 {
-	int r = make_dir(in, dir, name, en->path, e);
+	int r = make_dir(in, dir, name, en->path);
 	struct stat st;
 
 	if (r != -EEXIST || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -86,32 +69,29 @@ static int take_dir(struct intake *in, const struct untar_entry *en, int dir, co
 	return S_ISDIR(st.st_mode) ? 0 : -EEXIST;
 }
 
-static int make_entry(struct intake *in, const struct untar_entry *en, int dir, const char *name)
+static int make_entry(struct intake *in, const struct tar_entry *en, int dir, const char *name)
 {
+	if (en->type == '5')
+		return take_dir(in, en, dir, name);
 	if (en->type == '2')
 		return symlinkat(en->link, dir, name) < 0 ? -errno : 0;
 	in->file = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-			  en->executable ? 0755 : 0644);
+			  en->mode & 0111 ? 0755 : 0644);
 	return in->file < 0 ? -errno : 0;
 }
 
-static int on_entry(void *arg, const struct untar_entry *en, struct err *e)
+static int on_entry(void *arg, const struct tar_entry *en, struct err *e)
 {
 	struct intake *in = arg;
-	char path[UNTAR_PATH_MAX], *name;
+	const char *name;
+	_fd_ int dir = tar_parent(in->root, en->path, enter_dir, in, &name);
+	int r = dir < 0 ? dir : make_entry(in, en, dir, name);
 
-	memcpy(path, en->path, sizeof(path));
-	_fd_ int dir = resolve(in, path, &name, e);
-	int r = dir;
-
-	if (dir >= 0)
-		r = en->type == '5' ? take_dir(in, en, dir, name, e) :
-				      make_entry(in, en, dir, name);
 	if (r < 0)
 		return err_set(e, r, "unpack '%.150s'", en->path);
 	if (en->type == '5')
 		return 0;
-	r = digest_begin(&in->digest, en->type, en->executable, en->path, en->link, e);
+	r = digest_begin(&in->digest, en->type, en->mode & 0111, en->path, en->link, e);
 	if (r == 0 && en->type == '2')
 		digest_end(&in->digest);
 	return r;
@@ -136,14 +116,14 @@ static int on_close(void *arg, struct err *e)
 	return 0;
 }
 
-/* ---- frames ----------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static int on_data(void *arg, const char *data, size_t len)
 {
-	static const struct untar_sink sink = { on_entry, on_content, on_close };
+	static const struct tar_sink sink = { on_entry, on_content, on_close };
 	struct intake *in = arg;
 
-	return untar_feed(&in->untar, &sink, in, data, len, &in->err);
+	return tar_feed(&in->reader, &sink, in, data, len, &in->err);
 }
 
 static int on_end(void *arg, const struct files_end *end, struct files_text where)
@@ -154,7 +134,7 @@ static int on_end(void *arg, const struct files_end *end, struct files_text wher
 	if (end->error)
 		return err_set(&in->err, -end->error, "pack '%.*s' in the cell",
 			       where.len < 150 ? (int)where.len : 150, where.data);
-	if (!untar_ended(&in->untar))
+	if (!tar_ended(&in->reader))
 		return err_say(&in->err, -EBADMSG, "the archive has no end");
 	return 0;
 }
@@ -172,16 +152,23 @@ static int on_event(void *arg, const struct files_event *ev, struct files_text a
 	return -EPROTO;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int intake_begin(struct intake *in, int store_dir, const struct package_store_req *q, int fd)
 {
 	*in = (struct intake){
 		.seq = q->seq, .fd = fd, .store_dir = store_dir, .file = -1, .root = -1
 	};
-	in->untar.max_bytes = q->max_bytes;
-	in->untar.max_files = q->max_files < PACKAGE_STORE_FILES_MAX ? q->max_files :
-								       PACKAGE_STORE_FILES_MAX;
+	in->rules = (struct tar_rules){ .path_max = PACKAGE_PATH_MAX,
+					.meta_max = META_MAX,
+					.depth_max = PACKAGE_DEPTH_MAX,
+					.max_bytes = q->max_bytes,
+					.max_files = q->max_files < PACKAGE_STORE_FILES_MAX ?
+							     q->max_files :
+							     PACKAGE_STORE_FILES_MAX,
+					.kinds = "025",
+					.links_inside = true };
+	in->reader.rules = &in->rules;
 	if (foreign_check(fd, FOREIGN_PIPE) < 0)
 		return err_say(&in->err, -EPROTO, "the cell sent something else than a pipe");
 	in->root = package_dir_new(store_dir, in->key, &in->err);
@@ -222,15 +209,15 @@ void intake_end(struct intake *in, struct package_store_reply *ret)
 		(void)package_dir_drop(in->store_dir, in->key, !named, &ignored);
 	fd_close(in->root);
 	ret->code = in->err.code;
-	ret->bytes = in->untar.bytes;
-	ret->files = in->untar.files;
+	ret->bytes = in->reader.bytes;
+	ret->files = in->reader.files;
 	(void)snprintf(ret->msg, sizeof(ret->msg), "%.255s", in->err.msg);
 	if (ret->code == 0) {
 		memcpy(ret->key, in->key, sizeof(in->key));
 		digest_hex(&in->digest, ret->sha256);
 	}
 	digest_free(&in->digest);
-	untar_free(&in->untar);
+	tar_reader_free(&in->reader);
 	files_parser_free(&in->parser);
 	in->seq = 0;
 }

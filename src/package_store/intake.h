@@ -11,16 +11,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "archive/reader.h"
 #include "base/err.h"
 #include "client/files_client.h"
 #include "package_store/digest.h"
-#include "package_store/untar.h"
 #include "wire/package_store.h"
 
 struct intake {
 	uint64_t seq; /* 0: not in use */
 	struct files_parser parser;
-	struct untar untar;
+	struct tar_rules rules;
+	struct tar_reader reader;
 	struct digest digest;
 	struct err err;
 	int fd;              /* what the cell says */

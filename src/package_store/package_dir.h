@@ -18,6 +18,10 @@ struct err;
 
 #define WORKSPACE_STORE_MODE 0311 /* as an ordinary user the cell's user is ours, too */
 
+/* Bounds of the paths in a tree. */
+#define PACKAGE_PATH_MAX 1024u
+#define PACKAGE_DEPTH_MAX 48u
+
 /* package_dir_key_ok() - Whether this is the name of a tree. Pure. */
 bool package_dir_key_ok(const char *key);
 

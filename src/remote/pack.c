@@ -2,8 +2,8 @@
 /*
  * pack.c - Walk a directory, give out headers and contents.
  *
- * What is to be given out next is either in `head` (headers, padding, the end) or in the file that is open;
- * when both are empty the walk takes a step.
+ * What is to be given out next is either in `head` (headers, padding, the end) or in the file that
+ * is open; when both are empty the walk takes a step.
  */
 #include "remote/pack.h"
 
@@ -17,24 +17,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/writer.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "init/tar.h"
 
 #define HEAD_MAX (64u << 10)
-#define PAX_MAX (48u << 10)
 
 struct pack {
 	FTS *fts;
 	size_t root_len; /* of the path that was opened, with a slash */
 	struct buf head;
-	int fd; /* -1: none */
-	uint64_t left, pad;
+	struct tar_writer out; /* into head */
+	int fd;                /* -1: none */
+	uint64_t left, size;
 	uint64_t skipped;
 	bool ended;
 	struct err e;
 };
+
+static int append(void *arg, const void *data, size_t len)
+{
+	return buf_append(arg, data, len);
+}
 
 struct pack *pack_open(const char *dir, struct err *e)
 {
@@ -48,6 +53,7 @@ struct pack *pack_open(const char *dir, struct err *e)
 	p->fd = -1;
 	p->root_len = strlen(dir) + (dir[strlen(dir) - 1] == '/' ? 0 : 1);
 	buf_init(&p->head, HEAD_MAX);
+	p->out = (struct tar_writer){ append, &p->head };
 	p->fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
 	if (!p->fts) {
 		(void)err_set(e, -errno, "pack %s", dir);
@@ -67,63 +73,18 @@ void pack_close(struct pack *p)
 	free(p);
 }
 
-static void put_padding(struct buf *b, uint64_t len)
-{
-	static const char zeros[TAR_BLOCK];
-	size_t over = (size_t)(len % TAR_BLOCK);
-
-	if (over)
-		(void)buf_append(b, zeros, TAR_BLOCK - over);
-}
-
-static void copy_name(char *to, size_t size, const char *from)
-{
-	size_t n = strnlen(from, size - 1);
-
-	memcpy(to, from, n);
-	to[n] = '\0';
-}
-
-static void put_pax(struct pack *p, const char *path, const char *target, uint64_t size)
-{
-	static char records[PAX_MAX];
-	char number[24];
-	size_t n = 0;
-
-	if (strlen(path) > TAR_NAME_MAX)
-		n += tar_record_put(records + n, PAX_MAX - n, "path", path, strlen(path));
-	if (strlen(target) > TAR_NAME_MAX)
-		n += tar_record_put(records + n, PAX_MAX - n, "linkpath", target, strlen(target));
-	if (size > TAR_SIZE_MAX) {
-		(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)size);
-		n += tar_record_put(records + n, PAX_MAX - n, "size", number, strlen(number));
-	}
-	if (n == 0)
-		return;
-	struct tar_head x = { .type = 'x', .name = "pax", .mode = 0644, .size = n };
-	uint8_t block[TAR_BLOCK];
-
-	tar_format(block, &x);
-	(void)buf_append(&p->head, block, sizeof(block));
-	(void)buf_append(&p->head, records, n);
-	put_padding(&p->head, n);
-}
-
 static int put_head(struct pack *p, char type, const char *path, const char *target,
 		    const struct stat *st)
 {
-	uint8_t block[TAR_BLOCK];
-	struct tar_head h = { .type = type,
-			      .mode = st->st_mode & 0777,
-			      .size = type == '0' ? (uint64_t)st->st_size : 0,
-			      .mtime = st->st_mtim.tv_sec };
+	struct tar_entry en = { .type = type,
+				.mode = st->st_mode & 0777,
+				.size = type == '0' ? (uint64_t)st->st_size : 0,
+				.mtime = st->st_mtim.tv_sec,
+				.path = path,
+				.link = target };
+	int r = tar_put_head(&p->out, &en);
 
-	put_pax(p, path, target, h.size);
-	copy_name(h.name, sizeof(h.name), path);
-	copy_name(h.link, sizeof(h.link), target);
-	tar_format(block, &h);
-	(void)buf_append(&p->head, block, sizeof(block));
-	return p->head.err ? err_set(&p->e, p->head.err, "pack %s", path) : 0;
+	return r < 0 ? err_set(&p->e, r, "pack %s", path) : 0;
 }
 
 static int open_file(struct pack *p, const FTSENT *entry, const char *path)
@@ -140,7 +101,7 @@ static int open_file(struct pack *p, const FTSENT *entry, const char *path)
 		return 0;
 	}
 	p->left = (uint64_t)st.st_size;
-	p->pad = p->left;
+	p->size = p->left;
 	p->fd = TAKE_FD(fd);
 	return put_head(p, '0', path, "", &st);
 }
@@ -161,13 +122,12 @@ static int step(struct pack *p)
 {
 	errno = 0;
 	const FTSENT *entry = fts_read(p->fts);
-	static const char end[2 * TAR_BLOCK];
 
 	if (!entry) {
 		if (errno)
 			return err_set(&p->e, -errno, "walk the directory");
 		p->ended = true;
-		return buf_append(&p->head, end, sizeof(end));
+		return tar_put_end(&p->out);
 	}
 	const char *path = entry->fts_level > 0 ? entry->fts_path + p->root_len : ".";
 
@@ -208,7 +168,7 @@ static int64_t content(struct pack *p, char *data, size_t size)
 	p->left -= n > 0 ? (uint64_t)n : 0;
 	if (p->left == 0) {
 		p->fd = fd_close(p->fd);
-		put_padding(&p->head, p->pad);
+		(void)tar_put_padding(&p->out, p->size); /* the buffer is empty */
 	}
 	return n > 0 ? n : 0;
 }

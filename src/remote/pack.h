@@ -2,8 +2,8 @@
 /*
  * pack.h - A directory of ours as a tar archive, made while it is read.
  *
- * Files, directories and links, by names below the directory; nothing follows a link. Pipes, sockets and
- * devices are left out and counted. A file has the size that it had when it was opened.
+ * Files, directories and links, by names below the directory; nothing follows a link. Pipes,
+ * sockets and devices are left out and counted. A file has the size that it had when it was opened.
  */
 #ifndef CAISSON_REMOTE_PACK_H
 #define CAISSON_REMOTE_PACK_H

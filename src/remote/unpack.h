@@ -2,9 +2,10 @@
 /*
  * unpack.h - A tar archive from a sandbox, into a directory of ours.
  *
- * What is in it was made by code that nobody has read. Nothing is written outside the directory: each name
- * is opened below it without following any link. Links that lead out of it, hard links and everything that
- * is neither file, directory nor link are left out and counted; so are the bits that give others' rights.
+ * What is in it was made by code that nobody has read. Nothing is written outside the directory:
+ * each name is opened below it without following any link. Links that lead out of it, hard links
+ * and everything that is neither file, directory nor link are left out and counted; so are the bits
+ * that give others' rights.
  */
 #ifndef CAISSON_REMOTE_UNPACK_H
 #define CAISSON_REMOTE_UNPACK_H
@@ -26,8 +27,5 @@ int unpack_feed(struct unpack *u, const char *data, size_t len, struct err *e);
 int unpack_end(struct unpack *u, struct err *e);
 
 uint64_t unpack_skipped(const struct unpack *u);
-
-/* unpack_leads_out() - Whether a link called @name would point outside of the archive. Pure. */
-int unpack_leads_out(const char *name, const char *target);
 
 #endif

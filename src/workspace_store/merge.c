@@ -23,7 +23,6 @@ void merge_begin(struct merge *m)
 {
 	changes_init(&m->mine);
 	changes_init(&m->conflicts);
-	buf_init(&m->records, UNTAR_META_MAX + 1);
 	m->in = m->out = -1;
 }
 
@@ -32,7 +31,6 @@ void merge_end(struct merge *m)
 	changes_free(&m->mine);
 	changes_free(&m->conflicts);
 	paths_free(&m->seen);
-	buf_free(&m->records);
 	fd_close(m->in);
 	fd_close(m->out);
 }
@@ -90,12 +88,12 @@ static bool same_dir(const struct merge *m)
 	_fd_ int fd = dir < 0 ? -1 : tree_open_dir(dir, name);
 
 	return fd >= 0 && ((m->was.st_mode ^ m->is.st_mode) & 077) == 0 &&
-	       tree_same_xattrs(fd, m->records.data, m->records.len);
+	       tree_same_xattrs(fd, m->en.records, m->en.records_len);
 }
 
 static bool same_link(const struct merge *m)
 {
-	char target[UNTAR_PATH_MAX];
+	char target[TREE_PATH_MAX];
 	const char *name;
 	_fd_ int dir = tree_parent(m->base, m->en.path, false, &name);
 	ssize_t n = dir < 0 ? -1 : readlinkat(dir, name, target, sizeof(target));
@@ -166,7 +164,7 @@ static int part_ways(struct merge *m)
 static int finish_file(struct merge *m)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = m->en.mtime } };
-	int r = tree_set_xattrs(m->out, m->records.data, m->records.len);
+	int r = tree_set_xattrs(m->out, m->en.records, m->en.records_len);
 
 	if (r == 0 && (futimens(m->out, times) < 0 || fchmod(m->out, m->en.mode) < 0))
 		r = -errno;
@@ -184,7 +182,7 @@ static int make_dir(struct merge *m, int dir, const char *name)
 		return fd;
 	if (fchmod(fd, m->en.mode | 0700) < 0)
 		return -errno;
-	return tree_set_xattrs(fd, m->records.data, m->records.len);
+	return tree_set_xattrs(fd, m->en.records, m->en.records_len);
 }
 
 static int make_name(struct merge *m, int dir, const char *name)
@@ -302,7 +300,7 @@ static int begin_file(struct merge *m, struct err *e)
 	return r < 0 ? r : settle(m, part_ways(m), e);
 }
 
-static int on_entry(void *arg, const struct untar_entry *en, struct err *e)
+static int on_entry(void *arg, const struct tar_entry *en, struct err *e)
 {
 	struct merge *m = arg;
 	int r = tree_stat(m->base, en->path, &m->was);
@@ -313,9 +311,6 @@ static int on_entry(void *arg, const struct untar_entry *en, struct err *e)
 		return err_say(e, -EEXIST, "'%.200s' is in the archive twice", en->path);
 	m->had = r == 0;
 	m->en = *en;
-	buf_clear(&m->records);
-	if (buf_append(&m->records, en->records, en->records_len) < 0)
-		return err_set(e, m->records.err, "unpack");
 	m->is = (struct stat){ .st_mode = kind_of(en->type) | en->mode,
 			       .st_size = en->type == '1' ? -1 : (off_t)en->size };
 	if (en->type == '0')
@@ -370,7 +365,7 @@ static int on_close(void *arg, struct err *e)
 	int r = 0;
 
 	if (m->same && (m->was.st_mode & 0777) == m->en.mode &&
-	    tree_same_xattrs(m->in, m->records.data, m->records.len)) {
+	    tree_same_xattrs(m->in, m->en.records, m->en.records_len)) {
 		r = keep(m, e);
 	} else if (m->same) {
 		r = change(m, CHANGE_MODE, e);
@@ -389,7 +384,7 @@ static int on_close(void *arg, struct err *e)
 	return r;
 }
 
-const struct untar_sink merge_sink = { on_entry, on_data, on_close };
+const struct tar_sink merge_sink = { on_entry, on_data, on_close };
 
 /* ---- what the archive did not have -------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "package_store/untar.h"
+#include "archive/reader.h"
 #include "workspace_store/changes.h"
 
 struct err;
@@ -33,8 +33,7 @@ struct merge {
 	struct paths seen;
 
 	/* The entry at hand. */
-	struct untar_entry en;
-	struct buf records;
+	struct tar_entry en;
 	struct stat was, is;
 	bool had, same;
 	int in, out;
@@ -42,7 +41,7 @@ struct merge {
 };
 
 void merge_begin(struct merge *m);
-extern const struct untar_sink merge_sink; /* its argument is the merge */
+extern const struct tar_sink merge_sink; /* its argument is the merge */
 /* merge_finish() - After the end of the archive. 0 or -errno; conflicts.n says whether it may be used. */
 int merge_finish(struct merge *m, struct err *e);
 void merge_end(struct merge *m);

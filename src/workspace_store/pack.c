@@ -2,8 +2,8 @@
 /*
  * pack.c - Out of the store.
  *
- * Generations share what did not change, so that two of them are compared without reading a file: the same
- * inode is the same content, mode and attributes. A directory is its own in each of them.
+ * Generations share what did not change, so that two of them are compared without reading a file:
+ * the same inode is the same content, mode and attributes. A directory is its own in each of them.
  */
 #include "workspace_store/pack.h"
 
@@ -15,16 +15,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/whole.h"
+#include "archive/writer.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "init/tar.h"
-#include "init/tar_whole.h"
-#include "package_store/untar.h"
 #include "workspace_store/changes.h"
 #include "workspace_store/tree.h"
 
 #define CHUNK (256u << 10)
-#define RECORDS_BYTES (48u << 10)
 #define XATTRS_BYTES (24u << 10)
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -34,69 +32,32 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* ---- the archive ------------------------------------------------------------------------------------------ */
+/* ---- the archive ----------------------------------------------------------------------------- */
 
 struct pack {
-	int tree, from, out;
+	int tree, from;
+	struct tar_writer out;
 	uint64_t bytes, files;
 	struct tar_names names;
 };
 
-static const char zeros[TAR_BLOCK];
-
-static int pad(const struct pack *p, uint64_t len)
-{
-	size_t over = (size_t)(len % TAR_BLOCK);
-
-	return over ? fd_write_all(p->out, zeros, TAR_BLOCK - over) : 0;
-}
-
-static int put_block(const struct pack *p, const struct tar_head *h)
-{
-	uint8_t block[TAR_BLOCK];
-
-	tar_format(block, h);
-	return fd_write_all(p->out, block, sizeof(block));
-}
-
-static void put_text(char *records, size_t *n, const char *key, const char *value)
-{
-	*n += tar_record_put(records + *n, RECORDS_BYTES - *n, key, value, strlen(value));
-}
-
+/* @fd: its attributes go with it; -1: none. */
 static int put_head(const struct pack *p, char type, const char *path, const char *link,
 		    const struct stat *st, int fd)
 {
-	static char records[RECORDS_BYTES];
+	static char records[XATTRS_BYTES];
 	bool cut = false;
-	size_t n = fd >= 0 ? tar_xattrs(fd, records, XATTRS_BYTES, &cut) : 0;
-	struct tar_head h = { .type = type,
-			      .mode = st->st_mode & 0777,
-			      .size = type == '0' ? (uint64_t)st->st_size : 0,
-			      .mtime = st->st_mtim.tv_sec };
-	char number[24];
-	int r = 0;
+	size_t n = fd >= 0 ? tar_xattrs(fd, records, sizeof(records), &cut) : 0;
+	struct tar_entry en = { .type = type,
+				.mode = st->st_mode & 0777,
+				.size = type == '0' ? (uint64_t)st->st_size : 0,
+				.mtime = st->st_mtim.tv_sec,
+				.path = path,
+				.link = link,
+				.records = records,
+				.records_len = n };
 
-	if (strlen(path) > TAR_NAME_MAX)
-		put_text(records, &n, "path", path);
-	if (strlen(link) > TAR_NAME_MAX)
-		put_text(records, &n, "linkpath", link);
-	if (h.size > TAR_SIZE_MAX) {
-		(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)h.size);
-		put_text(records, &n, "size", number);
-	}
-	if (n > 0) {
-		struct tar_head x = { .type = 'x', .name = "pax", .mode = 0644, .size = n };
-
-		r = put_block(p, &x);
-		if (r == 0)
-			r = fd_write_all(p->out, records, n);
-		if (r == 0)
-			r = pad(p, n);
-	}
-	(void)snprintf(h.name, sizeof(h.name), "%.256s", path);
-	(void)snprintf(h.link, sizeof(h.link), "%.100s", link);
-	return r < 0 ? r : put_block(p, &h);
+	return tar_put_head(&p->out, &en);
 }
 
 static int put_content(struct pack *p, int fd, uint64_t size)
@@ -106,14 +67,14 @@ static int put_content(struct pack *p, int fd, uint64_t size)
 	for (uint64_t left = size; left > 0;) {
 		size_t want = left < sizeof(chunk) ? (size_t)left : sizeof(chunk);
 		ssize_t n = read(fd, chunk, want);
-		int r = n < 0 ? -errno : n == 0 ? -EIO : fd_write_all(p->out, chunk, (size_t)n);
+		int r = n < 0 ? -errno : n == 0 ? -EIO : p->out.put(p->out.arg, chunk, (size_t)n);
 
 		if (r < 0)
 			return r;
 		left -= (uint64_t)n;
 	}
 	p->bytes += size;
-	return pad(p, size);
+	return tar_put_padding(&p->out, size);
 }
 
 static int put_file(struct pack *p, int dir, const char *name, const char *path,
@@ -172,7 +133,7 @@ static int on_pack(void *arg, int dir, const char *name, const char *path, const
 int pack_tree(int tree, int from, int fd, uint64_t *ret_bytes, uint64_t *ret_files, struct err *e)
 {
 	static char where[TREE_PATH_MAX];
-	struct pack p = { .tree = tree, .from = from, .out = fd };
+	struct pack p = { .tree = tree, .from = from, .out = { tar_put_fd, &fd } };
 	int r = tree_walk(tree, on_pack, &p, where);
 
 	*ret_bytes = p.bytes;
@@ -182,14 +143,13 @@ int pack_tree(int tree, int from, int fd, uint64_t *ret_bytes, uint64_t *ret_fil
 
 int pack_end(int fd, struct err *e)
 {
-	int r = 0;
+	const struct tar_writer out = { tar_put_fd, &fd };
+	int r = tar_put_end(&out);
 
-	for (int i = 0; r == 0 && i < 2; i++)
-		r = fd_write_all(fd, zeros, sizeof(zeros));
 	return r < 0 ? err_set(e, r, "write the end of the archive") : 0;
 }
 
-/* ---- differences ------------------------------------------------------------------------------------------ */
+/* ---- differences ----------------------------------------------------------------------------- */
 
 struct compare {
 	int other;

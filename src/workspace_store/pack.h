@@ -9,7 +9,8 @@ struct changes;
 struct err;
 
 /*
- * pack_tree() - Write a tree as tar (ustar, pax where needed) to a pipe, without the end of the archive.
+ * pack_tree() - Write a tree as tar (ustar, pax where needed) to a pipe, without the end of the
+ * archive.
  * @from: -1, or a tree: what that has too, unchanged, is left out
  * @ret_bytes, @ret_files: of content; entries. 0 or -errno.
  */

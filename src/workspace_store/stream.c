@@ -7,18 +7,30 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "archive/reader.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "client/files_client.h"
-#include "package_store/untar.h"
 #include "wire/workspace_store.h"
 #include "workspace_store/merge.h"
 
 #define READ_BYTES (256u << 10)
 
+/*
+ * The tree of a workspace. Symbolic links may lead anywhere: only code in a cell follows them.
+ * Paths and the targets of hard links stay in the tree (archive/path.c), and the merge bounds
+ * bytes.
+ */
+static const struct tar_rules rules = { .path_max = 1024,
+					.meta_max = 64u << 10,
+					.depth_max = 48,
+					.max_bytes = UINT64_MAX / 2,
+					.max_files = WORKSPACE_STORE_FILES_MAX,
+					.kinds = "01256" };
+
 struct stream {
 	struct merge *m;
-	struct untar untar;
+	struct tar_reader reader;
 	struct files_parser parser;
 	bool ended;
 	struct err *e;
@@ -28,7 +40,7 @@ static int on_data(void *arg, const char *data, size_t len)
 {
 	struct stream *s = arg;
 
-	return untar_feed(&s->untar, &merge_sink, s->m, data, len, s->e);
+	return tar_feed(&s->reader, &merge_sink, s->m, data, len, s->e);
 }
 
 static int on_stat(void *arg, const struct files_stat *st, struct files_text a, struct files_text b)
@@ -44,7 +56,10 @@ static int on_event(void *arg, const struct files_event *ev, struct files_text a
 	return -EPROTO;
 }
 
-/* A file that shrank while it was packed has zeros in it that nobody wrote: that is no state to keep. */
+/*
+ * A file that shrank while it was packed has zeros in it that nobody wrote: that is no state to
+ * keep.
+ */
 static int on_end(void *arg, const struct files_end *end, struct files_text where)
 {
 	struct stream *s = arg;
@@ -60,7 +75,10 @@ static int on_end(void *arg, const struct files_end *end, struct files_text wher
 	return 0;
 }
 
-/* It may be non-blocking or not, and change: others have it too. Return: bytes, 0 at the end, or -errno. */
+/*
+ * It may be non-blocking or not, and change: others have it too. Return: bytes, 0 at the end, or
+ * -errno.
+ */
 static ssize_t read_some(int fd, char *chunk, struct err *e)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -73,9 +91,9 @@ static ssize_t read_some(int fd, char *chunk, struct err *e)
 
 static int finish(struct stream *s, int r)
 {
-	if (r == 0 && !untar_ended(&s->untar))
+	if (r == 0 && !tar_ended(&s->reader))
 		r = err_say(s->e, -EBADMSG, "the archive has no end");
-	untar_free(&s->untar);
+	tar_reader_free(&s->reader);
 	files_parser_free(&s->parser);
 	return r;
 }
@@ -84,13 +102,10 @@ int stream_cell(int fd, struct merge *m, struct err *e)
 {
 	static char chunk[READ_BYTES];
 	static const struct files_sink sink = { on_stat, on_data, on_event, on_end };
-	struct stream s = { .m = m, .e = e };
+	struct stream s = { .m = m, .e = e, .reader.rules = &rules };
 	ssize_t n = 0;
 	int r = 0;
 
-	s.untar.max_bytes = UINT64_MAX / 2;
-	s.untar.max_files = WORKSPACE_STORE_FILES_MAX;
-	s.untar.whole = true;
 	while (r == 0 && !s.ended && (n = read_some(fd, chunk, e)) > 0) {
 		r = files_feed(&s.parser, &sink, &s, chunk, (size_t)n);
 		if (r < 0 && !e->code)
@@ -106,14 +121,11 @@ int stream_cell(int fd, struct merge *m, struct err *e)
 int stream_plain(int fd, struct merge *m, struct err *e)
 {
 	static char chunk[READ_BYTES];
-	struct stream s = { .m = m, .e = e };
+	struct stream s = { .m = m, .e = e, .reader.rules = &rules };
 	ssize_t n = 0;
 	int r = 0;
 
-	s.untar.max_bytes = UINT64_MAX / 2;
-	s.untar.max_files = WORKSPACE_STORE_FILES_MAX;
-	s.untar.whole = true;
 	while (r == 0 && (n = read_some(fd, chunk, e)) > 0)
-		r = untar_feed(&s.untar, &merge_sink, m, chunk, (size_t)n, e);
+		r = tar_feed(&s.reader, &merge_sink, m, chunk, (size_t)n, e);
 	return finish(&s, r == 0 && n < 0 ? (int)n : r);
 }

@@ -11,10 +11,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "archive/path.h"
+#include "archive/tar.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "init/tar.h"
-#include "package_store/untar.h"
 
 #ifndef SYS_fchmodat2
 #define SYS_fchmodat2 452 /* Linux 6.6 */
@@ -58,41 +58,20 @@ int tree_open_dir(int dir, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-static int next_dir(int at, const char *name, bool make)
+/* @arg: a bool, whether to make a directory that is missing. */
+static int enter_dir(void *arg, int at, const char *name, const char *path, size_t len)
 {
 	int fd = tree_open_dir(at, name);
 
-	if (fd != -ENOENT || !make)
+	(void)path, (void)len;
+	if (fd != -ENOENT || !*(const bool *)arg)
 		return fd;
-	if (mkdirat(at, name, 0755) < 0)
-		return -errno;
-	return tree_open_dir(at, name);
+	return mkdirat(at, name, 0755) < 0 ? -errno : tree_open_dir(at, name);
 }
 
 int tree_parent(int root, const char *path, bool make, const char **ret_name)
 {
-	_fd_ int at = fcntl(root, F_DUPFD_CLOEXEC, 3);
-	const char *slash;
-
-	if (at < 0)
-		return -errno;
-	for (; (slash = strchr(path, '/')); path = slash + 1) {
-		char part[256];
-		size_t n = (size_t)(slash - path);
-
-		if (n >= sizeof(part))
-			return -ENAMETOOLONG;
-		memcpy(part, path, n);
-		part[n] = '\0';
-		int fd = next_dir(at, part, make);
-
-		if (fd < 0)
-			return fd;
-		fd_close(at);
-		at = fd;
-	}
-	*ret_name = path;
-	return TAKE_FD(at);
+	return tar_parent(root, path, enter_dir, &make, ret_name);
 }
 
 int tree_stat(int root, const char *path, struct stat *ret)
@@ -250,10 +229,10 @@ int tree_remove(int dir, const char *name)
 
 static const char *xattr_name(const struct tar_record *r, char name[256])
 {
-	static const size_t skip = sizeof(UNTAR_XATTR_KEY) - 1;
+	static const size_t skip = sizeof(TAR_XATTR_KEY) - 1;
 
 	if (r->key_len <= skip + 5 || r->key_len - skip >= 256 ||
-	    memcmp(r->key, UNTAR_XATTR_KEY "user.", skip + 5) != 0)
+	    memcmp(r->key, TAR_XATTR_KEY "user.", skip + 5) != 0)
 		return NULL;
 	memcpy(name, r->key + skip, r->key_len - skip);
 	name[r->key_len - skip] = '\0';

@@ -47,7 +47,8 @@ int tree_remove(int dir, const char *name);
 typedef int tree_fn(void *arg, int dir, const char *name, const char *path, const struct stat *st);
 int tree_walk(int root, tree_fn *fn, void *arg, char where[TREE_PATH_MAX]);
 
-/* tree_same_xattrs() - Whether a file or directory has these attributes: pax records (package_store/untar.h), and no others. */
+/* tree_same_xattrs() - Whether a file or directory has these attributes: pax records (archive/tar.h), and
+ * no others. */
 bool tree_same_xattrs(int fd, const char *records, size_t len);
 /* tree_set_xattrs() - Give it those. 0 or -errno. */
 int tree_set_xattrs(int fd, const char *records, size_t len);

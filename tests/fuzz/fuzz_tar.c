@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "init/tar.h"
+#include "archive/tar.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -46,7 +46,12 @@ static void try_head(const uint8_t *data, bool mend)
 	require(h.size <= INT64_MAX && h.mode <= 07777);
 	if (strlen(h.name) > TAR_NAME_MAX || h.size > TAR_SIZE_MAX)
 		return;
-	tar_format(block, &h);
+	tar_format(block, &(struct tar_entry){ .type = h.type,
+					       .mode = h.mode,
+					       .size = h.size,
+					       .mtime = h.mtime,
+					       .path = h.name,
+					       .link = h.link });
 	require(tar_parse(block, &again) == 1);
 	require(strcmp(h.name, again.name) == 0 && strcmp(h.link, again.link) == 0);
 	require(h.size == again.size && h.mode == again.mode && h.type == again.type);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tar.c - The 512 bytes of a header, and the records of a pax header. */
-#include "init/tar.h"
+#include "archive/tar.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -124,21 +124,27 @@ static void put_number(uint8_t *field, size_t len, uint64_t v)
 		field[i - 1] = (uint8_t)('0' + (v & 7));
 }
 
-void tar_format(uint8_t block[TAR_BLOCK], const struct tar_head *h)
+static void put_text(uint8_t *field, const char *text)
+{
+	if (text)
+		memcpy(field, text, strnlen(text, TAR_NAME_MAX));
+}
+
+void tar_format(uint8_t block[TAR_BLOCK], const struct tar_entry *en)
 {
 	uint32_t sum = 0;
 
 	memset(block, 0, TAR_BLOCK);
-	memcpy(block + AT_NAME, h->name, strnlen(h->name, TAR_NAME_MAX));
-	put_number(block + AT_MODE, LEN_ID, h->mode & 07777);
+	put_text(block + AT_NAME, en->path);
+	put_number(block + AT_MODE, LEN_ID, en->mode & 07777);
 	put_number(block + AT_UID, LEN_ID, 1000);
 	put_number(block + AT_GID, LEN_ID, 1000);
-	put_number(block + AT_SIZE, LEN_BIG, h->size > TAR_SIZE_MAX ? 0 : h->size);
+	put_number(block + AT_SIZE, LEN_BIG, en->size > TAR_SIZE_MAX ? 0 : en->size);
 	put_number(block + AT_MTIME, LEN_BIG,
-		   h->mtime < 0 || (uint64_t)h->mtime > TAR_SIZE_MAX ? 0 : (uint64_t)h->mtime);
+		   en->mtime < 0 || (uint64_t)en->mtime > TAR_SIZE_MAX ? 0 : (uint64_t)en->mtime);
 	memset(block + AT_SUM, ' ', LEN_ID);
-	block[AT_TYPE] = (uint8_t)h->type;
-	memcpy(block + AT_LINK, h->link, strnlen(h->link, TAR_NAME_MAX));
+	block[AT_TYPE] = (uint8_t)en->type;
+	put_text(block + AT_LINK, en->link);
 	memcpy(block + AT_MAGIC, "ustar\00000", 8);
 	memcpy(block + AT_UNAME, "agent", 5);
 	memcpy(block + AT_UNAME + 32, "agent", 5);
@@ -148,7 +154,7 @@ void tar_format(uint8_t block[TAR_BLOCK], const struct tar_head *h)
 	block[AT_SUM + LEN_ID - 1] = ' ';
 }
 
-/* ---- pax records: "LEN KEY=VALUE\n", the length counting itself ------------------------------- */
+/* ---- pax records: "LEN KEY=VALUE\n", the length counting itself ------------------------------ */
 
 int tar_record_next(const char *data, size_t len, size_t *at, struct tar_record *ret)
 {
@@ -200,19 +206,36 @@ int tar_record_number(const struct tar_record *r, int64_t *ret)
 	return 0;
 }
 
-size_t tar_record_put(char *out, size_t room, const char *key, const char *value, size_t value_len)
+static size_t count_digits(size_t n)
+{
+	size_t digits = 1;
+
+	while (n /= 10)
+		digits++;
+	return digits;
+}
+
+size_t tar_record_len(const char *key, size_t value_len)
 {
 	size_t rest = 1 + strlen(key) + 1 + value_len + 1; /* all but the digits */
-	size_t n = rest + 1;
-	char digits[24];
-	int len;
+	size_t n = rest, before = 0;
 
-	/* The digits count themselves: one more of them may make it one more digit. */
-	while ((len = snprintf(digits, sizeof(digits), "%zu", n)) > 0 && rest + (size_t)len != n)
-		n = rest + (size_t)len;
+	/* The digits count themselves: they may need one digit more than the rest alone. */
+	while (n != before) {
+		before = n;
+		n = rest + count_digits(before);
+	}
+	return n;
+}
+
+size_t tar_record_put(char *out, size_t room, const char *key, const char *value, size_t value_len)
+{
+	size_t n = tar_record_len(key, value_len);
+
 	if (n >= room)
 		return 0;
-	len = snprintf(out, room, "%s %s=", digits, key);
+	int len = snprintf(out, room, "%zu %s=", n, key);
+
 	memcpy(out + len, value, value_len);
 	out[n - 1] = '\n';
 	return n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sha256.h - FIPS 180-4, for a program that links nothing. */
-#ifndef CAISSON_INIT_SHA256_H
-#define CAISSON_INIT_SHA256_H
+#ifndef CAISSON_BASE_SHA256_H
+#define CAISSON_BASE_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>

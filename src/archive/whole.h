@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tar_whole.h - What an archive of a workspace has beside files: second names, and attributes.
+ * whole.h - The parts of a tree that only a whole archive has: second names of files, and
+ * attributes.
  *
- * For the worker of a file call, which ends with the call: nothing here is freed.
+ * For processes that end with the archive (a file call in a cell, a job of the workspace store):
+ * the names are allocated and never freed.
  */
-#ifndef CAISSON_INIT_TAR_WHOLE_H
-#define CAISSON_INIT_TAR_WHOLE_H
+#ifndef CAISSON_ARCHIVE_WHOLE_H
+#define CAISSON_ARCHIVE_WHOLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +23,10 @@ struct tar_names {
 	size_t n, size; /* of the table: a power of two */
 };
 
-/* tar_names_find() - The first name of this file; @path itself when it is the first. NULL without memory. */
+/*
+ * tar_names_find() - The first name of this file; @path itself when it is the first. NULL without
+ * memory.
+ */
 const char *tar_names_find(struct tar_names *names, const struct stat *st, const char *path);
 
 /*

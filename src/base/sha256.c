@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sha256.c - The compression function as the standard writes it, and its padding. */
-#include "init/sha256.h"
+#include "base/sha256.h"
 
 #include <string.h>
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tar_whole.c - Second names and attributes: see tar_whole.h. */
-#include "init/tar_whole.h"
+/*
+ * whole.c - Second names in a hash table by device and inode, and attributes as pax records.
+ *
+ * Attributes of overlayfs are left out: in a tree that becomes a layer they would be orders to the
+ * Linux kernel.
+ */
+#include "archive/whole.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -8,7 +13,7 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-#include "init/tar.h"
+#include "archive/tar.h"
 
 #define XATTR_LIST_BYTES (16u << 10)
 #define XATTR_VALUE_BYTES (16u << 10)
@@ -67,7 +72,7 @@ size_t tar_xattrs(int fd, char *out, size_t room, bool *ret_cut)
 		if (strncmp(name, "user.", 5) != 0 || strncmp(name, "user.overlay.", 13) == 0)
 			continue;
 		size = fgetxattr(fd, name, value, sizeof(value));
-		(void)snprintf(key, sizeof(key), "SCHILY.xattr.%.255s", name);
+		(void)snprintf(key, sizeof(key), TAR_XATTR_KEY "%.255s", name);
 		put = size < 0 ? 0 : tar_record_put(out + n, room - n, key, value, (size_t)size);
 		*ret_cut = *ret_cut || put == 0;
 		n += put;
