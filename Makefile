@@ -98,7 +98,7 @@ kernels: build
 	@$(PYTEST) tests/guest_kernels
 
 SERVE_LIFE := $(addprefix tests/serve/test_,adopt.py auth.py floods.py isolation.py life.py mcp_stdio.py pool.py state.py)
-SERVE_OUTSIDE := $(addprefix tests/serve/test_,bridge.py code_mode.py egress.py leash.py packages.py packages_images.py packages_index.py packages_life.py \
+SERVE_OUTSIDE := $(addprefix tests/serve/test_,bridge.py code_mode.py egress.py tool_rules.py packages.py packages_images.py packages_index.py packages_life.py \
 	secrets.py secrets_bound.py workspaces.py workspaces_life.py workspaces_user.py)
 SERVE_SCHEMA := tests/serve/test_schema.py
 SERVE_ASAN := $(addprefix tests/serve/test_,execute.py errors.py)
@@ -154,7 +154,7 @@ mcp-fetch: build
 # Packages: from the real indexes where they answer, and all that is slow or hostile about them.
 packages: build
 	@CAISSON_REAL_INDEX=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) $(addprefix tests/serve/test_packages,.py _images.py _life.py _real.py)
-	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_j_packages.py
+	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_hostile_packages.py
 
 # Buckets against a server that nobody here wrote: MinIO, or a smaller one. make test runs the quick ones of them where a
 # server is there; a gigabyte and buckets that go away are here alone.
@@ -205,8 +205,9 @@ hostile-quick: build
 
 # Its parts: what is about a processor's time wants one, and so does what forks without end, whose dead are nobody's for a moment; those
 # who leave things where the whole host sees them follow each other.
-HOSTILE_TIME := $(addprefix tests/hostile/test_,a_time.py j_images.py)
-HOSTILE_CELLS := $(addprefix tests/hostile/test_,a_resources.py b_output.py c_lifetime.py counters.py d_kernel.py e_files.py h_neighbours.py host_sockets.py posture.py proc.py syscall_matrix.py)
+HOSTILE_TIME := $(addprefix tests/hostile/test_,processor_time.py hostile_images.py)
+HOSTILE_CELLS := $(addprefix tests/hostile/test_,resource_exhaustion.py run_output.py process_lifetime.py counters.py linux_interfaces.py cell_filesystem.py \
+	neighbours.py host_sockets.py posture.py proc.py syscall_matrix.py)
 hostile-time: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m quick $(HOSTILE_TIME)
 
@@ -256,7 +257,7 @@ valgrind: build
 
 asan-hostile: asan-build
 	@CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) -m quick tests/hostile
-	@CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/hostile/test_l_memory.py
+	@CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(ASAN)) $(PYTEST) tests/hostile/test_failed_allocations.py
 
 # All of it: units, the command line, the daemon, and who attacks them.
 asan: asan-unit asan-integ
@@ -272,8 +273,8 @@ fuzz:
 	@meson compile -C $(FUZZ)
 	@tools/fuzz.sh $(FUZZ) $(SECS) $(T)
 
-# What takes hours: the soak, then a storm of ten minutes (L2), every prefix of the store's log (L6), a fault of every system call (L14),
-# a name exchanged 100,000 times under every file call (K75).
+# What takes hours: the soak, then a storm of ten minutes, every prefix of the store's log, a fault of every system call,
+# a name exchanged 100,000 times under every file call.
 # With SOAK it is the soak alone, with these options.
 SOAK ?=
 SOAKER := CAISSON_BUILD=$(abspath $(BUILD)) /usr/bin/python3 tests/soak/soak.py
@@ -284,9 +285,9 @@ else
 	@$(SOAKER)
 	@$(SOAKER) --count 0 --storm 600 --pause 1:3 --victims daemon --rate 20
 	@CAISSON_EVERY_BYTE=1 $(BUILD)/tests/unit/unit-store-test_store_prefix
-	@CAISSON_SLOW_READERS=600 CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_l_load.py -k L16
-	@CAISSON_SWEEP=all CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_l_faults.py
-	@CAISSON_SWAPS=100000 CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_f_files.py -k test_K75_swapped_names
+	@CAISSON_SLOW_READERS=600 CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_kills_and_load.py -k slow_readers
+	@CAISSON_SWEEP=all CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_syscall_faults.py
+	@CAISSON_SWAPS=100000 CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_file_calls.py -k test_swapped_names
 endif
 
 bench:

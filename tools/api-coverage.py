@@ -17,7 +17,7 @@ from pathlib import Path
 
 # (operation id, status, code): why no test shows it. All three may be patterns.
 UNSEEN = {
-    **{(op, status, code): "takes a fetcher and minutes: tests/hostile/test_j_packages.py, tests/unit/front/packages"
+    **{(op, status, code): "takes a fetcher and minutes: tests/hostile/test_hostile_packages.py, tests/unit/front/packages"
        for op in ("pip_install", "install_packages") for status, code in (
            ("403", "package_not_allowed"), ("403", "package_not_pinned"), ("403", "too_many_packages"), ("404", "package_not_found"),
            ("409", "package_conflict"), ("409", "session_ended"), ("413", "package_too_big"), ("422", "*_*"), ("429", "package*"),

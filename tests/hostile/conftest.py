@@ -24,7 +24,7 @@ def pytest_configure(config):
 
 # What a sanitized program can not show: it has no filter, stays dumpable, handles signals that pid 1 else ignores, and ends
 # when its own runtime has no memory.
-NOT_SANITIZED = {"test_front_and_warden_posture", "test_K32_kill_everything", "test_L10_memory_of_the_front", "test_L10_small_memory_around_it"}
+NOT_SANITIZED = {"test_front_and_warden_posture", "test_kill_everything", "test_no_memory_for_the_front", "test_64_mib_for_the_whole_daemon"}
 
 
 def pytest_collection_modifyitems(items):

@@ -3,7 +3,7 @@
 
     daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
 
-    def test_K18_flood(daemon, stopped_by):
+    def test_output_flood(daemon, stopped_by):
         with Watch(daemon) as w:
             r = daemon.execute("while True: print('y')", timeout=1)
         assert r.status == "timeout" and w.rss < CEILING
@@ -35,7 +35,7 @@ import pytest
 
 import lib
 from lib import CAISSON, SANITIZED, at_most, host_env, no_report, session
-from lib_e import children, read, status, until
+from cell_lib import children, read, status, until
 from snapshot import stat_of
 
 from integ_lib import free_port

@@ -4,7 +4,7 @@
 How a test is written (the rules are those of docs/threat-model.md, turned into code):
 
     @pytest.mark.quick
-    def test_K1_fork_bomb_c(stopped_by):
+    def test_fork_bomb(stopped_by):
         c = control(payload("a_forkbomb"))           # lands with the layer off, or the test is void
         landed(c.pids_denied > 0 or c.pids_peak > 100, c)
         r = cell(payload="a_forkbomb", pids=64, timeout=3)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from daemon_lib import unique
 from lib import payload
-from lib_e import nonce, processes_with, status, until
+from cell_lib import nonce, processes_with, status, until
 from snapshot import stat_of
 
 V1 = "/v1/sandboxes"

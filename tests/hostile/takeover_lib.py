@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from lib import Canary, session
-from lib_e import children, read, until
+from cell_lib import children, read, until
 from puppet import AT_FDCWD, Out, Puppet, inet, unix
 from snapshot import stat_of
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_counters.py - Counts that the kernel keeps per user or for the whole machine: no cell takes another's part, nor the host's.
 
-One program (payloads/n_drain.c) takes as many as there are of one thing, in one cell or in several, and keeps them. That it was
+One program (payloads/drain.c) takes as many as there are of one thing, in one cell or in several, and keeps them. That it was
 stopped by a limit, and at which, shows that it took its part; that a neighbour's cell and the host still get theirs is the verdict.
 The rows are those of the table in docs/threat-model.md ("Counters").
 """
@@ -17,7 +17,7 @@ import pytest
 
 from guard import mounts
 from lib import cell, landed, payload
-from lib_e import USER, Held, host, own_paths, read, said, user_cell
+from cell_lib import USER, Held, host, own_paths, read, said, user_cell
 
 quick = pytest.mark.quick
 MIB = 1 << 20
@@ -41,19 +41,19 @@ def taken(text, what):
 def drained(what, most, cells=1, **opts):
     """Cells that hold all they get of it, up to @most each. What each has got."""
     with contextlib.ExitStack() as stack:
-        held = [stack.enter_context(Held([what, str(most)], payload="n_drain", **opts)) for _ in range(cells)]
+        held = [stack.enter_context(Held([what, str(most)], payload="drain", **opts)) for _ in range(cells)]
         yield [taken(h.text, what) for h in held]
 
 
 def neighbour(what, count, **opts):
     """What another cell gets meanwhile, of as many as it asks for."""
-    r = cell([what, str(count)], payload="n_drain", json_result=False, **opts)
+    r = cell([what, str(count)], payload="drain", json_result=False, **opts)
     return taken(r.stdout, what)[0]
 
 
 def on_host(what, count, uid=0):
     """What a process outside of all cells gets."""
-    return taken(host([payload("n_drain"), what, str(count)], uid=uid, unshare=()).stdout, what)[0]
+    return taken(host([payload("drain"), what, str(count)], uid=uid, unshare=()).stdout, what)[0]
 
 
 # ---- charged to the maker of the user namespace ------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_open_files(stopped_by):
         landed(rise > 4000, f"files were opened: {rise}")
         assert rise < 17 * 512 + 4000, f"{rise} files are open more than before"
         assert neighbour("files", 3) == 3 and on_host("files", 3) == 3
-    r = cell(["files", "1000"], payload="n_drain", pids=512, files=100000, memory="32M")
+    r = cell(["files", "1000"], payload="drain", pids=512, files=100000, memory="32M")
     assert r.status == "limit" and r.kind == "memory", r
     stopped_by("pids cgroup and RLIMIT_NOFILE", "memory cgroup")
 
@@ -186,7 +186,7 @@ def exchange(size):
 def test_tcp_buffers_and_orphans(stopped_by):
     """tcp_mem and tcp_max_orphans are the machine's. Closed connections that are still full are both."""
     orphans, memory = sockets()
-    with Held(["orphans", "2000"], payload="n_drain", memory="256M", files=8000, timeout=30) as h:
+    with Held(["orphans", "2000"], payload="drain", memory="256M", files=8000, timeout=30) as h:
         got = taken(h.text, "orphans")[0]
         time.sleep(0.1)
         more, used = (now - then for now, then in zip(sockets(), (orphans, memory)))
@@ -258,6 +258,6 @@ def test_as_an_ordinary_user(stopped_by):
     with drained("inotify", whole + 1, as_user=True, without="cgroup") as got:
         assert got == [(whole // 8, "EMFILE")], got
         assert on_host("inotify", whole, uid=USER) == whole - whole // 8
-    r = user_cell(["pty", "100"], payload="n_drain", json_result=False)
+    r = user_cell(["pty", "100"], payload="drain", json_result=False)
     assert taken(r.stdout, "pty") == (PTYS, "ENOSPC"), r
     stopped_by("user.max_inotify_instances of the cell; max= of devpts")

@@ -13,7 +13,7 @@ import socket
 import pytest
 
 from lib import cell, landed
-from lib_e import USER, Held, scratch, user_cell
+from cell_lib import USER, Held, scratch, user_cell
 
 quick = pytest.mark.quick
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])

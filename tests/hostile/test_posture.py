@@ -18,10 +18,10 @@ import warnings
 
 import pytest
 
-import lib_e
+import cell_lib
 from guard import mounts as hierarchies
 from lib import CAISSON, SANITIZED, cell, host_env, landed
-from lib_e import USER, Held, children, read, scratch, user_cell
+from cell_lib import USER, Held, children, read, scratch, user_cell
 
 NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
 ALL_NAMESPACES = (*NAMESPACES, "time")
@@ -179,7 +179,7 @@ def mounts(pid):
 def posture(pid, caller, streams=(), tid=None):
     """Everything about one process (or one of its threads), in the words of the declaration."""
     at = f"/proc/{pid}/task/{tid}" if tid else f"/proc/{pid}"
-    st = {k: v.strip() for k, v in lib_e.status(pid, tid).items()}
+    st = {k: v.strip() for k, v in cell_lib.status(pid, tid).items()}
     stat = read(f"{at}/stat").rsplit(")", 1)[1].split()
     p = {k: v for k, v in st.items() if not STATUS_NUMBERS.fullmatch(k)}
     p.pop("Uid"), p.pop("Gid"), p.pop("Cpus_allowed_list", None)
@@ -205,7 +205,7 @@ def posture(pid, caller, streams=(), tid=None):
         p["setgroups"] = read(f"/proc/{pid}/setgroups").strip()
         p["environ"] = dict(x.split("=", 1) for x in read(f"/proc/{pid}/environ").split("\0") if x)
         p["fds"] = {fd: fd_name(pid, fd, streams) for fd in os.listdir(f"/proc/{pid}/fd")}
-    groups = lib_e.own_paths(pid)
+    groups = cell_lib.own_paths(pid)
     mine = caller["cgroups"]
     p["cgroups"] = {c: "cell" if is_cell(g, mine[c]) else "=caller" if g == mine[c] else g for c, g in groups.items()}
     return p
@@ -228,7 +228,7 @@ def limits(at):
 def caller_of(h):
     """What the caller has: read from a process that was started the same way and did nothing."""
     return {"ns": {n: os.readlink(f"/proc/self/ns/{n}") for n in ALL_NAMESPACES},
-            "cgroups": lib_e.own_paths(h.caisson)}
+            "cgroups": cell_lib.own_paths(h.caisson)}
 
 
 def differences(declared, found, caller, name):
@@ -277,9 +277,9 @@ def expected_mounts(dev_type):
 
     for p in MOUNTS_OF_HOST + [p for p in MOUNTS_IF_UNMERGED if not os.path.islink(p)]:
         if os.path.exists(p):
-            cover = lib_e.cover_of(p)
+            cover = cell_lib.cover_of(p)
             want.append((p, "overlay", os.path.join("/", os.path.relpath(p, cover)) if p != cover else "/", {RO, NODEV}) if cover
-                        else (p, host_type(p), lib_e.root_of(p), {RO, NODEV}))
+                        else (p, host_type(p), cell_lib.root_of(p), {RO, NODEV}))
             want += [(m, t, None, {RO, NODEV}) for m, t in of.items() if m.startswith(p + "/")]
     want += [(f"/proc/{n}", dev_type, "/null", {RO, NOEXEC}) for n in MASKED_FILES if os.path.exists(f"/proc/{n}")]
     want += [(f"/proc/{n}", "tmpfs", "/sys", {RO, NODEV, NOEXEC}) for n in MASKED_DIRS if os.path.isdir(f"/proc/{n}")]
@@ -392,8 +392,8 @@ def program_outside(argv):
     p = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={"PATH": "/usr/bin"},
                          restore_signals=True)
     try:
-        lib_e.until(lambda: waits_for_input(p.pid), 10, f"{argv[0]} that reads")
-        st = lib_e.status(p.pid)
+        cell_lib.until(lambda: waits_for_input(p.pid), 10, f"{argv[0]} that reads")
+        st = cell_lib.status(p.pid)
         own = {k: st[k].strip() for k in ("SigIgn", "SigCgt", "SigBlk")}
         own["SigIgn"] = f"{int(own['SigIgn'], 16) & ~(3 << 31):016x}"  # 32 and 33 are our starter's
         return own
@@ -434,7 +434,7 @@ def test_posture_of_threads_and_children(mode):
             for tid in os.listdir(f"/proc/{pid}/task"):
                 p = posture(pid, caller, tid=tid)
                 seen += 1
-                out += [f"{pid}/{tid} {lib_e.cmdline(pid)}: {k}: {p[k]} is not {first[k]}" for k in keys if p[k] != first[k]]
+                out += [f"{pid}/{tid} {cell_lib.cmdline(pid)}: {k}: {p[k]} is not {first[k]}" for k in keys if p[k] != first[k]]
         landed(seen >= 7, f"{seen} threads")
         base = posture(h.caisson, caller)
         declared = {**COMMAND, **(USER_CHANGES if mode != "root" else {}), **(NO_CGROUP if mode == "user" else {})}
@@ -493,7 +493,7 @@ def test_posture_whatever_the_caller_is(mode):
         options = how(mode)
         with Held(argv=["/usr/bin/cat"], ready=b"", caller=["/usr/bin/python3", "-c", STRANGE, d], timeout=3,
                   **options) as h:
-            st = lib_e.status(h.caisson)
+            st = cell_lib.status(h.caisson)
             landed(st["Umask"].strip() == "0000" and len(os.listdir(f"/proc/{h.caisson}/fd")) > 14 and
                    "deleted" in os.readlink(f"/proc/{h.caisson}/cwd"), "the caller is strange")
             base = caller_of(h)
@@ -526,10 +526,10 @@ def test_posture_whatever_the_caller_is(mode):
 @pytest.mark.parametrize("mode", ["root", "user"])
 def test_caller_that_ignores_sigchld(mode):
     """Ignoring SIGCHLD is inherited through exec, and takes the children's end from whoever waits for it."""
-    env = host_env(**({"CAISSON_STATE": str(lib_e.user_state())} if mode == "user" else {}))
-    line = lib_e.command(code="import sys; sys.exit(7)", timeout=3, without="cgroup" if mode == "user" else None)
+    env = host_env(**({"CAISSON_STATE": str(cell_lib.user_state())} if mode == "user" else {}))
+    line = cell_lib.command(code="import sys; sys.exit(7)", timeout=3, without="cgroup" if mode == "user" else None)
     drop = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--"] if mode == "user" else []
-    r = lib_e.RunningAs([*drop, "/usr/bin/env", "--ignore-signal=CHLD", *line], True, env=env).finish(30)
+    r = cell_lib.RunningAs([*drop, "/usr/bin/env", "--ignore-signal=CHLD", *line], True, env=env).finish(30)
     assert r.status == "error" and r.exit == 7, r
 
 
@@ -571,7 +571,7 @@ def test_posture_without_standard_streams():
 @pytest.mark.parametrize("tty", [False, True], ids=["pipes", "tty"])
 def test_posture_on_a_terminal(tty):
     """caisson on a terminal: the command has none, or one of the cell's own; never the caller's."""
-    from test_d_kernel import on_a_terminal
+    from test_linux_interfaces import on_a_terminal
     code = "import os, sys\nst = open('/proc/self/stat').read().rsplit(')', 1)[1].split()\n" \
            "print('tty_nr', st[4], 'sid', st[3], [os.readlink(f'/proc/self/fd/{i}') for i in range(3)])\n" \
            "import time; print('hold', flush=True); time.sleep(1.5)"
@@ -580,9 +580,9 @@ def test_posture_on_a_terminal(tty):
     def look():
         end = time.monotonic() + 30
         while time.monotonic() < end and "cell" not in seen:
-            for pid in lib_e.below(os.getpid()):
+            for pid in cell_lib.below(os.getpid()):
                 try:
-                    if len(lib_e.status(pid)["NStgid"].split()) == 2 and "python" in read(f"/proc/{pid}/comm"):
+                    if len(cell_lib.status(pid)["NStgid"].split()) == 2 and "python" in read(f"/proc/{pid}/comm"):
                         stat = read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
                         seen["links"] = [os.readlink(f"/proc/{pid}/fd/{i}") for i in range(3)]
                         seen["ns"] = os.readlink(f"/proc/{pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
@@ -595,7 +595,7 @@ def test_posture_on_a_terminal(tty):
 
     t = threading.Thread(target=look)
     t.start()
-    line = [str(x) for x in lib_e.command(code=code, json_result=False, **({"tty": True} if tty else {}))]
+    line = [str(x) for x in cell_lib.command(code=code, json_result=False, **({"tty": True} if tty else {}))]
     out, _ = on_a_terminal(line, host_env())
     t.join()
     assert seen.get("ns") and seen["cell"][1], f"{seen} {out}"
@@ -614,9 +614,9 @@ def test_posture_of_two_cells_is_disjoint():
         for n in NAMESPACES:
             assert os.readlink(f"/proc/{a.pid}/ns/{n}") != os.readlink(f"/proc/{b.pid}/ns/{n}"), n
         assert read(f"/proc/{a.pid}/uid_map") != read(f"/proc/{b.pid}/uid_map")
-        for c, path in lib_e.own_paths(a.pid).items():
+        for c, path in cell_lib.own_paths(a.pid).items():
             if "caisson" in path:
-                assert lib_e.own_paths(b.pid)[c] != path, c
+                assert cell_lib.own_paths(b.pid)[c] != path, c
 
         def writable(pid):
             return {line.split()[2] + line.split()[3] for line in read(f"/proc/{pid}/mountinfo").splitlines()
@@ -634,7 +634,7 @@ def test_cgroup_limits_are_the_asked_ones(mode):
     for ask, memory, pids, cpu in (({}, 512 << 20, 129, 1000),
                                    ({"memory": "100M", "pids": 7, "cpus": "0.5"}, 100 << 20, 8, 500)):
         with Held(argv=["/usr/bin/cat"], ready=b"", **how(mode), **ask) as h:
-            d = lib_e.cell_dirs(h.pid)
+            d = cell_lib.cell_dirs(h.pid)
             if "memory" in d:
                 assert int((d["memory"] / "memory.limit_in_bytes").read_text()) == memory
                 assert int((d["pids"] / "pids.max").read_text()) == pids
@@ -726,22 +726,22 @@ def test_supplementary_groups_of_a_user():
     """As root a cell has no groups of the caller. An ordinary user can not drop its own: documented, and
     they open nothing but what the caller itself mounts in."""
     groups = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--groups=7777", "--"]
-    env = host_env(CAISSON_STATE=str(lib_e.user_state()))
+    env = host_env(CAISSON_STATE=str(cell_lib.user_state()))
     with scratch(0o750) as d:
         os.chown(d, 0, 7777)
         (d / "secret").write_text("of group 7777")
         (d / "secret").chmod(0o640)
         os.chown(d / "secret", 0, 7777)
         code = "import os\nprint(os.getgroups())\ntry: print(open('/m/secret').read())\nexcept OSError as e: print(e.errno)"
-        line = lib_e.command(code=code, mount=[f"{d}:/m"], without="cgroup")
-        r = lib_e.RunningAs([*groups, *line], True, env=env).finish(30)
+        line = cell_lib.command(code=code, mount=[f"{d}:/m"], without="cgroup")
+        r = cell_lib.RunningAs([*groups, *line], True, env=env).finish(30)
         assert r.status == "ok", r
         assert "[65534]" in r.text or "[]" in r.text, r
         r = cell(code=code, mount=[f"{d}:/m"])
         assert r.text.startswith("[]\n"), r
     with Held(argv=["/usr/bin/cat"], ready=b"", caller=["setpriv", "--groups=4,27,7777", "--"]) as h:
         for pid in (h.pid, h.init):
-            assert lib_e.status(pid)["Groups"].split() == [], lib_e.status(pid)["Groups"]
+            assert cell_lib.status(pid)["Groups"].split() == [], cell_lib.status(pid)["Groups"]
 
 
 def test_posture_many_times():

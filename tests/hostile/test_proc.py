@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lib import ROOT, cell, landed
-from lib_e import Held, host, read, user_cell
+from cell_lib import Held, host, read, user_cell
 
 quick = pytest.mark.quick
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])
@@ -46,7 +46,7 @@ def test_files_at_the_top(as_user, stopped_by):
         found = {x.split("/proc/", 1)[1] for x in text.splitlines() if x.startswith("OPEN /proc/")}
         return {x for x in found if not re.match(r"(\d+|self|thread-self|sys|net)/", x)}
 
-    r = run(as_user, args=["r", "/proc"], payload="e_open", capture=400000)
+    r = run(as_user, args=["r", "/proc"], payload="open_all", capture=400000)
     seen = tops(r.text)
     assert r.status == "ok" and {"meminfo", "stat", "version"} <= seen, r
     assert seen <= VISIBLE | OWN, f"not in the declared list: {sorted(seen - VISIBLE - OWN)}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_auth.py - K108 to K110: callers without a token, with somebody else's, who guess one; and pages of a browser."""
+"""test_serve_auth.py - Callers without a token, with somebody else's, who guess one; and pages of a browser."""
 import contextlib
 import json
 import os
@@ -16,7 +16,7 @@ import pytest
 from daemon_controls import would_execute
 from daemon_lib import Daemon, WebSocket, parse_responses, scan_memory, unique
 from lib import CAISSON, host_env, landed, session
-from lib_e import read
+from cell_lib import read
 
 whole_module, hostile_test = daemon_lib.whole_module, daemon_lib.hostile_test
 quick = pytest.mark.quick
@@ -56,14 +56,14 @@ def stranger():
     return next(STRANGERS)
 
 
-# ---- K108: tokens --------------------------------------------------------------------------------------------------------------
+# ---- tokens --------------------------------------------------------------------------------------------------------------
 
 ROUTES = [("POST", "/execute"), ("GET", "/sessions"), ("DELETE", "/sessions/x"), ("POST", "/sessions/x/interrupt"), ("GET", "/metrics"),
           ("POST", "/pip_install"), ("GET", "/execute/ws"), ("GET", "/nothing"), ("PUT", "/execute"), ("OPTIONS", "/execute")]
 
 
 @quick
-def test_K108_no_token(daemon, stopped_by):
+def test_no_token(daemon, stopped_by):
     """Every route but the open ones: 401, the same for what exists and what does not, and nothing happens."""
     body = {"code": "1", "session_id": "intruder"}
     landed(daemon.request("POST", "/execute", body).status == 200 and "intruder" in daemon.sessions(), "with the token it is executed")
@@ -84,7 +84,7 @@ def test_K108_no_token(daemon, stopped_by):
 
 
 @quick
-def test_K108_wrong_tokens(daemon, stopped_by):
+def test_wrong_tokens(daemon, stopped_by):
     """Cut, longer, of another case, of another scheme, in other places: 401 or 400, and nothing happens."""
     bearer = "Bearer " + ALICE
     ways = [{"Authorization": "Bearer " + ALICE[:-1]}, {"Authorization": bearer + "0"}, {"Authorization": bearer.upper()},
@@ -112,7 +112,7 @@ def test_K108_wrong_tokens(daemon, stopped_by):
 
 
 @quick
-def test_K108_other_owners(daemon, stopped_by):
+def test_sessions_of_other_owners(daemon, stopped_by):
     """A session of alice's does not exist for bob: not in the list, not to be ended or interrupted; the same name is another sandbox."""
     name = unique()
     daemon.execute("secret = 'of alice'", session_id=name)
@@ -141,7 +141,7 @@ def test_K108_other_owners(daemon, stopped_by):
     stopped_by("names belong to owners")
 
 
-def test_K108_time_does_not_tell(daemon, stopped_by):
+def test_time_does_not_tell_tokens(daemon, stopped_by):
     """A wrong token takes as long whether it shares 0, 16 or 63 characters with the right one, and whether it is short or long.
     Over the unix socket, where wrong ones are not slowed down. A machine's noise comes and goes; what the code tells, it tells in
     every round."""
@@ -174,7 +174,7 @@ def test_K108_time_does_not_tell(daemon, stopped_by):
 
 
 @quick
-def test_K108_tokens_are_nowhere(daemon, stopped_by):
+def test_tokens_are_nowhere(daemon, stopped_by):
     """Neither in the log nor in an answer, an argument, the environment or a title; and the front keeps hashes alone."""
     wrong = secrets.token_hex(32)
     for path in ("/sessions", f"/sessions?token={wrong}", f"/nothing?api_key={wrong}"):
@@ -204,7 +204,7 @@ def test_K108_tokens_are_nowhere(daemon, stopped_by):
 
 
 @quick
-def test_K108_fails_closed(daemon, stopped_by):
+def test_token_configuration_fails_closed(daemon, stopped_by):
     """No token and not on loopback; a file that others can read, that is empty, short, or not there: it does not start, and says why."""
     good = token_file(f"a:{ALICE}\n")
     listen = f"0.0.0.0:{daemon_lib.free_port()}"
@@ -239,7 +239,7 @@ print(os.getuid(), r.status, r.read().decode())
 
 
 @quick
-def test_K108_other_users(local, stopped_by):
+def test_other_users_on_loopback(local, stopped_by):
     """Another user of this machine, on the loopback of a daemon that root started without tokens, reaches for a session of root's."""
     name, secret = unique(), secrets.token_hex(16)
     local.execute(f"secret = {secret!r}", session_id=name)
@@ -257,7 +257,7 @@ def test_K108_other_users(local, stopped_by):
     stopped_by("the kernel says who calls")
 
 
-# ---- K109: guessing ------------------------------------------------------------------------------------------------------------
+# ---- guessing ------------------------------------------------------------------------------------------------------------
 
 def guess(d, source, n=40):
     """Wrong tokens until the address is told to wait. Returns the statuses and that answer."""
@@ -271,7 +271,7 @@ def guess(d, source, n=40):
 
 
 @quick
-def test_K109_brute_force(daemon, stopped_by):
+def test_token_brute_force(daemon, stopped_by):
     """Ten guesses, then 429 with a time to wait, a second later; the log has a line for the burst and not for each."""
     guesser = stranger()
     before = len(daemon.events("auth_blocked"))
@@ -287,7 +287,7 @@ def test_K109_brute_force(daemon, stopped_by):
 
 
 @quick
-def test_K109_nobody_is_kept_out(daemon, stopped_by):
+def test_guesses_keep_no_owner_out(daemon, stopped_by):
     """A stranger guesses from the address that everybody has behind a proxy: who has a token does not notice."""
     shared = stranger()
     landed(guess(daemon, shared)[1], "the address is told to wait")
@@ -299,7 +299,7 @@ def test_K109_nobody_is_kept_out(daemon, stopped_by):
 
 
 @slow
-def test_K109_penalty_grows(daemon, stopped_by):
+def test_penalty_for_guesses_grows(daemon, stopped_by):
     """Whoever goes on guessing after each block waits longer each time; and not for ever."""
     waits = []
     guesser = stranger()
@@ -317,7 +317,7 @@ def test_K109_penalty_grows(daemon, stopped_by):
 
 
 @quick
-def test_K109_log_is_bounded(daemon, stopped_by):
+def test_log_of_refused_requests_is_bounded(daemon, stopped_by):
     """A flood of refused requests: one line each, short, whatever was in it."""
     size = daemon.log_path.stat().st_size
     for _ in range(50):
@@ -328,7 +328,7 @@ def test_K109_log_is_bounded(daemon, stopped_by):
     stopped_by("values are cut")
 
 
-# ---- K110: browsers ------------------------------------------------------------------------------------------------------------
+# ---- browsers ------------------------------------------------------------------------------------------------------------
 
 def browser_matrix(port):
     """{what: (headers, statuses, body type)}: requests that a page, or a name that points here, can make a browser send."""
@@ -383,7 +383,7 @@ def send(d, headers, body, kind, method="POST", path="/execute"):
 
 
 @quick
-def test_K110_pages(local, stopped_by):
+def test_pages_of_other_sites(local, stopped_by):
     """A page of another site, or one whose name was bound to this machine: refused before any work, and nothing that would let it read."""
     wrong, lands = [], 0
     for i, (what, (headers, want, kind)) in enumerate(browser_matrix(local.port).items()):
@@ -403,7 +403,7 @@ def test_K110_pages(local, stopped_by):
 
 
 @quick
-def test_K110_same_origin_works(local, stopped_by):
+def test_same_origin_works(local, stopped_by):
     """The daemon's own pages, curl and programs on this machine are served."""
     own = f"127.0.0.1:{local.port}"
     for headers in ({"Host": own}, {"Host": f"localhost:{local.port}"}, {"Host": f"LocalHost.:{local.port}"},
@@ -419,7 +419,7 @@ def test_K110_same_origin_works(local, stopped_by):
 
 
 @quick
-def test_K110_preflight(local, stopped_by):
+def test_preflight_gets_no_permission(local, stopped_by):
     """A preflight gets no permission, on any path; a page may not even learn that the daemon is here."""
     own = f"127.0.0.1:{local.port}"
     ask = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,authorization",
@@ -434,7 +434,7 @@ def test_K110_preflight(local, stopped_by):
 
 
 @quick
-def test_K110_reading(local, stopped_by):
+def test_pages_cannot_read_or_frame(local, stopped_by):
     """What a page can include without asking (script, image, frame) is refused too, or is nothing to be read or framed."""
     own = f"127.0.0.1:{local.port}"
     for path in ("/health", "/sessions", "/metrics", "/openapi.json"):
@@ -453,7 +453,7 @@ def test_K110_reading(local, stopped_by):
 
 
 @quick
-def test_K110_websocket(local, daemon, stopped_by):
+def test_websocket_of_other_sites(local, daemon, stopped_by):
     """WebSockets have no preflight: a page of another site gets 403 in the handshake; with tokens, 401 without one."""
     own = f"127.0.0.1:{local.port}"
     with WebSocket(local, {"Origin": f"http://{own}"}) as w:
@@ -473,7 +473,7 @@ def test_K110_websocket(local, daemon, stopped_by):
 
 
 @quick
-def test_K110_unix_socket(daemon, stopped_by):
+def test_unix_socket_mode(daemon, stopped_by):
     """The unix socket is a file: of the mode that it was given, and not for everybody."""
     mode = os.stat(daemon.unix).st_mode & 0o777
     landed(os.path.exists(daemon.unix), daemon.unix)

@@ -17,7 +17,7 @@ import daemon_lib
 import pytest
 from daemon_lib import Later, at_most, call_yourself, unique
 from lib import landed
-from lib_e import until
+from cell_lib import until
 from puppet import Out, Puppet, inet
 
 daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module

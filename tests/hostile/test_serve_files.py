@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_files.py - K73, K74, K81, K85 behind `caisson serve`: paths that mean something else than they say."""
+"""test_serve_files.py - File calls of `caisson serve`: paths that mean something else than they say."""
 import bz2
 import gzip
 import io
@@ -56,7 +56,7 @@ ENDPOINTS = [
 
 @quick
 @pytest.mark.parametrize("method,what,body", ENDPOINTS)
-def test_K73_paths(daemon, box, method, what, body, stopped_by):
+def test_path_spellings(daemon, box, method, what, body, stopped_by):
     """A table of spellings against each call: an answer in the one shape, and nothing of the host in it or behind it."""
     with Canary() as canary:
         outputs = []
@@ -72,7 +72,7 @@ def test_K73_paths(daemon, box, method, what, body, stopped_by):
 
 
 @quick
-def test_K73_control(tmp_path):
+def test_path_spellings_control(tmp_path):
     """A server that joins names to a directory of the host gives it away, by several of them."""
     with Canary() as canary:
         file = next(iter(canary.files))
@@ -96,7 +96,7 @@ def long_names(n):
 
 
 @quick
-def test_K83_a_list_does_not_grow_the_daemon(daemon, box):
+def test_large_list_does_not_grow_the_daemon(daemon, box):
     """Names as long as they get, more of them than are told: bounded, and said to be."""
     assert daemon.request("PUT", f"{box}/files/tar?path=m&parents=true", long_names(20000)).json["entries"] == 20000
     before = daemon.rss()
@@ -120,16 +120,16 @@ def bombs():
 
 
 @quick
-def test_K81_nothing_is_decompressed(daemon, box, stopped_by):
+def test_compressed_archives_are_refused(daemon, box, stopped_by):
     """A compressed archive is refused, whatever the head calls it; what is not compressed is bounded by the sandbox's disk."""
     packed, data = bombs()
     landed(all(len(undo(body)) > 10 * len(body) for body, undo in packed.values()), "they grow where somebody takes them apart")
     before = daemon.rss()
     for what, (body, _) in packed.items():
         for head in ({}, {"Content-Encoding": what.split()[0]}, {"Content-Type": "application/gzip"}, {"Transfer-Encoding": "gzip, chunked"}):
-            r = daemon.request("PUT", f"{box}/files/tar?path=k81&parents=true", body, head)
+            r = daemon.request("PUT", f"{box}/files/tar?path=squeezed&parents=true", body, head)
             assert 400 <= r.status < 500, (what, head, r)
-    r = daemon.request("GET", f"{box}/files/list?path=k81&recursive=true")
+    r = daemon.request("GET", f"{box}/files/list?path=squeezed&recursive=true")
     assert r.status == 404 or r.json["entries"] == [], r
     assert daemon.rss() - before < daemon_lib.CEILING
     name = unique("small")
@@ -141,7 +141,7 @@ def test_K81_nothing_is_decompressed(daemon, box, stopped_by):
 
 
 @quick
-def test_K85_content_is_a_download(daemon, box):
+def test_content_is_served_as_a_download(daemon, box):
     page = b"<html><script>fetch('/v1/sandboxes')</script></html>"
     for name in ("x.html", "x.svg", "index.htm", 'a"b.html', "a\r\nSet-Cookie: x=1"):
         path = quote(name, safe="")

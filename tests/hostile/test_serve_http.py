@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_http.py - Section I over HTTP: slow, giant, ambiguous and malformed requests, and clients that vanish."""
+"""test_serve_http.py - HTTP: slow, giant, ambiguous and malformed requests, and clients that vanish."""
 import contextlib
 import http.client
 import io
@@ -17,7 +17,7 @@ import pytest
 from daemon_controls import OneThread, gullible, would_execute
 from daemon_lib import MIB, Crowd, Daemon, Events, Later, Response, Watch, WebSocket, call_yourself, parse_responses, unique
 from lib import at_most, landed
-from lib_e import children, read, until
+from cell_lib import children, read, until
 
 daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
 quick = pytest.mark.quick
@@ -36,10 +36,10 @@ def code_body(name):
     return json.dumps({"code": "1", "session_id": name}).encode()
 
 
-# ---- K111: slow ----------------------------------------------------------------------------------------------------------
+# ---- slow ----------------------------------------------------------------------------------------------------------
 
 @quick
-def test_K111_others_are_served(daemon, stopped_by):
+def test_slow_clients_hold_nobody_up(daemon, stopped_by):
     """Slow heads, slow bodies, slow readers and idle connections, some hundred of them: another client waits for none."""
     with OneThread() as g, socket.create_connection(("127.0.0.1", g.port)) as hold, \
             socket.create_connection(("127.0.0.1", g.port), 0.3) as other:
@@ -73,7 +73,7 @@ def test_K111_others_are_served(daemon, stopped_by):
 
 
 @slow
-def test_K111_slow_ones_are_ended(daemon, stopped_by):
+def test_slow_clients_are_ended(daemon, stopped_by):
     """A head has 10 s, a body 5 s and then a minimum rate: after that 408, and the end. A byte now and then buys no time."""
     with Crowd(daemon) as crowd:
         landed(crowd.add(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").recv(12) == b"HTTP/1.1 200", "a fast one is served")
@@ -101,7 +101,7 @@ def test_K111_slow_ones_are_ended(daemon, stopped_by):
 
 
 @slow
-def test_K111_who_does_not_read_is_ended(daemon, stopped_by):
+def test_client_that_does_not_read_is_ended(daemon, stopped_by):
     """An answer that is not taken: the connection ends, with what waited for it, and memory returns."""
     code = "for _ in range(6): display({'text/html': 'x' * 5_000_000}, raw=True)"
     body = json.dumps({"code": code}).encode()
@@ -135,7 +135,7 @@ def held(d, ports):
 
 
 @slow
-def test_K111_more_connections_than_descriptors(stopped_by):
+def test_more_connections_than_descriptors(stopped_by):
     """With the usual soft limit of 1024 descriptors: a thousand idle connections of one client leave room for everybody else."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
@@ -156,7 +156,7 @@ def test_K111_more_connections_than_descriptors(stopped_by):
 
 
 @quick
-def test_K111_silent_ones_of_one_address(stopped_by):
+def test_silent_connections_of_one_address(stopped_by):
     """More silent connections of one address than there are places for all: from another address, and from the same one, others are served."""
     with Daemon("--pool", 1, wrapper=["prlimit", "--nofile=1024:1024"]) as d, Crowd(d) as crowd:
         for _ in range(300):
@@ -172,7 +172,7 @@ def test_K111_silent_ones_of_one_address(stopped_by):
 
 
 @quick
-def test_K111_silent_ones_of_many_addresses(stopped_by):
+def test_silent_connections_of_many_addresses(stopped_by):
     """Silent connections of more addresses than it takes to fill all places: others are served, and admitted connections stay."""
     with Daemon("--pool", 1, wrapper=["prlimit", "--nofile=1024:1024"]) as d, Crowd(d) as crowd:
         request = b"GET /sessions HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -192,7 +192,7 @@ def test_K111_silent_ones_of_many_addresses(stopped_by):
 
 
 @quick
-def test_K111_pipelined_requests_take_turns(daemon, stopped_by):
+def test_pipelined_requests_take_turns(daemon, stopped_by):
     """A client that pipelines requests for the largest open document, and reads it all: others and deadlines do not wait for it."""
     request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300
     stop, taken = threading.Event(), [0, 0]
@@ -234,7 +234,7 @@ def test_K111_pipelined_requests_take_turns(daemon, stopped_by):
 
 
 @quick
-def test_K111_unread_answers_cost_little(stopped_by):
+def test_unread_answers_cost_little(stopped_by):
     """Connections that pipeline requests for the largest open document and read nothing: the front keeps no document for each."""
     with Daemon("--pool", 1) as d, Crowd(d) as crowd:
         size = len(d.request("GET", "/openapi.json").body)
@@ -251,7 +251,7 @@ def test_K111_unread_answers_cost_little(stopped_by):
     stopped_by("a piece of an answer at a time; one document for all")
 
 
-# ---- K112: giant -----------------------------------------------------------------------------------------------------------
+# ---- giant -----------------------------------------------------------------------------------------------------------
 
 GIANT = {
     "header of 64 KB": (b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-a: " + b"a" * 65536 + b"\r\n\r\n", {431}),
@@ -302,7 +302,7 @@ GIANT = {
 
 
 @quick
-def test_K112_giants(daemon, stopped_by):
+def test_giant_requests(daemon, stopped_by):
     """Too much of anything: the right 4xx, the end of the connection, and memory that is bounded."""
     for name in ("header of 8 MB", "10,000 headers", "NUL in the target", "method of 1 MB"):
         landed(len(list(gullible(io.BytesIO(GIANT[name][0])))) == 1, f"{name} is a request for somebody")
@@ -327,7 +327,7 @@ def test_K112_giants(daemon, stopped_by):
 
 
 @quick
-def test_K112_refused_before_it_is_read(daemon, stopped_by):
+def test_refused_before_it_is_read(daemon, stopped_by):
     """A body that will be refused is not waited for, and `100 Continue` is not said."""
     head = post(b"", "Content-Length: 1000000000", "Expect: 100-continue")
     got, closed = daemon.raw(head, 3)
@@ -341,7 +341,7 @@ def test_K112_refused_before_it_is_read(daemon, stopped_by):
     stopped_by("judged by its head")
 
 
-# ---- K113: smuggling -----------------------------------------------------------------------------------------------------------
+# ---- smuggling -----------------------------------------------------------------------------------------------------------
 
 def smuggled(name):
     body = code_body(name)
@@ -410,7 +410,7 @@ def smuggling(name):
 
 
 @quick
-def test_K113_smuggling(daemon, stopped_by):
+def test_smuggling(daemon, stopped_by):
     """Every way to say where a message ends that two readers read differently: one answer, an error, and the end of the connection;
     and the request behind it was not executed: there is no session of its name."""
     lands = [what for what, data in smuggling("control").items() if would_execute(data, b"control")]
@@ -436,7 +436,7 @@ def test_K113_smuggling(daemon, stopped_by):
 
 
 @quick
-def test_K113_cut_anywhere(daemon, stopped_by):
+def test_smuggling_in_single_bytes(daemon, stopped_by):
     """The same bytes in single pieces give the same: no ambiguity comes from where a packet ends."""
     cases = smuggling("in-pieces")
     landed(len(cases) > 40, len(cases))
@@ -459,7 +459,7 @@ def test_K113_cut_anywhere(daemon, stopped_by):
 
 
 @quick
-def test_K113_pipelining(daemon, stopped_by):
+def test_pipelining(daemon, stopped_by):
     """Pipelined requests are answered in order, one after another; behind an error nothing is looked at."""
     names = [unique() for _ in range(20)]
     data = b"".join(post(b, f"Content-Length: {len(b)}") for b in (
@@ -479,7 +479,7 @@ def test_K113_pipelining(daemon, stopped_by):
     stopped_by("one request at a time; reading is paused")
 
 
-# ---- K114: JSON --------------------------------------------------------------------------------------------------------------------
+# ---- JSON --------------------------------------------------------------------------------------------------------------------
 
 def bodies():
     """{what: (body, statuses)} for POST /execute."""
@@ -550,7 +550,7 @@ def bodies():
 
 
 @quick
-def test_K114_json(daemon, stopped_by):
+def test_malformed_json(daemon, stopped_by):
     """What is not exactly the JSON that was asked for: a precise 4xx in the one shape; bounded memory, and no wait for others."""
     table = bodies()
     believed = 0
@@ -579,7 +579,7 @@ def test_K114_json(daemon, stopped_by):
 
 
 @quick
-def test_K114_same_over_the_websocket(daemon, stopped_by):
+def test_malformed_json_over_the_websocket(daemon, stopped_by):
     """The same bodies as messages: refused one by one, and the socket lives on."""
     table = bodies()
     with WebSocket(daemon) as w:
@@ -599,7 +599,7 @@ def test_K114_same_over_the_websocket(daemon, stopped_by):
     stopped_by("the same checks")
 
 
-# ---- K116: clients that vanish -------------------------------------------------------------------------------------------------------
+# ---- clients that vanish -------------------------------------------------------------------------------------------------------
 
 def vanish(s, how):
     """End a connection rudely."""
@@ -616,7 +616,7 @@ def vanish(s, how):
 @quick
 @pytest.mark.parametrize("kind", ["answer", "stream", "websocket"])
 @pytest.mark.parametrize("how", ["close", "reset", "half"])
-def test_K116_mid_run(daemon, kind, how, stopped_by):
+def test_client_leaves_mid_run(daemon, kind, how, stopped_by):
     """The client of a fresh sandbox goes away: what it ran is over at once, and its cell is gone."""
     mark = unique("v")[:14]
     code = call_yourself(mark) + "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(1)"
@@ -645,7 +645,7 @@ def test_K116_mid_run(daemon, kind, how, stopped_by):
 
 
 @quick
-def test_K116_silent(daemon, stopped_by):
+def test_client_becomes_silent(daemon, stopped_by):
     """A client whose machine is gone: nothing tells of it, so the deadline ends what it ran."""
     mark = unique("v")[:14]
     body = json.dumps({"code": call_yourself(mark) + "import time; time.sleep(60)", "timeout": 1}).encode()
@@ -661,7 +661,7 @@ def test_K116_silent(daemon, stopped_by):
 
 
 @quick
-def test_K116_session(daemon, stopped_by):
+def test_client_of_a_session_leaves(daemon, stopped_by):
     """The client of a session goes away: its code is interrupted, the session and its variables stay."""
     name, mark = unique(), unique("v")[:14]
     daemon.execute("x = 5", session_id=name)
@@ -682,7 +682,7 @@ def test_K116_session(daemon, stopped_by):
 
 
 @quick
-def test_K116_mid_upload(daemon, stopped_by):
+def test_client_leaves_mid_upload(daemon, stopped_by):
     """Half a head, half a body, half a chunk, and gone: nothing was executed, nothing is kept."""
     before = daemon.descriptors()
     name = unique()
@@ -710,7 +710,7 @@ def test_K116_mid_upload(daemon, stopped_by):
 
 
 @quick
-def test_K116_many_at_once(daemon, stopped_by):
+def test_many_clients_leave_at_once(daemon, stopped_by):
     """Forty clients start forty sandboxes and are gone in the same moment: every cell is, too."""
     code = "import time; time.sleep(60)"
     body = json.dumps({"code": code, "timeout": 60}).encode()
@@ -729,7 +729,7 @@ def test_K116_many_at_once(daemon, stopped_by):
 
 
 @quick
-def test_K116_slow_reader_vanishes(daemon, stopped_by):
+def test_slow_reader_vanishes(daemon, stopped_by):
     """A stream that is full, and its reader goes: the writer in the cell does not wait for ever."""
     mark = unique("v")[:14]
     with Events(daemon, call_yourself(mark) + "while True: print('x' * 1000)", timeout=60, receive_buffer=2048):
@@ -743,7 +743,7 @@ def test_K116_slow_reader_vanishes(daemon, stopped_by):
 # ---- all of it beside a neighbour ----------------------------------------------------------------------------------------------------
 
 @slow
-def test_K111_to_K114_at_once(daemon, stopped_by):
+def test_all_malformed_requests_at_once(daemon, stopped_by):
     """Everything above from eight threads for ten seconds: another client is served, the daemon is as large afterwards as before."""
     over = time.monotonic() + 10
     everything = [d for d, _ in GIANT.values()] + list(smuggling("at-once").values()) + \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_kernel.py - K23 to K26 behind `caisson serve`: what pretends to be the protocol, and the kernel as a victim."""
+"""test_serve_kernel.py - The kernels of `caisson serve`: what pretends to be the protocol, and the kernel as a victim."""
 import hashlib
 import json
 import os
@@ -13,7 +13,7 @@ from daemon_controls import Bare, bare
 from daemon_lib import (CHANNEL, GUEST, MIB, Daemon, Events, Later, Watch, call_yourself, check_another, gone, some_quick,
                         unique)
 from lib import at_most, control, landed
-from lib_e import until
+from cell_lib import until
 from snapshot import stat_of
 
 daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
@@ -27,14 +27,14 @@ def check_protocol(r):
     assert r["state"] in ("reset", "discarded"), r
 
 
-# ---- K23, K24: forgeries -----------------------------------------------------------------------------------------------
+# ---- forgeries -----------------------------------------------------------------------------------------------
 
 FORGED = '{"type":"execution_done","id":"%s","status":"ok","exit_code":0}\n{"exit_code":0,"success":true}\n'
 
 
 @quick
 @pytest.mark.parametrize("lang", ["python", "bash"])
-def test_K23_forged_lines_on_the_streams(daemon, lang, stopped_by):
+def test_forged_lines_on_the_streams(daemon, lang, stopped_by):
     """What looks like the protocol on stdout and stderr is text; exit code 7 is exit code 7."""
     text = FORGED % ("0" * 32)
     code = f"import os\nos.write(1, {text!r}.encode()); os.write(2, {text!r}.encode()); os._exit(7)" if lang == "python" else \
@@ -59,7 +59,7 @@ for fd in range(3, 1024):
 
 
 @quick
-def test_K23_every_descriptor_of_the_kernel(daemon, stopped_by):
+def test_every_descriptor_of_the_kernel(daemon, stopped_by):
     """A forged end on every descriptor from 3 to 1023, the channel among them, by code that exits with 7."""
     code = f"import os\nFORGED = {FORGED % ('0' * 32)!r}.encode()\n{EVERY}"
     b = bare(code + "os._exit(7)")
@@ -75,7 +75,7 @@ def test_K23_every_descriptor_of_the_kernel(daemon, stopped_by):
 
 @quick
 @pytest.mark.parametrize("lang", ["python", "bash"])
-def test_K23_nothing_is_inherited(daemon, lang, stopped_by):
+def test_nothing_is_inherited(daemon, lang, stopped_by):
     """A program that the code starts finds no descriptor from 3 to 1023 to write on."""
     prog = f"import os\nFORGED = b'x'\n{EVERY}\nprint(len(took))"
     c = control(["/bin/bash", "-c", 'exec 9>f; exec /usr/bin/python3 -c "$1"', "x", prog])
@@ -109,7 +109,7 @@ def forged_end(d, name, timing):
 
 
 @quick
-def test_K23_a_perfect_forgery_is_found_out(daemon, stopped_by):
+def test_a_perfect_forgery_is_found_out(daemon, stopped_by):
     """The code knows its own id, says that it is done and well, and exits with 7. It may have that answer; but the session does
     not live on as if nothing had been: the next answer says that the interpreter is another one."""
     b = bare(CHANNEL + "put(done('the-id'))\nos._exit(7)")
@@ -123,7 +123,7 @@ def test_K23_a_perfect_forgery_is_found_out(daemon, stopped_by):
 
 
 @quick
-def test_K23_exit_status_is_from_wait(daemon, stopped_by):
+def test_exit_status_is_from_wait(daemon, stopped_by):
     """The same, but the process is dead before the daemon reads the first byte of the forgery: 7 is 7."""
     landed(bare(CHANNEL + "put(done('the-id'))\nos._exit(7)").exit == 7, "the exit")
     r = forged_end(daemon, unique(), "held")
@@ -155,7 +155,7 @@ MESSAGES = {
 
 
 @quick
-def test_K24_forged_messages(daemon, stopped_by):
+def test_forged_messages(daemon, stopped_by):
     """A forged message ends the execution that sent it, or is nobody's business; it never makes a success of a failure."""
     b = bare(CHANNEL + "".join(f"put({x})\n" for x, _ in MESSAGES.values()))
     wrong = []
@@ -172,7 +172,7 @@ def test_K24_forged_messages(daemon, stopped_by):
 
 
 @quick
-def test_K24_done_twice_and_early(daemon, stopped_by):
+def test_done_twice_and_early(daemon, stopped_by):
     """An end before the end, and a second one: the next execution is not the one that they end."""
     code = CHANNEL + "i = execution_id()\nput(done(i))\ntime.sleep(0.3)\nput(done(i))"
     b = Bare(code.replace("execution_id()\nput", "'the-id'\nput"))
@@ -187,7 +187,7 @@ def test_K24_done_twice_and_early(daemon, stopped_by):
 
 
 @quick
-def test_K24_for_another_session(daemon, stopped_by):
+def test_for_another_session(daemon, stopped_by):
     """A knows the id of B's execution and says that it is done: A is ended for it, B runs on."""
     a, b = unique("a"), unique("b")
     with Events(daemon, CHANNEL + "print(execution_id(), flush=True)\ntime.sleep(0.8)\nprint('whole')", session_id=b) as e:
@@ -213,7 +213,7 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("name", some_quick(FLOODS, "input"))
-def test_K24_floods_of_messages(daemon, name, stopped_by):
+def test_floods_of_messages(daemon, name, stopped_by):
     """Messages without end, whose answers nobody reads: the daemon does not grow, and serves others meanwhile."""
     line = FLOODS[name].encode() + b"\n"
     code = CHANNEL + f"block = {line!r} * {max(1, 60000 // len(line))}\nend = time.monotonic() + %s\n" \
@@ -229,7 +229,7 @@ def test_K24_floods_of_messages(daemon, name, stopped_by):
 
 
 @slow
-def test_K24_messages_beside_output(daemon, stopped_by):
+def test_messages_beside_output(daemon, stopped_by):
     """Each display makes the daemon read all output first: with a writer that never stops, others still have their turn."""
     code = CHANNEL + "import subprocess\np = subprocess.Popen(['yes'])\nblock = b'{\"type\":\"display\"}\\n' * 3000\n" \
         "end = time.monotonic() + %s\nwhile time.monotonic() < end: put(block)\np.kill()"
@@ -242,7 +242,7 @@ def test_K24_messages_beside_output(daemon, stopped_by):
 
 
 @slow
-def test_K24_session_that_floods_while_idle(daemon, stopped_by):
+def test_session_floods_while_idle(daemon, stopped_by):
     """Code that goes on to write on the channel when its execution is over: nobody is stopped by it, and DELETE ends it."""
     name, mark = unique(), unique("i")[:12]
     code = CHANNEL + "import threading\n" + "block = b'{\"type\":\"display\"}\\n' * 3000\n" \
@@ -259,7 +259,7 @@ def test_K24_session_that_floods_while_idle(daemon, stopped_by):
     stopped_by("a budget per round")
 
 
-# ---- K25: the kernel and pid 1 as victims ----------------------------------------------------------------------------------
+# ---- the kernel and pid 1 as victims ----------------------------------------------------------------------------------
 
 KILLS = {
     "kill": ("os.kill(os.getpid(), 9)", 137), "segv": ("os.kill(os.getpid(), 11)", 139), "abort": ("os.abort()", 134),
@@ -272,7 +272,7 @@ KILLS = {
 
 
 @pytest.mark.parametrize("name", some_quick(KILLS, "killed by a child", "exec", "exec and stay", "exit"))
-def test_K25_kernel_is_killed_or_replaced(daemon, name, stopped_by):
+def test_kernel_is_killed_or_replaced(daemon, name, stopped_by):
     """How the kernel's process ended is what wait says; the session goes on with another one, and says so."""
     how, exit_code = KILLS[name]
     code = f"import os, signal, subprocess, time\nx = 1\n{how}"
@@ -327,7 +327,7 @@ REFUSED = {"EPERM", "EACCES", "ENOSYS", "ESRCH", "ENOENT", "EBADF", "EROFS"}
 
 
 @quick
-def test_K25_pid_1_is_out_of_reach(daemon, stopped_by):
+def test_pid_1_is_out_of_reach(daemon, stopped_by):
     """The cell's pid 1, from inside the kernel itself: not to be killed, read, written, traced or entered."""
     c = control(["/usr/bin/python3", "-c", INIT.replace("VICTIM", "__import__('subprocess').Popen(['sleep', '9']).pid")])
     lines = eval(c.stdout.decode())
@@ -371,7 +371,7 @@ print('refused', refused)
 
 
 @quick
-def test_K25_planted_files_and_environment(daemon, stopped_by):
+def test_planted_files_and_environment(daemon, stopped_by):
     """Everything that an interpreter might load from where the code can write: no kernel of the daemon's loads it, neither the
     session's next one nor those of its other languages; and no other sandbox ever sees it."""
     name = unique()
@@ -397,7 +397,7 @@ def test_K25_planted_files_and_environment(daemon, stopped_by):
 
 
 @pytest.mark.parametrize("kind", some_quick(("link", "directory", "fifo", "unwritable"), "link", "fifo"))
-def test_K25_in_the_way_of_a_driver(daemon, kind, stopped_by):
+def test_files_in_the_way_of_a_driver(daemon, kind, stopped_by):
     """The driver of a cold kernel is written to /tmp: whatever the code has put in its place, the host does not follow it, pid 1
     does not wait for it, and the session can be ended."""
     name = unique()
@@ -423,7 +423,7 @@ def test_K25_in_the_way_of_a_driver(daemon, kind, stopped_by):
     stopped_by("O_EXCL, O_NOFOLLOW in pid 1, as the cell's user")
 
 
-# ---- K26: nonsense on the channel --------------------------------------------------------------------------------------------
+# ---- nonsense on the channel --------------------------------------------------------------------------------------------
 
 NONSENSE = {
     "no json": "b'hello\\n'",
@@ -449,7 +449,7 @@ NONSENSE = {
 
 
 @quick
-def test_K26_nonsense_on_the_channel(daemon, stopped_by):
+def test_nonsense_on_the_channel(daemon, stopped_by):
     """Each execution fails with its cause, at once; the session has another kernel; the daemon is neither large nor late."""
     b = bare(CHANNEL + "".join(f"put({x})\n" for n, x in NONSENSE.items() if "<< 20" not in x))
     landed(b.exit == 0 and len(b.lines) > 12 and b.bytes > 500000, b)     # whatever it is, the pipe takes it
@@ -470,7 +470,7 @@ def test_K26_nonsense_on_the_channel(daemon, stopped_by):
 
 
 @quick
-def test_K26_a_gigabyte_without_an_end(daemon, stopped_by):
+def test_gigabyte_line_on_the_channel(daemon, stopped_by):
     code = CHANNEL + "block = b'x' * (1 << 20)\nfor _ in range(1024): put(block)"
     landed(Bare(code).bytes >= 40 * MIB, "bytes on the channel")
     with Watch(daemon, neighbour=True) as w:
@@ -481,7 +481,7 @@ def test_K26_a_gigabyte_without_an_end(daemon, stopped_by):
 
 
 @slow
-def test_K26_half_a_line_and_then_nothing(daemon, stopped_by):
+def test_half_a_line_and_then_nothing(daemon, stopped_by):
     """A line that never ends, in drops: the deadline ends it; and half a line before an exit changes no exit status."""
     code = CHANNEL + "put(b'{\"type\":')\n"
     landed(bare(code + "os._exit(7)").lines == [b'{"type":'], "half a line")
@@ -503,7 +503,7 @@ DEAR = {
 
 
 @pytest.mark.parametrize("name", some_quick(DEAR, "objects"))
-def test_K26_many_values_in_one_line(name, stopped_by):
+def test_many_values_in_one_line(name, stopped_by):
     """The memory and the time of a line are bounded, not only its bytes. (A daemon of its own: it does not shrink again.)"""
     code = CHANNEL + f"put({DEAR[name]})\ntime.sleep(1)"
     landed(Bare(code.replace("sleep(1)", "sleep(0)"), seconds=8).bytes > 13 * MIB, "bytes on the channel")
@@ -526,7 +526,7 @@ HELD = {  # code, how it ends, bytes that it says
 
 @slow
 @pytest.mark.parametrize("name", list(HELD))
-def test_K26_idle_sessions_leave_nothing_with_the_daemon(daemon, name, stopped_by):
+def test_idle_sessions_leave_nothing_with_the_daemon(daemon, name, stopped_by):
     """What a kernel has half said, or does not read, when its execution is over: some kilobytes per session, not megabytes. A kernel that
     leaves more is ended, and its session has another one."""
     code, kind, said = HELD[name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_life.py - Section C behind `caisson serve`: in a kernel (/execute) and in a command (/exec) of a named sandbox."""
+"""test_serve_life.py - Processes that kill and outlive, behind `caisson serve`: in a kernel (/execute) and in a command (/exec) of a named sandbox."""
 import contextlib
 import io
 import os
@@ -14,7 +14,7 @@ import pytest
 from daemon_lib import Later, call_yourself, unique
 from guard import mounts
 from lib import Canary, at_most, landed, payload
-from lib_e import USER, cell_dirs, gone, host, nonce, processes_with, read, said, status, succeeded, until
+from cell_lib import USER, cell_dirs, gone, host, nonce, processes_with, read, said, status, succeeded, until
 from named import Box, ours, starts
 from snapshot import stat_of
 
@@ -36,7 +36,7 @@ def check_killable(uid):
     landed(victim.wait(5) == -9, "the same user outside can be killed")
 
 
-# ---- K32, K33: signals ---------------------------------------------------------------------------------------------------
+# ---- signals ---------------------------------------------------------------------------------------------------
 
 KILL_ALL = """
 import os, signal
@@ -52,7 +52,7 @@ os.wait()
 
 @quick
 @pytest.mark.parametrize("road", ["exec", "execute"])
-def test_k32_kill_everything(daemon, road, stopped_by):
+def test_kill_everything_in_a_sandbox(daemon, road, stopped_by):
     """kill -9 -1, and every signal to pid 1: the sandbox loses what ran in it, says so, and goes on; nobody else notices."""
     with Box(daemon) as box, Box(daemon) as other:
         assert other.execute("x = 5")["status"] == "ok" and box.execute("y = 1")["status"] == "ok"
@@ -63,7 +63,7 @@ def test_k32_kill_everything(daemon, road, stopped_by):
         same = starts([*ours(daemon), init, canary.pid])
         try:
             if road == "exec":
-                r = box.exec(box.payload("c_kill"), "all")
+                r = box.exec(box.payload("kill_all"), "all")
                 assert r["exit_code"] == 0 and "kill-minus-one 0" in r["stdout"], r
             else:
                 r = box.execute(KILL_ALL)
@@ -102,7 +102,7 @@ print(hits)
 
 @quick
 @pytest.mark.parametrize("road", ["exec", "execute"])
-def test_k33_guess_host_pids(daemon, road, stopped_by):
+def test_guess_host_pids(daemon, road, stopped_by):
     """SIGKILL to every pid there can be: front, warden, zygote, pid 1, the other sandbox and a canary of the same user live on."""
     with Box(daemon) as box, Box(daemon) as other:
         victim, _ = other.find()
@@ -114,7 +114,7 @@ def test_k33_guess_host_pids(daemon, road, stopped_by):
             same = starts([*ours(daemon), init, victim, other.init(victim), canary.pid])
             landed(len(same) == 7, same)
             if road == "exec":
-                r = box.exec(box.payload("c_kill"), "scan", "2", "32768")
+                r = box.exec(box.payload("kill_all"), "scan", "2", "32768")
                 hits = {int(line.split()[2]) for line in r["stdout"].splitlines() if line.startswith("hit")}
             else:
                 r = box.execute(SCAN, timeout=60)
@@ -126,7 +126,7 @@ def test_k33_guess_host_pids(daemon, road, stopped_by):
     stopped_by("pid namespace", "own host uid; Landlock signal scope")
 
 
-# ---- K34 to K37: living on ---------------------------------------------------------------------------------------------
+# ---- living on ---------------------------------------------------------------------------------------------
 
 def survivors(n):
     """Host pids of those that carry the nonce, whatever they call themselves."""
@@ -135,14 +135,14 @@ def survivors(n):
 
 @quick
 @pytest.mark.parametrize("end", ["delete", "kill", "stop"])
-def test_k34_k37_daemons_go_with_their_sandbox(daemon, end, stopped_by):
+def test_daemons_go_with_their_sandbox(daemon, end, stopped_by):
     """Daemons without parent, session, name or signals outlive their command in a sandbox, as a daemon may; and not their sandbox."""
     n = nonce()
-    c = host([payload("c_survive"), "20", n, "exit"], uid=USER, stdin=b"\n", unshare=(), timeout=0.7, says=b"ready 20")
+    c = host([payload("survive"), "20", n, "exit"], uid=USER, stdin=b"\n", unshare=(), timeout=0.7, says=b"ready 20")
     landed(c.timed_out and c.pids_peak >= 20, c)
     with Box(daemon) as box:
         box.execute("1")
-        r = box.exec(box.payload("c_survive"), 20, n, "exit", stdin="\n")
+        r = box.exec(box.payload("survive"), 20, n, "exit", stdin="\n")
         assert r["exit_code"] == 0 and "ready 20" in r["stdout"], r
         landed(len(survivors(n)) == 20, f"{len(survivors(n))} live on")
         names = {read(f"/proc/{p}/comm").strip() for p in survivors(n)}
@@ -160,7 +160,7 @@ def test_k34_k37_daemons_go_with_their_sandbox(daemon, end, stopped_by):
 
 
 @quick
-def test_k34_daemons_of_a_session_that_timed_out(daemon, stopped_by):
+def test_daemons_of_a_session_that_timed_out(daemon, stopped_by):
     """They outlive neither the time limit of the code that made them nor a sandbox that was made for one call."""
     n = nonce()
     code = f"import os\nif os.fork() == 0:\n os.setsid()\n os.execv('/usr/bin/python3', ['python3', '-c', 'import time; time.sleep(999)', '{n}'])\n"
@@ -188,7 +188,7 @@ def storms(d, times):
     for i in range(times):
         n = nonce()
         with Box(d, pids=520, memory_mib=1024, cpus=2) as box:
-            run = box.payload("c_forkers")
+            run = box.payload("forkers")
             count = Path(cell_dirs(box.init())[COUNTER]) / "pids.current"
             if i % 2:
                 box.start(run, 500, n)
@@ -208,28 +208,28 @@ def storms(d, times):
 
 
 @quick
-def test_k35_fork_faster_than_removal(daemon, stopped_by):
+def test_fork_faster_than_removal(daemon, stopped_by):
     worst = storms(daemon, 2)
     assert worst < at_most(2), f"{worst:.2f} s"
     stopped_by("pid namespace ends with pid 1", "cgroup kill")
 
 
 @slow
-def test_k35_fork_faster_than_removal_100_times(daemon):
+def test_fork_faster_than_removal_100_times(daemon):
     signal.alarm(900)
     worst = storms(daemon, 100)
     assert worst < at_most(2), f"{worst:.2f} s"
 
 
 @quick
-def test_k36_uninterruptible(daemon, stopped_by):
+def test_uninterruptible(daemon, stopped_by):
     """A process in state D (held by its vfork child): a timeout, an interrupt and a removal are bounded all the same."""
     def held(n):
         return [p for p in processes_with(n) if (stat_of(p) or ("", ""))[1] == "D"]
 
     n = nonce()
     with Box(daemon) as box:
-        run = box.payload("a_time")
+        run = box.payload("busy")
         late = Later(lambda: box.exec(run, "vfork", n, timeout=2))
         landed(until(lambda: held(n), 10, "a process in state D"), "it waits where no signal but SIGKILL reaches it")
         assert late.result()["status"] == "timeout"
@@ -244,7 +244,7 @@ def test_k36_uninterruptible(daemon, stopped_by):
 
 
 @quick
-def test_k37_named_like_one_of_ours(daemon, stopped_by):
+def test_named_like_one_of_ours(daemon, stopped_by):
     """A kernel that calls itself like the warden, init or the zygote is ended as what it is; the true ones stay."""
     for comm in ("caisson-warden", "caisson-front", "kthreadd"):
         name = unique()
@@ -260,7 +260,7 @@ def test_k37_named_like_one_of_ours(daemon, stopped_by):
     stopped_by("ended by pid namespace and cgroup, never by name")
 
 
-# ---- K39: nested namespaces --------------------------------------------------------------------------------------------
+# ---- nested namespaces --------------------------------------------------------------------------------------------
 
 FLAGS = {"ns": 0x20000, "cgroup": 0x2000000, "uts": 0x4000000, "ipc": 0x8000000, "user": 0x10000000, "pid": 0x20000000,
          "net": 0x40000000, "time": 0x80}
@@ -289,7 +289,7 @@ print(won, flush=True)
 
 
 @quick
-def test_k39_no_nested_namespaces(daemon, stopped_by):
+def test_no_nested_namespaces(daemon, stopped_by):
     """unshare, setns, clone and clone3 of every kind, from a kernel and from a command: every process is in the cell's namespaces."""
     c = host(["/usr/bin/python3", "-c", NEST], uid=USER)
     landed("unshare user" in c.stdout.decode(), c)
@@ -305,13 +305,13 @@ def test_k39_no_nested_namespaces(daemon, stopped_by):
         for g in box.guests(space):
             for kind in ("mnt", "cgroup", "uts", "ipc", "user", "pid", "net", "time"):
                 assert os.readlink(f"/proc/{g}/ns/{kind}") == os.readlink(f"/proc/{init}/ns/{kind}"), (g, kind)
-        r = box.exec(box.payload("d_mount"), "/tmp", "/usr")
+        r = box.exec(box.payload("mount_all"), "/tmp", "/usr")
         assert not {x for x in succeeded(r["stdout"]) if x.startswith(("unshare", "setns", "mount"))}, r
         landed(said(r["stdout"])["unshare-user"][1] == "EPERM", r)
     stopped_by("seccomp", "max_user_namespaces 0 and no capabilities")
 
 
-# ---- K40: set-user-id ---------------------------------------------------------------------------------------------------
+# ---- set-user-id ---------------------------------------------------------------------------------------------------
 
 def tar_with_bits(name, data):
     out = io.BytesIO()
@@ -324,9 +324,9 @@ def tar_with_bits(name, data):
 
 
 @quick
-def test_k40_set_id_programs(daemon, stopped_by):
+def test_set_id_programs(daemon, stopped_by):
     """Uploaded with such bits (refused, or the bits are gone), made inside, or the image's own: no process is another user."""
-    data = payload("c_setid").read_bytes()
+    data = payload("set_id").read_bytes()
     with Box(daemon) as box:
         for mode in ("4755", "6755", "2755", "04755"):
             r = box.request("PUT", f"/files?path=suid&mode={mode}", data)

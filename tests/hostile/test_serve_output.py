@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_output.py - K18 to K22 and K27 to K31 behind `caisson serve`: output and streams of any size and kind."""
+"""test_serve_output.py - `caisson serve`: output and streams of any size and kind."""
 import base64
 import functools
 import json
@@ -12,7 +12,7 @@ from daemon_controls import Bare, bare
 from daemon_lib import (CEILING, CHANNEL, MIB, Daemon, Events, Later, Watch, WebSocket, call_yourself, check_another, gone, some_quick,
                         unique)
 from lib import EXACT, at_most, control, landed
-from lib_e import until
+from cell_lib import until
 
 daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
 quick = pytest.mark.quick
@@ -31,12 +31,12 @@ def check_wall(r, seconds, slack=1.0):
     assert seconds <= r["execution_time"] <= seconds + at_most(2 + slack), r
 
 
-# ---- K18: how much -------------------------------------------------------------------------------------------------
+# ---- how much -------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("lang,code", [pytest.param("python", "import subprocess; subprocess.run(['yes'])", marks=quick, id="child"),
                                        pytest.param("python", "while True: print('y')", marks=slow, id="print"),
                                        pytest.param("bash", "yes", marks=slow, id="bash")])
-def test_K18_flood(daemon, lang, code, stopped_by):
+def test_output_flood(daemon, lang, code, stopped_by):
     """Counted, cut and flagged; the daemon stays small, and others are served."""
     landed(yes() > 20 * MIB, "yes")
     with Watch(daemon, neighbour=True) as w:
@@ -49,7 +49,7 @@ def test_K18_flood(daemon, lang, code, stopped_by):
 
 
 @slow
-def test_K18_ten_gigabytes(daemon, stopped_by):
+def test_ten_gigabytes_of_output(daemon, stopped_by):
     landed(control(["/usr/bin/head", "-c", "100M", "/dev/zero"]).out_bytes == 100 << 20, "head")
     with Watch(daemon, neighbour=True) as w:
         r = daemon.execute("head -c 10G /dev/zero; echo over >&2", language="bash", timeout=20)
@@ -60,7 +60,7 @@ def test_K18_ten_gigabytes(daemon, stopped_by):
 
 
 @quick
-def test_K18_true_count(daemon, stopped_by):
+def test_output_is_counted_to_the_byte(daemon, stopped_by):
     """What was not kept is still counted, to the byte, on both streams."""
     n = 30 * MIB + 12345
     landed(control(["/usr/bin/head", "-c", str(n), "/dev/zero"]).out_bytes == n, n)
@@ -73,7 +73,7 @@ def test_K18_true_count(daemon, stopped_by):
 
 
 @pytest.mark.parametrize("how", some_quick(("events", "websocket"), "events"))
-def test_K18_flood_to_a_client_that_does_not_read(daemon, how, stopped_by):
+def test_output_flood_to_a_client_that_does_not_read(daemon, how, stopped_by):
     """Back-pressure into the cell: the daemon does not grow, the deadline holds, others are served."""
     landed(yes() > 20 * MIB, "yes")
     name = unique("f")[:12]
@@ -100,7 +100,7 @@ def test_K18_flood_to_a_client_that_does_not_read(daemon, how, stopped_by):
 
 
 @slow
-def test_K18_displays_do_not_pass_the_back_pressure(daemon, stopped_by):
+def test_displays_do_not_pass_the_back_pressure(daemon, stopped_by):
     """Output that nobody reads, with a display now and then: the writers wait as they do without displays."""
     code = CHANNEL + "block, end = b'x' * 60000, time.monotonic() + %s\nwhile time.monotonic() < end:\n" \
         "    os.write(1, block)\n    put(b'{\"type\":\"display\"}\\n' * 20)"
@@ -118,7 +118,7 @@ def test_K18_displays_do_not_pass_the_back_pressure(daemon, stopped_by):
 
 
 @slow
-def test_K18_deaf_flood_to_a_client_that_does_not_read(daemon, stopped_by):
+def test_deaf_flood_to_a_client_that_does_not_read(daemon, stopped_by):
     """Its deadline opens the pipes again, so that it can hear of it. One that does not want to hear fills the grace with output and
     displays, and the daemon still keeps none of it."""
     code = CHANNEL + "import signal, threading\nsignal.signal(2, signal.SIG_IGN)\nblock, end = b'x' * 60000, time.monotonic() + %s\n" \
@@ -153,7 +153,7 @@ def stream_times(daemon, names, times):
 
 
 @slow
-def test_K18_half_of_64_clients_never_read(daemon, stopped_by):
+def test_half_of_64_clients_never_read(daemon, stopped_by):
     """32 floods that nobody takes: the 32 who read have, at the 99th percentile, at most twice the time they have without them."""
     landed(yes() > 20 * MIB, "yes")
     names = [unique("r") for _ in range(32)]
@@ -188,10 +188,10 @@ def until_still(daemon):
     return daemon.health()["sandboxes"]["busy"]
 
 
-# ---- K19: without a newline, drop by drop --------------------------------------------------------------------------
+# ---- without a newline, drop by drop --------------------------------------------------------------------------
 
 @quick
-def test_K19_drip(daemon, stopped_by):
+def test_output_in_single_bytes(daemon, stopped_by):
     """Single bytes arrive as they are written; the deadline is not moved by them."""
     code = "import os, time\nwhile True:\n    os.write(1, b'.')\n    time.sleep(0.1)"
     c = control(["/usr/bin/python3", "-c", code], timeout=0.5 if EXACT else 1.5)
@@ -208,7 +208,7 @@ def test_K19_drip(daemon, stopped_by):
 
 
 @quick
-def test_K19_endless_line(daemon, stopped_by):
+def test_endless_line(daemon, stopped_by):
     """One line of 20 MiB through the stream: all of it comes, nothing grows."""
     n = 20 * MIB
     line = f"tr '\\0' z </dev/zero | head -c {n}"
@@ -225,7 +225,7 @@ def test_K19_endless_line(daemon, stopped_by):
     stopped_by("nothing to stop: bytes, not lines")
 
 
-# ---- K20: which bytes ------------------------------------------------------------------------------------------------
+# ---- which bytes ------------------------------------------------------------------------------------------------
 
 STRANGE = {
     "every byte": bytes(range(256)) * 3 + bytes(reversed(range(256))),
@@ -243,7 +243,7 @@ STRANGE = {
 
 
 @quick
-def test_K20_bytes(daemon, stopped_by):
+def test_every_byte_passes(daemon, stopped_by):
     """Every byte comes out as it went in; results and events are valid JSON, and plain."""
     for name, data in STRANGE.items():
         code = f"import os; d = bytes.fromhex('{data.hex()}'); os.write(1, d); os.write(2, d[::-1])"
@@ -270,7 +270,7 @@ def test_K20_bytes(daemon, stopped_by):
 
 
 @quick
-def test_K20_characters_in_pieces(daemon, stopped_by):
+def test_characters_in_pieces(daemon, stopped_by):
     """A character that arrives in four writes is one character in the stream and in the result."""
     code = "import os, time\nfor b in '😀é€'.encode():\n    os.write(1, bytes([b])); time.sleep(0.02)"
     landed(control(["/usr/bin/python3", "-c", code]).stdout == "😀é€".encode(), code)
@@ -285,7 +285,7 @@ def test_K20_characters_in_pieces(daemon, stopped_by):
 
 
 @quick
-def test_K20_nul_in_messages(daemon, stopped_by):
+def test_nul_in_messages(daemon, stopped_by):
     """Text with U+0000 is text: the interpreter and its variables live on."""
     codes = ["raise ValueError('a\\0b')", "display({'text/plain': 'a\\0b'}, raw=True)",
              "class A:\n    def __repr__(self): return 'a\\0b'\nA()"]
@@ -305,7 +305,7 @@ EVIL = "\x1b[31m\x1b]0;pwned\x07\r\n{\"level\":\"error\",\"event\":\"forged\"}\x
 
 @quick
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_K20_logs(daemon, form, stopped_by):
+def test_output_forges_no_log_line(daemon, form, stopped_by):
     """Nothing that a guest or a client says is a line of its own, or an escape sequence, in the log."""
     shown = json.dumps({"x": EVIL}, ensure_ascii=False)
     landed("\x9b" in shown and "\u2028" in shown, "a log that only quotes would carry C1 and U+2028 as they are")
@@ -334,10 +334,10 @@ def test_K20_logs(daemon, form, stopped_by):
     stopped_by("escaping in the log")
 
 
-# ---- K21, K22: streams that end early or late --------------------------------------------------------------------------
+# ---- streams that end early or late --------------------------------------------------------------------------
 
 @quick
-def test_K21_closes_its_streams(daemon, stopped_by):
+def test_closes_its_streams(daemon, stopped_by):
     """Closed descriptors: the code runs on, its end is heard, and the next execution is not lost."""
     code = "echo before; exec 0<&- 1>&- 2>&-; sleep 0.3; exit 5"
     c = control(["/bin/bash", "-c", code])
@@ -359,7 +359,7 @@ def test_K21_closes_its_streams(daemon, stopped_by):
 @pytest.mark.parametrize("what", ["closerange(3, 1024)", "dup2(os.open('/dev/null', os.O_RDWR), control.channel._out_fd)",
                                   "dup2(os.open('/dev/zero', os.O_RDWR), control.channel.in_fd)"],
                          ids=["all closed", "out is null", "in is zero"])
-def test_K21_closes_the_channel(daemon, what, stopped_by):
+def test_closes_the_channel(daemon, what, stopped_by):
     """A kernel that can not speak or hear any more ends, or is ended, soon or by the deadline; the session has another one."""
     code = f"import os\nfrom caisson_kernel import control\nos.{what}"
     b = bare(code)
@@ -374,7 +374,7 @@ def test_K21_closes_the_channel(daemon, what, stopped_by):
 
 
 @slow
-def test_K21_main_thread_leaves(daemon, stopped_by):
+def test_kernel_main_thread_leaves(daemon, stopped_by):
     """The kernel's main thread ends alone (exit, not exit_group): nobody is there to answer, the deadline is."""
     code = "import ctypes, threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n" \
            "ctypes.CDLL(None).syscall(60, 0)"
@@ -401,7 +401,7 @@ def orphan(name):
 
 
 @quick
-def test_K22_orphan_holds_the_pipes(daemon, stopped_by):
+def test_orphan_holds_the_pipes(daemon, stopped_by):
     """The answer does not wait for whoever still has the pipes; the cell's end is the orphan's."""
     line = '{ /usr/bin/python3 -c "$1"; echo $? >&2; } | cat'
     c = control(["/bin/bash", "-c", line, "x", ORPHAN + "orphan('x'); print('done', flush=True); os._exit(3)"], timeout=0.8,
@@ -420,10 +420,10 @@ def test_K22_orphan_holds_the_pipes(daemon, stopped_by):
     stopped_by("the channel ends an execution, not the pipes; pid namespace")
 
 
-# ---- K27, K28, K30, K31 --------------------------------------------------------------------------------------------------------
+# ----  --------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("game", some_quick(("nonblock", "small", "large", "closed and open"), "nonblock"))
-def test_K27_pipe_games(daemon, game, stopped_by):
+def test_pipe_games(daemon, game, stopped_by):
     """Flags and size of the guest's ends are its own business; the daemon neither spins nor loses a byte."""
     setup = {"nonblock": "for fd in (1, 2): fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_NONBLOCK)",
              "small": "fcntl.fcntl(1, 1031, 4096)", "large": "fcntl.fcntl(1, 1031, 1 << 20)",
@@ -442,7 +442,7 @@ def test_K27_pipe_games(daemon, game, stopped_by):
 
 
 @slow
-def test_K27_idle_sessions_cost_nothing(daemon, stopped_by):
+def test_idle_sessions_cost_nothing(daemon, stopped_by):
     """Half-closed streams, a stopped kernel and a full pipe are no reason to spin."""
     names = [unique() for _ in range(3)]
     daemon.execute("import os; os.close(1); os.close(2)", session_id=names[0])
@@ -460,7 +460,7 @@ STDIN = {"never read": "import time; time.sleep(0.3)", "closed": "import os; os.
 
 
 @pytest.mark.parametrize("name", some_quick(STDIN, "one line"))
-def test_K28_stdin_nobody_reads(daemon, name, stopped_by):
+def test_stdin_nobody_reads(daemon, name, stopped_by):
     """Almost a whole body of stdin for code that does not want it: no deadlock, no growth that stays, the right end."""
     data = "i" * 1000000 + "\n" + "j" * 6500000
     landed(control(["/bin/bash", "-c", "sleep 0.3; exit 4"], stdin=data.encode()).exit == 4, "stdin")
@@ -472,7 +472,7 @@ def test_K28_stdin_nobody_reads(daemon, name, stopped_by):
 
 
 @slow
-def test_K28_fifty_megabytes(daemon, stopped_by):
+def test_fifty_megabytes(daemon, stopped_by):
     """50 MB of stdin: 413 as the daemon is, and without harm where it was asked for."""
     data = ("i" * 999 + "\n") * 50000
     landed(len(data) == 50_000_000, "the text")
@@ -490,7 +490,7 @@ def test_K28_fifty_megabytes(daemon, stopped_by):
 
 
 @pytest.mark.parametrize("count", [pytest.param(30, marks=quick), pytest.param(1000, marks=slow)])
-def test_K30_rapid(daemon, count, stopped_by):
+def test_rapid_runs(daemon, count, stopped_by):
     """Fresh sandboxes, over at once, the output still in the pipe: nothing is lost, nothing sticks, nothing adds up."""
     want = b"y" * 9000 + b"\n"
     ends = [("print('y' * 9000)", 0), ("import os; os.write(1, b'y' * 9000 + b'\\n'); os._exit(3)", 3),
@@ -517,7 +517,7 @@ def test_K30_rapid(daemon, count, stopped_by):
 
 
 @quick
-def test_K31_many_displays(daemon, stopped_by):
+def test_many_displays(daemon, stopped_by):
     """10,000 displays (2,000 in `make test`): as many as the cap, a true count of the rest, and the flag; in the stream too."""
     many = 10000 if EXACT else 2000
     code = f"for i in range({many}): display(i)"
@@ -535,7 +535,7 @@ def test_K31_many_displays(daemon, stopped_by):
 
 @pytest.mark.parametrize("what,size", [pytest.param("display", 20_000_000, marks=quick), pytest.param("display", 100_000_000, marks=slow),
                                        pytest.param("result", 100_000_000, marks=slow), pytest.param("error", 100_000_000, marks=slow)])
-def test_K31_large_bundles(daemon, what, size, stopped_by):
+def test_large_bundles(daemon, what, size, stopped_by):
     """A bundle, a result or an exception of 100 MB becomes a sentence; it breaks neither the kernel nor the daemon."""
     code = {"display": f"display({{'text/html': 'x' * {size}}}, raw=True)",
             "result": f"class A:\n    def _repr_html_(self): return 'x' * {size}\nA()",
@@ -553,7 +553,7 @@ def test_K31_large_bundles(daemon, what, size, stopped_by):
 
 
 @slow
-def test_K31_large_bundles_past_the_driver(daemon, stopped_by):
+def test_large_bundles_past_the_driver(daemon, stopped_by):
     """The driver's own caps are the code's to remove: the host has its own, for each line and for all of them."""
     code = CHANNEL + "line = b'{\"type\":\"display\",\"data\":{\"text/html\":\"' + b'x' * (15 << 20) + b'\"}}\\n'\n" \
         "for _ in range(10): put(line)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_serve_ws.py - K115: frames that no client sends, floods of them, sockets that are never closed; what guests send through one."""
+"""test_serve_ws.py - Frames that no client sends, floods of them, sockets that are never closed; what guests send through one."""
 import contextlib
 import json
 import socket
@@ -11,7 +11,7 @@ import pytest
 from daemon_controls import Bare, bare
 from daemon_lib import CHANNEL, MIB, Watch, WebSocket, call_yourself, unique
 from lib import at_most, landed
-from lib_e import until
+from cell_lib import until
 
 daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
 quick = pytest.mark.quick
@@ -88,7 +88,7 @@ BAD = {
 
 
 @quick
-def test_K115_bad_frames(daemon, stopped_by):
+def test_bad_websocket_frames(daemon, stopped_by):
     """Each gets the close code that RFC 6455 has for it, and the end; what came with it was not executed."""
     taken = sum(GOOD in gullible(data) for data, _ in BAD.values())
     landed(taken >= 12, f"{taken} are good messages for somebody")
@@ -118,7 +118,7 @@ def test_K115_bad_frames(daemon, stopped_by):
 
 
 @quick
-def test_K115_good_frames(daemon, stopped_by):
+def test_unusual_websocket_frames(daemon, stopped_by):
     """What is unusual and allowed works: fragments, a ping between them, an empty one, early frames, odd sizes."""
     early = frame(1, GOOD)
     with WebSocket(daemon, early=early) as w:
@@ -138,7 +138,7 @@ def test_K115_good_frames(daemon, stopped_by):
 
 @quick
 @pytest.mark.parametrize("what", ["pings", "pongs", "empty fragments", "single bytes", "messages", "empty messages"])
-def test_K115_floods(daemon, what, stopped_by):
+def test_websocket_floods(daemon, what, stopped_by):
     """Frames without end: the connection is ended with 1008, or served within bounds; nobody else waits."""
     one = {"pings": frame(9, b"p" * 125), "pongs": frame(10, b"p" * 125), "empty fragments": frame(0, b"", fin=0),
            "single bytes": frame(0, b"a", fin=0), "messages": frame(1, b'{"type":"x"}'), "empty messages": frame(1, b"")}[what]
@@ -164,7 +164,7 @@ def test_K115_floods(daemon, what, stopped_by):
 
 
 @quick
-def test_K115_never_closed(daemon, stopped_by):
+def test_websockets_never_closed(daemon, stopped_by):
     """Two hundred sockets that say nothing, or half a frame, or a close without reading: others are served, and all ends when they do."""
     before = daemon.descriptors()
     held = []
@@ -190,7 +190,7 @@ def test_K115_never_closed(daemon, stopped_by):
 
 
 @slow
-def test_K115_who_does_not_answer_pings_is_ended(daemon, stopped_by):
+def test_websocket_without_pongs_is_ended(daemon, stopped_by):
     """A socket whose peer is silent: pinged after 30 s, ended after 30 more; one that answers stays, and its sandbox with it."""
     with WebSocket(daemon, timeout=80) as silent, WebSocket(daemon, timeout=80) as alive:
         t = time.monotonic()
@@ -220,7 +220,7 @@ HANDSHAKES = {
 
 
 @quick
-def test_K115_handshakes(daemon, stopped_by):
+def test_bad_websocket_handshakes(daemon, stopped_by):
     """What is no complete handshake is a 4xx, never a 101."""
     with WebSocket(daemon) as w:
         landed(w.status == 101, w.headers)
@@ -239,7 +239,7 @@ def test_K115_handshakes(daemon, stopped_by):
 
 
 @quick
-def test_K115_messages_that_make_no_sense(daemon, stopped_by):
+def test_websocket_messages_out_of_place(daemon, stopped_by):
     """Words of the protocol at the wrong time, with wrong types, for nobody: refused or ignored, and the socket serves on."""
     words = [{}, [], 1, "x", None, {"type": None}, {"type": 1}, {"type": "x" * 100000}, {"type": "done"}, {"type": "execute"},
              {"type": "execute", "code": 1}, {"type": "execute", "code": "1", "type2": 1}, {"type": "input_response"},
@@ -276,7 +276,7 @@ MESSAGES = {
 
 @quick
 @pytest.mark.parametrize("name", MESSAGES)
-def test_K24_forged_messages_reach_the_client_as_json(daemon, name, stopped_by):
+def test_forged_messages_reach_the_client_as_json(daemon, name, stopped_by):
     """Whatever a kernel says, every message and every event that a client gets is valid JSON with the type that it has."""
     landed(MESSAGES[name] in bare(CHANNEL + "".join(f"put({m!r} + b'\\n')\n" for m in MESSAGES.values())).lines, name)
     code = CHANNEL + f"put({MESSAGES[name]!r} + b'\\n')\ntime.sleep(0.05)\nprint(2)"
@@ -295,7 +295,7 @@ def test_K24_forged_messages_reach_the_client_as_json(daemon, name, stopped_by):
 
 @slow
 @pytest.mark.parametrize("flood", ["input_request", "display", "clear_output"])
-def test_K24_floods_for_a_client_that_does_not_read(daemon, flood, stopped_by):
+def test_floods_for_a_client_that_does_not_read(daemon, flood, stopped_by):
     """Messages of a kernel that no cap of the result counts, to a socket that nobody reads: the queue ends, or the socket does."""
     mark = unique("w")[:14]
     line = json.dumps({"type": flood, "id": 1, "prompt": "p" * 2000, "data": {"text/plain": "x" * 2000}}).encode() + b"\n"

@@ -13,7 +13,7 @@ import pytest
 import test_posture
 from daemon_lib import GUEST, PYTHON, Daemon, Later, Watch, call_yourself, scan_memory, unique
 from lib import CAISSON, Canary, Process, at_most, control, host_env, landed, session
-from lib_e import children, read, said, status, until
+from cell_lib import children, read, said, status, until
 from snapshot import stat_of
 
 daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
@@ -125,7 +125,7 @@ def both_postures(d):
     warm, cold = kernel_of(d, name), kernel_of(d, name, "bash")
     landed(is_warm(d, warm) and not is_warm(d, cold), "one is forked, the other was started by pid 1")
     caller = {"ns": {n: os.readlink(f"/proc/self/ns/{n}") for n in test_posture.ALL_NAMESPACES},
-              "cgroups": test_posture.lib_e.own_paths(d.warden)}
+              "cgroups": test_posture.cell_lib.own_paths(d.warden)}
     return warm, cold, test_posture.posture(warm, caller), test_posture.posture(cold, caller)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The syscall matrix: what the kernel answers in a cell is what policy/cell.policy says.
 
-Rows K39 and K43 to K55 of the hostile list, as far as one call can show them. The policy is read
+Rows K39 and K43 to K55 of README.md, as far as one call can show them. The policy is read
 here a second time, by a parser that shares nothing with the C one, and every number is called from
 inside a cell by each entry of the kernel. The same payload then runs without the filter: that is
 the positive control, and it also tells an allowed call from a refused one, because an allowed call
@@ -165,14 +165,14 @@ def name_of(policy, number):
     return f"{number} ({policy.names.get(number, 'not listed')})"
 
 
-def test_k43_foreign_entries(policy, filtered):
+def test_foreign_entries(policy, filtered):
     """Every number by int 0x80, and every number with the x32 bit."""
     wrong = [f"{abi} {nr}: {what}" for (abi, nr), what in filtered.items()
              if abi != "x86_64" and what != str(policy.foreign)]
     assert not wrong, wrong
 
 
-def test_k55_unlisted_numbers(policy, filtered):
+def test_unlisted_numbers(policy, filtered):
     """Numbers that nobody has decided on, to well above the newest, get the default."""
     highest = max(policy.names)
     unlisted = {nr: what for (abi, nr), what in filtered.items()
@@ -183,7 +183,7 @@ def test_k55_unlisted_numbers(policy, filtered):
 
 
 def test_denied_numbers(policy, filtered):
-    """Exactly the errno of the policy, nothing else (K44 to K49, K54)."""
+    """Exactly the errno of the policy, nothing else."""
     wrong = []
     for number, name in policy.names.items():
         rule, what = policy.rules[name], filtered["x86_64", number]
@@ -328,13 +328,13 @@ def test_checked_arguments(policy, checked):
 
 
 @pytest.mark.parametrize("flag", CLONE_NEW)
-def test_k39_no_namespace_by_clone(policy, checked, flag):
+def test_no_namespace_by_clone(policy, checked, flag):
     for high in (0, HIGH):
         what, _ = checked[policy.number("clone"), (flag | high | 17, 0, 0, 0, 0, 0)]
         assert what == str(errno.EPERM)
 
 
-def test_k50_socket_families(policy, checked):
+def test_socket_families(policy, checked):
     """Only unix, inet and inet6; netlink, which the kernel would give, is the positive control."""
     results = {args[0]: what for (number, args), what in checked.items()
                if number == policy.number("socket") and args[1:3] == (1, 0)}
@@ -348,7 +348,7 @@ def test_k50_socket_families(policy, checked):
 
 
 @pytest.mark.parametrize("request_number", [0x5412, 0x541C, 0x5423])
-def test_k51_terminal_ioctls(policy, checked, request_number):
+def test_terminal_ioctls(policy, checked, request_number):
     """Refused by the filter, not for the bad descriptor; also with a bit the kernel cuts off."""
     for high in (0, HIGH):
         answer = checked[policy.number("ioctl"), (MINUS_1, request_number | high, 0, 0, 0, 0)]

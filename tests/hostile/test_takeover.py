@@ -17,7 +17,7 @@ import daemon_lib
 import pytest
 from daemon_lib import Daemon, unique
 from lib import CAISSON, SANITIZED, landed, session
-from lib_e import children, until
+from cell_lib import children, until
 from puppet import Out, Puppet, inet
 from takeover_lib import ATTEMPTS, Host, attempt_all, child, descriptors, held, landed_of, other_end, read_from, z
 
@@ -293,7 +293,7 @@ def ask_mounter(p, fd, op, key, size=1 << 20, files=16):
 
 
 @quick
-def test_shelf_gets_the_porter_to_mount_nothing_else(daemon, host, stopped_by):
+def test_workspace_store_cannot_make_the_mounter_mount_anything_else(daemon, host, stopped_by):
     """Keys that are paths, links in the place of directories, sizes without end: the volume mounter, who is root, does none of it."""
     mounter, store = workspace_store_of(daemon)
     key = os.urandom(16).hex().encode()
@@ -395,7 +395,7 @@ def test_unpacker_has_the_layer_alone(files, host, step, stopped_by):
 
 
 @quick
-def test_lender_without_a_store_reads_nothing(daemon, files, stopped_by):
+def test_image_opener_without_a_store_reads_nothing(daemon, files, stopped_by):
     """Before the first image is pulled the image opener can still open the store, so it must not read what a stranger sends."""
     with Daemon("--pool", 0, "--image-store", files / unique("none")) as d:
         opener = child(d.pid, "caisson-image-opener")

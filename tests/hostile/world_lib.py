@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""world_lib.py - A world of two network namespaces for the tests of section G, and a daemon in one of them.
+"""world_lib.py - A world of two network namespaces for the tests of egress, and a daemon in one of them.
 
 The daemon lives in one namespace, everything that it could reach in the other, and one wire is between them: what was sent
 is counted at the far end of the wire, by the kernel. The addresses are what they are on the internet: public, private, a
@@ -15,7 +15,7 @@ import threading
 import pytest
 from daemon_lib import Daemon
 from lib import ROOT
-from lib_e import until
+from cell_lib import until
 
 sys.path.insert(0, str(ROOT / "tests" / "serve"))
 from egress_lib import Resolver, Server, Web, echo  # noqa: E402

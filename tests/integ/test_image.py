@@ -320,7 +320,7 @@ def test_a_layer_that_unpacks_to_something_else(tmp_path, store):
 
 @needs_root
 def test_what_is_not_what_was_unpacked(tmp_path, store):
-    """A byte, a mode, a name, a link, a whiteout: each is found, and named. (K129)"""
+    """A byte, a mode, a name, a link, a whiteout: each is found, and named."""
     layout = Layout(tmp_path / "img", [BOTTOM, TOP], tag="x:1")
     assert image("import", layout.path, store=store).code == 0
     bottom, top = layer_dirs(store, "x:1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_image_hostile.py - Layers that were made to do harm. (K80, K81)
+"""test_image_hostile.py - Layers that were made to do harm.
 
 Each is refused with a word that says why, and nothing is left of it; or it is harmless, which is looked at from
 outside: beside the store lie files that must stay as they are, and in the layer nothing may be but what a program in a

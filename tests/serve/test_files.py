@@ -258,7 +258,7 @@ def most_of_a_file(where):
 
 
 def test_file_of_exabytes(serve):
-    """In a directory of the operator's: code can not make one. What is asked for comes, and what nobody reads is not read. (K78)"""
+    """In a directory of the operator's: code can not make one. What is asked for comes, and what nobody reads is not read."""
     top = Path(tempfile.mkdtemp(prefix="caisson-huge-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     try:
         top.chmod(0o755)

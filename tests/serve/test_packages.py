@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_packages.py - What a sandbox can import: installed from an index, at once, shared, and by the operator's rules.
 
-What takes many builds, or hostile packages, is in tests/hostile/test_j_packages.py.
+What takes many builds, or hostile packages, is in tests/hostile/test_hostile_packages.py.
 """
 import json
 import subprocess

@@ -206,7 +206,7 @@ def content_of(daemon, name):
 
 
 @pytest.mark.parametrize("how", ["byte", "added", "replaced"])
-def test_K129_changed_packages_are_refused_at_the_start(index, how):
+def test_changed_packages_are_refused_at_the_start(index, how):
     """One byte of one file, with size and time as they were; what was there before is fetched again by who wants it."""
     d = index.daemon
     assert install(d, "known").status == 200
@@ -238,7 +238,7 @@ def test_K129_changed_packages_are_refused_at_the_start(index, how):
     assert d.post("/execute", {"code": "import known; print(known.VERSION)"}).json["stdout"] == "1.0\n"
 
 
-def test_K129_a_copy_of_the_state_is_as_good(index):
+def test_a_copy_of_the_state_is_as_good(index):
     """Other times, the same content: read, and taken."""
     d = index.daemon
     assert install(d, "known").status == 200

@@ -2,7 +2,7 @@
 """test_packages_real.py - Packages that people use, from the indexes that they use; and uv beside pip. Run by `make packages`.
 
 Where an index does not answer, what needs it is skipped, with the reason; what an index of our own can show is in
-test_packages.py and tests/hostile/test_j_packages.py.
+test_packages.py and tests/hostile/test_hostile_packages.py.
 """
 import hashlib
 import os

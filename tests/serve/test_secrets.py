@@ -184,7 +184,7 @@ def found(words, paths):
     return hits
 
 
-def test_K125_K126_values_are_nowhere_outside_of_the_sandbox(world, where):
+def test_values_are_nowhere_outside_of_the_sandbox(world, where):
     daemon = world.daemon
     words = world.all
     with Box(daemon, secrets=["PLAIN_KEY", "VARIABLE_KEY", "SAID_KEY"], labels={"a": "b"}) as box:
@@ -211,7 +211,7 @@ def test_K125_K126_values_are_nowhere_outside_of_the_sandbox(world, where):
 
 
 def test_the_environment_of_the_daemon_does_not_go_into_cells(world):
-    """K126, with what a daemon's environment often holds."""
+    """The same with what a daemon's environment often holds."""
     with Box(world.daemon) as box:
         names = {line.partition("=")[0] for line in box.exec("env")["stdout"].splitlines()}
         assert not {n for n in names if n.startswith(("OUR_SECRET_", "CAISSON_", "AWS_", "SSH_"))} and "PATH" in names

@@ -620,7 +620,7 @@ def test_a_rule_that_is_withdrawn_takes_its_connections(world):
 # ---- nowhere else ---------------------------------------------------------------------------------------------------
 
 
-def test_K125_bound_values_are_in_no_cell_and_no_file(world):
+def test_bound_values_are_in_no_cell_and_no_file(world):
     with world.box("API_KEY@api.test", "TIED_KEY@api.test") as box:
         sleeper = box.start("sleep", "1000")
         shell(box, "curl -sS --fail -H \"X-Api-Key: $API_KEY\" -H \"X-Auth-Token: $TIED_KEY\" %s" % world.url())
@@ -637,7 +637,7 @@ def test_K125_bound_values_are_in_no_cell_and_no_file(world):
         assert sleeper.about()
 
 
-def test_K97_a_host_that_says_it_back(world):
+def test_host_that_echoes_the_secret(world):
     """The one way by which a bound value gets into a sandbox, which docs/secrets.md names; and what shuts it: rules for paths."""
     ask = "curl -sS -D /dev/stderr -H \"Authorization: Bearer $TIED_KEY\" %s 2>&1; env"
     with world.box("TIED_KEY@api.test") as box:

@@ -413,7 +413,7 @@ static void test_begin_that_fails(void **unused)
 
 /* ---- what the sweep finds -------------------------------------------------------------------- */
 
-/* L6: any prefix loads. A short one was never committed, so there is nothing to remove. */
+/* Any prefix loads. A short one was never committed, so there is nothing to remove. */
 static void test_every_prefix(void **unused)
 {
 	char bytes[8192];
