@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """conftest.py - Around every hostile test: guard, snapshot, attack, known-good program, compare."""
+import re
 import signal
 import sys
 import threading
@@ -15,7 +16,21 @@ from guard import GuardError  # noqa: E402
 TEST_SECONDS = 180
 
 
+def catalogue_gaps(rows, here):
+    """Tests of the directory @here that have no row in the text @rows of README.md, and rows that name a test that does not exist."""
+    listed = set()
+    for part in re.split(r"[|;]", rows):
+        file, *names = re.findall(r"`(tests/\w+/test_\w+\.py|test_\w+)(?:\.py)?`", part) or [""]
+        listed |= {(file, n) for n in names}
+    there = {(f.stem, n) for f in here.glob("test_*.py") for n in re.findall(r"(?m)^def (test_\w+)", f.read_text())}
+    listed = {(f, n) for f, n in listed if "/" not in f}
+    return [f"{f}.py: {n} has no row" for f, n in sorted(there - listed)] + [f"{f}.py: {n} does not exist" for f, n in sorted(listed - there)]
+
+
 def pytest_configure(config):
+    gaps = catalogue_gaps((lib.HERE / "README.md").read_text(), lib.HERE)
+    if gaps:
+        raise pytest.UsageError("tests/hostile/README.md and the tests differ:\n  " + "\n  ".join(gaps))
     config.addinivalue_line("markers", "quick: part of `make test`")
     config.addinivalue_line("markers", "slow: only in `make hostile`")
     if "s" not in config.option.reportchars:
