@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""conftest.py - For all suites: $CAISSON_ONLY is a file with names of tests, one per line, and only those are run (tools/steps.sh)."""
+"""conftest.py - For all suites: what they share can be imported (tests/lib, and the libraries of tests/integ and tests/serve).
+
+$CAISSON_ONLY is a file with names of tests, one per line, and only those are run (tools/steps.sh).
+"""
 import os
+import sys
 from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent / d) for d in ("lib", "serve", "integ")]
 
 
 def pytest_collection_modifyitems(config, items):

@@ -22,10 +22,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import chart
-from serve import ROOT, Daemon, children, log, pss
+from serve import ROOT, Daemon, log, pss
 
-sys.path.insert(0, str(ROOT / "tests" / "serve"))
+sys.path[:0] = [str(ROOT / "tests/lib"), str(ROOT / "tests/serve"), str(ROOT / "tests/integ")]
 from egress_lib import Resolver  # noqa: E402
+from process import children  # noqa: E402
 
 NAME = "bench.test"
 PYTHON = "/usr/bin/python3"
@@ -150,7 +151,7 @@ def plain(code, port, *args):
 
 def gate_of(daemon):
     """Its process: a child of its supervisor, which is one of the front, which is one of the keeper."""
-    for pid in (p for front in children(daemon.process.pid) for supervisor in children(front) for p in children(supervisor)):
+    for pid in (p for front in children(daemon.keeper) for supervisor in children(front) for p in children(supervisor)):
         try:
             if Path(f"/proc/{pid}/comm").read_text().strip() == "caisson-gate":
                 return pid

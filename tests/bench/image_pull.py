@@ -23,7 +23,7 @@ from pathlib import Path
 import chart
 from serve import ROOT, log
 
-sys.path.insert(0, str(ROOT / "tests" / "integ"))
+sys.path[:0] = [str(ROOT / "tests/lib"), str(ROOT / "tests/integ")]
 from image_lib import Layout, Registry  # noqa: E402
 
 SOURCES = ["/usr/lib/python3.11", "/usr/lib/python3", "/usr/share/perl", "/usr/include", "/usr/lib/git-core", "/usr/share/nodejs"]

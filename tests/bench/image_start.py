@@ -28,7 +28,7 @@ from pathlib import Path
 import chart
 from serve import ROOT, Daemon, log
 
-sys.path.insert(0, str(ROOT / "tests" / "integ"))
+sys.path[:0] = [str(ROOT / "tests/lib"), str(ROOT / "tests/integ")]
 from image_lib import Layout  # noqa: E402
 from layers_lib import SMALL, programs_layer, python_layer  # noqa: E402
 

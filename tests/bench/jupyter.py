@@ -22,7 +22,7 @@ from pathlib import Path
 import chart
 from serve import ROOT, Daemon, log
 
-sys.path[:0] = [str(ROOT / "tests/serve"), str(ROOT / "tests/integ")]
+sys.path[:0] = [str(ROOT / "tests/lib"), str(ROOT / "tests/serve"), str(ROOT / "tests/integ")]
 from jupyter_lib import Kernel  # noqa: E402
 
 TOKEN = "bench"

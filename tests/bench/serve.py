@@ -13,7 +13,6 @@ import os
 import platform
 import random
 import shutil
-import signal
 import socket
 import statistics
 import subprocess
@@ -27,37 +26,29 @@ import chart
 from serve_peers import Bubblewrap, Docker, Ipykernel, PlainPython
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/lib"))
+from daemon import BareDaemon  # noqa: E402
+from process import below  # noqa: E402
 
 
 def log(text):
     print(f"bench: {text}", flush=True)
 
 
-class Daemon:
+class Daemon(BareDaemon):
     """A caisson daemon of our own, and one connection to it."""
 
     def __init__(self, build, directory, *options):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        self.state = Path(directory, f"state-{self.port}")
-        self.process = subprocess.Popen(
-            [build / "caisson", "serve", "--listen", f"127.0.0.1:{self.port}", "--socket", "none", "--state", self.state,
-             "--log-level", "error", "--max-sandboxes", "1100", *options], stdout=subprocess.DEVNULL)
+        super().__init__(directory, "--log-level", "error", "--max-sandboxes", "1100", *options, binary=Path(build).resolve() / "caisson",
+                         log_format=None, stderr=None)
+        self.launch()
         self.socket = None
         self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
-        self.wait()
+        self.wait_ready()
 
-    def wait(self):
-        for _ in range(600):
-            try:
-                status, body = self.get("/health")
-                if status == 200 and body["pool"]["kernels_ready"] and body["pool"]["zygote"]:
-                    return
-            except OSError:
-                self.connection.close()
-            time.sleep(0.05)
-        raise RuntimeError("the daemon did not become healthy")
+    @staticmethod
+    def filled(h):
+        return h["pool"]["kernels_ready"] and h["pool"]["zygote"]
 
     def get(self, path):
         self.connection.request("GET", path)
@@ -91,8 +82,8 @@ class Daemon:
         return took
 
     def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
+        self.p.terminate()
+        self.p.wait(60)
 
 
 class Mcp:
@@ -242,17 +233,6 @@ def measure_rates(daemon, args, directory):
 # ---- memory and many -----------------------------------------------------------------------------
 
 
-def children(pid):
-    found = []
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                found += [int(child), *children(int(child))]
-    except OSError:
-        pass  # it ended meanwhile
-    return found
-
-
 def pss(pid):
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
@@ -265,7 +245,7 @@ def cell_processes(daemon):
     """Inits and kernels: everything below the warden that has a pid namespace of its own."""
     own = os.readlink("/proc/self/ns/pid")
     found = []
-    for pid in children(daemon.process.pid):
+    for pid in below(daemon.keeper):
         try:
             if os.readlink(f"/proc/{pid}/ns/pid") != own:
                 found.append(pid)

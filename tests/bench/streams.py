@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 import chart
-from serve import ROOT, Daemon, children, log, pss
+from serve import ROOT, Daemon, log, pss
 
 LINE = "The quick brown fox jumps over the lazy dog, and on through the night: 0123456789.\n"
 SOURCE = "import os\nb = (%r * 65536).encode()[:65536]\nn = %d\nwhile n > 0:\n n -= os.write(1, b[:n] if n < 65536 else b)\n"
@@ -86,11 +86,6 @@ def through_http(daemon, total, accept):
     return took
 
 
-def front_of(keeper):
-    """What was started is the keeper; the daemon that serves is its child."""
-    return next(pid for pid in children(keeper) if Path(f"/proc/{pid}/comm").read_text().strip() == "caisson-front")
-
-
 class Memory:
     """The most that a process had (PSS, KiB) while this was a context."""
 
@@ -134,7 +129,7 @@ def measure(args, daemon):
     rng = random.Random(args.seed)
     for i in range(args.rounds):
         for kind in rng.sample(list(kinds), len(kinds)):
-            with Memory(front_of(daemon.process.pid)) as m:
+            with Memory(daemon.pid) as m:
                 samples[kind].append(kinds[kind]())
             if kind not in ("pipe", "cat"):
                 grown.append(m.most - m.before)

@@ -16,6 +16,7 @@ from pathlib import Path
 import lib
 from guard import own_paths
 from lib import CAISSON, HERE, Process, Running, command, host_env, session
+from process import below, children
 from snapshot import pids
 
 USER = 12345              # an ordinary user of the host, without an account
@@ -147,31 +148,6 @@ def cmdline(pid):
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
         return "gone"
-
-
-def children(pid):
-    """Direct children, of all threads."""
-    found = []
-    with contextlib.suppress(OSError):
-        for tid in os.listdir(f"/proc/{pid}/task"):
-            found += [int(x) for x in read(f"/proc/{pid}/task/{tid}/children").split()]
-    return found
-
-
-def below(pid):
-    """All descendants."""
-    found, todo = [], [pid]
-    while todo:
-        more = children(todo.pop())
-        found += more
-        todo += more
-    return found
-
-
-def status(pid, tid=None):
-    """/proc/PID/status as a dict."""
-    path = f"/proc/{pid}/task/{tid}/status" if tid else f"/proc/{pid}/status"
-    return dict(line.split(":", 1) for line in read(path).splitlines() if ":" in line)
 
 
 def until(condition, deadline=10.0, what="condition"):

@@ -15,30 +15,24 @@ the host before the daemon with the host after it. A test that needs other flags
 Everything runs below the guard's cgroups (guard.py).
 """
 import base64
-import collections
 import contextlib
-import http.client
-import itertools
 import json
 import os
 import random
 import resource
-import secrets
 import signal
 import socket
-import struct
 import subprocess
 import threading
 import time
 
-import pytest
-
 import lib
-from lib import CAISSON, SANITIZED, at_most, host_env, no_report, session
-from cell_lib import children, read, status, until
+import pytest
+from cell_lib import read, until
+from daemon import BareDaemon, Response, Socket, Stream, make_frame
+from lib import CAISSON, at_most, host_env, session
+from process import SANITIZED, children, no_report, status_of
 from snapshot import stat_of
-
-from integ_lib import free_port
 
 MIB = 1 << 20
 GUEST = CAISSON.parent / "guest"
@@ -48,32 +42,7 @@ CEILING = 96 * MIB       # resident memory of front and warden, whatever one gue
 NEIGHBOUR_SECONDS = 3.0  # somebody else's small program beside an attack, on a busy machine
 
 
-def unique(prefix="h"):
-    return f"{prefix}-{secrets.token_hex(5)}"
-
-
 # ---- answers ------------------------------------------------------------------------------------
-
-class Response:
-    """status (0: the connection ended without a word), headers with lower-case names, body."""
-
-    def __init__(self, status_code, headers, body):
-        self.status, self.headers, self.body = status_code, headers, body
-
-    @property
-    def json(self):
-        return json.loads(self.body.decode("utf-8"))
-
-    @property
-    def code(self):
-        """The code of an error that has the one shape that errors have."""
-        d = self.json
-        assert list(d) == ["error"] and {"code", "message"} <= set(d["error"]) <= {"code", "message", "field", "hint"}, d
-        return d["error"]["code"]
-
-    def __repr__(self):
-        return f"<{self.status} {self.headers} {self.body[:500]!r}>"
-
 
 class Result:
     """The result object of an execution, as in lib.Result."""
@@ -138,72 +107,40 @@ def parse_responses(data):
             if len(rest) < n:
                 raise ValueError(f"{len(rest)} bytes of {n}")
             body, rest = rest[:n], rest[n:]
-        found.append(Response(int(code), headers, body))
+        found.append(Response(int(code), headers.items(), body))
         data = rest
     return found
 
 
 # ---- the daemon -----------------------------------------------------------------------------------
 
-class Daemon:
+class Daemon(BareDaemon):
     """`caisson serve`. Use as a context. .pid is the front's, .keeper its parent, .warden and .zygote are found from outside."""
 
-    numbers = itertools.count(1)
-
-    def __init__(self, *flags, env=None, token=None, unix=False, wrapper=(), wait=True, log_format="json", state=None, caisson=CAISSON):
-        self.dir = session().dir / f"daemon-{next(self.numbers)}"
-        self.dir.mkdir(mode=0o711)
-        self.state, self.log_path = state or self.dir / "state", self.dir / "log"
-        self.port, self.token = free_port(), token
-        self.unix = self.dir / "sock" if unix else None
-        self.argv = [*map(str, wrapper), str(caisson), "serve", "--listen", f"127.0.0.1:{self.port}", "--state", str(self.state),
-                     "--socket", str(self.unix or "none"), "--log-format", log_format, *map(str, flags)]
-        self.env = host_env(**(env or {}))
+    def __init__(self, *flags, env=None, unix=False, wait=True, caisson=CAISSON, **how):
+        super().__init__(session().dir, *flags, env=host_env(**(env or {})), binary=caisson, **how)
+        self.where.chmod(0o711)
+        self.unix = self.where / "sock" if unix else None
+        if unix:
+            self.argv[self.argv.index("--socket") + 1] = str(self.unix)
         self.start(wait)
 
     def start(self, wait=True):
         """Also again, after an end: same flags, same state, same port."""
-        with open(self.log_path, "ab") as log:
-            self.p = subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
-                                      env=self.env, cwd=self.dir)
+        self.launch()
         self.warden = 0
         if wait:
             try:
                 until(self.ready, 30, "a daemon that is ready")
             except BaseException:
-                print(self.log()[-2000:])
+                print(self.log_text()[-2000:])
                 self.kill()
                 raise
             self.warden = self.find_warden()
 
-    def ready(self):
-        assert self.p.poll() is None, f"the daemon ended with {self.p.returncode}: {self.log()[-2000:]}"
-        try:
-            h = self.health()
-        except OSError:
-            return False
-        return h["status"] == "healthy" and h["pool"]["zygote"] and not h["pool"]["making"] and \
-            h["pool"]["kernels_ready"] >= h["pool"]["target"]
-
-    @property
-    def keeper(self):
-        return self.p.pid
-
-    @property
-    def pid(self):
-        return until(lambda: next((p for p in children(self.keeper) if (s := stat_of(p)) and s[0] == "caisson-front"), 0), 20, "a front")
-
-    def find_warden(self):
-        """A child of the front that started it; of the keeper, when that one was killed."""
-        return next((p for parent in (self.pid, self.keeper) for p in children(parent)
-                     if (s := stat_of(p)) and s[0] == "caisson-warden"), 0)
-
-    def log(self):
-        return self.log_path.read_text(errors="surrogateescape")
-
-    def events(self, name):
-        """Records of the log with that event."""
-        return [r for r in map(json.loads, self.log().splitlines()) if r["event"] == name]
+    @staticmethod
+    def filled(h):
+        return h["pool"]["zygote"] and h["pool"]["kernels_ready"] >= h["pool"]["target"]
 
     def stop(self, seconds=30):
         """Told to end, it ends, with 0, and nothing of it is left."""
@@ -213,8 +150,8 @@ class Daemon:
             code = self.p.wait(seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise AssertionError(f"the daemon does not end: {self.log()[-1000:]}") from None
-        assert code == 0, f"the daemon ended with {code}: {self.log()[-1500:]}"
+            raise AssertionError(f"the daemon does not end: {self.log_text()[-1000:]}") from None
+        assert code == 0, f"the daemon ended with {code}: {self.log_text()[-1500:]}"
         until(lambda: not any(map(stat_of, (self.warden, *inits))), 10, "the end of the warden and the cells")
 
     def kill(self):
@@ -239,27 +176,13 @@ class Daemon:
 
     # -- asking --
 
-    def connect(self, timeout=60, source="127.0.0.1"):
-        s = socket.socket()
-        s.settimeout(timeout)
-        s.bind((source, 0))
-        s.connect(("127.0.0.1", self.port))
-        return s
-
-    def request(self, method, path, body=None, headers=None, *, timeout=150, source="127.0.0.1", token=True):
-        """One request on a connection of its own. @body: bytes, or an object for JSON."""
+    def request(self, method, path, body=None, headers=None, *, timeout=150, source=None, token=True):
+        """@body: bytes, or an object for JSON, as which both are sent. @token: another than the daemon's, or False for none."""
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
         head = {"Content-Type": "application/json"} if data is not None else {}
-        if token and self.token:
-            head["Authorization"] = "Bearer " + (self.token if token is True else token)
-        head.update(headers or {})
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout, source_address=(source, 0))
-        try:
-            c.request(method, path, data, head)
-            r = c.getresponse()
-            return Response(r.status, {k.lower(): v for k, v in r.getheaders()}, r.read())
-        finally:
-            c.close()
+        token = self.token if token is True else token
+        head["Authorization"] = "Bearer " + token if token else None
+        return super().request(method, path, data, {**head, **(headers or {})}, timeout, source=source)
 
     def execute(self, code, **fields):
         how = {k: fields.pop(k) for k in ("timeout_outer", "token", "source") if k in fields}
@@ -284,12 +207,6 @@ class Daemon:
         """How many executions there were, as it counts them itself."""
         return sum(float(x.split()[-1]) for x in self.request("GET", "/metrics").body.decode().splitlines()
                    if x.startswith("sandbox_executions_total"))
-
-    def sessions(self):
-        return [s["session_id"] for s in self.request("GET", "/sessions").json["sessions"]]
-
-    def end(self, name):
-        return self.request("DELETE", f"/sessions/{name}").status
 
     def raw(self, data, seconds=5.0, *, pieces=None, half_close=False, answered=True):
         """Send bytes, read until the daemon ends the connection, or until nothing came for @seconds after the first
@@ -330,7 +247,7 @@ class Daemon:
         for p in children(self.warden):
             with contextlib.suppress(OSError):
                 s = stat_of(p)
-                if s and s[0].startswith("python") and s[1] != "Z" and len(status(p)["NStgid"].split()) == 1:
+                if s and s[0].startswith("python") and s[1] != "Z" and len(status_of(p)["NStgid"].split()) == 1:
                     found.append(p)
         return found
 
@@ -433,28 +350,6 @@ class Watch:
             assert self.count and self.late < at_most(seconds), f"a neighbour waited {self.late:.2f} s"
 
 
-class Later(threading.Thread):
-    """A call on a thread of its own; .result() waits for it and passes on what it raised."""
-
-    def __init__(self, call):
-        super().__init__(daemon=True)
-        self.call, self.value, self.error = call, None, None
-        self.start()
-
-    def run(self):
-        try:
-            self.value = self.call()
-        except BaseException as e:  # raised again in result()
-            self.error = e
-
-    def result(self, seconds=120):
-        self.join(seconds)
-        assert not self.is_alive(), f"no answer within {seconds} s"
-        if self.error:
-            raise self.error
-        return self.value
-
-
 def scan_memory(pid, *needles):
     """Whether any of these bytes are anywhere in the memory of a process, read from outside. Mappings of terabytes are the
     shadow of a sanitizer, which has no text of anybody's."""
@@ -484,116 +379,34 @@ def scan_memory(pid, *needles):
 
 # ---- streams ----------------------------------------------------------------------------------------
 
-class Events:
+class Events(Stream):
     """POST /execute as Server-Sent Events; nothing is read before it is asked for."""
 
     def __init__(self, d, code, timeout_outer=60, receive_buffer=None, **fields):
-        self.s = socket.socket()
-        if receive_buffer:
-            self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.s.settimeout(timeout_outer)
-        self.s.connect(("127.0.0.1", d.port))
-        body = json.dumps({"code": code, "stream": True, **fields}).encode()
-        token = f"Authorization: Bearer {d.token}\r\n".encode() if d.token else b""
-        self.s.sendall(b"POST /execute HTTP/1.1\r\nHost: localhost\r\n" + token + b"Content-Type: application/json\r\n"
-                       b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        self.f = self.s.makefile("rb")
-        self.bytes = 0
+        super().__init__(d, {"code": code, "stream": True, **fields}, receive_buffer=receive_buffer, timeout=timeout_outer)
 
     def __iter__(self):
         """(event, text of its data, time of arrival)"""
-        line = self.f.readline()
-        assert line.startswith(b"HTTP/1.1 200"), line + self.f.read(2000)
-        while self.f.readline() not in (b"\r\n", b""):
-            pass
-        text = b""
-        while True:
-            size = self.f.readline()
-            if not size:
-                raise ConnectionError("the stream was cut")
-            n = int(size, 16)
-            self.bytes += n
-            text += self.f.read(n + 2)[:-2]
-            while b"\n\n" in text:
-                block, _, text = text.partition(b"\n\n")
-                fields = collections.defaultdict(list)
-                for x in block.decode("utf-8").split("\n"):
-                    key, _, value = x.partition(":")
-                    fields[key].append(value.removeprefix(" "))
-                yield "".join(fields["event"]), "\n".join(fields["data"]), time.monotonic()
-            if n == 0:
-                assert not text, text
-                return
-
-    def close(self):
-        self.f.close()
-        self.s.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+        assert self.open().status == 200, (self.status, self.f.read(2000))
+        for event, data in self.blocks():
+            yield event, data.decode("utf-8"), time.monotonic()
 
 
-class WebSocket:
+class WebSocket(Socket):
     """A client that can be as rude as it is told to be."""
 
-    def __init__(self, d, headers=(), timeout=30, path="/execute/ws", early=b"", receive_buffer=None, source="127.0.0.1"):
-        self.s = socket.socket()
-        self.s.bind((source, 0))
-        if receive_buffer:
-            self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.s.settimeout(timeout)
-        self.s.connect(("127.0.0.1", d.port))
-        base = {"Host": f"127.0.0.1:{d.port}", "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
-                "Sec-WebSocket-Key": base64.b64encode(secrets.token_bytes(16)).decode()}
-        if d.token:
-            base["Authorization"] = "Bearer " + d.token
-        base.update(headers)
-        self.s.sendall((f"GET {path} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in base.items() if v is not None) +
-                        "\r\n").encode("latin-1") + early)
-        self.f = self.s.makefile("rb")
-        self.status = int((self.f.readline().split() or [0, 0])[1])
-        self.headers = {}
-        while (line := self.f.readline()) not in (b"\r\n", b""):
-            k, _, v = line.decode("latin-1").partition(":")
-            self.headers[k.lower()] = v.strip()
+    frame = staticmethod(make_frame)
 
-    @staticmethod
-    def frame(opcode, data=b"", fin=1, rsv=0, mask=True, length=None, wide=None):
-        """A frame as bytes. @length: another than the true one; @wide: 16 or 64 bits whatever the length is."""
-        n = len(data) if length is None else length
-        bit = 0x80 if mask else 0
-        if wide == 64 or (wide is None and n > 65535):
-            size = bytes([bit | 127]) + struct.pack(">Q", n)
-        elif wide == 16 or (wide is None and n > 125):
-            size = bytes([bit | 126]) + struct.pack(">H", n)
-        else:
-            size = bytes([bit | n])
-        key = secrets.token_bytes(4) if mask else b""
-        if mask and data:
-            pad = (key * (len(data) // 4 + 1))[:len(data)]
-            data = (int.from_bytes(data, "big") ^ int.from_bytes(pad, "big")).to_bytes(len(data), "big")
-        return bytes([fin << 7 | rsv << 4 | opcode]) + size + key + data
+    def __init__(self, d, headers=None, timeout=30, **how):
+        super().__init__(d, headers=headers, timeout=timeout, **how)
+        self.status, self.headers = (self.answer.status, self.answer.headers) if self.answer else (0, {})
 
     def put(self, *frames):
         self.s.sendall(b"".join(frames))
 
-    def send(self, message):
-        self.put(self.frame(1, json.dumps(message).encode()))
-
     def read(self):
-        """(opcode, payload) of the next frame; (None, b"") at the end."""
         try:
-            head = self.f.read(2)
-            if len(head) < 2:
-                return None, b""
-            assert not head[1] & 0x80, "a server does not mask"
-            n = head[1] & 0x7f
-            if n > 125:
-                n = int.from_bytes(self.f.read(2 if n == 126 else 8), "big")
-            return head[0] & 0x0f, self.f.read(n)
+            return super().read()
         except ConnectionResetError:
             return None, b""
 
@@ -626,24 +439,10 @@ class WebSocket:
         self.send({"type": "execute", "code": code, **fields})
         return [json.loads(m) for m in self.messages()]
 
-    def close(self):
-        self.f.close()
-        self.s.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+    close = Socket.hang_up
 
 
 # ---- code for guests ------------------------------------------------------------------------------
-
-def call_yourself(name):
-    """The process shall be found by this name from outside (/proc is read-only in a cell)."""
-    assert len(name) <= 15
-    return f"__import__('ctypes').CDLL(None).prctl(15, {name.encode()!r})\n"
-
 
 # put(bytes) writes on the kernel's own channel to the host; execution_id() is what only the kernel should know.
 CHANNEL = """
@@ -720,9 +519,9 @@ def hostile_test(request, daemon):
     before = daemon.pid, daemon.warden
     try:
         yield
-        assert daemon.p.poll() is None, f"the daemon ended with {daemon.p.returncode}: {daemon.log()[-2000:]}"
+        assert daemon.p.poll() is None, f"the daemon ended with {daemon.p.returncode}: {daemon.log_text()[-2000:]}"
         for name in daemon.sessions():
-            assert daemon.end(name) == 204
+            assert daemon.end_session(name).status == 204
         daemon.good()
         daemon.quiet()
         assert (daemon.pid, daemon.find_warden()) == before, "the warden is another one"
@@ -743,13 +542,7 @@ class Crowd:
         self.daemon, self.all = d, []
 
     def add(self, data=b"", receive_buffer=None, source=None):
-        s = socket.socket()
-        if source:
-            s.bind((source, 0))
-        if receive_buffer:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        s.settimeout(10)
-        s.connect(("127.0.0.1", self.daemon.port))
+        s = self.daemon.connect(10, source, receive_buffer)
         if data:
             s.sendall(data)
         self.all.append(s)

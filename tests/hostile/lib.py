@@ -27,7 +27,6 @@ import shutil
 import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -37,6 +36,8 @@ from canary import Canary
 from guard import Guard, GuardError, mounts, own_paths
 from snapshot import (NONCE_ENV, OWN_PREFIX, Snapshot, free_disk, mem_available, settle,
                       stat_of)
+
+from process import BIN, SANITIZED, children, no_report
 
 __all__ = ["Canary", "free_disk", "mem_available"]  # what tests import from here and we do not use
 
@@ -49,19 +50,8 @@ CONTROL_MEMORY = 300 << 20
 SLACK = 0.150                     # a timeout may be late by so much, plus what load costs
 EXACT = os.environ.get("CAISSON_HOSTILE_EXACT") == "1"
 TRACED = "detect_leaks=0"         # for ASAN_OPTIONS: LeakSanitizer traces its own process, as strace does, and opens files
+CAISSON = BIN
 KEEP = 1 << 20                    # bytes kept of a stream that is not parsed
-
-
-def find_caisson():
-    """CAISSON_BIN, or CAISSON_BUILD/caisson, or build/caisson of this tree."""
-    if os.environ.get("CAISSON_BIN"):
-        return Path(os.environ["CAISSON_BIN"]).resolve()
-    return Path(os.environ.get("CAISSON_BUILD", ROOT / "build")).resolve() / "caisson"
-
-
-CAISSON = find_caisson()
-sys.path.append(str(ROOT / "tests" / "integ"))
-from integ_lib import SANITIZED, no_report  # noqa: E402
 
 
 def at_most(seconds):
@@ -355,20 +345,15 @@ class Running(Process):
         self._paths = {}
         super().__init__(line, env=host_env(), **more)
 
-    def children(self, pid):
-        with contextlib.suppress(OSError):
-            return [int(x) for x in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-        return []
-
     @property
     def warden_pid(self):
-        return next(iter(self.children(self.pid)), 0)
+        return next(iter(children(self.pid)), 0)
 
     @property
     def init_pid(self):
         """Host pid of the cell's pid 1; 0 before and after."""
         w = self.warden_pid
-        return next(iter(self.children(w)), 0) if w else 0
+        return next(iter(children(w)), 0) if w else 0
 
     def cgroup(self, controller):
         """The cell's own directory in that hierarchy, or None."""

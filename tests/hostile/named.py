@@ -5,9 +5,9 @@ import json
 import os
 from urllib.parse import quote
 
-from daemon_lib import unique
+from process import status_of, unique
 from lib import payload
-from cell_lib import nonce, processes_with, status, until
+from cell_lib import nonce, processes_with, until
 from snapshot import stat_of
 
 V1 = "/v1/sandboxes"
@@ -88,7 +88,7 @@ class Box:
         raise AssertionError(f"no cell for process {pid}")
 
     def uid(self, pid):
-        return int(status(pid)["Uid"].split()[0])
+        return int(status_of(pid)["Uid"].split()[0])
 
     def guests(self, space):
         """Host pids of everything in the pid namespace @space that is alive."""

@@ -102,7 +102,7 @@ def settled(d):
     d.stop()
     d.start()
     d.good()
-    assert d.events("store_quarantined") == [], d.events("store_quarantined")
+    assert d.log("store_quarantined") == [], d.log("store_quarantined")
 
 
 # fork() with a chosen process number (clone3, set_tid), which then waits for its end.
@@ -144,7 +144,7 @@ def up_or_over(d, seconds=60):
     """Whether it listens; otherwise it has ended. Nobody connects before: to a port without a listener the kernel may connect itself."""
     def decided():
         # The first of the two lines may be the very one that could not be written.
-        return d.p.poll() is not None or '"event":"listening"' in (log := d.log()) or '"event":"zygote_ready"' in log
+        return d.p.poll() is not None or '"event":"listening"' in (log := d.log_text()) or '"event":"zygote_ready"' in log
     until(decided, seconds, "a daemon that listens or has ended")
     return d.p.poll() is None
 
@@ -154,9 +154,9 @@ def refuses_to_start(state, *flags, wrapper=()):
     d = Daemon("--pool", "1", *flags, state=state, wrapper=wrapper, wait=False)
     try:
         assert not up_or_over(d), "it started"
-        assert d.p.poll() == 125, (d.p.poll(), d.log()[-1000:])
-        line = [x for x in d.log().splitlines() if x.startswith("caisson serve: ")]
-        assert len(line) == 1, d.log()[-1000:]
+        assert d.p.poll() == 125, (d.p.poll(), d.log_text()[-1000:])
+        line = [x for x in d.log_text().splitlines() if x.startswith("caisson serve: ")]
+        assert len(line) == 1, d.log_text()[-1000:]
         return line[0]
     finally:
         d.kill()

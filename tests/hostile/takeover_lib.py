@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 
 from lib import Canary, session
-from cell_lib import children, read, until
+from cell_lib import read, until
+from process import children
 from puppet import AT_FDCWD, Out, Puppet, inet, unix
 from snapshot import stat_of
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import daemon_lib
 import pytest
-from daemon_lib import CEILING, CHANNEL, MIB, NEIGHBOUR_SECONDS, Daemon, Later, Watch, unique
+from daemon_lib import CEILING, CHANNEL, MIB, NEIGHBOUR_SECONDS, Daemon, Watch
+from process import Later, unique
 from lib import CAISSON, landed, session
 from cell_lib import until
 

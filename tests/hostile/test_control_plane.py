@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 import daemon_lib
 import pytest
-from daemon_lib import CEILING, PYTHON, Daemon, Later, Watch, unique
+from daemon_lib import CEILING, PYTHON, Daemon, Watch
+from process import Later, unique
 from lib import CAISSON, EXACT, ROOT, Canary, host_env, landed, session
 from cell_lib import USER, host, nonce, processes_with, read, until
 from named import V1, Box, ours, routes, starts
@@ -398,7 +399,7 @@ def test_no_shell_on_the_host(daemon, stopped_by):
                 tried += 1
         for name in list(daemon.sessions()):
             if name != box.name:
-                daemon.end(name)
+                daemon.end_session(name)
     landed(tried > 80, tried)
     assert not os.path.exists(mark), "ESCAPE: a shell on the host read a client's text"
     stopped_by("arguments are passed, never a host's shell")
@@ -517,11 +518,11 @@ def test_scan_of_host_listeners_from_a_cell(daemon, road, stopped_by):
             code = "import itertools\n" + code.replace("for port in TCP:\n    for address in ADDRESSES:", "for port, address in itertools.chain(itertools.product("
                                                       "TCP, ADDRESSES), itertools.product(range(1, 65536), ['127.0.0.1', '::1'])):\n    if True:")
         box.put("scan.py", code.encode())
-        before = len(daemon.events("request"))
+        before = len(daemon.log("request"))
         r = box.exec("python3", "/workspace/scan.py", timeout=100) if road == "exec" else box.execute(code, timeout=110)
         assert r["stdout"] == "[]\n", f"ESCAPE: {r}"
         canary.check(json.dumps(r))
-        paths = [x for x in daemon.events("request")[before:] if x.get("path") == "/health"]
+        paths = [x for x in daemon.log("request")[before:] if x.get("path") == "/health"]
         assert not paths, "ESCAPE: the daemon was asked from inside"
     stopped_by("network namespace, mount namespace", "Landlock scope for abstract sockets")
 

@@ -10,7 +10,8 @@ import os
 import signal
 
 import pytest
-from daemon_lib import Daemon, unique
+from daemon_lib import Daemon
+from process import unique
 from lib import at_most, landed
 from cell_lib import until
 from scarce_lib import bystanders, disk, fill, fill_inodes, free, recovers, refuses_to_start, settled, state_dir, try_run
@@ -73,7 +74,7 @@ def test_killed_warden(stopped_by):
         os.kill(d.warden, signal.SIGKILL)
         until(lambda: d.p.poll() is not None or d.warden not in old, 20, "its end")
         if d.p.poll() is not None:
-            assert d.p.returncode == 125 and d.events("warden_gone"), d.log()[-1000:]
+            assert d.p.returncode == 125 and d.log("warden_gone"), d.log_text()[-1000:]
             until(lambda: not any(map(stat_of, old)), 20, "the end of the cells")
             d.start()
         box = d.request("GET", f"/v1/sandboxes/{name}")
@@ -176,7 +177,7 @@ def test_damaged_store_log(damage):
         r = d.request("GET", f"/v1/sandboxes/{name}")
         assert r.status in (200, 404), r
         if damage in (truncated, flipped_last):
-            assert not d.events("store_quarantined"), "the last transaction alone is gone"
+            assert not d.log("store_quarantined"), "the last transaction alone is gone"
         d.stop()
         d.start()
         d.good()
@@ -189,7 +190,7 @@ def test_missing_state_is_made_again(part):
         kill_all(d) if part == "lock" else d.stop()
         for p in [d.state / part] if part != "all" else list(d.state.iterdir()):
             if p.is_dir():
-                p.rename(d.dir / ("kept-" + p.name))
+                p.rename(d.where / ("kept-" + p.name))
             else:
                 p.unlink()
         d.start()

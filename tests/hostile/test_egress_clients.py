@@ -9,16 +9,14 @@ import hashlib
 import shutil
 import socket
 import subprocess
-import sys
 import zipfile
 
 import daemon_lib
 import pytest
 from daemon_lib import Daemon
-from lib import ROOT, at_most, session
+from lib import at_most, session
 from named import Box
 
-sys.path.insert(0, str(ROOT / "tests" / "serve"))
 from egress_lib import Resolver, Server, Web, certificate  # noqa: E402
 
 whole_module, hostile_test = daemon_lib.whole_module, daemon_lib.hostile_test

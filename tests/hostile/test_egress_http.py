@@ -9,19 +9,17 @@ import http.server
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 import time
 
 import daemon_lib
 import pytest
 import world_lib
-from lib import ROOT, landed
+from lib import landed
 from cell_lib import until
 from named import Box
 from world_lib import WORLD6, attempts, inside, reached
 
-sys.path.insert(0, str(ROOT / "tests" / "serve"))
 from test_egress import hello_for  # noqa: E402
 
 whole_module, hostile_test = daemon_lib.whole_module, daemon_lib.hostile_test

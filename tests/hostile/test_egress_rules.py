@@ -10,7 +10,7 @@ import time
 import daemon_lib
 import pytest
 import world_lib
-from daemon_lib import unique
+from process import unique
 from lib import at_most
 from cell_lib import until
 from named import Box

@@ -17,7 +17,8 @@ import subprocess
 import tarfile
 
 import pytest
-from daemon_lib import Daemon, Response, WebSocket
+from daemon import Response
+from daemon_lib import Daemon, WebSocket
 from lib import CAISSON, EXACT, HERE, host_env, landed, session
 from cell_lib import build, until
 from scarce_lib import spread, up_or_over
@@ -238,7 +239,7 @@ def sweep(d, malloc, ask, together):
         r = attempt(call)
         malloc.fail(0)
         what = f"{ask}: allocation {at} of {need}"
-        assert d.p.poll() is None, f"{what}: the daemon ended with {d.p.returncode}: {d.log()[-1000:]}"
+        assert d.p.poll() is None, f"{what}: the daemon ended with {d.p.returncode}: {d.log_text()[-1000:]}"
         if r.status != plain.status:
             assert r.status not in (400, 413, 414, 422, 431), f"{what}: what the daemon lacks is not the client's mistake: {r}"
             assert r.status < 500 or not r.body or "error" in r.json or ask.request[1] == "/health", f"{what}: {r}"
@@ -263,7 +264,7 @@ def test_allocation_fails_in_a_request(malloc, part, together):
         prepare(d, [MAKE])
         for ask in asks:
             seen += sweep(d, malloc, ask, together)
-            assert d.pid == front, f"{ask}: the front ended: {d.log()[-2000:]}"
+            assert d.pid == front, f"{ask}: the front ended: {d.log_text()[-2000:]}"
         print(f"{malloc.failed} allocations failed: answers {dict(seen)}")
         landed(malloc.failed > 5 * len(asks), f"only {malloc.failed} allocations failed")
         for r in (REMOVE, OTHER, ("DELETE", "/v1/workspaces/w", None)):
@@ -340,7 +341,7 @@ def test_allocation_fails_at_the_start(malloc):
                 d.p.wait(40)
             went[d.p.poll()] += 1
             # The dynamic loader and the libraries end by themselves with 127 or 1 when they can not begin.
-            assert d.p.poll() in (0, 125, 127, 1), f"allocation {at} of {total}: ended with {d.p.poll()}: {d.log()[-1000:]}"
+            assert d.p.poll() in (0, 125, 127, 1), f"allocation {at} of {total}: ended with {d.p.poll()}: {d.log_text()[-1000:]}"
         finally:
             d.kill()
     print(f"{sum(went.values())} starts: {dict(went)}")

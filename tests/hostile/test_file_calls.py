@@ -10,7 +10,6 @@ import os
 import secrets
 import signal
 import stat
-import sys
 import tarfile
 import threading
 import time
@@ -18,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from lib import ROOT, at_most, landed, session
-from cell_lib import children, until
+from lib import at_most, landed, session
+from cell_lib import until
+from process import children
 from snapshot import OWN_PREFIX
 
-sys.path.insert(0, str(ROOT / "tests" / "integ"))
 
 from files_lib import (CHANGED, DELETE, FROM_END, HASH, LIST, MKDIR, MOVE, OVERWRITE, PARENTS, READ, RECURSIVE, STAT, TAR_IN,  # noqa: E402
                        TAR_OUT, TO_END, WATCH, WRITE, FilesCell, needs_driver)

@@ -15,19 +15,17 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "serve"))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "integ"))
 
-from daemon_lib import Daemon, Later  # noqa: E402
+from daemon_lib import Daemon  # noqa: E402
+from process import Later, status_of  # noqa: E402
 from layers_lib import SMALL, Store, programs_layer, python_layer  # noqa: E402
 from lib import at_most, landed, session  # noqa: E402
-from cell_lib import status, until  # noqa: E402
+from cell_lib import until  # noqa: E402
 
 quick = pytest.mark.quick
 GOOD = "docker.io/library/good:1"
@@ -132,7 +130,7 @@ def image_processes():
     for p in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError, KeyError):
             if os.readlink("/proc/%s/exe" % p) == "/opt/python" and session().guard.holds(int(p)):
-                found[int(p)] = status(p)
+                found[int(p)] = status_of(p)
     return found
 
 
@@ -179,7 +177,7 @@ def test_python_of_an_image_runs_in_cells_only(d, store, stopped_by):
     kinds = sorted(v.split(":")[0] for v in fds.values() if not v.startswith("/proc"))
     assert kinds == ["/dev/null", "pipe", "pipe", "pipe", "pipe"], fds
     assert st["CapEff"].strip() == "0" * 16 and st["Seccomp"].strip() == "2" and len(alive) < 10, (st, alive)
-    d.end(name)
+    d.end_session(name)
     stopped_by("no zygote of an image; pid 1 starts and seals its kernels")
 
 
@@ -255,7 +253,7 @@ def hostile_python(d, attack):
     for _ in range(5):
         good(d)
     for name in [b["name"] for b in d.request("GET", "/v1/sandboxes").json["sandboxes"]]:
-        d.end(name)
+        d.end_session(name)
     for c in calls:  # its own sandboxes: nothing that it says, or an error that is told; never for ever
         r = c.result(150)
         assert r.status in (200, 503), r
@@ -283,7 +281,7 @@ def test_python_that_forks_without_end(d, attack, stopped_by):
     for c in calls:
         with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
             c.result(150)
-    assert (pid, warden) and not d.events("zygote_stuck") and not d.events("zygote_lost")
+    assert (pid, warden) and not d.log("zygote_stuck") and not d.log("zygote_lost")
     until(lambda: not image_processes(), 20, "the end of every process of the image")
     assert not list((d.state / "cells").iterdir()), "the journal names what is not there"
     stopped_by("the cell's limit on processes; its end")
@@ -304,9 +302,9 @@ def test_kernel_of_an_image_that_forks_without_end(d, stopped_by):
     assert {r.status for r in results} <= {"timeout", "limit"}, results
     landed(all("pids" in r["limits_hit"] for r in results), results)
     for name in names:
-        d.end(name)
+        d.end_session(name)
     good(d)
-    assert others == set(d.zygotes()) and not d.events("zygote_stuck") and not d.events("zygote_lost")
+    assert others == set(d.zygotes()) and not d.log("zygote_stuck") and not d.log("zygote_lost")
     stopped_by("the cell's limit on processes; its end")
 
 

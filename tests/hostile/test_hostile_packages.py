@@ -8,7 +8,6 @@ it is judged from outside: by what the index and a bystander's server were asked
 import contextlib
 import os
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -16,13 +15,12 @@ from pathlib import Path
 import pytest
 
 TEST_SECONDS = 180
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "serve"))
 
 from box_lib import Box  # noqa: E402
 from egress_lib import Server  # noqa: E402
 from lib import at_most, landed  # noqa: E402
 from package_lib import INDEX, Index, install, sdist, tarball, trees, wheel  # noqa: E402
-from serve_lib import status_of  # noqa: E402
+from process import status_of  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -8,14 +8,12 @@ import contextlib
 import io
 import os
 import subprocess
-import sys
 import tarfile
 import tempfile
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "integ"))
 
 from daemon_lib import Daemon  # noqa: E402
 from image_lib import Layout, Misbehaving, entry, tar  # noqa: E402

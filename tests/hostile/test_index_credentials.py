@@ -6,14 +6,11 @@ is judged here; what the index was asked is what the index says.
 """
 import base64
 import signal
-import sys
 import urllib.parse
-from pathlib import Path
 
 import pytest
 
 TEST_SECONDS = 60
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "serve"))
 
 from box_lib import Box  # noqa: E402
 from egress_lib import Resolver, Server, Web, certificate  # noqa: E402

@@ -18,7 +18,8 @@ import threading
 import time
 
 import pytest
-from daemon_lib import CEILING, MIB, TEST_SECONDS, Daemon, Later, Watch, unique
+from daemon_lib import CEILING, MIB, TEST_SECONDS, Daemon, Watch
+from process import Later, unique
 from lib import CAISSON, EXACT, ROOT, at_most, landed
 from cell_lib import until
 

@@ -18,7 +18,8 @@ import pytest
 
 import cell_lib
 from lib import cell, command, host_env, landed, payload
-from cell_lib import USER, Held, host, nonce, said, scratch, status, succeeded, user_cell
+from cell_lib import USER, Held, host, nonce, said, scratch, succeeded, user_cell
+from process import status_of
 
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])
 # The same without the filter, to see the second layer alone, is for the whole suite.
@@ -358,7 +359,7 @@ def test_take_back_what_was_given_up(as_user, stopped_by):
     c = host([payload("weaken")], stdin=b"\n")
     landed({"capset-admin", "securebits", "keepcaps", "unshare-after", "setgroups"} <= succeeded(c.stdout), c)
     with Held(payload="weaken", as_user=as_user, without=weaker(None, as_user)) as h:
-        st = status(h.pid)
+        st = status_of(h.pid)
         text = h.text
         assert {k: st[k].split() for k in POSTURE if k[:3] == "Cap"} == \
             {k: ["0" * 16] for k in POSTURE if k[:3] == "Cap"}

@@ -14,9 +14,10 @@ from urllib.parse import quote
 
 import daemon_lib
 import pytest
-from daemon_lib import Daemon, scan_memory, unique
+from daemon_lib import Daemon, scan_memory
+from process import children, unique
 from lib import CAISSON, host_env, landed
-from cell_lib import children, nonce, processes_with, read, scratch, until
+from cell_lib import nonce, processes_with, read, scratch, until
 from named import V1, Box
 from snapshot import pids, stat_of
 
@@ -194,18 +195,18 @@ def test_secret_stays_in_its_own_sandbox(stopped_by):
             # Errors are output, and a process is shown with its words: to their owner, in their sandbox.
             shown = [r for r in answers if word in r.body]
             assert not shown or what in ("error", "arg"), (what, shown)
-            assert w not in d.log(), f"{what} is in the log"
+            assert w not in d.log_text(), f"{what} is in the log"
         assert box.remove() == 204
         other.remove()
         d.quiet()
-        kept = files_with(every, d.state, d.dir, *SHARED, since=begin)
+        kept = files_with(every, d.state, d.where, *SHARED, since=begin)
         assert not kept, kept
         assert not scan_memory(d.warden, *every), "the warden has it"
         landed(scan_memory(os.getpid(), words["env"].encode()), "the scan finds what is there")
         with scratch() as s:
             (s / "x").write_text(words["env"])
             landed(files_with(every, s, since=begin), "the search finds what is there")
-    assert not files_with(every, d.state, d.dir, since=begin), "it outlives the daemon"
+    assert not files_with(every, d.state, d.where, since=begin), "it outlives the daemon"
     stopped_by("the ledger has hashes, the store has names, the log has neither")
 
 
@@ -219,7 +220,7 @@ def test_secret_is_in_no_core_dump(daemon, stopped_by):
         names = box.shell("find / -xdev -name 'core*' -newer /etc/hostname -type f 2>/dev/null")["stdout"]
         assert not [x for x in names.split() if re.search(r"/core(\.\d+)?$", x)], names
         assert w.encode() not in box.request("GET", "/files/tar?path=.").body
-    kept = files_with([w.encode()], daemon.state, daemon.dir, *SHARED, since=begin)
+    kept = files_with([w.encode()], daemon.state, daemon.where, *SHARED, since=begin)
     assert not kept, kept
     landed(daemon.good() < 20, "it goes on")
     stopped_by("RLIMIT_CORE 0, hard")

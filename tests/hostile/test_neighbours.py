@@ -15,9 +15,10 @@ from pathlib import Path
 import channels
 import daemon_lib
 import pytest
-from daemon_lib import PYTHON, Daemon, Later, free_port, parse_responses, scan_memory, unique
+from daemon_lib import PYTHON, Daemon, parse_responses, scan_memory
+from process import Later, call_yourself, free_port, status_of, unique
 from lib import CAISSON, EXACT, at_most, control, landed, payload, session
-from cell_lib import USER, cover_of, host, nonce, read, said, status, until
+from cell_lib import USER, cover_of, host, nonce, read, said, until
 from named import V1, Box, routes, starts
 from snapshot import stat_of
 
@@ -57,7 +58,7 @@ def test_processes_of_other_sandboxes(pair, stopped_by):
         (own, _), (victim, n) = box.find(), other.find()
         bases = [int(read(f"/proc/{p}/uid_map").split()[1]) for p in (own, victim)]
         assert min(bases) >= 0x70000000 and abs(bases[0] - bases[1]) >= 65536, f"two sandboxes have host users in common: {bases}"
-        inner = [int(status(p)["NStgid"].split()[-1]) for p in (own, victim)]
+        inner = [int(status_of(p)["NStgid"].split()[-1]) for p in (own, victim)]
         same = starts([victim, other.init(victim)])
         run = box.payload("peek")
         for pid in {*same, inner[1]} - {inner[0]}:
@@ -78,7 +79,7 @@ REMAIN = {"futex", "program lock", "program watch"}
 # Where the kernel gives no overlay of /usr (or /etc), its inodes are the host's own.
 WITHOUT_COVER = {"/usr": {"flock", "record lock", "inotify", "dnotify"}, "/etc/ld.so.cache": {"index lock"}, "/etc/alternatives": {"directory lock"}}
 # And who may not make nodes has the host's.
-WITHOUT_MKNOD = set() if int(status(os.getpid())["CapBnd"], 16) & 1 << 27 else {"device lock", "device watch"}
+WITHOUT_MKNOD = set() if int(status_of(os.getpid())["CapBnd"], 16) & 1 << 27 else {"device lock", "device watch"}
 
 
 def values(tag):
@@ -513,7 +514,7 @@ def test_pool_members_are_used_once(daemon, stopped_by):
     kernels = []
     for _ in range(20 if EXACT else 4):
         mark = unique("k")[:14]
-        run = Later(lambda mark=mark: daemon.execute(SPOIL + daemon_lib.call_yourself(mark) + "time.sleep(0.6)"))
+        run = Later(lambda mark=mark: daemon.execute(SPOIL + call_yourself(mark) + "time.sleep(0.6)"))
         pid = until(lambda mark=mark: daemon.named(mark), 10, "the kernel")
         pid = min(pid)
         kernels.append((os.readlink(f"/proc/{pid}/ns/mnt"), os.readlink(f"/proc/{pid}/ns/pid"), pid, stat_of(pid)[3]))
@@ -563,7 +564,7 @@ def test_fairness(daemon, flood, stopped_by):
         loud = sample(daemon, count)
         with contextlib.suppress(OSError):
             landed(flood == "forks" or until(lambda: used() > before, 10, "it uses the processor"), "it uses the processor")
-        assert attack.is_alive(), attack.result()
+        assert attack.thread.is_alive(), attack.result()
         assert box.remove() == 204
         with contextlib.suppress(AssertionError):
             attack.result(60)

@@ -20,8 +20,9 @@ import pytest
 
 import cell_lib
 from guard import mounts as hierarchies
-from lib import CAISSON, SANITIZED, cell, host_env, landed
-from cell_lib import USER, Held, children, read, scratch, user_cell
+from lib import CAISSON, cell, host_env, landed
+from process import SANITIZED, children, status_of
+from cell_lib import USER, Held, read, scratch, user_cell
 
 NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
 ALL_NAMESPACES = (*NAMESPACES, "time")
@@ -179,7 +180,7 @@ def mounts(pid):
 def posture(pid, caller, streams=(), tid=None):
     """Everything about one process (or one of its threads), in the words of the declaration."""
     at = f"/proc/{pid}/task/{tid}" if tid else f"/proc/{pid}"
-    st = {k: v.strip() for k, v in cell_lib.status(pid, tid).items()}
+    st = status_of(pid, tid)
     stat = read(f"{at}/stat").rsplit(")", 1)[1].split()
     p = {k: v for k, v in st.items() if not STATUS_NUMBERS.fullmatch(k)}
     p.pop("Uid"), p.pop("Gid"), p.pop("Cpus_allowed_list", None)
@@ -393,7 +394,7 @@ def program_outside(argv):
                          restore_signals=True)
     try:
         cell_lib.until(lambda: waits_for_input(p.pid), 10, f"{argv[0]} that reads")
-        st = cell_lib.status(p.pid)
+        st = status_of(p.pid)
         own = {k: st[k].strip() for k in ("SigIgn", "SigCgt", "SigBlk")}
         own["SigIgn"] = f"{int(own['SigIgn'], 16) & ~(3 << 31):016x}"  # 32 and 33 are our starter's
         return own
@@ -493,7 +494,7 @@ def test_posture_whatever_the_caller_is(mode):
         options = how(mode)
         with Held(argv=["/usr/bin/cat"], ready=b"", caller=["/usr/bin/python3", "-c", STRANGE, d], timeout=3,
                   **options) as h:
-            st = cell_lib.status(h.caisson)
+            st = status_of(h.caisson)
             landed(st["Umask"].strip() == "0000" and len(os.listdir(f"/proc/{h.caisson}/fd")) > 14 and
                    "deleted" in os.readlink(f"/proc/{h.caisson}/cwd"), "the caller is strange")
             base = caller_of(h)
@@ -582,7 +583,7 @@ def test_posture_on_a_terminal(tty):
         while time.monotonic() < end and "cell" not in seen:
             for pid in cell_lib.below(os.getpid()):
                 try:
-                    if len(cell_lib.status(pid)["NStgid"].split()) == 2 and "python" in read(f"/proc/{pid}/comm"):
+                    if len(status_of(pid)["NStgid"].split()) == 2 and "python" in read(f"/proc/{pid}/comm"):
                         stat = read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
                         seen["links"] = [os.readlink(f"/proc/{pid}/fd/{i}") for i in range(3)]
                         seen["ns"] = os.readlink(f"/proc/{pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
@@ -741,7 +742,7 @@ def test_supplementary_groups_of_a_user():
         assert r.text.startswith("[]\n"), r
     with Held(argv=["/usr/bin/cat"], ready=b"", caller=["setpriv", "--groups=4,27,7777", "--"]) as h:
         for pid in (h.pid, h.init):
-            assert cell_lib.status(pid)["Groups"].split() == [], cell_lib.status(pid)["Groups"]
+            assert status_of(pid)["Groups"].split() == [], status_of(pid)["Groups"]
 
 
 def test_posture_many_times():

@@ -13,8 +13,8 @@ import pytest
 import cell_lib
 from guard import mounts
 from lib import EXACT, Canary, at_most, cell, landed, payload, session, start, stat_of
-from cell_lib import (USER, Held, build, gone, host, nonce, processes_with, said, scratch, status,
-                   succeeded, until, user_cell)
+from cell_lib import USER, Held, build, gone, host, nonce, processes_with, said, scratch, succeeded, until, user_cell
+from process import status_of
 
 BOTH = pytest.mark.parametrize("as_user", [False, True], ids=["root", "user"])
 
@@ -42,7 +42,7 @@ def test_kill_everything(as_user, stopped_by):
     """kill -9 -1 and every signal to pid 1: the cell goes on, its same-user neighbours outside too."""
     with Held(["wait", "all"], payload="kill_all", ready=b"waiting", as_user=as_user,
               without="cgroup" if as_user else None) as h:
-        uid = int(status(h.pid)["Uid"].split()[0])
+        uid = int(status_of(h.pid)["Uid"].split()[0])
         assert uid == USER if as_user else uid >= 0x70000000
         canary = sleeper(uid)
         try:
@@ -65,7 +65,7 @@ def test_guess_host_pids(as_user, stopped_by):
     """SIGKILL to every pid and group 2..32768 in six ways: nothing outside is signalled."""
     with Held(["wait", "scan", "2", "32768"], payload="kill_all", ready=b"waiting", as_user=as_user,
               without="cgroup" if as_user else None) as h:
-        uid = int(status(h.pid)["Uid"].split()[0])
+        uid = int(status_of(h.pid)["Uid"].split()[0])
         with Canary(uid=uid) as k:
             first = sleeper(uid)
             c = host([payload("kill_all"), "scan", first.pid, first.pid], uid=uid, unshare=())
@@ -218,12 +218,12 @@ def test_every_way_to_exec(stopped_by):
         print("the compiler has no 32-bit target: that road is not tried")
     with Held([n, *(["/payload/exec32"] if m32 else [])], argv=["/payload/exec_roads"],
               mount=[f"{session().payloads}:/payload"]) as h:
-        main = status(h.pid)
+        main = status_of(h.pid)
         until(lambda: h.text.count("held ") >= 6, 5, f"all roads: {h.text}")
         holders = [p for p in processes_with(n) if p != h.pid and b"hold" in
                    Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")]
         for p in holders:
-            st = status(p)
+            st = status_of(p)
             for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp",
                         "Seccomp_filters", "Uid", "Gid", "Groups"):
                 assert st[key] == main[key], f"{cell_lib.cmdline(p)}: {key} {st[key]} is not {main[key]}"
@@ -350,9 +350,9 @@ def test_guest_makes_its_own_and_uses_the_images(stopped_by):
            f"p += [subprocess.Popen([x], stdin=subprocess.PIPE) for x in {have[:2]!r}]\n" \
            "print('ready', flush=True); sys.stdin.read()\n"
     with Held(code=code) as h:
-        own = status(h.pid)
+        own = status_of(h.pid)
         for p in h.guests():
-            st = status(p)
+            st = status_of(p)
             assert st["Uid"] == own["Uid"] and st["Gid"] == own["Gid"] and st["CapEff"].strip() == "0" * 16, \
                 f"{cell_lib.cmdline(p)}: {st['Uid']} {st['CapEff']}"
     stopped_by("nosuid", "no-new-privileges")

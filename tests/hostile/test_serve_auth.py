@@ -14,7 +14,8 @@ import time
 import daemon_lib
 import pytest
 from daemon_controls import would_execute
-from daemon_lib import Daemon, WebSocket, parse_responses, scan_memory, unique
+from daemon_lib import Daemon, WebSocket, parse_responses, scan_memory
+from process import Later, free_port, unique
 from lib import CAISSON, host_env, landed, session
 from cell_lib import read
 
@@ -67,7 +68,7 @@ def test_no_token(daemon, stopped_by):
     """Every route but the open ones: 401, the same for what exists and what does not, and nothing happens."""
     body = {"code": "1", "session_id": "intruder"}
     landed(daemon.request("POST", "/execute", body).status == 200 and "intruder" in daemon.sessions(), "with the token it is executed")
-    daemon.end("intruder")
+    daemon.end_session("intruder")
     count = daemon.executions()
     wrong = []
     for method, path in ROUTES:
@@ -77,7 +78,7 @@ def test_no_token(daemon, stopped_by):
     assert not wrong, wrong
     bodies = {daemon.request(m, p, token=False).body for m, p in (("GET", "/sessions"), ("GET", "/nothing"), ("GET", "/metrics"))}
     assert len(bodies) == 1, f"the answer tells what exists: {bodies}"
-    assert daemon.sessions() == [] and daemon.executions() == count, "a request without a token had an effect"
+    assert not daemon.sessions() and daemon.executions() == count, "a request without a token had an effect"
     for path in ("/health", "/docs", "/openapi.json"):
         assert daemon.request("GET", path, token=False).status == 200, path
     stopped_by("token")
@@ -107,7 +108,7 @@ def test_wrong_tokens(daemon, stopped_by):
         if r.status != 400 or r.code != "token_in_url" or ALICE.encode() in r.body:
             wrong.append((query[:10], r))
     assert not wrong, "\n".join(map(str, wrong))
-    assert daemon.executions() == count and daemon.sessions() == [], "a request with a wrong token had an effect"
+    assert daemon.executions() == count and not daemon.sessions(), "a request with a wrong token had an effect"
     stopped_by("token")
 
 
@@ -124,7 +125,7 @@ def test_sessions_of_other_owners(daemon, stopped_by):
         assert r.status == 404 and r.code == "no_such_session" and r.body == missing.body, r
     r = daemon.execute("print('secret' in globals())", session_id=name, token=BOB)
     assert r.stdout == b"False\n" and r["epoch"] == 0, r
-    running = daemon_lib.Later(lambda: daemon.execute("import time; time.sleep(1); 'whole'", session_id=name))
+    running = Later(lambda: daemon.execute("import time; time.sleep(1); 'whole'", session_id=name))
     time.sleep(0.3)
     assert daemon.request("POST", f"/sessions/{name}/interrupt", token=BOB).status == 404
     assert daemon.request("DELETE", f"/sessions/{name}", token=BOB).status == 204     # his own
@@ -180,7 +181,7 @@ def test_tokens_are_nowhere(daemon, stopped_by):
     for path in ("/sessions", f"/sessions?token={wrong}", f"/nothing?api_key={wrong}"):
         daemon.request("GET", path, headers={"Authorization": "Bearer " + wrong}, token=False, source=stranger())
     daemon.execute("1")
-    log = daemon.log()
+    log = daemon.log_text()
     landed('"path":"/sessions"' in log and '"owner":"alice"' in log, "requests are logged")
     for t in (ALICE, BOB):
         assert t not in log and t[:20] not in log, "a token is in the log"
@@ -207,10 +208,10 @@ def test_tokens_are_nowhere(daemon, stopped_by):
 def test_token_configuration_fails_closed(daemon, stopped_by):
     """No token and not on loopback; a file that others can read, that is empty, short, or not there: it does not start, and says why."""
     good = token_file(f"a:{ALICE}\n")
-    listen = f"0.0.0.0:{daemon_lib.free_port()}"
+    listen = f"0.0.0.0:{free_port()}"
     cases = {
         "no token": (["--listen", listen], "token"),
-        "no token, IPv6": (["--listen", f"[::]:{daemon_lib.free_port()}"], "token"),
+        "no token, IPv6": (["--listen", f"[::]:{free_port()}"], "token"),
         "readable by all": (["--listen", listen, "--token-file", token_file(f"a:{ALICE}\n", 0o644)], "token"),
         "readable by the group": (["--listen", listen, "--token-file", token_file(f"a:{ALICE}\n", 0o640)], "token"),
         "empty": (["--listen", listen, "--token-file", token_file("# nobody\n")], "token"),
@@ -274,7 +275,7 @@ def guess(d, source, n=40):
 def test_token_brute_force(daemon, stopped_by):
     """Ten guesses, then 429 with a time to wait, a second later; the log has a line for the burst and not for each."""
     guesser = stranger()
-    before = len(daemon.events("auth_blocked"))
+    before = len(daemon.log("auth_blocked"))
     t = time.monotonic()
     statuses, last = guess(daemon, guesser)
     landed(statuses.count(401) >= 5 and set(statuses) <= {401, 429}, statuses)
@@ -282,7 +283,7 @@ def test_token_brute_force(daemon, stopped_by):
     assert last.code == "rate_limited" and int(last.headers["retry-after"]) >= 1, last
     assert time.monotonic() - t > 0.9, "the answer came at once"
     assert daemon.request("GET", "/health", token=False, source=guesser).status == 200       # open routes stay open
-    assert len(daemon.events("auth_blocked")) - before == 1, daemon.events("auth_blocked")
+    assert len(daemon.log("auth_blocked")) - before == 1, daemon.log("auth_blocked")
     stopped_by("a limiter per address; answers that wait")
 
 

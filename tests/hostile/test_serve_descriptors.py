@@ -15,7 +15,8 @@ import struct
 
 import daemon_lib
 import pytest
-from daemon_lib import Later, at_most, call_yourself, unique
+from daemon_lib import at_most
+from process import Later, call_yourself, unique
 from lib import landed
 from cell_lib import until
 from puppet import Out, Puppet, inet
@@ -106,7 +107,7 @@ class Pid1:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
         self.p.close()
-        self.d.end(self.name)
+        self.d.end_session(self.name)
 
 
 def is_served(d):
@@ -213,14 +214,14 @@ def odd(c, what):
 @pytest.mark.parametrize("what", ("device", "file", "directory", "socket", "epoll", "channel"))
 def test_a_descriptor_of_another_kind(daemon, stopped_by, what):
     """The cell is ended, and the log says why; nobody else notices."""
-    before = len(daemon.events("cell_refused"))
+    before = len(daemon.log("cell_refused"))
     with Pid1(daemon) as c:
         c.ask("POST", "/processes", {"cmd": "true"})
         fd = odd(c, what)
         assert fd >= 0
         good = [c.pipe(), c.pipe()]
         c.answer(STARTED, [good[0][1], good[1][0], fd])
-        until(lambda: len(daemon.events("cell_refused")) > before, at_most(2), "a cell that is refused")
+        until(lambda: len(daemon.log("cell_refused")) > before, at_most(2), "a cell that is refused")
         is_served(daemon)
         c.p.over = True
     until(lambda: c.pid not in daemon.cells(), 10, "the end of the cell")
@@ -273,5 +274,5 @@ def test_a_listening_socket_that_pid1_holds_too(daemon, stopped_by):
                 assert daemon.request("GET", f"/v1/sandboxes/{other}/net", timeout=LATE).status == 200
             landed(not c.flags(fd) & os.O_NONBLOCK, "the socket blocks")
     finally:
-        daemon.end(other)
+        daemon.end_session(other)
     stopped_by("a timer")

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 import daemon_lib
 import pytest
 from canary import Canary
-from daemon_lib import unique
+from process import unique
 from lib import landed
 
 daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module

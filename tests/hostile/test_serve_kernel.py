@@ -10,8 +10,8 @@ import time
 import daemon_lib
 import pytest
 from daemon_controls import Bare, bare
-from daemon_lib import (CHANNEL, GUEST, MIB, Daemon, Events, Later, Watch, call_yourself, check_another, gone, some_quick,
-                        unique)
+from daemon_lib import CHANNEL, GUEST, MIB, Daemon, Events, Watch, check_another, gone, some_quick
+from process import Later, call_yourself, unique
 from lib import at_most, control, landed
 from cell_lib import until
 from snapshot import stat_of
@@ -254,7 +254,7 @@ def test_session_floods_while_idle(daemon, stopped_by):
     with Watch(daemon, neighbour=True) as w:
         time.sleep(0.8)
     w.check()
-    assert daemon.end(name) == 204
+    assert daemon.end_session(name).status == 204
     gone(daemon, mark)
     stopped_by("a budget per round")
 
@@ -419,7 +419,7 @@ def test_files_in_the_way_of_a_driver(daemon, kind, stopped_by):
     r = daemon.execute("print(open('/workspace/target').read())", session_id=name)
     assert r.stdout == b"mine\n", f"the link was followed: {r}"
     t = time.monotonic()
-    assert daemon.end(name) == 204 and time.monotonic() - t < at_most(5)
+    assert daemon.end_session(name).status == 204 and time.monotonic() - t < at_most(5)
     stopped_by("O_EXCL, O_NOFOLLOW in pid 1, as the cell's user")
 
 

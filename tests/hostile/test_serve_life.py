@@ -11,10 +11,10 @@ from pathlib import Path
 
 import daemon_lib
 import pytest
-from daemon_lib import Later, call_yourself, unique
+from process import Later, call_yourself, status_of, unique
 from guard import mounts
 from lib import Canary, at_most, landed, payload
-from cell_lib import USER, cell_dirs, gone, host, nonce, processes_with, read, said, status, succeeded, until
+from cell_lib import USER, cell_dirs, gone, host, nonce, processes_with, read, said, succeeded, until
 from named import Box, ours, starts
 from snapshot import stat_of
 
@@ -254,7 +254,7 @@ def test_named_like_one_of_ours(daemon, stopped_by):
         other = daemon.named(comm)
         assert daemon.execute(code, session_id=name).status == "ok"
         kernel = until(lambda comm=comm, other=other: daemon.named(comm) - other, 5, "a kernel of that name").pop()
-        assert daemon.end(name) == 204
+        assert daemon.end_session(name).status == 204
         until(lambda kernel=kernel: not stat_of(kernel), 1, "its end")
         assert starts(same) == same
     stopped_by("ended by pid namespace and cgroup, never by name")
@@ -339,7 +339,7 @@ def test_set_id_programs(daemon, stopped_by):
         bits = [p for p in [f"{root}/own", *(f"{root}/t/{f}" for f in os.listdir(f"{root}/t"))] if os.stat(p).st_mode & 0o6000]
         assert not bits, f"set-id files in a sandbox: {bits}"
         landed(len(os.listdir(f"{root}/t")) == 2, "they were unpacked")
-        uid = status(pid)["Uid"]
+        uid = status_of(pid)["Uid"]
         for path in ("/workspace/own", *(f"/workspace/t/{f}" for f in os.listdir(f"{root}/t"))):
             r = box.exec(path, "/etc/shadow")
             assert r["stdout"].startswith("start uid 1000 1000 1000 gid 1000 1000 1000"), r
@@ -353,6 +353,6 @@ def test_set_id_programs(daemon, stopped_by):
         until(lambda: len(box.guests(space)) > 2, 5, "one of them")
         for g in box.guests(space) - {init}:
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # some end by themselves, at any moment
-                st = status(g)
+                st = status_of(g)
                 assert st["Uid"] == uid and st["CapEff"].strip() == "0" * 16 and st["NoNewPrivs"].strip() == "1", (st["Name"], st["Uid"])
     stopped_by("seccomp: no set-id bits", "nosuid; no-new-privileges")

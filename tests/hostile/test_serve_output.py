@@ -9,8 +9,8 @@ import time
 import daemon_lib
 import pytest
 from daemon_controls import Bare, bare
-from daemon_lib import (CEILING, CHANNEL, MIB, Daemon, Events, Later, Watch, WebSocket, call_yourself, check_another, gone, some_quick,
-                        unique)
+from daemon_lib import CEILING, CHANNEL, MIB, Daemon, Events, Watch, WebSocket, check_another, gone, some_quick
+from process import Later, call_yourself, unique
 from lib import EXACT, at_most, control, landed
 from cell_lib import until
 
@@ -415,7 +415,7 @@ def test_orphan_holds_the_pipes(daemon, stopped_by):
     r = daemon.execute(ORPHAN + f"orphan({c!r})\nos._exit(3)", session_id=s, timeout=20)
     assert r["exit_code"] == 3 and r["state"] == "reset" and r["execution_time"] < at_most(3), r
     assert daemon.execute("print('on')", session_id=s).stdout == b"on\n"
-    assert daemon.end(s) == 204
+    assert daemon.end_session(s).status == 204
     gone(daemon, c)
     stopped_by("the channel ends an execution, not the pipes; pid namespace")
 

@@ -9,7 +9,8 @@ import time
 import daemon_lib
 import pytest
 from daemon_controls import Bare, bare
-from daemon_lib import CHANNEL, MIB, Watch, WebSocket, call_yourself, unique
+from daemon_lib import CHANNEL, MIB, Watch, WebSocket
+from process import call_yourself, unique
 from lib import at_most, landed
 from cell_lib import until
 

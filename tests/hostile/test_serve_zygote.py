@@ -11,9 +11,10 @@ import time
 import daemon_lib
 import pytest
 import test_posture
-from daemon_lib import GUEST, PYTHON, Daemon, Later, Watch, call_yourself, scan_memory, unique
+from daemon_lib import GUEST, PYTHON, Daemon, Watch, scan_memory
+from process import Later, call_yourself, children, status_of, unique
 from lib import CAISSON, Canary, Process, at_most, control, host_env, landed, session
-from cell_lib import children, read, said, status, until
+from cell_lib import read, said, until
 from snapshot import stat_of
 
 daemon, hostile_test, whole_module = daemon_lib.daemon, daemon_lib.hostile_test, daemon_lib.whole_module
@@ -32,7 +33,7 @@ def kernel_of(d, name, language="python"):
     cell = os.readlink(f"/proc/{kernel_of(d, name)}/ns/pid")
     for p in d.guests():
         with contextlib.suppress(OSError, KeyError):  # others' may end meanwhile
-            if os.readlink(f"/proc/{p}/ns/pid") == cell and status(p)["NStgid"].split()[-1] == inner:
+            if os.readlink(f"/proc/{p}/ns/pid") == cell and status_of(p)["NStgid"].split()[-1] == inner:
                 return p
     raise AssertionError(f"no kernel {inner} in {cell}")
 
@@ -48,7 +49,7 @@ def is_warm(d, pid):
 def test_zygote_posture(daemon, stopped_by):
     """No power, no network, no view of the host, nothing but its two sockets: from outside, as root."""
     z = daemon.zygote
-    st = {k: v.strip() for k, v in status(z).items()}
+    st = status_of(z)
     for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert st[key] == ZERO, (key, st[key])
     assert st["NoNewPrivs"] == "1" and st["Seccomp"] == "2" and st["Groups"] == "", st
@@ -98,17 +99,17 @@ def test_zygote_sees_nothing_of_the_host(daemon, stopped_by):
 @quick
 def test_front_and_warden_posture(daemon, stopped_by):
     """The front, which reads strangers' bytes, has no power at all; the warden has what `caisson run` gives it, and no more."""
-    st = {k: v.strip() for k, v in status(daemon.pid).items()}
+    st = status_of(daemon.pid)
     for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         assert st[key] == ZERO, (key, st[key])
     uid = int(st["Uid"].split()[0])
     assert set(st["Uid"].split()) == {str(uid)} and uid != 0 and not 0x70000000 <= uid < 0x80000000, st["Uid"]
     assert st["NoNewPrivs"] == "1" and st["Seccomp"] == "2" and st["Groups"] == "" and st["Threads"] == "1", st
     kernel = kernel_of(daemon, unique())
-    landed(os.stat(f"/proc/{kernel}/mem").st_uid == int(status(kernel)["Uid"].split()[0]), "what can be dumped belongs to its user")
+    landed(os.stat(f"/proc/{kernel}/mem").st_uid == int(status_of(kernel)["Uid"].split()[0]), "what can be dumped belongs to its user")
     assert os.stat(f"/proc/{daemon.pid}/mem").st_uid == 0, "the front can be traced and dumped by its own user"
     assert test_posture.limits(f"/proc/{daemon.pid}")["core file size"] == ("0", "0")
-    w = {k: v.strip() for k, v in status(daemon.warden).items()}
+    w = status_of(daemon.warden)
     for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs"):
         assert w[key] == test_posture.WARDEN[key], (key, w[key])
     stopped_by("own user, no capabilities, seccomp, Landlock")
@@ -296,8 +297,8 @@ def test_spoiling_shared_memory_hurts_nobody(stopped_by):
             assert worst < at_most(quiet + 1.0), f"others waited {worst:.2f} s, {quiet:.2f} s without it"
         r = d.execute("x", session_id=other)
         assert r["result"] == {"text/plain": "5"} and r["epoch"] == 0, f"another session lost its variables: {r}"
-        assert not d.events("zygote_lost"), d.events("zygote_lost")
-        d.end(other)
+        assert not d.log("zygote_lost"), d.log("zygote_lost")
+        d.end_session(other)
         d.quiet()
     stopped_by("fork: copy on write")
 
@@ -474,7 +475,7 @@ print([hit, seen, guessed == [p for p in seen if p > 1], [x.split()[7:] for x in
         assert c.report()["hits"] == heard and not c.report()["signals"], c.report()
     assert {p: stat_of(p)[3] for p in targets if stat_of(p)} == {p: t for p, t in starts.items() if stat_of(p)}
     for p in (daemon.zygote, daemon.warden, daemon.pid, victim):
-        st = status(p)
+        st = status_of(p)
         assert stat_of(p)[1] in "SR" and int(st["ShdPnd"], 16) == 0, (p, st["State"])
     assert daemon.execute("1", session_id=other)["epoch"] == 0
     stopped_by("pid, net and mount namespace of each cell")
@@ -579,7 +580,7 @@ def test_kernels_outlive_their_zygote(stopped_by):
         r = d.execute("x", session_id=name)
         assert r["result"] == {"text/plain": "5"} and r["epoch"] == 0, r
         for s in (name, other):
-            d.end(s)
+            d.end_session(s)
     stopped_by("nothing to stop: a kernel is no part of its zygote")
 
 

@@ -8,7 +8,8 @@ import re
 import subprocess
 
 import pytest
-from daemon_lib import MIB, Daemon, unique
+from daemon_lib import MIB, Daemon
+from process import unique
 from lib import TRACED, ROOT, landed
 from cell_lib import read
 from scarce_lib import group, in_group, recovers, state_dir, try_run, up_or_over
@@ -40,7 +41,7 @@ def check_kept(d, names):
 
 def end_all(d):
     for name in d.sessions():
-        assert d.end(name) == 204
+        assert d.end_session(name).status == 204
 
 
 # ---- open files -------------------------------------------------------------------------------------------------------------
@@ -76,10 +77,10 @@ def test_hardly_any_open_files(n):
                 r = d.request("POST", "/execute", {"code": "1"}, timeout=60)
                 assert r.status == 200 or "open files" in r.json["error"]["message"], r
                 d.p.terminate()
-                assert d.p.wait(30) == 0, d.log()[-500:]
+                assert d.p.wait(30) == 0, d.log_text()[-500:]
             else:
-                assert d.p.returncode in (125, 127), (d.p.returncode, d.log()[-500:])
-                assert re.search("open files|shared libraries", d.log()), d.log()[-500:]
+                assert d.p.returncode in (125, 127), (d.p.returncode, d.log_text()[-500:])
+                assert re.search("open files|shared libraries", d.log_text()), d.log_text()[-500:]
         finally:
             d.kill()
 
@@ -129,7 +130,7 @@ def test_no_memory_for_the_front(more):
                     assert "http.client" in type(e).__module__, e
                     seen.add(0)
         print(f"with {more >> 10} KiB: {seen}")
-        assert d.p.poll() is None, d.log()[-1000:]
+        assert d.p.poll() is None, d.log_text()[-1000:]
         limit_memory(d, None)
         recovers(d)
         assert d.execute("x", session_id="kept")["result"] == {"text/plain": "'kept'"}
@@ -158,7 +159,7 @@ def test_guests_die_first_without_memory(stopped_by):
                 ends.add("refused" if r.status == 503 else f"{r.json['status']} {r.json['signal']}")
             print(f"they ended as {ends}; the group had {g.memory_peak() >> 20} MiB")
             assert ends - {"refused", "error None"}, f"nothing was killed for want of memory: {ends}"
-            assert (d.pid, d.warden) == (mine, warden) and d.p.poll() is None and stat_of(warden), d.log()[-1000:]
+            assert (d.pid, d.warden) == (mine, warden) and d.p.poll() is None and stat_of(warden), d.log_text()[-1000:]
             recovers(d)
     stopped_by("oom_score_adj of guests", "memory limit of the cell")
 
@@ -176,6 +177,6 @@ def test_64_mib_for_the_whole_daemon():
         mine, warden = d.pid, d.warden
         seen = [try_run(d, "x = bytearray(20 << 20)\nprint(len(x))", session_id=unique())[0] for _ in range(6)]
         landed(g.memory_peak() > 48 * MIB, f"nothing pressed: {g.memory_peak() >> 20} MiB")
-        assert 200 in seen and d.p.poll() is None and (d.pid, d.warden) == (mine, warden), (seen, d.log()[-500:])
+        assert 200 in seen and d.p.poll() is None and (d.pid, d.warden) == (mine, warden), (seen, d.log_text()[-500:])
         end_all(d)
         recovers(d)

@@ -15,8 +15,10 @@ import signal
 import subprocess
 
 import pytest
-from daemon_lib import Daemon, Response
-from lib import CAISSON, EXACT, SANITIZED, TRACED, host_env, landed, session
+from daemon import Response
+from daemon_lib import Daemon
+from process import SANITIZED
+from lib import CAISSON, EXACT, TRACED, host_env, landed, session
 from cell_lib import until
 from scarce_lib import spread, up_or_over
 from snapshot import stat_of
@@ -219,8 +221,8 @@ def alive_or_over(d, what):
     code = d.p.poll()
     if code is None:
         return True
-    assert code == 125, f"{what}: ended with {code}: {d.log()[-800:]}"
-    assert "caisson serve: " in d.log() or '"level":"error"' in d.log(), f"{what}: no word: {d.log()[-800:]}"
+    assert code == 125, f"{what}: ended with {code}: {d.log_text()[-800:]}"
+    assert "caisson serve: " in d.log_text() or '"level":"error"' in d.log_text(), f"{what}: no word: {d.log_text()[-800:]}"
     return False
 
 
@@ -237,7 +239,7 @@ def check_daemon(traced, state, name, error, n):
         if not alive_or_over(d, what):
             return "ended"
         d.p.terminate()
-        assert d.p.wait(40) in (0, 125), f"{what}: ended with {d.p.returncode}: {d.log()[-800:]}"
+        assert d.p.wait(40) in (0, 125), f"{what}: ended with {d.p.returncode}: {d.log_text()[-800:]}"
         return "served"
     finally:
         text = traced.log.read_text(errors="replace")
@@ -253,7 +255,7 @@ def sweep_daemon(who, names, most):
             went[check_daemon(traced, state, name, OF_THE_DAEMON[name], n)] += 1
     with Daemon("--pool", "1", state=state) as d:
         d.good()
-        assert d.events("store_quarantined") == []
+        assert d.log("store_quarantined") == []
     print(f"faults of {sum(counts[x] for x in names)}: {dict(went)}")
     shutil.rmtree(state)
     return went

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import daemon_lib
 import pytest
-from daemon_lib import Daemon, unique
-from lib import CAISSON, SANITIZED, landed, session
-from cell_lib import children, until
+from daemon_lib import Daemon
+from process import SANITIZED, Later, call_yourself, children, unique
+from lib import CAISSON, landed, session
+from cell_lib import until
 from puppet import Out, Puppet, inet
 from takeover_lib import ATTEMPTS, Host, attempt_all, child, descriptors, held, landed_of, other_end, read_from, z
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "integ"))
 from image_lib import Layout, entry, tar  # noqa: E402
 from layers_lib import SMALL, Store, programs_layer  # noqa: E402
 
@@ -85,7 +85,7 @@ def oldest(pids):
 def kernel_of(d, name):
     """Host pid of the python kernel of a session."""
     mark = unique("k")[:14]
-    d.execute(daemon_lib.call_yourself(mark), session_id=name)
+    d.execute(call_yourself(mark), session_id=name)
     return until(lambda: d.named(mark), 10, "the kernel").pop()
 
 
@@ -341,7 +341,7 @@ def test_zygote_gets_nothing_of_the_host(daemon, host, stopped_by):
         with Puppet(zygote) as p:
             before = descriptors(zygote)
             for _ in range(8):  # until the pool has no kernel left
-                later.append(daemon_lib.Later(lambda: daemon.execute("print(1)", session_id=unique())))
+                later.append(Later(lambda: daemon.execute("print(1)", session_id=unique())))
                 if p.recvmsg(3).ret > 8:
                     break
             got = {fd: name for fd, name in descriptors(zygote).items() if before.get(fd) != name}

@@ -9,15 +9,12 @@ import ctypes
 import json
 import os
 import subprocess
-import sys
 import threading
 
 import pytest
 from daemon_lib import Daemon
-from lib import ROOT
 from cell_lib import until
 
-sys.path.insert(0, str(ROOT / "tests" / "serve"))
 from egress_lib import Resolver, Server, Web, echo  # noqa: E402
 
 LIBC = ctypes.CDLL(None, use_errno=True)

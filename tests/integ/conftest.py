@@ -15,12 +15,13 @@ import pytest
 sys.path.insert(0, os.path.dirname(__file__))
 
 import integ_lib  # noqa: E402
+import process  # noqa: E402
 from integ_lib import Place  # noqa: E402
 
 
 def pytest_sessionstart(session):
-    if not integ_lib.BIN.exists():
-        pytest.exit("no %s: build first (make), or set CAISSON_BIN" % integ_lib.BIN, 2)
+    if not process.BIN.exists():
+        pytest.exit("no %s: build first (make), or set CAISSON_BIN" % process.BIN, 2)
     session.config.integ_dir = Path(tempfile.mkdtemp(prefix="caisson-integ-"))
     session.config.integ_dir.chmod(0o755)
     Place.enter(session.config.integ_dir / "state")
@@ -34,7 +35,7 @@ def pytest_sessionfinish(session):
 
 def pytest_collection_modifyitems(items):
     """An ordinary user without delegated cgroups can make no whole cell: say so, once, instead of failing everywhere."""
-    if integ_lib.IS_ROOT:
+    if process.IS_ROOT:
         return
     r = integ_lib.run("exec", "--", "true")
     if r.code == 0:
@@ -46,7 +47,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_report_header(config):
-    return "caisson: %s%s%s" % (integ_lib.BIN, " (sanitized)" if integ_lib.SANITIZED else "",
+    return "caisson: %s%s%s" % (process.BIN, " (sanitized)" if process.SANITIZED else "",
                                 "" if Place.dirs else ", no cgroups of our own")
 
 

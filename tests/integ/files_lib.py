@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from integ_lib import BIN, Place, clean_env, copy_tree
+from integ_lib import Place, clean_env, copy_tree
+from process import BIN
 
 READ, WRITE, STAT, LIST, MOVE, DELETE, MKDIR, TAR_OUT, TAR_IN, WATCH, HASH = range(1, 12)
 PARENTS, RECURSIVE, OVERWRITE, NOFOLLOW, HAS_MODE, FROM_END = (1 << i for i in range(6))

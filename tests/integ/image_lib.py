@@ -21,7 +21,8 @@ import urllib.parse
 from pathlib import Path
 
 import tree_dump
-from integ_lib import HANG, free_port, run
+from integ_lib import run
+from process import HANG, free_port
 
 ID_BASE = 0x6ffe0000
 OCI = "application/vnd.oci.image."

@@ -10,42 +10,19 @@ import ctypes
 import fcntl
 import json
 import os
-import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
+from process import BIN, IS_ROOT, SLOW, children, name_of, no_report, wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
 USER = 12345  # an ordinary user; needs no entry in /etc/passwd
 CELL_CGROUP = re.compile(r"(caisson-)?c[0-9]{4}-[0-9a-f]{16}$")
 
-
-def find_binary():
-    if os.environ.get("CAISSON_BIN"):
-        return Path(os.environ["CAISSON_BIN"]).resolve()
-    build = os.environ.get("CAISSON_BUILD")
-    return (Path(build) if build else ROOT / "build").resolve() / "caisson"
-
-
-BIN = find_binary()
-SANITIZED = BIN.exists() and b"__asan_init" in BIN.read_bytes()
-REPORT = re.compile(rb"ERROR: \w+Sanitizer|runtime error: |Sanitizer:DEADLYSIGNAL")
-SLOW = 4 if SANITIZED else 1  # deadlines of the tests, not of the product, are stretched by this
-HANG = 60 * SLOW              # seconds after which something will never happen: a busy machine is slow, not dead
-IS_ROOT = os.geteuid() == 0
-
-# Whoever runs the tests in the background (`&`, nohup) has these ignored, which programs inherit, and tests send them. A handler does not
-# go with exec.
-for sig, handler in ((signal.SIGHUP, lambda *_: None), (signal.SIGQUIT, lambda *_: None), (signal.SIGINT, signal.default_int_handler)):
-    if signal.getsignal(sig) == signal.SIG_IGN:
-        signal.signal(sig, handler)
 
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root can arrange this")
 
@@ -53,35 +30,6 @@ needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root can arrange this"
 def needs_program(name, package=None):
     reason = "no %s here (apt-get install %s)" % (name, package or name)
     return pytest.mark.skipif(not shutil.which(name), reason=reason)
-
-
-# ---- ports ---------------------------------------------------------------------------------------
-
-
-class Ports:
-    """Ports that were given out, here and in the suites that run beside: a byte of one file is locked for each, until its process ends."""
-    file = os.open(os.path.join(tempfile.gettempdir(), "caisson-test-ports-%d" % os.geteuid()), os.O_RDWR | os.O_CREAT, 0o600)
-    mine = set()
-
-    @classmethod
-    def take(cls, port):
-        try:
-            fcntl.lockf(cls.file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
-            with socket.socket() as s:
-                s.bind(("0.0.0.0", port))
-        except OSError:
-            return False
-        cls.mine.add(port)
-        return True
-
-
-def free_port():
-    """One that nobody has on any address, nor is about to have, below those that the kernel gives to outgoing connections: who
-    asks such a port before anybody listens there can be given it for his own end, and is then connected to himself."""
-    while True:
-        port = random.randrange(20000, 32000)
-        if port not in Ports.mine and Ports.take(port):
-            return port
 
 
 # ---- running caisson -------------------------------------------------------------------------
@@ -127,15 +75,6 @@ def run(*args, input=b"", env=None, binary=None, timeout=120, prefix=(), **popen
     return Result(argv, p.returncode, p.stdout, p.stderr, time.monotonic() - begin)
 
 
-def no_report(said):
-    """A program that a sanitizer ends may be started again, and nobody notice: what it said is looked for by name."""
-    found = REPORT.search(said) if SANITIZED else None
-    if found:
-        report = "a sanitizer reports: %s" % said[max(found.start() - 200, 0):][:6000].decode(errors="replace")
-        print(report)  # of more than one failure at the end of a test only the first is shown
-        raise AssertionError(report)
-
-
 def str_or_bytes(a):
     return a if isinstance(a, bytes) else str(a)
 
@@ -158,46 +97,6 @@ def run_json(*args, **kw):
 
 def as_user(uid=USER):
     return ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--"]
-
-
-def wait_until(what, seconds=60.0):
-    """Poll until what() is true; the last value is returned either way."""
-    end = time.monotonic() + seconds * SLOW
-    pause = 0.001
-    while True:
-        v = what()
-        if v or time.monotonic() >= end:
-            return v
-        time.sleep(pause)
-        pause = min(pause * 2, 0.05)
-
-
-def children(pid):
-    try:
-        return [int(p) for p in Path("/proc/%d/task/%d/children" % (pid, pid)).read_text().split()]
-    except OSError:
-        return []
-
-
-COMM_MAX = 15  # of a process's name the Linux kernel keeps so many characters
-
-
-def name_of(pid):
-    """The name of a process; of a program of ours with a longer name the whole of it, from its first argument."""
-    try:
-        name = Path("/proc/%d/comm" % pid).read_text().strip()
-        program = Path("/proc/%d/cmdline" % pid).read_bytes().split(b"\0")[0].decode(errors="replace").rsplit("/", 1)[-1]
-    except OSError:
-        return ""
-    return program if len(name) == COMM_MAX and program.startswith(name) else name
-
-
-def alive(pid):
-    """Not gone, and not a zombie that waits for a lazy parent."""
-    try:
-        return Path("/proc/%d/stat" % pid).read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def family(pid):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from integ_lib import BIN
+from process import BIN
 
 ID_BASE = 0x6FFE0000  # src/image/open.h
 GONE = object()

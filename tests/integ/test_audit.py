@@ -12,7 +12,8 @@ import subprocess
 
 import pytest
 
-from integ_lib import BIN, as_user, copy_tree, needs_root, run, wait_until
+from integ_lib import as_user, copy_tree, needs_root, run
+from process import BIN, wait_until
 
 WRITER = BIN.parent / "tests" / "unit" / "ledger-writer"
 CURRENT = "ledger.jsonl"

@@ -12,8 +12,8 @@ import sys
 
 import pytest
 
-from integ_lib import (BIN, HANG, USER, as_user, copy_tree, leftovers, needs_program, needs_root, records, run,
-                       start)
+from integ_lib import USER, as_user, copy_tree, leftovers, needs_program, needs_root, records, run, start
+from process import BIN, HANG
 
 
 def refused(r, *words, code=125, warnings=0):

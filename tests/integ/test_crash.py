@@ -22,8 +22,9 @@ import time
 
 import pytest
 
-from integ_lib import (BIN, HANG, SANITIZED, Place, clean_env, copy_tree, end_process, family, leftovers, name_of, needs_program, needs_root,
-                       records, run, settled, start, wait_running, wait_until)
+from integ_lib import (Place, clean_env, copy_tree, end_process, family, leftovers, needs_program, needs_root,
+                       records, run, settled, start, wait_running)
+from process import BIN, HANG, SANITIZED, name_of, wait_until
 
 pytestmark = needs_root
 

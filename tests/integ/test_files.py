@@ -8,7 +8,7 @@ import pytest
 from files_lib import (CHANGED, CUT, DELETE, FROM_END, FilesCell, HASH, LIST, MADE, MKDIR, MOVE,
                        NOFOLLOW, OVERWRITE, PARENTS, READ, RECURSIVE, STAT, WATCH, WRITE,
                        needs_driver)
-from integ_lib import wait_until
+from process import wait_until
 
 pytestmark = needs_driver
 

@@ -15,7 +15,8 @@ import pytest
 
 from image_lib import (ID_BASE, OCI, PASSWORD, Layout, Misbehaving, Registry, compress, directory, entry, hardlink, image, images,
                        in_tmp, inspect, layer_dirs, layers_in, merged, nothing_in, sha256, symlink, tar, unpacked_by_umoci)
-from integ_lib import HANG, USER, as_user, copy_tree, needs_program, needs_root, start, wait_until
+from integ_lib import USER, as_user, copy_tree, needs_program, needs_root, start
+from process import HANG, wait_until
 
 pytestmark = [needs_program("docker-registry"), needs_program("skopeo"), needs_program("umoci"), needs_program("htpasswd", "apache2-utils"),
               needs_program("zstd")]

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from image_lib import Layout, directory, entry, hardlink, image, layer_dirs, nothing_in, sha256, symlink, tar
-from integ_lib import IS_ROOT, SANITIZED, children, copy_tree, needs_program, start, wait_until
+from integ_lib import copy_tree, needs_program, start
+from process import IS_ROOT, SANITIZED, children, wait_until
 
 pytestmark = needs_program("zstd")
 

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from integ_lib import IS_ROOT, ROOT, USER, as_user
+from integ_lib import USER, as_user
+from process import IS_ROOT, ROOT
 
 PROBES = sorted((ROOT / "tests" / "kernel").glob("*.c"))
 CC = shlex.split(os.environ.get("CC", "cc"))

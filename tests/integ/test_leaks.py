@@ -6,8 +6,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from integ_lib import (BIN, IN_USERNS, SANITIZED, Place, clean_env, hierarchies, leftovers, mounts, needs_program, needs_root, run,
-                       settled, wait_until)
+from integ_lib import IN_USERNS, Place, clean_env, hierarchies, leftovers, mounts, needs_program, needs_root, run, settled
+from process import BIN, SANITIZED, wait_until
 
 RUNS = int(os.environ.get("CAISSON_LEAK_RUNS", "100" if SANITIZED else "400"))
 NAMESPACES = ["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"]

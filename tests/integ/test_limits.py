@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from integ_lib import HANG, run, run_json
+from integ_lib import run, run_json
+from process import HANG
 
 MIB = 1 << 20
 

@@ -8,7 +8,8 @@ import signal
 
 import pytest
 
-from integ_lib import HANG, children, name_of, needs_root, run, run_json, wait_running, wait_until
+from integ_lib import needs_root, run, run_json, wait_running
+from process import HANG, children, name_of, wait_until
 
 FIELDS = {"status", "exit_code", "signal", "stdout", "stderr", "truncated", "cause", "limits_hit", "usage"}
 USAGE = {"cpu_ns", "memory_peak", "wall_ns", "stdout_bytes", "stderr_bytes", "pids_peak"}

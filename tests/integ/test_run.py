@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from integ_lib import BIN, HANG, ROOT, alive, children, end_process, family, is_nonblocking, leftovers, run, start, wait_running, wait_until
+from integ_lib import end_process, family, is_nonblocking, leftovers, run, start, wait_running
+from process import BIN, HANG, ROOT, alive, children, wait_until
 
 CLEAN_ENV = {
     "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "USER": "agent",

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from layers_lib import GONE, SMALL, Link, Store, programs_layer, python_layer
-from integ_lib import IS_ROOT, needs_root, run
+from integ_lib import needs_root, run
+from process import IS_ROOT
 
 REF = "docker.io/library/small:1"
 

@@ -12,7 +12,8 @@ import time
 
 import pytest
 
-from integ_lib import BIN, HANG, clean_env, leftovers, run, wait_running
+from integ_lib import clean_env, leftovers, run, wait_running
+from process import BIN, HANG
 
 
 class Terminal:

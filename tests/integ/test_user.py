@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from integ_lib import (CELL_CGROUP, IS_ROOT, USER, Place, as_user, copy_programs, copy_tree, hierarchies, records, run,
-                       start, wait_running, wait_until)
+from integ_lib import CELL_CGROUP, USER, Place, as_user, copy_programs, copy_tree, hierarchies, records, run, start, wait_running
+from process import IS_ROOT, wait_until
 
 pytestmark = pytest.mark.skipif(not IS_ROOT, reason="only root can become another user")
 

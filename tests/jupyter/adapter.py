@@ -14,7 +14,7 @@ from pathlib import Path
 import zmq
 from jupyter_client.session import Session
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "serve"), str(Path(__file__).resolve().parents[1] / "integ")]
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / d) for d in ("lib", "serve", "integ")]
 from serve_lib import WebSocket  # noqa: E402
 
 

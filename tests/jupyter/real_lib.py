@@ -9,9 +9,9 @@ import venv
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "serve"), str(HERE.parent / "mcp"), str(HERE.parent / "integ")]
+sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "serve"), str(HERE.parent / "mcp"), str(HERE.parent / "integ")]
 
-from serve_lib import BIN  # noqa: E402
+from process import BIN  # noqa: E402
 from suite_lib import INSTALL_SECONDS, NotHere, brought  # noqa: E402
 
 WHERE = BIN.parent / "jupyter-clients"

@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 from real_lib import NotHere, chromium, debian, environment, lab, node
-from serve_lib import HANG, free_port, wait_until
+from process import HANG, free_port, wait_until
 
 TOKEN = "t" * 64
 CELLS = ["import matplotlib.pyplot as plt\nkept = 'kept'\nprint('hello')\nplt.figure(facecolor='red')\nplt.plot([1, 3, 2]);",

@@ -12,7 +12,7 @@ import pytest
 
 from jupyter_lib import Kernel
 from real_lib import HERE, NotHere, debian, environment, node
-from serve_lib import HANG, free_port, wait_until
+from process import HANG, free_port, wait_until
 
 TOKEN = "t" * 64
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "serve")]
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / d) for d in ("lib", "serve", "integ")]
 
 from bridge_lib import Bridge, CallError  # noqa: E402
 

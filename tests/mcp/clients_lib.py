@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from serve_lib import BIN
+from process import BIN
 from suite_lib import INSTALL_SECONDS, NotHere, Suite, brought
 
 HERE = Path(__file__).resolve().parent / "clients"

@@ -15,7 +15,8 @@ _spec.loader.exec_module(_serve)
 globals().update({name: what for name, what in vars(_serve).items() if name.startswith("pytest_")})
 deadline = _serve.deadline
 
-from serve_lib import BIN, Daemon, with_fixtures  # noqa: E402
+from process import BIN  # noqa: E402
+from serve_lib import Daemon, with_fixtures  # noqa: E402
 from suite_lib import NotHere, Suite  # noqa: E402
 
 

@@ -8,10 +8,10 @@ import sys
 import threading
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "serve")]
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / d) for d in ("mcp", "lib", "serve", "integ")]
 
 from clients_lib import node_clients, node_servers, python_client  # noqa: E402
-from serve_lib import BIN  # noqa: E402
+from process import BIN  # noqa: E402
 from suite_lib import NotHere, Suite  # noqa: E402
 
 

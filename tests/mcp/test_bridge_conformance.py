@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from serve_lib import BIN
+from process import BIN
 
 SCENARIOS = [("initialize", "2025-11-25"), ("tools_call", "2025-06-18"), ("tools_call", "2025-11-25"),
              ("tools_call", "2026-07-28"), ("sse-retry", "2025-11-25"), ("request-metadata", "2026-07-28"),

@@ -13,7 +13,7 @@ import pytest
 
 from bridge_lib import Bridge, CallError
 from clients_lib import node_servers
-from serve_lib import alive, free_port, wait_until
+from process import alive, free_port, wait_until
 from suite_lib import NotHere
 
 FULL = pytest.mark.skipif(not os.environ.get("CAISSON_BRIDGE_FULL"), reason="takes its time: make bridge-full")

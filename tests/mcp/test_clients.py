@@ -9,7 +9,8 @@ import urllib.request
 import pytest
 
 from clients_lib import node_clients, python_client, tell
-from serve_lib import BIN, Daemon, free_port, wait_until
+from process import BIN, free_port, wait_until
+from serve_lib import Daemon
 from suite_lib import NotHere
 
 

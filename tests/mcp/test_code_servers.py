@@ -10,7 +10,8 @@ import pytest
 
 from box_lib import Box
 from clients_lib import node_servers
-from serve_lib import BIN, Daemon, Later, wait_until
+from process import BIN, Later, wait_until
+from serve_lib import Daemon
 from suite_lib import NotHere
 
 pytestmark = pytest.mark.skipif(not os.environ.get("CAISSON_SERVERS"), reason="takes half a minute: `make mcp-servers` runs it")

@@ -3,7 +3,8 @@
 import json
 import socket
 
-from serve_lib import SLOW, WebSocket, unique, wait_until
+from process import SLOW, unique, wait_until
+from serve_lib import WebSocket
 
 
 class Box:
@@ -105,7 +106,7 @@ class Attached(WebSocket):
     def more(self):
         """One message. False when it is closed."""
         while True:
-            opcode, data = self.read_frame()
+            opcode, data = self.read()
             if opcode == self.PING:
                 self.frame(self.PONG, data)
             elif opcode in (None, self.CLOSE):

@@ -8,7 +8,7 @@ import subprocess
 import threading
 from concurrent.futures import Future
 
-from serve_lib import BIN
+from process import BIN
 
 PACKET = 64 << 10
 

@@ -23,7 +23,7 @@ import urllib.request
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-from serve_lib import BIN, children, free_port, wait_until
+from process import BIN, children, free_port, wait_until
 
 S3_DIR = Path(os.environ.get("CAISSON_S3", BIN.parent / "s3"))
 ACCESS, SECRET, REGION = "caisson-test", "caisson-test-secret", "us-east-1"

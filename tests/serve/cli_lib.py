@@ -11,8 +11,8 @@ import termios
 import threading
 import time
 
-from integ_lib import HANG, clean_env, run
-from serve_lib import BIN
+from integ_lib import clean_env, run
+from process import BIN, HANG
 
 ALL_BYTES = bytes(range(256)) * 4 + "déjà vu ☃\n".encode()
 

@@ -17,7 +17,8 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from serve_lib import BIN, SLOW, Daemon, Place, UsersDaemon, unique, wait_until  # noqa: E402
+from process import BIN, IS_ROOT, SANITIZED, SLOW, unique, wait_until  # noqa: E402
+from serve_lib import Daemon, Place, UsersDaemon  # noqa: E402
 
 import integ_lib  # noqa: E402
 
@@ -49,9 +50,9 @@ def pytest_sessionfinish(session):
 def pytest_collection_modifyitems(items):
     """An ordinary user without delegated cgroups can make no whole cell: say so, once, instead of failing everywhere."""
     for item in items:
-        if integ_lib.SANITIZED and item.originalname in NOT_SANITIZED:
+        if SANITIZED and item.originalname in NOT_SANITIZED:
             item.add_marker(pytest.mark.skip(reason="not for sanitized programs: they have no filter and their memory is another"))
-    if integ_lib.IS_ROOT or not items:
+    if IS_ROOT or not items:
         return
     r = integ_lib.run("exec", "--", "true")
     if r.code:

@@ -56,7 +56,7 @@ class Kernel:
         if not self.v1:
             return self.ws.receive()
         while True:
-            opcode, data = self.ws.read_frame()
+            opcode, data = self.ws.read()
             if opcode == WebSocket.PING:
                 self.ws.frame(WebSocket.PONG, data)
             elif opcode in (None, WebSocket.CLOSE):

@@ -17,7 +17,8 @@ import time
 import zipfile
 
 from egress_lib import Resolver, Web, certificate
-from serve_lib import Daemon, children, name_of, wait_until
+from process import children, name_of, wait_until
+from serve_lib import Daemon
 
 INDEX = "index.test"
 

@@ -3,7 +3,7 @@
 import base64
 import json
 
-from serve_lib import free_port
+from process import free_port
 
 # What a request looked like to the service; and a few things that services do.
 HONEST = r'''

@@ -1,110 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """serve_lib.py - What the tests of `caisson serve` share: a daemon, clients for it, and eyes.
 
-A Daemon is the real program on a free port with a state directory of its own. It runs in cgroups of
-its own, below those that the whole session has (Place, tests/integ/integ_lib.py): so everything it
-ever started is found there, whoever its parent is by then, and "nothing is left" has an exact
+A Daemon runs in cgroups of its own, below those that the whole session has (Place, tests/integ/integ_lib.py): so
+everything it ever started is found there, whoever its parent is by then, and "nothing is left" has an exact
 answer. What happened in a cell is judged from outside wherever that is possible.
 """
-import base64
-import http.client
 import json
 import os
 import re
-import secrets
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integ"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / d) for d in ("lib", "integ")]
 
-from integ_lib import BIN, HANG, SLOW, USER, Place, alive, as_user, children, clean_env, free_port, name_of, no_report, records, wait_until  # noqa: E402
+from daemon import BareDaemon, Socket, Stream, make_frame, read_response  # noqa: E402
+from integ_lib import USER, Place, as_user, clean_env, records  # noqa: E402
+from process import (BIN, HANG, SLOW, Later, alive, below, call_yourself, children, name_of, no_report, space_of,  # noqa: E402
+                     status_of, unique, wait_until)
 
 GUEST = BIN.parent / "guest"
-START_SECONDS = 90
 # Variables that would change what a daemon does.
 ELDER = ("MAX_EXECUTION_TIME", "MAX_MEMORY_MB", "BLOCKED_PACKAGES", "LOG_LEVEL")
 IN_CGROUPS = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs"; shift; done; shift; exec "$@"'
-
-
-def unique(prefix="t"):
-    return "%s-%s" % (prefix, secrets.token_hex(4))
-
-
-# ---- answers ------------------------------------------------------------------------------------------
-
-
-class Response:
-    """An answer as it came. headers has lower-case names; a name that came twice is a failure."""
-
-    def __init__(self, status, headers, body):
-        self.status, self.body = status, body
-        self.headers = {}
-        for name, value in headers:
-            assert name.lower() not in self.headers, "%s was sent twice" % name
-            self.headers[name.lower()] = value
-
-    @property
-    def json(self):
-        return json.loads(self.body)
-
-    @property
-    def error(self):
-        """The error of an answer that must be one, in the one shape that there is."""
-        check_error(self)
-        return self.json["error"]
-
-    def __repr__(self):
-        return "<%d %r %r>" % (self.status, self.headers, self.body[:600])
-
-
-def check_error(r):
-    assert r.status >= 400, r
-    assert r.headers["content-type"].split(";")[0] == "application/json", r
-    d = r.json
-    assert list(d) == ["error"], r
-    e = d["error"]
-    assert {"code", "message"} <= set(e) <= {"code", "message", "field", "hint"}, r
-    assert all(isinstance(v, str) and v for v in e.values()), r
-    assert re.fullmatch("[a-z][a-z0-9_]*", e["code"]), r
-    if r.status in (429, 503):
-        assert int(r.headers["retry-after"]) >= 1, r
-
-
-def read_response(f):
-    """One answer from a file of a socket, as bytes on the wire say. None at its end."""
-    line = f.readline()
-    if not line:
-        return None
-    status = int(line.split()[1])
-    headers = []
-    while True:
-        line = f.readline().rstrip(b"\r\n")
-        if not line:
-            break
-        name, _, value = line.decode("latin-1").partition(":")
-        headers.append((name, value.strip()))
-    h = {n.lower(): v for n, v in headers}
-    if "content-length" in h:
-        body = f.read(int(h["content-length"]))
-    elif h.get("transfer-encoding") == "chunked":
-        body = b""
-        while True:
-            n = int(f.readline(), 16)
-            chunk = f.read(n + 2)[:-2]
-            if n == 0:
-                break
-            body += chunk
-    elif status in (101, 204, 304):
-        body = b""
-    else:
-        body = f.read()
-    return Response(status, headers, body)
 
 
 # ---- the daemon ---------------------------------------------------------------------------------------
@@ -124,29 +45,14 @@ def with_fixtures(where):
     return programs / "caisson"
 
 
-class Daemon:
+class Daemon(BareDaemon):
     """`caisson serve` with the flags given, and without the indexes of packages that this machine uses: tests ask their own. Use
     as a context, or call stop() yourself."""
 
-    numbers = iter(range(1, 1 << 30))
-
-    def __init__(self, where, *flags, state=None, env=None, listen="127.0.0.1", socket="none", wait=True, binary=None,
-                 log_format="json", scheme="http", any_port=False, **popen):
-        self.where = Path(where) / ("daemon-%d" % next(self.numbers))
-        self.where.mkdir()
-        self.state = Path(state or self.where / "state")
-        self.scheme, self.token = scheme, None
-        self.port = free_port() if listen != "none" else None
-        self.log_path, self.out_path = self.where / "log", self.where / "out"
-        self.argv = [str(binary or BIN), "serve", "--state", str(self.state), "--socket", str(socket),
-                     "--listen", "%s:%d" % (listen, 0 if any_port else self.port) if self.port else "none"]
-        if log_format:
-            self.argv += ["--log-format", log_format]
-        self.argv += map(str, flags)
-        self.env = {**{k: None for k in ELDER}, "CAISSON_STATE": None, "CAISSON_PIP_INDEX": "none", "CAISSON_NPM_REGISTRY": "none", **(env or {})}
-        self.popen = popen
-        self.dirs = self.p = None
-        self.code = None
+    def __init__(self, where, *flags, env=None, wait=True, scheme="http", **how):
+        env = {**{k: None for k in ELDER}, "CAISSON_STATE": None, "CAISSON_PIP_INDEX": "none", "CAISSON_NPM_REGISTRY": "none", **(env or {})}
+        super().__init__(where, *flags, env=env, **how)
+        self.scheme, self.dirs, self.code = scheme, None, None
         self.start()
         if wait:
             try:
@@ -157,6 +63,9 @@ class Daemon:
 
     # -- life --
 
+    def environment(self):
+        return clean_env(**self.env)
+
     def start(self):
         """Also again, after an end: same flags, same state, same port."""
         self.dirs = []
@@ -164,46 +73,8 @@ class Daemon:
             mine = d / ("serve-%d" % next(self.numbers))
             mine.mkdir()
             self.dirs.append(mine)
-        with open(self.out_path, "wb") as out, open(self.log_path, "ab") as log:
-            self.p = subprocess.Popen(["/bin/sh", "-c", IN_CGROUPS, "sh", *map(str, self.dirs), "--", *self.argv],
-                                      **{"stdin": subprocess.DEVNULL, "stdout": out, "stderr": log,
-                                         "env": clean_env(**self.env), "cwd": self.where, **self.popen})
+        self.launch("/bin/sh", "-c", IN_CGROUPS, "sh", *map(str, self.dirs), "--")
         self.code = None
-
-    @property
-    def keeper(self):
-        """What was started: it starts the front, and starts it again."""
-        return self.p.pid
-
-    @property
-    def pid(self):
-        """The front's. It is there a moment after the start, and another one after a kill."""
-        return wait_until(self.find_front)
-
-    def find_front(self):
-        return next((p for p in children(self.keeper) if name_of(p) == "caisson-front"), None)
-
-    def ready(self):
-        if self.p.poll() is not None:
-            raise AssertionError("the daemon ended with %d: %s" % (self.p.returncode, self.log_text()[-2000:]))
-        try:
-            h = self.health()
-        except OSError:
-            return None
-        return h if h["status"] == "healthy" and h["pool"]["making"] == 0 and self.filled(h) else None
-
-    @staticmethod
-    def filled(h):
-        return h["pool"]["kernels_ready"] >= min(h["pool"]["target"], 1) or "python" not in h["languages"]
-
-    def wait_ready(self, seconds=START_SECONDS):
-        assert self.port, "nowhere to ask"
-        h = wait_until(self.ready, seconds)
-        assert h, "not ready after %d s: %s" % (seconds, self.log_text()[-2000:])
-        return h
-
-    def running(self):
-        return self.p.poll() is None
 
     def end(self, seconds=HANG // SLOW):
         """Wait for the end of a daemon that was told to end. Returns its exit code."""
@@ -236,7 +107,7 @@ class Daemon:
         wait_until(lambda: not self.processes())
         self.remove_cgroups()
         note_answers(self)
-        no_report(self.log_text().encode())
+        no_report(self.log_path.read_bytes())
 
     def remove_cgroups(self):
         def gone():
@@ -272,14 +143,8 @@ class Daemon:
                     pass  # it went while we looked
         pids = {p for p in pids if p and alive(p)}
         if not self.dirs:
-            pids = set(self.family())
+            pids = set(below(self.keeper))
         return sorted(pids)
-
-    def family(self, pid=None):
-        found = []
-        for c in children(pid or self.keeper):
-            found += [c, *self.family(c)]
-        return found
 
     def cgroups(self):
         return [Path(where) for d in self.dirs for where, _, _ in os.walk(d) if where != str(d)]
@@ -297,8 +162,9 @@ class Daemon:
         return self.left()
 
     def warden(self):
-        """A child of the front that started it; of the keeper, when that one was killed."""
-        return next(p for parent in (self.pid, self.keeper) for p in children(parent) if name_of(p) == "caisson-warden")
+        pid = self.find_warden()
+        assert pid, "no warden"
+        return pid
 
     def inits(self):
         return [p for p in children(self.warden()) if name_of(p) == "caisson-init"]
@@ -334,27 +200,6 @@ class Daemon:
 
     # -- asking --
 
-    def connect(self, timeout=60):
-        s = socket.create_connection(("127.0.0.1", self.port), timeout * SLOW)
-        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return s
-
-    def request(self, method, path, body=None, headers=None, timeout=60, token=None):
-        h = dict(headers or {})
-        if token or self.token:
-            h.setdefault("Authorization", "Bearer " + (token or self.token))
-        if body is not None and not isinstance(body, (bytes, str)):
-            body = json.dumps(body)
-            h.setdefault("Content-Type", "application/json")
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout * SLOW)
-        try:
-            c.request(method, path, body.encode() if isinstance(body, str) else body,
-                      {k: v for k, v in h.items() if v is not None})
-            r = c.getresponse()
-            return Response(r.status, r.getheaders(), r.read())
-        finally:
-            c.close()
-
     def get(self, path, **kw):
         return self.request("GET", path, **kw)
 
@@ -389,37 +234,11 @@ class Daemon:
         """Run code in a thread of our own; the returned object's result() waits for it."""
         return Later(lambda: self.try_execute(code, **fields))
 
-    def health(self):
-        return self.get("/health", timeout=30).json
-
-    def metrics(self):
-        r = self.get("/metrics")
-        assert r.status == 200, r
-        return parse_metrics(r.body.decode())
-
-    def sessions(self, token=None):
-        return {s["session_id"]: s for s in self.get("/sessions", token=token).json["sessions"]}
-
-    def end_session(self, name, token=None):
-        return self.request("DELETE", "/sessions/" + name, token=token)
-
     def stream(self, code, **fields):
         return Stream(self, {"code": code, "stream": True, **fields})
 
     def websocket(self, **kw):
         return WebSocket(self, **kw)
-
-    # -- the log --
-
-    def log_text(self):
-        try:
-            return self.log_path.read_text(errors="replace")
-        except OSError:
-            return ""
-
-    def log(self, event=None):
-        lines = [json.loads(line) for line in self.log_path.read_bytes().splitlines()]
-        return [e for e in lines if event in (None, e["event"])]
 
 
 class UsersDaemon(Daemon):
@@ -458,162 +277,25 @@ def note_answers(d):
         f.writelines(json.dumps(s) + "\n" for s in sorted(seen))
 
 
-class Later:
-    """A call in a thread."""
-
-    def __init__(self, call):
-        self.value = self.problem = None
-        self.call = call
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def run(self):
-        try:
-            self.value = self.call()
-        except BaseException as e:
-            self.problem = e
-
-    def done(self):
-        return not self.thread.is_alive()
-
-    def result(self, seconds=150):
-        self.thread.join(seconds * SLOW)
-        assert self.done(), "no answer after %d s" % seconds
-        if self.problem:
-            raise self.problem
-        return self.value
-
-
 # ---- live streams ----------------------------------------------------------------------------------------
 
 
-class Stream:
-    """POST /execute with Server-Sent Events: iterate over (event, data), as they come."""
-
-    method, path = "POST", "/execute"
-
-    def __init__(self, daemon, body, headers=None, receive_buffer=None, timeout=60):
-        self.s = socket.socket()
-        if receive_buffer:
-            self.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.s.settimeout(timeout * SLOW)
-        self.s.connect(("127.0.0.1", daemon.port))
-        text = b"" if body is None else json.dumps(body).encode()
-        head = {"Host": "127.0.0.1:%d" % daemon.port, **(headers or {})}
-        if body is not None:
-            head = {"Content-Type": "application/json", "Content-Length": str(len(text)), **head}
-        self.s.sendall(b"%s %s HTTP/1.1\r\n" % (self.method.encode(), self.path.encode()) + b"".join(
-            b"%s: %s\r\n" % (k.encode(), v.encode()) for k, v in head.items()) + b"\r\n" + text)
-        self.f = None
-
-    def open(self):
-        """Read the head of the answer."""
-        self.f = self.s.makefile("rb")
-        line = self.f.readline()
-        self.status = int(line.split()[1])
-        self.headers = {}
-        while True:
-            line = self.f.readline().rstrip(b"\r\n").decode("latin-1")
-            if not line:
-                return self
-            name, _, value = line.partition(":")
-            self.headers[name.lower()] = value.strip()
-
-    def chunks(self):
-        assert self.headers.get("transfer-encoding") == "chunked", self.headers
-        while True:
-            line = self.f.readline()
-            if not line:
-                raise ConnectionError("the stream was cut")
-            n = int(line, 16)
-            data = self.f.read(n + 2)[:-2]
-            if n == 0:
-                return
-            yield data
-
-    def __iter__(self):
-        if not self.f:
-            self.open()
-        text = b""
-        for chunk in self.chunks():
-            text += chunk
-            while b"\n\n" in text:
-                block, _, text = text.partition(b"\n\n")
-                event, data = "message", []
-                for line in block.split(b"\n"):
-                    key, _, value = line.partition(b":")
-                    if key == b"event":
-                        event = value.strip().decode()
-                    elif key == b"data":
-                        data.append(value[1:] if value.startswith(b" ") else value)
-                if any(data):  # an empty one is for the client's place in the stream alone
-                    yield event, json.loads(b"\n".join(data))
-        assert not text, "the stream ends in the middle of an event: %r" % text[-200:]
-
-    def all(self):
-        return list(self)
-
-    def close(self):
-        if self.f:
-            self.f.close()
-        self.s.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-
-class WebSocket:
+class WebSocket(Socket):
     """As much of RFC 6455 as a client needs here."""
 
     TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
-
-    def __init__(self, daemon, path="/execute/ws", headers=None, timeout=60):
-        self.s = daemon.connect(timeout)
-        key = base64.b64encode(secrets.token_bytes(16)).decode()
-        head = {"Host": "127.0.0.1:%d" % daemon.port, "Upgrade": "websocket", "Connection": "Upgrade",
-                "Sec-WebSocket-Key": key, "Sec-WebSocket-Version": "13", **(headers or {})}
-        if daemon.token:
-            head.setdefault("Authorization", "Bearer " + daemon.token)
-        self.s.sendall(b"GET %s HTTP/1.1\r\n" % path.encode() + b"".join(
-            b"%s: %s\r\n" % (k.encode(), v.encode()) for k, v in head.items()) + b"\r\n")
-        self.f = self.s.makefile("rb")
-        self.answer = read_response(self.f)
-        self.closed = None  # the code with which the daemon closed
+    closed = None  # the code with which the daemon closed
 
     def frame(self, opcode, data, fin=True):
-        mask = secrets.token_bytes(4)
-        n = len(data)
-        head = bytes([opcode | (0x80 if fin else 0)])
-        head += bytes([0x80 | n]) if n < 126 else \
-            bytes([0x80 | 126]) + struct.pack(">H", n) if n < 65536 else bytes([0x80 | 127]) + struct.pack(">Q", n)
-        body = (int.from_bytes(data, "big") ^ int.from_bytes((mask * (n // 4 + 1))[:n], "big")).to_bytes(n, "big")
-        self.s.sendall(head + mask + body)
-
-    def send(self, message):
-        self.frame(self.TEXT, (message if isinstance(message, str) else json.dumps(message)).encode())
+        self.s.sendall(make_frame(opcode, data, fin))
 
     def execute(self, code, **fields):
         self.send({"type": "execute", "code": code, **fields})
 
-    def read_frame(self):
-        head = self.f.read(2)
-        if len(head) < 2:
-            return None, b""
-        assert not head[1] & 0x80, "a server does not mask"
-        n = head[1] & 0x7f
-        if n == 126:
-            n, = struct.unpack(">H", self.f.read(2))
-        elif n == 127:
-            n, = struct.unpack(">Q", self.f.read(8))
-        return head[0] & 0x0f, self.f.read(n)
-
     def receive(self):
         """The next message, or None when it is closed."""
         while True:
-            opcode, data = self.read_frame()
+            opcode, data = self.read()
             if opcode == self.PING:
                 self.frame(self.PONG, data)
             elif opcode in (None, self.CLOSE):
@@ -646,29 +328,8 @@ class WebSocket:
             pass
         self.hang_up()
 
-    def hang_up(self):
-        self.f.close()
-        self.s.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.hang_up()
-
 
 # ---- reading what it says ----------------------------------------------------------------------------------
-
-
-def parse_metrics(text):
-    """{name{labels}: value} of Prometheus' text form."""
-    found = {}
-    for line in text.splitlines():
-        if line and not line.startswith("#"):
-            name, _, value = line.rpartition(" ")
-            assert name not in found, "twice: %s" % name
-            found[name] = float(value)
-    return found
 
 
 def total(metrics, name, **labels):
@@ -713,29 +374,6 @@ def check_schema(value, schema, document, path="$"):
         for i, v in enumerate(value):
             wrong += check_schema(v, schema["items"], document, "%s[%d]" % (path, i))
     return wrong
-
-
-def status_of(pid):
-    """/proc/PID/status as a dictionary."""
-    return dict(line.split(":\t", 1) for line in Path("/proc/%d/status" % pid).read_text().splitlines() if ":\t" in line)
-
-
-def space_of(pid):
-    """Its pid namespace; None of one that has ended, as any that is not the test's own may have by now."""
-    try:
-        return os.readlink("/proc/%d/ns/pid" % pid)
-    except OSError:
-        return None
-
-
-def memory_kb(pid, key="VmRSS"):
-    return int(status_of(pid)[key].split()[0])
-
-
-def call_yourself(name):
-    """Python code that gives its process a name by which it is found from outside."""
-    assert len(name) <= 15
-    return "import ctypes\nassert ctypes.CDLL(None).prctl(15, %r, 0, 0, 0) == 0\n" % name.encode()
 
 
 class Held:

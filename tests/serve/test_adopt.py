@@ -11,7 +11,8 @@ import time
 import pytest
 
 from box_lib import Box
-from serve_lib import HANG, SLOW, Held, Later, alive, call_yourself, name_of, total, unique, wait_until
+from process import HANG, SLOW, Later, alive, call_yourself, name_of, unique, wait_until
+from serve_lib import Held, total
 
 GONE = (OSError, http.client.HTTPException)  # what a client of a front that is killed may see
 VALUE = {"python": ("x = 41", "print(x + 1)"), "bash": ("x=42", "echo $x"), "javascript": ("x = 42", "console.log(x)"),

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from box_lib import Box
-from serve_lib import SLOW, memory_kb, wait_until
+from process import SLOW, memory_kb, wait_until
 
 MIB = 1 << 20
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from serve_lib import BIN, HANG, SLOW, WebSocket, clean_env, free_port, read_response, unique, wait_until
+from daemon import read_response
+from process import BIN, HANG, SLOW, free_port, unique, wait_until
+from serve_lib import WebSocket, clean_env
 
 ALICE, BOB, THIRD = (secrets.token_hex(32) for _ in range(3))
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from bridge_lib import Bridge, CallError, Refused
-from serve_lib import Daemon, alive, wait_until
+from process import alive, wait_until
+from serve_lib import Daemon
 
 FULL = pytest.mark.skipif(not os.environ.get("CAISSON_BRIDGE_FULL"), reason="takes its time: make bridge-full")
 FAKE = str(Path(__file__).with_name("fake_mcp.py"))

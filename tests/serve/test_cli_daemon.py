@@ -9,8 +9,8 @@ import threading
 from pathlib import Path
 
 from cli_lib import ALL_BYTES, Cli, Terminal, one_line
-from integ_lib import HANG, as_user, copy_tree, end_process, needs_program, needs_root
-from serve_lib import wait_until
+from integ_lib import as_user, copy_tree, end_process, needs_program, needs_root
+from process import HANG, wait_until
 
 
 def test_unix_socket(serve, short_dir):

@@ -13,8 +13,8 @@ import subprocess
 import pytest
 
 from cli_lib import ALL_BYTES, Cli, one_line
-from integ_lib import HANG, SLOW, clean_env, end_process
-from serve_lib import BIN, unique, wait_until
+from integ_lib import clean_env, end_process
+from process import BIN, HANG, SLOW, unique, wait_until
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from cli_lib import Cli, Terminal, one_line
-from serve_lib import unique, wait_until
+from process import unique, wait_until
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from box_lib import Box
-from serve_lib import unique, wait_until
+from process import unique, wait_until
 
 
 def run(box, code, **fields):

@@ -16,7 +16,8 @@ import pytest
 from box_lib import Box
 from cli_lib import Cli
 from egress_lib import Resolver, Server, Web, certificate, echo, gate_of, supervisor_of
-from serve_lib import Daemon, unique, wait_until
+from process import unique, wait_until
+from serve_lib import Daemon
 
 
 def ledger(d):

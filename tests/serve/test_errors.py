@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-from serve_lib import HANG, SLOW, Later, check_error, check_schema, read_response, unique, wait_until
+from daemon import check_error, read_response
+from process import HANG, SLOW, Later, unique, wait_until
+from serve_lib import check_schema
 
 POST = b"POST /execute HTTP/1.1\r\nHost: localhost\r\n"
 

@@ -17,7 +17,9 @@ from urllib.parse import urlencode
 import pytest
 
 from box_lib import Box
-from serve_lib import Held, Later, read_response, unique, wait_until
+from daemon import read_response
+from process import Later, unique, wait_until
+from serve_lib import Held
 
 from integ_lib import needs_root
 

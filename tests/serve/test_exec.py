@@ -7,7 +7,8 @@ import os
 import pytest
 
 from box_lib import Box, Events
-from serve_lib import check_schema, unique, wait_until
+from process import unique, wait_until
+from serve_lib import check_schema
 
 MIB = 1 << 20
 

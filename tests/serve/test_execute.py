@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from serve_lib import HANG, SLOW, call_yourself, check_schema, parallel, status_of, unique, wait_until
+from process import HANG, SLOW, call_yourself, status_of, unique, wait_until
+from serve_lib import check_schema, parallel
 from wire_lib import started_with
 
 KEYS = {"status", "exit_code", "signal", "cause", "limits_hit", "usage", "success", "stdout", "stderr", "truncated",

@@ -17,8 +17,8 @@ from urllib.parse import quote
 import pytest
 
 from box_lib import Box
-from integ_lib import IS_ROOT
-from serve_lib import SLOW, check_schema, wait_until
+from process import IS_ROOT, SLOW, wait_until
+from serve_lib import check_schema
 
 MIB = 1 << 20
 

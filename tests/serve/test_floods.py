@@ -7,8 +7,7 @@ import threading
 
 import pytest
 from box_lib import Box, Events
-from integ_lib import SANITIZED
-from serve_lib import SLOW, memory_kb, unique, wait_until
+from process import SANITIZED, SLOW, memory_kb, unique, wait_until
 
 MIB = 1 << 20
 # Lines, every byte value, and characters of other alphabets, so that no way of writing JSON is left out.

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from layers_lib import SMALL, Store, programs_layer, python_layer
-from serve_lib import WebSocket, unique, wait_until
+from process import unique, wait_until
+from serve_lib import WebSocket
 
 PY = "docker.io/library/py:1"
 BASH = "docker.io/library/small:1"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from integ_lib import BIN, SANITIZED, Place, children, clean_env, end_process, wait_running
-from serve_lib import call_yourself, name_of, space_of, status_of, unique, wait_until
+from integ_lib import Place, clean_env, end_process, wait_running
+from process import BIN, SANITIZED, call_yourself, children, name_of, space_of, status_of, unique, wait_until
 
 from test_languages import BASH, JAVASCRIPT, R
 

@@ -12,7 +12,8 @@ import uuid
 
 import pytest
 from jupyter_lib import Kernel, pack_v1, start
-from serve_lib import Later, WebSocket, memory_kb, unique, wait_until
+from process import Later, memory_kb, unique, wait_until
+from serve_lib import WebSocket
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 BOTH = pytest.mark.parametrize("v1", [False, True], ids=["json", "v1"])

@@ -8,8 +8,9 @@ import sysconfig
 
 import pytest
 
-from integ_lib import ROOT, copy_programs
-from serve_lib import GUEST, unique, wait_until
+from integ_lib import copy_programs
+from process import ROOT, unique, wait_until
+from serve_lib import GUEST
 
 
 def missing(language, program, driver):

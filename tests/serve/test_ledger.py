@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from box_lib import Box
-from serve_lib import BIN, wait_until
+from process import BIN, wait_until
 
 from integ_lib import needs_root
 

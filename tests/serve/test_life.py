@@ -19,7 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from serve_lib import BIN, HANG, SLOW, Held, Later, alive, call_yourself, clean_env, free_port, name_of, read_response, records, status_of, unique, wait_until
+from daemon import read_response
+from process import BIN, HANG, SLOW, Later, alive, call_yourself, free_port, name_of, status_of, unique, wait_until
+from serve_lib import Held, clean_env, records
 
 from integ_lib import as_user, needs_root
 

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from serve_lib import Daemon, unique, wait_until
+from process import unique, wait_until
+from serve_lib import Daemon
 
 REQUEST = {"time", "level", "event", "id", "peer", "owner", "method", "path", "status", "code", "ms", "bytes_in", "bytes_out"}
 

@@ -11,7 +11,8 @@ import signal
 import pytest
 
 from mcp_client import LEGACY, META, TASKS, Answer, Client, events, raw_events
-from serve_lib import Daemon, Held, unique, wait_until, with_fixtures
+from process import unique, wait_until
+from serve_lib import Daemon, Held, with_fixtures
 
 ALICE, BOB = secrets.token_hex(32), secrets.token_hex(32)
 TASK_CAPABLE = {"extensions": {TASKS: {}}}

@@ -7,8 +7,9 @@ import tempfile
 
 import pytest
 
-from integ_lib import HANG, run
-from serve_lib import BIN, Held, unique, wait_until
+from integ_lib import run
+from process import BIN, HANG, unique, wait_until
+from serve_lib import Held
 from wire_lib import Pipes, code, idle, modern, note, request, started_with
 
 FOREVER = "import time\nwhile True: time.sleep(.05)"

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from mcp_lib import Legacy, Modern, RpcError
-from serve_lib import Daemon, unique, wait_until
+from process import unique, wait_until
+from serve_lib import Daemon
 
 DEFAULT = ["execute_code", "execute_python", "run_shell", "read_file", "write_file", "list_files", "read_output", "interrupt"]
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")

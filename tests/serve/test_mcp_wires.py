@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from serve_lib import Held, unique, wait_until
+from process import unique, wait_until
+from serve_lib import Held
 from wire_lib import META, MODERN, Http, Pair, Posted, code, idle, initialize, modern, modern_headers, note, post, request
 
 LIST = modern("tools/list")

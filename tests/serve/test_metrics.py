@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from serve_lib import SLOW, total, unique, wait_until
+from process import SLOW, unique, wait_until
+from serve_lib import total
 
 
 def test_promtool_accepts_it(daemon):

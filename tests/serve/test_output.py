@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from serve_lib import Stream, unique, wait_until
+from daemon import Stream
+from process import unique, wait_until
 
 MIB = 1 << 20
 WAIT = "import os, time\nwhile not os.path.exists('/workspace/go'): time.sleep(0.01)\n"

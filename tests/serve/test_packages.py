@@ -12,7 +12,7 @@ from box_lib import Box, Events
 from mcp_lib import Modern
 from cli_lib import Cli, Terminal
 from package_lib import Index, install, tarball, trees, wheel
-from serve_lib import BIN, unique
+from process import BIN, unique
 
 
 @pytest.fixture(scope="module")

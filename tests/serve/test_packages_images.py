@@ -17,7 +17,7 @@ import pytest
 from box_lib import Box
 from layers_lib import SMALL, Store, copy_in, libraries, programs_layer, python_layer
 from package_lib import Index, install, sdist, tarball, trees, wheel
-from serve_lib import HANG, wait_until
+from process import HANG, wait_until
 
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 WHICH = "import os\nsaid = open('/etc/which').read() if os.path.exists('/etc/which') else 'host'"

@@ -16,7 +16,8 @@ from box_lib import Box
 from egress_lib import Resolver, Web, certificate
 from mcp_lib import Modern
 from package_lib import install, pages, registry, tarball, wheel
-from serve_lib import BIN, Daemon, clean_env, wait_until
+from process import BIN, wait_until
+from serve_lib import Daemon, clean_env
 
 HOST, OTHER = "index.test", "other.test"
 USER, PASSWORD, TOKEN = "buyer", "pa:ss@wo/rd", "npm_0123456789abcdefghijklmnopqrstuv"

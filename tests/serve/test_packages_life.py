@@ -14,7 +14,7 @@ import pytest
 
 from box_lib import Box, Events
 from package_lib import Index, install, pages, package_store, sdist, trees, wheel
-from serve_lib import HANG, wait_until
+from process import HANG, wait_until
 
 pytestmark = pytest.mark.slow
 

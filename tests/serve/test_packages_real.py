@@ -18,7 +18,8 @@ import pytest
 
 from box_lib import Box
 from package_lib import Index, install, trees, wheel
-from serve_lib import BIN, Daemon
+from process import BIN
+from serve_lib import Daemon
 
 pytestmark = [pytest.mark.slow,
               pytest.mark.skipif(not os.environ.get("CAISSON_REAL_INDEX"), reason="asks the real indexes: make packages")]

@@ -17,7 +17,8 @@ from box_lib import Box
 from egress_lib import Resolver, Server, echo
 from jupyter_lib import Kernel
 from mcp_lib import Legacy, Modern
-from serve_lib import BIN, Daemon, unique, wait_until
+from process import BIN, unique, wait_until
+from serve_lib import Daemon
 
 TOKENS = {name: secrets.token_hex(16) for name in ("alice", "bob")}
 

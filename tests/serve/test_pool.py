@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from serve_lib import HANG, SLOW, Daemon, Held, Later, alive, call_yourself, children, memory_kb, name_of, parallel, unique, wait_until
+from process import HANG, SLOW, Later, alive, call_yourself, children, memory_kb, name_of, unique, wait_until
+from serve_lib import Daemon, Held, parallel
 
 from test_execute import has_module
 

@@ -14,7 +14,9 @@ import pytest
 from box_lib import Box, Events
 from cli_lib import Cli
 from port_lib import Service, answer_with, honest, raw
-from serve_lib import SLOW, Later, WebSocket, free_port, memory_kb, name_of, parallel, read_response, unique, wait_until
+from daemon import read_response
+from process import SLOW, Later, free_port, memory_kb, name_of, unique, wait_until
+from serve_lib import WebSocket, parallel
 
 MIB = 1 << 20
 ALICE, BOB = "alice-" + "a" * 40, "bob-" + "b" * 40
@@ -231,11 +233,11 @@ def test_websocket(service):
         assert w.answer.headers["x-saw-origin"] == "http://localhost:%d" % service.port
         for data in (b"hello", os.urandom(70000), os.urandom(3 * MIB)):
             w.frame(w.BINARY, data)
-            assert w.read_frame() == (w.BINARY, data)
+            assert w.read() == (w.BINARY, data)
         assert service.box.get("/ports/%d" % service.port).json["connections"] == 1
         w.frame(w.CLOSE, b"\x03\xe8")
-        assert w.read_frame() == (w.CLOSE, b"\x03\xe8")
-        assert w.read_frame() == (None, b"")
+        assert w.read() == (w.CLOSE, b"\x03\xe8")
+        assert w.read() == (None, b"")
     assert wait_until(lambda: service.box.get("/ports/%d" % service.port).json["connections"] == 0)
 
 
@@ -543,7 +545,7 @@ def test_the_end_of_a_port_ends_what_goes_through(box, daemon, how):
     with WebSocket(daemon, s.path + "ws") as w, Events(daemon, "GET", s.path + "sse") as e, daemon.connect() as c, c.makefile("rb") as f:
         c.sendall(b"GET %sslow?1000 HTTP/1.1\r\nHost: localhost\r\n\r\n" % s.path.encode())
         w.frame(w.BINARY, b"x")
-        assert w.read_frame() == (w.BINARY, b"x")
+        assert w.read() == (w.BINARY, b"x")
         assert wait_until(lambda: box.get("/ports/%d" % s.port).json["connections"] == 3)
         if how == "close":
             assert daemon.request("DELETE", s.own[:-1]).status == 204
@@ -554,7 +556,7 @@ def test_the_end_of_a_port_ends_what_goes_through(box, daemon, how):
         else:   # the cell as a whole, from outside
             pid, = [p for p in daemon.processes() if name_of(p) == "caisson-init" and has_child_of(p, s)]
             os.kill(pid, 9)
-        assert w.read_frame() == (None, b"")
+        assert w.read() == (None, b"")
         try:    # a service that is killed ends its stream like one that is done: there was no length to miss
             assert len(list(e.chunks())) == 1 and how in ("stop", "kill")
         except ConnectionError:

@@ -5,7 +5,8 @@ import base64
 import pytest
 
 from box_lib import Box
-from serve_lib import Later, check_schema, unique, wait_until
+from process import Later, unique, wait_until
+from serve_lib import check_schema
 
 MIB = 1 << 20
 

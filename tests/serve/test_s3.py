@@ -17,7 +17,8 @@ import pytest
 from box_lib import Box
 from bucket_lib import FORGET, MOVED, PULL, PUT, Bucket, Job, OddServer, Server, TlsRelay, certificate, feed, files_of, tar_of, why_not
 from mcp_lib import Modern
-from serve_lib import HANG, Daemon, children, name_of, wait_until
+from process import HANG, SANITIZED, children, name_of, wait_until
+from serve_lib import Daemon
 
 
 
@@ -472,7 +473,7 @@ def test_it_has_no_power(server, bucket, whose):
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     assert int(fields["CapEff"], 16) == int(fields["CapBnd"], 16) == 0 or os.geteuid() != 0
     assert fields["NoNewPrivs"] == "1"
-    if not integ_lib.SANITIZED and fields.get("Seccomp") is not None:
+    if not SANITIZED and fields.get("Seccomp") is not None:
         assert fields["Seccomp"] == "2"
     if os.geteuid() == 0:
         assert all(int(u) != 0 for u in fields["Uid"].split())

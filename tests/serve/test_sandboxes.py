@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 from box_lib import Events
-from serve_lib import BIN, Held, Later, unique, wait_until
+from process import BIN, Later, unique, wait_until
+from serve_lib import Held
 
 V1 = "/v1/sandboxes"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from serve_lib import BIN
+from process import BIN
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent / "schema"

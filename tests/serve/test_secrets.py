@@ -10,7 +10,8 @@ import stat
 import pytest
 
 from box_lib import Box
-from serve_lib import Daemon, unique, wait_until
+from process import unique, wait_until
+from serve_lib import Daemon
 
 ALICE, BOB = secrets.token_hex(32), secrets.token_hex(32)
 

@@ -17,7 +17,8 @@ import pytest
 
 from box_lib import Box
 from egress_lib import Resolver, Web, certificate, gate_of, supervisor_of
-from serve_lib import Daemon, unique, wait_until
+from process import unique, wait_until
+from serve_lib import Daemon
 from test_secrets import canary, files_below, found, in_cell, private, processes_of
 
 PLACEHOLDER = re.compile("caisson-secret-[0-9a-f]{32}")

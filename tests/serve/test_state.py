@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from serve_lib import BIN, HANG, clean_env, status_of, wait_until
+from process import BIN, HANG, status_of, wait_until
+from serve_lib import clean_env
 
 from integ_lib import needs_root
 

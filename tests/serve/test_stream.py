@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-from serve_lib import HANG, SLOW, Stream, WebSocket, call_yourself, memory_kb, unique, wait_until
+from daemon import Stream
+from process import HANG, SLOW, call_yourself, memory_kb, unique, wait_until
+from serve_lib import WebSocket
 
 MIB = 1 << 20
 
@@ -435,7 +437,7 @@ def test_websocket_binary_is_refused(daemon):
 def test_websocket_ping_and_fragments(daemon):
     with daemon.websocket() as w:
         w.frame(w.PING, b"are you there")
-        opcode, data = w.read_frame()
+        opcode, data = w.read()
         assert (opcode, data) == (w.PONG, b"are you there")
         whole = json.dumps({"type": "execute", "code": "print('in pieces')"}).encode()
         w.frame(w.TEXT, whole[:10], fin=False)

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from filter_lib import install, needs_filters
-from serve_lib import BIN, HANG, SLOW, free_port, read_response, wait_until
+from daemon import read_response
+from process import BIN, HANG, SLOW, free_port, wait_until
 
 from integ_lib import needs_root
 

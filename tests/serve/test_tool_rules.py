@@ -15,7 +15,8 @@ import pytest
 
 from jupyter_lib import Kernel, start
 from mcp_lib import Legacy, Modern, events
-from serve_lib import BIN, Daemon, Later, clean_env, unique, wait_until
+from process import BIN, Later, unique, wait_until
+from serve_lib import Daemon, clean_env
 
 pytestmark = pytest.mark.skipif(not (BIN.parent / "caisson-bridge").exists(), reason="no caisson-bridge beside the daemon")
 

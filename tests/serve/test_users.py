@@ -16,7 +16,9 @@ import pytest
 from egress_lib import certificate
 from filter_lib import install, needs_filters
 from integ_lib import USER, as_user, needs_root
-from serve_lib import BIN, HANG, SLOW, clean_env, free_port, read_response, status_of, unique, wait_until
+from daemon import read_response
+from process import BIN, HANG, SLOW, free_port, status_of, unique, wait_until
+from serve_lib import clean_env
 
 pytestmark = needs_root  # to be several users
 NOBODY = 65534

@@ -7,7 +7,8 @@ import pytest
 
 from box_lib import Box
 from cli_lib import Cli
-from serve_lib import Held, Later, unique, wait_until
+from process import Later, unique, wait_until
+from serve_lib import Held
 
 MAKE = r"""
 import os, socket

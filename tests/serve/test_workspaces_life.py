@@ -11,7 +11,7 @@ import signal
 import pytest
 
 from box_lib import Box
-from serve_lib import Later, children, name_of, unique, wait_until
+from process import Later, children, name_of, unique, wait_until
 
 MANY = "echo %d > mark; mkdir -p many; for i in $(seq 200); do echo %d > many/$i; done; head -c 40000000 /dev/zero > many/bulk%d"
 

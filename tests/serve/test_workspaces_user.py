@@ -6,7 +6,7 @@ import pytest
 
 from box_lib import Box
 from integ_lib import USER, needs_root
-from serve_lib import unique, wait_until
+from process import unique, wait_until
 from test_workspaces import CHANGES, changes, commit, diff, fill, make, run
 
 pytestmark = needs_root  # to become somebody else, and to give that one cgroups

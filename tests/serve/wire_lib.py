@@ -8,8 +8,9 @@ import subprocess
 import threading
 import time
 
-from integ_lib import SLOW, clean_env
-from serve_lib import BIN, Stream, wait_until
+from daemon import Stream
+from integ_lib import clean_env
+from process import BIN, SLOW, wait_until
 
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"

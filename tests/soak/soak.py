@@ -24,11 +24,12 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "serve")]
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / d) for d in ("soak", "lib", "serve", "integ")]
 
 import serve_lib  # noqa: E402
 import soak_storm  # noqa: E402
-from integ_lib import Place, wait_until  # noqa: E402
+from integ_lib import Place  # noqa: E402
+from process import memory_kb, wait_until  # noqa: E402
 from soak_load import Client, Load  # noqa: E402
 
 OUTER_PIDS, OUTER_MEMORY = 4000, 6 << 30
@@ -62,7 +63,7 @@ def snapshot(d):
                 namespaces.add(os.readlink("/proc/%d/ns/%s" % (p, ns)))
         except OSError:
             pass
-    memory = sum(serve_lib.memory_kb(p) for p in (keeper, front, warden))  # not Pss: that falls when others use the same libraries
+    memory = sum(memory_kb(p) for p in (keeper, front, warden))  # not Pss: that falls when others use the same libraries
     return {"keeper fds": fds[keeper], "front fds": fds[front], "warden fds": fds[warden], "processes": len(family), "threads": threads, "zombies": zombies,
             "cgroups": len(d.cgroups()), "mounts": len(Path("/proc/%d/mountinfo" % warden).read_text().splitlines()),
             "namespaces": len(namespaces), "memory KiB": memory}
@@ -106,7 +107,7 @@ class Tenths:
         self.load, self.marks = load, []
 
     def mark(self):
-        self.marks.append({"at": time.monotonic(), "all": processor_seconds(), "plain": len(self.load.times), "front KiB": serve_lib.memory_kb(self.pids["front"]),
+        self.marks.append({"at": time.monotonic(), "all": processor_seconds(), "plain": len(self.load.times), "front KiB": memory_kb(self.pids["front"]),
                            **{k: ticks(p) for k, p in self.pids.items()}})
 
     def rows(self):

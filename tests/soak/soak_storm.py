@@ -16,7 +16,7 @@ import signal
 import threading
 import time
 
-from integ_lib import name_of, wait_until
+from process import name_of, wait_until
 from soak_load import Client, Load
 from soak_visits import Visits
 

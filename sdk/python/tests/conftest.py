@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 SERVE = Path(__file__).resolve().parents[3] / "tests" / "serve"
-sys.path.insert(0, str(SERVE))
+sys.path[:0] = [str(SERVE.parent / "lib"), str(SERVE), str(SERVE.parent / "integ")]
 
 
 def _load(name, path):

@@ -6,7 +6,7 @@ import random
 import threading
 
 import pytest
-from serve_lib import call_yourself, unique, wait_until
+from process import call_yourself, unique, wait_until
 from test_streams import FOREVER, Cutter, Script, answer, refusal, text
 
 import caisson

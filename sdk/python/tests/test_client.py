@@ -11,7 +11,7 @@ import threading
 import urllib.request
 
 import pytest
-from serve_lib import call_yourself, unique, wait_until
+from process import call_yourself, unique, wait_until
 
 import caisson
 from caisson import _archive

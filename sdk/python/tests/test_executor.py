@@ -19,7 +19,7 @@ import warnings
 
 import pytest
 from package_lib import wheel
-from serve_lib import wait_until
+from process import wait_until
 
 from caisson.errors import CaissonError, ConnectionLost, PackagesUnavailable, SandboxNotFound, SandboxUnavailable
 from caisson.executor import CodeFailed, SandboxExecutor, ValueUnavailable

@@ -8,7 +8,7 @@ import inspect
 import time
 
 import pytest
-from serve_lib import wait_until
+from process import wait_until
 
 from caisson.errors import CaissonError, SandboxUnavailable
 from caisson.executor import CodeFailed, SandboxExecutor

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from serve_lib import BIN, alive, wait_until
+from process import BIN, alive, wait_until
 
 import caisson
 from caisson._local import LocalDaemon, find_binary

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from package_lib import wheel
-from serve_lib import BIN
+from process import BIN
 from test_tool_rules import CALL, UPSTREAM
 
 import caisson

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from extras_lib import run_with
-from serve_lib import BIN, wait_until
+from process import BIN, wait_until
 
 from caisson.errors import CaissonError, ClientClosed, Misconfigured, NoSuchFile, PackageRefused
 from caisson.session_config import VARIABLES, SandboxConfig

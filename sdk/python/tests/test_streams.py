@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from serve_lib import call_yourself, unique, wait_until
+from process import call_yourself, unique, wait_until
 
 import caisson
 from caisson._http import Transport
