@@ -174,6 +174,17 @@ class Kernel:
     def interrupt(self):
         os.killpg(self.process.pid, signal.SIGINT)
 
+    def interrupt_at_go(self, code, delay_s=0.15):
+        """Run code that prints `go` before it is to be interrupted, and goes no further."""
+        self.start(code)
+        self.wait_stdout("go")
+        time.sleep(delay_s)
+        self.interrupt()
+        r = self.finish()
+        assert (r.status, r.exit_code, r.error["name"]) == ("interrupted", 130, "KeyboardInterrupt"), r
+        assert "never" not in r.stdout
+        return r
+
     def wait_for(self, condition, timeout_s=TIMEOUT_S):
         """Wait for something that is seen from outside, while the kernel is left alone."""
         deadline = time.monotonic() + timeout_s

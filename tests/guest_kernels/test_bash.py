@@ -6,39 +6,19 @@ import time
 
 import pytest
 
-from kernel_lib import GUEST, Kernel, interpreter
+from drivers import DRIVERS
+from kernel_lib import interpreter
 
-BASH = interpreter("bash", "/bin/bash", "/usr/bin/bash")
-DRIVER = GUEST / "bash" / "driver.sh"
-pytestmark = pytest.mark.skipif(not BASH, reason="no bash on this machine")
+DRIVER = DRIVERS["bash"]
+pytestmark = DRIVER.mark
 
 
 @pytest.fixture
 def k(tmp_path):
-    kernel = Kernel([BASH, DRIVER], cwd=tmp_path)
+    kernel = DRIVER.start(tmp_path)
     yield kernel
     assert kernel.alive(), "the kernel did not survive the test"
     assert kernel.close() == 0
-
-
-def interrupted(k, code, delay_s=0.15):
-    """Run code that prints `go` before it is to be interrupted."""
-    k.start(code)
-    k.wait_stdout("go")
-    time.sleep(delay_s)
-    k.interrupt()
-    r = k.finish()
-    assert (r.status, r.exit_code) == ("interrupted", 130), r
-    assert r.error["name"] == "KeyboardInterrupt"
-    assert "never" not in r.stdout
-    return r
-
-
-def test_ready(k):
-    assert k.ready["language"] == "bash"
-    assert k.ready["version"][0].isdigit()
-    assert k.ready["pid"] == k.process.pid
-    assert int(k.run("echo $$").stdout) == k.process.pid
 
 
 def test_output_and_status(k):
@@ -82,27 +62,6 @@ def test_background_jobs_are_kept(k):
     assert k.run("exit 3").exit_code == 3
     r = k.run("jobs; kill %1; wait %1; echo $?; kill -0 $pid 2>/dev/null || echo gone")
     assert "sleep 100" in r.stdout and r.stdout.endswith("143\ngone\n")
-
-
-@pytest.mark.parametrize("code, status", [
-    ("exit 3; echo never", 3),
-    ("exit; echo never", 0),
-    ("false; exit; echo never", 1),
-    ("f() { g; echo never; }; g() { for i in 1 2; do exit 4; echo never; done; }; while true; do f; done; echo never", 4),
-    ("for ((;;)); do for i in 1 2; do until false; do exit 5; done; done; done; echo never", 5),
-    ("{ echo x | cat >/dev/null; exit 6; echo never; } 2>&1", 6),
-    ("echo 'exit 7; echo never' > s.sh; . ./s.sh; echo never", 7),
-    ("false || exit 8; echo never", 8),
-    ("exit -1", 255),
-    ("exit nonsense 2>/dev/null; echo never", 2),
-    ("builtin exit 9; echo never", 9),
-])
-def test_exit_ends_the_execution_only(k, code, status):
-    k.run("keep=yes; f0() { echo f0; }")
-    r = k.run(code)
-    assert (r.exit_code, r.status) == (status, "error" if status else "ok"), r
-    assert "never" not in r.stdout
-    assert k.run("echo $keep; f0").stdout == "yes\nf0\n"
 
 
 def test_exit_in_subshells_is_their_own(k):
@@ -242,12 +201,6 @@ def test_strings_of_all_kinds(k):
     assert k.finish().stdout == "é\U0001f600/\ufffdx\b\f\n"
 
 
-def test_unknown_messages_are_ignored(k):
-    for line in (b"", b"{}", b"not json", b'{"type":"ack"}', b'{"type":"rpc_response","id":"1","payload":{"code":"echo no"}}', b'["execute"]', b'"x\\'):
-        k.send(line)
-    assert k.run("echo ok").stdout == "ok\n"
-
-
 def test_big_code(k):
     line = "echo \"a\tb 'quoted'\" \\\\ $x # é 漢字\n"
     code = ": <<'EOF'\n" + line * (100_000 // len(line)) + "EOF\necho done"
@@ -261,43 +214,6 @@ def test_big_output(k):
     assert len(r.stdout) == 200000 * 11
 
 
-@pytest.mark.parametrize("code", [
-    "echo go; sleep 10; echo never",
-    "echo go; while :; do :; done; echo never",
-    "f() { echo go; while true; do sleep 1; done; }; f; echo never",
-    "echo go; for ((;;)); do ((x++)); done; echo never",
-    "echo go; sleep 10 | cat; echo never",
-    "echo go; x=$(sleep 10); echo never",
-    "echo go; sleep 10 & wait; echo never",
-    "mkfifo ff; exec 7<>ff; echo go; read -r -u 7 x; echo never",
-    "set -e; echo go; sleep 10; echo never",
-])
-def test_interrupt(k, code):
-    k.run("keep=yes")
-    interrupted(k, code)
-    r = k.run("set +e; echo $keep; kill $! 2>/dev/null; true")
-    assert (r.stdout, r.status) == ("yes\n", "ok")
-
-
-def test_interrupt_while_idle_and_in_storms(k):
-    k.run("keep=yes")
-    for _ in range(30):
-        k.interrupt()
-    assert k.run("echo $keep").stdout == "yes\n"
-    k.start("echo go; while :; do :; done")
-    k.wait_stdout("go")
-    for _ in range(30):
-        k.interrupt()
-    assert k.finish().status == "interrupted"
-    for i in range(60):
-        k.start(":")
-        time.sleep(0.0004 * (i % 7))
-        k.interrupt()
-        assert k.finish().status in ("ok", "interrupted")
-        r = k.run("echo $keep")
-        assert (r.stdout, r.status) == ("yes\n", "ok"), "an interrupt hit the next execution: %r" % r
-
-
 def test_own_interrupt_trap(k):
     k.run("trap 'echo mine' INT")
     k.start("echo go; sleep 20; echo after")  # the signal ends the sleep, which has no trap
@@ -307,7 +223,7 @@ def test_own_interrupt_trap(k):
     r = k.finish()
     assert r.stdout == "go\nmine\nafter\n" and r.status == "ok"
     k.run("trap - INT")
-    interrupted(k, "echo go; sleep 10; echo never")
+    k.interrupt_at_go("echo go; sleep 10; echo never")
 
 
 def test_hostile_settings(k):
@@ -320,7 +236,7 @@ def test_hostile_settings(k):
 
 
 def test_needs_no_programs(tmp_path):
-    kernel = Kernel([os.path.realpath(BASH), DRIVER], cwd=tmp_path, env={"PATH": "/nonexistent"})
+    kernel = DRIVER.start(tmp_path, env={"PATH": "/nonexistent"})
     assert kernel.run("echo $PATH; x=1").stdout == "/nonexistent\n"
     assert kernel.run("set -e; false").exit_code == 1
     assert kernel.run("set +e; echo $x; exit 4").exit_code == 4
@@ -328,14 +244,8 @@ def test_needs_no_programs(tmp_path):
     assert kernel.close() == 0
 
 
-def test_end_of_file_ends_the_kernel(tmp_path):
-    kernel = Kernel([BASH, DRIVER], cwd=tmp_path)
-    kernel.run("trap 'echo bye' EXIT; sleep 100 &")
-    assert kernel.close() == 0
-
-
 def test_driver_is_clean_for_shellcheck():
     shellcheck = interpreter("shellcheck")
     if not shellcheck:
         pytest.skip("no shellcheck on this machine")
-    assert os.spawnv(os.P_WAIT, shellcheck, [shellcheck, str(DRIVER)]) == 0
+    assert os.spawnv(os.P_WAIT, shellcheck, [shellcheck, str(DRIVER.arguments[0])]) == 0

@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_r.py - The R kernel: the console's ways, with base R alone. One kernel for all tests that leave it in order."""
 import base64
-import time
 
 import pytest
 
-from kernel_lib import GUEST, Kernel, interpreter
+from drivers import DRIVERS
 
-RSCRIPT = interpreter("Rscript", "/usr/bin/Rscript")
-DRIVER = GUEST / "r" / "driver.R"
-pytestmark = pytest.mark.skipif(not RSCRIPT, reason="no Rscript on this machine")
-
-
-def start(cwd, **kwargs):
-    return Kernel([RSCRIPT, "--vanilla", DRIVER], cwd=cwd, **kwargs)
+DRIVER = DRIVERS["r"]
+pytestmark = DRIVER.mark
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    kernel = start(tmp_path_factory.mktemp("r"))
+    kernel = DRIVER.start(tmp_path_factory.mktemp("r"))
     yield kernel
     assert kernel.close() == 0
 
@@ -29,11 +23,6 @@ def k(shared):
     assert shared.alive(), "the kernel did not survive the test"
     r = shared.run("options(warn = 0); rm(list = ls()); graphics.off()")
     assert (r.status, r.stdout, r.stderr) == ("ok", "", ""), r
-
-
-def test_ready(k):
-    assert k.ready["language"] == "r" and k.ready["version"][0].isdigit()
-    assert int(k.run("cat(Sys.getpid())").stdout) == k.ready["pid"]
 
 
 @pytest.mark.parametrize("code, stdout, text", [
@@ -111,19 +100,6 @@ def test_warnings(k):
     assert r.status == "error" and "converted from warning" in r.error["value"]
 
 
-@pytest.mark.parametrize("code, status", [
-    ("q(status = 3); cat('never')", 3),
-    ("quit('no')", 0),
-    ("base::quit(status = 4)", 4),
-    ("f <- function() tryCatch(q(status = 5), error = function(e) cat('never')); f(); cat('never')", 5),
-])
-def test_quit(k, code, status):
-    k.run("keep <- 1")
-    r = k.run(code)
-    assert (r.exit_code, r.status, r.stdout, r.error) == (status, "error" if status else "ok", "", None)
-    assert k.run("keep").text == "[1] 1"
-
-
 def test_plots(k):
     r = k.run("plot(1:10); lines(10:1)\ninvisible(hist(c(1, 2, 2, 3)))")
     if not k.run("stopifnot(capabilities('cairo'))").status == "ok":
@@ -151,38 +127,6 @@ def test_input(k):
     assert k.run("tf <- tempfile(); writeLines('file', tf); readLines(tf)").text == '[1] "file"'
 
 
-@pytest.mark.parametrize("code", [
-    "cat('go'); while (TRUE) {}",
-    "cat('go'); Sys.sleep(20); cat('never')",
-    "f <- function() { cat('go'); for (i in 1:1e9) i }; f(); cat('never')",
-    "cat('go'); tryCatch(Sys.sleep(20), error = function(e) cat('never'), finally = cat('fin'))",
-])
-def test_interrupt(k, code):
-    k.run("keep <- 'yes'")
-    k.start(code)
-    k.wait_stdout("go")
-    time.sleep(0.1)
-    k.interrupt()
-    r = k.finish()
-    assert (r.status, r.exit_code, r.error["name"]) == ("interrupted", 130, "KeyboardInterrupt"), r
-    assert "never" not in r.stdout
-    r = k.run("keep")
-    assert (r.text, r.status) == ('[1] "yes"', "ok")
-
-
-def test_interrupt_while_idle_and_in_storms(k):
-    for _ in range(20):
-        k.interrupt()
-    assert k.run("1").status == "ok"
-    for i in range(200):
-        k.start("1")
-        time.sleep(0.0001 * (i % 31))
-        k.interrupt()
-        assert k.finish().status in ("ok", "interrupted")
-        r = k.run("cat('on')\n2")
-        assert (r.stdout, r.text, r.status) == ("on", "[1] 2", "ok"), "an interrupt hit the next execution: %r" % r
-
-
 def test_strings_of_all_kinds(k):
     text = "\\\\ ' \t \u0001\u007f é € 漢字 \U0001f600 / |"
     r = k.run('x <- "%s"; cat(x, "\\n"); nchar(x)' % text)
@@ -197,12 +141,6 @@ def test_strings_of_all_kinds(k):
     assert r.text == "[1] %d" % (12 * 6000), r
 
 
-def test_unknown_messages_are_ignored(k):
-    for line in (b"", b"{}", b"null", b"not json", b'{"type":"ack"}', b'["execute"]', b'"x\\', b'{"type":"rpc_response","payload":{"type":"execute"}}'):
-        k.send(line)
-    assert k.run("1").text == "[1] 1"
-
-
 def test_limits(k):
     r = k.run("structure(1, class = 'big')\nprint.big <- function(x, ...) cat(strrep('z', 3e6))\nstructure(1, class = 'big')")
     assert len(r.text) < (1 << 20) + 100 and "cut" in r.text[-100:]
@@ -215,12 +153,7 @@ def test_control_descriptors_are_closed(k):
 
 
 def test_c_locale(tmp_path):
-    kernel = start(tmp_path, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": str(tmp_path)})
+    kernel = DRIVER.start(tmp_path, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": str(tmp_path)})
     r = kernel.run("x <- 'é漢'; cat(x, '\\n'); x")
     assert r.stdout == "é漢 \n" and r.text == '[1] "é漢"'
-    assert kernel.close() == 0
-
-
-def test_end_of_file_ends_the_kernel(tmp_path):
-    kernel = start(tmp_path)
     assert kernel.close() == 0

@@ -3,7 +3,6 @@
 import re
 import signal
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import lib  # noqa: E402
 from guard import GuardError  # noqa: E402
+from process import deadline  # noqa: E402
 
 TEST_SECONDS = 180
 
@@ -107,17 +107,8 @@ def stopped_by(request):
 @pytest.fixture(autouse=True)
 def hostile_test(request):
     """Snapshot, test, known-good program, compare. A test that hangs is interrupted."""
-    def late(*_):
-        pytest.fail(f"{request.node.name} took more than {TEST_SECONDS} s")  # no OSError, which tests expect from much
-
-    assert threading.current_thread() is threading.main_thread()
-    old = signal.signal(signal.SIGALRM, late)
-    signal.alarm(TEST_SECONDS)
-    try:
+    with deadline(request.node.name, TEST_SECONDS):
         before = lib.snapshot()
         yield
         lib.good_after()
         lib.assert_same(before)
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, old)

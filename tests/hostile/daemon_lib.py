@@ -20,7 +20,6 @@ import json
 import os
 import random
 import resource
-import signal
 import socket
 import subprocess
 import threading
@@ -31,7 +30,7 @@ import pytest
 from cell_lib import read, until
 from daemon import BareDaemon, Response, Socket, Stream, make_frame
 from lib import CAISSON, at_most, host_env, session
-from process import SANITIZED, children, no_report, status_of
+from process import SANITIZED, children, deadline, no_report, status_of
 from snapshot import stat_of
 
 MIB = 1 << 20
@@ -180,7 +179,7 @@ class Daemon(BareDaemon):
         """@body: bytes, or an object for JSON, as which both are sent. @token: another than the daemon's, or False for none."""
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
         head = {"Content-Type": "application/json"} if data is not None else {}
-        token = self.token if token is True else token
+        token = self.token if token in (True, None) else token
         head["Authorization"] = "Bearer " + token if token else None
         return super().request(method, path, data, {**head, **(headers or {})}, timeout, source=source)
 
@@ -511,23 +510,24 @@ def daemon(whole_module):
 @pytest.fixture(autouse=True)
 def hostile_test(request, daemon):
     """In the place of conftest's: alarm, test, known-good program; same processes, no cell, no session left."""
-    def late(*_):
-        pytest.fail(f"{request.node.name} took more than {TEST_SECONDS} s")
-
-    old = signal.signal(signal.SIGALRM, late)
-    signal.alarm(TEST_SECONDS)
-    before = daemon.pid, daemon.warden
-    try:
+    with deadline(request.node.name, TEST_SECONDS):
+        before = daemon.pid, daemon.warden
         yield
-        assert daemon.p.poll() is None, f"the daemon ended with {daemon.p.returncode}: {daemon.log_text()[-2000:]}"
+        assert daemon.running(), f"the daemon ended with {daemon.p.returncode}: {daemon.log_text()[-2000:]}"
         for name in daemon.sessions():
             assert daemon.end_session(name).status == 204
         daemon.good()
         daemon.quiet()
         assert (daemon.pid, daemon.find_warden()) == before, "the warden is another one"
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, old)
+
+
+def deadline_alone(seconds):
+    """A hostile_test in the place of conftest's, where the daemons are the tests' own and have cells of their pools beside what is tested."""
+    @pytest.fixture(autouse=True)
+    def hostile_test(request):
+        with deadline(request.node.name, seconds):
+            yield
+    return hostile_test
 
 
 def refresh(d):

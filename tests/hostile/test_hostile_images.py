@@ -13,7 +13,6 @@ import json
 import os
 import secrets
 import shutil
-import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -21,7 +20,7 @@ from pathlib import Path
 import pytest
 
 
-from daemon_lib import Daemon  # noqa: E402
+from daemon_lib import Daemon, deadline_alone  # noqa: E402
 from process import Later, status_of  # noqa: E402
 from layers_lib import SMALL, Store, programs_layer, python_layer  # noqa: E402
 from lib import at_most, landed, session  # noqa: E402
@@ -29,7 +28,6 @@ from cell_lib import until  # noqa: E402
 
 quick = pytest.mark.quick
 GOOD = "docker.io/library/good:1"
-TEST_SECONDS = 240
 # The image's python: as what it is started decides what it does. A daemon that took it for a zygote would run /zygote.py.
 SWITCH = """#!/bin/sh
 export PYTHONHOME=/usr
@@ -82,17 +80,7 @@ FORKS = ("forks", "orphans")
 BOMB = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
 
 
-@pytest.fixture(autouse=True)
-def hostile_test(request):
-    """In the place of conftest's: the daemons here are the tests' own, and have cells of their pools beside what is tested."""
-    def late(*_):
-        pytest.fail("%s took more than %d s" % (request.node.name, TEST_SECONDS))
-
-    old = signal.signal(signal.SIGALRM, late)
-    signal.alarm(TEST_SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, old)
+hostile_test = deadline_alone(240)
 
 
 @pytest.fixture(scope="module")

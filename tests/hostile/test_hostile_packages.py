@@ -7,14 +7,12 @@ it is judged from outside: by what the index and a bystander's server were asked
 """
 import contextlib
 import os
-import signal
 import threading
 import time
 from pathlib import Path
 
 import pytest
-
-TEST_SECONDS = 180
+from daemon_lib import deadline_alone
 
 from box_lib import Box  # noqa: E402
 from egress_lib import Server  # noqa: E402
@@ -23,17 +21,7 @@ from package_lib import INDEX, Index, install, sdist, tarball, trees, wheel  # n
 from process import status_of  # noqa: E402
 
 
-@pytest.fixture(autouse=True)
-def hostile_test(request):
-    """In the place of conftest's: the daemons here are the tests' own, and have cells of their pools beside what is tested."""
-    def late(*_):
-        pytest.fail("%s took more than %d s" % (request.node.name, TEST_SECONDS))
-
-    old = signal.signal(signal.SIGALRM, late)
-    signal.alarm(TEST_SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, old)
+hostile_test = deadline_alone(180)
 
 
 @pytest.fixture(scope="module")

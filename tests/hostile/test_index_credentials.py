@@ -5,12 +5,10 @@ The index is a real one, over TLS, and answers nobody without them. The package 
 is judged here; what the index was asked is what the index says.
 """
 import base64
-import signal
 import urllib.parse
 
 import pytest
-
-TEST_SECONDS = 60
+from daemon_lib import deadline_alone
 
 from box_lib import Box  # noqa: E402
 from egress_lib import Resolver, Server, Web, certificate  # noqa: E402
@@ -69,17 +67,7 @@ SEARCH = """
 """
 
 
-@pytest.fixture(autouse=True)
-def hostile_test(request):
-    """In the place of conftest's: the daemon here is the tests' own, and has cells of its pool beside what is tested."""
-    def late(*_):
-        pytest.fail("%s took more than %d s" % (request.node.name, TEST_SECONDS))
-
-    old = signal.signal(signal.SIGALRM, late)
-    signal.alarm(TEST_SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, old)
+hostile_test = deadline_alone(60)
 
 
 class Shop:

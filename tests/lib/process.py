@@ -163,6 +163,23 @@ def call_yourself(name):
     return "assert __import__('ctypes').CDLL(None).prctl(15, %r, 0, 0, 0) == 0\n" % name.encode()
 
 
+@contextlib.contextmanager
+def deadline(test, seconds):
+    """A test that hangs is interrupted."""
+    def late(*_):
+        import pytest
+        pytest.fail("%s took more than %d s" % (test, seconds))  # no OSError, which tests expect from much
+
+    assert threading.current_thread() is threading.main_thread()
+    old = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, old)
+
+
 class Later:
     """A call in a thread. result() waits for it and passes on what it raised."""
 

@@ -7,7 +7,6 @@ daemon of the test's own must end when it is told to and leave nothing.
 """
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from process import BIN, IS_ROOT, SANITIZED, SLOW, unique, wait_until  # noqa: E
 from serve_lib import Daemon, Place, UsersDaemon  # noqa: E402
 
 import integ_lib  # noqa: E402
+import process  # noqa: E402
 
 TEST_SECONDS = 300
 
@@ -84,15 +84,8 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture(autouse=True)
 def deadline(request):
-    """A test that hangs is interrupted."""
-    def late(*_):
-        pytest.fail("%s took more than %d s" % (request.node.name, TEST_SECONDS * SLOW))
-
-    old = signal.signal(signal.SIGALRM, late)
-    signal.alarm(TEST_SECONDS * SLOW)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, old)
+    with process.deadline(request.node.name, TEST_SECONDS * SLOW):
+        yield
 
 
 class Shared:

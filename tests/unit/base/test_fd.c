@@ -2,7 +2,6 @@
 /* test_fd.c - Descriptor helpers: exact sizes, seals, passing, and no leak on any refusal. */
 #include "base/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -20,17 +19,7 @@
 
 #include <cmocka.h>
 
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
+#include "../fds.h"
 
 static bool is_cloexec(int fd)
 {

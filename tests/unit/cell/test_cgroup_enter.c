@@ -9,7 +9,6 @@
 #include "cell/cgroup.h"
 #include "cell/cgroup_enter.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -24,6 +23,7 @@
 #include <cmocka.h>
 
 #include "../child.h"
+#include "../fds.h"
 
 #define REMOVE_MS 5000
 
@@ -32,18 +32,6 @@ static struct cgroup cell;
 static struct cgroup_enter enter;
 static struct err err;
 static int fds_before;
-
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		(void)closedir(d);
-	return n;
-}
 
 static int find_site(void **state)
 {

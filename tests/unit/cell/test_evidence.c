@@ -12,7 +12,6 @@
 #include "cell/evidence.h"
 #include "wire/evidence.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,6 +28,7 @@
 #include <cmocka.h>
 
 #include "../child.h"
+#include "../fds.h"
 
 #define THREADS 3
 #define HOSTILE_NAME "/tmp/test-evidence\nCapEff:\t0000000000000000\n"
@@ -40,18 +40,6 @@ struct family {
 };
 
 static struct err err;
-
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		(void)closedir(d);
-	return n;
-}
 
 /* ---- the family ------------------------------------------------------------------------------ */
 

@@ -6,7 +6,6 @@
 #include "cell/spec.h"
 #include "wire/warden.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
@@ -23,20 +22,9 @@
 #include <cmocka.h>
 
 #include "../child.h"
+#include "../fds.h"
 
 static struct err err;
-
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		(void)closedir(d);
-	return n;
-}
 
 static void test_ranges_do_not_meet(void **state)
 {

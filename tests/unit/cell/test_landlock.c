@@ -8,7 +8,6 @@
 
 #include "base/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -30,20 +29,9 @@
 #include <cmocka.h>
 
 #include "../child.h"
+#include "../fds.h"
 
 #define ABI_WITH_SCOPES 6
-
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		(void)closedir(d);
-	return n;
-}
 
 /* An abstract name of this process and its purpose; length as bind() wants it. */
 static socklen_t abstract_name(struct sockaddr_un *a, const char *what)

@@ -8,7 +8,6 @@
 #include "cell/plan.h"
 #include "cell/spec.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -24,6 +23,7 @@
 #include <cmocka.h>
 
 #include "../child.h"
+#include "../fds.h"
 
 #define SLOT 77u
 
@@ -31,18 +31,6 @@ static char top[64];
 static struct plan plan;
 static struct cell_spec spec;
 static struct err err;
-
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		(void)closedir(d);
-	return n;
-}
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {

@@ -8,7 +8,6 @@
 #include "client/init_client.h"
 #include "init/command.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -24,6 +23,8 @@
 
 #include <cmocka.h>
 
+#include "../fds.h"
+
 static int channel[2]; /* the client's end, init's end */
 static int fds_before;
 static struct err err;
@@ -31,18 +32,6 @@ static struct err err;
 static int pipe_ends[2]; /* what init gives to a program */
 static const char *const no_env[] = { NULL };
 static const char *const one_arg[] = { "true", NULL };
-
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		(void)closedir(d);
-	return n;
-}
 
 static int setup(void **state)
 {

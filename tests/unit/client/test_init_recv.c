@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "client/init_client.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -20,21 +19,11 @@
 
 #include <cmocka.h>
 
+#include "../fds.h"
+
 static int channel[2]; /* the client's end, init's end */
 static int fds_before;
 static struct err err;
-
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		(void)closedir(d);
-	return n;
-}
 
 static int setup(void **state)
 {

@@ -63,50 +63,6 @@ static struct outcome calm(void)
 	};
 }
 
-static void exit_1(struct outcome *o)
-{
-	o->exit.status = EXITED(1);
-}
-static void exit_255(struct outcome *o)
-{
-	o->exit.status = EXITED(255);
-}
-static void segv(struct outcome *o)
-{
-	o->exit.status = DUMPED(SIGSEGV);
-}
-static void abrt(struct outcome *o)
-{
-	o->exit.status = KILLED(SIGABRT);
-}
-static void ill(struct outcome *o)
-{
-	o->exit.status = KILLED(SIGILL);
-}
-static void fpe(struct outcome *o)
-{
-	o->exit.status = KILLED(SIGFPE);
-}
-static void bus(struct outcome *o)
-{
-	o->exit.status = KILLED(SIGBUS);
-}
-static void killed(struct outcome *o)
-{
-	o->exit.status = KILLED(SIGKILL);
-}
-static void usr1(struct outcome *o)
-{
-	o->exit.status = KILLED(SIGUSR1);
-}
-static void xfsz(struct outcome *o)
-{
-	o->exit.status = KILLED(SIGXFSZ);
-}
-static void rt(struct outcome *o)
-{
-	o->exit.status = KILLED(40);
-}
 static void gone(struct outcome *o)
 {
 	o->exited = false;
@@ -184,6 +140,7 @@ typedef void change(struct outcome *o);
 
 struct verdict {
 	change *with[4]; /* applied in order */
+	int wait;        /* then: the exit status, as wait(2) has it */
 	enum result_status status;
 	enum result_cause cause;
 	int exit_code, signo;
@@ -192,244 +149,95 @@ struct verdict {
 	const char *hint; /* part of it; "" when there is none */
 };
 
+/* What a row expects, up to its limits: the numbers are those of the specification above. */
+#define OK RESULT_OK, CAUSE_NONE, 0, 0, 0, 0
+#define ERROR(code) RESULT_ERROR, CAUSE_NONE, code, 0, 0, 0
+#define SIGNAL(signo) RESULT_SIGNAL, CAUSE_SIGNAL, 128 + (signo), signo, 0, 0
+#define INTERRUPT(signo) RESULT_SIGNAL, CAUSE_INTERRUPT, 128 + (signo), signo, 0, 0
+#define MEMORY RESULT_LIMIT, CAUSE_MEMORY, 137, 0, 256 * MIB, 99 * MIB
+#define CPU RESULT_LIMIT, CAUSE_CPU, 124, 0, 5000, 5004
+#define WALL RESULT_TIMEOUT, CAUSE_WALL, 124, 0, 10000, 10003
+#define OUTPUT RESULT_LIMIT, CAUSE_OUTPUT, 137, 0, 2 * MIB, 2 * MIB + 5
+#define DISK(code, signo, used) RESULT_LIMIT, CAUSE_DISK, code, signo, 100 * MIB, used
+#define INODES RESULT_LIMIT, CAUSE_INODES, 1, 0, 5000, 5000
+#define PIDS(code, signo) RESULT_LIMIT, CAUSE_PIDS, code, signo, 64, 64
+#define ALL (HIT(CAUSE_PIDS) | HIT(CAUSE_DISK) | HIT(CAUSE_INODES))
+
 static const struct verdict verdicts[] = {
 	/* by itself */
-	{ { NULL }, RESULT_OK, CAUSE_NONE, 0, 0, 0, 0, 0, "" },
-	{ { exit_1 }, RESULT_ERROR, CAUSE_NONE, 1, 0, 0, 0, 0, "" },
-	{ { exit_255 }, RESULT_ERROR, CAUSE_NONE, 255, 0, 0, 0, 0, "" },
-	{ { segv }, RESULT_SIGNAL, CAUSE_SIGNAL, 139, SIGSEGV, 0, 0, 0, "recursion" },
-	{ { abrt }, RESULT_SIGNAL, CAUSE_SIGNAL, 134, SIGABRT, 0, 0, 0, "aborted" },
-	{ { ill }, RESULT_SIGNAL, CAUSE_SIGNAL, 132, SIGILL, 0, 0, 0, "illegal instruction" },
-	{ { fpe }, RESULT_SIGNAL, CAUSE_SIGNAL, 136, SIGFPE, 0, 0, 0, "division by zero" },
-	{ { bus }, RESULT_SIGNAL, CAUSE_SIGNAL, 135, SIGBUS, 0, 0, 0, "bus error" },
-	{ { killed }, RESULT_SIGNAL, CAUSE_SIGNAL, 137, SIGKILL, 0, 0, 0, "another process" },
-	{ { usr1 }, RESULT_SIGNAL, CAUSE_SIGNAL, 138, SIGUSR1, 0, 0, 0, "by a signal" },
-	{ { rt }, RESULT_SIGNAL, CAUSE_SIGNAL, 168, 40, 0, 0, 0, "by a signal" },
+	{ { NULL }, 0, OK, 0, "" },
+	{ { NULL }, EXITED(1), ERROR(1), 0, "" },
+	{ { NULL }, EXITED(255), ERROR(255), 0, "" },
+	{ { NULL }, DUMPED(SIGSEGV), SIGNAL(SIGSEGV), 0, "recursion" },
+	{ { NULL }, KILLED(SIGABRT), SIGNAL(SIGABRT), 0, "aborted" },
+	{ { NULL }, KILLED(SIGILL), SIGNAL(SIGILL), 0, "illegal instruction" },
+	{ { NULL }, KILLED(SIGFPE), SIGNAL(SIGFPE), 0, "division by zero" },
+	{ { NULL }, KILLED(SIGBUS), SIGNAL(SIGBUS), 0, "bus error" },
+	{ { NULL }, KILLED(SIGKILL), SIGNAL(SIGKILL), 0, "another process" },
+	{ { NULL }, KILLED(SIGUSR1), SIGNAL(SIGUSR1), 0, "by a signal" },
+	{ { NULL }, KILLED(40), SIGNAL(40), 0, "by a signal" },
 
 	/* ended as a whole */
 	{ { oom },
-	  RESULT_LIMIT,
-	  CAUSE_MEMORY,
-	  137,
 	  0,
-	  256 * MIB,
-	  99 * MIB,
+	  MEMORY,
 	  HIT(CAUSE_MEMORY),
 	  "out of memory: all of 256 MiB used; work on less" },
-	{ { oom_counted },
-	  RESULT_LIMIT,
-	  CAUSE_MEMORY,
-	  137,
-	  0,
-	  256 * MIB,
-	  99 * MIB,
-	  HIT(CAUSE_MEMORY),
-	  "raise --memory" },
-	{ { oom_files },
-	  RESULT_LIMIT,
-	  CAUSE_MEMORY,
-	  137,
-	  0,
-	  256 * MIB,
-	  99 * MIB,
-	  HIT(CAUSE_MEMORY),
-	  "200 MiB of it by files" },
-	{ { oom_child_only },
-	  RESULT_LIMIT,
-	  CAUSE_MEMORY,
-	  137,
-	  0,
-	  256 * MIB,
-	  99 * MIB,
-	  HIT(CAUSE_MEMORY),
-	  "out of memory" },
-	{ { cpu_time },
-	  RESULT_LIMIT,
-	  CAUSE_CPU,
-	  124,
-	  0,
-	  5000,
-	  5004,
-	  HIT(CAUSE_CPU),
-	  "cpu time limit of 5 s used up" },
-	{ { wall },
-	  RESULT_TIMEOUT,
-	  CAUSE_WALL,
-	  124,
-	  0,
-	  10000,
-	  10003,
-	  HIT(CAUSE_WALL),
-	  "still running after 10 s" },
-	{ { wall_backstop },
-	  RESULT_TIMEOUT,
-	  CAUSE_WALL,
-	  124,
-	  0,
-	  10000,
-	  10003,
-	  HIT(CAUSE_WALL),
-	  "raise --timeout" },
-	{ { output },
-	  RESULT_LIMIT,
-	  CAUSE_OUTPUT,
-	  137,
-	  0,
-	  2 * MIB,
-	  2 * MIB + 5,
-	  HIT(CAUSE_OUTPUT),
-	  "more than 2 MiB of output" },
-	{ { interrupt }, RESULT_SIGNAL, CAUSE_INTERRUPT, 130, SIGINT, 0, 0, 0, "from outside" },
-	{ { hangup }, RESULT_SIGNAL, CAUSE_INTERRUPT, 129, SIGHUP, 0, 0, 0, "from outside" },
-	{ { gone }, RESULT_FAILED, CAUSE_INIT, 125, 0, 0, 0, 0, "without a word from its pid 1" },
+	{ { oom_counted }, 0, MEMORY, HIT(CAUSE_MEMORY), "raise --memory" },
+	{ { oom_files }, 0, MEMORY, HIT(CAUSE_MEMORY), "200 MiB of it by files" },
+	{ { oom_child_only }, 0, MEMORY, HIT(CAUSE_MEMORY), "out of memory" },
+	{ { cpu_time }, 0, CPU, HIT(CAUSE_CPU), "cpu time limit of 5 s used up" },
+	{ { wall }, 0, WALL, HIT(CAUSE_WALL), "still running after 10 s" },
+	{ { wall_backstop }, 0, WALL, HIT(CAUSE_WALL), "raise --timeout" },
+	{ { output }, 0, OUTPUT, HIT(CAUSE_OUTPUT), "more than 2 MiB of output" },
+	{ { interrupt }, 0, INTERRUPT(SIGINT), 0, "from outside" },
+	{ { hangup }, 0, INTERRUPT(SIGHUP), 0, "from outside" },
+	{ { gone }, 0, RESULT_FAILED, CAUSE_INIT, 125, 0, 0, 0, 0, "without a word from its pid 1" },
 
 	/* a limit that a program ran into and failed of, with its own exit code */
-	{ { disk, exit_1 },
-	  RESULT_LIMIT,
-	  CAUSE_DISK,
-	  1,
-	  0,
-	  100 * MIB,
-	  100 * MIB,
-	  HIT(CAUSE_DISK),
-	  "writable layer of 100 MiB is full" },
-	{ { xfsz },
-	  RESULT_LIMIT,
-	  CAUSE_DISK,
-	  128 + SIGXFSZ,
-	  SIGXFSZ,
-	  100 * MIB,
-	  7 * MIB,
-	  HIT(CAUSE_DISK),
-	  "raise --disk" },
-	{ { disk, bus },
-	  RESULT_LIMIT,
-	  CAUSE_DISK,
-	  135,
-	  SIGBUS,
-	  100 * MIB,
-	  100 * MIB,
-	  HIT(CAUSE_DISK),
-	  "raise --disk" },
-	{ { inodes, exit_1 },
-	  RESULT_LIMIT,
-	  CAUSE_INODES,
-	  1,
-	  0,
-	  5000,
-	  5000,
-	  HIT(CAUSE_INODES),
-	  "no room for more than 5000 files" },
-	{ { pids, exit_1 },
-	  RESULT_LIMIT,
-	  CAUSE_PIDS,
-	  1,
-	  0,
-	  64,
-	  64,
-	  HIT(CAUSE_PIDS),
-	  "more than 64 processes" },
-	{ { pids, killed },
-	  RESULT_LIMIT,
-	  CAUSE_PIDS,
-	  137,
-	  SIGKILL,
-	  64,
-	  64,
-	  HIT(CAUSE_PIDS),
-	  "raise --pids" },
+	{ { disk }, EXITED(1), DISK(1, 0, 100 * MIB), HIT(CAUSE_DISK), "layer of 100 MiB is full" },
+	{ { NULL }, KILLED(SIGXFSZ), DISK(153, SIGXFSZ, 7 * MIB), HIT(CAUSE_DISK), "raise --disk" },
+	{ { disk }, KILLED(SIGBUS), DISK(135, SIGBUS, 100 * MIB), HIT(CAUSE_DISK), "raise --disk" },
+	{ { inodes }, EXITED(1), INODES, HIT(CAUSE_INODES), "no room for more than 5000 files" },
+	{ { pids }, EXITED(1), PIDS(1, 0), HIT(CAUSE_PIDS), "more than 64 processes" },
+	{ { pids }, KILLED(SIGKILL), PIDS(137, SIGKILL), HIT(CAUSE_PIDS), "raise --pids" },
 
 	/* touched without harm: listed, but the cause of nothing */
-	{ { disk }, RESULT_OK, CAUSE_NONE, 0, 0, 0, 0, HIT(CAUSE_DISK), "" },
-	{ { inodes }, RESULT_OK, CAUSE_NONE, 0, 0, 0, 0, HIT(CAUSE_INODES), "" },
-	{ { pids }, RESULT_OK, CAUSE_NONE, 0, 0, 0, 0, HIT(CAUSE_PIDS), "" },
-	{ { pids, disk, inodes },
-	  RESULT_OK,
-	  CAUSE_NONE,
-	  0,
-	  0,
-	  0,
-	  0,
-	  HIT(CAUSE_PIDS) | HIT(CAUSE_DISK) | HIT(CAUSE_INODES),
-	  "" },
+	{ { disk }, 0, OK, HIT(CAUSE_DISK), "" },
+	{ { inodes }, 0, OK, HIT(CAUSE_INODES), "" },
+	{ { pids }, 0, OK, HIT(CAUSE_PIDS), "" },
+	{ { pids, disk, inodes }, 0, OK, ALL, "" },
 
 	/* who wins: memory, cpu time, wall, output, interrupt, then the program itself */
-	{ { oom, cpu_time, oom_counted, wall },
-	  RESULT_LIMIT,
-	  CAUSE_MEMORY,
-	  137,
-	  0,
-	  256 * MIB,
-	  99 * MIB,
-	  HIT(CAUSE_MEMORY),
-	  "" },
-	{ { wall, output, cpu_time },
-	  RESULT_LIMIT,
-	  CAUSE_CPU,
-	  124,
-	  0,
-	  5000,
-	  5004,
-	  HIT(CAUSE_CPU),
-	  "" },
-	{ { output, interrupt, wall },
-	  RESULT_TIMEOUT,
-	  CAUSE_WALL,
-	  124,
-	  0,
-	  10000,
-	  10003,
-	  HIT(CAUSE_WALL),
-	  "" },
-	{ { interrupt, output },
-	  RESULT_LIMIT,
-	  CAUSE_OUTPUT,
-	  137,
-	  0,
-	  2 * MIB,
-	  2 * MIB + 5,
-	  HIT(CAUSE_OUTPUT),
-	  "" },
-	{ { pids, disk, inodes, exit_1 },
-	  RESULT_LIMIT,
-	  CAUSE_DISK,
-	  1,
-	  0,
-	  100 * MIB,
-	  100 * MIB,
-	  HIT(CAUSE_PIDS) | HIT(CAUSE_DISK) | HIT(CAUSE_INODES),
-	  "" },
-	{ { pids, inodes, exit_1 },
-	  RESULT_LIMIT,
-	  CAUSE_INODES,
-	  1,
-	  0,
-	  5000,
-	  5000,
-	  HIT(CAUSE_PIDS) | HIT(CAUSE_INODES),
-	  "" },
+	{ { oom, cpu_time, oom_counted, wall }, 0, MEMORY, HIT(CAUSE_MEMORY), "" },
+	{ { wall, output, cpu_time }, 0, CPU, HIT(CAUSE_CPU), "" },
+	{ { output, interrupt, wall }, 0, WALL, HIT(CAUSE_WALL), "" },
+	{ { interrupt, output }, 0, OUTPUT, HIT(CAUSE_OUTPUT), "" },
+	{ { pids, disk, inodes }, EXITED(1), DISK(1, 0, 100 * MIB), ALL, "" },
+	{ { pids, inodes }, EXITED(1), INODES, HIT(CAUSE_PIDS) | HIT(CAUSE_INODES), "" },
 	/* An echo of the kill in the exit status changes nothing. */
-	{ { wall, pids },
-	  RESULT_TIMEOUT,
-	  CAUSE_WALL,
-	  124,
-	  0,
-	  10000,
-	  10003,
-	  HIT(CAUSE_WALL) | HIT(CAUSE_PIDS),
-	  "" },
+	{ { wall, pids }, 0, WALL, HIT(CAUSE_WALL) | HIT(CAUSE_PIDS), "" },
 };
+
+/* The outcome of a row: a calm run, changed. */
+static struct outcome outcome_of(const struct verdict *v)
+{
+	struct outcome o = calm();
+
+	for (size_t k = 0; k < ARRAY_SIZE(v->with) && v->with[k]; k++)
+		v->with[k](&o);
+	o.exit.status = v->wait;
+	return o;
+}
 
 static void test_verdicts(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
 		const struct verdict *v = &verdicts[i];
-		struct outcome o = calm();
+		struct outcome o = outcome_of(v);
 		struct result r;
 
-		for (size_t k = 0; k < ARRAY_SIZE(v->with) && v->with[k]; k++)
-			v->with[k](&o);
 		memset(&r, 0xa5, sizeof(r));
 		result_judge(&o, &spec, &r);
 		print_message("row %zu: %s %s\n", i, result_status_name(r.status),
@@ -455,11 +263,9 @@ static void test_hints_of_the_api(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
 		const struct verdict *v = &verdicts[i];
-		struct outcome o = calm();
+		struct outcome o = outcome_of(v);
 		struct result r;
 
-		for (size_t k = 0; k < ARRAY_SIZE(v->with) && v->with[k]; k++)
-			v->with[k](&o);
 		o.api = true;
 		result_judge(&o, &spec, &r);
 		assert_null(strstr(r.hint, "--"));
@@ -556,7 +362,7 @@ static void test_json(void **state)
 
 	pids(&o);
 	inodes(&o);
-	exit_1(&o);
+	o.exit.status = EXITED(1);
 	const char *text = to_json(&b, &o);
 
 	assert_non_null(strstr(text,
@@ -566,7 +372,7 @@ static void test_json(void **state)
 	assert_non_null(strstr(text, "\"limits_hit\":[\"pids\",\"inodes\"]"));
 
 	o = calm();
-	segv(&o);
+	o.exit.status = DUMPED(SIGSEGV);
 	text = to_json(&b, &o);
 	assert_non_null(
 		strstr(text, "\"status\":\"signal\",\"exit_code\":139,\"signal\":\"SEGV\""));
@@ -574,7 +380,7 @@ static void test_json(void **state)
 	assert_non_null(strstr(text, "\"cause\":{\"kind\":\"signal\",\"hint\":"));
 
 	o = calm();
-	rt(&o);
+	o.exit.status = KILLED(40);
 	assert_non_null(strstr(to_json(&b, &o), "\"signal\":\"RT\""));
 }
 

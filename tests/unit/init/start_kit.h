@@ -14,7 +14,6 @@
 #include "base/fd.h"
 #include "init/command.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -31,6 +30,7 @@
 #include <unistd.h>
 
 #include "../child.h"
+#include "../fds.h"
 
 #define AGENT 1000u
 #define LOOKED 7 /* exit code of the program */
@@ -91,18 +91,6 @@ static inline int look_kernel(void)
 /* ---- the world of a test --------------------------------------------------------------------- */
 
 static struct init_config config;
-
-static inline int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	CHILD_CHECK(d != NULL);
-	while (readdir(d))
-		n++;
-	(void)closedir(d);
-	return n;
-}
 
 static inline void put(const char *path, const char *text)
 {

@@ -6,7 +6,6 @@
 #include "base/fd.h"
 #include "init/command.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -22,6 +21,8 @@
 
 #include <cmocka.h>
 
+#include "../fds.h"
+
 #define BLOB "/workspace\0\0python3\0-c\0print(1)\0A=1\0B=\0"
 #define BLOB_LEN (sizeof(BLOB) - 1)
 
@@ -34,18 +35,6 @@ static const struct init_exec good = {
 	.rows = 24,
 	.cols = 80,
 };
-
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 /* How many mappings of memfds called "blob" there are. */
 static int mappings(void)

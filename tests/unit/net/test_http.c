@@ -279,56 +279,35 @@ static void fill(struct buf *b, const char *piece, size_t n)
 /* Giants of every kind: refused as soon as it is certain, whatever follows. */
 static void test_giants(void **state)
 {
+	static const struct {
+		const char *head, *piece;
+		size_t times;
+		int status;
+	} giants[] = {
+		{ "GET /", "a", 2 << 20, 414 },
+		{ "", "M", 2 << 20, 400 },
+		{ "GET / HTTP/1.1\r\nHost: h\r\nX: ", "y", 2 << 20, 431 },
+		{ "GET / HTTP/1.1\r\nHost: h\r\n", "y", 2 << 20, 431 },
+		{ "GET / HTTP/1.1\r\nHost: h\r\n", "a: b\r\n", 10000, 431 },
+		/* Declared too large: answered although all of it is sent before it is read. */
+		{ POST "Content-Length: 4000000\r\n\r\n", "0123456789", 400000, 413 },
+		/* Too large only in sum. */
+		{ CHUNKED, "a\r\n0123456789\r\n", 100000, 413 },
+		/* Endless chunk lines. */
+		{ CHUNKED "1;", "e", 1 << 20, 400 },
+		{ CHUNKED, "0", 1 << 20, 400 },
+	};
 	_buf_ struct buf b = BUF_INIT(64 << 20);
 
 	(void)state;
 	web_init();
 	web_listen();
-	(void)buf_puts(&b, "GET /");
-	fill(&b, "a", 2 << 20);
-	check_refused(&b, 414);
-
-	buf_clear(&b);
-	fill(&b, "M", 2 << 20);
-	check_refused(&b, 400);
-
-	buf_clear(&b);
-	(void)buf_puts(&b, "GET / HTTP/1.1\r\nHost: h\r\nX: ");
-	fill(&b, "y", 2 << 20);
-	check_refused(&b, 431);
-
-	buf_clear(&b);
-	(void)buf_puts(&b, "GET / HTTP/1.1\r\nHost: h\r\n");
-	fill(&b, "y", 2 << 20);
-	check_refused(&b, 431);
-
-	buf_clear(&b);
-	(void)buf_puts(&b, "GET / HTTP/1.1\r\nHost: h\r\n");
-	fill(&b, "a: b\r\n", 10000);
-	(void)buf_puts(&b, "\r\n");
-	check_refused(&b, 431);
-
-	/* Declared too large: answered although the client sends it all before it reads. */
-	buf_clear(&b);
-	(void)buf_puts(&b, POST "Content-Length: 4000000\r\n\r\n");
-	fill(&b, "0123456789", 400000);
-	check_refused(&b, 413);
-
-	/* Too large only in sum. */
-	buf_clear(&b);
-	(void)buf_puts(&b, CHUNKED);
-	fill(&b, "a\r\n0123456789\r\n", 100000);
-	check_refused(&b, 413);
-
-	/* Endless chunk lines. */
-	buf_clear(&b);
-	(void)buf_puts(&b, CHUNKED "1;");
-	fill(&b, "e", 1 << 20);
-	check_refused(&b, 400);
-	buf_clear(&b);
-	(void)buf_puts(&b, CHUNKED);
-	fill(&b, "0", 1 << 20);
-	check_refused(&b, 400);
+	for (size_t i = 0; i < ARRAY_SIZE(giants); i++) {
+		buf_clear(&b);
+		(void)buf_puts(&b, giants[i].head);
+		fill(&b, giants[i].piece, giants[i].times);
+		check_refused(&b, giants[i].status);
+	}
 	web_free();
 }
 

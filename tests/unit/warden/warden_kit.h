@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 #include "../child.h"
+#include "../fds.h"
 
 #define KIT_WAIT_MS 3000 /* for what takes a moment; much less than the warden's own deadlines */
 #define KIT_ANSWERS 16
@@ -69,18 +70,6 @@ uint64_t clock_now_ns(void)
 static inline void kit_skip(uint64_t ms)
 {
 	kit_skipped_ns += ms * CLOCK_NS_PER_MS;
-}
-
-static inline int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		(void)closedir(d);
-	return n;
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
