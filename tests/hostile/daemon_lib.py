@@ -20,6 +20,7 @@ import json
 import os
 import random
 import resource
+import secrets
 import socket
 import subprocess
 import threading
@@ -30,10 +31,11 @@ import pytest
 from cell_lib import read, until
 from daemon import BareDaemon, Response, Socket, Stream, make_frame
 from lib import CAISSON, at_most, host_env, session
-from process import SANITIZED, children, deadline, no_report, status_of
+from process import SANITIZED, children, deadline, no_report, status_of, unique
 from snapshot import stat_of
 
 MIB = 1 << 20
+ALICE, BOB = secrets.token_hex(32), secrets.token_hex(32)
 GUEST = CAISSON.parent / "guest"
 PYTHON = "/usr/bin/python3"
 TEST_SECONDS = 180
@@ -106,7 +108,7 @@ def parse_responses(data):
             if len(rest) < n:
                 raise ValueError(f"{len(rest)} bytes of {n}")
             body, rest = rest[:n], rest[n:]
-        found.append(Response(int(code), headers.items(), body))
+        found.append(Response(int(code), headers, body))
         data = rest
     return found
 
@@ -117,7 +119,7 @@ class Daemon(BareDaemon):
     """`caisson serve`. Use as a context. .pid is the front's, .keeper its parent, .warden and .zygote are found from outside."""
 
     def __init__(self, *flags, env=None, unix=False, wait=True, caisson=CAISSON, **how):
-        super().__init__(session().dir, *flags, env=host_env(**(env or {})), binary=caisson, **how)
+        super().__init__(session().dir, *flags, env=host_env(**(env or {})), binary=caisson, stdout=subprocess.DEVNULL, **how)
         self.where.chmod(0o711)
         self.unix = self.where / "sock" if unix else None
         if unix:
@@ -504,6 +506,17 @@ def whole_module():
 @pytest.fixture(scope="module")
 def daemon(whole_module):
     with Daemon() as d:
+        yield d
+
+
+@pytest.fixture(scope="module")
+def two_owners(whole_module):
+    """A daemon with tokens of two owners; its own is alice's."""
+    path = session().dir / unique("tokens")
+    path.write_text(f"alice:{ALICE}\nbob:{BOB}\n")
+    path.chmod(0o600)
+    with Daemon("--token-file", path, token=ALICE, unix=True) as d:
+        path.unlink()
         yield d
 
 

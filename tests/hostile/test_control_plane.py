@@ -21,20 +21,10 @@ from cell_lib import USER, host, nonce, processes_with, read, until
 from named import V1, Box, ours, routes, starts
 from snapshot import OWN_PREFIX, listening, stat_of
 
-whole_module, hostile_test = daemon_lib.whole_module, daemon_lib.hostile_test
+daemon, hostile_test, whole_module = daemon_lib.two_owners, daemon_lib.hostile_test, daemon_lib.whole_module
 quick = pytest.mark.quick
 slow = pytest.mark.slow
-ALICE, BOB = secrets.token_hex(32), secrets.token_hex(32)
-
-
-@pytest.fixture(scope="module")
-def daemon(whole_module):
-    path = session().dir / unique("tokens")
-    path.write_text(f"alice:{ALICE}\nbob:{BOB}\n")
-    path.chmod(0o600)
-    with Daemon("--token-file", path, token=ALICE, unix=True) as d:
-        path.unlink()
-        yield d
+ALICE, BOB = daemon_lib.ALICE, daemon_lib.BOB
 
 
 def leaks(d, r):

@@ -6,7 +6,6 @@ import hashlib
 import os
 import random
 import re
-import secrets
 import socket
 import statistics
 import time
@@ -22,20 +21,10 @@ from cell_lib import USER, cover_of, host, nonce, read, said, until
 from named import V1, Box, routes, starts
 from snapshot import stat_of
 
-whole_module, hostile_test = daemon_lib.whole_module, daemon_lib.hostile_test
+daemon, hostile_test, whole_module = daemon_lib.two_owners, daemon_lib.hostile_test, daemon_lib.whole_module
 quick = pytest.mark.quick
 slow = pytest.mark.slow
-ALICE, BOB = secrets.token_hex(32), secrets.token_hex(32)
-
-
-@pytest.fixture(scope="module")
-def daemon(whole_module):
-    path = session().dir / unique("tokens")
-    path.write_text(f"alice:{ALICE}\nbob:{BOB}\n")
-    path.chmod(0o600)
-    with Daemon("--token-file", path, token=ALICE, unix=True) as d:
-        path.unlink()
-        yield d
+ALICE, BOB = daemon_lib.ALICE, daemon_lib.BOB
 
 
 @pytest.fixture

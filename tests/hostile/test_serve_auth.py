@@ -254,7 +254,7 @@ def test_other_users_on_loopback(local, stopped_by):
     landed(own[:2] == ["0", "200"] and secret in own[2], own)
     uid, status, body = steal(NOBODY)
     assert (uid, status) == (str(NOBODY), "401") and secret not in body and "--token-file" in body, body
-    local.end(name)
+    local.end_session(name)
     stopped_by("the kernel says who calls")
 
 

@@ -30,7 +30,7 @@ class Response:
     def __init__(self, status, headers, body):
         self.status, self.body = status, body
         self.headers = {}
-        for name, value in headers:
+        for name, value in headers.items() if isinstance(headers, dict) else headers:
             assert name.lower() not in self.headers, "%s was sent twice" % name
             self.headers[name.lower()] = value
 

@@ -13,13 +13,14 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / d) for d in ("lib", "integ")]
 
 from daemon import BareDaemon, Socket, Stream, make_frame, read_response  # noqa: E402
 from integ_lib import USER, Place, as_user, clean_env, records  # noqa: E402
-from process import (BIN, HANG, SLOW, Later, alive, below, call_yourself, children, name_of, no_report, space_of,  # noqa: E402
+from process import (BIN, HANG, SLOW, Later, alive, below, call_yourself, children, memory_kb, name_of, no_report, space_of,  # noqa: E402
                      status_of, unique, wait_until)
 
 GUEST = BIN.parent / "guest"
@@ -374,6 +375,25 @@ def check_schema(value, schema, document, path="$"):
         for i, v in enumerate(value):
             wrong += check_schema(v, schema["items"], document, "%s[%d]" % (path, i))
     return wrong
+
+
+class Peak(threading.Thread):
+    """The most memory that the daemon had while this ran."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.peak, self.over = pid, 0, threading.Event()
+        self.first = memory_kb(pid)
+        self.start()
+
+    def run(self):
+        while not self.over.wait(0.02):
+            self.peak = max(self.peak, memory_kb(self.pid))
+
+    def grown(self):
+        self.over.set()
+        self.join()
+        return self.peak - self.first
 
 
 class Held:

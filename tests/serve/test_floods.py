@@ -7,7 +7,8 @@ import threading
 
 import pytest
 from box_lib import Box, Events
-from process import SANITIZED, SLOW, memory_kb, unique, wait_until
+from process import SANITIZED, SLOW, unique, wait_until
+from serve_lib import Peak
 
 MIB = 1 << 20
 # Lines, every byte value, and characters of other alphabets, so that no way of writing JSON is left out.
@@ -15,25 +16,6 @@ SOURCE = ("import os, hashlib\nline = b'The quick brown fox \"jumps\" over the l
           "b = (line * 1000 + 'привет, 世界\\n'.encode() * 500 + bytes(range(256)) * (%d // 64) + b'y\\n' * 2000)\n"
           "n, h = %d, hashlib.sha256()\nwhile n:\n    part = b[:n]\n    n -= len(part)\n    h.update(part)\n    os.write(1, part)\n"
           "os.write(2, h.hexdigest().encode())\n")
-
-
-class Peak(threading.Thread):
-    """The most memory that the daemon had while this ran."""
-
-    def __init__(self, pid):
-        super().__init__(daemon=True)
-        self.pid, self.peak, self.over = pid, 0, threading.Event()
-        self.first = memory_kb(pid)
-        self.start()
-
-    def run(self):
-        while not self.over.wait(0.02):
-            self.peak = max(self.peak, memory_kb(self.pid))
-
-    def grown(self):
-        self.over.set()
-        self.join()
-        return self.peak - self.first
 
 
 def bytes_of(event):

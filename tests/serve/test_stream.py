@@ -2,14 +2,13 @@
 """test_stream.py - Output while it happens: Server-Sent Events and WebSockets, also for clients that do not read."""
 import json
 import os
-import threading
 import time
 
 import pytest
 
 from daemon import Stream
-from process import HANG, SLOW, call_yourself, memory_kb, unique, wait_until
-from serve_lib import WebSocket
+from process import HANG, SLOW, call_yourself, unique, wait_until
+from serve_lib import Peak, WebSocket
 
 MIB = 1 << 20
 
@@ -127,25 +126,6 @@ def test_many_streams_at_once(daemon):
 # ---- clients that do not read ------------------------------------------------------------------------------------------
 
 FLOOD = "import os\nb = b'x' * 65535 + b'\\n'\nfor i in range(%d): os.write(1, b)\n" % (50 * MIB // 65536)
-
-
-class Peak(threading.Thread):
-    """The most memory that the daemon had while this ran."""
-
-    def __init__(self, pid):
-        super().__init__(daemon=True)
-        self.pid, self.peak, self.over = pid, 0, threading.Event()
-        self.first = memory_kb(pid)
-        self.start()
-
-    def run(self):
-        while not self.over.wait(0.02):
-            self.peak = max(self.peak, memory_kb(self.pid))
-
-    def grown(self):
-        self.over.set()
-        self.join()
-        return self.peak - self.first
 
 
 def test_reader_that_stops_slows_the_code_down(daemon):
