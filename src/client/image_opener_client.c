@@ -3,8 +3,6 @@
 #include "client/image_opener_client.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,68 +11,31 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/spawn.h"
 #include "client/program.h"
 
 #define IMAGE_OPENER_NAME "caisson-image-opener"
 #define ANSWER_S 10 /* a disk that sleeps; more is a fault */
 
-/* Where the default store is depends on these two. */
-static size_t environment(char **ret)
+int image_opener_start(const char *store, pid_t *ret_pid, struct err *e)
 {
-	static const char *const names[] = { "XDG_DATA_HOME=", "HOME=" };
-	size_t n = 0;
-
-	for (char **v = environ; *v; v++)
-		for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-			if (strncmp(*v, names[i], strlen(names[i])) == 0 && n < ARRAY_SIZE(names))
-				ret[n++] = *v;
-	ret[n] = NULL;
-	return n;
-}
-
-static int spawn(const char *path, const char *store, int sock, pid_t *ret, struct err *e)
-{
-	char name[] = IMAGE_OPENER_NAME, store_arg[4096], *envp[3];
+	/* Where the default store is depends on these two. */
+	static const char *const names[] = { "XDG_DATA_HOME=", "HOME=", NULL };
+	const struct timeval limit = { .tv_sec = ANSWER_S };
+	char name[] = IMAGE_OPENER_NAME, store_arg[4096], *envp[ARRAY_SIZE(names)];
 	char *argv[] = { name, store ? store_arg : NULL, NULL };
-	posix_spawn_file_actions_t actions;
+	struct spawn s = { .argv = argv, .envp = envp };
 
 	if (store &&
 	    (size_t)snprintf(store_arg, sizeof(store_arg), "%s", store) >= sizeof(store_arg))
 		return err_say(e, -ENAMETOOLONG, "--image-store: the path is too long");
-	(void)environment(envp);
-	(void)posix_spawn_file_actions_init(&actions);
-	(void)posix_spawn_file_actions_adddup2(&actions, sock, IMAGE_OPENER_FD);
-	(void)posix_spawn_file_actions_addclosefrom_np(&actions, IMAGE_OPENER_FD + 1);
-	int r = posix_spawn(ret, path, &actions, NULL, argv, envp);
+	spawn_pick_env(environ, names, envp, ARRAY_SIZE(envp));
+	_fd_ int ours = program_start(&s, IMAGE_OPENER_FD, ret_pid, e);
 
-	(void)posix_spawn_file_actions_destroy(&actions);
-	return r ? err_set(e, -r, "start %s", path) : 0;
-}
-
-int image_opener_start(const char *store, pid_t *ret_pid, struct err *e)
-{
-	const struct timeval limit = { .tv_sec = ANSWER_S };
-	char path[4096];
-	int pair[2];
-	pid_t pid;
-	int r = program_find(IMAGE_OPENER_NAME, path, sizeof(path), e);
-
-	if (r < 0)
-		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_set(e, -errno, "socketpair");
-	_fd_ int ours = pair[0];
-	/* Another number, so that the copy loses close-on-exec. */
-	_fd_ int theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, IMAGE_OPENER_FD + 1);
-
-	fd_close(pair[1]);
-	if (theirs < 0 || setsockopt(ours, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)
+	if (ours < 0)
+		return ours;
+	if (setsockopt(ours, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0)
 		return err_set(e, -errno, "start the image opener");
-	r = spawn(path, store, theirs, &pid, e);
-	if (r < 0)
-		return r;
-	if (ret_pid)
-		*ret_pid = pid;
 	return TAKE_FD(ours);
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.c - Find a program of ours: a build tree first, then where it was installed. */
+/* program.c - Find a program of ours: a build tree first, then where it was installed. Start it. */
 #include "client/program.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
+#include "base/spawn.h"
 
 int program_find(const char *name, char *path, size_t size, struct err *e)
 {
@@ -31,4 +34,26 @@ int program_find(const char *name, char *path, size_t size, struct err *e)
 		       "%s is neither beside caisson nor in " CAISSON_LIBEXECDIR
 		       ": install it (make install)",
 		       name);
+}
+
+int program_start(struct spawn *s, int at, pid_t *ret_pid, struct err *e)
+{
+	char path[4096];
+	int pair[2];
+	int r = program_find(s->argv[0], path, sizeof(path), e);
+
+	if (r < 0)
+		return r;
+	if (s->n_fds == SPAWN_FDS_MAX)
+		return err_set(e, -E2BIG, "start %s", path);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(e, -errno, "socketpair");
+	_fd_ int ours = pair[0], theirs = pair[1];
+
+	s->path = path;
+	s->fds[s->n_fds++] = (struct spawn_fd){ theirs, at };
+	r = spawn_program(s, ret_pid, e);
+	s->path = NULL;
+	s->n_fds--;
+	return r < 0 ? r : TAKE_FD(ours);
 }

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.h - Where our other programs are. */
+/* program.h - Where our other programs are, and how one is started with a socket to it. */
 #ifndef CAISSON_CLIENT_PROGRAM_H
 #define CAISSON_CLIENT_PROGRAM_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 struct err;
+struct spawn;
 
 /* program_find() - Beside our own executable, then in libexecdir. 0 or -ENOENT with the fix. */
 int program_find(const char *name, char *path, size_t size, struct err *e);
+
+/*
+ * program_start() - Start the program of ours that s->argv[0] names, and connect to it.
+ * @s: its path and one more entry of @fds are filled here
+ * @at: the descriptor that the program expects its end of the SEQPACKET socket to be
+ * @ret_pid: may be NULL
+ * Return: our end, blocking and close-on-exec; or -errno.
+ */
+int program_start(struct spawn *s, int at, pid_t *ret_pid, struct err *e);
 
 #endif

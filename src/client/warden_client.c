@@ -3,54 +3,31 @@
 #include "client/warden_client.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/spawn.h"
 #include "client/program.h"
 
 #define WARDEN_NAME "caisson-warden"
 
 int warden_start(const char *state, struct warden_client *ret, struct err *e)
 {
-	char path[4096], name[] = WARDEN_NAME, state_arg[4096];
+	char name[] = WARDEN_NAME, state_arg[4096];
 	char *argv[] = { name, state_arg, NULL };
-	char *envp[] = { NULL };
-	int pair[2];
-	int r = program_find(WARDEN_NAME, path, sizeof(path), e);
+	struct spawn s = { .argv = argv };
 
-	if (r < 0)
-		return r;
 	if ((size_t)snprintf(state_arg, sizeof(state_arg), "%s", state) >= sizeof(state_arg))
 		return err_say(e, -ENAMETOOLONG, "--state: the path is too long");
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_set(e, -errno, "socketpair");
-	_fd_ int ours = pair[0];
-	_fd_ int theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, WARDEN_FD + 1);
+	int fd = program_start(&s, WARDEN_FD, &ret->pid, e);
 
-	fd_close(pair[1]);
-	if (theirs < 0)
-		return err_set(e, -errno, "socketpair");
-
-	posix_spawn_file_actions_t actions;
-
-	(void)posix_spawn_file_actions_init(&actions);
-	/* A different number, so that the copy loses close-on-exec. */
-	(void)posix_spawn_file_actions_adddup2(&actions, theirs, WARDEN_FD);
-	(void)posix_spawn_file_actions_addclosefrom_np(&actions, WARDEN_FD + 1);
-	r = posix_spawn(&ret->pid, path, &actions, NULL, argv, envp);
-	(void)posix_spawn_file_actions_destroy(&actions);
-	if (r)
-		return err_set(e, -r, "start %s", path);
+	if (fd < 0)
+		return fd;
 	ret->seq = 0;
-	ret->fd = TAKE_FD(ours);
+	ret->fd = fd;
 	return 0;
 }
 

@@ -21,7 +21,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +35,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/spawn.h"
 #include "wire/gate.h"
 
 #define EXIT_FAILED 125
@@ -108,25 +108,15 @@ static void give_vault(struct supervisor *m)
 
 static int spawn(struct supervisor *m, int theirs)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	sigset_t none;
+	const struct spawn s = {
+		.path = "/proc/self/exe", /* the program that we are, whatever has its name by now */
+		.argv = m->argv,
+		.envp = m->env,
+		.fds = { { GATE_FD, GATE_FD }, { theirs, GATE_SUPERVISOR_FD } },
+		.n_fds = 2,
+	};
 
-	(void)sigemptyset(&none);
-	(void)posix_spawn_file_actions_init(&actions);
-	(void)posix_spawn_file_actions_adddup2(&actions, theirs, GATE_SUPERVISOR_FD);
-	(void)posix_spawn_file_actions_addclosefrom_np(&actions, GATE_SUPERVISOR_FD + 1);
-	(void)posix_spawnattr_init(&attr);
-	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	(void)posix_spawnattr_setsigmask(&attr, &none);
-	/* The program that we are, whatever lies under its name by now. */
-	int r = posix_spawn(&m->gate, "/proc/self/exe", &actions, &attr, m->argv, m->env);
-
-	(void)posix_spawn_file_actions_destroy(&actions);
-	(void)posix_spawnattr_destroy(&attr);
-	if (r)
-		m->gate = 0;
-	return -r;
+	return spawn_program(&s, &m->gate, NULL);
 }
 
 static void start_later(struct supervisor *m)
@@ -313,18 +303,6 @@ static void end_gate(struct supervisor *m)
 
 /* ---- the beginning -------------------------------------------------------------------------------------- */
 
-static void pick_env(struct supervisor *m, char **env)
-{
-	static const char *const names[] = { "HTTPS_PROXY=", "https_proxy=", "NO_PROXY=",
-					     "no_proxy=" };
-	size_t n = 0;
-
-	for (; env && *env; env++)
-		for (size_t i = 0; i < ARRAY_SIZE(names) && n < ARRAY_SIZE(m->env) - 1; i++)
-			if (strncmp(*env, names[i], strlen(names[i])) == 0)
-				m->env[n++] = *env;
-}
-
 static int setup(struct supervisor *m)
 {
 	const struct rlimit no_core = { 0, 0 };
@@ -348,6 +326,8 @@ static int setup(struct supervisor *m)
 
 int supervisor_run(char **argv, char **env, const struct sources *from)
 {
+	static const char *const names[] = { "HTTPS_PROXY=", "https_proxy=", "NO_PROXY=",
+					     "no_proxy=", NULL };
 	struct supervisor m = {
 		.own_env = env, .from = from, .line = -1, .whole = -1, .answer = -1
 	};
@@ -356,7 +336,7 @@ int supervisor_run(char **argv, char **env, const struct sources *from)
 	for (; n < ARGS_MAX - 2 && argv[n]; n++)
 		m.argv[n] = argv[n];
 	m.argv[n] = m.life_text;
-	pick_env(&m, env);
+	spawn_pick_env(env, names, m.env, ARRAY_SIZE(m.env));
 	if (setup(&m) < 0)
 		return EXIT_FAILED;
 	read_sources(&m);

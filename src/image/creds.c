@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/spawn.h"
 #include "image/document.h"
 #include "image/ref.h"
 
@@ -127,24 +127,17 @@ int creds_parse(const char *text, size_t len, const char *host, struct creds *re
 /* ---- helpers -------------------------------------------------------------------------------------------- */
 
 /* The program's pipes are 0 and 1; its errors are for the person who sees ours. */
-static pid_t start_helper(const char *name, int in, int out, struct err *e)
+static int start_helper(const char *name, int in, int out, pid_t *ret, struct err *e)
 {
 	char program[96], get[] = "get";
 	char *argv[] = { program, get, NULL };
-	posix_spawn_file_actions_t actions;
-	pid_t pid;
-	int r;
+	const struct spawn s = { .argv = argv,
+				 .envp = environ,
+				 .fds = { { in, STDIN_FILENO }, { out, STDOUT_FILENO } },
+				 .n_fds = 2 };
 
 	(void)snprintf(program, sizeof(program), "docker-credential-%s", name);
-	if (posix_spawn_file_actions_init(&actions) != 0)
-		return err_set(e, -ENOMEM, "start %s", program);
-	r = posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-	if (r == 0)
-		r = posix_spawnp(&pid, program, &actions, NULL, argv, environ);
-	(void)posix_spawn_file_actions_destroy(&actions);
-	return r ? err_set(e, -r, "start %s", program) : pid;
+	return spawn_program(&s, ret, e);
 }
 
 static int read_all(int fd, struct buf *b)
@@ -172,11 +165,12 @@ static int ask_helper(const char *host, struct creds *c, struct err *e)
 	if (in < 0 || pipe2(out, O_CLOEXEC) < 0)
 		return err_set(e, -errno, "ask for credentials");
 	_fd_ int from = out[0];
-	pid_t pid = start_helper(c->helper, in, out[1], e);
+	pid_t pid;
 
+	r = start_helper(c->helper, in, out[1], &pid, e);
 	fd_close(out[1]);
-	if (pid < 0)
-		return pid;
+	if (r < 0)
+		return r;
 	r = read_all(from, &said);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

@@ -27,7 +27,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +43,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/options.h"
+#include "base/spawn.h"
 #include "client/notify.h"
 #include "client/program.h"
 #include "wire/keeper.h"
@@ -160,22 +160,23 @@ static int make_table(struct keeper *k, struct err *e)
 	return 0;
 }
 
+/* With our descriptors: those of a service manager, and secrets of the environment, are among them. */
 static int spawn(struct keeper *k, int theirs, struct err *e)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	sigset_t usual, mask;
+	sigset_t unignored, mask = k->before;
+	const struct spawn s = {
+		.path = k->path,
+		.argv = k->argv,
+		.envp = environ,
+		.fds = { { theirs, KEEPER_FD } },
+		.n_fds = 1,
+		.keep_others = true,
+		.mask = &mask,
+		.unignored = &unignored,
+	};
 
-	(void)sigemptyset(&usual);
-	(void)sigaddset(&usual, SIGPIPE);
-	(void)posix_spawn_file_actions_init(&actions);
-	/* Refused where the limit is below that number; without memory, too. */
-	int r = posix_spawn_file_actions_adddup2(&actions, theirs, KEEPER_FD);
-
-	r = r == EBADF ? EMFILE : r;
-	(void)posix_spawnattr_init(&attr);
-	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	mask = k->before;
+	(void)sigemptyset(&unignored);
+	(void)sigaddset(&unignored, SIGPIPE);
 	(void)sigaddset(&mask, SIGHUP); /* until it ignores it */
 	/* While it goes on with what another had, it does not hear SIGTERM before it can listen to it. */
 	if (k->life > 1) {
@@ -183,17 +184,7 @@ static int spawn(struct keeper *k, int theirs, struct err *e)
 		(void)sigaddset(&mask, SIGINT);
 		(void)sigaddset(&mask, KEEPER_STOP);
 	}
-	(void)posix_spawnattr_setsigmask(&attr, &mask);
-	(void)posix_spawnattr_setsigdefault(&attr, &usual);
-	if (r == 0)
-		r = posix_spawn(&k->front, k->path, &actions, &attr, k->argv, environ);
-	(void)posix_spawn_file_actions_destroy(&actions);
-	(void)posix_spawnattr_destroy(&attr);
-	if (r) {
-		k->front = 0;
-		return err_set(e, -r, "start %s", k->path);
-	}
-	return 0;
+	return spawn_program(&s, &k->front, e);
 }
 
 static int say(struct keeper *k, enum keeper_op op, uint32_t key, const int *fds, size_t n)

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "base/private.h"
+#include "base/spawn.h"
 #include "vault/vault.h"
 
 #define COMMAND_MS 30000u
@@ -188,36 +188,24 @@ static int split(char *text, char **words)
 	return n > 0 ? 0 : -EINVAL;
 }
 
-static int start(char **words, char **env, int out, pid_t *ret, struct err *e)
-{
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	sigset_t usual;
-
-	(void)sigfillset(&usual);
-	(void)posix_spawnattr_init(&attr);
-	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
-	(void)posix_spawnattr_setsigdefault(&attr, &usual); /* whatever the daemon ignores */
-	(void)posix_spawn_file_actions_init(&actions);
-	(void)posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	(void)posix_spawn_file_actions_adddup2(&actions, out, 1);
-	(void)posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-	int r = posix_spawnp(ret, words[0], &actions, &attr, words, env);
-
-	(void)posix_spawn_file_actions_destroy(&actions);
-	(void)posix_spawnattr_destroy(&attr);
-	return r ? err_set(e, -r, "start %s", words[0]) : 0;
-}
-
 static int run(struct vault *v, char **words, char **env, struct err *e)
 {
 	int ends[2], status = 0;
+	sigset_t all;
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_set(e, -errno, "make a pipe");
 	_fd_ int in = ends[0], out = ends[1];
-	int r = start(words, env, out, &pid, e);
+	const struct spawn s = { .argv = words,
+				 .envp = env,
+				 .fds = { { out, STDOUT_FILENO } },
+				 .n_fds = 1,
+				 .no_input = true,
+				 .unignored = &all }; /* whatever the daemon ignores */
+
+	(void)sigfillset(&all);
+	int r = spawn_program(&s, &pid, e);
 
 	if (r < 0)
 		return r;

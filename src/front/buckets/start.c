@@ -8,11 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +18,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/num.h"
+#include "base/spawn.h"
 #include "client/program.h"
 #include "front/buckets/buckets.h"
 #include "front/support/config.h"
@@ -98,42 +97,6 @@ static int open_dir(const char *state, struct err *e)
 	return fd < 0 ? err_set(e, -errno, "--state: open %s/buckets", state) : fd;
 }
 
-/* Of our environment it gets what concerns the way out. */
-static void pick_env(char **ret, size_t max)
-{
-	static const char *const names[] = { "HTTPS_PROXY=", "https_proxy=", "http_proxy=",
-					     "NO_PROXY=",    "no_proxy=",    "ALL_PROXY=",
-					     "all_proxy=" };
-	size_t n = 0;
-
-	for (char **at = environ; at && *at; at++)
-		for (size_t i = 0; i < ARRAY_SIZE(names) && n < max; i++)
-			if (strncmp(*at, names[i], strlen(names[i])) == 0)
-				ret[n++] = *at;
-	ret[n] = NULL;
-}
-
-static int spawn(char *const *argv, int sock, int dir, int keys, struct err *e)
-{
-	posix_spawn_file_actions_t actions;
-	char path[4096], *envp[8];
-	pid_t pid;
-	int r = program_find(BUCKET_NAME, path, sizeof(path), e);
-
-	if (r < 0)
-		return r;
-	pick_env(envp, ARRAY_SIZE(envp) - 1);
-	(void)posix_spawn_file_actions_init(&actions);
-	(void)posix_spawn_file_actions_adddup2(&actions, sock, BUCKET_FD);
-	(void)posix_spawn_file_actions_adddup2(&actions, dir, BUCKET_DIR_FD);
-	if (keys >= 0)
-		(void)posix_spawn_file_actions_adddup2(&actions, keys, KEYS_FD);
-	(void)posix_spawn_file_actions_addclosefrom_np(&actions, KEYS_FD + (keys >= 0));
-	r = posix_spawn(&pid, path, &actions, NULL, argv, envp);
-	(void)posix_spawn_file_actions_destroy(&actions);
-	return r ? err_set(e, -r, "start %s", path) : 0;
-}
-
 static int wait_ready(int fd, struct err *e)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -147,40 +110,34 @@ static int wait_ready(int fd, struct err *e)
 	return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? err_set(e, -errno, "set up its socket") : 0;
 }
 
-/* Numbers above those that the child is given, so that the copies lose close-on-exec. */
-static int above(int fd)
-{
-	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, KEYS_FD + 1);
-}
-
 int buckets_start(struct buckets *b, const struct config *c, struct loop *loop, struct err *e)
 {
+	/* Of our environment it gets what concerns the way out. */
+	static const char *const names[] = {
+		"HTTPS_PROXY=", "https_proxy=", "http_proxy=", "NO_PROXY=",
+		"no_proxy=",    "ALL_PROXY=",   "all_proxy=",  NULL
+	};
 	static struct words w;
-	int pair[2], inherited = inherited_keys();
+	char *envp[ARRAY_SIZE(names)];
+	struct spawn s = { .argv = w.list, .envp = envp, .n_fds = 2 };
+	int keys = inherited_keys();
 
 	*b = (struct buckets){ .loop = loop, .fd = -1, .artifacts = c->s3_bucket };
-	if (inherited >= 0)
-		(void)fcntl(inherited, F_SETFD, FD_CLOEXEC); /* nobody else's */
+	if (keys >= 0)
+		(void)fcntl(keys, F_SETFD, FD_CLOEXEC); /* nobody else's */
 	if (!buckets_wanted(c))
 		return 0;
-	_fd_ int opened = open_dir(c->state, e);
+	_fd_ int dir = open_dir(c->state, e);
 
-	if (opened < 0)
-		return opened;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_set(e, -errno, "socketpair");
-	_fd_ int ours = pair[0], theirs = above(pair[1]), dir = above(opened);
-	_fd_ int keys = above(inherited);
-
-	fd_close(pair[1]);
-	if (theirs < 0 || dir < 0)
-		return err_set(e, -errno, "start " BUCKET_NAME);
+	if (dir < 0)
+		return dir;
+	s.fds[0] = (struct spawn_fd){ dir, BUCKET_DIR_FD };
+	s.fds[1] = (struct spawn_fd){ keys, KEYS_FD };
+	spawn_pick_env(environ, names, envp, ARRAY_SIZE(envp));
 	say_all(&w, c, keys >= 0);
-	int r = spawn(w.list, theirs, dir, keys, e);
+	_fd_ int ours = program_start(&s, BUCKET_FD, NULL, e);
+	int r = ours < 0 ? ours : wait_ready(ours, e);
 
-	theirs = fd_close(theirs);
-	if (r == 0)
-		r = wait_ready(ours, e);
 	for (size_t i = 0; i < w.n; i++)
 		buf_free(&w.text[i]);
 	if (r == 0)

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "base/num.h"
+#include "base/spawn.h"
 #include "client/program.h"
 #include "front/gate/index_hosts.h"
 #include "front/policy/egress_rules.h"
@@ -116,31 +116,6 @@ static int take_hidden(void)
 	return (int)fd;
 }
 
-/* With our environment: what a command that prints secrets needs is in it. */
-static int spawn(int gate, int supervisor, char *const *argv, struct err *e)
-{
-	posix_spawn_file_actions_t actions;
-	char path[4096];
-	pid_t pid;
-	_fd_ int hidden = take_hidden();
-	int r = program_find(GATE_NAME, path, sizeof(path), e);
-
-	if (r == 0) {
-		(void)posix_spawn_file_actions_init(&actions);
-		(void)posix_spawn_file_actions_adddup2(&actions, gate, GATE_FD);
-		(void)posix_spawn_file_actions_adddup2(&actions, supervisor, GATE_SUPERVISOR_FD);
-		if (hidden >= 0)
-			(void)posix_spawn_file_actions_adddup2(&actions, hidden, GATE_SECRETS_FD);
-		(void)posix_spawn_file_actions_addclosefrom_np(
-			&actions, hidden >= 0 ? GATE_SECRETS_FD + 1 : GATE_SECRETS_FD);
-		r = posix_spawn(&pid, path, &actions, NULL, argv, environ);
-		(void)posix_spawn_file_actions_destroy(&actions);
-		r = r ? err_set(e, -r, "start %s", path) : 0;
-	}
-	(void)unsetenv(SOURCE_FD_ENV);
-	return r;
-}
-
 static int wait_ready(struct gate_link *l, struct err *e)
 {
 	struct pollfd p = { .fd = l->watch.fd, .events = POLLIN };
@@ -155,35 +130,28 @@ static int wait_ready(struct gate_link *l, struct err *e)
 	return 0;
 }
 
-/* @ret_theirs: out of the way of where it will be put. */
-static int make_pair(int *ret_ours, int *ret_theirs, struct err *e)
-{
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_set(e, -errno, "socketpair");
-	*ret_ours = pair[0];
-	*ret_theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, GATE_SECRETS_FD + 1);
-	fd_close(pair[1]);
-	return *ret_theirs < 0 ? err_set(e, -errno, "socketpair") : 0;
-}
-
+/* With our environment: what a command that prints secrets needs is in it. */
 int gate_start(struct gate_link *l, const struct config *c, struct err *e)
 {
 	struct arguments a = { 0 };
-	_fd_ int gate = -1, supervisor = -1;
+	int pair[2];
 
 	*l = (struct gate_link){ .watch = { .fd = -1 }, .supervisor = { .fd = -1 } };
-	int r = make_pair(&l->watch.fd, &gate, e);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(e, -errno, "socketpair");
+	l->supervisor.fd = pair[0];
+	_fd_ int supervisor = pair[1], hidden = take_hidden();
+	struct spawn s = { .argv = a.list,
+			   .envp = environ,
+			   .fds = { { supervisor, GATE_SUPERVISOR_FD },
+				    { hidden, GATE_SECRETS_FD } },
+			   .n_fds = 2 };
 
-	if (r == 0)
-		r = make_pair(&l->supervisor.fd, &supervisor, e);
-	if (r < 0)
-		return r;
 	make_arguments(&a, c);
-	r = spawn(gate, supervisor, a.list, e);
+	l->watch.fd = program_start(&s, GATE_FD, NULL, e);
 	free_arguments(&a);
-	return r;
+	(void)unsetenv(SOURCE_FD_ENV);
+	return l->watch.fd < 0 ? l->watch.fd : 0;
 }
 
 /* ---- the supervisor --------------------------------------------------------------------------------------- */

@@ -10,16 +10,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/spawn.h"
 #include "client/program.h"
 #include "front/support/log.h"
 
@@ -54,52 +53,29 @@ static int open_store(const char *state, uid_t uid, gid_t gid, struct err *e)
 	return TAKE_FD(fd);
 }
 
-static int spawn(const char *path, int sock, int dir_fd, uid_t uid, gid_t gid, struct err *e)
-{
-	char name[] = PACKAGE_STORE_NAME, uid_arg[16], gid_arg[16];
-	char *argv[] = { name, uid_arg, gid_arg, NULL }, *envp[] = { NULL };
-	posix_spawn_file_actions_t actions;
-	pid_t pid;
-
-	(void)snprintf(uid_arg, sizeof(uid_arg), "%u", uid);
-	(void)snprintf(gid_arg, sizeof(gid_arg), "%u", gid);
-	(void)posix_spawn_file_actions_init(&actions);
-	(void)posix_spawn_file_actions_adddup2(&actions, sock, PACKAGE_STORE_FD);
-	(void)posix_spawn_file_actions_adddup2(&actions, dir_fd, PACKAGE_STORE_DIR_FD);
-	(void)posix_spawn_file_actions_addclosefrom_np(&actions, PACKAGE_STORE_DIR_FD + 1);
-	int r = posix_spawn(&pid, path, &actions, NULL, argv, envp);
-
-	(void)posix_spawn_file_actions_destroy(&actions);
-	return r ? err_set(e, -r, "start %s", path) : 0;
-}
-
 int package_store_open(struct package_store *p, const char *state, struct err *e)
 {
-	char path[4096];
-	int pair[2];
+	char name[] = PACKAGE_STORE_NAME, uid_arg[16], gid_arg[16];
+	char *argv[] = { name, uid_arg, gid_arg, NULL };
+	struct spawn s = { .argv = argv, .n_fds = 1 };
 	uid_t uid;
 	gid_t gid;
 
 	p->watch.fd = -1;
 	identity(&uid, &gid);
-	_fd_ int dir_fd = open_store(state, uid, gid, e);
+	_fd_ int dir = open_store(state, uid, gid, e);
 
-	if (dir_fd < 0 || program_find(PACKAGE_STORE_NAME, path, sizeof(path), e) < 0)
-		return e->code;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_set(e, -errno, "socketpair");
-	_fd_ int ours = pair[0];
-	/* Numbers above those that the child is given, so that the copies lose close-on-exec. */
-	_fd_ int theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, PACKAGE_STORE_DIR_FD + 1);
-	_fd_ int dir = fcntl(dir_fd, F_DUPFD_CLOEXEC, PACKAGE_STORE_DIR_FD + 1);
+	if (dir < 0)
+		return dir;
+	(void)snprintf(uid_arg, sizeof(uid_arg), "%u", uid);
+	(void)snprintf(gid_arg, sizeof(gid_arg), "%u", gid);
+	s.fds[0] = (struct spawn_fd){ dir, PACKAGE_STORE_DIR_FD };
+	int fd = program_start(&s, PACKAGE_STORE_FD, NULL, e);
 
-	fd_close(pair[1]);
-	if (theirs < 0 || dir < 0)
-		return err_set(e, -errno, "start the package store");
-	if (spawn(path, theirs, dir, uid, gid, e) < 0)
-		return e->code;
-	p->watch.fd = TAKE_FD(ours);
-	return TAKE_FD(dir_fd);
+	if (fd < 0)
+		return fd;
+	p->watch.fd = fd;
+	return TAKE_FD(dir);
 }
 
 /* ---- in the jail ------------------------------------------------------------------------------------------- */

@@ -10,16 +10,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/spawn.h"
 #include "client/program.h"
 #include "front/support/log.h"
 #include "wire/warden.h"
@@ -49,13 +48,11 @@ static int open_dir(const char *state, uid_t uid, struct err *e)
 	return TAKE_FD(fd);
 }
 
-/* Where the file systems of workspaces are, when we are root; -1 otherwise. */
-static int open_volumes(const char *state, uid_t uid, struct err *e)
+/* Where the file systems of workspaces are: only root has any. */
+static int open_volumes(const char *state, struct err *e)
 {
 	_fd_ int top = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (!uid)
-		return -1;
 	if (top < 0 || (mkdirat(top, VOLUMES_NAME, 0700) < 0 && errno != EEXIST))
 		return err_set(e, -errno, "--state: make %s/" VOLUMES_NAME, state);
 	int fd = openat(top, VOLUMES_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -63,55 +60,30 @@ static int open_volumes(const char *state, uid_t uid, struct err *e)
 	return fd < 0 ? err_set(e, -errno, "--state: open %s/" VOLUMES_NAME, state) : fd;
 }
 
-static int spawn(const char *path, int sock, int dir, int volumes, uid_t uid, struct err *e)
-{
-	char name[] = WORKSPACE_STORE_NAME, id[16];
-	char *argv[] = { name, id, id, NULL }, *envp[] = { NULL };
-	posix_spawn_file_actions_t actions;
-	pid_t pid;
-
-	(void)snprintf(id, sizeof(id), "%u", uid);
-	(void)posix_spawn_file_actions_init(&actions);
-	(void)posix_spawn_file_actions_adddup2(&actions, sock, WORKSPACE_STORE_FD);
-	(void)posix_spawn_file_actions_adddup2(&actions, dir, WORKSPACE_STORE_DIR_FD);
-	if (volumes >= 0)
-		(void)posix_spawn_file_actions_adddup2(&actions, volumes, VOLUMES_FD);
-	(void)posix_spawn_file_actions_addclosefrom_np(&actions,
-						       VOLUMES_FD + (volumes >= 0 ? 1 : 0));
-	int r = posix_spawn(&pid, path, &actions, NULL, argv, envp);
-
-	(void)posix_spawn_file_actions_destroy(&actions);
-	return r ? err_set(e, -r, "start %s", path) : 0;
-}
-
 int workspace_store_open(struct workspace_store *s, const char *state, struct err *e)
 {
 	const uid_t uid = geteuid() == 0 ? CELL_WORKSPACE_ID : 0;
-	char path[4096];
-	int pair[2];
+	char name[] = WORKSPACE_STORE_NAME, id[16];
+	char *argv[] = { name, id, id, NULL };
+	struct spawn child = { .argv = argv, .n_fds = 2 };
 
 	s->watch.fd = -1;
 	_fd_ int dir = open_dir(state, uid, e);
 
-	if (dir < 0 || program_find(WORKSPACE_STORE_NAME, path, sizeof(path), e) < 0)
-		return e->code;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_set(e, -errno, "socketpair");
-	_fd_ int ours = pair[0];
-	/* Numbers above those that the child is given, so that the copies lose close-on-exec. */
-	_fd_ int theirs = fcntl(pair[1], F_DUPFD_CLOEXEC, VOLUMES_FD + 1);
-	_fd_ int its_dir = fcntl(dir, F_DUPFD_CLOEXEC, VOLUMES_FD + 1);
-	_fd_ int top = open_volumes(state, uid, e);
-	_fd_ int volumes = top < 0 ? -1 : fcntl(top, F_DUPFD_CLOEXEC, VOLUMES_FD + 1);
+	if (dir < 0)
+		return dir;
+	_fd_ int volumes = uid ? open_volumes(state, e) : -1;
 
-	fd_close(pair[1]);
-	if (uid && top < 0)
-		return e->code;
-	if (theirs < 0 || its_dir < 0 || (top >= 0 && volumes < 0))
-		return err_set(e, -errno, "start the workspace store");
-	if (spawn(path, theirs, its_dir, volumes, uid, e) < 0)
-		return e->code;
-	s->watch.fd = TAKE_FD(ours);
+	if (uid && volumes < 0)
+		return volumes;
+	(void)snprintf(id, sizeof(id), "%u", uid);
+	child.fds[0] = (struct spawn_fd){ dir, WORKSPACE_STORE_DIR_FD };
+	child.fds[1] = (struct spawn_fd){ volumes, VOLUMES_FD };
+	int fd = program_start(&child, WORKSPACE_STORE_FD, NULL, e);
+
+	if (fd < 0)
+		return fd;
+	s->watch.fd = fd;
 	return 0;
 }
 
