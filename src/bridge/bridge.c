@@ -226,7 +226,7 @@ int main(int argc, char **argv)
 		return refuse(&e);
 	if (fcntl(BRIDGE_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return EXIT_FAILED;
-	int r = supervise(&c, BRIDGE_FD);
+	int r = bridge_supervise(&c, BRIDGE_FD);
 
 	bridge_config_free(&c);
 	return r;

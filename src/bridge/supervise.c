@@ -24,18 +24,20 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/supervise.h"
 #include "bridge/say.h"
 #include "bridge/worker.h"
 
 #define BACK_OFF_MS 100u
 #define BACK_OFF_MAX_MS 10000u
-#define HEALTHY_NS (60 * CLOCK_NS_PER_S)
+#define HEALTHY_MS 60000u
 #define GRACE_NS (6 * CLOCK_NS_PER_S) /* for a worker whose front is gone */
 #define SWEEPS_MAX 200
 
 struct supervisor {
+	const struct bridge_config *config;
 	int fd, signals;
-	pid_t worker; /* 0: none */
+	pid_t self, worker; /* worker 0: none */
 	int status;
 	bool over; /* the front is gone */
 	uint64_t kill_at;
@@ -97,30 +99,53 @@ static void sweep(struct supervisor *s)
 	}
 }
 
-static void start(struct supervisor *s, const struct bridge_config *c, uint64_t life)
+/* In the child. @life: workers before this one; the front counts from 1. */
+static int work(void *arg, uint32_t life)
 {
-	pid_t parent = getpid();
+	const struct supervisor *s = arg;
+	const pid_t parent = s->self;
 	struct err e = { 0 };
 	sigset_t none;
 
-	s->worker = fork();
-	if (s->worker != 0)
-		return;
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	fd_close(s->signals);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-		_exit(1);
-	if (worker_run(c, s->fd, life, &e) == 0)
-		_exit(0);
+		return 1;
+	if (worker_run(s->config, s->fd, life + 1, &e) == 0)
+		return 0;
 	say_text(SAY_ERROR, "bridge", NULL, e.msg);
-	_exit(1);
+	return 1;
 }
 
-int supervise(const struct bridge_config *c, int fd)
+/* As of struct supervise: for the worker's end, or for a while. False: the front is gone. */
+static bool wait_and_sweep(void *arg, pid_t worker, unsigned int ms, int *ret_status)
 {
-	struct supervisor s = { .fd = fd };
-	unsigned int wait_ms = BACK_OFF_MS;
+	struct supervisor *s = arg;
+
+	s->worker = worker;
+	wait_for(s, (int)ms);
+	if (!worker)
+		return !s->over;
+	sweep(s);
+	*ret_status = s->status;
+	if (!s->over && !(WIFEXITED(s->status) && WEXITSTATUS(s->status) == 0))
+		say_text(SAY_ERROR, "bridge", NULL, "the worker was ended; another one is started");
+	return !s->over;
+}
+
+int bridge_supervise(const struct bridge_config *c, int fd)
+{
+	struct supervisor s = { .config = c, .fd = fd, .self = getpid() };
+	const struct supervise workers = {
+		.work = work,
+		.arg = &s,
+		.insist = true,
+		.pause_ms = BACK_OFF_MS,
+		.pause_max_ms = BACK_OFF_MAX_MS,
+		.healthy_ms = HEALTHY_MS,
+		.wait = wait_and_sweep,
+	};
 	sigset_t set;
 
 	(void)sigemptyset(&set);
@@ -129,20 +154,5 @@ int supervise(const struct bridge_config *c, int fd)
 	s.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s.signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return 1;
-	for (uint64_t life = 1; !s.over; life++) {
-		uint64_t began = clock_now_ns();
-
-		start(&s, c, life);
-		if (s.worker > 0)
-			wait_for(&s, -1);
-		sweep(&s);
-		if (s.over || (WIFEXITED(s.status) && WEXITSTATUS(s.status) == 0))
-			break;
-		if (clock_now_ns() - began > HEALTHY_NS)
-			wait_ms = BACK_OFF_MS;
-		say_text(SAY_ERROR, "bridge", NULL, "the worker was ended; another one is started");
-		wait_for(&s, (int)wait_ms);
-		wait_ms = wait_ms * 2 > BACK_OFF_MAX_MS ? BACK_OFF_MAX_MS : wait_ms * 2;
-	}
-	return 0;
+	return supervise(&workers);
 }

@@ -6,7 +6,7 @@
 struct bridge_config;
 struct err;
 
-/* supervise() - Until the front closes @fd. Return: the exit status. */
-int supervise(const struct bridge_config *c, int fd);
+/* bridge_supervise() - Until the front closes @fd. Return: the exit status. */
+int bridge_supervise(const struct bridge_config *c, int fd);
 
 #endif

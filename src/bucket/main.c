@@ -26,12 +26,13 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/supervise.h"
 #include "bucket/bucket.h"
 
 #define EXIT_FAILED 125
 #define FDS_MAX 3u
 #define DEATHS_MAX 100u
-#define AGAIN_US 100000u
+#define AGAIN_MS 100u
 
 static void say(int fd, struct bucket_reply *r)
 {
@@ -154,31 +155,26 @@ static int serve(const struct bucket_config *c)
 
 /* ---- one after the other ------------------------------------------------------------------------------------ */
 
-/* Until one of them ends by itself, or too many have not. */
-static int supervise(const struct bucket_config *c)
+static int work_for_life(void *arg, uint32_t life)
 {
-	struct bucket_reply ready = { .version = BUCKET_VERSION, .say = BUCKET_READY };
-	int status = 0;
+	(void)life;
+	return serve(arg);
+}
+
+static int supervise_all(struct bucket_config *c)
+{
+	const struct bucket_reply ready = { .version = BUCKET_VERSION, .say = BUCKET_READY };
+	const struct supervise workers = { .work = work_for_life,
+					   .arg = c,
+					   .name = "caisson-bucket",
+					   .lives_max = DEATHS_MAX,
+					   .failed = EXIT_FAILED,
+					   .bury_all = true,
+					   .pause_ms = AGAIN_MS };
 
 	if (fd_send(BUCKET_FD, &ready, sizeof(ready), NULL, 0) < 0)
 		return EXIT_FAILED;
-	for (unsigned int i = 0; i < DEATHS_MAX; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			_exit(serve(c));
-		while (pid > 0 && waitpid(pid, &status, 0) < 0)
-			if (errno != EINTR)
-				return EXIT_FAILED;
-		if (pid < 0 || WIFEXITED(status))
-			return pid < 0 ? EXIT_FAILED : WEXITSTATUS(status);
-		(void)fprintf(stderr, "caisson-bucket: killed; another takes its place\n");
-		while (waitpid(-1, NULL, 0) > 0 ||
-		       errno == EINTR) /* its jobs: killed with it, and ours now */
-			;
-		(void)usleep(AGAIN_US);
-	}
-	return EXIT_FAILED;
+	return supervise(&workers);
 }
 
 int main(int argc, char **argv)
@@ -207,5 +203,5 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "caisson-bucket: %s\n", e.msg);
 		return EXIT_FAILED;
 	}
-	return supervise(&c);
+	return supervise_all(&c);
 }

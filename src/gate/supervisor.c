@@ -14,6 +14,9 @@
  * meaning: read the sources again, those that were named at the start. It never reads the gate's socket. Values of
  * secrets are in a child that ends, and in a sealed memfd that goes to gates alone: what is tied to hosts never passes
  * through the front.
+ *
+ * Why base/supervise.h does not fit. A gate is executed anew, with a socket of its own and the
+ * secrets in it. This process answers the front and the reader of secrets meanwhile.
  */
 #include "gate/supervisor.h"
 

@@ -21,6 +21,10 @@
  * What a front leaves may be what kills the next one: a front says when it has lived with it for a moment
  * (KEEPER_SETTLED). After a few that crashed before that, or more that were killed, everything but lock and
  * listening sockets is dropped; after some more the keeper gives up.
+ *
+ * Why base/supervise.h does not fit. The keeper takes descriptors and signals while a front lives,
+ * and hands them to the next one. How soon that starts, and with what, depends on whether the
+ * fronts before it had settled.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -21,12 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
+#include "base/supervise.h"
 #include "cell/landlock.h"
 #include "cell/power.h"
 #include "package_store/check.h"
@@ -36,7 +36,7 @@
 #include "wire/package_store.h"
 
 #define DEATHS_MAX 100u
-#define AGAIN_US 100000u
+#define AGAIN_MS 100u
 
 /* ---- the jail --------------------------------------------------------------------------------------------- */
 
@@ -252,38 +252,23 @@ static int work_again(void)
 	return run();
 }
 
-static int work_for_life(bool again)
+static int work_for_life(void *arg, uint32_t life)
 {
 	struct err e = { 0 };
 
+	(void)arg;
 	if (enter_jail(&e) < 0) {
 		(void)fprintf(stderr, "caisson-package-store: %s\n", e.msg);
 		return 1;
 	}
-	return again ? work_again() : run();
-}
-
-/* Until one of them ends by itself, or too many have not. */
-static int supervise(void)
-{
-	int status = 0;
-
-	for (unsigned int i = 0; i < DEATHS_MAX; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			_exit(work_for_life(i > 0));
-		if (pid < 0 || waitpid(pid, &status, 0) != pid)
-			return 1;
-		if (WIFEXITED(status))
-			return WEXITSTATUS(status);
-		(void)usleep(AGAIN_US);
-	}
-	return 1;
+	return life > 0 ? work_again() : run();
 }
 
 int main(int argc, char **argv)
 {
+	static const struct supervise workers = {
+		.work = work_for_life, .lives_max = DEATHS_MAX, .failed = 1, .pause_ms = AGAIN_MS
+	};
 	struct err e = { 0 };
 
 	(void)foreign_init();
@@ -302,5 +287,5 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "caisson-package-store: %s\n", e.msg);
 		return 1;
 	}
-	return supervise();
+	return supervise(&workers);
 }

@@ -32,6 +32,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/supervise.h"
 #include "cell/caps.h"
 #include "wire/warden.h"
 #include "workspace_store/workspace_dir.h"
@@ -41,7 +42,7 @@
 #define SPARE_BYTES (8ull << 20) /* journal, tables, the tree's own directories */
 #define SPARE_FILES 64u
 #define DEATHS_MAX 100u
-#define AGAIN_US 100000u
+#define AGAIN_MS 100u
 #define TRIES 3 /* when mounters are killed one after the other */
 
 struct volume_msg {
@@ -294,9 +295,19 @@ static void give_up(int sock, struct notes *notes)
 	(void)reply(sock, notes, &m);
 }
 
-static _Noreturn void run(int sock, struct notes *notes)
+struct mounter {
+	int sock;
+	struct notes *notes;
+};
+
+static int run(void *arg, uint32_t life)
 {
+	const struct mounter *own = arg;
+	struct notes *notes = own->notes;
+	const int sock = own->sock;
 	struct volume_msg m;
+
+	(void)life;
 
 	give_up(sock, notes);
 	while (take(sock, notes, &m)) {
@@ -310,29 +321,20 @@ static _Noreturn void run(int sock, struct notes *notes)
 	}
 	while (notes->n > 0)
 		let_go(notes->keys[--notes->n]);
-	_exit(0);
+	return 0;
 }
 
-/* Until one of them ends by itself, or too many have not. */
-static _Noreturn void supervise(int sock)
+/* Not of all children: the workspace store is one. */
+static _Noreturn void watch(int sock)
 {
-	struct notes *notes = mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE,
-				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int status = 0;
+	struct mounter m = { .sock = sock };
+	const struct supervise mounters = {
+		.work = run, .arg = &m, .lives_max = DEATHS_MAX, .failed = 1, .pause_ms = AGAIN_MS
+	};
 
-	for (unsigned int i = 0; notes != MAP_FAILED && i < DEATHS_MAX; i++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			run(sock, notes);
-		while (pid > 0 && waitpid(pid, &status, 0) < 0)
-			if (errno != EINTR)
-				_exit(1);
-		if (pid < 0 || WIFEXITED(status))
-			_exit(pid < 0);
-		(void)usleep(AGAIN_US);
-	}
-	_exit(1);
+	m.notes = mmap(NULL, sizeof(*m.notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	_exit(m.notes == MAP_FAILED ? 1 : supervise(&mounters));
 }
 
 int volume_start(struct err *e)
@@ -357,7 +359,7 @@ int volume_start(struct err *e)
 	(void)signal(SIGCHLD, SIG_DFL);
 	if (caps_keep(UINT64_C(1) << CAP_SYS_ADMIN, 0) < 0)
 		_exit(1);
-	supervise(pair[1]);
+	watch(pair[1]);
 }
 
 static int ask_once(int sock, struct volume_msg *m)

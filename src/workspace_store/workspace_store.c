@@ -32,6 +32,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/supervise.h"
 #include "cell/landlock.h"
 #include "cell/power.h"
 #include "wire/workspace_store.h"
@@ -43,7 +44,7 @@
 #include "workspace_store_filter.h"
 
 #define DEATHS_MAX 100u
-#define AGAIN_US 100000u
+#define AGAIN_MS 100u
 
 /* ---- the jail --------------------------------------------------------------------------------------------- */
 
@@ -316,11 +317,13 @@ static void keep_promises(void)
 	}
 }
 
-static int work_for_life(void)
+static int work_for_life(void *arg, uint32_t lives)
 {
-	struct workspace_store_reply r = { .op = WORKSPACE_STORE_AGAIN, .life = life };
+	struct workspace_store_reply r = { .op = WORKSPACE_STORE_AGAIN, .life = lives };
 	struct err e = { 0 };
 
+	(void)arg;
+	life = lives;
 	if (enter_jail(&e) < 0) {
 		(void)fprintf(stderr, "caisson-workspace-store: %s\n", e.msg);
 		return 1;
@@ -333,38 +336,13 @@ static int work_for_life(void)
 	return run();
 }
 
-/* The workers of the one that was killed are killed with it, and are ours to wait for: none writes any more. */
-static void bury_all(void)
-{
-	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
-		;
-}
-
-/* Until one of them ends by itself, or too many have not. */
-static int supervise(void)
-{
-	int status = 0;
-
-	for (life = 0; life < DEATHS_MAX; life++) {
-		pid_t pid = fork();
-
-		if (pid == 0)
-			_exit(work_for_life());
-		while (pid > 0 && waitpid(pid, &status, 0) < 0)
-			if (errno != EINTR)
-				return 1;
-		if (pid < 0)
-			return 1;
-		if (WIFEXITED(status))
-			return WEXITSTATUS(status);
-		bury_all();
-		(void)usleep(AGAIN_US);
-	}
-	return 1;
-}
-
 int main(int argc, char **argv)
 {
+	static const struct supervise workers = { .work = work_for_life,
+						  .lives_max = DEATHS_MAX,
+						  .failed = 1,
+						  .bury_all = true,
+						  .pause_ms = AGAIN_MS };
 	struct err e = { 0 };
 
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -388,5 +366,5 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "caisson-workspace-store: %s\n", e.msg);
 		return 1;
 	}
-	return supervise();
+	return supervise(&workers);
 }
