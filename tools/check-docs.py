@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """check-docs.py - Check that man page and shell completions know exactly the options there are.
 
-The tables in src/cli/options.c, src/front/config.c and src/remote/ are the source of truth; this compares names, so that an option cannot
+The tables in src/cli/options.c, src/front/support/config.c and src/remote/ are the source of truth; this compares names, so that an option cannot
 be added, renamed or dropped in one place only. It also checks that links between the documents lead
 to a file, and that the tests that docs/adversary.md cites exist.
 
@@ -58,7 +58,7 @@ def missing_tests():
 
 def main():
     known = table_options("src/cli/options.c")
-    served = table_options("src/front/config.c")
+    served = table_options("src/front/support/config.c")
     if len(known) < 10 or len(served) < 10:
         print("check-docs: a table of options was not understood")
         return 1

@@ -4,8 +4,8 @@
  * daemon or read what it left become caisson-remote.
  *
  * They need libraries (HTTP, TLS, JSON) that the static command does not, and that would make
- * `caisson run` start later. Their options are their own too (src/front/config.c, src/remote/), also
- * for --help.
+ * `caisson run` start later. Their options are their own too, also for --help
+ * (src/front/support/config.c, src/remote/).
  */
 #include <errno.h>
 #include <limits.h>
