@@ -43,6 +43,16 @@ ALLOWED = {
     "zygote": ("wire",),
 }
 
+# The directories of the front, from the ground up: each may include those before it and no other, so there is no circle.
+FRONT = ("support", "output", "policy", "gate", "cell", "spec", "sandbox", "files", "ports", "http", "secrets", "egress", "packages",
+         "workspaces", "buckets", "tool_calls", "api", "jupyter", "mcp", "main")
+
+# (directory of the front, header) -> why this one may be included although its directory comes later
+FRONT_EXCEPTIONS = {
+    ("support", "front/mcp/tool.h"): "--tools is checked against the names of tools: a pure function over a table",
+    ("sandbox", "front/workspaces/workspace_store.h"): "a sandbox holds the call that opens its tree, by value",
+}
+
 # (layer, header) -> why this one header may be included although its layer may not
 EXCEPTIONS = {
     ("cli", "cell/spec.h"): "defaults and ranges of a spec: one table, pure functions over it",
@@ -134,6 +144,21 @@ def check_file(src: Path, path: Path):
             yield number, f'{layer} must not include "{quoted}" ({allowed_text(layer)})'
 
 
+def check_front(src: Path, path: Path):
+    """Yield (line number, message) for every include of a front's file that leads up or to no directory of the list."""
+    own = path.relative_to(src).parts[1]
+    if own not in FRONT:
+        yield 1, f"'front/{own}' is no layer of the front: add it to FRONT in tools/check-layers.py"
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match or not match[1] or not match[1].startswith("front/"):
+            continue
+        other = match[1].split("/")[1]
+        if other not in FRONT or (FRONT.index(other) > FRONT.index(own) and (own, match[1]) not in FRONT_EXCEPTIONS):
+            yield number, f'front/{own} must not include "{match[1]}": it comes later in FRONT'
+
+
 def allowed_text(layer: str) -> str:
     return f"it may include {', '.join(ALLOWED[layer])}" if ALLOWED[layer] else "libc only"
 
@@ -149,7 +174,8 @@ def main(argv) -> int:
         return 2
     bad = 0
     for path in files:
-        for number, message in check_file(src, path):
+        in_front = path.relative_to(src).parts[0] == "front" and len(path.relative_to(src).parts) > 2
+        for number, message in [*check_file(src, path), *(check_front(src, path) if in_front else ())]:
             print(f"{path}:{number}: {message}")
             bad += 1
     if not bad:

@@ -52,7 +52,8 @@ check_text() {
 # Every source file must be in the build: a file that nobody compiles is checked by nobody.
 check_listed() {
 	for f in $(find src -name '*.c' | sort); do
-		grep -qF "'${f#src/}'" src/meson.build || grep -qF "'../$f'" guest/meson.build ||
+		grep -qF "'${f#src/}'" src/meson.build || grep -qF "'${f#src/front/}'" src/front/meson.build ||
+			grep -qF "'../$f'" guest/meson.build ||
 			grep -qE "'(../$(basename "$(dirname "$f")")/)?$(basename "$f")'" src/*/meson.build ||
 			complain "$f" 1 'not listed in src/meson.build'
 	done

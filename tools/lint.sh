@@ -79,6 +79,7 @@ spell() {
 }
 
 step layers tools/check-layers.py
+step prose tools/check-prose.py
 step replies tools/check-replies.py
 step style tools/check-style.sh
 step docs tools/check-docs.py
@@ -86,7 +87,7 @@ step format format
 step shellcheck shellcheck "${sh_files[@]}"
 step python /usr/bin/python3 -m pyflakes "${py_files[@]}"
 step spelling spell
-step checkers /usr/bin/python3 -m pytest -q -p no:cacheprovider tools/test_tools.py
+step checkers /usr/bin/python3 -m pytest -q -p no:cacheprovider tools/test_tools.py tools/test_prose.py
 step cppcheck cpp_check
 [ "${LINT_TIDY:-yes}" = no ] || step tidy tidy
 

@@ -44,6 +44,13 @@ def test_layers_rejects(tmp_path, name, text):
     assert f"src/{name}:1:" in r.stdout
 
 
+def test_layers_of_the_front_go_up_only(tmp_path):
+    r = layers(tmp_path, {"front/cell/cell.h": "", "front/sandbox/sandbox.h": '#include "front/cell/cell.h"\n'})
+    assert r.returncode == 0, r.stdout
+    r = layers(tmp_path, {"front/cell/cell.c": '#include "front/sandbox/sandbox.h"\n', "front/closet/x.c": ""})
+    assert r.returncode == 1 and "it comes later in FRONT" in r.stdout and "'front/closet' is no layer" in r.stdout
+
+
 def style(tmp_path, name, text):
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,10 +2,15 @@
 /* hooks.c - Which part does what in the life of a sandbox. */
 #include "front/main/hooks.h"
 
+#include "front/api/port_admit.h"
+#include "front/cell/cell.h"
 #include "front/egress/egress.h"
+#include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
+#include "front/mcp/metadata.h"
 #include "front/mcp/subscribe.h"
 #include "front/packages/packages.h"
+#include "front/ports/port_head.h"
 #include "front/ports/ports.h"
 #include "front/sandbox/hooks.h"
 #include "front/secrets/secrets.h"
@@ -13,11 +18,6 @@
 #include "front/tool_calls/code.h"
 #include "front/tool_calls/rpc.h"
 #include "front/workspaces/workspaces.h"
-#include "front/cell/cell.h"
-#include "front/api/port_admit.h"
-#include "front/ports/port_head.h"
-#include "front/http/serve.h"
-#include "front/mcp/metadata.h"
 
 const struct cell_hooks cell_hooks = { .mounts = packages_mounts };
 
