@@ -6,8 +6,8 @@
  *
  * NAME says whose filter it is: "cell" makes the array CELL_FILTER and CELL_FILTER_POLICY_ID,
  * "front" makes FRONT_FILTER and so on. The array is static, so each header belongs to one source
- * file. Each CALL is allowed although the policy refuses it: for a process on its way into a cell, that
- * puts the rest on itself later.
+ * file. Each CALL is allowed although the policy refuses it: for a process on its way into a cell,
+ * that puts the rest on itself later.
  *
  * The program is for the architecture this tool runs on. Names get their numbers from libseccomp,
  * or from the policy's own number directives where libseccomp is older than the call. A name that

@@ -66,7 +66,8 @@ void buf_commit(struct buf *b, size_t n);
 /* buf_consume() - Drop the first @n bytes (all of them when there are fewer), moving the rest. */
 void buf_consume(struct buf *b, size_t n);
 
-/* buf_trim() - Give back the memory that the content does not need; as far as there is memory for it. */
+/* buf_trim() - Give back the memory that the content does not need; as far as there is memory for
+ * it. */
 void buf_trim(struct buf *b);
 
 /* buf_str() - The content, NUL-terminated, never NULL; owned by @b. */

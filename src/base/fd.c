@@ -201,7 +201,8 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *fds, size_t *n_fds)
 
 	int r = take_fds(&msg, fds, room, &got);
 
-	/* A hostile peer can attach descriptors to an empty message, which callers take for the end. */
+	/* A hostile peer can attach descriptors to an empty message, which callers take for the
+	 * end. */
 	if (r < 0 || (n == 0 && got > 0) || msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		for (size_t i = 0; i < got; i++)
 			foreign_close(fds[i]);

@@ -2,9 +2,10 @@
 /*
  * foreign.c - See foreign.h.
  *
- * The timer. SIGALRM has a handler without SA_RESTART, so that its arrival ends a call that waits. It repeats: a
- * first tick that comes before the call begins to wait interrupts nothing, the next one does. Whether a call has
- * waited, or only lost the processor, the kernel's count of voluntary switches tells.
+ * The timer. SIGALRM has a handler without SA_RESTART, so that its arrival ends a call that waits.
+ * It repeats: a first tick that comes before the call begins to wait interrupts nothing, the next
+ * one does. Whether a call has waited, or only lost the processor, the kernel's count of voluntary
+ * switches tells.
  */
 #include "base/foreign.h"
 
@@ -72,7 +73,8 @@ static struct guard guard_begin(void)
 	return g;
 }
 
-/* @n: what the call returned, with errno. Return: that, with -errno in its place; -ETIMEDOUT: it is one too many. */
+/* @n: what the call returned, with errno. Return: that, with -errno in its place; -ETIMEDOUT: it is
+ * one too many. */
 static ssize_t guard_end(const struct guard *g, ssize_t n, uint64_t *stalled_ns)
 {
 	int error = errno;
@@ -85,7 +87,7 @@ static ssize_t guard_end(const struct guard *g, ssize_t n, uint64_t *stalled_ns)
 	return n >= 0 ? n : error == EINTR ? -EAGAIN : -error;
 }
 
-/* ---- what it is ------------------------------------------------------------------------------------ */
+/* ---- what it is ---------------------------------------------------------------------------- */
 
 static int option(int fd, int name)
 {
@@ -141,7 +143,7 @@ int foreign_check(int fd, enum foreign_kind kind)
 	return 0;
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------------ */
+/* ---- bytes --------------------------------------------------------------------------------- */
 
 ssize_t foreign_read(int fd, void *data, size_t size, uint64_t *stalled_ns)
 {
@@ -173,7 +175,7 @@ ssize_t foreign_write(int fd, const void *data, size_t len, uint64_t *stalled_ns
 	return guard_end(&g, write(fd, data, len), stalled_ns);
 }
 
-/* ---- sockets ---------------------------------------------------------------------------------------- */
+/* ---- sockets ------------------------------------------------------------------------------- */
 
 int foreign_accept(int fd, uint64_t *stalled_ns)
 {

@@ -2,13 +2,13 @@
 /*
  * json_quote.c - The bytes of a JSON string, as fast as a stream of output needs it.
  *
- * Theory of operation: most bytes are ASCII that stays as it is, so sixteen at a time are copied, and looked at while
- * they are copied: the first one that needs more says how many of them count. What follows is written a character at a
- * time until the next sixteen may go well again.
+ * Theory of operation: most bytes are ASCII that stays as it is, so sixteen at a time are copied,
+ * and looked at while they are copied: the first one that needs more says how many of them count.
+ * What follows is written a character at a time until the next sixteen may go well again.
  *
- * No write is checked for room. Input goes in blocks, and before each the room for the worst is there: six bytes for
- * one. Where the buffer's maximum does not leave so much, the block goes through a buffer of its own, and the append
- * of what it really takes fails or does not.
+ * No write is checked for room. Input goes in blocks, and before each the room for the worst is
+ * there: six bytes for one. Where the buffer's maximum does not leave so much, the block goes
+ * through a buffer of its own, and the append of what it really takes fails or does not.
  */
 #include "base/json_quote.h"
 
@@ -64,9 +64,10 @@ static char *put_ascii(char *to, unsigned char c)
 }
 
 /*
- * Characters beyond ASCII that speak to whoever shows them, as escapes do: U+0080 to U+009F, which some terminals
- * obey; U+2028 and U+2029, which end a line for some; U+202A to U+202E and U+2066 to U+2069, which turn the order of
- * what follows around. Return: the one at @s, or 0; all of its bytes are there then.
+ * Characters beyond ASCII that speak to whoever shows them, as escapes do: U+0080 to U+009F, which
+ * some terminals obey; U+2028 and U+2029, which end a line for some; U+202A to U+202E and U+2066 to
+ * U+2069, which turn the order of what follows around. Return: the one at @s, or 0; all of its
+ * bytes are there then.
  */
 static unsigned int loud(const char *s, size_t len)
 {
@@ -83,7 +84,8 @@ static unsigned int loud(const char *s, size_t len)
 	return is ? 0x2000u | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu) : 0;
 }
 
-/* Store LANES bytes of @s. Return: how many of them, from the first on, are ASCII that needs no escape. */
+/* Store LANES bytes of @s. Return: how many of them, from the first on, are ASCII that needs no
+ * escape. */
 static size_t copy_lanes(char *to, const char *s)
 {
 	lanes v;
@@ -97,7 +99,8 @@ static size_t copy_lanes(char *to, const char *s)
 	return odd[1] ? 8 + (size_t)__builtin_ctzll(le64toh(odd[1])) / 8 : LANES;
 }
 
-/* The character at @s, not ASCII, which has @len bytes. Return: how many bytes of @s it was; *@to moves. */
+/* The character at @s, not ASCII, which has @len bytes. Return: how many bytes of @s it was; *@to
+ * moves. */
 static size_t put_wide(char **to, const char *s, size_t len, bool *replaced)
 {
 	unsigned int c = loud(s, len);
@@ -130,7 +133,8 @@ static size_t put_block(char **ret, const char *s, size_t block, size_t len, boo
 		i += n;
 		if (n == LANES)
 			continue;
-		/* Where the next sixteen would not go well either: after a short run, and in other alphabets. */
+		/* Where the next sixteen would not go well either: after a short run, and in other
+		 * alphabets. */
 		size_t until = i + (n < LANES / 2 ? LANES / 2 : 1);
 
 		do {

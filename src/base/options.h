@@ -104,8 +104,8 @@ int options_parse(struct options *p, int argc, char **argv, struct err *e);
 int options_defaults(struct options *p, struct err *e);
 int options_environment(struct options *p, struct err *e);
 /*
- * options_arguments() - Other arguments go to @rest, in order, with a NULL at the end. Without @rest
- * they are left to the caller if @stop is set, and refused otherwise.
+ * options_arguments() - Other arguments go to @rest, in order, with a NULL at the end. Without
+ * @rest they are left to the caller if @stop is set, and refused otherwise.
  */
 int options_arguments(struct options *p, int argc, char **argv, struct err *e);
 
@@ -119,7 +119,8 @@ bool options_given(const struct options *p, const char *name);
 /* options_has() - Whether @name ("--help", "-h", "--name") is among the options, read as such. */
 bool options_has(const struct options *p, int argc, char **argv, const char *name);
 
-/* options_has_word() - Whether argv has @word before "--"; for errors in the form that is wanted. */
+/* options_has_word() - Whether argv has @word before "--"; for errors in the form that is wanted.
+ */
 bool options_has_word(int argc, char **argv, const char *word);
 
 /* options_own() - A copy of @len bytes that lives until options_free(); NULL: no memory. */

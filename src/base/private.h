@@ -8,12 +8,14 @@
 struct err;
 
 /*
- * private_open() - For reading: a plain file of ours or of root's that nobody else can read or change.
- * Return: descriptor, or a negative errno with a message that names the fix and not the path.
+ * private_open() - For reading: a plain file of ours or of root's that nobody else can read or
+ * change. Return: descriptor, or a negative errno with a message that names the fix and not the
+ * path.
  */
 int private_open(const char *path, struct err *e);
 
-/* private_alloc() - Zeroed memory that is in no core dump, and not in swap as far as the limits allow. NULL: none. */
+/* private_alloc() - Zeroed memory that is in no core dump, and not in swap as far as the limits
+ * allow. NULL: none. */
 void *private_alloc(size_t size);
 /* private_free() - Wiped first. @p may be NULL. */
 void private_free(void *p, size_t size);

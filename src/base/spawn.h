@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spawn.h - Start a program, with exactly the descriptors, environment and signals that it is to have.
+ * spawn.h - Start a program, with exactly the descriptors, environment and signals that it is to
+ * have.
  *
  * A child that changes its user does so itself (cell/power.h), after the last step that needs the
  * starter's rights: the user and the group are arguments of such a program.
@@ -21,7 +22,8 @@ struct spawn {
 	const char *path;  /* NULL: argv[0] is looked for in PATH */
 	char *const *argv; /* spawn_program() writes to no string */
 	char *const *envp; /* NULL: an empty environment */
-	/* Where descriptors go. The numbers @to differ; an entry whose @from is negative is skipped. */
+	/* Where descriptors go. The numbers @to differ; an entry whose @from is negative is
+	 * skipped. */
 	struct spawn_fd {
 		int from, to;
 	} fds[SPAWN_FDS_MAX];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wild.c - Of several stars only the last one is ever taken back: linear in most cases, never exponential. */
+/* wild.c - Of several stars only the last one is ever taken back: linear in most cases, never
+ * exponential. */
 #include "base/wild.h"
 
 #include <string.h>

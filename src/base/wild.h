@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/* wild_match() - `*` is any text, `?` any byte; everything else is itself. All of @text has to match. Pure. */
+/* wild_match() - `*` is any text, `?` any byte; everything else is itself. All of @text has to
+ * match. Pure. */
 bool wild_match(const char *pattern, const char *text);
 
 #endif

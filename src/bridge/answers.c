@@ -2,8 +2,9 @@
 /*
  * answers.c - Whatever comes from a server: answers, progress, changes, and requests of its own.
  *
- * A result is passed on as it came, as text. A server may not ask us for anything: no capability is declared, so all
- * but ping is answered with an error. An answer that belongs to no request is dropped.
+ * A result is passed on as it came, as text. A server may not ask us for anything: no capability is
+ * declared, so all but ping is answered with an error. An answer that belongs to no request is
+ * dropped.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 #define PROGRESS_NS (50 * CLOCK_NS_PER_MS)
 #define NONSENSE_MAX 10000u
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 static struct request *find(const struct upstream *u, uint64_t id)
 {
@@ -136,7 +137,7 @@ static void on_result(struct request *r, const struct slice *result)
 		talk_result(r, result->at, result->len);
 }
 
-/* ---- what nobody asked for -------------------------------------------------------------------- */
+/* ---- what nobody asked for ----------------------------------------------------------------- */
 
 static void on_progress(struct upstream *u, const struct slice *params)
 {
@@ -173,8 +174,9 @@ static void on_notification(struct upstream *u, const struct slice *method,
 }
 
 /*
- * It wants something of us: a word of a person, of a model. There is nobody here who could be asked, and it hears so at
- * once, instead of waiting until its caller's time is over; also a modern one, which may not ask at all.
+ * It wants something of us: a word of a person, of a model. There is nobody here who could be
+ * asked, and it hears so at once, instead of waiting until its caller's time is over; also a modern
+ * one, which may not ask at all.
  */
 static void on_request(struct upstream *u, const struct slice *id, const struct slice *method)
 {
@@ -268,7 +270,8 @@ void answers_failure(struct upstream *u, uint64_t id, const struct wire_failure 
 	if (r->kind == ASK_DISCOVER || r->kind == ASK_INITIALIZE || r->kind == ASK_LISTEN) {
 		talk_failure(r, f);
 	} else if (f->no_session && !r->again) {
-		/* It was not looked at, so it may be made again, in a session that the server knows. */
+		/* It was not looked at, so it may be made again, in a session that the server
+		 * knows. */
 		r->again = r->kind == ASK_CALL;
 		if (r->kind == ASK_CALL)
 			r->id = 0;

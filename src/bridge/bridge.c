@@ -2,9 +2,10 @@
 /*
  * bridge.c - caisson-bridge: the client of the MCP servers that an operator configured.
  *
- * Started by the front before its jail, with the rights of whoever started that. Files that were named are opened
- * first; then, as root, it becomes the user whose servers these are, and never root unless somebody says so: programs
- * that a file names are run. Then the files are read, and what is wrong with them is said to the front.
+ * Started by the front before its jail, with the rights of whoever started that. Files that were
+ * named are opened first; then, as root, it becomes the user whose servers these are, and never
+ * root unless somebody says so: programs that a file names are run. Then the files are read, and
+ * what is wrong with them is said to the front.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ struct settings {
 	const char *self[2];
 };
 
-/* ---- arguments -------------------------------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------------------------- */
 
 static int set_log(void *target, const char *v, struct err *e)
 {
@@ -76,7 +77,7 @@ static int parse(struct settings *w, int argc, char **argv, struct err *e)
 	return err_wrap(e, "caisson-bridge is started by caisson serve");
 }
 
-/* ---- identity --------------------------------------------------------------------------------- */
+/* ---- identity ------------------------------------------------------------------------------ */
 
 static int open_files(struct settings *w, struct err *e)
 {
@@ -142,7 +143,8 @@ static int become(const struct passwd *pw, struct err *e)
 	return 0;
 }
 
-/* A daemon may be last in line when memory runs out; the servers of others are not meant by that. */
+/* A daemon may be last in line when memory runs out; the servers of others are not meant by that.
+ */
 static void stand_in_line(void)
 {
 	char now[16];
@@ -166,7 +168,7 @@ static int settle(struct err *e)
 	return 0;
 }
 
-/* ---- configuration ---------------------------------------------------------------------------- */
+/* ---- configuration ------------------------------------------------------------------------- */
 
 static void note(void *arg, const char *text)
 {

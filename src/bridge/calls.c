@@ -2,8 +2,9 @@
 /*
  * calls.c - What the front wants of a server: calls of tools, and its list.
  *
- * A call waits in the list of requests until the server is ready, and over HTTP of the modern era until its tools are
- * known; calls_dispatch() then sends all that wait. Arguments are passed on as they came, as text.
+ * A call waits in the list of requests until the server is ready, and over HTTP of the modern era
+ * until its tools are known; calls_dispatch() then sends all that wait. Arguments are passed on as
+ * they came, as text.
  */
 #include <inttypes.h>
 #include <stdio.h>

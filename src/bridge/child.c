@@ -2,8 +2,9 @@
 /*
  * child.c - Start a server's program, watch it, end it.
  *
- * The environment is made anew: PATH, HOME and LANG of ours, and what the configuration has. Between fork and exec there
- * are only system calls; why exec failed comes through a pipe that exec closes.
+ * The environment is made anew: PATH, HOME and LANG of ours, and what the configuration has.
+ * Between fork and exec there are only system calls; why exec failed comes through a pipe that exec
+ * closes.
  */
 #include "bridge/child.h"
 
@@ -29,7 +30,7 @@
 #define STEP_NS CLOCK_NS_PER_S
 #define PIPE_BYTES (1 << 20)
 
-/* ---- the environment -------------------------------------------------------------------------- */
+/* ---- the environment ----------------------------------------------------------------------- */
 
 static const char *const inherited[] = { "PATH", "HOME", "LANG" };
 
@@ -92,7 +93,7 @@ static int find_program(const char *name, const char *path, char ret[PATH_MAX], 
 	return err_say(e, -ENOENT, "its command is not in PATH: install it, or give its path");
 }
 
-/* ---- starting --------------------------------------------------------------------------------- */
+/* ---- starting ------------------------------------------------------------------------------ */
 
 struct pipes {
 	int in[2], out[2], err[2], why[2];
@@ -182,7 +183,7 @@ static int spawn(const struct server_config *s, struct pipes *p, pid_t *ret, str
 	return 0;
 }
 
-/* ---- ending ----------------------------------------------------------------------------------- */
+/* ---- ending -------------------------------------------------------------------------------- */
 
 static void free_child(struct child *c)
 {

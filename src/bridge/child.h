@@ -2,9 +2,9 @@
 /*
  * child.h - A program that was started as a server: its process group, its pipes, its end.
  *
- * It leads a session of its own, so that everything it starts can be ended with it, and dies with the worker
- * (PR_SET_PDEATHSIG). It is ended in steps: its input closes, a second later SIGTERM, a second later SIGKILL, each to the whole
- * group.
+ * It leads a session of its own, so that everything it starts can be ended with it, and dies with
+ * the worker (PR_SET_PDEATHSIG). It is ended in steps: its input closes, a second later SIGTERM, a
+ * second later SIGKILL, each to the whole group.
  */
 #ifndef CAISSON_BRIDGE_CHILD_H
 #define CAISSON_BRIDGE_CHILD_H
@@ -30,12 +30,13 @@ struct child {
 	struct children *all;
 	struct child *next;
 	pid_t pid;
-	int in, out,
-		err; /* its stdin, stdout and stderr; the owner takes them (and sets -1), or they close with it */
+	int in, out, err;  /* its stdin, stdout and stderr; the owner takes them (and sets -1), or
+			      they close with it */
 	struct watch gone; /* pidfd */
 	struct timer timer;
 	unsigned int step;
-	/* It ended by itself; @how as in "ended with status 1". It is freed behind this. Not called after child_end(). */
+	/* It ended by itself; @how as in "ended with status 1". It is freed behind this. Not called
+	 * after child_end(). */
 	void (*on_exit)(struct child *c, const char *how);
 	void *arg;
 };
@@ -44,7 +45,8 @@ struct child {
 int child_start(struct children *all, const struct server_config *s, struct child **ret,
 		struct err *e);
 
-/* child_end() - Nobody wants it any more; frees itself when it has ended. Its pipes are closed by whoever has them. */
+/* child_end() - Nobody wants it any more; frees itself when it has ended. Its pipes are closed by
+ * whoever has them. */
 void child_end(struct child *c);
 
 #endif

@@ -2,8 +2,9 @@
 /*
  * config.c - From the text of a configuration to what is to be started or called.
  *
- * Every value is checked here, so that nothing that follows can fail for what is written: types, line ends in
- * headers, NUL in arguments, addresses without a scheme. The message has the path of the key.
+ * Every value is checked here, so that nothing that follows can fail for what is written: types,
+ * line ends in headers, NUL in arguments, addresses without a scheme. The message has the path of
+ * the key.
  */
 #include "bridge/config.h"
 
@@ -213,7 +214,7 @@ static int take_entry(const struct entry *x, json_t *entry)
 	return url ? take_remote(x, entry, type) : take_local(x, entry, type);
 }
 
-/* ---- all of them -------------------------------------------------------------------------------- */
+/* ---- all of them --------------------------------------------------------------------------- */
 
 static void free_server(struct server_config *s)
 {
@@ -265,7 +266,8 @@ static void note(const struct bridge_config *c, const struct entry *x, const cha
 		c->note(c->arg, line);
 }
 
-/* Hosts have keys of their own, so that an unknown one is no error; but nobody who wrote "agrs" wants it to be passed over in silence. */
+/* Hosts have keys of their own, so that an unknown one is no error; but nobody who wrote "agrs"
+ * wants it to be passed over in silence. */
 static void note_typos(const struct bridge_config *c, const struct entry *x, json_t *entry)
 {
 	const char *key, *meant;

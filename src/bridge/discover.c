@@ -2,8 +2,8 @@
 /*
  * discover.c - Files of other hosts, on explicit request: they name programs that are then started.
  *
- * The first file that has a name wins, those of the project before those of the home directory. A host's comments in
- * JSON are not understood; such a file is noted and passed over.
+ * The first file that has a name wins, those of the project before those of the home directory. A
+ * host's comments in JSON are not understood; such a file is noted and passed over.
  */
 #include "bridge/discover.h"
 

@@ -14,8 +14,8 @@ struct err;
 int bridge_read_file(int fd, const char *name, char **ret, size_t *ret_len, struct err *e);
 
 /*
- * bridge_discover() - Add the servers in the usual hosts' files below @home and in the directory @cwd. A file that is
- * not there is passed over; one that makes no sense is noted. @cwd: or NULL.
+ * bridge_discover() - Add the servers in the usual hosts' files below @home and in the directory
+ * @cwd. A file that is not there is passed over; one that makes no sense is noted. @cwd: or NULL.
  */
 int bridge_discover(struct bridge_config *c, const char *home, const char *cwd, struct err *e);
 

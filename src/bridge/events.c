@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events.c - Lines end at LF, CR or CRLF; an empty line ends an event; what has no end yet is no event. */
+/* events.c - Lines end at LF, CR or CRLF; an empty line ends an event; what has no end yet is no
+ * event. */
 #include "bridge/events.h"
 
 #include <string.h>

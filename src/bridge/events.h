@@ -18,7 +18,8 @@ struct events {
 	char id[EVENTS_ID_MAX]; /* the last one of the stream; "": none */
 	uint64_t retry_ms;      /* the last one; only meaningful with has_retry */
 	bool has_retry, has_data, after_cr, begun, too_large;
-	/* An event with data. @type: "message" when it has none. False: stop. @data may be written to. */
+	/* An event with data. @type: "message" when it has none. False: stop. @data may be written
+	 * to. */
 	bool (*on_event)(void *arg, const char *type, char *data, size_t len);
 	void *arg;
 };

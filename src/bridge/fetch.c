@@ -2,8 +2,9 @@
 /*
  * fetch.c - libcurl's multi interface, driven by our loop.
  *
- * libcurl says which sockets it waits for and for how long; we say what happened to them. Its own callbacks only
- * copy: what they got is handed on by deferred work. A receiver that is slow pauses its transfer.
+ * libcurl says which sockets it waits for and for how long; we say what happened to them. Its own
+ * callbacks only copy: what they got is handed on by deferred work. A receiver that is slow pauses
+ * its transfer.
  */
 #include "bridge/fetch.h"
 
@@ -20,7 +21,7 @@
 
 #define WAITING_MAX (4u << 20)
 
-/* ---- sockets and time ------------------------------------------------------------------------- */
+/* ---- sockets and time ---------------------------------------------------------------------- */
 
 static void on_socket(struct watch *w, uint32_t events)
 {
@@ -108,7 +109,7 @@ void fetcher_free(struct fetcher *all)
 	all->multi = NULL;
 }
 
-/* ---- one request ------------------------------------------------------------------------------ */
+/* ---- one request --------------------------------------------------------------------------- */
 
 static void copy_value(const char *value, char *to, size_t size)
 {

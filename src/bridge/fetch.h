@@ -2,8 +2,9 @@
 /*
  * fetch.h - HTTP requests on the loop, by libcurl.
  *
- * The functions of a request are called from the loop and never from inside libcurl, so that everything may be done
- * in them, also fetch_stop(). Redirects are not followed: the headers may hold credentials that are for one server.
+ * The functions of a request are called from the loop and never from inside libcurl, so that
+ * everything may be done in them, also fetch_stop(). Redirects are not followed: the headers may
+ * hold credentials that are for one server.
  */
 #ifndef CAISSON_BRIDGE_FETCH_H
 #define CAISSON_BRIDGE_FETCH_H

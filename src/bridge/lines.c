@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* The number behind "id": in @text, if there is one. The last counts: results come before it as well as behind it. */
+/* The number behind "id": in @text, if there is one. The last counts: results come before it as
+ * well as behind it. */
 static uint64_t find_id(const char *text, size_t len)
 {
 	static const char mark[] = "\"id\":";

@@ -2,8 +2,8 @@
 /*
  * lines.h - Bytes of a server's output become lines of at most a size.
  *
- * What is longer is passed over up to its end; whose answer it may have been is guessed from its first and last bytes,
- * so that one caller hears of it at once and all others hear nothing.
+ * What is longer is passed over up to its end; whose answer it may have been is guessed from its
+ * first and last bytes, so that one caller hears of it at once and all others hear nothing.
  */
 #ifndef CAISSON_BRIDGE_LINES_H
 #define CAISSON_BRIDGE_LINES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names.c - Small rules about texts of a configuration: variables in them, identifiers made of names, whether an
- * entry is this daemon itself, and which key was meant.
+ * names.c - Small rules about texts of a configuration: variables in them, identifiers made of
+ * names, whether an entry is this daemon itself, and which key was meant.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define TEXT_MAX (1u << 20)
 
-/* ---- ${...} ----------------------------------------------------------------------------------- */
+/* ---- ${...} -------------------------------------------------------------------------------- */
 
 /* @name: what is between the braces. */
 static int expand_one(const char *name, size_t len, const char *(*variable)(const char *),
@@ -74,7 +74,7 @@ char *bridge_expand(const char *s, const char *(*variable)(const char *), struct
 	return text;
 }
 
-/* ---- aliases ---------------------------------------------------------------------------------- */
+/* ---- aliases ------------------------------------------------------------------------------- */
 
 static bool is_keyword(const char *s)
 {
@@ -125,7 +125,7 @@ void bridge_alias(const char *name, bool (*taken)(const void *arg, const char *a
 		(void)snprintf(ret, size, "%s_%u", base, i);
 }
 
-/* ---- ourselves -------------------------------------------------------------------------------- */
+/* ---- ourselves ----------------------------------------------------------------------------- */
 
 static const char *last_part(const char *path)
 {
@@ -191,7 +191,7 @@ bool bridge_is_self(const struct server_config *s, const char *const *addresses)
 	return false;
 }
 
-/* ---- keys ------------------------------------------------------------------------------------- */
+/* ---- keys ---------------------------------------------------------------------------------- */
 
 #define KEY_MAX 32u
 

@@ -28,7 +28,8 @@ struct outlet {
 int outlet_open(struct outlet *o, struct loop *loop, int fd, struct err *e);
 void outlet_close(struct outlet *o);
 
-/* outlet_say() - @head: a reference that is taken; NULL for want of memory is dropped. @body: JSON text, or NULL. */
+/* outlet_say() - @head: a reference that is taken; NULL for want of memory is dropped. @body: JSON
+ * text, or NULL. */
 void outlet_say(struct outlet *o, json_t *head, const char *body, size_t len);
 
 /* outlet_error() - The end of a call. @hint: or NULL. */

@@ -2,9 +2,10 @@
 /*
  * requests.c - Requests to a server, of every kind: numbered, timed, written, given up.
  *
- * A request is in the list of its server from request_new() until request_free(), sent or not. Many are under way at
- * once; numbers are never used twice, so that a late answer is nobody's. Whoever asked for it is told once: by its
- * answer (answers.c), by request_fail(), or not at all if it is the bridge's own.
+ * A request is in the list of its server from request_new() until request_free(), sent or not. Many
+ * are under way at once; numbers are never used twice, so that a late answer is nobody's. Whoever
+ * asked for it is told once: by its answer (answers.c), by request_fail(), or not at all if it is
+ * the bridge's own.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -64,7 +64,8 @@ static void put_json(struct buf *out, const char *time, enum say_level level, co
 	json_object_end(&j);
 }
 
-/* Whoever does not read the log must not keep us waiting: a pipe that is ready takes a line of this size whole. */
+/* Whoever does not read the log must not keep us waiting: a pipe that is ready takes a line of this
+ * size whole. */
 static void put(const struct buf *out)
 {
 	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };

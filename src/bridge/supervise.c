@@ -2,9 +2,9 @@
 /*
  * supervise.c - Worker after worker on one socket.
  *
- * Messages are packets, so a worker that was killed leaves no half message behind, and the next one says hello. This process
- * is the reaper of everything that workers start: what is still there when a worker has ended is killed, also what took
- * itself out of its process group.
+ * Messages are packets, so a worker that was killed leaves no half message behind, and the next one
+ * says hello. This process is the reaper of everything that workers start: what is still there when
+ * a worker has ended is killed, also what took itself out of its process group.
  */
 #include "bridge/supervise.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* supervise.h - A process that only watches: it starts the worker, and another one when that is killed. */
+/* supervise.h - A process that only watches: it starts the worker, and another one when that is
+ * killed. */
 #ifndef CAISSON_BRIDGE_SUPERVISE_H
 #define CAISSON_BRIDGE_SUPERVISE_H
 

@@ -2,9 +2,10 @@
 /*
  * talk.c - Which protocol a server speaks.
  *
- * Modern first: server/discover, which a legacy server answers with an error, with something else, or not at all. Then
- * initialize, which offers the newest version with a handshake. A remote server of which nobody said what it is, and
- * which does not take that either, is tried as the older pair of stream and POST.
+ * Modern first: server/discover, which a legacy server answers with an error, with something else,
+ * or not at all. Then initialize, which offers the newest version with a handshake. A remote server
+ * of which nobody said what it is, and which does not take that either, is tried as the older pair
+ * of stream and POST.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tools.c - A server's list of tools: all its pages, kept until it says that it changed or its time is over.
+ * tools.c - A server's list of tools: all its pages, kept until it says that it changed or its time
+ * is over.
  *
- * A tool's schema may ask for arguments to be repeated as HTTP headers (x-mcp-header). What is asked for in a way that
- * is not allowed makes the tool unusable, and it is left out, as the protocol wants it. Schemas are passed on and never
- * followed: a $ref is text.
+ * A tool's schema may ask for arguments to be repeated as HTTP headers (x-mcp-header). What is
+ * asked for in a way that is not allowed makes the tool unusable, and it is left out, as the
+ * protocol wants it. Schemas are passed on and never followed: a $ref is text.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@
 #define HEADERS_MAX 32u
 #define HEADER_DEPTH 8u
 
-/* ---- headers ---------------------------------------------------------------------------------- */
+/* ---- headers ------------------------------------------------------------------------------- */
 
 /* What one property asks for. */
 struct header_field {
@@ -144,7 +145,7 @@ void tools_free_headers(char **list)
 	free(list);
 }
 
-/* ---- the list --------------------------------------------------------------------------------- */
+/* ---- the list ------------------------------------------------------------------------------ */
 
 void tools_free(struct upstream *u)
 {

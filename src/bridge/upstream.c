@@ -2,8 +2,9 @@
 /*
  * upstream.c - The life of a server: idle, starting, ready, failed.
  *
- * It is started by the first call and then kept. When it ends, those who wait hear of it, and the next call starts it
- * again: at once if it had worked for a while, otherwise after a time that doubles. Nothing is tried without a caller.
+ * It is started by the first call and then kept. When it ends, those who wait hear of it, and the
+ * next call starts it again: at once if it had worked for a while, otherwise after a time that
+ * doubles. Nothing is tried without a caller.
  */
 #include "bridge/upstream.h"
 
@@ -38,7 +39,7 @@ static void set_state(struct upstream *u, enum up_state s, const char *message)
 		   NULL, 0);
 }
 
-/* ---- from the wire ---------------------------------------------------------------------------- */
+/* ---- from the wire ------------------------------------------------------------------------- */
 
 static void on_message(void *arg, char *text, size_t len)
 {
@@ -63,7 +64,7 @@ static void on_closed(void *arg, const char *why)
 	upstream_fail(u, why);
 }
 
-/* ---- states ----------------------------------------------------------------------------------- */
+/* ---- states -------------------------------------------------------------------------------- */
 
 static void close_wire(struct upstream *u)
 {
@@ -73,7 +74,8 @@ static void close_wire(struct upstream *u)
 	u->version[0] = '\0';
 	u->listens = u->listing = u->modern = false;
 	u->nonsense = 0;
-	/* What was asked for the bridge's own sake; and what others wait for is sent anew, if it was not yet. */
+	/* What was asked for the bridge's own sake; and what others wait for is sent anew, if it
+	 * was not yet. */
 	for (struct request *r = u->requests, *next; r; r = next) {
 		next = r->next;
 		if (r->front_id == 0)
@@ -211,7 +213,7 @@ void upstream_reopen(struct upstream *u)
 	open_wire(u);
 }
 
-/* ---- for the worker --------------------------------------------------------------------------- */
+/* ---- for the worker ------------------------------------------------------------------------ */
 
 void upstream_init(struct upstream *u, const struct server_config *s, const struct wire_base *b,
 		   struct outlet *o)

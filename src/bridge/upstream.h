@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * upstream.h - One configured server: started when it is first needed, asked what it speaks, called, restarted.
+ * upstream.h - One configured server: started when it is first needed, asked what it speaks,
+ * called, restarted.
  *
- * In six files: upstream.c (its life), talk.c (the handshake of both eras), requests.c (what it is asked), calls.c (calls
- * of tools), answers.c (what comes from it), tools.c (its list of tools).
+ * In six files: upstream.c (its life), talk.c (the handshake of both eras), requests.c (what it is
+ * asked), calls.c (calls of tools), answers.c (what comes from it), tools.c (its list of tools).
  */
 #ifndef CAISSON_BRIDGE_UPSTREAM_H
 #define CAISSON_BRIDGE_UPSTREAM_H
@@ -76,7 +77,7 @@ struct upstream {
 	uint64_t tools_until_ns; /* 0: until it says that they changed */
 };
 
-/* ---- for the worker --------------------------------------------------------------------------- */
+/* ---- for the worker ------------------------------------------------------------------------ */
 
 void upstream_init(struct upstream *u, const struct server_config *s, const struct wire_base *b,
 		   struct outlet *o);
@@ -92,7 +93,7 @@ bool upstream_cancel(struct upstream *u, uint64_t front_id);
 
 const char *upstream_state_name(enum up_state s);
 
-/* ---- between its files ------------------------------------------------------------------------ */
+/* ---- between its files --------------------------------------------------------------------- */
 
 /* upstream.c */
 void upstream_start(struct upstream *u);
@@ -101,14 +102,16 @@ void upstream_ready(struct upstream *u);
 void upstream_fail(struct upstream *u, const char *why);
 /* upstream_reopen() - Close the wire and open it again, without telling anybody. */
 void upstream_reopen(struct upstream *u);
-/* upstream_renew() - The server has forgotten the session: a new one, with what was not sent yet. */
+/* upstream_renew() - The server has forgotten the session: a new one, with what was not sent yet.
+ */
 void upstream_renew(struct upstream *u);
 
 /* requests.c */
 struct request *request_new(struct upstream *u, enum ask kind, uint64_t front_id,
 			    uint64_t timeout_ms);
 void request_free(struct request *r);
-/* request_send() - @params: JSON text of an object without its last brace, so that _meta can follow, or NULL. */
+/* request_send() - @params: JSON text of an object without its last brace, so that _meta can
+ * follow, or NULL. */
 void request_send(struct request *r, const char *method, const char *params, const char *name,
 		  char *const *headers);
 void request_fail(struct request *r, const char *code, const char *message, const char *hint);
@@ -148,7 +151,8 @@ bool tools_fresh(const struct upstream *u);
 const json_t *tools_find(const struct upstream *u, const char *name);
 /* tools_check_headers() - Whether what a tool wants as headers can be had. Pure. */
 bool tools_check_headers(const json_t *tool);
-/* tools_headers() - The headers for a call: a list that ends with NULL, or NULL without memory. The caller frees it. */
+/* tools_headers() - The headers for a call: a list that ends with NULL, or NULL without memory. The
+ * caller frees it. */
 char **tools_headers(const json_t *tool, const char *arguments, size_t len);
 void tools_free_headers(char **list);
 

@@ -2,8 +2,9 @@
 /*
  * wire.h - A way to a server, whatever it is made of: messages out, messages in.
  *
- * There are three: a program's pipes, Streamable HTTP, and the older pair of an event stream and POST. The user's
- * functions are never called from inside open or send; in each of them the wire may be closed.
+ * There are three: a program's pipes, Streamable HTTP, and the older pair of an event stream and
+ * POST. The user's functions are never called from inside open or send; in each of them the wire
+ * may be closed.
  */
 #ifndef CAISSON_BRIDGE_WIRE_H
 #define CAISSON_BRIDGE_WIRE_H
@@ -50,7 +51,8 @@ struct wire_message {
 struct wire_ops {
 	/* 0, -EBUSY: too much waits already, -ENOMEM. */
 	int (*send)(struct wire *w, const struct wire_message *m, struct err *e);
-	/* Nobody waits for that answer any more, or @answered: it is here. What is only for it is closed. */
+	/* Nobody waits for that answer any more, or @answered: it is here. What is only for it is
+	 * closed. */
 	void (*abandon)(struct wire *w, uint64_t id, bool answered);
 	/* The handshake of a legacy server is over. @listen: it may speak without being asked. */
 	void (*settle)(struct wire *w, const char *version, bool listen);

@@ -2,11 +2,11 @@
 /*
  * wire_http.c - Streamable HTTP: each message is a POST, the answer is JSON or a stream of events.
  *
- * Legacy servers may have a session, whose name goes with every request; may end the stream of an answer and go on
- * with it when asked for what came after the last event (GET with Last-Event-ID, after as long as they said); and may
- * speak without being asked on a stream of its own, which is opened after the handshake if their list of tools may
- * change, and does not have to be there.
- * With modern servers none of this exists: closing the stream of an answer is how a call is cancelled.
+ * Legacy servers may have a session, whose name goes with every request; may end the stream of an
+ * answer and go on with it when asked for what came after the last event (GET with Last-Event-ID,
+ * after as long as they said); and may speak without being asked on a stream of its own, which is
+ * opened after the handshake if their list of tools may change, and does not have to be there. With
+ * modern servers none of this exists: closing the stream of an answer is how a call is cancelled.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -58,7 +58,7 @@ struct post {
 	struct timer timer;
 };
 
-/* ---- ends ------------------------------------------------------------------------------------- */
+/* ---- ends ---------------------------------------------------------------------------------- */
 
 static void free_post(struct post *p)
 {
@@ -86,7 +86,8 @@ static void add_headers(struct fetch *f, char *const *lines)
 		http_call_header(&f->http, "%s", lines[i]);
 }
 
-/* So that the server does not keep for ever what was for us. Nobody waits for the answer for long. */
+/* So that the server does not keep for ever what was for us. Nobody waits for the answer for long.
+ */
 static void end_session(struct http_wire *w)
 {
 	const struct server_config *s = w->wire.config;
@@ -128,7 +129,7 @@ static void fail(struct post *p, struct wire_failure f)
 		w->wire.user.on_failure(w->wire.user.arg, id, &f);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 static void on_head(struct fetch *f);
 static void on_data(struct fetch *f, const char *data, size_t len);
@@ -197,7 +198,7 @@ static int send_message(struct wire *wire, const struct wire_message *m, struct 
 	return err_set(e, -ENOMEM, "send it");
 }
 
-/* ---- streams that are asked for again --------------------------------------------------------- */
+/* ---- streams that are asked for again ------------------------------------------------------ */
 
 static void get_stream(struct timer *t)
 {
@@ -260,7 +261,7 @@ static void settle(struct wire *wire, const char *version, bool listen)
 	timer_set(w->loop, &p->timer, 0);
 }
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 /* False: the post is gone. */
 static bool hand_on(struct post *p, char *text, size_t len)
@@ -312,7 +313,8 @@ static void on_data(struct fetch *f, const char *data, size_t len)
 		fail(p, large);
 }
 
-/* The error of JSON-RPC in an answer that HTTP calls an error, as the message that it should have been. */
+/* The error of JSON-RPC in an answer that HTTP calls an error, as the message that it should have
+ * been. */
 static bool hand_on_error(struct post *p)
 {
 	static const char *const keys[] = { "jsonrpc", "id", "error" };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire_sse.c - The older pair (2024-11-05): one stream of events from the server, and an address for POST that its first
- * event names. What is sent before that waits. The address has to be of the same origin: our headers go there.
+ * wire_sse.c - The older pair (2024-11-05): one stream of events from the server, and an address
+ * for POST that its first event names. What is sent before that waits. The address has to be of the
+ * same origin: our headers go there.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -99,7 +100,7 @@ static void add_headers(const struct sse_wire *w, struct fetch *f)
 		http_call_header(&f->http, "MCP-Protocol-Version: %s", w->version);
 }
 
-/* ---- out -------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static void nothing(struct fetch *f)
 {
@@ -197,7 +198,7 @@ static void settle(struct wire *wire, const char *version, bool listen)
 	(void)snprintf(w->version, sizeof(w->version), "%s", version);
 }
 
-/* ---- in --------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 /* Where the server wants messages, made whole. NULL: elsewhere than it is itself. */
 static char *resolve(const char *base, const char *reference)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire_stdio.c - A server that is a program: a message per line on its input and output, words for people on stderr.
+ * wire_stdio.c - A server that is a program: a message per line on its input and output, words for
+ * people on stderr.
  *
- * What it does not read waits here, up to a limit; what it writes is read in shares, so that a flood of one server
- * does not keep the others waiting. Its stderr goes to the log, a few lines a second.
+ * What it does not read waits here, up to a limit; what it writes is read in shares, so that a
+ * flood of one server does not keep the others waiting. Its stderr goes to the log, a few lines a
+ * second.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -47,7 +49,7 @@ struct stdio_wire {
 	struct deferred bury;
 };
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void stop(struct watch *w)
 {
@@ -88,7 +90,7 @@ static void over(struct stdio_wire *w, const char *why)
 		w->wire.user.on_closed(w->wire.user.arg, why);
 }
 
-/* ---- stderr ----------------------------------------------------------------------------------- */
+/* ---- stderr -------------------------------------------------------------------------------- */
 
 static bool on_words(void *arg, char *text, size_t len)
 {
@@ -138,7 +140,7 @@ static void on_err(struct watch *watch, uint32_t events)
 		stop(watch);
 }
 
-/* ---- stdout ----------------------------------------------------------------------------------- */
+/* ---- stdout -------------------------------------------------------------------------------- */
 
 static bool on_line(void *arg, char *text, size_t len)
 {
@@ -210,7 +212,7 @@ static void on_exit_(struct child *c, const char *how)
 	over(w, how);
 }
 
-/* ---- stdin ------------------------------------------------------------------------------------ */
+/* ---- stdin --------------------------------------------------------------------------------- */
 
 static void flush(struct stdio_wire *w)
 {

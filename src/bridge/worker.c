@@ -2,8 +2,8 @@
 /*
  * worker.c - Requests of the front to the server that is meant.
  *
- * One loop for everything: the front's socket, programs' pipes, libcurl's sockets. When the front is gone the servers
- * are ended, and waited for as long as their ends take.
+ * One loop for everything: the front's socket, programs' pipes, libcurl's sockets. When the front
+ * is gone the servers are ended, and waited for as long as their ends take.
  */
 #include "bridge/worker.h"
 
@@ -40,7 +40,7 @@ struct worker {
 	bool ending;
 };
 
-/* ---- requests --------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 static struct upstream *find(struct worker *w, const char *name)
 {
@@ -104,7 +104,7 @@ static void on_request(struct outlet *o, const json_t *head, struct buf *body)
 	}
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 static int hello(struct worker *w, uint64_t life)
 {

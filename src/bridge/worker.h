@@ -8,7 +8,8 @@
 struct bridge_config;
 struct err;
 
-/* worker_run() - Until the front closes @fd. @life: how many workers there were, with this one. 0 or -errno. */
+/* worker_run() - Until the front closes @fd. @life: how many workers there were, with this one. 0
+ * or -errno. */
 int worker_run(const struct bridge_config *c, int fd, uint64_t life, struct err *e);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.c - The options of caisson-bucket: the front has checked them; the files that they name are read here. */
+/* config.c - The options of caisson-bucket: the front has checked them; the files that they name
+ * are read here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

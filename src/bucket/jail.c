@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jail.c - What is left to caisson-bucket: descriptors it is given, connections, its manifests, and what it takes to
- * find a server: names (/etc) and who may vouch for it.
+ * jail.c - What is left to caisson-bucket: descriptors it is given, connections, its manifests, and
+ * what it takes to find a server: names (/etc) and who may vouch for it.
  *
- * The same layers as the gate's, with another user and another filter. Files can be read below the directories that
- * the resolver and the TLS library read, written below its own, and nowhere made that anybody executes.
+ * The same layers as the gate's, with another user and another filter. Files can be read below the
+ * directories that the resolver and the TLS library read, written below its own, and nowhere made
+ * that anybody executes.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_pull.c - All objects of a place as one tar archive; and whether there would be another one now.
+ * job_pull.c - All objects of a place as one tar archive; and whether there would be another one
+ * now.
  *
- * First the list, so that what can not be is refused before anything is written. Then small objects, several at a
- * time into memory; large ones one by one, straight into the archive. Each is asked for in the version of the list:
- * one that changes meanwhile ends the job, and nothing of it is used.
+ * First the list, so that what can not be is refused before anything is written. Then small
+ * objects, several at a time into memory; large ones one by one, straight into the archive. Each is
+ * asked for in the version of the list: one that changes meanwhile ends the job, and nothing of it
+ * is used.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +60,7 @@ static int write_error(struct pull *p, int r)
 	return r < 0 ? err_set(p->e, r, "hand the files over") : 0;
 }
 
-/* ---- the archive ----------------------------------------------------------------------------------------------- */
+/* ---- the archive --------------------------------------------------------------------------- */
 
 static int put_entry(const struct pull *p, const char *path, bool dir, uint64_t size, int64_t mtime)
 {
@@ -125,7 +127,7 @@ static int put_content(struct pull *p, const char *data, size_t len)
 	return p->out.put(p->out.arg, data, len);
 }
 
-/* ---- objects --------------------------------------------------------------------------------------------------- */
+/* ---- objects ------------------------------------------------------------------------------- */
 
 static int prepare(struct pull *p, struct want *w, const struct s3_object *o)
 {

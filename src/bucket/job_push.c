@@ -2,13 +2,15 @@
 /*
  * job_push.c - What changed in a workspace goes into its bucket.
  *
- * The manifest says what the bucket held when both were the same. The tree comes twice, as tar: the first time it is
- * only hashed, which tells what is another now and what is gone; the second time what changed is put. So it does not
- * matter how the tree came to be what it is, nor what was put before by a job that failed.
+ * The manifest says what the bucket held when both were the same. The tree comes twice, as tar: the
+ * first time it is only hashed, which tells what is another now and what is gone; the second time
+ * what changed is put. So it does not matter how the tree came to be what it is, nor what was put
+ * before by a job that failed.
  *
- * Before anything is written the bucket is listed: where an object that would be replaced or removed is not the one of
- * the manifest, somebody else wrote it, and nothing is done. Each object is put on the condition that this is still
- * so. What was done is remembered, also when the job fails in the middle: the next one goes on from there.
+ * Before anything is written the bucket is listed: where an object that would be replaced or
+ * removed is not the one of the manifest, somebody else wrote it, and nothing is done. Each object
+ * is put on the condition that this is still so. What was done is remembered, also when the job
+ * fails in the middle: the next one goes on from there.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -40,7 +42,7 @@ struct push {
 	struct err *e;
 };
 
-/* ---- what changed --------------------------------------------------------------------------------------------- */
+/* ---- what changed -------------------------------------------------------------------------- */
 
 static int hash_entry(struct push *p, const struct tar_entry *a, char out[S3_HASH_HEX + 1])
 {
@@ -72,7 +74,8 @@ static int look_at_file(struct push *p, const struct tar_entry *a)
 	return manifest_set(&p->todo, a->path, a->size, "", hash);
 }
 
-/* Directories are only what is in them, but for those that are marked. Links and pipes no bucket holds. */
+/* Directories are only what is in them, but for those that are marked. Links and pipes no bucket
+ * holds. */
 static void look_at_other(struct push *p, const struct tar_entry *a)
 {
 	char shown[80], mark[S3_KEY_MAX + 3];
@@ -110,9 +113,10 @@ static int look(struct push *p)
 	return r;
 }
 
-/* ---- conflicts --------------------------------------------------------------------------------------------------- */
+/* ---- conflicts ----------------------------------------------------------------------------- */
 
-/* Whether the bucket has of @path what the manifest says. Without an ETag of both only being there counts. */
+/* Whether the bucket has of @path what the manifest says. Without an ETag of both only being there
+ * counts. */
 static bool as_it_was(const struct push *p, const char *path)
 {
 	const struct manifest_line *was = manifest_find(&p->m, path);
@@ -150,7 +154,7 @@ static int find_conflicts(struct push *p)
 				buf_str(&names), n > NAMED ? " and others" : "");
 }
 
-/* ---- objects ----------------------------------------------------------------------------------------------------- */
+/* ---- objects ------------------------------------------------------------------------------- */
 
 static int key_of(const struct push *p, const char *path, char out[S3_KEY_MAX + 1])
 {
@@ -246,7 +250,7 @@ static int remove_gone(struct push *p)
 	return r;
 }
 
-/* ---- the job ----------------------------------------------------------------------------------------------------- */
+/* ---- the job ------------------------------------------------------------------------------- */
 
 static int write_all(struct push *p)
 {

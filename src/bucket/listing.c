@@ -76,7 +76,8 @@ const struct s3_object *listing_find(const struct listing *l, const char *path)
 	return l->n ? bsearch(&wanted, l->list, l->n, sizeof(l->list[0]), by_key) : NULL;
 }
 
-/* Whether a directory that @o is in, or is, is a file too. Keys are known to be no longer than S3_KEY_MAX. */
+/* Whether a directory that @o is in, or is, is a file too. Keys are known to be no longer than
+ * S3_KEY_MAX. */
 static bool under_file(const struct listing *l, const struct s3_object *o)
 {
 	char path[S3_KEY_MAX + 1];

@@ -20,8 +20,8 @@ void listing_free(struct listing *l);
 int listing_add(struct listing *l, struct s3_page *page, const char *prefix, struct err *e);
 
 /*
- * listing_check() - Sorts them, and refuses what can be no tree: unsafe names, a file that is a directory too. The
- * message names up to three. Pure.
+ * listing_check() - Sorts them, and refuses what can be no tree: unsafe names, a file that is a
+ * directory too. The message names up to three. Pure.
  */
 int listing_check(struct listing *l, struct err *e);
 

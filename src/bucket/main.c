@@ -2,16 +2,18 @@
 /*
  * main.c - caisson-bucket: the only one that can reach the operator's buckets.
  *
- * Theory of operation. The front reads strangers' bytes, so it has neither keys nor a way out. This program has both,
- * and little else: its own user, no capability, no file but its manifests, no program (jail.c). It is asked by the
- * front alone, on descriptor 3, and ends when that ends. Content comes and goes on pipes.
+ * Theory of operation. The front reads strangers' bytes, so it has neither keys nor a way out. This
+ * program has both, and little else: its own user, no capability, no file but its manifests, no
+ * program (jail.c). It is asked by the front alone, on descriptor 3, and ends when that ends.
+ * Content comes and goes on pipes.
  *
- * Each job is a process of its own, which does one thing after another and may wait: one that is slow, or that a
- * server's answer crashes, is nobody else's trouble. It ends when nobody reads its answers any more.
+ * Each job is a process of its own, which does one thing after another and may wait: one that is
+ * slow, or that a server's answer crashes, is nobody else's trouble. It ends when nobody reads its
+ * answers any more.
  *
- * A front in its jail can start no other one. So what was started, in its jail, only makes the one that works, and
- * another when that is killed and its jobs with it. Their pipes end, which says that they died; what was not begun is in
- * the socket still, and is the next one's.
+ * A front in its jail can start no other one. So what was started, in its jail, only makes the one
+ * that works, and another when that is killed and its jobs with it. Their pipes end, which says
+ * that they died; what was not begun is in the socket still, and is the next one's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +50,7 @@ static void refuse(int answer, int code, const char *why)
 	say(answer, &r);
 }
 
-/* ---- a job ------------------------------------------------------------------------------------------------- */
+/* ---- a job --------------------------------------------------------------------------------- */
 
 /* The child: until its end. */
 static void work(const struct bucket_config *c, const struct bucket_req *q, int *fds)
@@ -108,7 +110,7 @@ static void begin(const struct bucket_config *c, struct bucket_req *q, int *fds)
 		live++;
 }
 
-/* ---- requests ---------------------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 /* Texts of a stranger have an end. */
 static void tame(struct bucket_req *q)
@@ -153,7 +155,7 @@ static int serve(const struct bucket_config *c)
 	}
 }
 
-/* ---- one after the other ------------------------------------------------------------------------------------ */
+/* ---- one after the other ------------------------------------------------------------------- */
 
 static int work_for_life(void *arg, uint32_t life)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest.c - See manifest.h. A record is "SIZE ETAG SHA256 PATH" and a NUL: paths may hold anything else. */
+/* manifest.c - See manifest.h. A record is "SIZE ETAG SHA256 PATH" and a NUL: paths may hold
+ * anything else. */
 #include "bucket/manifest.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #define FILE_MAX (256u << 20)
 #define NAME_SIZE 64u
 
-/* ---- lines --------------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------- */
 
 void manifest_free(struct manifest *m)
 {
@@ -101,7 +102,7 @@ void manifest_drop(struct manifest *m, struct manifest_line *line)
 	m->n--;
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------ */
+/* ---- the file ------------------------------------------------------------------------------ */
 
 /* The next word, of less than @size bytes, and the blank behind it. NULL: it is none. */
 static const char *word(const char *at, char *to, size_t size)

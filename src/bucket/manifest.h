@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest.h - What a place in a bucket held when it and its workspace were the same: path, size, ETag and hash of each
- * object.
+ * manifest.h - What a place in a bucket held when it and its workspace were the same: path, size,
+ * ETag and hash of each object.
  *
- * A file per workspace in the program's own directory, replaced as a whole, so it is the old one or the new one.
+ * A file per workspace in the program's own directory, replaced as a whole, so it is the old one or
+ * the new one.
  */
 #ifndef CAISSON_BUCKET_MANIFEST_H
 #define CAISSON_BUCKET_MANIFEST_H

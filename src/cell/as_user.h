@@ -2,12 +2,12 @@
 /*
  * as_user.h - Be another user for the length of one call, so that the kernel writes that user down.
  *
- * The kernel remembers who made a user namespace and who opened a file, by the effective user, and asks later
- * what that user may do. A descriptor or a namespace that is meant for a zygote is therefore made as the
- * zygote's user: its holder gets no more authority than it has itself.
+ * The kernel remembers who made a user namespace and who opened a file, by the effective user, and
+ * asks later what that user may do. A descriptor or a namespace that is meant for a zygote is
+ * therefore made as the zygote's user: its holder gets no more authority than it has itself.
  *
- * The file system's user stays root, so files that only root may open can still be opened. Capabilities stay
- * too (SECBIT_NO_SETUID_FIXUP, set by the warden).
+ * The file system's user stays root, so files that only root may open can still be opened.
+ * Capabilities stay too (SECBIT_NO_SETUID_FIXUP, set by the warden).
  */
 #ifndef CAISSON_CELL_AS_USER_H
 #define CAISSON_CELL_AS_USER_H

@@ -12,8 +12,8 @@
  * cgroup filesystems have no symbolic links, and a cell gets no cgroup mount. Processes are killed
  * through pidfds whose membership was confirmed after they were opened, so a recycled pid is never
  * hit. Removal by path, for crash recovery, takes only paths of the form made here, and only on a
- * cgroup filesystem: a stale or wrong record can remove nothing else, and a record of a directory that is
- * gone is success.
+ * cgroup filesystem: a stale or wrong record can remove nothing else, and a record of a directory
+ * that is gone is success.
  */
 #include "cell/cgroup.h"
 

@@ -68,22 +68,22 @@ struct cgroup {
 	char path[CGROUP_DIRS_MAX][CGROUP_PATH_MAX]; /* absolute, what the journal records */
 	int dirfd[CGROUP_DIRS_MAX];
 	int8_t dir_of[CGROUP_ROLES_];
-	/* Becomes readable (v1 eventfd: POLLIN) or POLLPRI (v2 memory.events); -1 none. Poll for both;
-	 * it may wake without an out-of-memory kill, so ask cgroup_oom_kills(). */
+	/* Becomes readable (v1 eventfd: POLLIN) or POLLPRI (v2 memory.events); -1 none. Poll for
+	 * both; it may wake without an out-of-memory kill, so ask cgroup_oom_kills(). */
 	int oom_fd;
 	struct cgroup_limits limits; /* as the kernel took them */
 };
 
 struct cgroup_usage {
 	uint64_t cpu_ns;
-	uint64_t memory_bytes,
-		memory_peak;   /* peak 0 when the kernel does not keep it (v2 < 5.19) */
-	uint64_t memory_files; /* shmem/tmpfs part of memory: the writable layer lives there */
-	uint64_t pids,
-		pids_peak;     /* peak 0 when the kernel does not count it (v2 < 6.1, v1 < 6.11) */
-	uint64_t oom_kills;    /* processes killed by the out-of-memory killer in this cgroup */
-	uint64_t pids_denied;  /* forks refused by the pids limit */
-	uint64_t throttled_ns; /* time spent throttled by the cpu quota */
+	uint64_t memory_bytes, memory_peak; /* peak 0 when the kernel does not keep it (v2 < 5.19)
+					     */
+	uint64_t memory_files;    /* shmem/tmpfs part of memory: the writable layer lives there */
+	uint64_t pids, pids_peak; /* peak 0 when the kernel does not count it (v2 < 6.1, v1 < 6.11)
+				   */
+	uint64_t oom_kills;       /* processes killed by the out-of-memory killer in this cgroup */
+	uint64_t pids_denied;     /* forks refused by the pids limit */
+	uint64_t throttled_ns;    /* time spent throttled by the cpu quota */
 };
 
 /* cgroup_kind_str() - "none", "v2", "v1", "hybrid". */
@@ -142,7 +142,8 @@ int cgroup_set(struct cgroup *c, const struct cgroup_limits *limits, struct err 
 /* cgroup_limits_read() - The limits as the kernel holds them now (for receipts); 0 = none. */
 int cgroup_limits_read(const struct cgroup *c, struct cgroup_limits *ret, struct err *e);
 
-/* cgroup_gauges() - Open what tells of use; -1 where there is none. Return: 1u << gauge of those opened. */
+/* cgroup_gauges() - Open what tells of use; -1 where there is none. Return: 1u << gauge of those
+ * opened. */
 uint32_t cgroup_gauges(const struct cgroup *c, int fds[GAUGE_MAX_]);
 
 int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *e);
@@ -169,19 +170,20 @@ void cgroup_close(struct cgroup *c);
 int cgroup_remove_path(const char *path, unsigned int deadline_ms, struct err *e);
 
 /* cgroup_stop_path() - Nobody in it can fork any more, where the directory can say so. Refuses what
- * cgroup_remove_path() refuses; says nothing. Before the removal of several that belong together. */
+ * cgroup_remove_path() refuses; says nothing. Before the removal of several that belong together.
+ */
 void cgroup_stop_path(const char *path);
 
 /*
- * cgroup_try_remove() - Remove every directory, and a "caisson" parent when it is empty. What is busy is
- * killed, and not waited for: -EBUSY says to come again, with the descriptors still open.
+ * cgroup_try_remove() - Remove every directory, and a "caisson" parent when it is empty. What is
+ * busy is killed, and not waited for: -EBUSY says to come again, with the descriptors still open.
  * On success they are closed. Works on a plan that was never created, and again after success.
  */
 int cgroup_try_remove(struct cgroup *c, struct err *e);
 
 /*
- * cgroup_remove() - The same until it is done, at most for @deadline_ms; closes the descriptors. On failure
- * what is left can be removed later by its path.
+ * cgroup_remove() - The same until it is done, at most for @deadline_ms; closes the descriptors. On
+ * failure what is left can be removed later by its path.
  */
 int cgroup_remove(struct cgroup *c, unsigned int deadline_ms, struct err *e);
 

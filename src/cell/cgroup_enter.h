@@ -29,18 +29,19 @@ int cgroup_enter_open(const struct cgroup *c, struct cgroup_enter *ret, struct e
 /*
  * cgroup_join_open() - The same for a process of @uid that somebody else clones: a zygote's kernel.
  *
- * On v1 the kernel lets the holder of `tasks` move what the user who opened it may move: for root every process
- * of the machine, for another user that user's own processes. So the files are opened as @uid (as_user.h), and
- * the holder can put its own processes into this cell and nobody else's.
+ * On v1 the kernel lets the holder of `tasks` move what the user who opened it may move: for root
+ * every process of the machine, for another user that user's own processes. So the files are opened
+ * as @uid (as_user.h), and the holder can put its own processes into this cell and nobody else's.
  *
  * On pure v2 the kernel compares no users, so nobody is given a descriptor there: cgroup_move().
  */
 int cgroup_join_open(const struct cgroup *c, uid_t uid, struct cgroup_enter *ret, struct err *e);
 
 /*
- * cgroup_move() - On pure v2: move a process in, whole. It waits for the lock described above. On v1 the process
- * has moved itself, and this does nothing.
- * @pid: a child of the caller's that was not waited for, so that the number cannot be another process's
+ * cgroup_move() - On pure v2: move a process in, whole. It waits for the lock described above. On
+ * v1 the process has moved itself, and this does nothing.
+ * @pid: a child of the caller's that was not waited for, so that the number cannot be another
+ * process's
  */
 int cgroup_move(const struct cgroup *c, pid_t pid, struct err *e);
 

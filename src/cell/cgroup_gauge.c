@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup_gauge.c - Open the files of a cgroup that tell what is used, for somebody who may only read. */
+/* cgroup_gauge.c - Open the files of a cgroup that tell what is used, for somebody who may only
+ * read. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

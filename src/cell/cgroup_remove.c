@@ -10,10 +10,11 @@
  * pidfd's process is not reaped its number belongs to nobody else, so then it is a member; and if
  * it was reaped, signalling says ESRCH.
  *
- * Not every process has to be in every directory of a cell: a zygote is not in its own of a bare v2 tree
- * (launch.c), and a hostile one holds the files to enter single v1 directories of its cells. So each directory is
- * emptied by itself when rmdir says that it is busy, and those that can forbid forks are told so before anything is
- * killed. In one that can not, several rounds without a pause outrun who forks.
+ * Not every process has to be in every directory of a cell: a zygote is not in its own of a bare v2
+ * tree (launch.c), and a hostile one holds the files to enter single v1 directories of its cells.
+ * So each directory is emptied by itself when rmdir says that it is busy, and those that can forbid
+ * forks are told so before anything is killed. In one that can not, several rounds without a pause
+ * outrun who forks.
  *
  * rmdir says EBUSY for a short while after the last process died; it is retried with a growing
  * pause until the deadline, or by the caller (cgroup_try_remove()).

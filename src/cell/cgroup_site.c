@@ -3,10 +3,11 @@
  * cgroup_site.c - Where on this machine cells can be limited, and the one step that may be needed
  * before they can.
  *
- * Theory of operation: cgroup_parse.c turns /proc/self/cgroup and /proc/self/mountinfo into a map of
- * hierarchies; here the directories it names are looked at. Everything is judged by what the kernel
- * will check later (effective access to the directory, to cgroup.procs and cgroup.subtree_control),
- * nothing by trying. Mount points are the machine's own, no caller and no guest can name one.
+ * Theory of operation: cgroup_parse.c turns /proc/self/cgroup and /proc/self/mountinfo into a map
+ * of hierarchies; here the directories it names are looked at. Everything is judged by what the
+ * kernel will check later (effective access to the directory, to cgroup.procs and
+ * cgroup.subtree_control), nothing by trying. Mount points are the machine's own, no caller and no
+ * guest can name one.
  *
  * On v2 a cgroup may hand out controllers or hold processes, not both (only the real root may do
  * both). Our own cgroup holds us, so either an ancestor serves, or our own cgroup is vacated: its
@@ -57,7 +58,8 @@ static int read_map(struct cgroup_map *m, struct err *e)
 		size_t whole = end ? (size_t)(end - buf) + 1 : 0;
 
 		if (whole == 0 && have == sizeof(buf))
-			whole = have; /* a line that cannot be a cgroup's: its pieces do not parse */
+			whole = have; /* a line that cannot be a cgroup's: its pieces do not parse
+				       */
 		cgroup_map_mounts(m, (struct cgroup_text){ buf, whole });
 		have -= whole;
 		(void)memmove(buf, buf + whole, have);

@@ -48,8 +48,8 @@ static int put_memory(int fd, const uint64_t *old, uint64_t want)
 	if (r == 0 && !swap_first)
 		s = put_bytes(fd, swap, want);
 	if (r == 0) {
-		/* Buffers of sockets are a count of their own here, and tcp_mem is one for the whole machine: a
-		 * small part of it is enough for a cell. */
+		/* Buffers of sockets are a count of their own here, and tcp_mem is one for the
+		 * whole machine: a small part of it is enough for a cell. */
 		int t = put_bytes(fd, "memory.kmem.tcp.limit_in_bytes",
 				  will < SOCKETS_MAX ? want : SOCKETS_MAX);
 

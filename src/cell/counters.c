@@ -13,7 +13,8 @@
 
 #define USER_LIMITS "/proc/sys/user/"
 
-/* Without a readable limit of the machine's: what kernels have had as default since 2005, and its part. */
+/* Without a readable limit of the machine's: what kernels have had as default since 2005, and its
+ * part. */
 #define INSTANCES_DEFAULT 128ul
 #define WATCHES_DEFAULT 8192ul
 
@@ -42,8 +43,9 @@ void counters_choose(struct counters *ret)
 }
 
 /*
- * These files show the writer's own namespace. No user namespace can be made below the cell's, whatever the
- * system call filter says: the second layer for the class of kernel bugs that need one.
+ * These files show the writer's own namespace. No user namespace can be made below the cell's,
+ * whatever the system call filter says: the second layer for the class of kernel bugs that need
+ * one.
  */
 void counters_limit(const struct plan *p)
 {

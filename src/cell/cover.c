@@ -2,9 +2,10 @@
 /*
  * cover.c - Read-only overlays of the host's directories over themselves.
  *
- * An overlay does not show what is mounted below its lower. In a cell's mount namespace, which belongs to
- * a user namespace, such mounts are locked, and the kernel refuses the overlay instead of hiding them: it
- * is safe to try. It also writes a line to its log, so the parent leaves out what would be refused.
+ * An overlay does not show what is mounted below its lower. In a cell's mount namespace, which
+ * belongs to a user namespace, such mounts are locked, and the kernel refuses the overlay instead
+ * of hiding them: it is safe to try. It also writes a line to its log, so the parent leaves out
+ * what would be refused.
  */
 #include "cell/cover.h"
 
@@ -20,8 +21,8 @@
 #include "base/fd.h"
 #include "cell/mnt.h"
 
-/* On merged systems /bin and its like are links, and not covered. Of /etc only a few things are bound
- * into a root (root_host.c), from one overlay where possible. */
+/* On merged systems /bin and its like are links, and not covered. Of /etc only a few things are
+ * bound into a root (root_host.c), from one overlay where possible. */
 static const struct cover_row {
 	const char *host, *lower;
 	const char *part_of; /* not if that one is covered */
@@ -51,7 +52,8 @@ static uint32_t without_below(uint32_t chosen, const char *mount_point)
 	return chosen;
 }
 
-/* The fifth word of each line is where something is mounted. What is not readable is not covered. */
+/* The fifth word of each line is where something is mounted. What is not readable is not covered.
+ */
 uint32_t cover_from(int mountinfo)
 {
 	uint32_t chosen = 0;
@@ -103,7 +105,8 @@ uint32_t cover_choose(void)
 
 static void cover(const struct cover_row *row)
 {
-	/* There must be two lowers: the other one is empty. xino would tell the kernel's log at each mount. */
+	/* There must be two lowers: the other one is empty. xino would tell the kernel's log at
+	 * each mount. */
 	const struct mnt_option options[] = {
 		{ "lowerdir", row->lower },
 		{ "redirect_dir", "nofollow" },

@@ -2,12 +2,13 @@
 /*
  * cover.h - Inodes of the cell's own for the directories of the host that it sees.
  *
- * A lock, a lease or a watch belongs to an inode: on the host's own inodes cells would meet each other,
- * and the host. So each directory is covered, in the cell's mount namespace alone, by a read-only overlay
- * of itself, and what is bound into the root comes from there. The content of files stays one page cache.
+ * A lock, a lease or a watch belongs to an inode: on the host's own inodes cells would meet each
+ * other, and the host. So each directory is covered, in the cell's mount namespace alone, by a
+ * read-only overlay of itself, and what is bound into the root comes from there. The content of
+ * files stays one page cache.
  *
- * Where the kernel does not give such an overlay, the directory is bound as it is; the receipt's mounts
- * show which it was.
+ * Where the kernel does not give such an overlay, the directory is bound as it is; the receipt's
+ * mounts show which it was.
  */
 #ifndef CAISSON_CELL_COVER_H
 #define CAISSON_CELL_COVER_H

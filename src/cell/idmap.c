@@ -92,8 +92,8 @@ int idmap_userns(uint32_t uid, uint32_t gid, uint32_t to, uint32_t count, struct
 	if (pid < 0)
 		return err_set(e, -errno, "clone a user namespace for an id-mapped mount");
 	if (pid == 0) {
-		/* Only has to exist until the parent has opened its namespace, and not longer than it.
-		 * It must not hold the parent's locks on journal records either. */
+		/* Only has to exist until the parent has opened its namespace, and not longer than
+		 * it. It must not hold the parent's locks on journal records either. */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ||
 		    syscall(SYS_close_range, 0u, ~0u, 0u) < 0)
 			_exit(1);

@@ -4,8 +4,9 @@
  *
  * With privilege every cell has 65536 host ids of its own, from a part of the id space that nothing
  * else hands out, so two cells never share a user: not for signals, not for quotas, not for files.
- * The slot in the journal chooses them, and a lock that all wardens of the machine see (cell/record.h).
- * Without privilege only one id can be mapped: the caller's own, as the cell's agent.
+ * The slot in the journal chooses them, and a lock that all wardens of the machine see
+ * (cell/record.h). Without privilege only one id can be mapped: the caller's own, as the cell's
+ * agent.
  */
 #ifndef CAISSON_CELL_IDMAP_H
 #define CAISSON_CELL_IDMAP_H

@@ -4,8 +4,8 @@
  *
  * In a cell only scopes (abstract unix sockets, signals) are used. File rules would bind a process
  * to the mounts it was restricted on, and the mount namespace already is the file boundary. The
- * front shares the host's mounts and opens next to nothing once it serves, so it gives up everything
- * at once but for a few rights in directories of its own.
+ * front shares the host's mounts and opens next to nothing once it serves, so it gives up
+ * everything at once but for a few rights in directories of its own.
  */
 #ifndef CAISSON_CELL_LANDLOCK_H
 #define CAISSON_CELL_LANDLOCK_H
@@ -50,15 +50,16 @@ int landlock_scope_self(bool signals);
  * remove no file but as @dirs says, bind and connect no TCP socket (ABI 4), and have both scopes
  * (ABI 6).
  *
- * Descriptors that are open stay usable, memfds too; metadata of paths can still be read, and O_PATH
- * still opens. Needs no-new-privileges.
- * Return: the ABI whose rights are denied, 0 when the kernel has no Landlock, or -errno.
+ * Descriptors that are open stay usable, memfds too; metadata of paths can still be read, and
+ * O_PATH still opens. Needs no-new-privileges. Return: the ABI whose rights are denied, 0 when the
+ * kernel has no Landlock, or -errno.
  */
 int landlock_deny_all_but(const struct landlock_dir *dirs, size_t n);
 
 /*
- * landlock_deny_files_but() - The same, but TCP sockets may be connected: for caisson-bucket. They may not be bound.
- * landlock_deny_files() - That without any directory: for the gate. Return: as above.
+ * landlock_deny_files_but() - The same, but TCP sockets may be connected: for caisson-bucket. They
+ * may not be bound. landlock_deny_files() - That without any directory: for the gate. Return: as
+ * above.
  */
 int landlock_deny_files_but(const struct landlock_dir *dirs, size_t n);
 int landlock_deny_files(void);

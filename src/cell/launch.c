@@ -4,9 +4,9 @@
  *
  * The child is cloned with all its namespaces at once (the cgroup namespace comes later, when it
  * is in its cgroups: it would otherwise be rooted at ours) and, where there is a unified tree,
- * straight into its cgroup; v1 cgroups it enters itself (cgroup_enter.h) before anything else. Parent
- * and child talk over one SEQPACKET pair: "go" downwards; upwards a stage_report, or end of file when
- * execve closed it. The parent does not wait for that: it has other cells to look after.
+ * straight into its cgroup; v1 cgroups it enters itself (cgroup_enter.h) before anything else.
+ * Parent and child talk over one SEQPACKET pair: "go" downwards; upwards a stage_report, or end of
+ * file when execve closed it. The parent does not wait for that: it has other cells to look after.
  */
 #include "cell/launch.h"
 
@@ -117,10 +117,10 @@ static int release_child(const struct plan *p, pid_t pid, int sync, struct err *
 }
 
 /*
- * A user namespace belongs to the effective user who makes it, and what is counted per user in it is
- * charged to that user outside (counters.h): so it is never root, but an id of the cell's own or, for a
- * cell that a zygote's kernels enter, the zygote's user. The child's capabilities are those of its own
- * user namespace.
+ * A user namespace belongs to the effective user who makes it, and what is counted per user in it
+ * is charged to that user outside (counters.h): so it is never root, but an id of the cell's own
+ * or, for a cell that a zygote's kernels enter, the zygote's user. The child's capabilities are
+ * those of its own user namespace.
  */
 static pid_t clone_as(uid_t owner, struct clone_args *args)
 {
@@ -156,8 +156,8 @@ int launch_begin(struct plan *p, const struct cgroup *cgroup, struct launched *r
 	int sync[2], channel[2], status[2] = { -1, -1 }, pidfd = -1;
 	int clone_fd = cgroup ? cgroup_clone_fd(cgroup) : -1;
 
-	/* Where v1 has the limits, a zygote's kernels do not leave its unified cgroup (cgroup_enter.h):
-	 * so it must not have one of its own, with which they would end. */
+	/* Where v1 has the limits, a zygote's kernels do not leave its unified cgroup
+	 * (cgroup_enter.h): so it must not have one of its own, with which they would end. */
 	if (p->zygote && cgroup && cgroup->kind != CGROUP_V2)
 		clone_fd = -1;
 	struct clone_args args = {

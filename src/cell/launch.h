@@ -31,7 +31,8 @@ int launch_begin(struct plan *p, const struct cgroup *cgroup, struct launched *r
 
 /*
  * launch_end() - Whether init (or the zygote) has been executed. Closes ret->sync_fd.
- * On failure the child is gone and reaped, nothing is held, and the message names the step and, where known, the fix.
+ * On failure the child is gone and reaped, nothing is held, and the message names the step and,
+ * where known, the fix.
  */
 int launch_end(const struct plan *p, struct launched *l, struct err *e);
 

@@ -2,14 +2,15 @@
 /*
  * mask.c - What of /proc a cell does not see.
  *
- * A new instance of /proc shows the processes and names of the cell's own namespaces, and beside them files
- * about the whole machine. Of these a cell keeps the ones that programs need (docs/threat-model.md lists
- * them); the others are covered: /dev/null over a file, the empty /sys over a directory. Which files a
- * cell can read is compared with that list by tests/hostile/test_proc.py, so a file of a newer kernel
- * is noticed before anyone relies on it.
+ * A new instance of /proc shows the processes and names of the cell's own namespaces, and beside
+ * them files about the whole machine. Of these a cell keeps the ones that programs need
+ * (docs/threat-model.md lists them); the others are covered: /dev/null over a file, the empty /sys
+ * over a directory. Which files a cell can read is compared with that list by
+ * tests/hostile/test_proc.py, so a file of a newer kernel is noticed before anyone relies on it.
  *
- * Only the first cover of each kind is made and restricted step by step. The others are binds of it, one
- * system call each, and have its flags. Paths below our own /proc are the kernel's, and no links.
+ * Only the first cover of each kind is made and restricted step by step. The others are binds of
+ * it, one system call each, and have its flags. Paths below our own /proc are the kernel's, and no
+ * links.
  */
 #include "cell/mask.h"
 

@@ -5,7 +5,8 @@
 
 struct plan;
 
-/* mask_proc() - Cover files of @root/proc; dev/null and the empty sys are there already. Ends the child on failure. */
+/* mask_proc() - Cover files of @root/proc; dev/null and the empty sys are there already. Ends the
+ * child on failure. */
 void mask_proc(const struct plan *p, int root);
 
 #endif

@@ -56,7 +56,8 @@ static int clone_node(const struct plan *p, const struct node *n)
 
 void nodes_place(const struct plan *p, int dev)
 {
-	/* Only of a mount that is attached can parts be bound: for a moment it is where devpts will be. */
+	/* Only of a mount that is attached can parts be bound: for a moment it is where devpts will
+	 * be. */
 	if (p->nodes_fd >= 0 && mnt_place(p->nodes_fd, dev, "pts", true) < 0)
 		stage_fail(p, STAGE_DEV, 104);
 	for (uint32_t i = 0; i < ARRAY_SIZE(nodes); i++) {

@@ -2,17 +2,19 @@
 /*
  * place.c - See place.h.
  *
- * A copy on write is an overlay: below it the tree, which nobody can change through it, above it a tmpfs of
- * its own that is as large as the cell's writable layer, is charged to the cell, and goes with it. The mount
- * of that tmpfs is taken away again once the overlay has it: what is in it is reached through the overlay alone.
+ * A copy on write is an overlay: below it the tree, which nobody can change through it, above it a
+ * tmpfs of its own that is as large as the cell's writable layer, is charged to the cell, and goes
+ * with it. The mount of that tmpfs is taken away again once the overlay has it: what is in it is
+ * reached through the overlay alone.
  *
- * What is to be shown apart is an overlay too, without anything above: its inodes are the cell's own, so that a
- * socket or pipe of the host in it is a name that nobody listens on. Two lowers there must be: the other is empty. What the
- * host replaces or removes after the cell has looked at it is seen as it was.
+ * What is to be shown apart is an overlay too, without anything above: its inodes are the cell's
+ * own, so that a socket or pipe of the host in it is a name that nobody listens on. Two lowers
+ * there must be: the other is empty. What the host replaces or removes after the cell has looked at
+ * it is seen as it was.
  *
- * Where only parts are writable, each of them is cloned from the mount while that can still be written to, and
- * put upon itself after it can not: a mount point can be neither renamed nor removed, and nothing can be
- * linked or moved from one mount to another.
+ * Where only parts are writable, each of them is cloned from the mount while that can still be
+ * written to, and put upon itself after it can not: a mount point can be neither renamed nor
+ * removed, and nothing can be linked or moved from one mount to another.
  */
 #include "cell/place.h"
 
@@ -30,7 +32,7 @@
 #include "cell/spec.h"
 #include "cell/stage.h"
 
-/* ---- overlays ---------------------------------------------------------------------------------------------- */
+/* ---- overlays ------------------------------------------------------------------------------ */
 
 /* The upper layer's own mount, with the tree in it, at the place where the overlay will be. */
 static int make_layer(const struct plan *p, int root, const char *dst, int tree)
@@ -90,7 +92,7 @@ static int place_overlay(const struct plan *p, int root, const char *dst, int tr
 	return TAKE_FD(merged);
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------------- */
+/* ---- parts --------------------------------------------------------------------------------- */
 
 /* A directory that is missing in a copy on write is made, and is the agent's. */
 static int clone_part(const struct plan *p, int root, const char *dst, bool make)

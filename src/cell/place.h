@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place.h - How the mounts that a client asked for come to their places: as they are, as a copy on write, with
- * only some directories writable, or with names that stay as they are.
+ * place.h - How the mounts that a client asked for come to their places: as they are, as a copy on
+ * write, with only some directories writable, or with names that stay as they are.
  *
  * For the child between clone and exec: system calls only.
  */

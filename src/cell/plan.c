@@ -47,16 +47,17 @@ static int plan_top(struct plan *p, struct err *e)
 
 /*
  * With privilege: a private copy of the client's mount, restricted before the cell can see it, and
- * with its ids shifted so that the client's own files belong to the cell's agent; unless it is plain: then
+ * with its ids shifted so that the client's own files belong to the cell's agent; unless it is
+ * plain: then
  * @userns is -1, and what it has for others is what the cell gets.
  *
  * Safe although the client may be hostile: it needed to open the object itself, nosuid and nodev
  * are forced, and the shifted ids are those of this cell alone.
  *
- * Read-only says nothing about sockets: connecting to one of the host's takes the right to write to it, and no
- * write to its filesystem. So the shift of a read-only mount has no group for any file: the kernel refuses
- * every right to write to an inode that it could not write the ids of (HAS_UNMAPPED_ID), sockets and
- * pipes included. Where ids cannot be shifted an overlay does it.
+ * Read-only says nothing about sockets: connecting to one of the host's takes the right to write to
+ * it, and no write to its filesystem. So the shift of a read-only mount has no group for any file:
+ * the kernel refuses every right to write to an inode that it could not write the ids of
+ * (HAS_UNMAPPED_ID), sockets and pipes included. Where ids cannot be shifted an overlay does it.
  */
 static int mount_detach(struct plan_mount *m, int fd, int userns, struct err *e)
 {
@@ -90,7 +91,8 @@ static int mount_detach(struct plan_mount *m, int fd, int userns, struct err *e)
 	return 0;
 }
 
-/* Without privilege the child must find the object again by path, and proves it by device and inode. */
+/* Without privilege the child must find the object again by path, and proves it by device and
+ * inode. */
 static int mount_remember(struct plan_mount *m, int fd, const struct stat *st, struct err *e)
 {
 	char link[64], path[PATH_MAX];
@@ -127,9 +129,9 @@ struct shift {
 };
 
 /*
- * The user namespace for the shift of this mount; making one costs a process. Files of the client become the
- * agent's, id 0 here, as the warden serves root's clients; those of workspaces have an id that means
- * nothing else, so that no other file can be given away as one of them.
+ * The user namespace for the shift of this mount; making one costs a process. Files of the client
+ * become the agent's, id 0 here, as the warden serves root's clients; those of workspaces have an
+ * id that means nothing else, so that no other file can be given away as one of them.
  */
 static int shift_of(const struct plan *p, uint32_t flags, struct shift *s, struct err *e)
 {
@@ -195,8 +197,8 @@ static size_t image_fds(const struct cell_spec *s)
 }
 
 /*
- * Each layer by itself: an overlay can not be id-mapped, what it is made of can. A directory is an image of one
- * layer, whose files have the ids that they show.
+ * Each layer by itself: an overlay can not be id-mapped, what it is made of can. A directory is an
+ * image of one layer, whose files have the ids that they show.
  */
 static int plan_layers(struct plan *p, const int *fds, size_t n, uint32_t ids, struct err *e)
 {
@@ -281,7 +283,8 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 		.separate = p->ids.ranged,
 		.files = spec->limits.files,
 		.disk_bytes = spec->limits.disk_bytes,
-		/* Under a pids cgroup a little above it, so that the cgroup refuses first and counts it. */
+		/* Under a pids cgroup a little above it, so that the cgroup refuses first and
+		   counts it. */
 		.pids = spec->limits.pids + (spec->without & CELL_WITHOUT_CGROUP ? 0 : PIDS_SLACK),
 		.memory_bytes = spec->without & CELL_WITHOUT_CGROUP ? spec->limits.memory_bytes : 0,
 	};

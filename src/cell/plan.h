@@ -62,19 +62,21 @@ struct plan {
 	struct cgroup_enter enter; /* the v1 cgroups the child moves itself into; set by launch() */
 	int channel_fd;            /* init's end; a zygote's end of its warden socket */
 	int sync_fd;               /* the child's end; see launch.c */
-	/* Who makes, owns and pays for the cell's user namespace (counters.h): the cell's first id, or a zygote's
-	 * user; without privilege 0, and it is the warden. */
+	/* Who makes, owns and pays for the cell's user namespace (counters.h): the cell's first id,
+	 * or a zygote's user; without privilege 0, and it is the warden. */
 	uid_t owner;
 	bool zygote;               /* what is made is a zygote: see zygote stage.h */
 	int status_fd;             /* a zygote's end of its status socket */
-	char guest_path[PATH_MAX]; /* zygote: the directory of kernel.pyz and enter.so, as it sees it */
+	char guest_path[PATH_MAX]; /* zygote: the directory of kernel.pyz and enter.so, as it sees
+				      it */
 	char guest_script[PATH_MAX + 16]; /* zygote: kernel.pyz in it */
 };
 
 /*
  * plan_make() - Compute the plan of one cell.
  * @spec: checked by spec_check(); must outlive the plan
- * @fds:  the client's descriptors: the image's (enum cell_image), then one per mount that is no part. Borrowed.
+ * @fds:  the client's descriptors: the image's (enum cell_image), then one per mount that is no
+ * part. Borrowed.
  *
  * With privilege this clones and restricts the mounts; plan_free() drops them. Large: keep static
  * or on the heap. On failure nothing is held.

@@ -2,8 +2,9 @@
 /*
  * power.c - See power.h.
  *
- * The order is forced, because each step may need what a later one takes away: the root (needs CAP_SYS_CHROOT), the bounding set (needs CAP_SETPCAP), the user
- * (needs CAP_SETUID), the other capability sets, no-new-privileges (which the next two require), Landlock, and the filter last.
+ * The order is forced, because each step may need what a later one takes away: the root (needs
+ * CAP_SYS_CHROOT), the bounding set (needs CAP_SETPCAP), the user (needs CAP_SETUID), the other
+ * capability sets, no-new-privileges (which the next two require), Landlock, and the filter last.
  */
 #include "cell/power.h"
 

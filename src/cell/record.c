@@ -8,9 +8,10 @@
  * file: short means "not committed", so nothing was made. A full-size file that does not check out
  * was damaged by somebody else; it is moved aside, never deleted.
  *
- * Host ids. Locks on bytes of one file say which slots are in use on this machine. They are of the open file (OFD), so
- * they end with the warden, and cost one system call each. A warden's own locks do not exclude itself, which the
- * journal does: so the journal's file comes first, and a slot whose file exists is never unlocked.
+ * Host ids. Locks on bytes of one file say which slots are in use on this machine. They are of the
+ * open file (OFD), so they end with the warden, and cost one system call each. A warden's own locks
+ * do not exclude itself, which the journal does: so the journal's file comes first, and a slot
+ * whose file exists is never unlocked.
  */
 #include "cell/record.h"
 
@@ -50,7 +51,7 @@ static uint32_t checksum(const struct record_body *b)
 	return h;
 }
 
-/* ---- host ids ------------------------------------------------------------------------------------- */
+/* ---- host ids ------------------------------------------------------------------------------ */
 
 static int ranges = -1; /* -1: cells have no ranges, or only ours */
 
@@ -86,7 +87,7 @@ static int lock_range(uint32_t slot, short type)
 	return errno == EAGAIN || errno == EACCES ? 0 : -errno;
 }
 
-/* ---- the journal ---------------------------------------------------------------------------------- */
+/* ---- the journal --------------------------------------------------------------------------- */
 
 int record_dir(const char *state, struct err *e)
 {
@@ -257,7 +258,8 @@ static void sweep_one(int dirfd, const char *name, int fd, struct sweep_result *
 		res->failed++;
 		return;
 	}
-	/* Who forks without end has to be stopped in one directory before it can be ended in another. */
+	/* Who forks without end has to be stopped in one directory before it can be ended in
+	 * another. */
 	for (uint32_t i = 0; r == 1 && i < b.n_dirs; i++)
 		cgroup_stop_path(b.path[i]);
 	for (uint32_t i = 0; r == 1 && i < b.n_dirs; i++)

@@ -21,10 +21,10 @@
 struct err;
 
 /*
- * Where wardens of the whole machine agree on host ids: the slot of a cell chooses its 65536 (cell/idmap.h), and state
- * directories know nothing of each other. Byte N of the file in it is locked by the warden that has slot N in use, for
- * as long as it lives. Wardens that do not see the same /run (in containers that share their user namespace) do not see
- * each other's ids either.
+ * Where wardens of the whole machine agree on host ids: the slot of a cell chooses its 65536
+ * (cell/idmap.h), and state directories know nothing of each other. Byte N of the file in it is
+ * locked by the warden that has slot N in use, for as long as it lives. Wardens that do not see the
+ * same /run (in containers that share their user namespace) do not see each other's ids either.
  */
 #define RECORD_RANGES "/run/caisson-ids"
 
@@ -35,18 +35,19 @@ struct record {
 };
 
 /*
- * record_dir() - Open <state>/cells, making both levels with mode 0700; and as root, where cells have ranges of host
- * ids, what record_ranges() opens. Descriptor or -errno.
+ * record_dir() - Open <state>/cells, making both levels with mode 0700; and as root, where cells
+ * have ranges of host ids, what record_ranges() opens. Descriptor or -errno.
  */
 int record_dir(const char *state, struct err *e);
 
-/* record_ranges() - Agree with those who use the same @dir (RECORD_RANGES, or a test's), which is made. 0 or -errno. */
+/* record_ranges() - Agree with those who use the same @dir (RECORD_RANGES, or a test's), which is
+ * made. 0 or -errno. */
 int record_ranges(const char *dir, struct err *e);
 
 /*
- * record_begin() - Take a slot that is free here and whose host ids nobody on this machine uses: create and lock its
- * file. The file is still empty, which means "nothing was made". Return: 0; -EAGAIN when every slot is taken; or another
- * negative errno.
+ * record_begin() - Take a slot that is free here and whose host ids nobody on this machine uses:
+ * create and lock its file. The file is still empty, which means "nothing was made". Return: 0;
+ * -EAGAIN when every slot is taken; or another negative errno.
  */
 int record_begin(int dirfd, struct record *ret, struct err *e);
 

@@ -4,9 +4,9 @@
  *
  * Theory of operation. One tmpfs is the writable layer: it has the disk and inode limits, it is
  * charged to the cell's memory, and it disappears with the mount namespace, so there is nothing on
- * the host to clean up after a crash. For the host image that tmpfs *is* the root, with a view of the
- * machine's /usr in it (root_host.c). For any other image an overlay of its directory, or of its layers
- * (lowers, read-only), and the writable layer (upper) is the root.
+ * the host to clean up after a crash. For the host image that tmpfs *is* the root, with a view of
+ * the machine's /usr in it (root_host.c). For any other image an overlay of its directory, or of
+ * its layers (lowers, read-only), and the writable layer (upper) is the root.
  *
  * Every mount is made detached, restricted while nobody can see it, and only then moved into
  * place, so there is no moment in which it is there without its flags. Every target is resolved
@@ -57,9 +57,10 @@ static int reopen(const struct plan_mount *m, uint64_t attrs)
 }
 
 /*
- * The lowers get places of their own, with names of two letters, and the overlay is told of them by these: as one
- * option, relative to where we are, of which even the longest is shorter than the 256 bytes that the kernel
- * takes. Newer kernels know other ways (lowerdir+, descriptors); this one is the same on all of them.
+ * The lowers get places of their own, with names of two letters, and the overlay is told of them by
+ * these: as one option, relative to where we are, of which even the longest is shorter than the 256
+ * bytes that the kernel takes. Newer kernels know other ways (lowerdir+, descriptors); this one is
+ * the same on all of them.
  */
 static int place_lowers(const struct plan *p, int layer)
 {
@@ -86,7 +87,8 @@ static int overlay_root(const struct plan *p, int layer)
 			stage_fail(p, STAGE_OVERLAY, 1);
 	if (place_lowers(p, layer) < 0)
 		stage_fail(p, STAGE_OVERLAY, 2);
-	/* In the upper before it is one: whatever the image has there, a file or a link, is covered. */
+	/* In the upper before it is one: whatever the image has there, a file or a link, is
+	 * covered. */
 	if (mkdirat(layer, "upper/etc", 0755) < 0 ||
 	    root_put_file(layer, "upper/etc/resolv.conf", ROOT_RESOLV_CONF) < 0)
 		stage_fail(p, STAGE_ETC, 0);
@@ -128,7 +130,8 @@ static int overlay_root(const struct plan *p, int layer)
 		{ "sys", 0555, false },       { "projects", 0755, true },
 	};
 	for (uint32_t i = 0; i < ARRAY_SIZE(needed); i++) {
-		/* A zygote has no agent, and no right to copy up what belongs to the image's users. */
+		/* A zygote has no agent, and no right to copy up what belongs to the image's users.
+		 */
 		if (p->zygote && needed[i].agent)
 			continue;
 		_fd_ int was = mnt_beneath(merged, needed[i].path, O_PATH | O_DIRECTORY);

@@ -2,8 +2,8 @@
 /*
  * root_host.c - The tree of the host image: a small generated system around the machine's own /usr.
  *
- * What is shared with the host is the content of files, read-only. Their inodes are the cell's own where
- * the kernel gives them: see cover.h.
+ * What is shared with the host is the content of files, read-only. Their inodes are the cell's own
+ * where the kernel gives them: see cover.h.
  */
 #include "cell/root_host.h"
 
@@ -81,7 +81,8 @@ static void host_tree_rows(const struct plan *p, int root)
 
 		if (mkdirat(root, t->path, t->mode) < 0 || fchmodat(root, t->path, t->mode, 0) < 0)
 			stage_fail(p, STAGE_TREE, i);
-		/* A zygote builds its root outside of any user namespace: nothing there is the agent's. */
+		/* A zygote builds its root outside of any user namespace: nothing there is the
+		 * agent's. */
 		if (t->agent && p->ids.ranged && !p->zygote &&
 		    fchownat(root, t->path, CELL_UID, CELL_GID, 0) < 0)
 			stage_fail(p, STAGE_TREE, i);

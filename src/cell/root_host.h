@@ -11,8 +11,9 @@ struct plan;
 #define ROOT_RESOLV_CONF "nameserver " GATE_SELF4_TEXT "\n"
 
 /*
- * root_host() - Fill the empty @root, which is attached; ends the child on failure. Afterwards /usr and
- * /etc of the old root may be covered: what has to be found there by path is to be opened before.
+ * root_host() - Fill the empty @root, which is attached; ends the child on failure. Afterwards /usr
+ * and /etc of the old root may be covered: what has to be found there by path is to be opened
+ * before.
  */
 void root_host(const struct plan *p, int root);
 

@@ -23,7 +23,8 @@ int seccomp_install_program(const struct sock_filter *filter, size_t len, struct
 {
 	const struct sock_fprog prog = {
 		.len = (unsigned short)len,
-		.filter = (struct sock_filter *)(uintptr_t)filter, /* the kernel only reads it */
+		/* The Linux kernel only reads it. */
+		.filter = (struct sock_filter *)(uintptr_t)filter,
 	};
 
 	if (len > BPF_MAXINSNS)

@@ -21,7 +21,8 @@ static const struct limit_row {
 	bool zero_is_none;
 	uint64_t initial;
 } limit_rows[] = {
-	/* Below 16 MiB not even the interpreter's loader fits: refuse instead of a puzzling kill. */
+	/* Below 16 MiB not even the interpreter's loader fits: refuse instead of a puzzling kill.
+	 */
 	{ "--memory", offsetof(struct cell_limits, memory_bytes), 16 * MIB, 1024 * GIB, false,
 	  512 * MIB },
 	{ "--disk", offsetof(struct cell_limits, disk_bytes), 1 * MIB, 1024 * GIB, false, 1 * GIB },
@@ -66,7 +67,8 @@ bool spec_path_normal(const char *path, uint32_t max)
 	return true;
 }
 
-/* A part is below the mount before it, of which it is one; that one can be written to, or it would be pointless. */
+/* A part is below the mount before it, of which it is one; that one can be written to, or it would
+ * be pointless. */
 static bool part_ok(const struct cell_spec *s, uint32_t i)
 {
 	uint32_t of = i;

@@ -57,8 +57,9 @@ static void die_with_parent(const struct plan *p)
 
 /*
  * What a process inherits beside its descriptors: a real-time class (which a cgroup may refuse), an
- * io class, and a personality, which would weaken the layout of memory. Whoever was started for idle
- * moments (`chrt --idle`) can not get out of that without a capability, and need not: it is less.
+ * io class, and a personality, which would weaken the layout of memory. Whoever was started for
+ * idle moments (`chrt --idle`) can not get out of that without a capability, and need not: it is
+ * less.
  */
 static void shed_habits(const struct plan *p)
 {
@@ -89,7 +90,8 @@ static void wait_for_parent(const struct plan *p)
 		_exit(1);
 }
 
-/* The cell's pid 1 runs from a read-only copy of the mount: /proc/1/exe leads to nothing writable. */
+/* The cell's pid 1 runs from a read-only copy of the mount: /proc/1/exe leads to nothing writable.
+ */
 static int open_init(const struct plan *p)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |

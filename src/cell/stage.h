@@ -60,7 +60,8 @@ void stage_describe(const struct stage_report *r, const struct plan *p, char *ms
 
 /* stage_net() - stage_net.c: lo up, with the addresses behind which a gate may listen. */
 void stage_net(const struct plan *p);
-/* stage_net_settings() - Low ports are free to all, TCP does not pace; while the host's /proc is still there. */
+/* stage_net_settings() - Low ports are free to all, TCP does not pace; while the host's /proc is
+ * still there. */
 void stage_net_settings(const struct plan *p);
 
 /* root_build() - root.c: make the root filesystem and move into it. */

@@ -2,10 +2,10 @@
 /*
  * stage_net.c - The cell's network: lo, and the addresses behind which the gate listens.
  *
- * Every cell has them, with egress or without: a room of the pool does not know yet who will take it, and
- * what nobody listens on refuses at once. There is no other device and no route to one, so nothing of
- * this leads anywhere. 198.18.0.1/15 on a loopback device makes the whole range local; IPv6 needs a route
- * for that. A kernel without IPv6 does without.
+ * Every cell has them, with egress or without: a room of the pool does not know yet who will take
+ * it, and what nobody listens on refuses at once. There is no other device and no route to one, so
+ * nothing of this leads anywhere. 198.18.0.1/15 on a loopback device makes the whole range local;
+ * IPv6 needs a route for that. A kernel without IPv6 does without.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -56,7 +56,8 @@ static void attribute(struct request *q, uint16_t type, const void *data, uint16
 	q->head.nlmsg_len = (uint32_t)(NLMSG_ALIGN(q->head.nlmsg_len) + RTA_ALIGN(a->rta_len));
 }
 
-/* The kernel works on it while we send; without NLM_F_ACK only a failure is answered. 0 or -errno. */
+/* The kernel works on it while we send; without NLM_F_ACK only a failure is answered. 0 or -errno.
+ */
 static int ask(int s, const struct request *q)
 {
 	struct {
@@ -126,7 +127,8 @@ static int add_gate_addresses(void)
 	return r;
 }
 
-/* The file shows the writer's own network namespace. Where /proc is read-only around us we do without. */
+/* The file shows the writer's own network namespace. Where /proc is read-only around us we do
+ * without. */
 static int put(const char *path, const char *value)
 {
 	int r = fd_write_file(AT_FDCWD, path, value);
@@ -135,10 +137,11 @@ static int put(const char *path, const char *value)
 }
 
 /*
- * Ports below 1024 are nobody's in here: pid 1 listens on 443 for the gate without a capability for it, and
- * so may a service; without this, egress to such ports says that it can not be had. And nothing can be
- * congested where everything is one loopback device: an algorithm of the host's that paces what it sends, as
- * bbr does with a timer for every piece, would only cost time between the cell and the gate.
+ * Ports below 1024 are nobody's in here: pid 1 listens on 443 for the gate without a capability for
+ * it, and so may a service; without this, egress to such ports says that it can not be had. And
+ * nothing can be congested where everything is one loopback device: an algorithm of the host's that
+ * paces what it sends, as bbr does with a timer for every piece, would only cost time between the
+ * cell and the gate.
  */
 void stage_net_settings(const struct plan *p)
 {

@@ -128,7 +128,8 @@ void stage_zygote_run(const struct plan *p)
 		python, isolated, (char *)p->guest_script, mode, (char *)p->guest_path, NULL
 	};
 	/* What a kernel finds as its environment: the same that init gives to commands. */
-	/* Kernels run on few processors; and a library with threads of its own can not be forked. */
+	/* Kernels run on few processors; and a library with threads of its own can not be forked.
+	 */
 	static char path[] = "PATH=" CELL_PATH, home[] = "HOME=" CELL_HOME,
 		    user[] = "USER=" CELL_USER, logname[] = "LOGNAME=" CELL_USER,
 		    lang[] = "LANG=C.UTF-8", shell[] = "SHELL=/bin/bash",

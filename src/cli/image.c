@@ -2,9 +2,10 @@
 /*
  * image.c - What the configuration of an image means for a run.
  *
- * Its variables stand above the cell's own and below those of the command line; where it says who the user is,
- * HOME, USER and LOGNAME do not: these are the cell's. Its directory and user count when the command line names none;
- * root becomes the agent, because nothing in a cell is run by its root.
+ * Its variables stand above the cell's own and below those of the command line; where it says who
+ * the user is, HOME, USER and LOGNAME do not: these are the cell's. Its directory and user count
+ * when the command line names none; root becomes the agent, because nothing in a cell is run by its
+ * root.
  */
 #include "cli/image.h"
 

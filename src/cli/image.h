@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image.h - The stored image of one run: borrowed from the image opener, with what it says of programs. */
+/* image.h - The stored image of one run: borrowed from the image opener, with what it says of
+ * programs. */
 #ifndef CAISSON_CLI_IMAGE_H
 #define CAISSON_CLI_IMAGE_H
 
@@ -23,7 +24,8 @@ struct run_image {
 	const char *command[RUN_IMAGE_WORDS_MAX]; /* its entrypoint and command, in this order */
 };
 
-/* run_image_open() - Borrow it and complete @o by it: layers, and who runs the program when that was not said. */
+/* run_image_open() - Borrow it and complete @o by it: layers, and who runs the program when that
+ * was not said. */
 int run_image_open(struct run_options *o, struct run_image *ret, struct err *e);
 
 #endif

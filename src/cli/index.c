@@ -2,11 +2,12 @@
 /*
  * index.c - See index.h.
  *
- * Theory of operation. `caisson serve` calls index_settle() before it becomes the keeper. For each of the two indexes
- * the operator's word is looked for (option, then CAISSON_ variable), then that of the machine. The front finds the
- * address without credentials where it looks anyway: in the option, or in the CAISSON_ variable, which is set. The
- * credentials are taken out of arguments and environment, both of which anybody with our rights, and the processes of
- * the daemon, could read for as long as it runs.
+ * Theory of operation. `caisson serve` calls index_settle() before it becomes the keeper. For each
+ * of the two indexes the operator's word is looked for (option, then CAISSON_ variable), then that
+ * of the machine. The front finds the address without credentials where it looks anyway: in the
+ * option, or in the CAISSON_ variable, which is set. The credentials are taken out of arguments and
+ * environment, both of which anybody with our rights, and the processes of the daemon, could read
+ * for as long as it runs.
  */
 #include "cli/index.h"
 
@@ -31,7 +32,7 @@ static const struct {
 	[INDEX_NPM] = { "--npm-registry", "CAISSON_NPM_REGISTRY" },
 };
 
-/* ---- files of the machine --------------------------------------------------------------------------------------- */
+/* ---- files of the machine ------------------------------------------------------------------ */
 
 /* NULL: it can be believed. Anybody who can change it decides where packages come from. */
 static const char *distrust(const struct stat *st)
@@ -122,7 +123,7 @@ void index_of_machine(enum index_kind kind, char **env, const char *root, struct
 	judge_keys(kind, ret, NULL);
 }
 
-/* ---- the operator's word ---------------------------------------------------------------------------------------- */
+/* ---- the operator's word ------------------------------------------------------------------- */
 
 /* Others before the last one do not count, and may have credentials as well. */
 static int put_flag(char **argv, const char *flag, const char *url, struct err *e)
@@ -143,7 +144,8 @@ static int put_flag(char **argv, const char *flag, const char *url, struct err *
 	return 0;
 }
 
-/* Where credentials were: a variable of pip's or npm's with a URL that has some, or one that a .npmrc refers to. */
+/* Where credentials were: a variable of pip's or npm's with a URL that has some, or one that a
+ * .npmrc refers to. */
 static void clean_environment(const struct index_choice *c)
 {
 	static const char *const prefixes[] = { "PIP_", "UV_", "NPM_CONFIG_" };

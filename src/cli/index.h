@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * index.h - Which package index the daemon uses: the one that the operator names, else the one that pip and npm of this
- * machine would use, else the public one.
+ * index.h - Which package index the daemon uses: the one that the operator names, else the one that
+ * pip and npm of this machine would use, else the public one.
  *
- * The starter reads their configuration files itself, bounded, and runs no program of theirs. Credentials leave this
- * process in one way only: as lines of the vault (vault/index.h), in a memfd that the gate's supervisor reads.
+ * The starter reads their configuration files itself, bounded, and runs no program of theirs.
+ * Credentials leave this process in one way only: as lines of the vault (vault/index.h), in a memfd
+ * that the gate's supervisor reads.
  */
 #ifndef CAISSON_CLI_INDEX_H
 #define CAISSON_CLI_INDEX_H
@@ -36,25 +37,27 @@ struct index_choice {
 };
 
 /*
- * index_of_machine() - The index that pip or npm would use. What cannot be used is off, with the reason as note.
+ * index_of_machine() - The index that pip or npm would use. What cannot be used is off, with the
+ * reason as note.
  * @root: stands before each path, for tests; "" otherwise
  */
 void index_of_machine(enum index_kind kind, char **env, const char *root, struct index_choice *ret);
 
 /*
- * index_settle() - For `caisson serve`: the indexes go into @argv and the environment without their credentials, with
- * variables that say who named them; the credentials are appended to @lines (vault.h).
- * Return: 0, or -EINVAL: an option or variable of ours is wrong.
+ * index_settle() - For `caisson serve`: the indexes go into @argv and the environment without their
+ * credentials, with variables that say who named them; the credentials are appended to @lines
+ * (vault.h). Return: 0, or -EINVAL: an option or variable of ours is wrong.
  */
 int index_settle(char **argv, struct buf *lines, struct err *e);
 
-/* ---- for index_pip.c and index_npm.c ---------------------------------------------------------------------------- */
+/* ---- for index_pip.c and index_npm.c ------------------------------------------------------- */
 
 void index_pip(char **env, const char *root, struct index_choice *ret);
 /* index_npm() - @ret on: that registry, for which only credentials are looked up. */
 void index_npm(char **env, const char *root, struct index_choice *ret);
 
-/* index_read() - The pairs of one file, if it is there, bounded, and of ours or root's; otherwise @note says why not. */
+/* index_read() - The pairs of one file, if it is there, bounded, and of ours or root's; otherwise
+ * @note says why not. */
 void index_read(const struct ini_form *form, const char *root, const char *path,
 		void (*fn)(void *arg, const char *section, const char *key, const char *value),
 		void *arg, char note[INDEX_NOTE_MAX]);
@@ -62,7 +65,8 @@ void index_read(const struct ini_form *form, const char *root, const char *path,
 /* index_take() - Use this one; or be off, with the reason. */
 void index_take(enum index_kind kind, const char *text, const char *from, struct index_choice *ret);
 void index_off(struct index_choice *ret, const char *why);
-/* index_distrust() - A file was not read (@ret->note): what it names must not be replaced by the public index. */
+/* index_distrust() - A file was not read (@ret->note): what it names must not be replaced by the
+ * public index. */
 void index_distrust(struct index_choice *ret, const char *option);
 
 #endif

@@ -2,10 +2,11 @@
 /*
  * index_npm.c - The registry that npm of this machine would use, and the credentials for it.
  *
- * As npm reads it: /etc/npmrc and etc/npmrc of the prefix that node lies in, then ~/.npmrc, then variables
- * npm_config_..., in whatever case; a later one wins. Credentials stand beside a registry, as "//host/path/:_authToken",
- * and the longest path that the registry's begins with counts. "${NAME}" in a value is a variable of the environment.
- * A registry of a scope ("@scope:registry") is not followed.
+ * As npm reads it: /etc/npmrc and etc/npmrc of the prefix that node lies in, then ~/.npmrc, then
+ * variables npm_config_..., in whatever case; a later one wins. Credentials stand beside a
+ * registry, as "//host/path/:_authToken", and the longest path that the registry's begins with
+ * counts. "${NAME}" in a value is a variable of the environment. A registry of a scope
+ * ("@scope:registry") is not followed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ struct reading {
 	size_t n;
 };
 
-/* ---- values ---------------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------- */
 
 /* "${NAME}" and "${NAME?}", once each. False: such a variable is not set, or it is too long. */
 static bool expand(char **env, const char *value, char *ret, size_t size, char variable[64])
@@ -127,7 +128,7 @@ static void on_pair(void *arg, const char *section, const char *key, const char 
 	}
 }
 
-/* ---- where they stand ------------------------------------------------------------------------------------------- */
+/* ---- where they stand ---------------------------------------------------------------------- */
 
 /* A variable npm_config_NAME, in whatever case. */
 static const char *npm_env(char **env, const char *name)
@@ -201,7 +202,7 @@ static void read_files(struct reading *r, const char *root, char *note)
 		read_file(r, root, home, "/.npmrc", note);
 }
 
-/* ---- credentials ------------------------------------------------------------------------------------------------ */
+/* ---- credentials --------------------------------------------------------------------------- */
 
 /* "//host:4873/path/", as npm has it before ":_authToken". */
 static void place_of(const struct index_url *u, char ret[KEY_TEXT_MAX])

@@ -2,10 +2,11 @@
 /*
  * index_pip.c - The index that pip of this machine would use.
  *
- * As pip reads it: the files of all users, then those of this one, then that of the environment it was installed in,
- * then PIP_CONFIG_FILE; a later one wins, the section of a command wins over [global], and a variable wins over both.
- * Of all settings four count: index-url, no-index, trusted-host and extra-index-url, which is not followed: a second
- * index could answer for a name that is meant for the first one.
+ * As pip reads it: the files of all users, then those of this one, then that of the environment it
+ * was installed in, then PIP_CONFIG_FILE; a later one wins, the section of a command wins over
+ * [global], and a variable wins over both. Of all settings four count: index-url, no-index,
+ * trusted-host and extra-index-url, which is not followed: a second index could answer for a name
+ * that is meant for the first one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -73,7 +74,7 @@ static void on_pair(void *arg, const char *section, const char *key, const char 
 			set(r, install ? IN_INSTALL : IN_GLOBAL, (enum setting)i, value, r->path);
 }
 
-/* ---- the files ------------------------------------------------------------------------------------------------- */
+/* ---- the files ----------------------------------------------------------------------------- */
 
 static void read_file(struct reading *r, const char *root, const char *dir, const char *name,
 		      char *note)
@@ -132,7 +133,7 @@ static void read_files(struct reading *r, char **env, const char *root, char *no
 		read_file(r, root, named, "", note);
 }
 
-/* ---- the choice ------------------------------------------------------------------------------------------------ */
+/* ---- the choice ---------------------------------------------------------------------------- */
 
 /* The level that counts. */
 static enum level level_of(const struct reading *r, enum setting s)

@@ -12,9 +12,9 @@ struct err;
 struct lang {
 	const char *name;
 	const char *suffix;
-	const char *inline_prefix
-		[LANG_PREFIX_MAX]; /* then the code, then after_code if set, then arguments */
-	const char *after_code;    /* fills $0 where the interpreter takes it from there */
+	const char *inline_prefix[LANG_PREFIX_MAX]; /* then the code, then after_code if set, then
+						       arguments */
+	const char *after_code; /* fills $0 where the interpreter takes it from there */
 	const char *file_prefix[LANG_PREFIX_MAX]; /* then the path, then arguments */
 };
 

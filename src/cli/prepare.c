@@ -2,9 +2,9 @@
 /*
  * prepare.c - See prepare.h.
  *
- * The environment and the arguments of a process can be read for as long as it lives, and the daemon's processes inherit
- * them. So secrets that came in ours, and credentials of package indexes, go on in memory that only those who are handed
- * it can read.
+ * The environment and the arguments of a process can be read for as long as it lives, and the
+ * daemon's processes inherit them. So secrets that came in ours, and credentials of package
+ * indexes, go on in memory that only those who are handed it can read.
  */
 #include "cli/prepare.h"
 

@@ -56,7 +56,8 @@ static int push_all(struct program *p, const char *const *args, struct err *e)
 	return r;
 }
 
-/* All of a file or of stdin, into a sealed memfd: the cell never holds a descriptor of the host's file. */
+/* All of a file or of stdin, into a sealed memfd: the cell never holds a descriptor of the host's
+ * file. */
 static int slurp(int fd, const char *name, struct err *e)
 {
 	_buf_ struct buf b = BUF_INIT(CODE_MAX);
@@ -209,7 +210,7 @@ static int use_own_command(struct program *p, const struct run_image *im, enum r
 	return r;
 }
 
-/* ---- the environment -------------------------------------------------------------------------- */
+/* ---- the environment ----------------------------------------------------------------------- */
 
 struct environment {
 	const char *v[RUN_ENV_MAX + RUN_IMAGE_WORDS_MAX + 16];
@@ -260,7 +261,7 @@ static void make_env(const struct run_options *o, const struct run_image *im,
 		env_set(env, o->env[i]);
 }
 
-/* ---- mounts ----------------------------------------------------------------------------------- */
+/* ---- mounts -------------------------------------------------------------------------------- */
 
 struct opened {
 	int fds[CELL_FDS_MAX];
@@ -294,8 +295,8 @@ static int open_sources(const struct run_options *o, struct run_image *im, struc
 		if (fd < 0)
 			return err_set(e, -errno, "--mount %s", o->mount_src[i]);
 		s->fds[s->n++] = fd;
-		/* O_PATH asks for no permission at all; the files of a directory we may not enter are
-		 * not ours to give away. */
+		/* O_PATH asks for no permission at all; the files of a directory we may not enter
+		 * are not ours to give away. */
 		if (fstat(fd, &st) < 0 ||
 		    faccessat(fd, "", S_ISDIR(st.st_mode) ? R_OK | X_OK : R_OK,
 			      AT_EMPTY_PATH | AT_EACCESS) < 0)
@@ -307,7 +308,7 @@ static int open_sources(const struct run_options *o, struct run_image *im, struc
 	return 0;
 }
 
-/* ---- results ---------------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------- */
 
 static bool write_capture(struct json *j, const char *key, const struct buf *b, uint64_t chars,
 			  uint64_t bytes)

@@ -30,7 +30,8 @@ struct stream {
 };
 
 /*
- * stream_stdio() - A descriptor for what is behind @fd that never blocks us, and blocks nobody else.
+ * stream_stdio() - A descriptor for what is behind @fd that never blocks us, and blocks nobody
+ * else.
  * @flags: O_RDONLY or O_WRONLY
  *
  * Our stdio is shared with whoever started us, so it must not be made non-blocking. Pipes and

@@ -69,8 +69,8 @@ static int open_pipes(struct loop *l, int theirs[3], struct err *e)
 	theirs[2] = err[1];
 	stream_open(&l->in, stream_stdio(STDIN_FILENO, O_RDONLY), in[1], true, NULL);
 	if (l->in.from < 0)
-		stream_close(
-			&l->in); /* we were started without stdin: the command has an empty one */
+		stream_close(&l->in); /* we were started without stdin: the command has an empty one
+				       */
 	stream_open(&l->out, out[0], j->capture ? -1 : stream_stdio(STDOUT_FILENO, O_WRONLY), true,
 		    j->capture ? &j->out : NULL);
 	stream_open(&l->err, err[0], j->capture ? -1 : stream_stdio(STDERR_FILENO, O_WRONLY), true,
@@ -198,7 +198,8 @@ static void check_limits(struct loop *l)
 {
 	l->o->stdout_bytes = l->out.bytes;
 	l->o->stderr_bytes = l->err.bytes;
-	/* Also of a program that has ended by itself: what was too much is dropped, which is no success. */
+	/* Also of a program that has ended by itself: what was too much is dropped, which is no
+	 * success. */
 	if ((l->out.over || l->err.over) && !l->o->interrupted)
 		l->o->output_hit = l->over = true;
 	if (!l->over && l->deadline_ns && clock_now_ns() >= l->deadline_ns)
@@ -326,8 +327,8 @@ int supervise(struct job *j, struct outcome *ret, struct err *e)
 	/* Whoever reads our output may be slow for ever: another signal ends the patience. */
 	while (r == 0 && (stream_active(&l.out) || stream_active(&l.err)) && l.n_signals == before)
 		r = turn(&l, e);
-	if (ret->usage.cgroup_kind ==
-	    0) { /* no cgroup: the main program's own numbers are all there is */
+	if (ret->usage.cgroup_kind == 0) { /* no cgroup: the main program's own numbers are all
+					      there is */
 		ret->usage.cpu_ns = ret->exit.user_ns + ret->exit.system_ns;
 		ret->usage.memory_peak = ret->exit.maxrss_bytes;
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files_client.h - The asking side of a file call (wire/files.h): a request, and a parser of what comes.
+ * files_client.h - The asking side of a file call (wire/files.h): a request, and a parser of what
+ * comes.
  *
- * The parser is pure and takes bytes in whatever pieces they come. Content is handed up as it comes and
- * not kept; everything else is kept until it is whole, in at most FILES_TEXT_MAX bytes. What a worker
- * says is data of its sandbox: lengths must add up, kinds must be known, nothing follows the end.
+ * The parser is pure and takes bytes in whatever pieces they come. Content is handed up as it comes
+ * and not kept; everything else is kept until it is whole, in at most FILES_TEXT_MAX bytes. What a
+ * worker says is data of its sandbox: lengths must add up, kinds must be known, nothing follows the
+ * end.
  */
 #ifndef CAISSON_CLIENT_FILES_CLIENT_H
 #define CAISSON_CLIENT_FILES_CLIENT_H
@@ -25,7 +27,8 @@ struct files_request {
 	uint32_t uid, gid;
 };
 
-/* files_ask() - Ask for a file call. The answer comes as INIT_STARTED or INIT_FAILED with its id. */
+/* files_ask() - Ask for a file call. The answer comes as INIT_STARTED or INIT_FAILED with its id.
+ */
 int files_ask(int channel, const struct files_request *q, struct err *e);
 
 /* Bytes that are not NUL-terminated. */

@@ -30,7 +30,8 @@ int image_opener_start(const char *store, pid_t *ret_pid, struct err *e);
 /*
  * image_opener_ask() - Borrow the image @ref. Waits for the answer: some files are read for it.
  * @programs: names, ended by NULL; see image_opener_req. NULL: none.
- * Return: 0; -ENOENT when it is not in the store; or another -errno, always with a message that says how to mend it.
+ * Return: 0; -ENOENT when it is not in the store; or another -errno, always with a message that
+ * says how to mend it.
  */
 int image_opener_ask(int sock, const char *ref, const char *const *programs, struct loan *ret,
 		     struct err *e);

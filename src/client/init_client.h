@@ -20,8 +20,9 @@ struct exec_request {
 	const char *const *argv; /* NULL-terminated */
 	const char *const *envp; /* NULL-terminated */
 	const char *script_path; /* in the cell; with script_fd */
-	int script_fd; /* -1, or a descriptor whose content is written there first; borrowed */
-	int stdio[3]; /* the cell's ends; borrowed; ignored with INIT_TTY, INIT_CONTROL and INIT_PIPES */
+	int script_fd;     /* -1, or a descriptor whose content is written there first; borrowed */
+	int stdio[3];      /* the cell's ends; borrowed; ignored with INIT_TTY, INIT_CONTROL and
+			      INIT_PIPES */
 	uint32_t uid, gid; /* not 0 */
 	uint16_t rows, cols;
 };
@@ -37,8 +38,8 @@ int init_signal(int channel, uint32_t id, enum init_target target, int pid, int 
 		struct err *e);
 
 /*
- * init_signal_others() - To the process groups of all commands but @spare, at most INIT_SPARE_MAX of them; those
- * that are 0 are none.
+ * init_signal_others() - To the process groups of all commands but @spare, at most INIT_SPARE_MAX
+ * of them; those that are 0 are none.
  */
 int init_signal_others(int channel, const uint32_t *spare, size_t n, int signo, struct err *e);
 
@@ -46,12 +47,13 @@ int init_signal_others(int channel, const uint32_t *spare, size_t n, int signo, 
 int init_disk(int channel, uint32_t id, struct err *e);
 
 /*
- * init_connect() - Ask for a connection to @port of the cell's loopback; @family: 4 or 6. The answer comes
- * as INIT_CONNECTED, with a socket that may still be connecting, or as INIT_FAILED.
+ * init_connect() - Ask for a connection to @port of the cell's loopback; @family: 4 or 6. The
+ * answer comes as INIT_CONNECTED, with a socket that may still be connecting, or as INIT_FAILED.
  */
 int init_connect(int channel, uint32_t id, uint32_t port, uint32_t family, struct err *e);
 
-/* init_listen() - Ask for a socket of the cell's network for the gate. Answered as init_connect() is. */
+/* init_listen() - Ask for a socket of the cell's network for the gate. Answered as init_connect()
+ * is. */
 int init_listen(int channel, uint32_t id, enum init_listen_kind kind, uint32_t port, struct err *e);
 
 /*
@@ -62,7 +64,8 @@ int init_listen(int channel, uint32_t id, enum init_listen_kind kind, uint32_t p
 int init_recv(int channel, struct init_msg *ret, int ret_fds[INIT_FDS_MAX], size_t *ret_n,
 	      struct err *e);
 
-/* init_explain() - What a failed start means, for a person, and the exit code a shell would give. */
+/* init_explain() - What a failed start means, for a person, and the exit code a shell would give.
+ */
 int init_explain(const struct init_failed *f, const char *program, const char *cwd, struct err *e);
 
 #endif

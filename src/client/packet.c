@@ -2,8 +2,8 @@
 /*
  * packet.c - Head and body over a SEQPACKET socket.
  *
- * A body in a descriptor is read, not mapped: whoever sent it could shorten a mapping under our feet. Its size is
- * asked for once, and no more than that is read.
+ * A body in a descriptor is read, not mapped: whoever sent it could shorten a mapping under our
+ * feet. Its size is asked for once, and no more than that is read.
  */
 #include "client/packet.h"
 
@@ -51,7 +51,7 @@ void packet_queue_free(struct packet_queue *q)
 	packet_queue_init(q);
 }
 
-/* ---- out -------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static int make(const char *head, size_t head_len, const char *body, size_t body_len,
 		struct packet **ret)
@@ -118,7 +118,7 @@ int packet_put(struct packet_queue *q, int sock, const char *head, size_t head_l
 	return waits ? 1 : packet_flush(q, sock);
 }
 
-/* ---- in --------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 static int read_body(int fd, struct buf *body)
 {

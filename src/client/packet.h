@@ -2,8 +2,8 @@
 /*
  * packet.h - Messages between front and bridge: a head, and a body of any size up to a limit.
  *
- * One packet of a SEQPACKET socket is head, newline, body; a body that is too large for it comes as a memfd. What
- * is in them is the caller's business. The format is that of docs/protocol/bridge.md.
+ * One packet of a SEQPACKET socket is head, newline, body; a body that is too large for it comes as
+ * a memfd. What is in them is the caller's business. The format is that of docs/protocol/bridge.md.
  */
 #ifndef CAISSON_CLIENT_PACKET_H
 #define CAISSON_CLIENT_PACKET_H
@@ -23,8 +23,8 @@ void packet_queue_free(struct packet_queue *q);
 
 /*
  * packet_put() - Send, or add to what waits. @head: without a newline. @body: may be NULL.
- * Return: 0, 1 when something waits now (call packet_flush() when the socket takes more), -ENOMEM, -EMSGSIZE, or
- * what the socket says (-EPIPE: nobody is there).
+ * Return: 0, 1 when something waits now (call packet_flush() when the socket takes more), -ENOMEM,
+ * -EMSGSIZE, or what the socket says (-EPIPE: nobody is there).
  */
 int packet_put(struct packet_queue *q, int sock, const char *head, size_t head_len,
 	       const char *body, size_t body_len);
@@ -34,7 +34,8 @@ int packet_flush(struct packet_queue *q, int sock);
 
 /*
  * packet_recv() - The next message. Both buffers are cleared first; their maxima hold.
- * Return: 1, 0 at the end, -EAGAIN, -EPROTO: no packet of this kind, -EMSGSIZE: too large, -ENOMEM, -errno.
+ * Return: 1, 0 at the end, -EAGAIN, -EPROTO: no packet of this kind, -EMSGSIZE: too large, -ENOMEM,
+ * -errno.
  */
 int packet_recv(int sock, struct buf *head, struct buf *body);
 

@@ -182,8 +182,8 @@ static void add_item(struct sum *s, const struct evidence_item *item, struct vie
 				  line_value(text, "cpu_milli ", 10, &s->cpu_milli);
 		break;
 	case EVIDENCE_LOST:
-		/* Without privilege the kernel does not show the descriptors of a pid 1 that can not
-		 * be traced. Anything else that is unknown is not vouched for. */
+		/* Without privilege the kernel does not show the descriptors of a pid 1 that can
+		 * not be traced. Anything else that is unknown is not vouched for. */
 		if (!(item->is_init && text.len > 3 && memcmp(text.data, "fd:", 3) == 0))
 			s->lost++;
 		break;

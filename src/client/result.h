@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * result.h - How a run ended: one verdict from what the kernel said, never from what the guest said.
+ * result.h - How a run ended: one verdict from what the kernel said, never from what the guest
+ * said.
  */
 #ifndef CAISSON_CLIENT_RESULT_H
 #define CAISSON_CLIENT_RESULT_H
@@ -59,7 +60,8 @@ struct result {
 	int exit_code;        /* as a shell would give it */
 	int signo;            /* that ended the program, 0 none */
 	uint64_t limit, peak; /* of the cause, in its unit; 0 when there is none */
-	uint32_t limits_hit; /* 1u << enum result_cause: limits that were touched, also by an ok run */
+	uint32_t limits_hit; /* 1u << enum result_cause: limits that were touched, also by an ok run
+			      */
 	char hint[256];      /* one line that a person or a model can act on; empty when ok */
 };
 

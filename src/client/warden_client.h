@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warden_client.h - The asking side of the warden socket: plain functions for an unprivileged caller.
+ * warden_client.h - The asking side of the warden socket: plain functions for an unprivileged
+ * caller.
  *
  * The counterpart of src/warden/dispatch.c, in the manner of a monitor's wrappers: each function is
  * one request and waits for its one reply.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asked.c - A short list of names, the one that was asked for last at its head. See asked.h for the contract. */
+/* asked.c - A short list of names, the one that was asked for last at its head. See asked.h for the
+ * contract. */
 #include "gate/asked.h"
 
 #include <stdio.h>

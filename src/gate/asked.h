@@ -2,8 +2,8 @@
 /*
  * asked.h - Which names a sandbox asked for lately, how often, and whether it may reach them.
  *
- * Bounded: of more names than GATE_NAMES_SHOWN those that nobody asked for the longest are forgotten, so that
- * who asks for many pays with its own list alone. Pure but for memory.
+ * Bounded: of more names than GATE_NAMES_SHOWN those that nobody asked for the longest are
+ * forgotten, so that who asks for many pays with its own list alone. Pure but for memory.
  */
 #ifndef CAISSON_GATE_ASKED_H
 #define CAISSON_GATE_ASKED_H

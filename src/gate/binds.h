@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * binds.h - Secrets that are bound to hosts, of one sandbox; and the authority that its cell trusts.
+ * binds.h - Secrets that are bound to hosts, of one sandbox; and the authority that its cell
+ * trusts.
  *
- * What the front asks for is checked against the vault: a secret that the operator tied to hosts is bound to no other,
- * whoever asks.
+ * What the front asks for is checked against the vault: a secret that the operator tied to hosts is
+ * bound to no other, whoever asks.
  */
 #ifndef CAISSON_GATE_BINDS_H
 #define CAISSON_GATE_BINDS_H
@@ -24,8 +25,8 @@ struct binds {
 };
 
 /*
- * binds_set() - Copies @list, whose texts need not be trusted. -EINVAL: a secret that is not there or not for that
- * host; nothing has changed then.
+ * binds_set() - Copies @list, whose texts need not be trusted. -EINVAL: a secret that is not there
+ * or not for that host; nothing has changed then.
  */
 int binds_set(struct binds *b, const struct vault *v, const struct gate_bind *list, size_t n);
 void binds_free(struct binds *b);

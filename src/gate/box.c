@@ -2,8 +2,8 @@
 /*
  * box.c - Sandboxes: what they may, where they are listened to, and what is told of them.
  *
- * The sockets were made by pid 1 of the cell and stay in its network. They also keep that network alive: so
- * the front says when a cell is over, and a gate whose front is gone ends.
+ * The sockets were made by pid 1 of the cell and stay in its network. They also keep that network
+ * alive: so the front says when a cell is over, and a gate whose front is gone ends.
  */
 #include "gate/box.h"
 
@@ -36,7 +36,7 @@ struct box *box_find(struct gate *g, uint32_t id)
 	return b;
 }
 
-/* ---- telling ------------------------------------------------------------------------------------------ */
+/* ---- telling ------------------------------------------------------------------------------- */
 
 static void on_summary(struct timer *t)
 {
@@ -82,7 +82,7 @@ void box_refuse(struct box *b, enum gate_event_kind kind, const char *host, uint
 	box_tell(b, &ev);
 }
 
-/* ---- listening ---------------------------------------------------------------------------------------- */
+/* ---- listening ----------------------------------------------------------------------------- */
 
 static void set_all(struct box *b, uint32_t events)
 {
@@ -148,7 +148,7 @@ static int attend(struct box *b, struct watch *w, int fd, void (*fn)(struct watc
 	return loop_add(&b->g->loop, w, NULL);
 }
 
-/* ---- rules -------------------------------------------------------------------------------------------- */
+/* ---- rules --------------------------------------------------------------------------------- */
 
 static struct watch *old_listener(struct box *b, uint16_t port)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * box.h - One sandbox as the gate knows it: its rules and names, the sockets in its cell, its flows.
+ * box.h - One sandbox as the gate knows it: its rules and names, the sockets in its cell, its
+ * flows.
  */
 #ifndef CAISSON_GATE_BOX_H
 #define CAISSON_GATE_BOX_H
@@ -46,15 +47,16 @@ struct box {
 
 struct box *box_find(struct gate *g, uint32_t id);
 struct box *box_get(struct gate *g, uint32_t id); /* or make it; NULL: out of memory */
-/* box_index() - The package index that this host and port are to the box, a fetcher's; NULL: none. */
+/* box_index() - The package index that this host and port are to the box, a fetcher's; NULL: none.
+ */
 const struct gate_index *box_index(const struct box *b, const char *host, uint16_t port);
 /* box_inspects() - Whether requests to this host are looked into. */
 bool box_is_ruled(const struct box *b, const char *host, uint16_t port); /* by rules for HTTP */
 bool box_inspects(const struct box *b, const char *host, uint16_t port);
 
 /*
- * box_set() - GATE_SET. @fds: of the resolver and fresh ones, in the order of wire/gate.h; what is taken is
- * set to -1. 0, or -errno and nothing has changed.
+ * box_set() - GATE_SET. @fds: of the resolver and fresh ones, in the order of wire/gate.h; what is
+ * taken is set to -1. 0, or -errno and nothing has changed.
  */
 int box_set(struct gate *g, uint32_t id, const struct gate_set *set, const struct gate_rule *rules,
 	    int *fds, size_t n_fds);

@@ -2,9 +2,10 @@
 /*
  * ca.c - See ca.h.
  *
- * Two keys on P-256, one that signs and one that all the hosts' certificates share: whoever has either has
- * this process. Certificates carry the extensions that strict verifiers ask for (key identifiers, critical
- * basic constraints), are valid from a day before for a year, and the authority may sign no other authority.
+ * Two keys on P-256, one that signs and one that all the hosts' certificates share: whoever has
+ * either has this process. Certificates carry the extensions that strict verifiers ask for (key
+ * identifiers, critical basic constraints), are valid from a day before for a year, and the
+ * authority may sign no other authority.
  */
 #include "gate/ca.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.c - The options of caisson-gate: the front has checked them, and the gate checks them again. */
+/* config.c - The options of caisson-gate: the front has checked them, and the gate checks them
+ * again. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control.c - The front's requests, and what it is told. See wire/gate.h and docs/protocol/gate.md. */
+/* control.c - The front's requests, and what it is told. See wire/gate.h and docs/protocol/gate.md.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@
 
 #define PER_EVENT 32
 
-/* What the front does not read now it will be told in a summary, or ask for: it is never waited for. */
+/* What the front does not read now it will be told in a summary, or ask for: it is never waited
+ * for. */
 static int say(struct gate *g, struct gate_msg *m, const int *fds, size_t n)
 {
 	m->version = GATE_VERSION;
@@ -63,11 +65,11 @@ static int on_set(struct gate *g, const struct gate_msg *m, int *fds, size_t n)
 	return rules ? box_set(g, m->id, &m->u.set, rules, fds + 1, n - 1) : r;
 }
 
-/* ---- secrets ---------------------------------------------------------------------------------------------- */
+/* ---- secrets ------------------------------------------------------------------------------- */
 
 /*
- * What is bound is looked up with each request: from the next one on it is what is in force. One that is under way with
- * a secret that was withdrawn is cut.
+ * What is bound is looked up with each request: from the next one on it is what is in force. One
+ * that is under way with a secret that was withdrawn is cut.
  */
 static bool take_vault(struct gate *g, int fd)
 {
@@ -114,7 +116,7 @@ static void on_supervisor(struct watch *w, uint32_t events)
 		loop_stop(&g->loop);
 }
 
-/* ---- the front -------------------------------------------------------------------------------------------- */
+/* ---- the front ----------------------------------------------------------------------------- */
 
 static int on_bind(struct gate *g, const struct gate_msg *m, int *fds, size_t n, int *ret_pem)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dial.c - The other end of a flow: its name resolved, its addresses judged and tried; or the proxy asked.
+ * dial.c - The other end of a flow: its name resolved, its addresses judged and tried; or the proxy
+ * asked.
  *
- * What the resolver says is judged (address.h), and what was judged is what is connected to: nothing is resolved
- * twice. Addresses are tried one after the other. A package index, to a fetcher, may be at any address but those that
- * nobody may reach: whoever started the daemon named it. With a proxy its own name is what is looked up, and its addresses
- * are not judged: the operator chose it.
+ * What the resolver says is judged (address.h), and what was judged is what is connected to:
+ * nothing is resolved twice. Addresses are tried one after the other. A package index, to a
+ * fetcher, may be at any address but those that nobody may reach: whoever started the daemon named
+ * it. With a proxy its own name is what is looked up, and its addresses are not judged: the
+ * operator chose it.
  */
 #include "gate/dial.h"
 

@@ -2,8 +2,8 @@
 /*
  * dns.h - The few kinds of DNS messages that the resolver in a cell understands and writes. Pure.
  *
- * One question, no compression in it; everything after the question is ignored. What is not a plain query
- * is answered with an error or with nothing, never with a guess.
+ * One question, no compression in it; everything after the question is ignored. What is not a plain
+ * query is answered with an error or with nothing, never with a guess.
  */
 #ifndef CAISSON_GATE_DNS_H
 #define CAISSON_GATE_DNS_H
@@ -28,9 +28,10 @@ enum dns_rcode {
 
 struct dns_question {
 	uint16_t id, flags, type, class;
-	char name[GATE_HOST_MAX]; /* lower case, without a trailing dot; other bytes than of host names as '?' */
-	bool is_host;    /* every byte could be shown */
-	size_t wire_len; /* of header and question, as they came */
+	char name[GATE_HOST_MAX]; /* lower case, without a trailing dot; other bytes than of host
+				     names as '?' */
+	bool is_host;             /* every byte could be shown */
+	size_t wire_len;          /* of header and question, as they came */
 };
 
 /*

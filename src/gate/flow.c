@@ -2,18 +2,20 @@
 /*
  * flow.c - The way of a connection to the point where its bytes move.
  *
- * Theory of operation. The address that the cell connected to is the name. While that is resolved and
- * connected to outside, the first bytes of the client are looked at with MSG_PEEK: SO_RCVLOWAT tells the
- * kernel to wake us only for more than we have seen. Both have to succeed; then a path takes over. No byte
- * of the client leaves before, and bytes of the server only where a server may speak first.
+ * Theory of operation. The address that the cell connected to is the name. While that is resolved
+ * and connected to outside, the first bytes of the client are looked at with MSG_PEEK: SO_RCVLOWAT
+ * tells the kernel to wake us only for more than we have seen. Both have to succeed; then a path
+ * takes over. No byte of the client leaves before, and bytes of the server only where a server may
+ * speak first.
  *
- * One exception. A word without the end of its line can be the method of a request, or a whole message of a protocol
- * whose client now waits. Where another protocol may be spoken it goes on, and is remembered: what comes next is looked
- * at together with it, before it goes on, until it is known to be another protocol. If a request comes of it, it is
- * refused: no server has had a whole line of it.
+ * One exception. A word without the end of its line can be the method of a request, or a whole
+ * message of a protocol whose client now waits. Where another protocol may be spoken it goes on,
+ * and is remembered: what comes next is looked at together with it, before it goes on, until it is
+ * known to be another protocol. If a request comes of it, it is refused: no server has had a whole
+ * line of it.
  *
- * A refusal is told in the words of the protocol when that is known: a TLS alert, an HTTP 403 that names the
- * rule, otherwise a reset. Whoever says nothing is not waited for.
+ * A refusal is told in the words of the protocol when that is known: a TLS alert, an HTTP 403 that
+ * names the rule, otherwise a reset. Whoever says nothing is not waited for.
  */
 #include "gate/flow.h"
 
@@ -36,7 +38,7 @@
 #define WORDS_NS (50 * CLOCK_NS_PER_MS) /* for first bytes of one who is to be refused */
 #define IDLE_NS (3600 * CLOCK_NS_PER_S)
 
-/* ---- the end ------------------------------------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void reap(struct deferred *d)
 {
@@ -131,7 +133,7 @@ bool flow_moved(struct flow *f, uint64_t up, uint64_t down)
 	return false;
 }
 
-/* ---- refusing ----------------------------------------------------------------------------------------- */
+/* ---- refusing ------------------------------------------------------------------------------ */
 
 /* Fatal, access_denied (49): the one that means a rule. */
 static const uint8_t tls_denied[] = { 21, 3, 1, 0, 2, 2, 49 };
@@ -192,11 +194,11 @@ void flow_refuse_soon(struct flow *f, const char *why)
 	timer_set(&f->box->g->loop, &f->timer, f->box->g->loop.now_ns + WORDS_NS);
 }
 
-/* ---- both are there ----------------------------------------------------------------------------------- */
+/* ---- both are there ------------------------------------------------------------------------ */
 
 /*
- * On a port where servers may speak first nobody waits for the client's first bytes: the path begins, and
- * has them looked at before the first of them goes on.
+ * On a port where servers may speak first nobody waits for the client's first bytes: the path
+ * begins, and has them looked at before the first of them goes on.
  */
 static void join(struct flow *f)
 {
@@ -213,7 +215,7 @@ static void join(struct flow *f)
 	f->path->begin(f);
 }
 
-/* ---- the first bytes ---------------------------------------------------------------------------------- */
+/* ---- the first bytes ----------------------------------------------------------------------- */
 
 static bool contradicts(const struct flow *f)
 {
@@ -270,7 +272,8 @@ static void judge(struct flow *f)
 	}
 }
 
-/* Not enough to be judged by. @p: all that the client has said; @n: of it, what has not gone on yet. */
+/* Not enough to be judged by. @p: all that the client has said; @n: of it, what has not gone on
+ * yet. */
 static void wait_for_more(struct flow *f, const uint8_t *p, size_t n)
 {
 	if (f->hello.like == HELLO_OTHER && !flow_needs_http(f)) {
@@ -294,8 +297,8 @@ static void wait_for_more(struct flow *f, const uint8_t *p, size_t n)
 void flow_look(struct flow *f)
 {
 	static uint8_t peeked[HELLO_PEEK_MAX];
-	size_t passed =
-		f->passed.len; /* less than the maximum: hello_look() has refused what is more */
+	size_t passed = f->passed.len; /* less than the maximum: hello_look() has refused what is
+					  more */
 	ssize_t n = recv(f->inner.fd, peeked + passed, sizeof(peeked) - passed,
 			 MSG_PEEK | MSG_DONTWAIT);
 
@@ -344,7 +347,7 @@ static void on_hello_late(struct timer *t)
 	judge(f);
 }
 
-/* ---- other rules -------------------------------------------------------------------------------------- */
+/* ---- other rules --------------------------------------------------------------------------- */
 
 void flow_judge_again(struct flow *f)
 {
@@ -366,7 +369,7 @@ void flow_judge_again(struct flow *f)
 	}
 }
 
-/* ---- the other end ------------------------------------------------------------------------------------ */
+/* ---- the other end ------------------------------------------------------------------------- */
 
 static void on_timer(struct timer *t)
 {
@@ -385,8 +388,9 @@ static void on_timer(struct timer *t)
 }
 
 /*
- * Nothing waits here for more of a message. And what stays on this machine, a proxy or a service that the operator
- * lets through, has no need of an algorithm that paces: see cell/stage_net.c. Elsewhere the host's choice holds.
+ * Nothing waits here for more of a message. And what stays on this machine, a proxy or a service
+ * that the operator lets through, has no need of an algorithm that paces: see cell/stage_net.c.
+ * Elsewhere the host's choice holds.
  */
 static void tune(struct flow *f)
 {
@@ -411,7 +415,7 @@ void flow_connected(struct flow *f)
 	join(f);
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------ */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 /* Whom it is for: where it was connected to. NULL with the reason. */
 static const char *meant(struct box *b, int fd, uint16_t *ret_port, const char **ret_why)

@@ -6,11 +6,11 @@
  *            \-> first bytes looked at (hello.h), never read ----/        |
  *                                                              a path takes it over
  *
- * A path is what moves the bytes once both ends are there and the first bytes have been judged: the plain one
- * (splice.c), or one that ends TLS here. It finds two non-blocking sockets that nobody watches, of which
- * nothing was read: what was looked at is still to be read from the inner one. When it is done it calls
- * flow_end(); when the flow is ended by others (rules, limits, the sandbox) its cut() is called, and frees
- * what the path has. The sockets are closed by the flow.
+ * A path is what moves the bytes once both ends are there and the first bytes have been judged: the
+ * plain one (splice.c), or one that ends TLS here. It finds two non-blocking sockets that nobody
+ * watches, of which nothing was read: what was looked at is still to be read from the inner one.
+ * When it is done it calls flow_end(); when the flow is ended by others (rules, limits, the
+ * sandbox) its cut() is called, and frees what the path has. The sockets are closed by the flow.
  */
 #ifndef CAISSON_GATE_FLOW_H
 #define CAISSON_GATE_FLOW_H
@@ -31,7 +31,8 @@ struct gate_index;
 struct flow_path {
 	void (*begin)(struct flow *f);
 	void (*cut)(struct flow *f);
-	/* Why the rules and secrets of now do not let it go on; NULL: they do. They allow host and port. */
+	/* Why the rules and secrets of now do not let it go on; NULL: they do. They allow host and
+	 * port. */
 	const char *(*objection)(const struct flow *f);
 };
 
@@ -76,19 +77,22 @@ bool flow_moved(struct flow *f, uint64_t up, uint64_t down);
 /* flow_judge_again() - The rules or the secrets are others: end it if they do not let it go on. */
 void flow_judge_again(struct flow *f);
 
-/* flow_refuse() - The same as flow_end(), told as a refusal, to the cell too as far as its protocol has words. */
+/* flow_refuse() - The same as flow_end(), told as a refusal, to the cell too as far as its protocol
+ * has words. */
 void flow_refuse(struct flow *f, const char *why);
 
-/* flow_refuse_soon() - The same a moment later: the client may be about to say in which words it wants to hear it. */
+/* flow_refuse_soon() - The same a moment later: the client may be about to say in which words it
+ * wants to hear it. */
 void flow_refuse_soon(struct flow *f, const char *why);
-/* flow_fail() - It was allowed, and the other end could not be had. flow_connected(): it is there (dial.h). */
+/* flow_fail() - It was allowed, and the other end could not be had. flow_connected(): it is there
+ * (dial.h). */
 void flow_fail(struct flow *f, const char *why);
 void flow_connected(struct flow *f);
 
 /*
- * flow_look() - Judge the first bytes, which can be peeked at; afterwards the flow is judged, refused, or they
- * are not enough yet: then f->may says how many of them may go on meanwhile. For a path that began before the client
- * had spoken, when f->may is 0.
+ * flow_look() - Judge the first bytes, which can be peeked at; afterwards the flow is judged,
+ * refused, or they are not enough yet: then f->may says how many of them may go on meanwhile. For a
+ * path that began before the client had spoken, when f->may is 0.
  */
 void flow_look(struct flow *f);
 

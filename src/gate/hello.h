@@ -2,8 +2,8 @@
 /*
  * hello.h - What the first bytes of a connection say about whom they are for: TLS and HTTP. Pure.
  *
- * The bytes are only looked at; whatever they are they go on as they came, or not at all. Once it is decided what they
- * are, no further bytes change that.
+ * The bytes are only looked at; whatever they are they go on as they came, or not at all. Once it
+ * is decided what they are, no further bytes change that.
  */
 #ifndef CAISSON_GATE_HELLO_H
 #define CAISSON_GATE_HELLO_H
@@ -26,7 +26,8 @@ enum hello_kind {
 
 struct hello {
 	enum hello_kind kind;
-	/* HELLO_MORE, HELLO_BAD: which of the two it looks like; HELLO_OTHER: it can be any protocol yet */
+	/* HELLO_MORE, HELLO_BAD: which of the two it looks like; HELLO_OTHER: it can be any
+	 * protocol yet */
 	enum hello_kind like;
 	bool odd;                 /* neither TLS, nor is its first word a method */
 	char host[GATE_HOST_MAX]; /* lower case; empty: none is named */

@@ -2,14 +2,15 @@
 /*
  * hello_http.c - The host of a first HTTP/1 request.
  *
- * Theory of operation. Two questions, with opposite errors. Is it HTTP? Here the most lenient server counts: white
- * space of any kind before the first line and between its words, any first word, "HTTP/" in front of the third word or
- * the last one, or no version at all. Whom is it for? Here the strictest reading counts: a head that servers read in
- * different ways (two hosts, folded lines, bare CR, control bytes) is refused.
+ * Theory of operation. Two questions, with opposite errors. Is it HTTP? Here the most lenient
+ * server counts: white space of any kind before the first line and between its words, any first
+ * word, "HTTP/" in front of the third word or the last one, or no version at all. Whom is it for?
+ * Here the strictest reading counts: a head that servers read in different ways (two hosts, folded
+ * lines, bare CR, control bytes) is refused.
  *
- * Another protocol may begin with words too, and wait for an answer before its line ends. So a line that is not
- * whole is HELLO_MORE, and like says whether a method that is in use begins it (HELLO_HTTP) or anything else does
- * (HELLO_OTHER).
+ * Another protocol may begin with words too, and wait for an answer before its line ends. So a line
+ * that is not whole is HELLO_MORE, and like says whether a method that is in use begins it
+ * (HELLO_HTTP) or anything else does (HELLO_OTHER).
  */
 #include "gate/hello.h"
 
@@ -133,7 +134,8 @@ static enum hello_kind kind_of(struct span *s, struct hello *h)
 	return nl ? HELLO_OTHER : HELLO_MORE;
 }
 
-/* Empty lines before a request are skipped, as servers do (RFC 9112, 2.2); other white space only some skip. */
+/* Empty lines before a request are skipped, as servers do (RFC 9112, 2.2); other white space only
+ * some skip. */
 static bool has_odd_start(const char *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -2,8 +2,8 @@
 /*
  * hello_tls.c - The server name of a TLS ClientHello.
  *
- * A hello may come in several records; the records' payloads are put together first. Every length is
- * read against what is left of the one around it.
+ * A hello may come in several records; the records' payloads are put together first. Every length
+ * is read against what is left of the one around it.
  */
 #include "gate/hello.h"
 

@@ -19,9 +19,10 @@ enum step {
 	STRIP = 1u << 2, /* drop what follows a ';' in each segment */
 };
 
-/* ---- what has no one reading ------------------------------------------------------------------------------ */
+/* ---- what has no one reading --------------------------------------------------------------- */
 
-/* Folded into text with one of . / \ % ; in it by Unicode's NFKC, or into a slash by Windows; and C1 control codes. */
+/* Folded into text with one of . / \ % ; in it by Unicode's NFKC, or into a slash by Windows; and
+ * C1 control codes. */
 static const struct {
 	uint32_t first, last;
 } folded[] = {
@@ -79,7 +80,7 @@ static const char *segment_problem(const char *path)
 	return NULL;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------------------ */
+/* ---- steps --------------------------------------------------------------------------------- */
 
 static int hex_digit(char c)
 {

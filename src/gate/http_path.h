@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http_path.h - The path of a request, in every way in which servers and proxies are known to read it. Pure.
+ * http_path.h - The path of a request, in every way in which servers and proxies are known to read
+ * it. Pure.
  *
- * Some decode a path twice, some drop what follows a ';' in each segment ("path parameters"), some take a decoded '?' or
- * '#' for the end of the path. A rule holds only if it holds for all of these readings. What some would resolve or
- * fold into something else is refused: segments of dots and spaces, empty segments, encoded slashes, backslashes, control
- * bytes, UTF-8 that is not the shortest form, characters that Unicode folds into a dot, slash, backslash, percent sign or
- * semicolon, and an escape that stands for one of these only when it is decoded twice.
+ * Some decode a path twice, some drop what follows a ';' in each segment ("path parameters"), some
+ * take a decoded '?' or
+ * '#' for the end of the path. A rule holds only if it holds for all of these readings. What some
+ * would resolve or fold into something else is refused: segments of dots and spaces, empty
+ * segments, encoded slashes, backslashes, control bytes, UTF-8 that is not the shortest form,
+ * characters that Unicode folds into a dot, slash, backslash, percent sign or semicolon, and an
+ * escape that stands for one of these only when it is decoded twice.
  */
 #ifndef CAISSON_GATE_HTTP_PATH_H
 #define CAISSON_GATE_HTTP_PATH_H

@@ -36,7 +36,8 @@ static bool is_open(const struct gate_rule *h)
 	return !h->methods[0] && !h->path[0];
 }
 
-/* Whether requests have to be judged: some rule is about this host, and none lets everything through. */
+/* Whether requests have to be judged: some rule is about this host, and none lets everything
+ * through. */
 bool http_ruled(const struct gate_rule *rules, size_t n, const char *host, uint16_t port)
 {
 	bool ruled = false;

@@ -22,13 +22,14 @@ bool http_rule_good(const struct gate_rule *r);
 bool http_ruled(const struct gate_rule *rules, size_t n, const char *host, uint16_t port);
 
 /*
- * http_judge() - 0 when a request may go on; otherwise a status, and @why is replaced by what forbids it. Every reading
- * of the path (http_path.h) has to be allowed.
+ * http_judge() - 0 when a request may go on; otherwise a status, and @why is replaced by what
+ * forbids it. Every reading of the path (http_path.h) has to be allowed.
  */
 int http_judge(const struct gate_rule *rules, size_t n, const char *host, uint16_t port,
 	       const char *method, const char *raw_path, struct buf *why);
 
-/* http_path_matches() - A pattern: '*' at its end is anything, elsewhere one segment or a part of one. */
+/* http_path_matches() - A pattern: '*' at its end is anything, elsewhere one segment or a part of
+ * one. */
 bool http_path_matches(const char *pattern, const char *path);
 
 #endif

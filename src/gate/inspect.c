@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect.c - A path that looks into HTTP: the client's TLS ends here, and another one leads to the server
- * (inspect_server.c).
+ * inspect.c - A path that looks into HTTP: the client's TLS ends here, and another one leads to the
+ * server (inspect_server.c).
  *
- * Theory of operation. The cell trusts the sandbox's own authority (ca.h), so this side proves to be the host;
- * towards the server it is an ordinary client that verifies the real certificate, by name, against what the
- * machine trusts. Requests are parsed strictly (net/http.h), judged by the rules, and written anew with the
- * secrets in their headers; the framing is ours, so client and server can not read different requests out of
- * the same bytes. Answers are parsed (net/answer.h) and told again. One connection of the client is one to
- * the server, one request at a time.
+ * Theory of operation. The cell trusts the sandbox's own authority (ca.h), so this side proves to
+ * be the host; towards the server it is an ordinary client that verifies the real certificate, by
+ * name, against what the machine trusts. Requests are parsed strictly (net/http.h), judged by the
+ * rules, and written anew with the secrets in their headers; the framing is ours, so client and
+ * server can not read different requests out of the same bytes. Answers are parsed (net/answer.h)
+ * and told again. One connection of the client is one to the server, one request at a time.
  *
- * A server that does not read a body takes it for the next request, which nobody judged. So a request with a body is
- * the last one of its connection: the server is told `Connection: close`, and the gate closes the connection after
- * the first final answer.
+ * A server that does not read a body takes it for the next request, which nobody judged. So a
+ * request with a body is the last one of its connection: the server is told `Connection: close`,
+ * and the gate closes the connection after the first final answer.
  *
- * Without TLS the same happens in plain, for every host: each request has to be for the host that was connected
- * to. No secret is put in: values go over TLS alone.
+ * Without TLS the same happens in plain, for every host: each request has to be for the host that
+ * was connected to. No secret is put in: values go over TLS alone.
  *
- * Ownership: the struct belongs to the flow until cut(), and after that to the client's connection, which ends by
- * itself; it is freed when both are done with it.
+ * Ownership: the struct belongs to the flow until cut(), and after that to the client's connection,
+ * which ends by itself; it is freed when both are done with it.
  */
 #include "gate/inspect.h"
 
@@ -45,7 +45,7 @@ static struct inspect *of(const struct http_exchange *x)
 	return http_config_of(x)->arg;
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void reap(struct deferred *d)
 {
@@ -129,7 +129,7 @@ bool inspect_count(struct inspect *i)
 	return flow_moved(i->flow, up, down);
 }
 
-/* ---- saying no ------------------------------------------------------------------------------------------- */
+/* ---- saying no ----------------------------------------------------------------------------- */
 
 static void reply(struct http_exchange *x, int status, const char *code, const char *message)
 {
@@ -174,7 +174,7 @@ void inspect_give_up(struct inspect *i, const char *message)
 		reply(x, 502, "egress_failed", i->problem);
 }
 
-/* ---- the request ------------------------------------------------------------------------------------------ */
+/* ---- the request --------------------------------------------------------------------------- */
 
 static void on_body(struct http_exchange *x, const char *data, size_t len)
 {
@@ -193,7 +193,8 @@ static void on_body(struct http_exchange *x, const char *data, size_t len)
 		http_pause_body(x, true);
 }
 
-/* The name that a request is for must be the one that the connection is for; who names none gets it (inspect_head()). */
+/* The name that a request is for must be the one that the connection is for; who names none gets it
+ * (inspect_head()). */
 static bool is_own_host(const struct flow *f, const char *host)
 {
 	size_t n = strcspn(host, ":");
@@ -290,7 +291,7 @@ static void on_done(struct http_exchange *x)
 	(void)x;
 }
 
-/* ---- the beginning ----------------------------------------------------------------------------------------- */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 static bool on_accept(struct conn *c, void *arg)
 {
@@ -356,7 +357,7 @@ static void begin(struct flow *f)
 		flow_end(f, "the gate is out of memory");
 }
 
-/* ---- other rules ------------------------------------------------------------------------------------------- */
+/* ---- other rules --------------------------------------------------------------------------- */
 
 /* A request that waits for the next one is judged then. */
 static const char *objection(const struct flow *f)

@@ -55,32 +55,38 @@ extern const struct flow_path inspect_path;
 
 /* inspect_forget() - The request under way is over, or nobody waits for it. */
 void inspect_forget(struct inspect *i);
-/* inspect_give_up() - The request under way gets an answer of ours, if it has none yet; then the connection ends. */
+/* inspect_give_up() - The request under way gets an answer of ours, if it has none yet; then the
+ * connection ends. */
 void inspect_give_up(struct inspect *i, const char *message);
 
 /*
- * inspect_judge() - Keep what the request asks for, and judge it by the rules of now. 0, or a status and @why.
- * inspect_judge_again() - The same of the request that was kept.
+ * inspect_judge() - Keep what the request asks for, and judge it by the rules of now. 0, or a
+ * status and @why. inspect_judge_again() - The same of the request that was kept.
  */
 int inspect_judge(struct inspect *i, const struct http_request *q, struct buf *why);
 int inspect_judge_again(const struct inspect *i, struct buf *why);
 void inspect_forget_asked(struct inspect *i);
 
-/* inspect_open_server() - On the flow's connection; it must be ready for requests in time. 0 or a negative errno. */
+/* inspect_open_server() - On the flow's connection; it must be ready for requests in time. 0 or a
+ * negative errno. */
 int inspect_open_server(struct inspect *i, bool tls);
-/* inspect_put(), inspect_send_head() - Bytes of the request. What can not be written any more gives up. */
+/* inspect_put(), inspect_send_head() - Bytes of the request. What can not be written any more gives
+ * up. */
 void inspect_put(struct inspect *i, const void *data, size_t len);
 void inspect_send_head(struct inspect *i);
 /* inspect_expect() - The answer to it is what comes next; @to_head: one without a body. */
 void inspect_expect(struct inspect *i, bool to_head);
 
-/* inspect_head() - The head for the server, with values in the place of placeholders. 0, or the error of i->head. */
+/* inspect_head() - The head for the server, with values in the place of placeholders. 0, or the
+ * error of i->head. */
 int inspect_head(struct inspect *i, const struct http_request *q);
-/* inspect_misplaced() - Whether a placeholder that has a value here is in a header that must not carry it; @why: which. */
+/* inspect_misplaced() - Whether a placeholder that has a value here is in a header that must not
+ * carry it; @why: which. */
 bool inspect_misplaced(struct inspect *i, const struct http_request *q, struct buf *why);
 /* inspect_has_body() - Whether bytes follow the head. */
 bool inspect_has_body(const struct http_request *q);
-/* inspect_switches() - Whether the request asks for another protocol in a way that can be passed on. */
+/* inspect_switches() - Whether the request asks for another protocol in a way that can be passed
+ * on. */
 bool inspect_switches(const struct inspect *i, const struct http_request *q);
 /* inspect_answer() - Headers of the answer, for the client. */
 void inspect_answer(struct inspect *i);

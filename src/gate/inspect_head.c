@@ -2,9 +2,10 @@
 /*
  * inspect_head.c - Heads as they go on: of requests with secrets in them, of answers without.
  *
- * Only values of headers are changed, and of requests only those headers that are for credentials, or that the operator
- * named (vault/vault.h): others end up in logs and in answers. A secret that a server sends back in a header becomes its placeholder
- * again; bodies pass as they are in both directions.
+ * Only values of headers are changed, and of requests only those headers that are for credentials,
+ * or that the operator named (vault/vault.h): others end up in logs and in answers. A secret that a
+ * server sends back in a header becomes its placeholder again; bodies pass as they are in both
+ * directions.
  */
 #include <stdio.h>
 #include <string.h>
@@ -52,9 +53,10 @@ static bool is_one_of(const char *name, const char *const *list)
 }
 
 /*
- * Between two neighbours only (RFC 9110, 7.6.1): what Connection names, and what is said to proxies, since a word
- * for one (Proxy-Authorization) is not for the server. But not what says whom the request is for and where it
- * ends: without these the server would read another request than the one that was judged, or two.
+ * Between two neighbours only (RFC 9110, 7.6.1): what Connection names, and what is said to
+ * proxies, since a word for one (Proxy-Authorization) is not for the server. But not what says whom
+ * the request is for and where it ends: without these the server would read another request than
+ * the one that was judged, or two.
  */
 static bool is_hop(const char *name, const char *connection)
 {

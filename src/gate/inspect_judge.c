@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_judge.c - Whether a request may go on: by the rules of its host, in each way in which a server may read it.
+ * inspect_judge.c - Whether a request may go on: by the rules of its host, in each way in which a
+ * server may read it.
  *
- * Some servers take the method or the path of a request from other headers than its first line, so a host with rules
- * gets none of those that name a path, and every method that a header names is judged as the request's own is. What a request
- * was judged by is kept, because rules may change while it is under way.
+ * Some servers take the method or the path of a request from other headers than its first line, so
+ * a host with rules gets none of those that name a path, and every method that a header names is
+ * judged as the request's own is. What a request was judged by is kept, because rules may change
+ * while it is under way.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -68,7 +70,8 @@ static int judge_overrides(const struct inspect *i, struct buf *why)
 	return r;
 }
 
-/* Of a host with rules: what could make a server read another request than the one that was judged. 0, or a status. */
+/* Of a host with rules: what could make a server read another request than the one that was judged.
+ * 0, or a status. */
 static int judge_form(const struct inspect *i, const struct http_request *q, struct buf *why)
 {
 	static const char *const names[] = { "x-original-url",     "x-original-uri",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_server.c - The server's side of a path that looks into HTTP: requests are written to it, its answers are
- * told to the client again. See inspect.c.
+ * inspect_server.c - The server's side of a path that looks into HTTP: requests are written to it,
+ * its answers are told to the client again. See inspect.c.
  */
 #include "gate/inspect.h"
 
@@ -18,7 +18,7 @@
 
 #define HANDSHAKE_NS (15 * CLOCK_NS_PER_S)
 
-/* ---- the answer ------------------------------------------------------------------------------------------- */
+/* ---- the answer ---------------------------------------------------------------------------- */
 
 static void on_client_drain(struct http_exchange *x)
 {
@@ -65,8 +65,9 @@ static void on_answer_body(struct answer *a, const char *data, size_t len)
 static const struct answer_ops answer_ops = { .head = on_answer_head, .body = on_answer_body };
 
 /*
- * An answer before the whole request was heard ends the connection, as it does for every server. A connection that is
- * to end is closed at once: the client gets nothing that the server sends after this answer.
+ * An answer before the whole request was heard ends the connection, as it does for every server. A
+ * connection that is to end is closed at once: the client gets nothing that the server sends after
+ * this answer.
  */
 static void finish(struct inspect *i)
 {
@@ -122,7 +123,7 @@ void inspect_expect(struct inspect *i, bool to_head)
 	answer_init(&i->answer, to_head, i->switches, &answer_ops, i);
 }
 
-/* ---- the request ------------------------------------------------------------------------------------------ */
+/* ---- the request --------------------------------------------------------------------------- */
 
 void inspect_put(struct inspect *i, const void *data, size_t len)
 {
@@ -147,7 +148,7 @@ static void on_drain(struct uplink *u)
 		http_pause_body(i->x, false);
 }
 
-/* ---- the connection --------------------------------------------------------------------------------------- */
+/* ---- the connection ------------------------------------------------------------------------ */
 
 static void on_connected(struct uplink *u)
 {

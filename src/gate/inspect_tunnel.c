@@ -2,8 +2,8 @@
 /*
  * inspect_tunnel.c - After a 101: two connections as one, of bytes that mean nothing to us.
  *
- * What one side says is queued for the other up to a mark, and then not read any more until it is out. The end
- * of the client's stream is passed on; that of the server's is the end.
+ * What one side says is queued for the other up to a mark, and then not read any more until it is
+ * out. The end of the client's stream is passed on; that of the server's is the end.
  */
 #include <errno.h>
 #include <strings.h>
@@ -11,7 +11,7 @@
 #include "gate/flow.h"
 #include "gate/inspect.h"
 
-/* ---- the client -------------------------------------------------------------------------------------------- */
+/* ---- the client ---------------------------------------------------------------------------- */
 
 static void on_client_data(struct conn *c, const char *data, size_t len)
 {
@@ -54,7 +54,7 @@ static const struct conn_ops client_ops = {
 	.on_close = on_client_close,
 };
 
-/* ---- the server -------------------------------------------------------------------------------------------- */
+/* ---- the server ---------------------------------------------------------------------------- */
 
 static void on_data(struct uplink *u, const char *data, size_t len)
 {
@@ -98,7 +98,7 @@ static const struct uplink_ops tunnel_ops = {
 	.broken = on_broken,
 };
 
-/* ---- the switch -------------------------------------------------------------------------------------------- */
+/* ---- the switch ---------------------------------------------------------------------------- */
 
 void inspect_join(struct inspect *i, const char *early, size_t len)
 {

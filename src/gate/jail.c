@@ -2,9 +2,9 @@
 /*
  * jail.c - What is left to the gate: descriptors it is given, sockets, and their bytes.
  *
- * The same layers as the front's (front/support/jail.c), with another user and another filter: nothing of the front is
- * within reach of one who takes the gate over, and the other way round. Landlock leaves it no file; TCP it
- * may connect, since that is what it is for.
+ * The same layers as the front's (front/support/jail.c), with another user and another filter:
+ * nothing of the front is within reach of one who takes the gate over, and the other way round.
+ * Landlock leaves it no file; TCP it may connect, since that is what it is for.
  */
 #include "base/err.h"
 #include "base/fd.h"

@@ -2,8 +2,9 @@
 /*
  * lookup.c - c-ares on our loop.
  *
- * c-ares opens its sockets itself and says which of them it wants to hear of; each gets a watch. One of its
- * queries can not be taken back, so what it calls back to is a struct of ours that outlives the asker.
+ * c-ares opens its sockets itself and says which of them it wants to hear of; each gets a watch.
+ * One of its queries can not be taken back, so what it calls back to is a struct of ours that
+ * outlives the asker.
  */
 #include "gate/lookup.h"
 
@@ -48,7 +49,7 @@ struct lookup_call {
 	char host[GATE_HOST_MAX];
 };
 
-/* ---- c-ares and the loop ------------------------------------------------------------------------------ */
+/* ---- c-ares and the loop ------------------------------------------------------------------- */
 
 static void arm(struct lookups *l)
 {
@@ -152,7 +153,7 @@ void lookups_close(struct lookups *l)
 	ares_library_cleanup();
 }
 
-/* ---- what is known already ---------------------------------------------------------------------------- */
+/* ---- what is known already ----------------------------------------------------------------- */
 
 static struct kept *place_of(struct lookups *l, const char *host)
 {
@@ -186,7 +187,7 @@ static void remember(struct lookups *all, const char *host, const struct lookup 
 	memcpy(k->addresses, l->addresses, sizeof(k->addresses));
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 static uint64_t take_addresses(struct lookup *l, const struct ares_addrinfo *info)
 {
@@ -243,7 +244,8 @@ static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo 
 
 void lookup_begin(struct lookups *all, struct lookup *l, const char *host)
 {
-	/* Not sorted: that would ask the kernel about each, and the answer's order is the owner's. */
+	/* Not sorted: that would ask the kernel about each, and the answer's order is the owner's.
+	 */
 	static const struct ares_addrinfo_hints hints = { .ai_family = AF_UNSPEC,
 							  .ai_flags = ARES_AI_NOSORT };
 	struct lookup_call *c;

@@ -2,12 +2,13 @@
 /*
  * main.c - caisson-gate: the only way out of a cell.
  *
- * Theory of operation. The front starts this program before its jail; what it starts is the supervisor (supervisor.c), which
- * starts the gate itself: one process for all sandboxes of a daemon, and another one when that has died. The
- * front hands it sockets that were made inside cells, with the rules for each. From then on it accepts there,
- * decides by name, connects outside and moves bytes; what happens is told to the front, which writes it
- * down. It reads bytes of cells and of the internet, so it has no power: a user of its own, no capability, no
- * file, no program; it can make sockets and connect them, and that is all (policy/gate.policy).
+ * Theory of operation. The front starts this program before its jail; what it starts is the
+ * supervisor (supervisor.c), which starts the gate itself: one process for all sandboxes of a
+ * daemon, and another one when that has died. The front hands it sockets that were made inside
+ * cells, with the rules for each. From then on it accepts there, decides by name, connects outside
+ * and moves bytes; what happens is told to the front, which writes it down. It reads bytes of cells
+ * and of the internet, so it has no power: a user of its own, no capability, no file, no program;
+ * it can make sockets and connect them, and that is all (policy/gate.policy).
  *
  * It ends when the front does, and with it everything that went through it.
  */

@@ -5,23 +5,25 @@
 #include "gate/inspect.h"
 
 /*
- * HTTP and TLS at home: the first word is the client's. Elsewhere a server may speak first, as with SSH; but not on
- * a host of which every request is looked at.
+ * HTTP and TLS at home: the first word is the client's. Elsewhere a server may speak first, as with
+ * SSH; but not on a host of which every request is looked at.
  */
 bool flow_waits(const struct flow *f)
 {
 	return f->port == 80 || f->port == 443 || box_inspects(f->box, f->host, f->port);
 }
 
-/* Port 80 is HTTP's own, and rules for requests can be kept by HTTP alone. On other ports anything may be spoken. */
+/* Port 80 is HTTP's own, and rules for requests can be kept by HTTP alone. On other ports anything
+ * may be spoken. */
 bool flow_needs_http(const struct flow *f)
 {
 	return f->port == 80 || box_is_ruled(f->box, f->host, f->port);
 }
 
 /*
- * HTTP in plain is looked into in every case: a connection that is kept open has many requests, and each of them names
- * a host. What is neither HTTP nor TLS is refused where there are rules: see flow.c.
+ * HTTP in plain is looked into in every case: a connection that is kept open has many requests, and
+ * each of them names a host. What is neither HTTP nor TLS is refused where there are rules: see
+ * flow.c.
  */
 const struct flow_path *flow_choose(const struct flow *f)
 {

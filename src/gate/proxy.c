@@ -101,8 +101,8 @@ bool proxy_wanted(const struct proxy *p, const char *host)
 		s += n;
 		if (n == 1 && *name == '*')
 			return false;
-		while (n > 0 &&
-		       (*name == '.' || *name == '*')) /* ".example.com", "*.example.com" */
+		while (n > 0 && (*name == '.' || *name == '*')) /* ".example.com", "*.example.com"
+								 */
 			name++, n--;
 		if (n > 0 && n <= len && strncasecmp(host + len - n, name, n) == 0 &&
 		    (n == len || host[len - n - 1] == '.'))

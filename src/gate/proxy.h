@@ -2,9 +2,10 @@
 /*
  * proxy.h - The host's own proxy for the way out (HTTPS_PROXY, NO_PROXY), asked with CONNECT.
  *
- * A name that goes through it is resolved by the proxy: what it leads to can not be judged here. The proxy's own
- * name is looked up for each connection, as other names are (lookup.h): a proxy that is not there now, or
- * moves, is the matter of those connections, and not of the daemon's start.
+ * A name that goes through it is resolved by the proxy: what it leads to can not be judged here.
+ * The proxy's own name is looked up for each connection, as other names are (lookup.h): a proxy
+ * that is not there now, or moves, is the matter of those connections, and not of the daemon's
+ * start.
  */
 #ifndef CAISSON_GATE_PROXY_H
 #define CAISSON_GATE_PROXY_H
@@ -41,8 +42,8 @@ size_t proxy_request(const struct proxy *p, const char *host, uint16_t port, cha
 		     size_t size);
 
 /*
- * proxy_answer() - What came back. Bytes of its head when it says yes, 0 when it is not whole, -ECONNREFUSED
- * when it says no, -EPROTO.
+ * proxy_answer() - What came back. Bytes of its head when it says yes, 0 when it is not whole,
+ * -ECONNREFUSED when it says no, -EPROTO.
  */
 int proxy_answer(const char *p, size_t len);
 

@@ -2,13 +2,15 @@
 /*
  * splice.c - Bytes from one socket to the other without being copied through us.
  *
- * Each direction borrows a pipe for as long as something is in it: what the sink did not take. Nothing is
- * read while something waits, so a reader that is slow holds its writer back, and at most one pipe of the
- * kernel's is filled per direction. The end of one direction is passed on and leaves the other one open.
+ * Each direction borrows a pipe for as long as something is in it: what the sink did not take.
+ * Nothing is read while something waits, so a reader that is slow holds its writer back, and at
+ * most one pipe of the kernel's is filled per direction. The end of one direction is passed on and
+ * leaves the other one open.
  *
- * A pipe has a slot for each page of its size, and what comes from the network takes one for each piece, however
- * small: its size is how much one call moves. Who fills pipes again and again gets a larger one; there are few
- * of those, because one user may have only so many pages of pipes, and they are kept, because to make one costs.
+ * A pipe has a slot for each page of its size, and what comes from the network takes one for each
+ * piece, however small: its size is how much one call moves. Who fills pipes again and again gets a
+ * larger one; there are few of those, because one user may have only so many pages of pipes, and
+ * they are kept, because to make one costs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +49,7 @@ struct splice {
 	struct direction up, down;
 };
 
-/* ---- pipes --------------------------------------------------------------------------------------------- */
+/* ---- pipes --------------------------------------------------------------------------------- */
 
 static struct channel pool[POOL_MAX], large_pool[LARGE_MAX];
 static size_t n_pool, n_large_pool, n_large; /* kept, kept, and there are */
@@ -112,7 +114,7 @@ static void give_back(struct direction *d)
 	*c = no_channel;
 }
 
-/* ---- moving -------------------------------------------------------------------------------------------- */
+/* ---- moving -------------------------------------------------------------------------------- */
 
 /* What the source has and may be moved, into a pipe. 1: go on; 0; -errno. */
 static int fill(struct direction *d, int from, size_t *may, unsigned int flags)
@@ -137,7 +139,8 @@ static int fill(struct direction *d, int from, size_t *may, unsigned int flags)
 	return 1;
 }
 
-/* One turn: fill the pipe when it is empty, then empty it as far as the sink takes it. 1: go on; 0; -errno. */
+/* One turn: fill the pipe when it is empty, then empty it as far as the sink takes it. 1: go on; 0;
+ * -errno. */
 static int turn(struct direction *d, int from, int to, size_t *may, size_t *moved)
 {
 	const unsigned int flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
@@ -204,8 +207,8 @@ static void cut(struct flow *f)
 }
 
 /*
- * The path began before the client had spoken, and now it turns out to be another one's. Not when the server has
- * spoken already: it is no server of HTTP then, whatever the client says.
+ * The path began before the client had spoken, and now it turns out to be another one's. Not when
+ * the server has spoken already: it is no server of HTTP then, whatever the client says.
  */
 static bool hand_over(struct flow *f)
 {
@@ -258,7 +261,7 @@ static void on_event(struct watch *w, uint32_t events)
 	run(w->arg);
 }
 
-/* ---- as a path ----------------------------------------------------------------------------------------- */
+/* ---- as a path ----------------------------------------------------------------------------- */
 
 static void begin(struct flow *f)
 {

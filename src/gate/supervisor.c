@@ -2,18 +2,19 @@
 /*
  * supervisor.c - Gate after gate on one socket, and the operator's secrets for each of them.
  *
- * Theory of operation. A gate reads strangers' bytes, so one day one may die of them; and the front, in its jail, can
- * start nothing. So what the front starts is this process. It reads the secrets (vault/source.h: a child does), tells
- * the front what that may know of them, and starts a gate, which is this program again, executed anew. When a gate
- * ends another one follows, at once if it had lived for a while, and speaks on the same socket: messages are packets, so
- * none is cut in half, and each says for which gate it is. The front notices by GATE_READY and hands over every
+ * Theory of operation. A gate reads strangers' bytes, so one day one may die of them; and the
+ * front, in its jail, can start nothing. So what the front starts is this process. It reads the
+ * secrets (vault/source.h: a child does), tells the front what that may know of them, and starts a
+ * gate, which is this program again, executed anew. When a gate ends another one follows, at once
+ * if it had lived for a while, and speaks on the same socket: messages are packets, so none is cut
+ * in half, and each says for which gate it is. The front notices by GATE_READY and hands over every
  * sandbox again.
  *
- * Why it is safe. It keeps the starter's rights, because the next gate needs them until it is in its jail and the sources
- * have to be read again. From the front, which may have been taken over, it takes one fixed-size message with one
- * meaning: read the sources again, those that were named at the start. It never reads the gate's socket. Values of
- * secrets are in a child that ends, and in a sealed memfd that goes to gates alone: what is tied to hosts never passes
- * through the front.
+ * Why it is safe. It keeps the starter's rights, because the next gate needs them until it is in
+ * its jail and the sources have to be read again. From the front, which may have been taken over,
+ * it takes one fixed-size message with one meaning: read the sources again, those that were named
+ * at the start. It never reads the gate's socket. Values of secrets are in a child that ends, and
+ * in a sealed memfd that goes to gates alone: what is tied to hosts never passes through the front.
  *
  * Why base/supervise.h does not fit. A gate is executed anew, with a socket of its own and the
  * secrets in it. This process answers the front and the reader of secrets meanwhile.
@@ -97,7 +98,7 @@ struct sources supervisor_sources(char **argv)
 	return s;
 }
 
-/* ---- gates ---------------------------------------------------------------------------------------------- */
+/* ---- gates --------------------------------------------------------------------------------- */
 
 static void give_vault(struct supervisor *m)
 {
@@ -112,7 +113,8 @@ static void give_vault(struct supervisor *m)
 static int spawn(struct supervisor *m, int theirs)
 {
 	const struct spawn s = {
-		.path = "/proc/self/exe", /* the program that we are, whatever has its name by now */
+		.path = "/proc/self/exe", /* the program that we are, whatever has its name by now
+					   */
 		.argv = m->argv,
 		.envp = m->env,
 		.fds = { { GATE_FD, GATE_FD }, { theirs, GATE_SUPERVISOR_FD } },
@@ -169,7 +171,7 @@ static void on_gate_end(struct supervisor *m, int status)
 	start_later(m);
 }
 
-/* ---- secrets -------------------------------------------------------------------------------------------- */
+/* ---- secrets ------------------------------------------------------------------------------- */
 
 static void tell(const struct err *e, int blind)
 {
@@ -231,7 +233,7 @@ static void on_answer(struct supervisor *m)
 		read_sources(m);
 }
 
-/* ---- waiting -------------------------------------------------------------------------------------------- */
+/* ---- waiting ------------------------------------------------------------------------------- */
 
 static void on_front(struct supervisor *m)
 {
@@ -304,7 +306,7 @@ static void end_gate(struct supervisor *m)
 		(void)kill(m->reader, SIGKILL);
 }
 
-/* ---- the beginning -------------------------------------------------------------------------------------- */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 static int setup(struct supervisor *m)
 {

@@ -12,7 +12,8 @@
 
 #define CREDENTIALS_MAX (16u << 10) /* decoded; longer ones stay as they are */
 
-/* How many bytes all of them begin with. Placeholders share a prefix, so most texts are searched once for all. */
+/* How many bytes all of them begin with. Placeholders share a prefix, so most texts are searched
+ * once for all. */
 static size_t common(const struct swap *pairs, size_t n)
 {
 	size_t len = n > 0 ? strlen(pairs[0].from) : 0;
@@ -27,7 +28,8 @@ static size_t common(const struct swap *pairs, size_t n)
 	return len;
 }
 
-/* Whether it is here. @shared bytes are; the one behind them tells most others apart. @at ends with a NUL. */
+/* Whether it is here. @shared bytes are; the one behind them tells most others apart. @at ends with
+ * a NUL. */
 static bool is_here(const char *at, const char *from, size_t shared)
 {
 	if (from[shared] && from[shared] != at[shared])

@@ -42,8 +42,9 @@ struct http_call_options {
 struct http_call {
 	/* Each function may be NULL. Only on_end may free the request or begin it again. */
 
-	/* One header, without white space around its value. @name is NULL at the status line of each
-	 * answer, interim ones and those of a proxy included, and "" at the end of its head. */
+	/* One header, without white space around its value. @name is NULL at the status line of
+	 * each answer, interim ones and those of a proxy included, and "" at the end of its head.
+	 */
 	void (*on_header)(void *arg, const char *name, const char *value);
 	/* 0, HTTP_PAUSE (curl_easy_pause() brings the same bytes again), negative: give up. */
 	int (*on_body)(void *arg, const char *data, size_t len);

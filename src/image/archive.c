@@ -2,8 +2,8 @@
 /*
  * archive.c - Reading the two kinds of directories that images come in.
  *
- * What `docker save` writes has no manifest of ours to keep: one is made of its list, so that the store knows one
- * form only. Where both are there (Docker 25 and later) the layout is read.
+ * What `docker save` writes has no manifest of ours to keep: one is made of its list, so that the
+ * store knows one form only. Where both are there (Docker 25 and later) the layout is read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #define NAME_ANNOTATION "org.opencontainers.image.ref.name"
 #define CONTAINERD_ANNOTATION "io.containerd.image.name"
 
-/* ---- files ---------------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------- */
 
 static int open_file(int dir, const char *path, struct stat *st, struct err *e)
 {
@@ -76,7 +76,7 @@ static int read_blob(int dir, const struct blob *b, struct buf *ret, struct err 
 	return r;
 }
 
-/* ---- OCI layouts ---------------------------------------------------------------------------------------- */
+/* ---- OCI layouts --------------------------------------------------------------------------- */
 
 static const char *name_of(const json_t *entry)
 {
@@ -196,7 +196,7 @@ static int read_layout(int dir, const char *tag, struct archive_image *a, struct
 	return r == 0 ? open_blobs(dir, a, e) : r;
 }
 
-/* ---- docker save ---------------------------------------------------------------------------------------- */
+/* ---- docker save --------------------------------------------------------------------------- */
 
 static int hash_file(int fd, char ret[IMAGE_DIGEST_MAX], struct err *e)
 {
@@ -342,7 +342,7 @@ static int read_saved(int dir, const char *tag, struct archive_image *a, struct 
 	return r == 0 ? make_manifest(a, e) : r;
 }
 
-/* ---- either --------------------------------------------------------------------------------------------- */
+/* ---- either -------------------------------------------------------------------------------- */
 
 int archive_read(int dir, const char *tag, struct archive_image *ret, struct err *e)
 {

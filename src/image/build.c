@@ -2,9 +2,9 @@
 /*
  * build.c - Running mmdebstrap where its packages' scripts are root of nothing.
  *
- * One child with two pipes: the archive on its stdout, what it says on its stderr. Both are read until they end; the
- * archive is hashed while it is written down. Its scratch directory is its own and is removed by it; what it
- * leaves when it is killed is removed here.
+ * One child with two pipes: the archive on its stdout, what it says on its stderr. Both are read
+ * until they end; the archive is hashed while it is written down. Its scratch directory is its own
+ * and is removed by it; what it leaves when it is killed is removed here.
  */
 #include "image/build.h"
 
@@ -50,7 +50,7 @@ struct builder {
 	size_t line_len;
 };
 
-/* ---- no waiting for the disk -------------------------------------------------------------------------------- */
+/* ---- no waiting for the disk --------------------------------------------------------------- */
 
 /* A call that is answered with success, and not done. */
 #define NOT_DONE(call)                                                                             \
@@ -58,10 +58,11 @@ struct builder {
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO)
 
 /*
- * dpkg brings each file and each line of its books to the disk before it goes on, several times a package: on a disk
- * that is slow at it that is most of a build. Nobody needs it here: if the machine stops there is no image, and what
- * is left of the archive gets no name. Without root this can not be had: it would take newuidmap its power.
- * The packages are for this machine, so the numbers of its calls are the only ones.
+ * dpkg brings each file and each line of its books to the disk before it goes on, several times a
+ * package: on a disk that is slow at it that is most of a build. Nobody needs it here: if the
+ * machine stops there is no image, and what is left of the archive gets no name. Without root this
+ * can not be had: it would take newuidmap its power. The packages are for this machine, so the
+ * numbers of its calls are the only ones.
  */
 static int sync_nothing(void)
 {
@@ -79,7 +80,7 @@ static int sync_nothing(void)
 	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 }
 
-/* ---- the child ------------------------------------------------------------------------------------------ */
+/* ---- the child ----------------------------------------------------------------------------- */
 
 static _Noreturn void child(const struct builder *b)
 {
@@ -124,7 +125,7 @@ static _Noreturn void child(const struct builder *b)
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-/* ---- the parent ----------------------------------------------------------------------------------------- */
+/* ---- the parent ---------------------------------------------------------------------------- */
 
 static int make_scratch(struct builder *b)
 {

@@ -2,10 +2,11 @@
 /*
  * build.h - A root file system from Debian packages, as an archive.
  *
- * mmdebstrap does it. It runs the packages' maintainer scripts, which want to be root: as root that is the root of a
- * user namespace whose users are those of the image store (image/open.h) and own nothing else; as anybody else
- * mmdebstrap makes such a namespace of the caller's own range (/etc/subuid). The network is the machine's: apt
- * needs it, and checks what it brings by Debian's keys.
+ * mmdebstrap does it. It runs the packages' maintainer scripts, which want to be root: as root that
+ * is the root of a user namespace whose users are those of the image store (image/open.h) and own
+ * nothing else; as anybody else mmdebstrap makes such a namespace of the caller's own range
+ * (/etc/subuid). The network is the machine's: apt needs it, and checks what it brings by Debian's
+ * keys.
  */
 #ifndef CAISSON_IMAGE_BUILD_H
 #define CAISSON_IMAGE_BUILD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * challenge.c - "Bearer realm="...", service="...", Basic realm="..."": a word that no '=' follows begins a
- * challenge, the others are its parameters.
+ * challenge.c - "Bearer realm="...", service="...", Basic realm="..."": a word that no '=' follows
+ * begins a challenge, the others are its parameters.
  */
 #include "image/challenge.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.c - An image's configuration: the uncompressed layers, and how programs in it are started. */
+/* config.c - An image's configuration: the uncompressed layers, and how programs in it are started.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 
 #define WORD_MAX (128u << 10) /* as long as the kernel lets an argument be */
 
-/* A word goes to execve(2) and perhaps to a terminal; of control characters tabs and newlines are in use. */
+/* A word goes to execve(2) and perhaps to a terminal; of control characters tabs and newlines are
+ * in use. */
 static bool word_ok(const char *s)
 {
 	for (; *s; s++)

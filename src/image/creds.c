@@ -23,7 +23,7 @@
 
 extern char **environ;
 
-/* ---- config.json ---------------------------------------------------------------------------------------- */
+/* ---- config.json --------------------------------------------------------------------------- */
 
 /* Keys are "host", "https://host/v1/" and, of Docker's own registry, its old name. */
 static bool is_for(const char *key, const char *host)
@@ -124,7 +124,7 @@ int creds_parse(const char *text, size_t len, const char *host, struct creds *re
 	return 0;
 }
 
-/* ---- helpers -------------------------------------------------------------------------------------------- */
+/* ---- helpers ------------------------------------------------------------------------------- */
 
 /* The program's pipes are 0 and 1; its errors are for the person who sees ours. */
 static int start_helper(const char *name, int in, int out, pid_t *ret, struct err *e)
@@ -189,7 +189,7 @@ static int ask_helper(const char *host, struct creds *c, struct err *e)
 	return 0;
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------- */
 
 static int try_file(const char *path, const char *host, struct creds *ret, struct err *e)
 {

@@ -3,8 +3,8 @@
  * creds.h - User and password for a registry, from where other tools keep them.
  *
  * The first file that is there counts: --authfile, $REGISTRY_AUTH_FILE, $DOCKER_CONFIG/config.json,
- * ~/.docker/config.json, $XDG_RUNTIME_DIR/containers/auth.json. Of it "auths", and helpers ("credHelpers",
- * "credsStore": the program docker-credential-NAME on the PATH).
+ * ~/.docker/config.json, $XDG_RUNTIME_DIR/containers/auth.json. Of it "auths", and helpers
+ * ("credHelpers", "credsStore": the program docker-credential-NAME on the PATH).
  */
 #ifndef CAISSON_IMAGE_CREDS_H
 #define CAISSON_IMAGE_CREDS_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* document.h - A JSON object of a stranger's. For manifest.c, config.c and who reads other lists of images. */
+/* document.h - A JSON object of a stranger's. For manifest.c, config.c and who reads other lists of
+ * images. */
 #ifndef CAISSON_IMAGE_DOCUMENT_H
 #define CAISSON_IMAGE_DOCUMENT_H
 
@@ -11,7 +12,8 @@ struct err;
 void document_free(json_t **doc);
 #define _document_ __attribute__((cleanup(document_free)))
 
-/* document_load() - An object of at most MANIFEST_BYTES_MAX; NULL with a message that names @what. */
+/* document_load() - An object of at most MANIFEST_BYTES_MAX; NULL with a message that names @what.
+ */
 json_t *document_load(const char *what, const char *text, size_t len, struct err *e);
 
 /* document_text() - A member that is a string; "" when it is not. Borrowed. */

@@ -2,8 +2,8 @@
 /*
  * gc.c - Mark, then sweep.
  *
- * A manifest that can not be read stops it: which layers it has is not known, so none may go. A layer is
- * renamed into tmp/ before it is emptied: half of one is never found under its name.
+ * A manifest that can not be read stops it: which layers it has is not known, so none may go. A
+ * layer is renamed into tmp/ before it is emptied: half of one is never found under its name.
  */
 #include "image/gc.h"
 
@@ -89,7 +89,7 @@ bool gc_in_use(const struct store *s, const char *digest)
 	return try_lease(s, digest_hex(digest)) == -EWOULDBLOCK;
 }
 
-/* ---- directories ---------------------------------------------------------------------------------------- */
+/* ---- directories --------------------------------------------------------------------------- */
 
 typedef int entry_fn(void *arg, const char *name, struct err *e);
 

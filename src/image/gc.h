@@ -2,8 +2,8 @@
 /*
  * gc.h - Taking away what no reference means and nobody uses.
  *
- * An image is kept when a reference means it or somebody holds its lease; blobs and layers are kept when an
- * image that is kept has them.
+ * An image is kept when a reference means it or somebody holds its lease; blobs and layers are kept
+ * when an image that is kept has them.
  */
 #ifndef CAISSON_IMAGE_GC_H
 #define CAISSON_IMAGE_GC_H

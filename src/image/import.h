@@ -2,8 +2,8 @@
 /*
  * import.h - An image from a file or a directory: an OCI layout, or what `docker save` writes.
  *
- * An archive is unpacked like a layer, by a process that can do nothing else, and then read as a directory. Names in
- * it are resolved below it.
+ * An archive is unpacked like a layer, by a process that can do nothing else, and then read as a
+ * directory. Names in it are resolved below it.
  */
 #ifndef CAISSON_IMAGE_IMPORT_H
 #define CAISSON_IMAGE_IMPORT_H
@@ -26,7 +26,8 @@ struct archive_image {
 void archive_image_free(struct archive_image *a);
 
 /*
- * archive_read() - What a directory holds. Digests of manifest and configuration are checked, those of layers not.
+ * archive_read() - What a directory holds. Digests of manifest and configuration are checked, those
+ * of layers not.
  * @tag: which one, when it has several; NULL or ""
  * archive_image_free() is due in any case.
  */

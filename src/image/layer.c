@@ -4,17 +4,18 @@
  *
  *     archive -> inflate -> hash -> files -> the layer's directory
  *
- * What inflates, and what makes files, parse a stranger's bytes and may be taken over by them. Layers of the store are
- * shared by all images that name the same diff_id, the hash of the uncompressed archive, so that hash must not be
- * theirs to say: another image's layer could be replaced. It is said by the process between them, which parses
- * nothing, of exactly the bytes that the files are made of. Whoever takes `inflate` over can give the next one any
- * bytes, and they are hashed; whoever takes `files` over decides what becomes of an archive that took it over, which
- * is an archive of that hash.
+ * What inflates, and what makes files, parse a stranger's bytes and may be taken over by them.
+ * Layers of the store are shared by all images that name the same diff_id, the hash of the
+ * uncompressed archive, so that hash must not be theirs to say: another image's layer could be
+ * replaced. It is said by the process between them, which parses nothing, of exactly the bytes that
+ * the files are made of. Whoever takes `inflate` over can give the next one any bytes, and they are
+ * hashed; whoever takes `files` over decides what becomes of an archive that took it over, which is
+ * an archive of that hash.
  *
- * As root the child's user namespace has the range of the image store: its root is the host's user IMAGE_ID_BASE,
- * which owns nothing but layers. As anybody else the namespace has one user, the caller. The program is
- * executed, not only forked, so that nothing of this process, a registry's password for example, is in
- * its memory.
+ * As root the child's user namespace has the range of the image store: its root is the host's user
+ * IMAGE_ID_BASE, which owns nothing but layers. As anybody else the namespace has one user, the
+ * caller. The program is executed, not only forked, so that nothing of this process, a registry's
+ * password for example, is in its memory.
  */
 #include "image/layer.h"
 
@@ -60,7 +61,7 @@ struct start {
 	const char *step, *ranged;
 };
 
-/* ---- the child: system calls only ----------------------------------------------------------------------- */
+/* ---- the child: system calls only ---------------------------------------------------------- */
 
 static _Noreturn void child(const struct start *st)
 {
@@ -86,7 +87,7 @@ static _Noreturn void child(const struct start *st)
 	_exit(1);
 }
 
-/* ---- the parent ----------------------------------------------------------------------------------------- */
+/* ---- the parent ---------------------------------------------------------------------------- */
 
 static int write_map(pid_t pid, const char *name, const char *text, struct err *e)
 {
@@ -231,7 +232,8 @@ static int give_away(int dir, struct err *e)
 	return 0;
 }
 
-/* The two that have nothing to do with files: their root is a directory that is not there any more. */
+/* The two that have nothing to do with files: their root is a directory that is not there any more.
+ */
 static int launch_readers(struct layer_job *job, const struct store *s, int archive, int to,
 			  struct err *e)
 {
@@ -323,7 +325,8 @@ static int take_report(struct layer_step *st, struct unpack_report *ret, struct 
 	return 0;
 }
 
-/* Those before the last have said what they have to say when that one has read to its end; if it has not, it says why. */
+/* Those before the last have said what they have to say when that one has read to its end; if it
+ * has not, it says why. */
 static bool has_reported(const struct layer_step *st)
 {
 	struct pollfd p = { .fd = st->report, .events = POLLIN };

@@ -2,8 +2,8 @@
 /*
  * layer.h - One archive on its way to be a layer: the processes that unpack it, and its tree.
  *
- * Life: layer_begin() -> job->files.report is readable -> layer_end(). Then the tree is whole, has the name job->tree
- * in tmp and is to be kept or dropped; or it failed, and nothing is left of it.
+ * Life: layer_begin() -> job->files.report is readable -> layer_end(). Then the tree is whole, has
+ * the name job->tree in tmp and is to be kept or dropped; or it failed, and nothing is left of it.
  */
 #ifndef CAISSON_IMAGE_LAYER_H
 #define CAISSON_IMAGE_LAYER_H

@@ -14,7 +14,7 @@
 #include "image/document.h"
 #include "image/ref.h"
 
-/* ---- the machine --------------------------------------------------------------------------------------- */
+/* ---- the machine --------------------------------------------------------------------------- */
 
 struct platform platform_here(void)
 {
@@ -39,7 +39,7 @@ struct platform platform_here(void)
 	return (struct platform){ "linux", "unknown", "" };
 }
 
-/* ---- members ------------------------------------------------------------------------------------------- */
+/* ---- members ------------------------------------------------------------------------------- */
 
 void document_free(json_t **doc)
 {
@@ -91,7 +91,7 @@ static int take_blob(const json_t *from, const char *what, uint64_t max, struct 
 	return 0;
 }
 
-/* ---- which document ------------------------------------------------------------------------------------ */
+/* ---- which document ------------------------------------------------------------------------ */
 
 static bool is_type(const char *type, const char *name)
 {
@@ -109,7 +109,8 @@ static int kind_of_type(const char *type)
 	return -ENOENT;
 }
 
-/* The document says itself what it is, or has one of the two lists. What has both could be read in two ways. */
+/* The document says itself what it is, or has one of the two lists. What has both could be read in
+ * two ways. */
 static int kind_of(const json_t *doc, const char *type, struct err *e)
 {
 	const json_t *layers = json_object_get(doc, "layers"),
@@ -142,7 +143,7 @@ int manifest_kind(const char *text, size_t len, const char *type, struct err *e)
 	return doc ? kind_of(doc, type, e) : -EBADMSG;
 }
 
-/* ---- index --------------------------------------------------------------------------------------------- */
+/* ---- index --------------------------------------------------------------------------------- */
 
 /* 0: does not fit. The more the better. */
 static int rank(const json_t *entry, const struct platform *want)
@@ -214,7 +215,7 @@ int index_choose(const char *text, size_t len, const struct platform *want, stru
 	return take_blob(best, "the index's manifest", MANIFEST_BYTES_MAX, ret, e);
 }
 
-/* ---- manifest ------------------------------------------------------------------------------------------ */
+/* ---- manifest ------------------------------------------------------------------------------ */
 
 static int check_layer_type(const json_t *layer, size_t i, struct err *e)
 {

@@ -2,9 +2,10 @@
 /*
  * manifest.h - The three documents that describe an image: index, manifest, configuration.
  *
- * They come from a registry or an archive and may be anything. What gets through has well-formed digests,
- * bounded sizes and counts, and is of a kind that we know; what does not gets a message that names the
- * member. OCI's forms and Docker's second are the same here; Docker's first is refused by its name. Pure.
+ * They come from a registry or an archive and may be anything. What gets through has well-formed
+ * digests, bounded sizes and counts, and is of a kind that we know; what does not gets a message
+ * that names the member. OCI's forms and Docker's second are the same here; Docker's first is
+ * refused by its name. Pure.
  */
 #ifndef CAISSON_IMAGE_MANIFEST_H
 #define CAISSON_IMAGE_MANIFEST_H
@@ -63,7 +64,8 @@ struct platform platform_here(void);
  */
 int manifest_kind(const char *text, size_t len, const char *type, struct err *e);
 
-/* index_choose() - The manifest for this platform. 0, -ENOENT (the message lists what there is), -EBADMSG. */
+/* index_choose() - The manifest for this platform. 0, -ENOENT (the message lists what there is),
+ * -EBADMSG. */
 int index_choose(const char *text, size_t len, const struct platform *want, struct blob *ret,
 		 struct err *e);
 

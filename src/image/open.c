@@ -2,8 +2,8 @@
 /*
  * open.c - From a reference to descriptors.
  *
- * Manifest and configuration are hashed again each time: they say which layers are stacked, and whoever could
- * change them in the store could give an image another root.
+ * Manifest and configuration are hashed again each time: they say which layers are stacked, and
+ * whoever could change them in the store could give an image another root.
  */
 #include "image/open.h"
 
@@ -62,7 +62,8 @@ static int take_lease(const struct store *s, const char *digest, struct err *e)
 
 	if (fd < 0)
 		return err_set(e, -errno, "open the lease of %s", digest);
-	/* Never waits: who would hold it otherwise holds the store's lock too, which is ours now. */
+	/* Never waits: who would hold it otherwise holds the store's lock too, which is ours now.
+	 */
 	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
 		return err_set(e, -errno, "lease %s", digest);
 	return TAKE_FD(fd);

@@ -2,21 +2,23 @@
 /*
  * open.h - An image of the store, for whoever makes cells of it.
  *
- * The store (image/store.h) is a directory of mode 0700 that belongs to who pulls. Whoever opens an image
- * needs the rights of that user, once; what it gets are descriptors, which can be passed on to who has none.
+ * The store (image/store.h) is a directory of mode 0700 that belongs to who pulls. Whoever opens an
+ * image needs the rights of that user, once; what it gets are descriptors, which can be passed on
+ * to who has none.
  *
- * Layers are directories that never change once they have their name. What a layer hides of those below it
- * is in the form that an overlay mounted with "userxattr" understands: a character device 0/0 for a name
- * that is gone, the attribute user.overlay.opaque=y on a directory that begins anew. Nothing else in a layer
- * is a device; there are no set-id bits, no file capabilities and no other user.overlay.* attributes.
+ * Layers are directories that never change once they have their name. What a layer hides of those
+ * below it is in the form that an overlay mounted with "userxattr" understands: a character device
+ * 0/0 for a name that is gone, the attribute user.overlay.opaque=y on a directory that begins anew.
+ * Nothing else in a layer is a device; there are no set-id bits, no file capabilities and no other
+ * user.overlay.* attributes.
  *
- * Who owns the files: in a store of root, user N of the image is the host's user IMAGE_ID_BASE + N, for N
- * below IMAGE_ID_COUNT; an id-mapped mount from there to a cell's range makes it N again. In a store of an
- * ordinary user everything is that user's own.
+ * Who owns the files: in a store of root, user N of the image is the host's user IMAGE_ID_BASE + N,
+ * for N below IMAGE_ID_COUNT; an id-mapped mount from there to a cell's range makes it N again. In
+ * a store of an ordinary user everything is that user's own.
  *
- * An image that is open is in use: its lease is a shared lock (flock) on a file of the store, and `rm` and
- * `prune` leave it and its layers alone. The lock goes with the last copy of the descriptor, in whatever
- * process that is, so it can be passed on and kept like any other.
+ * An image that is open is in use: its lease is a shared lock (flock) on a file of the store, and
+ * `rm` and `prune` leave it and its layers alone. The lock goes with the last copy of the
+ * descriptor, in whatever process that is, so it can be passed on and kept like any other.
  */
 #ifndef CAISSON_IMAGE_OPEN_H
 #define CAISSON_IMAGE_OPEN_H
@@ -57,13 +59,14 @@ struct image {
  * @store: directory descriptor, see image_store_open()
  * @ref:   "python:3.11-slim", or any other form of ref.h
  *
- * Return: 0; -ENOENT when it is not there (the message names the command that brings it); -EINVAL for what is
- * no reference; -EBADMSG when manifest or configuration are not what they were; or another -errno. On
- * failure there is nothing to close.
+ * Return: 0; -ENOENT when it is not there (the message names the command that brings it); -EINVAL
+ * for what is no reference; -EBADMSG when manifest or configuration are not what they were; or
+ * another -errno. On failure there is nothing to close.
  */
 int image_open(int store, const char *ref, struct image *ret, struct err *e);
 
-/* image_close() - Everything, the lease too. An image that is all zero has not been opened: do not. */
+/* image_close() - Everything, the lease too. An image that is all zero has not been opened: do not.
+ */
 void image_close(struct image *im);
 
 /*

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * publish.h - Everything of an image is here: give it its names, in an order that a crash can not spoil.
+ * publish.h - Everything of an image is here: give it its names, in an order that a crash can not
+ * spoil.
  *
- * Trees to the disk, layers, configuration, manifest, lease; the reference last. What was made and is not meant
- * by the reference yet is no image, and the next `prune` takes it.
+ * Trees to the disk, layers, configuration, manifest, lease; the reference last. What was made and
+ * is not meant by the reference yet is no image, and the next `prune` takes it.
  */
 #ifndef CAISSON_IMAGE_PUBLISH_H
 #define CAISSON_IMAGE_PUBLISH_H

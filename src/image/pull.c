@@ -2,11 +2,12 @@
 /*
  * pull.c - Manifest, configuration, layers; then all of it gets its names at once.
  *
- * Theory of operation. The configuration comes before the layers, because it says what they are when unpacked: a
- * layer that is in the store under that digest is not loaded. The others are loaded LOADS_MAX at a time into files
- * of the store (so that what was loaded survives us), and each is unpacked when it is there and its digest is
- * right, a process per processor, while others are still loading. One thread: libcurl's handle and the reports of
- * the unpackers are waited for together.
+ * Theory of operation. The configuration comes before the layers, because it says what they are
+ * when unpacked: a layer that is in the store under that digest is not loaded. The others are
+ * loaded LOADS_MAX at a time into files of the store (so that what was loaded survives us), and
+ * each is unpacked when it is there and its digest is right, a process per processor, while others
+ * are still loading. One thread: libcurl's handle and the reports of the unpackers are waited for
+ * together.
  */
 #include "image/pull.h"
 
@@ -48,7 +49,7 @@ struct pull {
 	struct pull_layer *layers;
 };
 
-/* ---- documents ------------------------------------------------------------------------------------------ */
+/* ---- documents ----------------------------------------------------------------------------- */
 
 /* A small one into @ret; @type: its Content-Type, or NULL. */
 static int get(struct pull *p, const char *kind, const char *what, const struct blob *want,
@@ -131,7 +132,7 @@ static int get_config(struct pull *p, struct err *e)
 	return r == 0 ? check_config(p, e) : r;
 }
 
-/* ---- layers --------------------------------------------------------------------------------------------- */
+/* ---- layers -------------------------------------------------------------------------------- */
 
 /* An image may have the same layer twice. */
 static bool is_repeated(const struct pull *p, size_t i)
@@ -314,7 +315,7 @@ static void free_layers(struct pull *p)
 	free(p->layers);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------ */
+/* ---- all of it ----------------------------------------------------------------------------- */
 
 static int publish_it(struct pull *p, struct err *e)
 {
@@ -328,7 +329,8 @@ static int publish_it(struct pull *p, struct err *e)
 				      .n_layers = p->m.n_layers };
 	int r;
 
-	/* Everything is unpacked: what was loaded goes before the image is brought to the disk, not with it. */
+	/* Everything is unpacked: what was loaded goes before the image is brought to the disk, not
+	 * with it. */
 	for (size_t i = 0; i < p->m.n_layers; i++) {
 		store_part_drop(p->s, p->m.layers[i].digest);
 		layers[i] = (struct publish_layer){ p->c.diff_ids[i], p->layers[i].tree,

@@ -8,7 +8,8 @@
 struct err;
 struct store;
 
-/* record_load() - By the digest of its manifest, both checked. 0 (then config_free() is due) or -errno. */
+/* record_load() - By the digest of its manifest, both checked. 0 (then config_free() is due) or
+ * -errno. */
 int record_load(const struct store *s, const char *digest, struct manifest *m, struct config *c,
 		struct err *e);
 

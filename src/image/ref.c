@@ -33,7 +33,7 @@ bool ref_digest_ok(const char *text)
 	       only(text + 7, HEX_LEN, "0123456789abcdef");
 }
 
-/* ---- parts --------------------------------------------------------------------------------------------- */
+/* ---- parts --------------------------------------------------------------------------------- */
 
 /* Letters and digits, and between them one '.', one or two '_', or any number of '-'. */
 static bool component_ok(const char *s, size_t len)
@@ -119,7 +119,7 @@ static void lower(char *s)
 			*s |= 0x20;
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------- */
 
 /* Cut "@digest" and ":tag" off @text. */
 static int cut_end(char *text, struct ref *ret, struct err *e)
@@ -240,7 +240,7 @@ bool ref_is_local(const struct ref *r)
 	       (strncmp(r->host, "127.", 4) == 0 && only(r->host, n, DIGITS "."));
 }
 
-/* ---- patterns ------------------------------------------------------------------------------------------ */
+/* ---- patterns ------------------------------------------------------------------------------ */
 
 bool ref_pattern_ok(const char *pattern)
 {

@@ -2,7 +2,8 @@
 /*
  * refs.h - Which reference means which manifest: the file "refs" of a store, as a whole.
  *
- * A line that is none is an error, not skipped: a store that is not understood must not be cleaned up.
+ * A line that is none is an error, not skipped: a store that is not understood must not be cleaned
+ * up.
  */
 #ifndef CAISSON_IMAGE_REFS_H
 #define CAISSON_IMAGE_REFS_H
@@ -39,8 +40,8 @@ int refs_load(const struct store *s, struct refs *ret, struct err *e);
 int refs_save(const struct store *s, const struct refs *r, struct err *e);
 
 /*
- * refs_find() - The image of this reference. With a digest: of any row with that digest and name (a pull by tag
- * can be opened by digest), or whose index had it. NULL: none.
+ * refs_find() - The image of this reference. With a digest: of any row with that digest and name (a
+ * pull by tag can be opened by digest), or whose index had it. NULL: none.
  */
 const struct refs_row *refs_find(const struct refs *r, const struct ref *want);
 

@@ -39,7 +39,7 @@ void registry_close(struct registry *r)
 	*r = (struct registry){ 0 };
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------ */
+/* ---- addresses ----------------------------------------------------------------------------- */
 
 int registry_url(const struct registry *r, const char *kind, const char *what, char *url,
 		 size_t size)
@@ -70,7 +70,7 @@ void registry_begin(const struct registry *r, struct http_call *q, const char *u
 	http_call_begin(q, &o, "GET", url); /* transfer.c follows redirects, without credentials */
 }
 
-/* ---- tokens --------------------------------------------------------------------------------------------- */
+/* ---- tokens -------------------------------------------------------------------------------- */
 
 static int on_body(void *arg, const char *data, size_t n)
 {

@@ -2,9 +2,10 @@
 /*
  * registry.h - One repository of one registry: where it is, and what it is shown to let us read.
  *
- * Credentials go to the registry itself when it asks for them (Basic), or to the place that it names for tokens
- * (Bearer), and to nobody else: not to where it redirects. Plain HTTP is tried only with a registry on this
- * machine, or when the caller allows it, and only when it does not speak TLS.
+ * Credentials go to the registry itself when it asks for them (Basic), or to the place that it
+ * names for tokens (Bearer), and to nobody else: not to where it redirects. Plain HTTP is tried
+ * only with a registry on this machine, or when the caller allows it, and only when it does not
+ * speak TLS.
  */
 #ifndef CAISSON_IMAGE_REGISTRY_H
 #define CAISSON_IMAGE_REGISTRY_H
@@ -40,7 +41,8 @@ int registry_open(struct registry *r, const struct ref *ref, const struct regist
 		  struct err *e);
 void registry_close(struct registry *r);
 
-/* registry_url() - "https://HOST/v2/NAME/KIND/WHAT". @kind: "manifests" or "blobs". 0 or -ENAMETOOLONG. */
+/* registry_url() - "https://HOST/v2/NAME/KIND/WHAT". @kind: "manifests" or "blobs". 0 or
+ * -ENAMETOOLONG. */
 int registry_url(const struct registry *r, const char *kind, const char *what, char *url,
 		 size_t size);
 
@@ -50,7 +52,8 @@ bool registry_url_ok(const struct registry *r, const char *url);
 /* registry_begin() - A request for @url, as all to this registry are. */
 void registry_begin(const struct registry *r, struct http_call *q, const char *url);
 
-/* registry_authorize() - The registry said this; get what it wants. 0, -EACCES when there is nothing to show. */
+/* registry_authorize() - The registry said this; get what it wants. 0, -EACCES when there is
+ * nothing to show. */
 int registry_authorize(struct registry *r, const struct challenge *c, struct err *e);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seal.c - A hash of everything that a cell can see of a layer: names, kinds, owners, modes, times, content.
+ * seal.c - A hash of everything that a cell can see of a layer: names, kinds, owners, modes, times,
+ * content.
  *
- * Names are taken in the order of their bytes, so that it does not depend on the order in which a directory is
- * read. Runs in caisson-unpack, which can read what its owner could not.
+ * Names are taken in the order of their bytes, so that it does not depend on the order in which a
+ * directory is read. Runs in caisson-unpack, which can read what its owner could not.
  */
 #include "image/seal.h"
 
@@ -77,7 +78,8 @@ static int add_dir(struct seal *s, int fd, unsigned int depth)
 		free(names[i]);
 	}
 	free(names);
-	/* Where the directory ends, so that what is in it and what follows it can not be mistaken. */
+	/* Where the directory ends, so that what is in it and what follows it can not be mistaken.
+	 */
 	return r == 0 ? digest_add(s->d, "/", 2) : r;
 }
 

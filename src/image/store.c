@@ -27,7 +27,7 @@
 #define RESERVE "reserve"
 #define RESERVE_BYTES (256 << 10) /* over a thousand references */
 
-/* ---- where it is ---------------------------------------------------------------------------------------- */
+/* ---- where it is --------------------------------------------------------------------------- */
 
 int store_default(char *path, size_t size, struct err *e)
 {
@@ -84,7 +84,7 @@ int image_store_open(const char *path, struct err *e)
 	return fd < 0 ? err_set(e, -errno, "open the image store %.200s", path) : fd;
 }
 
-/* ---- open and close ------------------------------------------------------------------------------------- */
+/* ---- open and close ------------------------------------------------------------------------ */
 
 void store_close(struct store *s)
 {
@@ -147,7 +147,7 @@ int store_open(struct store *s, const char *path, bool make, struct err *e)
 	return r < 0 ? r : store_open_at(s, dir, e);
 }
 
-/* ---- locks ---------------------------------------------------------------------------------------------- */
+/* ---- locks --------------------------------------------------------------------------------- */
 
 static int lock_file(const struct store *s, const char *name, int how, struct err *e)
 {
@@ -217,7 +217,7 @@ int store_change(struct store *s, void (*waits)(void), struct err *e)
 	return 0;
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------- */
 
 static int random_name(const char *prefix, char ret[STORE_NAME_MAX], struct err *e)
 {
@@ -279,7 +279,7 @@ int store_blob_write(const struct store *s, const char *digest, const void *data
 	return store_replace(s, s->blobs, digest_hex(digest), data, len, e);
 }
 
-/* ---- layers --------------------------------------------------------------------------------------------- */
+/* ---- layers -------------------------------------------------------------------------------- */
 
 int store_open_layer(const struct store *s, const char *diff_id, struct err *e)
 {

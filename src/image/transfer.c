@@ -2,10 +2,11 @@
 /*
  * transfer.c - A request after the other until there is an answer that settles it.
  *
- * One request ends in one of five ways: it is what was asked for; the registry wants to see something first (401:
- * get it, ask again, twice at most); it is elsewhere (3xx: ask there, without credentials if that is another
- * origin, five times at most); it did not work this time (network, 429, 5xx: wait, longer each time or
- * as long as the registry says, and go on where the file ends); or it is no use (anything else).
+ * One request ends in one of five ways: it is what was asked for; the registry wants to see
+ * something first (401: get it, ask again, twice at most); it is elsewhere (3xx: ask there, without
+ * credentials if that is another origin, five times at most); it did not work this time (network,
+ * 429, 5xx: wait, longer each time or as long as the registry says, and go on where the file ends);
+ * or it is no use (anything else).
  */
 #include "image/transfer.h"
 
@@ -44,7 +45,7 @@ static void fail(struct transfer *t)
 	t->state = TRANSFER_FAILED;
 }
 
-/* ---- what arrives --------------------------------------------------------------------------------------- */
+/* ---- what arrives -------------------------------------------------------------------------- */
 
 static int start_over(struct transfer *t)
 {
@@ -109,7 +110,7 @@ static void on_header(void *arg, const char *name, const char *value)
 	}
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 static void fill_headers(struct transfer *t)
 {
@@ -149,7 +150,7 @@ static void ask_first(struct transfer *t)
 	ask(t);
 }
 
-/* ---- answers -------------------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 /* All of it is here: is it what it should be? */
 static void check(struct transfer *t)
@@ -307,7 +308,7 @@ static void answer(void *arg, CURLcode code)
 	}
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 /* What an earlier pull left in the file, hashed; more than it should be is nothing. */
 static int take_file(struct transfer *t)

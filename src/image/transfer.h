@@ -2,8 +2,9 @@
 /*
  * transfer.h - One thing from a registry: asked for, tried again, resumed, checked.
  *
- * A transfer into memory is a manifest or a configuration; one into a file is a layer, and goes on where the
- * file ends. What arrives is hashed on the way. Several run at once on the registry's handle.
+ * A transfer into memory is a manifest or a configuration; one into a file is a layer, and goes on
+ * where the file ends. What arrives is hashed on the way. Several run at once on the registry's
+ * handle.
  *
  * Life: transfer_begin() -> transfers_step() until it is over (state) -> transfer_end().
  */
@@ -60,7 +61,8 @@ struct transfer {
 	uint64_t retry_after_ms, at_ns;
 };
 
-/* transfer_begin() - The request is filled in, the rest is zero. What is in the file is hashed first. */
+/* transfer_begin() - The request is filled in, the rest is zero. What is in the file is hashed
+ * first. */
 void transfer_begin(struct transfer *t, struct registry *r);
 
 /*

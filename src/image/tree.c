@@ -2,8 +2,8 @@
 /*
  * tree.c - By descriptors, a level at a time.
  *
- * In a store of an ordinary user the modes of a layer bind that user too: a directory without permissions is
- * given some when it has to go.
+ * In a store of an ordinary user the modes of a layer bind that user too: a directory without
+ * permissions is given some when it has to go.
  */
 #include "image/tree.h"
 

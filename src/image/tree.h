@@ -8,7 +8,8 @@
 #define TREE_DEPTH_MAX 300 /* more than a layer may have */
 
 /*
- * tree_remove() - @name below @dir with all that is in it; links are not followed, mounts not crossed.
+ * tree_remove() - @name below @dir with all that is in it; links are not followed, mounts not
+ * crossed.
  * @bytes: NULL, or what it took on the disk is added
  * Return: 0 or -errno.
  */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack.c - The two halves of unpacking: the compression comes off, and a tar archive becomes files (unpack_entry.c).
+ * unpack.c - The two halves of unpacking: the compression comes off, and a tar archive becomes
+ * files (unpack_entry.c).
  *
- * Both are libarchive's, in a process each. Between them somebody else hashes (layer.c): neither half can say of
- * itself what it has read. Why not tar code of our own: archives come from every tool there is, with pax, GNU and
- * sparse forms, and nothing that a reader gets wrong can reach further than the directory.
+ * Both are libarchive's, in a process each. Between them somebody else hashes (layer.c): neither
+ * half can say of itself what it has read. Why not tar code of our own: archives come from every
+ * tool there is, with pax, GNU and sparse forms, and nothing that a reader gets wrong can reach
+ * further than the directory.
  */
 #include "image/unpack.h"
 
@@ -19,7 +21,7 @@
 
 #define READ_BYTES (256u << 10)
 
-/* ---- the compression ------------------------------------------------------------------------------------- */
+/* ---- the compression ----------------------------------------------------------------------- */
 
 static int inflate_to(struct archive *a, int to, struct err *e)
 {
@@ -59,7 +61,7 @@ int unpack_inflate(int archive, int to, struct err *e)
 	return r;
 }
 
-/* ---- the archive ------------------------------------------------------------------------------------------- */
+/* ---- the archive --------------------------------------------------------------------------- */
 
 static la_ssize_t on_read(struct archive *a, void *arg, const void **ret)
 {

@@ -2,9 +2,9 @@
 /*
  * unpack.h - The archive of a layer, as files below one directory.
  *
- * Runs in caisson-unpack (unpack_main.c), which can do nothing but that. What the archive says of names is
- * taken below the directory only; what it says of devices, set-id bits, file capabilities and attributes that
- * are not "user." is dropped and counted.
+ * Runs in caisson-unpack (unpack_main.c), which can do nothing but that. What the archive says of
+ * names is taken below the directory only; what it says of devices, set-id bits, file capabilities
+ * and attributes that are not "user." is dropped and counted.
  */
 #ifndef CAISSON_IMAGE_UNPACK_H
 #define CAISSON_IMAGE_UNPACK_H
@@ -27,9 +27,9 @@ struct err;
 #define OPAQUE_XATTR "user.overlay.opaque"
 
 /*
- * What one caisson-unpack does. A layer takes three, one after the other: what reads a stranger's compression, and
- * what reads a stranger's archive, have nobody's word but their own, so the one between them, which reads neither,
- * hashes what goes from the first to the last.
+ * What one caisson-unpack does. A layer takes three, one after the other: what reads a stranger's
+ * compression, and what reads a stranger's archive, have nobody's word but their own, so the one
+ * between them, which reads neither, hashes what goes from the first to the last.
  */
 #define UNPACK_INFLATE "inflate" /* from standard input to standard output */
 #define UNPACK_HASH "hash"       /* the same, as it is; the report has its digest */
@@ -46,8 +46,8 @@ struct unpack_report {
 	char diff_id[IMAGE_DIGEST_MAX]; /* UNPACK_HASH: of the uncompressed archive */
 	char seal[IMAGE_DIGEST_MAX];    /* of what lies in the directory (seal.h) */
 	uint64_t entries, bytes;
-	uint64_t devices, set_ids, xattrs,
-		ids; /* dropped; ids: users that have no room in the range */
+	uint64_t devices, set_ids, xattrs, ids; /* dropped; ids: users that have no room in the
+						   range */
 };
 
 struct unpack_limits {
@@ -55,7 +55,8 @@ struct unpack_limits {
 	bool ranged; /* there is a range of users, so that owners can be set */
 };
 
-/* unpack_inflate() - All of @archive (gzip, zstd or neither), uncompressed, to @to. 0, or -errno with a message. */
+/* unpack_inflate() - All of @archive (gzip, zstd or neither), uncompressed, to @to. 0, or -errno
+ * with a message. */
 int unpack_inflate(int archive, int to, struct err *e);
 
 /*

@@ -28,7 +28,8 @@ int layer_open(int root, const char *path, int flags)
 				      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	int fd = -1;
 
-	/* EAGAIN: something was renamed or mounted, anywhere on the machine, while a ".." of a link was followed. */
+	/* EAGAIN: something was renamed or mounted, anywhere on the machine, while a ".." of a link
+	 * was followed. */
 	for (int i = 0; i < TRIES; i++)
 		if ((fd = (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how))) >=
 			    0 ||

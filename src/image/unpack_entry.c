@@ -2,9 +2,9 @@
 /*
  * unpack_entry.c - See unpack_entry.h.
  *
- * A name may be there and hidden in one layer: it hides what is below and brings its own. So a directory that
- * takes the place of a whiteout, or that a whiteout comes after, begins anew (opaque); anything else covers
- * what is below by itself.
+ * A name may be there and hidden in one layer: it hides what is below and brings its own. So a
+ * directory that takes the place of a whiteout, or that a whiteout comes after, begins anew
+ * (opaque); anything else covers what is below by itself.
  */
 #include "image/unpack_entry.h"
 
@@ -30,7 +30,7 @@ int unpack_too_large(const struct unpack *u, struct err *e)
 		       (unsigned long long)u->limits->bytes >> 20);
 }
 
-/* ---- what an entry says --------------------------------------------------------------------------------- */
+/* ---- what an entry says -------------------------------------------------------------------- */
 
 static struct timespec time_of(struct archive_entry *en)
 {
@@ -100,7 +100,7 @@ static int set_meta(struct unpack *u, struct archive_entry *en, int fd)
 	return r;
 }
 
-/* ---- kinds of entries ----------------------------------------------------------------------------------- */
+/* ---- kinds of entries ---------------------------------------------------------------------- */
 
 /* What was there under this name, of this archive, makes way. 1: it was a whiteout. */
 static int make_way(struct unpack *u, int parent, const char *name)
@@ -249,7 +249,7 @@ static int put_hardlink(struct unpack *u, const char *target, int parent, const 
 	return r < 0 ? err_set(e, r, "link to '%.150s'", target) : 0;
 }
 
-/* ---- entries -------------------------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------- */
 
 static int put_root(struct unpack *u, struct archive_entry *en)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unpack_entry.h - One entry of an archive becomes a file: for unpack.c alone, which reads the archive. */
+/* unpack_entry.h - One entry of an archive becomes a file: for unpack.c alone, which reads the
+ * archive. */
 #ifndef CAISSON_IMAGE_UNPACK_ENTRY_H
 #define CAISSON_IMAGE_UNPACK_ENTRY_H
 
@@ -23,7 +24,8 @@ struct unpack {
 	struct layer_dirs dirs;
 };
 
-/* unpack_entry() - @en with its content, which u->archive has next. 0, or a negative errno with a message. */
+/* unpack_entry() - @en with its content, which u->archive has next. 0, or a negative errno with a
+ * message. */
 int unpack_entry(struct unpack *u, struct archive_entry *en, struct err *e);
 
 /* unpack_too_large() - The error of a layer beyond its limit. */

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack_main.c - caisson-unpack: one step of the way from a layer's archive to its files, and nothing else.
+ * unpack_main.c - caisson-unpack: one step of the way from a layer's archive to its files, and
+ * nothing else.
  *
- * Theory of operation. An archive is a stranger's, and so is every byte that two decompressors and a tar reader
- * parse of it. So that is done by a process that is worth nothing: started by layer.c in user, mount, pid,
- * network, ipc, uts and cgroup namespaces of its own, with the users of the image store and no others (as root), or
- * with the caller as its only one. Here it makes the layer's directory its root, gives up every capability but
- * those that owners and modes of files take, in that user namespace alone, and puts a Landlock domain and a system
- * call filter (policy/unpack.policy) on itself. It has the ends of its step, and a pipe for one report.
+ * Theory of operation. An archive is a stranger's, and so is every byte that two decompressors and
+ * a tar reader parse of it. So that is done by a process that is worth nothing: started by layer.c
+ * in user, mount, pid, network, ipc, uts and cgroup namespaces of its own, with the users of the
+ * image store and no others (as root), or with the caller as its only one. Here it makes the
+ * layer's directory its root, gives up every capability but those that owners and modes of files
+ * take, in that user namespace alone, and puts a Landlock domain and a system call filter
+ * (policy/unpack.policy) on itself. It has the ends of its step, and a pipe for one report.
  *
- * Whoever takes one of these processes over makes it say what he likes. So a layer takes three of them (unpack.h):
- * the first, which reads the compression, has no directory; the last, which reads the archive, has no say in what
- * the archive's hash is; and the one between parses nothing. The root of the first two is a directory that has been removed.
+ * Whoever takes one of these processes over makes it say what he likes. So a layer takes three of
+ * them (unpack.h): the first, which reads the compression, has no directory; the last, which reads
+ * the archive, has no say in what the archive's hash is; and the one between parses nothing. The
+ * root of the first two is a directory that has been removed.
  *
  * usage: caisson-unpack STEP BYTES ENTRIES RANGED    (started by caisson image, not by hand)
  */
@@ -143,13 +146,14 @@ int main(int argc, char **argv)
 	}
 	l = (struct unpack_limits){ strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10),
 				    argv[4][0] == '1' };
-	/* What opens files does so now: names in archives are UTF-8, and OpenSSL reads its configuration. */
+	/* What opens files does so now: names in archives are UTF-8, and OpenSSL reads its
+	 * configuration. */
 	(void)setlocale(LC_CTYPE, "C.UTF-8");
 	(void)digest_of("", 0, warm);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of write(2) */
 	(void)umask(0);
-	(void)signal(SIGPIPE,
-		     SIG_IGN); /* whoever reads what we pass on says what was wrong with it */
+	(void)signal(SIGPIPE, SIG_IGN); /* whoever reads what we pass on says what was wrong with it
+					 */
 	r = enter_jail(argv[1], l.bytes, &e);
 	if (r == 0)
 		r = work(argv[1], &l, &report, &e);

@@ -2,8 +2,8 @@
 /*
  * verb_build.c - `caisson image build`: an image from Debian packages, in one command.
  *
- * The archive (build.h) becomes the one layer of an OCI layout in the store's tmp, and that is imported like any
- * other: the same checks, the same unpacker, the same way to a name.
+ * The archive (build.h) becomes the one layer of an OCI layout in the store's tmp, and that is
+ * imported like any other: the same checks, the same unpacker, the same way to a name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@
 #define DOCUMENT_MAX 8192
 #define LAYER "layer.tar"
 
-/* ---- documents ------------------------------------------------------------------------------------------ */
+/* ---- documents ----------------------------------------------------------------------------- */
 
 static void member_blob(struct json *j, const char *type, const char *digest, uint64_t size)
 {
@@ -101,7 +101,7 @@ static void write_index(struct json *j, const struct blob *manifest)
 	json_object_end(j);
 }
 
-/* ---- the layout ----------------------------------------------------------------------------------------- */
+/* ---- the layout ---------------------------------------------------------------------------- */
 
 static int put(int dir, const char *name, const char *data, size_t len, struct err *e)
 {
@@ -166,7 +166,7 @@ static int make_layout(int dir, const struct build_request *w, struct show *show
 	return put_documents(dir, &layer, e);
 }
 
-/* ---- the verb ------------------------------------------------------------------------------------------- */
+/* ---- the verb ------------------------------------------------------------------------------ */
 
 static int any(void *arg, const struct ref *ref, struct err *e)
 {

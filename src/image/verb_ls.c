@@ -46,7 +46,7 @@ static void finish(struct json *j, const struct buf *b)
 		(void)printf("%s\n", buf_str(b));
 }
 
-/* ---- ls ------------------------------------------------------------------------------------------------- */
+/* ---- ls ------------------------------------------------------------------------------------ */
 
 static void row_json(struct json *j, const struct store *s, const struct refs_row *row,
 		     const struct config *c)
@@ -150,7 +150,7 @@ int verb_ls(int argc, char **argv)
 	return image_end(&o, &e);
 }
 
-/* ---- inspect -------------------------------------------------------------------------------------------- */
+/* ---- inspect ------------------------------------------------------------------------------- */
 
 static void words_json(struct json *j, const char *key, char **words)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_verify.c - `caisson image verify [REF...]`: every byte of the layers, against what was unpacked. */
+/* verb_verify.c - `caisson image verify [REF...]`: every byte of the layers, against what was
+ * unpacked. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

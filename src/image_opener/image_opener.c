@@ -2,13 +2,14 @@
 /*
  * image_opener.c - caisson-image-opener: opens images of the store for whoever makes cells of them.
  *
- * Theory of operation. An image is a manifest, a configuration and directories, all of them brought by strangers.
- * The front reads strangers' bytes and may open no file; the command is static, and parses no JSON; so somebody
- * has to stand between them and the store, who can read that and nothing else. That is this process: own
- * user (as root) with the one capability to read what it does not own, since the store is the puller's alone; the
- * store as its root; Landlock, with reading below it as the only right; and a filter without sockets, programs and
- * processes (policy/image-opener.policy). It is asked on descriptor 3, answers with descriptors, holds none of
- * them itself, and ends when its socket does.
+ * Theory of operation. An image is a manifest, a configuration and directories, all of them brought
+ * by strangers. The front reads strangers' bytes and may open no file; the command is static, and
+ * parses no JSON; so somebody has to stand between them and the store, who can read that and
+ * nothing else. That is this process: own user (as root) with the one capability to read what it
+ * does not own, since the store is the puller's alone; the store as its root; Landlock, with
+ * reading below it as the only right; and a filter without sockets, programs and processes
+ * (policy/image-opener.policy). It is asked on descriptor 3, answers with descriptors, holds none
+ * of them itself, and ends when its socket does.
  *
  * usage: caisson-image-opener [STORE]
  */
@@ -48,7 +49,7 @@ _Static_assert(IMAGE_LAYERS_MAX <= CELL_LAYERS_MAX, "every image of the store fi
 _Static_assert(IMAGE_ID_BASE == CELL_LAYER_IDS, "whose the files of layers are");
 _Static_assert(IMAGE_REF_MAX <= IMAGE_OPENER_REF_MAX, "a reference fits into a reply");
 
-/* ---- the jail --------------------------------------------------------------------------------------------- */
+/* ---- the jail ------------------------------------------------------------------------------ */
 
 static int leave_privilege(struct err *e)
 {
@@ -96,7 +97,7 @@ static int enter_jail(int store, struct err *e)
 			     ARRAY_SIZE(IMAGE_OPENER_FILTER), e);
 }
 
-/* ---- one image ---------------------------------------------------------------------------------------------- */
+/* ---- one image ----------------------------------------------------------------------------- */
 
 static int put(struct image_opener_reply *r, const char *s)
 {
@@ -183,7 +184,8 @@ static bool answer(int store, const struct err *why, struct image_opener_req *q)
 	return fd_send(IMAGE_OPENER_FD, &r, sizeof(r), NULL, 0) == 0;
 }
 
-/* A store in which nothing was removed yet may lack the file that is locked for reading; in the jail none is made. */
+/* A store in which nothing was removed yet may lack the file that is locked for reading; in the
+ * jail none is made. */
 static void make_lock(int dir)
 {
 	_store_ struct store s = STORE_NONE;
@@ -236,8 +238,9 @@ static int answer_once(const struct err *why)
 }
 
 /*
- * While there is no store (nothing was pulled yet), it is looked for at each question, and not before: whoever makes one
- * takes a moment. Who can still open it must read nothing of a stranger's.
+ * While there is no store (nothing was pulled yet), it is looked for at each question, and not
+ * before: whoever makes one takes a moment. Who can still open it must read nothing of a
+ * stranger's.
  */
 static int run(const char *path)
 {

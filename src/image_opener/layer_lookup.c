@@ -2,8 +2,9 @@
 /*
  * layer_lookup.c - Names in layers, without mounting them.
  *
- * The uppermost layer that has a name decides, also when all it says is that the name is gone. A link that
- * leads from one layer into another is taken for what it seems to be: the program that it stands for.
+ * The uppermost layer that has a name decides, also when all it says is that the name is gone. A
+ * link that leads from one layer into another is taken for what it seems to be: the program that it
+ * stands for.
  */
 #include "image_opener/layer_lookup.h"
 
@@ -76,7 +77,8 @@ bool layer_lookup_has(const int *layers, size_t n, const char *path, const char 
 	return false;
 }
 
-/* The uppermost file of that name. Its text is the caller's to free; NULL: there is none that can be read. */
+/* The uppermost file of that name. Its text is the caller's to free; NULL: there is none that can
+ * be read. */
 static char *read_file(const int *layers, size_t n, const char *path)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layer_lookup.h - Looking into the layers of an image that is not mounted: which programs there are, who a user is.
+ * layer_lookup.h - Looking into the layers of an image that is not mounted: which programs there
+ * are, who a user is.
  *
- * What it finds is a hint, for messages and defaults: layers are the work of strangers, and the cell decides.
- * Nothing outside of a layer is ever reached, whatever its links say.
+ * What it finds is a hint, for messages and defaults: layers are the work of strangers, and the
+ * cell decides. Nothing outside of a layer is ever reached, whatever its links say.
  */
 #ifndef CAISSON_IMAGE_OPENER_LAYER_LOOKUP_H
 #define CAISSON_IMAGE_OPENER_LAYER_LOOKUP_H
@@ -14,7 +15,8 @@
 
 struct err;
 
-/* layer_lookup_has() - Is there a program @name in a directory of @path ("/usr/bin:/bin")? An absolute name is looked for there. */
+/* layer_lookup_has() - Is there a program @name in a directory of @path ("/usr/bin:/bin")? An
+ * absolute name is looked for there. */
 bool layer_lookup_has(const int *layers, size_t n, const char *path, const char *name);
 
 /*

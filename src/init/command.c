@@ -59,8 +59,9 @@ static int find_strings(const struct init_exec *x, struct command *c)
 }
 
 /*
- * A program gets pipes, and nothing else that a client may hold. The client may have been taken over, and code in the cell
- * may be its accomplice: a directory of the host would lead the code out by its "..", whatever the cell's root is.
+ * A program gets pipes, and nothing else that a client may hold. The client may have been taken
+ * over, and code in the cell may be its accomplice: a directory of the host would lead the code out
+ * by its "..", whatever the cell's root is.
  */
 static bool is_pipe(int fd)
 {
@@ -150,8 +151,8 @@ static int shed_privilege(const struct command *c, const struct init_config *con
 }
 
 /*
- * Written before the program starts, by the program's own user, never through a link. The limits come
- * later, and the signal of the one for files would tell nobody why: so it is asked for here.
+ * Written before the program starts, by the program's own user, never through a link. The limits
+ * come later, and the signal of the one for files would tell nobody why: so it is asked for here.
  */
 static int write_script(const struct command *c, const struct init_config *config)
 {
@@ -176,7 +177,8 @@ static int write_script(const struct command *c, const struct init_config *confi
 	return 0;
 }
 
-/* A pty of the cell's own devpts, opened by its user so that it belongs to it. The master goes up. */
+/* A pty of the cell's own devpts, opened by its user so that it belongs to it. The master goes up.
+ */
 static int open_tty(const struct command *c, int report)
 {
 	int unlock = 0;
@@ -209,9 +211,9 @@ struct pipe_end {
 };
 
 /*
- * Pipes made by the cell's user, so that they are its own to open by name; the other ends go up. All of
- * them are above the numbers in use until they are copied down. What has the number @null gets nothing; -1:
- * nobody does.
+ * Pipes made by the cell's user, so that they are its own to open by name; the other ends go up.
+ * All of them are above the numbers in use until they are copied down. What has the number @null
+ * gets nothing; -1: nobody does.
  */
 static int open_pipes(int report, int null, const struct pipe_end *ends, size_t n)
 {
@@ -289,9 +291,9 @@ static void reset_signals(void)
 }
 
 /*
- * Say that only execve is left, and wait to be let go. Whoever looks may be an ordinary user, to whom
- * the kernel shows the descriptors of a dumpable process only: so be one, as after execve, when
- * nothing of init's is left to be found. Returns the report socket, which is all that remains.
+ * Say that only execve is left, and wait to be let go. Whoever looks may be an ordinary user, to
+ * whom the kernel shows the descriptors of a dumpable process only: so be one, as after execve,
+ * when nothing of init's is left to be found. Returns the report socket, which is all that remains.
  */
 static int hold(int report)
 {
@@ -355,8 +357,8 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 		fail(report, INIT_STAGE_CREDS, r);
 	if (c->flags & INIT_SCRIPT && (r = write_script(c, config)))
 		fail(report, INIT_STAGE_SCRIPT, r);
-	/* After the script, whose descriptor may have a number that the kernel needs; before the limits,
-	 * because for a moment there are descriptors above a low one. */
+	/* After the script, whose descriptor may have a number that the kernel needs; before the
+	 * limits, because for a moment there are descriptors above a low one. */
 	if (c->flags & (INIT_CONTROL | INIT_PIPES) || c->files) {
 		/* Its number may be one that the kernel needs. */
 		int high = fcntl(report, F_DUPFD_CLOEXEC, CONTROL_ABOVE);

@@ -2,11 +2,11 @@
 /*
  * connect.c - A connection to the cell's own loopback.
  *
- * It is made here and not by a process of the cell's user: a non-blocking connect can not hold pid 1 up
- * (a listener whose queue is full leaves the socket connecting), it needs no process where the pids limit
- * leaves none, and nothing in the cell can get at the descriptor on its way out. The network namespace has
- * nothing but loopback, and the address is not the client's to choose: so this reaches what is in the
- * cell, and nothing else. No byte of it is read or written here.
+ * It is made here and not by a process of the cell's user: a non-blocking connect can not hold pid
+ * 1 up (a listener whose queue is full leaves the socket connecting), it needs no process where the
+ * pids limit leaves none, and nothing in the cell can get at the descriptor on its way out. The
+ * network namespace has nothing but loopback, and the address is not the client's to choose: so
+ * this reaches what is in the cell, and nothing else. No byte of it is read or written here.
  */
 #include "init/connect.h"
 

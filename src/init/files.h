@@ -3,8 +3,9 @@
  * files.h - A file call: the request, and the worker that is its program.
  *
  * init only unpacks the request; everything else happens in the worker, which command.c has made a
- * command like any other before it calls files_main(). The worker looks up paths as any program of the
- * cell would: whatever a link does, it leads to nothing that the sandbox's code could not open itself.
+ * command like any other before it calls files_main(). The worker looks up paths as any program of
+ * the cell would: whatever a link does, it leads to nothing that the sandbox's code could not open
+ * itself.
  */
 #ifndef CAISSON_INIT_FILES_H
 #define CAISSON_INIT_FILES_H

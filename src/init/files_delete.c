@@ -2,9 +2,10 @@
 /*
  * files_delete.c - Deleting a name, or a tree.
  *
- * Links are deleted, never followed. A tree may be deeper than there are descriptors or bytes in a path:
- * so one directory is open at a time, the way up goes by "..", and is checked against what was left on
- * the way down. Somebody who moves a directory meanwhile makes the call fail, not go astray.
+ * Links are deleted, never followed. A tree may be deeper than there are descriptors or bytes in a
+ * path: so one directory is open at a time, the way up goes by "..", and is checked against what
+ * was left on the way down. Somebody who moves a directory meanwhile makes the call fail, not go
+ * astray.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -124,7 +125,8 @@ static int remove_one(struct tree *t, const char *name)
 	return errno == ENOENT ? 0 : io_trouble(t->io, name, errno);
 }
 
-/* Delete what is in the open directory, up to the first directory that is not empty: in there next. */
+/* Delete what is in the open directory, up to the first directory that is not empty: in there next.
+ */
 static int sweep(struct tree *t, bool *ret_down)
 {
 	int fd = dup(t->fd);
@@ -161,7 +163,8 @@ static int delete_tree(struct tree *t, const char *name)
 		bool down;
 
 		r = sweep(t, &down);
-		/* A directory that was not there any more, or is not a directory now: look again. */
+		/* A directory that was not there any more, or is not a directory now: look again.
+		 */
 		if (r == ENOENT || r == ENOTDIR || r == ELOOP)
 			r = 0;
 		else if (r == 0 && !down)

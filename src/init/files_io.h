@@ -2,9 +2,9 @@
 /*
  * files_io.h - The worker's side of its two pipes.
  *
- * Small frames are gathered and go out together; io_flush() where the host must not wait. Once the host
- * has closed its end everything written is dropped, and io->broken says so: a call that only writes ends
- * at its next look.
+ * Small frames are gathered and go out together; io_flush() where the host must not wait. Once the
+ * host has closed its end everything written is dropped, and io->broken says so: a call that only
+ * writes ends at its next look.
  */
 #ifndef CAISSON_INIT_FILES_IO_H
 #define CAISSON_INIT_FILES_IO_H

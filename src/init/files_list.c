@@ -2,8 +2,8 @@
 /*
  * files_list.c - What is in a directory, one level or all of them.
  *
- * In the order of the directory: sorting is for whoever asks. A single file is a list of itself, with an
- * empty name.
+ * In the order of the directory: sorting is for whoever asks. A single file is a list of itself,
+ * with an empty name.
  */
 #include <errno.h>
 #include <fcntl.h>

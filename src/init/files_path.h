@@ -13,13 +13,16 @@ struct place {
 	bool slash; /* the path ended with one: only a directory will do */
 };
 
-/* place_find() - Split @path. 0; EINVAL for a path without a name in it ("/", "..", ""); ENAMETOOLONG. */
+/* place_find() - Split @path. 0; EINVAL for a path without a name in it ("/", "..", "");
+ * ENAMETOOLONG. */
 int place_find(struct place *p, const char *path);
 
-/* place_open() - The directory, made with those above it when @parents. Descriptor (O_PATH) or -errno. */
+/* place_open() - The directory, made with those above it when @parents. Descriptor (O_PATH) or
+ * -errno. */
 int place_open(const struct place *p, bool parents);
 
-/* dirs_make() - A directory and those above it, as far as they are missing. 0 or a positive errno. */
+/* dirs_make() - A directory and those above it, as far as they are missing. 0 or a positive errno.
+ */
 int dirs_make(const char *path);
 
 /* link_read() - Where a link leads, or NULL. @buf: FILES_PATH_MAX bytes. */

@@ -2,8 +2,9 @@
 /*
  * files_read.c - Reading: content, its hash, and what a name is.
  *
- * Only plain files have content. They are opened without waiting, so a pipe that nobody writes to is an
- * answer and not a hang, and looked at through the descriptor, so what was checked is what is read.
+ * Only plain files have content. They are opened without waiting, so a pipe that nobody writes to
+ * is an answer and not a hang, and looked at through the descriptor, so what was checked is what is
+ * read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +43,8 @@ static ssize_t read_at(int fd, void *data, size_t size, uint64_t at)
 }
 
 /*
- * How much to send: what was asked for, of what was there when it was opened. Files of /proc say that
- * they have no size, and have content: of them, as much as comes.
+ * How much to send: what was asked for, of what was there when it was opened. Files of /proc say
+ * that they have no size, and have content: of them, as much as comes.
  */
 static uint64_t amount(const struct init_files *q, const struct stat *st, uint64_t *ret_at)
 {

@@ -2,9 +2,9 @@
 /*
  * files_walk.c - A walk that does not recurse and does not use paths.
  *
- * One descriptor per level, so a tree may be deeper than a path is long, and a directory that is moved
- * away under our feet is still the directory that was seen. What vanishes meanwhile is passed over. It
- * does not go into /proc.
+ * One descriptor per level, so a tree may be deeper than a path is long, and a directory that is
+ * moved away under our feet is still the directory that was seen. What vanishes meanwhile is passed
+ * over. It does not go into /proc.
  */
 #include "init/files_walk.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files_walk.h - Everything below a directory, parents first, by descriptors and without following links. */
+/* files_walk.h - Everything below a directory, parents first, by descriptors and without following
+ * links. */
 #ifndef CAISSON_INIT_FILES_WALK_H
 #define CAISSON_INIT_FILES_WALK_H
 

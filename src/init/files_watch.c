@@ -2,10 +2,10 @@
 /*
  * files_watch.c - Telling what changes below a directory, until the host hangs up.
  *
- * inotify watches directories, not trees: a tree is a table of them, up to a bound. A directory that
- * appears is added, and what is already in it is told as created, because it may have come before the
- * watch did. Events are gathered for a moment; of the same news about the same name in that time one is
- * told. When the kernel lost some, that is told, and the table is made anew.
+ * inotify watches directories, not trees: a tree is a table of them, up to a bound. A directory
+ * that appears is added, and what is already in it is told as created, because it may have come
+ * before the watch did. Events are gathered for a moment; of the same news about the same name in
+ * that time one is told. When the kernel lost some, that is told, and the table is made anew.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -43,7 +43,8 @@ struct news {
 struct watcher {
 	struct files_io *io;
 	int fd, root;
-	char base[FILES_PATH_MAX]; /* absolute. Not held open: what is held is not seen to be deleted */
+	char base[FILES_PATH_MAX]; /* absolute. Not held open: what is held is not seen to be
+				      deleted */
 	bool recursive, over;
 	struct dir dirs[FILES_WATCHES_MAX];
 	size_t n;
@@ -106,7 +107,8 @@ static bool is_nameless(const struct watcher *w, const char *path)
 	       faccessat(AT_FDCWD, full, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
-/* Created or modified: once in a while is enough, and what is new need not be said to have changed. */
+/* Created or modified: once in a while is enough, and what is new need not be said to have changed.
+ */
 static void tell(struct watcher *w, enum files_event_kind kind, bool is_dir, const char *path)
 {
 	uint64_t name = hash(path);
@@ -183,7 +185,8 @@ static bool is_dir(int dirfd, const struct dirent *entry)
 	return fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The directories in this one join the table, behind it; with @announce everything in it is news. */
+/* The directories in this one join the table, behind it; with @announce everything in it is news.
+ */
 static void scan(struct watcher *w, const char *dir, bool announce)
 {
 	char path[FILES_PATH_MAX];
@@ -330,9 +333,9 @@ static void on_event(struct watcher *w, const struct inotify_event *e)
 }
 
 /*
- * One buffer of news, told before more is looked for: code can make news faster than they are told, and a
- * worker that reads until there are none would neither tell nor hear that the host hung up. 1: there may be
- * more, 0: none for now, else -errno.
+ * One buffer of news, told before more is looked for: code can make news faster than they are told,
+ * and a worker that reads until there are none would neither tell nor hear that the host hung up.
+ * 1: there may be more, 0: none for now, else -errno.
  */
 static int read_events(struct watcher *w)
 {

@@ -2,11 +2,11 @@
 /*
  * files_write.c - Writing a file, making a directory, moving a name.
  *
- * A file is written beside its place and then given its name, so that whoever reads sees the old content
- * or the new one. Until then it has no name at all (O_TMPFILE), and is gone with the worker, however that
- * ends; where the file system can not do this it has a name that is removed on every way out but SIGKILL.
- * What has the name already is replaced: a link is replaced itself, not what it points to; a directory
- * is not replaced at all.
+ * A file is written beside its place and then given its name, so that whoever reads sees the old
+ * content or the new one. Until then it has no name at all (O_TMPFILE), and is gone with the
+ * worker, however that ends; where the file system can not do this it has a name that is removed on
+ * every way out but SIGKILL. What has the name already is replaced: a link is replaced itself, not
+ * what it points to; a directory is not replaced at all.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,11 +2,11 @@
 /*
  * listen.c - Sockets of the cell's network for the gate.
  *
- * They are made here for the reasons of connect.c, and because a socket belongs for ever to the network
- * namespace it was made in: the gate accepts in the cell's network without ever entering it. On a port, one
- * socket listens on every address of both families, so a service of the cell can not have that port
- * as well; listening on each name's own address would take a socket for each. No byte of it is read or
- * written here.
+ * They are made here for the reasons of connect.c, and because a socket belongs for ever to the
+ * network namespace it was made in: the gate accepts in the cell's network without ever entering
+ * it. On a port, one socket listens on every address of both families, so a service of the cell can
+ * not have that port as well; listening on each name's own address would take a socket for each. No
+ * byte of it is read or written here.
  */
 #include "init/listen.h"
 

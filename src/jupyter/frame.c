@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.c - Offsets in, offsets out. Every one of them is a stranger's number until it was compared. */
+/* frame.c - Offsets in, offsets out. Every one of them is a stranger's number until it was
+ * compared. */
 #include "jupyter/frame.h"
 
 #include <stdint.h>
@@ -78,7 +79,8 @@ static const char *split_v1(const char *data, size_t len, struct frame *ret)
 	ret->parent = part(&t, 2);
 	ret->metadata = part(&t, 3);
 	ret->content = part(&t, 4);
-	/* The last offset is the end, where the writer knows the rule; what is behind content are buffers. */
+	/* The last offset is the end, where the writer knows the rule; what is behind content are
+	 * buffers. */
 	ret->n_buffers = (size_t)t.n - V1_PARTS;
 	if (t.n > V1_PARTS && offset(&t, t.n - 1) == len)
 		ret->n_buffers--;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frame.h - How a Jupyter message lies in a WebSocket message. There are two ways; the client chooses when it connects.
+ * frame.h - How a Jupyter message lies in a WebSocket message. There are two ways; the client
+ * chooses when it connects.
  *
- * FRAME_JSON, the default: one JSON object that has everything and names its channel, as text. With buffers it is
- * binary: u32 n, then n u32 offsets from the start (both big-endian) of the object and of each buffer.
- * FRAME_V1, subprotocol v1.kernel.websocket.jupyter.org: always binary: u64 n, then n u64 offsets (little-endian) of the channel's
- * name, header, parent header, metadata, content and each buffer; the last offset is the length.
+ * FRAME_JSON, the default: one JSON object that has everything and names its channel, as text. With
+ * buffers it is binary: u32 n, then n u32 offsets from the start (both big-endian) of the object
+ * and of each buffer. FRAME_V1, subprotocol v1.kernel.websocket.jupyter.org: always binary: u64 n,
+ * then n u64 offsets (little-endian) of the channel's name, header, parent header, metadata,
+ * content and each buffer; the last offset is the length.
  *
  * Nothing is parsed but the offsets, and nothing is copied.
  */
@@ -37,13 +39,15 @@ struct frame {
 const char *frame_split(enum frame_kind kind, bool text, const char *data, size_t len,
 			struct frame *ret);
 
-/* A message to be sent: JSON texts, and the two values that clients look for outside of the header. */
+/* A message to be sent: JSON texts, and the two values that clients look for outside of the header.
+ */
 struct frame_message {
 	const char *channel, *type, *id;
 	struct frame_part header, parent, metadata, content;
 };
 
-/* frame_join() - Append it to @out, as text for FRAME_JSON and binary for FRAME_V1. 0 or out->err. */
+/* frame_join() - Append it to @out, as text for FRAME_JSON and binary for FRAME_V1. 0 or out->err.
+ */
 int frame_join(enum frame_kind kind, const struct frame_message *m, struct buf *out);
 
 #endif

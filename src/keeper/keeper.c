@@ -2,25 +2,26 @@
 /*
  * keeper.c - caisson-keeper: starts the front, holds what it is given, and starts the next one.
  *
- * Theory of operation. `caisson serve` becomes this process. It starts caisson-front and then does three
- * things: it takes descriptors under keys and gives them up again (wire/keeper.h), it passes on SIGTERM and
- * SIGINT one way and three words to a service manager the other way, opens the operator's files again on SIGHUP and
- * hands them over unread, and it waits. When the front is killed, by whomever, the next one is started and handed
- * everything that is held: cells, kernels and listening sockets have not noticed. When the front ends by
- * itself (it was told to, it could not start, the warden is gone) so does the keeper, with its code; all
- * descriptors close with it, and the warden sees to the rest.
+ * Theory of operation. `caisson serve` becomes this process. It starts caisson-front and then does
+ * three things: it takes descriptors under keys and gives them up again (wire/keeper.h), it passes
+ * on SIGTERM and SIGINT one way and three words to a service manager the other way, opens the
+ * operator's files again on SIGHUP and hands them over unread, and it waits. When the front is
+ * killed, by whomever, the next one is started and handed everything that is held: cells, kernels
+ * and listening sockets have not noticed. When the front ends by itself (it was told to, it could
+ * not start, the warden is gone) so does the keeper, with its code; all descriptors close with it,
+ * and the warden sees to the rest.
  *
- * Why it is safe. It keeps the rights of whoever started it, because the next front needs them until it is
- * in its jail. So it reads from the front, which may have been taken over, fixed-size messages alone: a key
- * that is compared with a bound, and descriptors that it never reads, writes, maps or opens anything with.
- * Nothing is allocated per message. A front that floods it fills its own table; one that sends nonsense is
- * not listened to. The one thing that a front can make it do is start a front, at most as often as the
- * back-off allows, with the arguments and environment that it was itself started with. Which files are opened on
- * SIGHUP those say too, and no message.
+ * Why it is safe. It keeps the rights of whoever started it, because the next front needs them
+ * until it is in its jail. So it reads from the front, which may have been taken over, fixed-size
+ * messages alone: a key that is compared with a bound, and descriptors that it never reads, writes,
+ * maps or opens anything with. Nothing is allocated per message. A front that floods it fills its
+ * own table; one that sends nonsense is not listened to. The one thing that a front can make it do
+ * is start a front, at most as often as the back-off allows, with the arguments and environment
+ * that it was itself started with. Which files are opened on SIGHUP those say too, and no message.
  *
- * What a front leaves may be what kills the next one: a front says when it has lived with it for a moment
- * (KEEPER_SETTLED). After a few that crashed before that, or more that were killed, everything but lock and
- * listening sockets is dropped; after some more the keeper gives up.
+ * What a front leaves may be what kills the next one: a front says when it has lived with it for a
+ * moment (KEEPER_SETTLED). After a few that crashed before that, or more that were killed,
+ * everything but lock and listening sockets is dropped; after some more the keeper gives up.
  *
  * Why base/supervise.h does not fit. The keeper takes descriptors and signals while a front lives,
  * and hands them to the next one. How soon that starts, and with what, depends on whether the
@@ -108,9 +109,10 @@ static void put(uint32_t key, const int *fds, size_t n)
 static const char *const words[KEEPER_WORD_MAX_] = KEEPER_WORDS;
 
 /*
- * Everything that the front has said. After what makes no sense, or could not be read, nothing else can follow: the
- * socket closes, which the front takes for our end and ends; so what is held goes too, or the warden, whom the front
- * waits for then, would wait for us. An end of file alone is a front that died, or is done: that is seen elsewhere.
+ * Everything that the front has said. After what makes no sense, or could not be read, nothing else
+ * can follow: the socket closes, which the front takes for our end and ends; so what is held goes
+ * too, or the warden, whom the front waits for then, would wait for us. An end of file alone is a
+ * front that died, or is done: that is seen elsewhere.
  */
 static void listen_to_front(struct keeper *k)
 {
@@ -122,7 +124,8 @@ static void listen_to_front(struct keeper *k)
 
 		if (n == -EAGAIN)
 			return;
-		/* It died with something of ours unread; what it said before is still to be read. */
+		/* It died with something of ours unread; what it said before is still to be read.
+		 */
 		if (n == -ECONNRESET)
 			continue;
 		/* No descriptor is left for those that came: that key has nothing, then. */
@@ -164,7 +167,8 @@ static int make_table(struct keeper *k, struct err *e)
 	return 0;
 }
 
-/* With our descriptors: those of a service manager, and secrets of the environment, are among them. */
+/* With our descriptors: those of a service manager, and secrets of the environment, are among them.
+ */
 static int spawn(struct keeper *k, int theirs, struct err *e)
 {
 	sigset_t unignored, mask = k->before;
@@ -182,7 +186,8 @@ static int spawn(struct keeper *k, int theirs, struct err *e)
 	(void)sigemptyset(&unignored);
 	(void)sigaddset(&unignored, SIGPIPE);
 	(void)sigaddset(&mask, SIGHUP); /* until it ignores it */
-	/* While it goes on with what another had, it does not hear SIGTERM before it can listen to it. */
+	/* While it goes on with what another had, it does not hear SIGTERM before it can listen to
+	 * it. */
 	if (k->life > 1) {
 		(void)sigaddset(&mask, SIGTERM);
 		(void)sigaddset(&mask, SIGINT);
@@ -199,7 +204,8 @@ static int say(struct keeper *k, enum keeper_op op, uint32_t key, const int *fds
 	return fd_send(k->sock, &m, sizeof(m), fds, n);
 }
 
-/* One that does not read, or that can not be told, would wait for the rest for ever: it is ended, and the next one begins. */
+/* One that does not read, or that can not be told, would wait for the rest for ever: it is ended,
+ * and the next one begins. */
 static void hand_over(struct keeper *k)
 {
 	int r = say(k, KEEPER_TABLE, k->life, &k->table, 1);
@@ -252,7 +258,8 @@ static void reap(struct keeper *k)
 		}
 }
 
-/* A front may open nothing, and what it had kept open would be the old file: editors rename a new one into its place. */
+/* A front may open nothing, and what it had kept open would be the old file: editors rename a new
+ * one into its place. */
 static void hand_files(struct keeper *k)
 {
 	static const char *const options[KEEPER_FILE_MAX_] = {
@@ -310,7 +317,8 @@ static void wait_for_front(struct keeper *k, int ms)
 	k->sock = fd_close(k->sock);
 }
 
-/* The front is done. What is held closes, so the warden ends with everything that it made; wait for that. */
+/* The front is done. What is held closes, so the warden ends with everything that it made; wait for
+ * that. */
 static void let_go(struct keeper *k)
 {
 	struct pollfd p = { .fd = k->signals, .events = POLLIN };

@@ -2,9 +2,9 @@
 /*
  * chain.c - Write, take apart and check one line.
  *
- * The tail of a line has a fixed length, so that the bytes under the hash are found by counting from
- * the end, whatever the members in the middle hold: no JSON parser is needed to check a ledger, and
- * none can disagree with another about it.
+ * The tail of a line has a fixed length, so that the bytes under the hash are found by counting
+ * from the end, whatever the members in the middle hold: no JSON parser is needed to check a
+ * ledger, and none can disagree with another about it.
  */
 #include "ledger/chain.h"
 
@@ -49,7 +49,8 @@ int chain_new(struct chain **ret, struct err *e)
 	if (!c)
 		return err_set(e, -ENOMEM, "make a ledger");
 	buf_init(&c->item, CHAIN_LINE_MAX);
-	/* Fetched once: asking for it by name later may load things, which a jail does not allow. */
+	/* Fetched once: asking for it by name later may load things, which a jail does not allow.
+	 */
 	c->md = EVP_MD_fetch(NULL, "SHA256", NULL);
 	c->ctx = EVP_MD_CTX_new();
 	if (!c->md || !c->ctx)
@@ -102,7 +103,7 @@ int chain_sha256(struct chain *c, const void *a, size_t a_len, const void *b, si
 	return 0;
 }
 
-/* ---- write ------------------------------------------------------------------------------------ */
+/* ---- write --------------------------------------------------------------------------------- */
 
 static bool is_name(const char *s, bool dots)
 {
@@ -269,7 +270,7 @@ int chain_format(struct chain *c, struct buf *out, const struct chain_link *link
 	return 0;
 }
 
-/* ---- read ------------------------------------------------------------------------------------- */
+/* ---- read ---------------------------------------------------------------------------------- */
 
 /* Step over @what. */
 static bool eat(const char **p, const char *end, const char *what, size_t len)

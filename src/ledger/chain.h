@@ -6,12 +6,13 @@
  *    ...members of the event...,"prev":"<64 hex digits>","hash":"<64 hex digits>"}\n
  *
  * without the line break shown here. `hash` is the SHA-256 of the line as it is in the file without
- * `,"hash":"..."` and without its newline; `prev` is the hash of the line before, 64 zeros in line 1.
- * The exact definition, for whoever checks without us, is docs/protocol/ledger.md.
+ * `,"hash":"..."` and without its newline; `prev` is the hash of the line before, 64 zeros in
+ * line 1. The exact definition, for whoever checks without us, is docs/protocol/ledger.md.
  *
  * Values that come from clients or guests are escaped, made valid UTF-8 and cut at CHAIN_VALUE_MAX
- * bytes (paths: CHAIN_PATH_MAX) with a mark. A member that does not fit in the line any more is left out, and "cut":true
- * stands at the end instead. No secret, no code and no output is ever passed here: code is hashed.
+ * bytes (paths: CHAIN_PATH_MAX) with a mark. A member that does not fit in the line any more is
+ * left out, and "cut":true stands at the end instead. No secret, no code and no output is ever
+ * passed here: code is hashed.
  *
  * Nothing here touches a file. All memory is taken in chain_new().
  */

@@ -3,10 +3,10 @@
  * ledger.c - Append lines, rotate files, and put things right after a crash or a full disk.
  *
  * Theory of operation. The file is open with O_APPEND and its length is known: `size` is the end of
- * the last whole line. A line goes out in one write(2). When less of it arrives, the file is cut back
- * to `size`; when even that fails, the file is `dirty` and the cut comes before the next line. A
- * process that dies in between leaves an end without a newline, which the next start finds (`torn`),
- * copies to a file of its own, cuts off, and records.
+ * the last whole line. A line goes out in one write(2). When less of it arrives, the file is cut
+ * back to `size`; when even that fails, the file is `dirty` and the cut comes before the next line.
+ * A process that dies in between leaves an end without a newline, which the next start finds
+ * (`torn`), copies to a file of its own, cuts off, and records.
  *
  * Before each line the file is looked at: one that was removed or that has another length than ours
  * is not written to, because nobody would find the line, or it would not follow.
@@ -64,7 +64,7 @@ static uint64_t real_now_ns(void)
 	return (uint64_t)now.tv_sec * CLOCK_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* ---- the current file ------------------------------------------------------------------------- */
+/* ---- the current file ---------------------------------------------------------------------- */
 
 static int create_current(struct ledger *l, struct err *e)
 {
@@ -130,7 +130,7 @@ static int prepare(struct ledger *l, struct err *e)
 	return 0;
 }
 
-/* ---- append ----------------------------------------------------------------------------------- */
+/* ---- append -------------------------------------------------------------------------------- */
 
 static int rotate(struct ledger *l, struct err *e)
 {
@@ -236,7 +236,7 @@ const struct chain_link *ledger_head(const struct ledger *l)
 	return &l->head;
 }
 
-/* ---- open ------------------------------------------------------------------------------------- */
+/* ---- open ---------------------------------------------------------------------------------- */
 
 static int damaged(const char *file, uint64_t line, struct err *e)
 {

@@ -3,8 +3,8 @@
  * ledger.h - The audit log: append-only, each line tied to the one before by its hash.
  *
  * In its directory, `ledger.jsonl` is written; when it has reached its size it becomes
- * `ledger-<number of its first line, 20 digits>.jsonl` and the next line, in a new file, carries the
- * hash on. What a crash left of a last line is moved to `ledger.torn-<time>` and never deleted.
+ * `ledger-<number of its first line, 20 digits>.jsonl` and the next line, in a new file, carries
+ * the hash on. What a crash left of a last line is moved to `ledger.torn-<time>` and never deleted.
  * The lines are described in chain.h, reading them in reader.h.
  *
  * For one thread of one process. Nothing here waits but for the disk. Memory is taken at open and
@@ -30,7 +30,8 @@ struct ledger;
 struct ledger_config {
 	uint64_t file_bytes;      /* a file that would become larger is rotated; 0: the default */
 	uint64_t (*now_ns)(void); /* CLOCK_REALTIME; NULL: the clock. For tests */
-	/* Called for each line of the current file, without its newline, while it is opened; or NULL. */
+	/* Called for each line of the current file, without its newline, while it is opened; or
+	 * NULL. */
 	void (*line)(const char *text, size_t len, void *arg);
 	void *arg;
 };
@@ -41,9 +42,9 @@ struct ledger_config {
  *         used under this number, which a jail may know
  * @config: NULL for the defaults
  *
- * The current file is checked whole, and against the last line of the newest rotated file. A cut-off
- * last line is set aside, and the event `recovered` written. Older files are for `caisson audit
- * verify`; that they were moved to an archive is no error.
+ * The current file is checked whole, and against the last line of the newest rotated file. A
+ * cut-off last line is set aside, and the event `recovered` written. Older files are for `caisson
+ * audit verify`; that they were moved to an archive is no error.
  *
  * Only one process may have a ledger open; whoever owns the state directory sees to that.
  *
@@ -60,8 +61,8 @@ void ledger_close(struct ledger *l);
  * ledger_append() - Write one line with one write(2): all of it, or nothing.
  *
  * The line is in the page cache when this returns: it survives the end of this process, and with
- * ledger_sync() that of the machine. On failure the file is as it was, or is made so before the next
- * line; the caller refuses what it was about to do. The next call tries again.
+ * ledger_sync() that of the machine. On failure the file is as it was, or is made so before the
+ * next line; the caller refuses what it was about to do. The next call tries again.
  *
  * Return: 0 or -errno (-ENOSPC: disk full; -EINVAL: a mistake in @event; -ESTALE: somebody else
  * removed or changed the file).
@@ -75,12 +76,13 @@ int ledger_sync(struct ledger *l, struct err *e);
 bool ledger_ok(const struct ledger *l);
 
 /*
- * ledger_rotates() - False once a rename was refused for good, by the file system or by a jail. Then
- * the file grows past its size, and is rotated by the next ledger_open() where that may.
+ * ledger_rotates() - False once a rename was refused for good, by the file system or by a jail.
+ * Then the file grows past its size, and is rotated by the next ledger_open() where that may.
  */
 bool ledger_rotates(const struct ledger *l);
 
-/* ledger_dirfd() - The descriptor by which its next files are made; for a jail that allows just that. */
+/* ledger_dirfd() - The descriptor by which its next files are made; for a jail that allows just
+ * that. */
 int ledger_dirfd(const struct ledger *l);
 
 /* ledger_head() - The last line's number (0: none yet) and hash: noted elsewhere, they prove later

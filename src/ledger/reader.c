@@ -3,9 +3,9 @@
  * reader.c - Files in order, lines in order, and the first thing that does not fit.
  *
  * A daemon may write and rotate meanwhile. So the current file is opened first and the others are
- * listed then: if it was rotated in between, it is in the list too, with the same inode, and is read
- * in its place there, as the last one. An end without a newline may be a line that is just being
- * written: it gets a moment to become whole.
+ * listed then: if it was rotated in between, it is in the list too, with the same inode, and is
+ * read in its place there, as the last one. An end without a newline may be a line that is just
+ * being written: it gets a moment to become whole.
  */
 #include "ledger/reader.h"
 

@@ -3,8 +3,8 @@
  * reader.h - All lines of a ledger in order, checked; also while a daemon writes to it.
  *
  * A chain shows every change, insertion, removal and swap between its first and its last line. What
- * it can not show alone: that lines were taken from the end, or that whoever can write the files made
- * all of it anew. For that, a head that was noted elsewhere is compared (`caisson audit verify
+ * it can not show alone: that lines were taken from the end, or that whoever can write the files
+ * made all of it anew. For that, a head that was noted elsewhere is compared (`caisson audit verify
  * --head`). Files from the beginning may have gone to an archive; first_seq says where it begins.
  */
 #ifndef CAISSON_LEDGER_READER_H
@@ -49,8 +49,8 @@ typedef int (*reader_fn)(const struct reader_line *line, const struct reader_rep
  * @past_damage: go on after the first damage; lines from there on are not `good`
  * @fn: NULL when only the report is wanted. Not called for lines that are too long.
  *
- * Return: 0 also when damaged (look at @ret); -ENOENT when there is no ledger; -errno when something
- * can not be read.
+ * Return: 0 also when damaged (look at @ret); -ENOENT when there is no ledger; -errno when
+ * something can not be read.
  */
 int reader_run(int dirfd, bool past_damage, reader_fn fn, void *arg, struct reader_report *ret,
 	       struct err *e);

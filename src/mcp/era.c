@@ -2,8 +2,9 @@
 /*
  * era.c - The ladder: each step answers for itself, and the first that fails is the answer.
  *
- * The order is the protocol's: what a message claims, whether header and body agree, whether the claim is
- * one we know, whether it is complete, and then the headers that repeat its method and its name.
+ * The order is the protocol's: what a message claims, whether header and body agree, whether the
+ * claim is one we know, whether it is complete, and then the headers that repeat its method and its
+ * name.
  */
 #include "mcp/era.h"
 
@@ -63,7 +64,7 @@ static bool is_modern(const char *version)
 	return strcmp(version, MCP_MODERN_VERSION) >= 0 && version[0] == '2';
 }
 
-/* ---- modern ------------------------------------------------------------------------------------------- */
+/* ---- modern -------------------------------------------------------------------------------- */
 
 static void check_version(const struct mcp_headers *h, const char *claim, struct mcp_ruling *r)
 {
@@ -139,7 +140,7 @@ static void rule_modern(const struct mcp_message *m, const struct mcp_headers *h
 		check_headers(m, h, r);
 }
 
-/* ---- both --------------------------------------------------------------------------------------------- */
+/* ---- both ---------------------------------------------------------------------------------- */
 
 void mcp_rule(const struct mcp_message *m, const struct mcp_headers *headers,
 	      struct mcp_ruling *ret)

@@ -2,9 +2,10 @@
 /*
  * era.h - Which of its two wires a message of the Model Context Protocol is on.
  *
- * Legacy: revisions with an `initialize` handshake, up to 2025-11-25. Modern: 2026-07-28, where every
- * request says for itself who asks and in which version, and repeats the parts that a proxy routes by as
- * HTTP headers. Both are served at one address; a message is modern when it, or its header, claims to be.
+ * Legacy: revisions with an `initialize` handshake, up to 2025-11-25. Modern: 2026-07-28, where
+ * every request says for itself who asks and in which version, and repeats the parts that a proxy
+ * routes by as HTTP headers. Both are served at one address; a message is modern when it, or its
+ * header, claims to be.
  */
 #ifndef CAISSON_MCP_ERA_H
 #define CAISSON_MCP_ERA_H
@@ -53,7 +54,8 @@ void mcp_rule(const struct mcp_message *m, const struct mcp_headers *headers,
 /* mcp_legacy_version() - The static text of a version with a handshake that we speak, or NULL. */
 const char *mcp_legacy_version(const char *version);
 
-/* mcp_version_has_batches() - Of a version with a handshake: whether several messages may come as one. */
+/* mcp_version_has_batches() - Of a version with a handshake: whether several messages may come as
+ * one. */
 bool mcp_version_has_batches(const char *version);
 
 /* mcp_named() - The member of params that Mcp-Name repeats for this method, or NULL. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * message.h - One JSON-RPC 2.0 message of the Model Context Protocol: what it is, and what is in it.
+ * message.h - One JSON-RPC 2.0 message of the Model Context Protocol: what it is, and what is in
+ * it.
  */
 #ifndef CAISSON_MCP_MESSAGE_H
 #define CAISSON_MCP_MESSAGE_H

@@ -2,12 +2,14 @@
 /*
  * search.c - An index of tools, and its order for a question.
  *
- * Theory of operation. Every different word of all tools is in a vocabulary once; a tool is a list of (word, weight), where the
- * weight says where the word stands: in the name, the title, the description, the names of its arguments, the server's name,
- * the arguments' descriptions. A question compares each of its words with the vocabulary, which is much shorter than the
- * text, and a tool then gets for each asked word the best of its own words: nearness times weight. An asked word counts
- * the more the fewer tools have it by themselves: all tools of a server have its name, which says nothing about any of
- * them. Tools that have all that was asked come before those that have some of it.
+ * Theory of operation. Every different word of all tools is in a vocabulary once; a tool is a list
+ * of (word, weight), where the weight says where the word stands: in the name, the title, the
+ * description, the names of its arguments, the server's name, the arguments' descriptions. A
+ * question compares each of its words with the vocabulary, which is much shorter than the text, and
+ * a tool then gets for each asked word the best of its own words: nearness times weight. An asked
+ * word counts the more the fewer tools have it by themselves: all tools of a server have its name,
+ * which says nothing about any of them. Tools that have all that was asked come before those that
+ * have some of it.
  */
 #include "mcp/search.h"
 
@@ -92,7 +94,7 @@ static int grow(void **array, size_t n, size_t *room, size_t size)
 	return 0;
 }
 
-/* ---- the vocabulary --------------------------------------------------------------------------------------- */
+/* ---- the vocabulary ------------------------------------------------------------------------ */
 
 static uint32_t hash(const struct word *w)
 {
@@ -149,7 +151,7 @@ static int64_t number_of(struct search *s, const struct word *w)
 	return (int64_t)s->n_words - 1;
 }
 
-/* ---- tools -------------------------------------------------------------------------------------------------- */
+/* ---- tools --------------------------------------------------------------------------------- */
 
 /* The words of a text of the last tool. Return: how many there were, or -ENOMEM. */
 static int add_text(struct search *s, const char *text, uint8_t weight)
@@ -224,7 +226,7 @@ int search_add(struct search *s, const char *server, const char *alias, const js
 	return 0;
 }
 
-/* ---- a question --------------------------------------------------------------------------------------------- */
+/* ---- a question ---------------------------------------------------------------------------- */
 
 struct question {
 	struct word asked[ASKED_MAX];
@@ -250,7 +252,8 @@ static void read_question(const char *query, struct question *q)
 	}
 }
 
-/* What each tool has of one asked word, added to its score; how many have it makes it worth more or less. */
+/* What each tool has of one asked word, added to its score; how many have it makes it worth more or
+ * less. */
 static void ask_word(struct search *s, const struct word *asked, uint32_t *part, uint32_t *score,
 		     uint8_t *hits)
 {
@@ -346,7 +349,7 @@ size_t search_find(struct search *s, const char *query, const char *server, stru
 	return n;
 }
 
-/* ---- as JSON ------------------------------------------------------------------------------------------------ */
+/* ---- as JSON ------------------------------------------------------------------------------- */
 
 static int append(const char *text, size_t len, void *arg)
 {

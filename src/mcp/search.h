@@ -2,9 +2,10 @@
 /*
  * search.h - Which of many tools fit some words.
  *
- * An index of tools as MCP servers list them, and questions to it in words as people and models write them: in any
- * order, with parts of words, plurals and small typos. A thousand tools take a few milliseconds to index, and one to
- * ask. No clock, no I/O. What servers say is a stranger's text, and bounded here.
+ * An index of tools as MCP servers list them, and questions to it in words as people and models
+ * write them: in any order, with parts of words, plurals and small typos. A thousand tools take a
+ * few milliseconds to index, and one to ask. No clock, no I/O. What servers say is a stranger's
+ * text, and bounded here.
  */
 #ifndef CAISSON_MCP_SEARCH_H
 #define CAISSON_MCP_SEARCH_H
@@ -26,8 +27,8 @@ struct search *search_new(void);
 void search_free(struct search *s); /* NULL is fine */
 
 /*
- * search_add() - The tools of one server: @tools is its list, an array; entries that are no tools are left out.
- * Names and @tools are borrowed until search_free(). Return: 0, or -ENOMEM.
+ * search_add() - The tools of one server: @tools is its list, an array; entries that are no tools
+ * are left out. Names and @tools are borrowed until search_free(). Return: 0, or -ENOMEM.
  */
 int search_add(struct search *s, const char *server, const char *alias, const json_t *tools);
 
@@ -37,7 +38,8 @@ struct search_hit {
 	unsigned int score; /* 1 to 1000; comparable within one question */
 };
 
-/* search_find() - The best first, at most @limit; of one server, or of all (@server NULL). Return: how many. */
+/* search_find() - The best first, at most @limit; of one server, or of all (@server NULL). Return:
+ * how many. */
 size_t search_find(struct search *s, const char *query, const char *server, struct search_hit *ret,
 		   size_t limit);
 

@@ -2,8 +2,9 @@
 /*
  * search_words.c - Cutting text into words, and comparing words.
  *
- * The distance of two words counts what people do wrong when they type: a letter too much, too few, another one, or two
- * in the wrong order. It costs, and is asked only of words that could pass: of nearly the same length and letters.
+ * The distance of two words counts what people do wrong when they type: a letter too much, too few,
+ * another one, or two in the wrong order. It costs, and is asked only of words that could pass: of
+ * nearly the same length and letters.
  */
 #include "mcp/search_words.h"
 

@@ -16,17 +16,20 @@ struct word {
 };
 
 /*
- * word_next() - The next word of a text: letters and digits; getWeather, get_weather and get-weather are two words.
- * Whatever is not ASCII is a letter. Return: false at the end; otherwise *@at is behind it.
+ * word_next() - The next word of a text: letters and digits; getWeather, get_weather and
+ * get-weather are two words. Whatever is not ASCII is a letter. Return: false at the end; otherwise
+ * *@at is behind it.
  */
 bool word_next(const char **at, const char *end, struct word *ret);
 
-/* word_stem() - Find what is left without the ending of a plural or a verb's form. Before word_near(). */
+/* word_stem() - Find what is left without the ending of a plural or a verb's form. Before
+ * word_near(). */
 void word_stem(struct word *w);
 
 /*
- * word_near() - How much @word says to somebody who asks for @asked: 0 nothing, 100 it is the same. In between: another
- * form of it, one that begins with it, one that contains it, one with a letter or two wrong.
+ * word_near() - How much @word says to somebody who asks for @asked: 0 nothing, 100 it is the same.
+ * In between: another form of it, one that begins with it, one that contains it, one with a letter
+ * or two wrong.
  */
 unsigned int word_near(const struct word *asked, const struct word *word);
 

@@ -2,8 +2,9 @@
 /*
  * slice.c - Walk over JSON text once.
  *
- * One loop, no recursion: what is open is a stack of bits, objects and arrays. Strings are the bulk of what is large,
- * so they are passed over byte by byte with one table of what ends a run; UTF-8 is checked at the end over all of it.
+ * One loop, no recursion: what is open is a stack of bits, objects and arrays. Strings are the bulk
+ * of what is large, so they are passed over byte by byte with one table of what ends a run; UTF-8
+ * is checked at the end over all of it.
  */
 #include "mcp/slice.h"
 
@@ -150,8 +151,8 @@ static int begin(struct scan *s)
 }
 
 /*
- * What follows a value that has ended, up to where the next one begins or the level @until is closed.
- * Return: 1: a value begins, 0: the level is closed, or -EINVAL.
+ * What follows a value that has ended, up to where the next one begins or the level @until is
+ * closed. Return: 1: a value begins, 0: the level is closed, or -EINVAL.
  */
 static int next(struct scan *s, unsigned int until, bool fresh)
 {

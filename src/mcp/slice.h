@@ -2,8 +2,9 @@
 /*
  * slice.h - Members of a JSON object as pieces of its text, without building a tree of it.
  *
- * A result may have 50 MB, and only its head matters to whoever passes it on. The whole text is still checked: what
- * slice_members() accepts is one object of strict JSON (RFC 8259) in UTF-8, at most SLICE_DEPTH_MAX deep.
+ * A result may have 50 MB, and only its head matters to whoever passes it on. The whole text is
+ * still checked: what slice_members() accepts is one object of strict JSON (RFC 8259) in UTF-8, at
+ * most SLICE_DEPTH_MAX deep.
  */
 #ifndef CAISSON_MCP_SLICE_H
 #define CAISSON_MCP_SLICE_H
@@ -21,8 +22,8 @@ struct slice {
 
 /*
  * slice_members() - @keys: which to look for, @n of them; @ret: their values, in that order.
- * A key that is looked for and comes twice is refused: readers do not agree on which one counts. Keys are compared as
- * they are written, so one that is written with escapes is another one.
+ * A key that is looked for and comes twice is refused: readers do not agree on which one counts.
+ * Keys are compared as they are written, so one that is written with escapes is another one.
  * Return: 0, -EINVAL: no JSON, or no object, -ELOOP: too deep. Pure.
  */
 int slice_members(const char *text, size_t len, const char *const *keys, size_t n,

@@ -11,7 +11,7 @@
 #define MINUTE_NS UINT64_C(60000000000)
 #define MILLI 1000u
 
-/* ---- usage --------------------------------------------------------------------------------------------- */
+/* ---- usage --------------------------------------------------------------------------------- */
 
 bool tool_usage_init(struct tool_usage *u, const struct tool_rules *r, uint64_t spent,
 		     uint64_t now_ns)
@@ -54,7 +54,7 @@ static uint64_t left(const struct tool_rules_layer *l, size_t i, uint64_t now_ns
 	return have + more > most ? most : have + more;
 }
 
-/* ---- the decision -------------------------------------------------------------------------------------- */
+/* ---- the decision -------------------------------------------------------------------------- */
 
 /* How a layer's patterns call the tool. */
 struct name {

@@ -3,17 +3,17 @@
  * tool_rules.h - Which tools of other servers code may call, how often, and after whose word. Pure.
  *
  * Two sets of rules hold at once: the operator's for a server (the member `caisson` of its entry in
- * mcpServers, patterns of tools), and those of a sandbox (`tools` of its spec, patterns of server.tool), which can
- * only take away. In this order, the first that objects is the answer:
+ * mcpServers, patterns of tools), and those of a sandbox (`tools` of its spec, patterns of
+ * server.tool), which can only take away. In this order, the first that objects is the answer:
  *
  *   deny            of either
- *   default, allow  of the operator: a tool that no `allow` names must be annotated as read-only (default
- *                   "read-only"), may be called anyway ("all"), or may not ("none")
- *   allow           of the sandbox: when there is one, it has to name the tool
- *   sizes, budgets, rates of both
- *   approve         of either: a person has to say yes
+ *   default, allow  of the operator: a tool that no `allow` names must be annotated as read-only
+ * (default "read-only"), may be called anyway ("all"), or may not ("none") allow           of the
+ * sandbox: when there is one, it has to name the tool sizes, budgets, rates of both approve of
+ * either: a person has to say yes
  *
- * That a tool is read-only is what its server says of it; an operator who does not believe that says "none".
+ * That a tool is read-only is what its server says of it; an operator who does not believe that
+ * says "none".
  */
 #ifndef CAISSON_MCP_TOOL_RULES_H
 #define CAISSON_MCP_TOOL_RULES_H
@@ -53,7 +53,8 @@ struct tool_rules {
 };
 
 /*
- * tool_rules_parse() - @source: an object, or NULL: no rules, only the defaults. A reference to it is kept.
+ * tool_rules_parse() - @source: an object, or NULL: no rules, only the defaults. A reference to it
+ * is kept.
  * @sandbox: the name of a sandbox's server and a dot begin each pattern, and there is no `default`.
  * @where: how errors call it, as in "mcpServers.github.caisson".
  * Return: 0 or -EINVAL, -ENOMEM with the key and the fix in @e.
@@ -64,7 +65,7 @@ void tool_rules_free(struct tool_rules *r); /* idempotent */
 /* tool_rules_check() - Whether an operator's rules can be parsed. */
 int tool_rules_check(json_t *source, const char *where, struct err *e);
 
-/* ---- what was used so far ------------------------------------------------------------------------------ */
+/* ---- what was used so far ------------------------------------------------------------------ */
 
 /* Of one set of rules in one sandbox. */
 struct tool_usage {
@@ -78,7 +79,7 @@ bool tool_usage_init(struct tool_usage *u, const struct tool_rules *r, uint64_t 
 		     uint64_t now_ns);
 void tool_usage_free(struct tool_usage *u); /* idempotent */
 
-/* ---- one call ------------------------------------------------------------------------------------------ */
+/* ---- one call ------------------------------------------------------------------------------ */
 
 struct tool_rules_layer {
 	const struct tool_rules *rules;

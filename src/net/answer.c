@@ -2,8 +2,8 @@
 /*
  * answer.c - See answer.h.
  *
- * The parser is stopped at the end of every message, so that one run of it never sees two: an answer of
- * 1xx is followed by a fresh parser, and what follows the answer itself is not looked at.
+ * The parser is stopped at the end of every message, so that one run of it never sees two: an
+ * answer of 1xx is followed by a fresh parser, and what follows the answer itself is not looked at.
  */
 #include "net/answer.h"
 
@@ -21,7 +21,7 @@ static int refuse(struct answer *a, const char *why)
 	return -1;
 }
 
-/* ---- what llhttp tells ------------------------------------------------------------------------------- */
+/* ---- what llhttp tells --------------------------------------------------------------------- */
 
 static int on_name(llhttp_t *p, const char *at, size_t len)
 {
@@ -67,7 +67,8 @@ static int on_value_end(llhttp_t *p)
 	return 0;
 }
 
-/* Names in lower case, values without space around them; neither with a byte that could end a line. */
+/* Names in lower case, values without space around them; neither with a byte that could end a line.
+ */
 static bool tidy(struct answer *a)
 {
 	for (size_t i = 0; i < a->n; i++) {
@@ -151,7 +152,7 @@ static const llhttp_settings_t settings = {
 	.on_message_complete = on_message,
 };
 
-/* ---- feeding it ---------------------------------------------------------------------------------------- */
+/* ---- feeding it ---------------------------------------------------------------------------- */
 
 static void restart(struct answer *a)
 {

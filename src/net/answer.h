@@ -2,12 +2,12 @@
 /*
  * answer.h - The answer of a server that nobody trusts, taken apart: the other side of HTTP/1.x.
  *
- * For whoever passes an answer on with a framing of his own: what comes out is a status, headers and
- * bytes, and where the message ends is decided here, once. Parsing is llhttp's in strict mode; beyond that
- * refused are a head over ANSWER_HEAD_MAX bytes (1xx answers before it count) or with more than
- * ANSWER_HEADERS_MAX headers, control bytes in a value, a transfer coding other than `chunked`, a status
- * out of 200 to 599, and a 101 that was not asked for or does not say to what it switches. 1xx answers are
- * dropped; trailers too.
+ * For whoever passes an answer on with a framing of his own: what comes out is a status, headers
+ * and bytes, and where the message ends is decided here, once. Parsing is llhttp's in strict mode;
+ * beyond that refused are a head over ANSWER_HEAD_MAX bytes (1xx answers before it count) or with
+ * more than ANSWER_HEADERS_MAX headers, control bytes in a value, a transfer coding other than
+ * `chunked`, a status out of 200 to 599, and a 101 that was not asked for or does not say to what
+ * it switches. 1xx answers are dropped; trailers too.
  *
  * Pure and bounded: it holds one head, and no body.
  */

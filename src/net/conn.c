@@ -15,11 +15,12 @@
  * kernel throw away what it has not read yet, which may be our last response. So after the queue is
  * written we say our end (close_notify, shutdown) and read on, into nothing, until the peer has
  * said its own. That is bounded: by the linger deadline while there is something to be written (a
- * peer that takes some of it until then gets another one: a slow line is not a dead one), by DRAIN_NS
- * and DISCARD_MAX after.
+ * peer that takes some of it until then gets another one: a slow line is not a dead one), by
+ * DRAIN_NS and DISCARD_MAX after.
  *
- * A peer that is given up because it does not read gets the reset: it has lost the rest anyway, should
- * know so, and what the kernel holds for it, megabytes, would be held on for minutes otherwise.
+ * A peer that is given up because it does not read gets the reset: it has lost the rest anyway,
+ * should know so, and what the kernel holds for it, megabytes, would be held on for minutes
+ * otherwise.
  */
 #include "net/conn.h"
 

@@ -46,7 +46,8 @@ struct peer {
 struct conn_ops {
 	/* @len bytes arrived. All of them are the owner's now (it copies what it keeps). */
 	void (*on_data)(struct conn *c, const char *data, size_t len);
-	/* The queue fell below the low-water mark after it was above the high one, or after conn_ask_drain(). */
+	/* The queue fell below the low-water mark after it was above the high one, or after
+	 * conn_ask_drain(). */
 	void (*on_drain)(struct conn *c);
 	/*
 	 * The peer sent its end of stream (half-close); writing is still possible. Comes once,
@@ -67,14 +68,14 @@ struct conn_ops {
 
 struct listener_config {
 	/*
-	 * Over it the oldest stranger of all addresses is closed and counted, and the new one comes in.
-	 * Without a stranger the new one is accepted, closed at once, and counted.
+	 * Over it the oldest stranger of all addresses is closed and counted, and the new one comes
+	 * in. Without a stranger the new one is accepted, closed at once, and counted.
 	 */
 	size_t max_conns;
 	/*
-	 * Per peer.net, of those that conn_admit() was not called for; 0 = any number; unix is exempt.
-	 * Over it the oldest of them is closed and counted: one that says who it is gets in, whatever
-	 * else comes from the same address.
+	 * Per peer.net, of those that conn_admit() was not called for; 0 = any number; unix is
+	 * exempt. Over it the oldest of them is closed and counted: one that says who it is gets
+	 * in, whatever else comes from the same address.
 	 */
 	size_t max_strangers;
 	size_t queue_high, queue_low, queue_max;
@@ -123,10 +124,10 @@ uint64_t listener_refused(const struct listener *ls); /* by the caps, so far */
 void listener_free(struct listener *ls);
 
 /*
- * conn_open() - One that was accepted by somebody else: @fd is non-blocking and owned from now on. Its end is told
- * to @ops and @user also when it comes before config->on_accept, which is where they may be set anew. @config is
- * borrowed; its maxima of connections are not looked at.
- * Return: NULL without memory; the socket is closed then.
+ * conn_open() - One that was accepted by somebody else: @fd is non-blocking and owned from now on.
+ * Its end is told to @ops and @user also when it comes before config->on_accept, which is where
+ * they may be set anew. @config is borrowed; its maxima of connections are not looked at. Return:
+ * NULL without memory; the socket is closed then.
  */
 struct conn *conn_open(struct loop *l, int fd, struct tls_server *tls,
 		       const struct listener_config *config, const struct conn_ops *ops,
@@ -138,7 +139,8 @@ const struct peer *conn_peer(const struct conn *c);
 struct loop *conn_loop(const struct conn *c);
 /* conn_admit() - Its peer has proved who it is: it is no stranger any more. Idempotent. */
 void conn_admit(struct conn *c);
-/* conn_uid() - The user at the other end of a TCP connection within this machine (sockdiag.h), asked for once. */
+/* conn_uid() - The user at the other end of a TCP connection within this machine (sockdiag.h),
+ * asked for once. */
 int conn_uid(struct conn *c, struct sockdiag *d, uid_t *ret);
 bool conn_is_tls(const struct conn *c);
 
@@ -150,13 +152,16 @@ int conn_write(struct conn *c, const void *data, size_t len);
 /* conn_writev() - The same of several pieces, as one. */
 int conn_writev(struct conn *c, const struct iovec *iov, size_t n_iov);
 size_t conn_queued(const struct conn *c);
-/* conn_moved() - How much has left since it was asked last: to our kernel, and from there to the peer's, each counted. */
+/* conn_moved() - How much has left since it was asked last: to our kernel, and from there to the
+ * peer's, each counted. */
 uint64_t conn_moved(struct conn *c);
-/* conn_given() - How much was written to it until now; conn_arrived(): the peer's kernel has as much. */
+/* conn_given() - How much was written to it until now; conn_arrived(): the peer's kernel has as
+ * much. */
 uint64_t conn_given(const struct conn *c);
 bool conn_arrived(const struct conn *c, uint64_t given);
 bool conn_congested(const struct conn *c); /* was above high water; on_drain will follow */
-/* conn_ask_drain() - Something is queued: on_drain comes when more of it has left and no more than queue_low is left. */
+/* conn_ask_drain() - Something is queued: on_drain comes when more of it has left and no more than
+ * queue_low is left. */
 void conn_ask_drain(struct conn *c);
 
 /*
@@ -167,8 +172,8 @@ void conn_deadline(struct conn *c, uint64_t at_ns); /* 0 = none; forgotten by co
 
 /*
  * conn_finish() - Nothing more will be written, and what arrives is thrown away: write the rest of
- * the queue (nothing of it went for linger_ns: -ETIMEDOUT), say the end, and give the peer two seconds to
- * say its own, so that no reset overtakes the last bytes. Then on_close.
+ * the queue (nothing of it went for linger_ns: -ETIMEDOUT), say the end, and give the peer two
+ * seconds to say its own, so that no reset overtakes the last bytes. Then on_close.
  */
 void conn_finish(struct conn *c);
 void conn_close(struct conn *c, int why); /* at once; what is queued is lost */

@@ -45,8 +45,9 @@ struct conn {
 
 	struct buf out; /* to be sent from out_head on; what is before it was sent */
 	size_t out_head;
-	uint64_t sent; /* bytes that the kernel took */
-	uint64_t moved; /* at the last conn_moved(): those, and those that the peer's kernel has said to have */
+	uint64_t sent;      /* bytes that the kernel took */
+	uint64_t moved;     /* at the last conn_moved(): those, and those that the peer's kernel has
+			       said to have */
 	uint64_t discarded; /* bytes of input thrown away since conn_finish() */
 
 	struct listener *listener;

@@ -20,9 +20,10 @@
 #include "net/prescan.h"
 
 enum http_state {
-	HTTP_STATE_IDLE, /* between requests; input may wait for its turn, or for output to be taken */
-	HTTP_STATE_HEAD,     /* a head has begun */
-	HTTP_STATE_BODY,     /* on_head agreed, the body is arriving */
+	HTTP_STATE_IDLE, /* between requests; input may wait for its turn, or for output to be taken
+			  */
+	HTTP_STATE_HEAD, /* a head has begun */
+	HTTP_STATE_BODY, /* on_head agreed, the body is arriving */
 	HTTP_STATE_HANDLING, /* the request is the handler's, or its answer is being written */
 	HTTP_STATE_CLOSING,  /* conn_finish() or conn_close() was called: input is dropped */
 	HTTP_STATE_UPGRADED, /* the connection has another owner; only our own memory is left */
@@ -36,14 +37,15 @@ struct http_exchange {
 	void *user;
 	void (*on_gone)(struct http_exchange *x);
 	void (*on_drain)(struct http_exchange *x);
-	void (*on_body)(struct http_exchange *x, const char *data,
-			size_t len); /* http_take_body() */
+	void (*on_body)(struct http_exchange *x, const char *data, size_t len); /* http_take_body()
+										 */
 	/* A reply too large for one piece: rest_len bytes, of which the first rest_at are out. */
 	const char *rest;
 	size_t rest_len, rest_at;
 	char *rest_copy; /* NULL: the owner of the body keeps it */
 	uint64_t started_ns, bytes_out;
-	uint64_t body_ns; /* when the body began to be waited for; pauses of the handler do not count */
+	uint64_t body_ns;     /* when the body began to be waited for; pauses of the handler do not
+				 count */
 	uint64_t body_seen;   /* bytes of it so far */
 	uint64_t piece_ns;    /* when the last of them came, or was wanted */
 	uint64_t pause_ns;    /* since when the handler wants no more */

@@ -10,10 +10,11 @@
  * In HANDLING nothing is parsed: what a client pipelines stays where it is, and reading is paused
  * with the first piece of it. So answers are in order by construction, and a client that pipelines
  * costs one read more than one that does not. (Nobody is paused who does not pipeline: the end of
- * the stream is then seen by reading, and no system call is spent.) After an answer the next look at
- * the input is deferred, so one connection gets one request per round of the loop, and other
- * connections and timers get their turn between two of them. The stack does not grow with the requests.
- * Nor does the output: no further request is looked at before the kernel has taken it all.
+ * the stream is then seen by reading, and no system call is spent.) After an answer the next look
+ * at the input is deferred, so one connection gets one request per round of the loop, and other
+ * connections and timers get their turn between two of them. The stack does not grow with the
+ * requests. Nor does the output: no further request is looked at before the kernel has taken it
+ * all.
  *
  * An exchange is freed when its response is complete, or when the client is gone; h->x is then
  * NULL, and everything that has called a handler looks at it before going on. The connection struct
@@ -21,8 +22,8 @@
  *
  * The end of the client's stream while a request is handled means that the client is gone:
  * half-closing after a request cannot be told from going away, and work for nobody is what has to
- * be avoided. The end may come while requests before it still wait for their turn: advance() looks at
- * it again when it has taken what it can.
+ * be avoided. The end may come while requests before it still wait for their turn: advance() looks
+ * at it again when it has taken what it can.
  */
 #include "net/http.h"
 

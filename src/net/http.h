@@ -5,9 +5,9 @@
  * Parsing is llhttp's in strict mode, behind scans of the raw bytes (prescan.h, chunks.h) that
  * refuse what parsers disagree about. Requests of one connection are handed up one at a time: the
  * next one that was pipelined is parsed only when the response before it is complete and the kernel
- * has taken all of it, so answers are in order by construction, and a client that pipelines costs no
- * memory beyond its input buffer (reading is paused). One connection gets one request per turn of the
- * loop: a client that pipelines holds up neither other connections nor timers.
+ * has taken all of it, so answers are in order by construction, and a client that pipelines costs
+ * no memory beyond its input buffer (reading is paused). One connection gets one request per turn
+ * of the loop: a client that pipelines holds up neither other connections nor timers.
  *
  * An exchange is one request and its response. The handler gets it when the head is parsed
  * (on_head: may refuse before a body is read; `Expect: 100-continue` is answered only after on_head
@@ -50,7 +50,8 @@ struct http_config {
 	uint64_t body_min_rate; /* bytes per second that a body needs after 5 s; 0 = any */
 	uint64_t first_ns;      /* to the first byte of the first request; 0 = idle_ns */
 	uint64_t idle_ns;       /* between requests: closed without a word */
-	uint64_t write_ns; /* output waits and (almost) nothing of it was taken for so long: closed */
+	uint64_t write_ns; /* output waits and (almost) nothing of it was taken for so long: closed
+			    */
 
 	/*
 	 * Head parsed. Return 0 to go on, or a status after having answered with http_reply() (the
@@ -72,11 +73,13 @@ struct http_config {
 	 * begun.
 	 */
 	void (*on_done)(struct http_exchange *x);
-	/* The connection is over, also between requests; not of one that became something else. May be NULL. */
+	/* The connection is over, also between requests; not of one that became something else. May
+	 * be NULL. */
 	void (*on_end)(void *arg);
 	/* For whoever passes requests on: path is as it was sent, and not judged. */
 	bool raw_path;
-	/* How much of a path, as it was sent, is ours to read (target_decode_own()). NULL: all of it. */
+	/* How much of a path, as it was sent, is ours to read (target_decode_own()). NULL: all of
+	 * it. */
 	size_t (*own_path)(const char *path, size_t len);
 	void *arg;
 };
@@ -120,10 +123,11 @@ const char *http_header(const struct http_exchange *x, const char *lower_name);
 bool http_query(const struct http_exchange *x, const char *name, struct buf *out);
 
 /*
- * http_take_body() - In on_head: the body, of any length, is handed up as it comes instead of being kept,
- * and on_request follows it as ever, with an empty one. Every piece has to come within config->body_ns, and
- * the minimum rate is kept, counting no time in which the handler did not want more. A body that breaks off
- * calls on_gone before it is answered through on_error. Not called once it is answered.
+ * http_take_body() - In on_head: the body, of any length, is handed up as it comes instead of being
+ * kept, and on_request follows it as ever, with an empty one. Every piece has to come within
+ * config->body_ns, and the minimum rate is kept, counting no time in which the handler did not want
+ * more. A body that breaks off calls on_gone before it is answered through on_error. Not called
+ * once it is answered.
  */
 void http_take_body(struct http_exchange *x,
 		    void (*on_body)(struct http_exchange *x, const char *data, size_t len));
@@ -154,20 +158,23 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
 void http_reply(struct http_exchange *x, int status, const char *content_type, const void *body,
 		size_t len);
 
-/* http_reply_kept() - The same with a @body that outlives the process's connections, and is not copied. */
+/* http_reply_kept() - The same with a @body that outlives the process's connections, and is not
+ * copied. */
 void http_reply_kept(struct http_exchange *x, int status, const char *content_type,
 		     const void *body, size_t len);
 
 /* http_stream() - A response of unknown length: chunked (or until close for HTTP/1.0). */
 void http_stream(struct http_exchange *x, int status, const char *content_type);
-/* http_stream_sized() - A response of exactly @len bytes that comes in pieces. Ended before: aborted. */
+/* http_stream_sized() - A response of exactly @len bytes that comes in pieces. Ended before:
+ * aborted. */
 void http_stream_sized(struct http_exchange *x, int status, const char *content_type, uint64_t len);
 /* http_stream_write() - 0, or a negative errno when the connection has ended: on_gone will come. */
 int http_stream_write(struct http_exchange *x, const void *data, size_t len);
 /* http_stream_writev() - The same of at most HTTP_PIECES pieces, as one. */
 #define HTTP_PIECES 4
 int http_stream_writev(struct http_exchange *x, const struct iovec *iov, size_t n_iov);
-/* http_stream_lost() - There is no memory for what had to be written: cut, as when a write fails. Return: @why. */
+/* http_stream_lost() - There is no memory for what had to be written: cut, as when a write fails.
+ * Return: @why. */
 int http_stream_lost(struct http_exchange *x, int why);
 /* http_stream_congested() - Stop producing; on_drain will come. */
 bool http_stream_congested(const struct http_exchange *x);
@@ -202,10 +209,11 @@ struct ws *http_upgrade_ws(struct http_exchange *x, const struct ws_ops *ops, vo
 			   size_t message_max);
 
 /*
- * http_upgrade() - 101 to @protocol, with the headers that were added; the exchange is over (on_done called).
- * For whoever passes bytes on, and asks nothing of the handshake.
+ * http_upgrade() - 101 to @protocol, with the headers that were added; the exchange is over
+ * (on_done called). For whoever passes bytes on, and asks nothing of the handshake.
  * @ret_early: replaced by input that came behind the request; the caller's to free
- * Return: the connection, which has no deadline and is read; its ops must be set at once. NULL: it is too late.
+ * Return: the connection, which has no deadline and is read; its ops must be set at once. NULL: it
+ * is too late.
  */
 struct conn *http_upgrade(struct http_exchange *x, const char *protocol, struct buf *ret_early);
 

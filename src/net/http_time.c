@@ -4,12 +4,11 @@
  *
  * Theory of operation: a connection has one deadline, and its state says which one it is:
  *
- *   IDLE      the next request may take so long, and the first one a shorter time, because so far nobody
- *             knows whose connection it is; or, with output queued, as HANDLING
- *   HEAD      from the first byte of a head to its last
- *   BODY      the whole body, and from five seconds on its rate. The time at which what has come
- *             would be too little is computed, and looked at again when it is there: bytes that
- *             arrive move no timer. Of a body that is not kept, the time between two pieces in the
+ *   IDLE      the next request may take so long, and the first one a shorter time, because so far
+ * nobody knows whose connection it is; or, with output queued, as HANDLING HEAD      from the first
+ * byte of a head to its last BODY      the whole body, and from five seconds on its rate. The time
+ * at which what has come would be too little is computed, and looked at again when it is there:
+ * bytes that arrive move no timer. Of a body that is not kept, the time between two pieces in the
  *             whole's place; none while the handler wants no more of it
  *   HANDLING  none; but while output is queued some of it has to be taken from time to time
  *
@@ -26,7 +25,8 @@
 /* How long a body may take to get up to its minimum rate. */
 #define RATE_GRACE_NS (5 * CLOCK_NS_PER_S)
 
-/* Who takes less than this of what is queued, in the time that a write may take, holds our memory and does not read. */
+/* Who takes less than this of what is queued, in the time that a write may take, holds our memory
+ * and does not read. */
 #define WRITE_MIN 512
 
 static uint64_t now_ns(const struct http_conn *h)

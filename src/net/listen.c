@@ -4,22 +4,23 @@
  *
  * Theory of operation: a listening descriptor is watched; each round takes at most ACCEPT_BUDGET
  * connections from it, so that a flood of new ones does not starve those that are here. When every
- * place is taken by an admitted peer, a connection is accepted and closed: left in the backlog it would
- * wait without being told.
+ * place is taken by an admitted peer, a connection is accepted and closed: left in the backlog it
+ * would wait without being told.
  *
  * When accepting fails for want of something of ours (descriptors, memory), the connection stays in
  * the backlog and the descriptor stays readable: going on would spin. The watch is silenced for
  * BACK_OFF_NS and a timer wakes it again.
  *
- * Strangers, those whose peer has not proved who it is, are kept per address in the order in which they
- * came, in a small hash table; an entry lives as long as there is a stranger of its address, so the table
- * is bounded by max_conns. The newest comes in and the oldest goes: a proxy's clients, or everybody on
- * this machine, share an address with whoever opens connections and says nothing. A second list has the
- * strangers of all addresses in the same order: an attacker with many addresses (any local user has
- * 127.0.0.0/8) fills all places, and then the oldest stranger of all makes room for the newcomer.
+ * Strangers, those whose peer has not proved who it is, are kept per address in the order in which
+ * they came, in a small hash table; an entry lives as long as there is a stranger of its address,
+ * so the table is bounded by max_conns. The newest comes in and the oldest goes: a proxy's clients,
+ * or everybody on this machine, share an address with whoever opens connections and says nothing. A
+ * second list has the strangers of all addresses in the same order: an attacker with many addresses
+ * (any local user has 127.0.0.0/8) fills all places, and then the oldest stranger of all makes room
+ * for the newcomer.
  *
- * A connection that was evicted is in the listener's list until the end of the round, but its descriptor
- * is closed at once; `count` leaves it out.
+ * A connection that was evicted is in the listener's list until the end of the round, but its
+ * descriptor is closed at once; `count` leaves it out.
  *
  * A listener owns its connections: they point to its copy of the config, and listener_free() ends
  * those that are left.

@@ -12,7 +12,8 @@ struct prefix {
 	uint8_t bits; /* of the 128 */
 };
 
-/* prefix_parse() - "10.1.0.0/16", "fd12::/32", "127.0.0.1". False: it is none, or bits are set behind it. */
+/* prefix_parse() - "10.1.0.0/16", "fd12::/32", "127.0.0.1". False: it is none, or bits are set
+ * behind it. */
 bool prefix_parse(const char *text, struct prefix *ret);
 bool prefix_holds(const struct in6_addr *a, const struct prefix *p);
 

@@ -5,9 +5,9 @@
  * Theory of operation: a head is put together in a scratch buffer of the connection, a small body
  * behind it, and both are one write. A body that is larger than a piece is copied once, unless its
  * owner keeps it, and goes out piece by piece, each when the kernel has taken almost all of the one
- * before: a client that does not read holds little of our memory. To the handler the reply is finished
- * at once. A stream is the handler's
- * to pace: it is told when to stop (http_stream_congested) and when to go on (on_drain).
+ * before: a client that does not read holds little of our memory. To the handler the reply is
+ * finished at once. A stream is the handler's to pace: it is told when to stop
+ * (http_stream_congested) and when to go on (on_drain).
  *
  * Whether the connection is kept is decided when the head is written, because the head says it.
  */

@@ -2,24 +2,24 @@
 /*
  * sockdiag.c - Which user holds the other end of a TCP connection within this machine.
  *
- * Theory of operation: we ask the kernel for the socket whose two ends are ours, swapped. Four things
- * would make the answer a lie, and each is checked:
+ * Theory of operation: we ask the kernel for the socket whose two ends are ours, swapped. Four
+ * things would make the answer a lie, and each is checked:
  *
- * - When no such connection exists the kernel answers with a socket that listens on the peer's port.
- *   So the ends in the answer must be those that we asked for.
- * - A socket that nobody holds any more (closed, TIME_WAIT) has no user, and kernels call it user 0.
- *   Its inode is 0 too, and a socket that somebody holds has one.
- * - The peer may close while we ask, and somebody else take its port. Its new socket cannot get beyond
- *   SYN_SENT while ours exists, because both would be the same connection. So the state must be that
- *   of an established connection, and ours must still be connected after the answer has come.
- * - A user who has no number in our user namespace is told as the overflow user, who may be ourselves.
- *   Where such users exist that number is nobody.
+ * - When no such connection exists the kernel answers with a socket that listens on the peer's
+ * port. So the ends in the answer must be those that we asked for.
+ * - A socket that nobody holds any more (closed, TIME_WAIT) has no user, and kernels call it user
+ * 0. Its inode is 0 too, and a socket that somebody holds has one.
+ * - The peer may close while we ask, and somebody else take its port. Its new socket cannot get
+ * beyond SYN_SENT while ours exists, because both would be the same connection. So the state must
+ * be that of an established connection, and ours must still be connected after the answer has come.
+ * - A user who has no number in our user namespace is told as the overflow user, who may be
+ * ourselves. Where such users exist that number is nobody.
  *
  * The socket outlives the start of its holder, which then reads strangers' bytes. With a plain one
- * a program in its place could list all sockets of the machine. So a filter on the socket drops every
- * message but an error and the answer to one exact question about a connection to our own port; it is
- * locked, so its holder cannot take it off. (Ending a connection over sock_diag, SOCK_DESTROY, takes
- * CAP_NET_ADMIN in the asking process.)
+ * a program in its place could list all sockets of the machine. So a filter on the socket drops
+ * every message but an error and the answer to one exact question about a connection to our own
+ * port; it is locked, so its holder cannot take it off. (Ending a connection over sock_diag,
+ * SOCK_DESTROY, takes CAP_NET_ADMIN in the asking process.)
  *
  * The kernel answers inside send(): the answer is there, or none will come.
  */
@@ -105,7 +105,7 @@ static bool is_end(const struct end *end, int family, const __be32 *addr, __be16
 	return port == end->port && IN6_ARE_ADDR_EQUAL(&got, &end->addr);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 static void put_addr(const struct end *end, bool v4, __be32 *ret)
 {
@@ -166,7 +166,8 @@ static int ask(struct sockdiag *d, const struct end *own, const struct end *peer
 	return r < 0 ? r : -EBADMSG;
 }
 
-/* Somebody holds the socket, and it is connected. We have not ended our side yet: it has no other states then. */
+/* Somebody holds the socket, and it is connected. We have not ended our side yet: it has no other
+ * states then. */
 static bool is_held(const struct inet_diag_msg *m)
 {
 	return m->idiag_inode != 0 &&
@@ -202,7 +203,7 @@ int sockdiag_peer(struct sockdiag *d, int fd, uid_t *ret)
 	return 0;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------- */
 
 #define LOAD(size, struct_, member)                                                                \
 	BPF_STMT(BPF_LD | (size) | BPF_ABS, (uint32_t)offsetof(struct_, member))
@@ -251,7 +252,8 @@ static int probe(struct sockdiag *d, int listener, const struct end *own)
 	return m.idiag_inode == (uint32_t)st.st_ino ? 0 : -ENOTCONN;
 }
 
-/* Whom the kernel calls users that our user namespace has no number for; -1: it has one for everybody. */
+/* Whom the kernel calls users that our user namespace has no number for; -1: it has one for
+ * everybody. */
 static uid_t find_unnamed(void)
 {
 	unsigned int first, outside, count, overflow = OVERFLOW_UID;

@@ -36,7 +36,8 @@ int target_split(const char *s, size_t len, struct target *ret, const char **ret
  * Return: 0, or -EINVAL with *ret_why set.
  */
 int target_decode_path(const char *s, size_t len, char *out, const char **ret_why);
-/* target_decode_own() - The same, but behind the first @own bytes a path is somebody else's: an encoded slash stays as it is. */
+/* target_decode_own() - The same, but behind the first @own bytes a path is somebody else's: an
+ * encoded slash stays as it is. */
 int target_decode_own(const char *s, size_t len, size_t own, char *out, const char **ret_why);
 
 /* host_valid() - Whether @s is a name, an IPv4 address or an [IPv6] address, perhaps with a

@@ -43,8 +43,8 @@ struct tls_server {
 
 struct tls_client {
 	SSL_CTX *ctx;
-	struct buf
-		roots; /* of this machine: a hundred certificates that are parsed when somebody is connected to */
+	struct buf roots; /* of this machine: a hundred certificates that are parsed when somebody
+			     is connected to */
 };
 
 struct tls {
@@ -215,7 +215,8 @@ static void trust_text(SSL_CTX *ctx, const struct buf *text)
 	ERR_clear_error();
 }
 
-/* The usual places, in the order of how many machines have them. Where there is none nobody is trusted. */
+/* The usual places, in the order of how many machines have them. Where there is none nobody is
+ * trusted. */
 static void read_roots(struct buf *out)
 {
 	const char *const files[] = { getenv("SSL_CERT_FILE"), "/etc/ssl/certs/ca-certificates.crt",

@@ -2,9 +2,9 @@
 /*
  * tls.h - TLS, by OpenSSL, over memory: it never touches a socket.
  *
- * A tls_server is the certificate and the rules, a tls_client those it trusts and the rules; a tls is one
- * connection's session with either. Ciphertext goes
- * in with tls_feed() and comes out of tls_output(); whoever holds the socket carries it.
+ * A tls_server is the certificate and the rules, a tls_client those it trusts and the rules; a tls
+ * is one connection's session with either. Ciphertext goes in with tls_feed() and comes out of
+ * tls_output(); whoever holds the socket carries it.
  */
 #ifndef CAISSON_NET_TLS_H
 #define CAISSON_NET_TLS_H
@@ -28,20 +28,21 @@ struct x509_st;
  */
 int tls_server_new(const char *cert_file, const char *key_file, struct tls_server **ret,
 		   struct err *e);
-/* tls_server_made() - The same with a certificate that was made here. The two stay the caller's. 0 or -errno. */
+/* tls_server_made() - The same with a certificate that was made here. The two stay the caller's. 0
+ * or -errno. */
 int tls_server_made(struct x509_st *cert, struct evp_pkey_st *key, struct tls_server **ret);
 void tls_server_free(struct tls_server *t); /* sessions may outlive it */
 
 /*
- * tls_client_new() - Trusts what this machine trusts, and who is in @ca_file (PEM; NULL: nobody else). The same
- * rules. Everything is read here.
+ * tls_client_new() - Trusts what this machine trusts, and who is in @ca_file (PEM; NULL: nobody
+ * else). The same rules. Everything is read here.
  */
 int tls_client_new(const char *ca_file, struct tls_client **ret, struct err *e);
 void tls_client_free(struct tls_client *c); /* sessions may outlive it */
 
 /*
- * tls_connect() - A session with @host, a name or an address, which the other side must prove. A name is told to it.
- * Return: 0 or -ENOMEM.
+ * tls_connect() - A session with @host, a name or an address, which the other side must prove. A
+ * name is told to it. Return: 0 or -ENOMEM.
  */
 int tls_connect(struct tls_client *client, const char *host, struct tls **ret);
 /* tls_problem() - Why a handshake failed, in a few words; static. */

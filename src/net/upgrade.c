@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * upgrade.c - Leaving HTTP: the opening handshake of a WebSocket (RFC 6455, section 4.2), from the server's
- * side, and the switch to a protocol that others have agreed on.
+ * upgrade.c - Leaving HTTP: the opening handshake of a WebSocket (RFC 6455, section 4.2), from the
+ * server's side, and the switch to a protocol that others have agreed on.
  *
  * No extension is ever negotiated. A subprotocol is the handler's choice: it adds the header itself
  * before it upgrades.

@@ -2,10 +2,11 @@
 /*
  * uplink.c - See uplink.h.
  *
- * A watch that wants nothing is taken out of the loop: a hang-up can not be masked, and would be told again
- * and again. What it has to say is found when it is wanted again.
+ * A watch that wants nothing is taken out of the loop: a hang-up can not be masked, and would be
+ * told again and again. What it has to say is found when it is wanted again.
  *
- * The socket may be one that somebody else made and still holds (base/foreign.h): no call waits, whatever its flags are.
+ * The socket may be one that somebody else made and still holds (base/foreign.h): no call waits,
+ * whatever its flags are.
  */
 #include "net/uplink.h"
 
@@ -69,7 +70,7 @@ static void arm(struct uplink *u)
 	}
 }
 
-/* ---- out --------------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static void flush(struct uplink *u)
 {
@@ -166,7 +167,7 @@ void uplink_finish(struct uplink *u)
 	arm(u);
 }
 
-/* ---- in ---------------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 void uplink_pause(struct uplink *u, bool pause)
 {
@@ -274,7 +275,7 @@ static void take(struct uplink *u)
 	}
 }
 
-/* ---- life --------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 static void settle_connect(struct uplink *u)
 {

@@ -2,13 +2,14 @@
 /*
  * uplink.h - A stream socket that somebody else began to connect: bytes both ways, bounded.
  *
- * The front may connect nowhere; sockets are given to it. Output is queued up to UPLINK_MAX; a producer
- * stops when uplink_full() says so and goes on at drain. It may speak TLS: then what is handed up and
- * taken is plain, an end that the peer did not announce is a break, and nothing may be written before connected. A peer that takes no more (its end is closed) makes
- * further output vanish, and is still listened to: who answers before he has heard all is answering.
+ * The front may connect nowhere; sockets are given to it. Output is queued up to UPLINK_MAX; a
+ * producer stops when uplink_full() says so and goes on at drain. It may speak TLS: then what is
+ * handed up and taken is plain, an end that the peer did not announce is a break, and nothing may
+ * be written before connected. A peer that takes no more (its end is closed) makes further output
+ * vanish, and is still listened to: who answers before he has heard all is answering.
  *
- * The struct is the owner's and may be freed at the end of the round in which it was closed. Every function
- * may be called from every callback.
+ * The struct is the owner's and may be freed at the end of the round in which it was closed. Every
+ * function may be called from every callback.
  */
 #ifndef CAISSON_NET_UPLINK_H
 #define CAISSON_NET_UPLINK_H
@@ -31,7 +32,8 @@ struct uplink_ops {
 	void (*data)(struct uplink *u, const char *data, size_t len);
 	void (*drain)(struct uplink *u); /* it was full, and all of it is out */
 	void (*eof)(struct uplink *u);   /* the peer will say no more */
-	/* Not connected, or reset: it is closed. @why: a negative errno; -EPROTO: TLS failed, see uplink.problem. */
+	/* Not connected, or reset: it is closed. @why: a negative errno; -EPROTO: TLS failed, see
+	 * uplink.problem. */
 	void (*broken)(struct uplink *u, int why);
 };
 

@@ -10,8 +10,8 @@
  * A ping goes out every times.ping_ns. Any byte that comes within times.pong_ns is an answer: a
  * large message may well stand before the pong.
  *
- * A peer that has not got yet what it should answer, and takes of what is before that, is slow and not
- * gone: it has the same time again.
+ * A peer that has not got yet what it should answer, and takes of what is before that, is slow and
+ * not gone: it has the same time again.
  */
 #include "net/ws.h"
 

@@ -30,8 +30,8 @@ struct ws_ops {
 	void (*on_close)(struct ws *w, int code);
 };
 
-/* ws_send() - One message. -EPIPE when closing; -EILSEQ for text that is not UTF-8. Without memory for it the
- * connection breaks: the peer has to see that a message is missing. */
+/* ws_send() - One message. -EPIPE when closing; -EILSEQ for text that is not UTF-8. Without memory
+ * for it the connection breaks: the peer has to see that a message is missing. */
 int ws_send(struct ws *w, bool text, const void *data, size_t len);
 /* ws_send_buf() - The same of a buffer, which may have failed for the same reason. */
 int ws_send_buf(struct ws *w, bool text, const struct buf *b);

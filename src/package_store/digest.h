@@ -2,10 +2,11 @@
 /*
  * digest.h - The hash of a tree: that of the sorted hashes of its entries.
  *
- * So it does not depend on the order in which a directory was read, and what is unpacked has the same as what is
- * found on the disk later.
+ * So it does not depend on the order in which a directory was read, and what is unpacked has the
+ * same as what is found on the disk later.
  *
- * Life: zeroed -> digest_begin(), digest_add()..., digest_end() for each entry -> digest_hex() -> digest_free().
+ * Life: zeroed -> digest_begin(), digest_add()..., digest_end() for each entry -> digest_hex() ->
+ * digest_free().
  */
 #ifndef CAISSON_PACKAGE_STORE_DIGEST_H
 #define CAISSON_PACKAGE_STORE_DIGEST_H
@@ -24,7 +25,8 @@ struct digest {
 	size_t n, cap;
 };
 
-/* digest_begin() - An entry: '0' a file (its content is added next), '2' a link to @link, '5' a directory. 0 or -ENOMEM. */
+/* digest_begin() - An entry: '0' a file (its content is added next), '2' a link to @link, '5' a
+ * directory. 0 or -ENOMEM. */
 int digest_begin(struct digest *d, char type, bool executable, const char *path, const char *link,
 		 struct err *e);
 void digest_add(struct digest *d, const void *data, size_t len);

@@ -2,8 +2,8 @@
 /*
  * intake.h - One tree on its way from a cell to the store.
  *
- * Life: intake_begin() -> intake_read() when there is something to read, until it is over -> intake_end().
- * Whatever goes wrong leaves nothing: what was unpacked is removed.
+ * Life: intake_begin() -> intake_read() when there is something to read, until it is over ->
+ * intake_end(). Whatever goes wrong leaves nothing: what was unpacked is removed.
  */
 #ifndef CAISSON_PACKAGE_STORE_INTAKE_H
 #define CAISSON_PACKAGE_STORE_INTAKE_H

@@ -58,7 +58,7 @@ int package_dir_finish(int store_dir, const char *key, struct err *e)
 	return 0;
 }
 
-/* ---- removing ------------------------------------------------------------------------------------------- */
+/* ---- removing ------------------------------------------------------------------------------ */
 
 static int remove_at(int dir, const char *name, int depth);
 

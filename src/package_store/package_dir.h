@@ -2,9 +2,11 @@
 /*
  * package_dir.h - The directory of trees: what is being made in it, what is there, and how it goes.
  *
- * A tree is a directory with a random name of PACKAGE_STORE_KEY_LEN hexadecimal digits; one that is being made has
- * ".new" behind it, and gets its name when it is whole and on the disk. The directory itself can be entered
- * but not listed by those who look at it from a cell, so that a tree is found by whoever was told its name.
+ * A tree is a directory with a random name of PACKAGE_STORE_KEY_LEN hexadecimal digits; one that is
+ * being made has
+ * ".new" behind it, and gets its name when it is whole and on the disk. The directory itself can be
+ * entered but not listed by those who look at it from a cell, so that a tree is found by whoever
+ * was told its name.
  */
 #ifndef CAISSON_PACKAGE_STORE_WORKSPACE_STORE_H
 #define CAISSON_PACKAGE_STORE_WORKSPACE_STORE_H
@@ -33,7 +35,8 @@ int package_dir_finish(int store_dir, const char *key, struct err *e);
 /* package_dir_drop() - Remove a tree, or what was begun of one. 0, -ENOENT or -errno. */
 int package_dir_drop(int store_dir, const char *key, bool unfinished, struct err *e);
 
-/* package_dir_sweep() - Remove all but those that @keep says to keep. Return: how many were removed, or -errno. */
+/* package_dir_sweep() - Remove all but those that @keep says to keep. Return: how many were
+ * removed, or -errno. */
 int package_dir_sweep(int store_dir, bool (*keep)(const char *key, void *arg), void *arg,
 		      struct err *e);
 

@@ -2,14 +2,16 @@
 /*
  * package_store.c - caisson-package-store: keeps installed packages, and has no other power.
  *
- * Theory of operation. Cells share trees of packages; somebody has to write them, and what is written comes
- * from a cell in which a stranger's build ran. So it is a process of its own, that can make and remove files
- * below one directory and nothing else: own user (as root), no capability, Landlock, and a filter without
- * sockets, programs and processes (policy/package-store.policy). It is asked by the front alone, on descriptor 3,
- * and ends when that ends. One thread; up to PACKAGE_STORE_JOBS_MAX trees at a time.
+ * Theory of operation. Cells share trees of packages; somebody has to write them, and what is
+ * written comes from a cell in which a stranger's build ran. So it is a process of its own, that
+ * can make and remove files below one directory and nothing else: own user (as root), no
+ * capability, Landlock, and a filter without sockets, programs and processes
+ * (policy/package-store.policy). It is asked by the front alone, on descriptor 3, and ends when
+ * that ends. One thread; up to PACKAGE_STORE_JOBS_MAX trees at a time.
  *
- * A front in its jail can start no other one. So what was started only gives up its privileges, makes the one that
- * works, and another when that is killed: it reads nothing, and has no more rights than its child before the filter.
+ * A front in its jail can start no other one. So what was started only gives up its privileges,
+ * makes the one that works, and another when that is killed: it reads nothing, and has no more
+ * rights than its child before the filter.
  *
  * usage: caisson-package-store UID GID    (0 0: stay who we are)
  */
@@ -38,7 +40,7 @@
 #define DEATHS_MAX 100u
 #define AGAIN_MS 100u
 
-/* ---- the jail --------------------------------------------------------------------------------------------- */
+/* ---- the jail ------------------------------------------------------------------------------ */
 
 static int leave_privilege(uid_t uid, gid_t gid, struct err *e)
 {
@@ -64,7 +66,7 @@ static int enter_jail(struct err *e)
 			     e);
 }
 
-/* ---- what the front knows --------------------------------------------------------------------------------- */
+/* ---- what the front knows ------------------------------------------------------------------ */
 
 /* Sorted only when it is asked; a front knows some hundred trees at most. */
 static struct kept {
@@ -96,7 +98,8 @@ static bool is_kept(const char *key, void *arg)
 	return false;
 }
 
-/* It is what it was, or it is not kept. The seal is cheap; where it differs the content has the last word. */
+/* It is what it was, or it is not kept. The seal is cheap; where it differs the content has the
+ * last word. */
 static int take_back(const struct package_store_req *q, struct package_store_reply *r,
 		     struct err *e)
 {
@@ -118,7 +121,7 @@ static int take_back(const struct package_store_req *q, struct package_store_rep
 	return keep(q->key);
 }
 
-/* ---- requests --------------------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 static struct intake jobs[PACKAGE_STORE_JOBS_MAX];
 
@@ -232,7 +235,7 @@ static int run(void)
 	return 0;
 }
 
-/* ---- one after the other ------------------------------------------------------------------------------------ */
+/* ---- one after the other ------------------------------------------------------------------- */
 
 static bool is_whole(const char *key, void *arg)
 {

@@ -8,12 +8,13 @@
 struct err;
 struct remote_options;
 
-/* access_socket() - --socket, or caisson.sock in the state directory. 0 or -EINVAL, -ENAMETOOLONG. */
+/* access_socket() - --socket, or caisson.sock in the state directory. 0 or -EINVAL, -ENAMETOOLONG.
+ */
 int access_socket(const struct remote_options *o, char *path, size_t size, struct err *e);
 
 /*
- * access_token() - From --token-file, else from CAISSON_TOKEN. A file may have the form of the daemon's own
- * (NAME:TOKEN); its first line counts. Others may not be able to read it.
+ * access_token() - From --token-file, else from CAISSON_TOKEN. A file may have the form of the
+ * daemon's own (NAME:TOKEN); its first line counts. Others may not be able to read it.
  * @ret: NULL when there is none; end it with access_wipe().
  */
 int access_token(const struct remote_options *o, char **ret, struct err *e);

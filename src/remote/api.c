@@ -2,9 +2,10 @@
 /*
  * api.c - Calls to the daemon, by libcurl.
  *
- * Each call runs in curl's multi interface, although there is never more than one: so a signal or another
- * descriptor can be heard while the answer is awaited. A sink that blocks (a slow reader of our stdout)
- * blocks the reading, the socket fills, and the daemon makes the program wait: nothing grows here.
+ * Each call runs in curl's multi interface, although there is never more than one: so a signal or
+ * another descriptor can be heard while the answer is awaited. A sink that blocks (a slow reader of
+ * our stdout) blocks the reading, the socket fills, and the daemon makes the program wait: nothing
+ * grows here.
  */
 #include "remote/api.h"
 
@@ -21,7 +22,7 @@
 #define CONNECT_S 10L
 #define POLL_MS 1000
 
-/* ---- the daemon ---------------------------------------------------------------------------------- */
+/* ---- the daemon ---------------------------------------------------------------------------- */
 
 static int make_handles(struct api *a, struct problem *p)
 {
@@ -133,7 +134,7 @@ int api_explain(const struct api *a, CURLcode code, const struct http_call *q, s
 	return -1;
 }
 
-/* ---- one call ------------------------------------------------------------------------------------- */
+/* ---- one call ------------------------------------------------------------------------------ */
 
 struct transfer {
 	const struct api_call *call;

@@ -3,8 +3,8 @@
  * api.h - One daemon, and requests to it.
  *
  * HTTP by libcurl, over the daemon's unix socket or to a URL. Calls are made one after another on a
- * connection that is kept. Redirects are not followed, a token is sent nowhere else than to the daemon
- * that was named.
+ * connection that is kept. Redirects are not followed, a token is sent nowhere else than to the
+ * daemon that was named.
  */
 #ifndef CAISSON_REMOTE_API_H
 #define CAISSON_REMOTE_API_H
@@ -44,12 +44,13 @@ struct api_call {
 	/* A body that is read while it is sent: bytes, 0 at the end, negative to give up. */
 	int64_t (*source)(void *arg, char *data, size_t size);
 	int64_t source_size; /* -1: not known */
-	/* Takes the body of a good answer, as it comes; anything but 0 gives up. NULL: it is kept. */
+	/* Takes the body of a good answer, as it comes; anything but 0 gives up. NULL: it is kept.
+	 */
 	int (*sink)(void *arg, const char *data, size_t len);
 	void *arg;           /* for all three */
 	uint64_t timeout_ms; /* 0: API_TIMEOUT_MS */
-	/* A further descriptor to watch while waiting, when on_watch is set: called when it can be read;
-	 * anything but 0 gives up. */
+	/* A further descriptor to watch while waiting, when on_watch is set: called when it can be
+	 * read; anything but 0 gives up. */
 	int watch_fd;
 	int (*on_watch)(void *arg);
 };
@@ -69,8 +70,8 @@ void api_close(struct api *a);
 int api_again(struct api *a, const struct api *other, struct problem *p);
 
 /*
- * api_call() - One request. @ret must be freed with api_answer_free() in every case; it may be reused.
- * Return: 0 for a good answer (2xx); -1 with @p for every other, and when there was none.
+ * api_call() - One request. @ret must be freed with api_answer_free() in every case; it may be
+ * reused. Return: 0 for a good answer (2xx); -1 with @p for every other, and when there was none.
  */
 int api_call(struct api *a, const struct api_call *c, struct api_answer *ret, struct problem *p);
 void api_answer_free(struct api_answer *x);

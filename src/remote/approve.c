@@ -2,8 +2,8 @@
 /*
  * approve.c - `caisson approve`: tool calls of code that wait for a person.
  *
- * What the code wants to do is its own text: it is shown escaped (remote/text.h). An id may be shortened as long as it
- * is one call's alone.
+ * What the code wants to do is its own text: it is shown escaped (remote/text.h). An id may be
+ * shortened as long as it is one call's alone.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static json_t *fetch(struct session *s)
 	return root;
 }
 
-/* ---- ls ------------------------------------------------------------------------------------------------ */
+/* ---- ls ------------------------------------------------------------------------------------ */
 
 static void print_list(const json_t *list)
 {
@@ -69,7 +69,7 @@ static void show(struct session *s)
 	json_decref(root);
 }
 
-/* ---- the word ------------------------------------------------------------------------------------------ */
+/* ---- the word ------------------------------------------------------------------------------ */
 
 /* The one whose id begins so; NULL, and said why. */
 static json_t *find(struct session *s, const json_t *root, const char *id)

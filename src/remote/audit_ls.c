@@ -2,8 +2,8 @@
 /*
  * audit_ls.c - Lines of the ledger that somebody asked for, as a table or as they are.
  *
- * They are checked on the way. Damage does not hide what comes after it, which may be what one looks
- * for: those lines are marked, and the exit code and a line on stderr say so.
+ * They are checked on the way. Damage does not hide what comes after it, which may be what one
+ * looks for: those lines are marked, and the exit code and a line on stderr say so.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,7 +36,7 @@ struct ls {
 	uint64_t matches;
 };
 
-/* ---- --since ----------------------------------------------------------------------------------- */
+/* ---- --since ------------------------------------------------------------------------------- */
 
 /* "Z", "+02:00", or nothing. */
 static int parse_zone(const char *s, long *ret)
@@ -103,7 +103,7 @@ wrong:
 		s);
 }
 
-/* ---- which ------------------------------------------------------------------------------------ */
+/* ---- which --------------------------------------------------------------------------------- */
 
 static const char *member(const json_t *line, const char *key)
 {
@@ -122,7 +122,7 @@ static bool is_wanted(const struct ls *l, const json_t *line)
 	       (!l->since[0] || strcmp(member(line, "time"), l->since) >= 0);
 }
 
-/* ---- a line of the table ----------------------------------------------------------------------- */
+/* ---- a line of the table ------------------------------------------------------------------- */
 
 static void put_cell(const char *s, size_t width)
 {
@@ -205,7 +205,7 @@ static void show(const struct ls *l, const char *text, size_t len, bool good)
 	json_decref(line);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------- */
+/* ---- all of them --------------------------------------------------------------------------- */
 
 static int keep(struct ls *l, const struct reader_line *line)
 {

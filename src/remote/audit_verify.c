@@ -3,8 +3,8 @@
  * audit_verify.c - Is the ledger whole?
  *
  * The chain itself says what happened between its first and its last line. The two ends need words
- * from outside: --from, when the beginning is in an archive, and --head, a line that was noted where
- * nobody could change it.
+ * from outside: --from, when the beginning is in an archive, and --head, a line that was noted
+ * where nobody could change it.
  */
 #include <errno.h>
 #include <inttypes.h>

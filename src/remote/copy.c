@@ -52,7 +52,7 @@ json_t *copy_stat(struct session *s, const char *name, const char *path)
 	return api_json(&s->api, "GET", buf_str(&url), NULL, &s->problem);
 }
 
-/* ---- there ---------------------------------------------------------------------------------------------- */
+/* ---- there --------------------------------------------------------------------------------- */
 
 static int64_t from_file(void *arg, char *data, size_t size)
 {
@@ -159,7 +159,7 @@ int copy_put_dir(struct session *s, const char *from, const char *name, const ch
 	return finish(s, &c, r, ret);
 }
 
-/* ---- here ----------------------------------------------------------------------------------------------- */
+/* ---- here ---------------------------------------------------------------------------------- */
 
 static int to_file(void *arg, const char *data, size_t len)
 {

@@ -2,8 +2,8 @@
 /*
  * copy.h - Files and directories to and from a sandbox, one copy at a time.
  *
- * Each returns 0, or -1 after s->problem was set. What arrives here is written under another name first
- * and has its own when it is whole; directories are filled as they come.
+ * Each returns 0, or -1 after s->problem was set. What arrives here is written under another name
+ * first and has its own when it is whole; directories are filled as they come.
  */
 #ifndef CAISSON_REMOTE_COPY_H
 #define CAISSON_REMOTE_COPY_H
@@ -26,7 +26,8 @@ int copy_put_file(struct session *s, const char *from, const char *name, const c
 int copy_put_dir(struct session *s, const char *from, const char *name, const char *path,
 		 struct copied *ret);
 
-/* copy_get_file() - @path of the sandbox @name to a file, or to stdout ("-"). @mode: permission bits. */
+/* copy_get_file() - @path of the sandbox @name to a file, or to stdout ("-"). @mode: permission
+ * bits. */
 int copy_get_file(struct session *s, const char *name, const char *path, const char *to,
 		  unsigned int mode, struct copied *ret);
 int copy_get_dir(struct session *s, const char *name, const char *path, const char *to,

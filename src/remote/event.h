@@ -2,8 +2,9 @@
 /*
  * event.h - One line of an execution's stream, {"id":7,"type":"stdout","data":"..."}, taken apart.
  *
- * Bytes that are not UTF-8 can not be in a JSON string: the daemon puts U+FFFD in their place. A program may
- * write that character itself, so text that holds it is only maybe what was written; see event_text().
+ * Bytes that are not UTF-8 can not be in a JSON string: the daemon puts U+FFFD in their place. A
+ * program may write that character itself, so text that holds it is only maybe what was written;
+ * see event_text().
  */
 #ifndef CAISSON_REMOTE_EVENT_H
 #define CAISSON_REMOTE_EVENT_H
@@ -30,7 +31,8 @@ bool event_is(const struct event *ev, const char *type);
 
 /*
  * event_text() - Append what a program wrote, from the members data_base64 or data.
- * Return: 1 when these are its very bytes, 0 when some may have been replaced, -EBADMSG without either.
+ * Return: 1 when these are its very bytes, 0 when some may have been replaced, -EBADMSG without
+ * either.
  */
 int event_text(const struct event *ev, struct buf *out);
 
@@ -42,12 +44,13 @@ struct event_output {
 };
 
 /*
- * event_quick() - An event of output, written as the daemon writes it, in one go: its bytes are all that is in @out
- * then. Return: false when it has to be looked at by event_parse().
+ * event_quick() - An event of output, written as the daemon writes it, in one go: its bytes are all
+ * that is in @out then. Return: false when it has to be looked at by event_parse().
  */
 bool event_quick(const char *line, size_t len, struct event_output *ret, struct buf *out);
 
-/* event_base64() - Append what @s stands for (RFC 4648, padded). 0 or -EBADMSG, then nothing was added. */
+/* event_base64() - Append what @s stands for (RFC 4648, padded). 0 or -EBADMSG, then nothing was
+ * added. */
 int event_base64(const char *s, size_t len, struct buf *out);
 
 #endif

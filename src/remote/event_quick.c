@@ -2,9 +2,10 @@
 /*
  * event_quick.c - Events of output, read without building a tree of them.
  *
- * A program may write a gigabyte, and all of it comes as lines of one form. That form is taken apart here: the head is
- * compared, what is between escapes is copied in runs. Whatever is not of it to the letter is left to the real parser,
- * so nothing has to be right here but what is accepted.
+ * A program may write a gigabyte, and all of it comes as lines of one form. That form is taken
+ * apart here: the head is compared, what is between escapes is copied in runs. Whatever is not of
+ * it to the letter is left to the real parser, so nothing has to be right here but what is
+ * accepted.
  */
 #include <string.h>
 

@@ -2,15 +2,16 @@
 /*
  * follow.c - One execution, from its first event to its last.
  *
- * Theory of operation. The answer is a stream of JSON lines with increasing ids. `started` names the
- * execution, `done` is its result, `refused` an error instead of it. When the stream ends without either,
- * the events after the last id that we saw are asked for, a few times; when the daemon does not have them any
- * more, the output is read by offset instead, and then the result.
+ * Theory of operation. The answer is a stream of JSON lines with increasing ids. `started` names
+ * the execution, `done` is its result, `refused` an error instead of it. When the stream ends
+ * without either, the events after the last id that we saw are asked for, a few times; when the
+ * daemon does not have them any more, the output is read by offset instead, and then the result.
  *
- * A JSON string can not hold bytes that are no UTF-8; the daemon writes U+FFFD for them, and adds the bytes in
- * base64. One that does not is older: as long as a stream's text is free of that character it is the program's
- * very bytes, and their number is the offset in what the daemon keeps. From the first doubtful event on, that stream's events are only a bell: the bytes
- * are fetched from the kept output by offset. Beyond what the daemon keeps (it says so) the text is all
+ * A JSON string can not hold bytes that are no UTF-8; the daemon writes U+FFFD for them, and adds
+ * the bytes in base64. One that does not is older: as long as a stream's text is free of that
+ * character it is the program's very bytes, and their number is the offset in what the daemon
+ * keeps. From the first doubtful event on, that stream's events are only a bell: the bytes are
+ * fetched from the kept output by offset. Beyond what the daemon keeps (it says so) the text is all
  * there is, and a line on stderr says that it may not be exact.
  */
 #include "remote/follow.h"
@@ -65,7 +66,7 @@ struct follow {
 	int number; /* errno of a write that failed */
 };
 
-/* ---- the second connection ------------------------------------------------------------------------- */
+/* ---- the second connection ----------------------------------------------------------------- */
 
 static int side_call(struct follow *f, const struct api_call *c, struct api_answer *answer)
 {
@@ -94,7 +95,7 @@ static void interrupt(struct follow *f)
 	api_answer_free(&answer);
 }
 
-/* ---- output ------------------------------------------------------------------------------------------ */
+/* ---- output -------------------------------------------------------------------------------- */
 
 static int put(struct follow *f, struct half *h, const char *data, size_t len)
 {
@@ -230,7 +231,7 @@ static int on_line(void *arg, const char *line, size_t len)
 	return r;
 }
 
-/* ---- the stream --------------------------------------------------------------------------------------- */
+/* ---- the stream ---------------------------------------------------------------------------- */
 
 static int on_data(void *arg, const char *data, size_t len)
 {
@@ -360,7 +361,7 @@ static int listen_all(struct follow *f, const char *path, json_t *body)
 	return is_over(f) ? 0 : r < 0 ? r : -1;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 int follow_exit_code(const json_t *result)
 {

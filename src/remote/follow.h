@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * follow.h - `caisson run --name` and `exec --name`: start an execution and pass on what it writes, while it runs.
+ * follow.h - `caisson run --name` and `exec --name`: start an execution and pass on what it writes,
+ * while it runs.
  *
- * Output is written to our stdout and stderr as it comes, byte for byte. Ctrl-C interrupts the execution and
- * goes on listening, a second one leaves. A connection that breaks is taken up again where it was.
+ * Output is written to our stdout and stderr as it comes, byte for byte. Ctrl-C interrupts the
+ * execution and goes on listening, a second one leaves. A connection that breaks is taken up again
+ * where it was.
  */
 #ifndef CAISSON_REMOTE_FOLLOW_H
 #define CAISSON_REMOTE_FOLLOW_H

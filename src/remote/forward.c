@@ -2,9 +2,9 @@
 /*
  * forward.c - `caisson port --listen`: TCP connections here, carried to a port of a sandbox.
  *
- * One process per connection, which waits for the two ends of it and for nothing else; the daemon bounds how
- * many there may be. They end with their connection, not with us: who is stopped with Ctrl-C takes them along,
- * since they are of one process group.
+ * One process per connection, which waits for the two ends of it and for nothing else; the daemon
+ * bounds how many there may be. They end with their connection, not with us: who is stopped with
+ * Ctrl-C takes them along, since they are of one process group.
  */
 #include "remote/forward.h"
 
@@ -28,7 +28,7 @@
 #define PROTOCOL "caisson-tcp"
 #define PIECE 16384
 
-/* ---- where to listen -------------------------------------------------------------------------------------- */
+/* ---- where to listen ----------------------------------------------------------------------- */
 
 static int parse(const char *text, struct sockaddr_storage *ret, socklen_t *ret_len, struct err *e)
 {
@@ -99,7 +99,7 @@ static void say_address(int fd)
 	(void)fflush(stdout);
 }
 
-/* ---- one connection ------------------------------------------------------------------------------------------ */
+/* ---- one connection ------------------------------------------------------------------------ */
 
 struct half {
 	char data[PIECE];

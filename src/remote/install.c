@@ -2,8 +2,8 @@
 /*
  * install.c - `caisson install NAME PACKAGE...`: packages for a sandbox.
  *
- * What goes on is one line on stderr, on a terminal, with a bar, that is taken away at the end; what was installed
- * is on stdout, a package per line.
+ * What goes on is one line on stderr, on a terminal, with a bar, that is taken away at the end;
+ * what was installed is on stdout, a package per line.
  */
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* ---- create --------------------------------------------------------------------------------------- */
+/* ---- create -------------------------------------------------------------------------------- */
 
 /* Whole units only: a daemon that is asked for MiB must not be given less than was typed. */
 static int put_units(json_t *body, const char *key, const char *option, uint64_t value,
@@ -110,7 +110,7 @@ int verb_create(int argc, char **argv)
 	return session_end(&s);
 }
 
-/* ---- rm, stop, kill: the same for each of several names --------------------------------------------- */
+/* ---- rm, stop, kill: the same for each of several names ------------------------------------ */
 
 /* One call for one sandbox. With --json what the daemon said, or {"name","removed":true}. */
 static int act(struct session *s, const char *name, const char *method, const char *rest,

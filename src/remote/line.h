@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * line.h - A connection to the daemon that has left HTTP: bytes both ways, over its socket, TCP or TLS.
+ * line.h - A connection to the daemon that has left HTTP: bytes both ways, over its socket, TCP or
+ * TLS.
  *
- * libcurl opens it, TLS and all, and hands it over (CURLOPT_CONNECT_ONLY): so certificates are checked as for
- * every other call. Opening waits, the rest never does.
+ * libcurl opens it, TLS and all, and hands it over (CURLOPT_CONNECT_ONLY): so certificates are
+ * checked as for every other call. Opening waits, the rest never does.
  */
 #ifndef CAISSON_REMOTE_LINE_H
 #define CAISSON_REMOTE_LINE_H

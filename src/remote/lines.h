@@ -2,8 +2,9 @@
 /*
  * lines.h - Lines out of bytes that come in pieces, for streams of JSON lines.
  *
- * Empty lines are skipped. A line is at most LINES_MAX bytes long; a longer one ends the reading with
- * -EMSGSIZE, unless lines_limit() said otherwise. What stands after the last newline is no line until lines_end() says that nothing follows.
+ * Empty lines are skipped. A line is at most LINES_MAX bytes long; a longer one ends the reading
+ * with -EMSGSIZE, unless lines_limit() said otherwise. What stands after the last newline is no
+ * line until lines_end() says that nothing follows.
  */
 #ifndef CAISSON_REMOTE_LINES_H
 #define CAISSON_REMOTE_LINES_H

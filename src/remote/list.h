@@ -11,8 +11,8 @@
 struct session;
 
 /*
- * list_fetch() - All pages, those with the labels that were asked for; only running ones without --all.
- * A new array, or NULL with s->problem.
+ * list_fetch() - All pages, those with the labels that were asked for; only running ones without
+ * --all. A new array, or NULL with s->problem.
  */
 json_t *list_fetch(struct session *s);
 

@@ -2,8 +2,8 @@
 /*
  * logs.c - `caisson logs`: what was said in a sandbox lately.
  *
- * The daemon keeps the last bytes of it and says how many there ever were. Following means to ask again: the
- * difference of the two numbers is how much of the answer is new.
+ * The daemon keeps the last bytes of it and says how many there ever were. Following means to ask
+ * again: the difference of the two numbers is how much of the answer is new.
  */
 #include <errno.h>
 #include <poll.h>

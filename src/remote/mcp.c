@@ -2,8 +2,8 @@
 /*
  * mcp.c - `caisson mcp`: what a host of models starts to get tools.
  *
- * A daemon that runs is used, so that sandboxes are shared with everybody else who uses it. When there is
- * none, or options were given for one, it has a daemon of its own, which ends with it.
+ * A daemon that runs is used, so that sandboxes are shared with everybody else who uses it. When
+ * there is none, or options were given for one, it has a daemon of its own, which ends with it.
  */
 #include <errno.h>
 #include <signal.h>

@@ -2,9 +2,9 @@
 /*
  * mcp_config.c - The same facts in the words of each host.
  *
- * Hosts that can start programs are told to start this one, unless --url says where a daemon is. A token is
- * never printed: where the host can read it from its environment or ask for it, it is told to; where it can
- * not, whoever pastes the text is told on stderr.
+ * Hosts that can start programs are told to start this one, unless --url says where a daemon is. A
+ * token is never printed: where the host can read it from its environment or ask for it, it is told
+ * to; where it can not, whoever pastes the text is told on stderr.
  */
 #include "remote/mcp_config.h"
 
@@ -31,7 +31,7 @@ struct facts {
 	bool token;        /* the daemon wants one */
 };
 
-/* ---- what there is to say ------------------------------------------------------------------------------ */
+/* ---- what there is to say ------------------------------------------------------------------ */
 
 /* Beside ourselves in a build tree; else where it was installed. */
 static void find_program(char *path, size_t size)
@@ -110,7 +110,7 @@ static json_t *named(const char *list, json_t *server)
 	return json_pack("{s:{s:o}}", list, "caisson", server);
 }
 
-/* ---- the hosts ----------------------------------------------------------------------------------------- */
+/* ---- the hosts ----------------------------------------------------------------------------- */
 
 static json_t *for_claude(const struct facts *f)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* meter.h - How far a copy is: a line on stderr, on a terminal, once it takes longer than a second. */
+/* meter.h - How far a copy is: a line on stderr, on a terminal, once it takes longer than a second.
+ */
 #ifndef CAISSON_REMOTE_METER_H
 #define CAISSON_REMOTE_METER_H
 

@@ -77,7 +77,8 @@ int remote_options_parse(enum remote_verb verb, int argc, char **argv, struct re
 			 struct err *e);
 void remote_options_free(struct remote_options *o);
 
-/* remote_options_help() - The option lines of a verb: its own first, then how the daemon is found. */
+/* remote_options_help() - The option lines of a verb: its own first, then how the daemon is found.
+ */
 void remote_options_help(enum remote_verb verb, FILE *out);
 
 /*
@@ -86,7 +87,8 @@ void remote_options_help(enum remote_verb verb, FILE *out);
  */
 json_t *remote_options_list(const char *const *list, bool none);
 
-/* remote_options_pairs() - "K=V" as a new object; of a key that comes twice the last value counts. */
+/* remote_options_pairs() - "K=V" as a new object; of a key that comes twice the last value counts.
+ */
 json_t *remote_options_pairs(const char *const *list);
 
 #endif

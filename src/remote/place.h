@@ -23,12 +23,13 @@ bool place_name_valid(const char *s, size_t len);
 int place_check_name(const char *s, struct err *e);
 
 /*
- * place_parse() - What stands before the first colon is the sandbox, unless it holds a slash: "./a:b" is a
- * file here. "NAME:" is the sandbox's working directory. 0 or -EINVAL.
+ * place_parse() - What stands before the first colon is the sandbox, unless it holds a slash:
+ * "./a:b" is a file here. "NAME:" is the sandbox's working directory. 0 or -EINVAL.
  */
 int place_parse(const char *arg, struct place *ret, struct err *e);
 
-/* place_base() - The last part of a path, without trailing slashes; @len is set. Of "/" it is empty. */
+/* place_base() - The last part of a path, without trailing slashes; @len is set. Of "/" it is
+ * empty. */
 const char *place_base(const char *path, size_t *len);
 
 #endif

@@ -30,7 +30,7 @@
 #define END_MS 15000
 #define OPTIONS_MAX 128
 
-/* ---- the daemon ---------------------------------------------------------------------------------------- */
+/* ---- the daemon ---------------------------------------------------------------------------- */
 
 /* What is meant for a daemon that others reach. */
 static const char *const foreign[] = {
@@ -62,7 +62,7 @@ static void become_daemon(const char *program, char **argv, int out)
 	_exit(EXIT_OURS);
 }
 
-/* ---- the process in between ---------------------------------------------------------------------------- */
+/* ---- the process in between ---------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
@@ -118,7 +118,7 @@ static _Noreturn void keep(const struct private_daemon *d, const char *program, 
 	_exit(0);
 }
 
-/* ---- begin and end --------------------------------------------------------------------------------------- */
+/* ---- begin and end ------------------------------------------------------------------------- */
 
 static int make_dir(struct private_daemon *d, struct problem *p)
 {
@@ -175,7 +175,8 @@ static int await_line(int ready, int signals, struct problem *p)
 static int fill_argv(const struct private_daemon *d, const char *tools, char *const *options,
 		     char **argv, char *state, struct problem *p)
 {
-	/* What is there by default comes first, what others decide next, and what makes it private last. */
+	/* What is there by default comes first, what others decide next, and what makes it private
+	 * last. */
 	const char *const first[] = { "serve", "--log-level", "warning", "--drain-timeout", "2s" };
 	const char *const last[] = { "--listen", "none", "--socket", d->socket, "--state", state };
 	size_t n = 0;

@@ -2,9 +2,10 @@
 /*
  * private.h - A daemon of our own: nobody else can reach it, and it ends with us.
  *
- * It serves on a socket in a directory that only we may enter, which is its state directory too and is removed
- * at the end. Also when we are killed: a process in between, which is in no terminal's and no host's group,
- * holds the other end of a pipe to us, and ends the daemon when that is closed.
+ * It serves on a socket in a directory that only we may enter, which is its state directory too and
+ * is removed at the end. Also when we are killed: a process in between, which is in no terminal's
+ * and no host's group, holds the other end of a pipe to us, and ends the daemon when that is
+ * closed.
  */
 #ifndef CAISSON_REMOTE_PRIVATE_H
 #define CAISSON_REMOTE_PRIVATE_H
@@ -24,7 +25,8 @@ struct private_daemon {
  * private_start() - And wait until it serves.
  * @options: further ones for `caisson serve`, ends with NULL
  * @signals: a signalfd, borrowed: one that comes ends the waiting
- * Return: 0, or -1 with @p; what the daemon itself said is on stderr then. private_stop() in every case.
+ * Return: 0, or -1 with @p; what the daemon itself said is on stderr then. private_stop() in every
+ * case.
  */
 int private_start(struct private_daemon *d, const char *tools, char *const *options, int signals,
 		  struct problem *p);

@@ -2,8 +2,9 @@
 /*
  * problem.h - Why something did not happen, as a line, as an object and as an exit code.
  *
- * A problem is ours (struct err), of the way to the daemon, or an answer of the daemon. Its kind decides the
- * exit code of the verbs that run no program; those that do exit with 125, whatever it was.
+ * A problem is ours (struct err), of the way to the daemon, or an answer of the daemon. Its kind
+ * decides the exit code of the verbs that run no program; those that do exit with 125, whatever it
+ * was.
  */
 #ifndef CAISSON_REMOTE_PROBLEM_H
 #define CAISSON_REMOTE_PROBLEM_H

@@ -103,7 +103,7 @@ static int check(const struct remote_options *o, struct err *e)
 	return place_check_name(o->name, e);
 }
 
-/* ---- exec -------------------------------------------------------------------------------------------- */
+/* ---- exec ---------------------------------------------------------------------------------- */
 
 static int make_exec(const struct remote_options *o, json_t *body, struct err *e)
 {
@@ -164,7 +164,7 @@ int verb_exec(int argc, char **argv)
 	return session_end(&s);
 }
 
-/* ---- run --------------------------------------------------------------------------------------------- */
+/* ---- run ----------------------------------------------------------------------------------- */
 
 static int use_file(int fd, const char *name, json_t *body, struct err *e)
 {

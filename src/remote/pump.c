@@ -2,12 +2,13 @@
 /*
  * pump.c - Our stdin to a process, its output to us.
  *
- * Theory of operation. The process is started with an open stdin and attached to twice: one WebSocket brings
- * its stdout and takes our stdin, the other brings its stderr. They carry bytes as they are. A program that
- * does not read stops us from reading our stdin. The other way nobody waits: what we do not take in time is
- * in what the daemon keeps of the stream, and the attachment goes on from there; when it was too much even
- * for that, the daemon says how much is missing, and so do we. An attachment that it gave up because we were
- * too slow is made again where we are. It is over when both have said how the process ended.
+ * Theory of operation. The process is started with an open stdin and attached to twice: one
+ * WebSocket brings its stdout and takes our stdin, the other brings its stderr. They carry bytes as
+ * they are. A program that does not read stops us from reading our stdin. The other way nobody
+ * waits: what we do not take in time is in what the daemon keeps of the stream, and the attachment
+ * goes on from there; when it was too much even for that, the daemon says how much is missing, and
+ * so do we. An attachment that it gave up because we were too slow is made again where we are. It
+ * is over when both have said how the process ended.
  */
 #include "remote/pump.h"
 
@@ -97,7 +98,7 @@ static int attach(struct side *d)
 	return d->ws ? 0 : -1;
 }
 
-/* ---- in ---------------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 static void on_input(struct pump *p)
 {
@@ -135,7 +136,7 @@ static void on_signal(struct pump *p)
 	send_signal(p, p->n_signals > 1 ? "KILL" : p->signo == SIGINT ? "INT" : "TERM");
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------ */
+/* ---- the loop ------------------------------------------------------------------------------ */
 
 /* A step of an attachment that may have ended: come back as long as that brings something. */
 static int step(struct side *d)
@@ -186,7 +187,7 @@ static int run_to_end(struct pump *p)
 	return r;
 }
 
-/* ---- begin and end --------------------------------------------------------------------------------------- */
+/* ---- begin and end ------------------------------------------------------------------------- */
 
 static int begin(struct pump *p, const char *name, json_t *body)
 {

@@ -2,10 +2,10 @@
 /*
  * relay.c - Lines to messages, messages to lines.
  *
- * What a message means is the daemon's business (src/front/mcp/duplex.c), also what is wrong with it: here lines
- * are only told from each other. A line that is no text goes as a binary message, so that it can be
- * refused; an empty binary message is the end of our input, after which the daemon closes when it has
- * answered everything.
+ * What a message means is the daemon's business (src/front/mcp/duplex.c), also what is wrong with
+ * it: here lines are only told from each other. A line that is no text goes as a binary message, so
+ * that it can be refused; an empty binary message is the end of our input, after which the daemon
+ * closes when it has answered everything.
  */
 #include "remote/relay.h"
 
@@ -39,7 +39,7 @@ struct relay {
 	bool eof, over;
 };
 
-/* ---- to the daemon ------------------------------------------------------------------------------------- */
+/* ---- to the daemon ------------------------------------------------------------------------- */
 
 static int on_line(void *arg, const char *line, size_t len)
 {
@@ -72,7 +72,7 @@ static void on_input(struct relay *r)
 	}
 }
 
-/* ---- to the host --------------------------------------------------------------------------------------- */
+/* ---- to the host --------------------------------------------------------------------------- */
 
 /* Line ends in JSON stand between values only, and can be spaces as well. */
 static void on_message(void *arg, bool text, const char *data, size_t len)
@@ -108,7 +108,7 @@ static void on_output(struct relay *r)
 	}
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------ */
+/* ---- the loop ------------------------------------------------------------------------------ */
 
 static void on_signal(struct relay *r)
 {

@@ -2,8 +2,9 @@
 /*
  * relay.h - Standard input and output as a wire of the Model Context Protocol, by way of a daemon.
  *
- * A line is a message, and nothing else is ever written to standard output. Neither side is made to wait for
- * the other: what a host does not read is kept, up to a bound, while its own lines still go through.
+ * A line is a message, and nothing else is ever written to standard output. Neither side is made to
+ * wait for the other: what a host does not read is kept, up to a bound, while its own lines still
+ * go through.
  */
 #ifndef CAISSON_REMOTE_RELAY_H
 #define CAISSON_REMOTE_RELAY_H

@@ -2,8 +2,8 @@
 /*
  * remote.c - caisson-remote: the verbs that need a daemon, or what a daemon left.
  *
- * `caisson VERB` becomes this program for them (src/cli/serve.c). argv[0] is the verb. A new one is a
- * row here, a row in src/cli/caisson.c, and a file in this directory.
+ * `caisson VERB` becomes this program for them (src/cli/serve.c). argv[0] is the verb. A new one is
+ * a row here, a row in src/cli/caisson.c, and a file in this directory.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -27,7 +27,8 @@ static const struct verb {
 	{ "stop", verb_stop },       { "top", verb_top },     { "workspace", verb_workspace },
 };
 
-/* A request without one of its members is another request: who can not build it ends, before it is sent. */
+/* A request without one of its members is another request: who can not build it ends, before it is
+ * sent. */
 static void *must(size_t n)
 {
 	void *p = malloc(n);

@@ -28,8 +28,8 @@ struct session {
 };
 
 /*
- * session_begin() - Read the arguments; nothing is sent yet. Return: false when all is said, and s->code is
- * what to exit with. session_end() in every case.
+ * session_begin() - Read the arguments; nothing is sent yet. Return: false when all is said, and
+ * s->code is what to exit with. session_end() in every case.
  */
 bool session_begin(struct session *s, const struct form *form, int argc, char **argv);
 

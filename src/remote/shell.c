@@ -2,9 +2,10 @@
 /*
  * shell.c - `caisson shell`: our terminal, in front of a program in a sandbox.
  *
- * The program runs on a terminal of the sandbox's own. Bytes go both ways over a WebSocket, sizes and the
- * end as small JSON texts. Ours is in raw mode meanwhile, so keys, Ctrl-C among them, are the program's.
- * When the connection ends before the program does, the program is ended: nobody could get back to it.
+ * The program runs on a terminal of the sandbox's own. Bytes go both ways over a WebSocket, sizes
+ * and the end as small JSON texts. Ours is in raw mode meanwhile, so keys, Ctrl-C among them, are
+ * the program's. When the connection ends before the program does, the program is ended: nobody
+ * could get back to it.
  */
 #include <errno.h>
 #include <poll.h>
@@ -38,7 +39,7 @@ struct shell {
 	int number;  /* errno of a write that failed */
 };
 
-/* ---- the wire -------------------------------------------------------------------------------------------- */
+/* ---- the wire ------------------------------------------------------------------------------ */
 
 static void on_message(void *arg, bool text, const char *data, size_t len)
 {
@@ -131,7 +132,7 @@ static void turn_until_end(struct shell *sh)
 	}
 }
 
-/* ---- begin and end ---------------------------------------------------------------------------------------- */
+/* ---- begin and end ------------------------------------------------------------------------- */
 
 static json_t *make_body(const struct remote_options *o, bool raw)
 {

@@ -51,7 +51,7 @@ void table_printf(struct table *t, const char *fmt, ...)
 	table_cell(t, STYLE_PLAIN, buf_str(&text));
 }
 
-/* ---- showing ------------------------------------------------------------------------------------ */
+/* ---- showing ------------------------------------------------------------------------------- */
 
 static void spaces(struct buf *out, size_t n)
 {

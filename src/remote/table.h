@@ -2,8 +2,8 @@
 /*
  * table.h - Rows of text in columns that line up, for people.
  *
- * Cells are added from left to right, row after row, and escaped on the way in (remote/text.h). Nothing is
- * shown before all widths are known. The last column is not padded.
+ * Cells are added from left to right, row after row, and escaped on the way in (remote/text.h).
+ * Nothing is shown before all widths are known. The last column is not padded.
  */
 #ifndef CAISSON_REMOTE_TABLE_H
 #define CAISSON_REMOTE_TABLE_H

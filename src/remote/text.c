@@ -2,8 +2,8 @@
 /*
  * text.c - Escapes and widths.
  *
- * The width of a character comes from libc (wcwidth() in a UTF-8 locale, see main()); where it does not
- * know a character it counts as one column.
+ * The width of a character comes from libc (wcwidth() in a UTF-8 locale, see main()); where it does
+ * not know a character it counts as one column.
  */
 #include "remote/text.h"
 

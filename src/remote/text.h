@@ -3,8 +3,8 @@
  * text.h - Text of somebody else, made safe for a terminal.
  *
  * What a daemon or a sandbox says may hold bytes that move the cursor, change the title or turn the
- * direction of writing. Everything shown in tables and messages goes through here; the output of programs
- * does not, that is theirs.
+ * direction of writing. Everything shown in tables and messages goes through here; the output of
+ * programs does not, that is theirs.
  */
 #ifndef CAISSON_REMOTE_TEXT_H
 #define CAISSON_REMOTE_TEXT_H
@@ -14,8 +14,8 @@
 struct buf;
 
 /*
- * text_escape() - Append with every control character as \n, \t, \xNN or \u{NNNN}; also bytes that are no
- * UTF-8, and characters that turn or hide text.
+ * text_escape() - Append with every control character as \n, \t, \xNN or \u{NNNN}; also bytes that
+ * are no UTF-8, and characters that turn or hide text.
  */
 void text_escape(struct buf *b, const char *s, size_t len);
 

@@ -2,8 +2,8 @@
 /*
  * top.c - `caisson top`: the sandboxes and what they use, again and again.
  *
- * The share of processors is the difference of two readings, so the first screen has none. Only as many
- * sandboxes as the screen has lines are asked for their numbers.
+ * The share of processors is the difference of two readings, so the first screen has none. Only as
+ * many sandboxes as the screen has lines are asked for their numbers.
  */
 #include <poll.h>
 #include <signal.h>
@@ -133,7 +133,7 @@ static void render(const struct look *now, const struct look *before, bool color
 	table_free(&t);
 }
 
-/* ---- the screen ------------------------------------------------------------------------------------------ */
+/* ---- the screen ---------------------------------------------------------------------------- */
 
 /* Only the lines that fit, each on a line that is cleared first. */
 static void put_lines(const struct buf *table, size_t rows, struct buf *frame)

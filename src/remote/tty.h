@@ -2,8 +2,8 @@
 /*
  * tty.h - Our terminal in another mode, and back.
  *
- * Whatever ends us, the terminal is as it was: on return, on exit(), on a signal that ends us, and while we
- * are stopped. Only SIGKILL is beyond that.
+ * Whatever ends us, the terminal is as it was: on return, on exit(), on a signal that ends us, and
+ * while we are stopped. Only SIGKILL is beyond that.
  */
 #ifndef CAISSON_REMOTE_TTY_H
 #define CAISSON_REMOTE_TTY_H
@@ -13,7 +13,8 @@
 
 enum tty_mode {
 	TTY_RAW,  /* every key goes to the program */
-	TTY_KEYS, /* keys come one by one and unseen; Ctrl-C still is a signal. On another screen. */
+	TTY_KEYS, /* keys come one by one and unseen; Ctrl-C still is a signal. On another screen.
+		   */
 };
 
 /* tty_enter() - Of stdin. False when that is no terminal, and nothing was changed. */

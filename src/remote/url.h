@@ -17,8 +17,8 @@ struct url {
 };
 
 /*
- * url_parse() - http:// or https://, a host, perhaps a port and a path before ours. A user, a query or a
- * fragment is refused: a password in an address ends up in histories. 0 or -EINVAL.
+ * url_parse() - http:// or https://, a host, perhaps a port and a path before ours. A user, a query
+ * or a fragment is refused: a password in an address ends up in histories. 0 or -EINVAL.
  */
 int url_parse(const char *s, struct url *ret, struct err *e);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * websocket.c - Handshake and frames. libcurl of the distributions comes without WebSockets of its own; it
- * opens the connection (line.h).
+ * websocket.c - Handshake and frames. libcurl of the distributions comes without WebSockets of its
+ * own; it opens the connection (line.h).
  */
 #include "remote/websocket.h"
 
@@ -29,7 +29,7 @@ struct websocket {
 	bool broken;
 };
 
-/* ---- bytes ------------------------------------------------------------------------------------------- */
+/* ---- bytes --------------------------------------------------------------------------------- */
 
 /* What a call of the line means to wslay. */
 static ssize_t tell(struct websocket *w, wslay_event_context_ptr ctx, ssize_t n)
@@ -76,7 +76,7 @@ static void on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_
 				   m->msg_length);
 }
 
-/* ---- the handshake ------------------------------------------------------------------------------------- */
+/* ---- the handshake ------------------------------------------------------------------------- */
 
 void websocket_accept(const char *key, char ret[29])
 {
@@ -149,7 +149,7 @@ fail:
 	return NULL;
 }
 
-/* ---- use ----------------------------------------------------------------------------------------------- */
+/* ---- use ----------------------------------------------------------------------------------- */
 
 void websocket_close(struct websocket *w)
 {

@@ -2,8 +2,8 @@
 /*
  * websocket.h - The client's end of a WebSocket to the daemon, over its socket, TCP or TLS.
  *
- * Bytes and TLS are libcurl's (a connection without a request), the frames are wslay's. Nothing blocks
- * after websocket_open(): wait for websocket_fd(), then call websocket_step().
+ * Bytes and TLS are libcurl's (a connection without a request), the frames are wslay's. Nothing
+ * blocks after websocket_open(): wait for websocket_fd(), then call websocket_step().
  */
 #ifndef CAISSON_REMOTE_WEBSOCKET_H
 #define CAISSON_REMOTE_WEBSOCKET_H

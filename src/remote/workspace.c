@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workspace.c - `caisson workspace create|ls|rm|diff|commit|discard|cp`: directories that outlive sandboxes.
+ * workspace.c - `caisson workspace create|ls|rm|diff|commit|discard|cp`: directories that outlive
+ * sandboxes.
  *
- * Files go in and out through a sandbox that is made for the copy: what comes out was made by code that nobody has
- * read, and what goes in is committed as any other change, as a whole or not at all.
+ * Files go in and out through a sandbox that is made for the copy: what comes out was made by code
+ * that nobody has read, and what goes in is committed as any other change, as a whole or not at
+ * all.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -69,7 +71,7 @@ static json_t *call_sandbox(struct session *s, const char *method, const char *n
 	return call(s, method, buf_str(&path), body);
 }
 
-/* ---- create, rm ------------------------------------------------------------------------------------------- */
+/* ---- create, rm ---------------------------------------------------------------------------- */
 
 static int create(struct session *s)
 {
@@ -116,7 +118,7 @@ static int rm(struct session *s)
 	return r;
 }
 
-/* ---- ls ----------------------------------------------------------------------------------------------------- */
+/* ---- ls ------------------------------------------------------------------------------------ */
 
 static void put_row(struct table *t, const json_t *w)
 {
@@ -156,7 +158,7 @@ static int ls(struct session *s)
 	return 0;
 }
 
-/* ---- diff, commit, discard ------------------------------------------------------------------------------------ */
+/* ---- diff, commit, discard ----------------------------------------------------------------- */
 
 static void show_changes(const json_t *root)
 {
@@ -228,7 +230,7 @@ static int discard(struct session *s)
 	return r;
 }
 
-/* ---- cp ------------------------------------------------------------------------------------------------------- */
+/* ---- cp ------------------------------------------------------------------------------------ */
 
 static int with_sandbox(struct session *s, const struct place *from, const struct place *to,
 			struct copied *done)
@@ -285,7 +287,7 @@ static int cp(struct session *s)
 	return r;
 }
 
-/* ---- which ---------------------------------------------------------------------------------------------------- */
+/* ---- which --------------------------------------------------------------------------------- */
 
 static const struct sub {
 	const char *name;

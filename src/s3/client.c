@@ -40,7 +40,7 @@ void s3_client_close(struct s3_client *c)
 	c->multi = NULL;
 }
 
-/* ---- an attempt ------------------------------------------------------------------------------------------ */
+/* ---- an attempt ---------------------------------------------------------------------------- */
 
 static bool is_good(const struct s3_call *call)
 {
@@ -173,7 +173,7 @@ static int attempt(struct s3_call *call, struct err *e)
 	return err_set(e, r, "make a request");
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------- */
+/* ---- all of them --------------------------------------------------------------------------- */
 
 static bool worth_another(const struct s3_call *call)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client.h - Requests to an S3-compatible server: signed, several at a time, repeated when that makes sense.
+ * client.h - Requests to an S3-compatible server: signed, several at a time, repeated when that
+ * makes sense.
  *
- * Blocking: for a process that has nothing else to do. What fails on the way (no connection, time, 5xx, 429) is
- * tried again with growing pauses; a download goes on where it stopped, of the same version of the object. Whoever
- * does not want it any more closes the other end of cancel_fd.
+ * Blocking: for a process that has nothing else to do. What fails on the way (no connection, time,
+ * 5xx, 429) is tried again with growing pauses; a download goes on where it stopped, of the same
+ * version of the object. Whoever does not want it any more closes the other end of cancel_fd.
  */
 #ifndef CAISSON_S3_CLIENT_H
 #define CAISSON_S3_CLIENT_H
@@ -46,7 +47,8 @@ struct s3_call {
 	size_t n_headers;
 	const void *body;
 	size_t len;
-	/* Takes the content of an answer 2xx; not 0: stop, that is the result. NULL: it is kept in text. */
+	/* Takes the content of an answer 2xx; not 0: stop, that is the result. NULL: it is kept in
+	 * text. */
 	int (*sink)(void *arg, const char *data, size_t len);
 	void *arg;
 
@@ -69,16 +71,17 @@ struct s3_call {
 };
 
 /*
- * s3_run() - All of them at once. Return: 0 when each has a final answer, whatever its status; otherwise a negative
- * errno with a message: -ECANCELED, what a sink said, -ETIMEDOUT or -EHOSTUNREACH when tries were used up.
+ * s3_run() - All of them at once. Return: 0 when each has a final answer, whatever its status;
+ * otherwise a negative errno with a message: -ECANCELED, what a sink said, -ETIMEDOUT or
+ * -EHOSTUNREACH when tries were used up.
  */
 int s3_run(struct s3_client *c, struct s3_call **calls, size_t n, struct err *e);
 void s3_call_free(struct s3_call *call);
 #define _s3_call_ __attribute__((cleanup(s3_call_free)))
 
 /*
- * s3_check() - 0 for 2xx. Otherwise a negative errno and a message for people, without secrets: -ENOENT, -EACCES,
- * -ESTALE (412: it is another version now), -EOPNOTSUPP (501), -EIO.
+ * s3_check() - 0 for 2xx. Otherwise a negative errno and a message for people, without secrets:
+ * -ENOENT, -EACCES, -ESTALE (412: it is another version now), -EOPNOTSUPP (501), -EIO.
  */
 int s3_check(const struct s3_call *call, struct err *e);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * creds.h - Where the keys for a server come from: a file as Amazon's tools have it, or lines NAME=VALUE.
+ * creds.h - Where the keys for a server come from: a file as Amazon's tools have it, or lines
+ *NAME=VALUE.
  *
  *	[default]
  *	aws_access_key_id = ...
@@ -21,9 +22,9 @@ struct err;
 #define S3_CREDS_TEXT_MAX (64u << 10)
 
 /*
- * s3_creds_parse() - The section @profile (NULL: default) of @text; lines before any section count too. Names are
- * those above, in either case, or access_key and secret_key. Pure; the caller wipes @text.
- * Return: 0, -ENOENT when the two keys are not there, -EINVAL with a message.
+ * s3_creds_parse() - The section @profile (NULL: default) of @text; lines before any section count
+ * too. Names are those above, in either case, or access_key and secret_key. Pure; the caller wipes
+ * @text. Return: 0, -ENOENT when the two keys are not there, -EINVAL with a message.
  */
 int s3_creds_parse(const char *text, size_t len, const char *profile, struct s3_creds *ret,
 		   struct err *e);

@@ -9,7 +9,8 @@
 #define S3_PART_MAX 255u /* of a file's name */
 
 /*
- * s3_key_problem() - Why a key, without the place's prefix, can be no file's path; NULL: it can. One that ends with
+ * s3_key_problem() - Why a key, without the place's prefix, can be no file's path; NULL: it can.
+ * One that ends with
  * '/' names a directory.
  */
 const char *s3_key_problem(const char *key, size_t len);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * object.h - What is done with objects: list, look, put, remove, link to. All blocking; see client.h.
+ * object.h - What is done with objects: list, look, put, remove, link to. All blocking; see
+ * client.h.
  *
  * A key is a whole one, with the place's prefix.
  */
@@ -11,7 +12,8 @@
 
 #include "s3/client.h"
 
-/* s3_page() - The objects of @place, 1000 at a time. @token: NULL for the first; then the page's. */
+/* s3_page() - The objects of @place, 1000 at a time. @token: NULL for the first; then the page's.
+ */
 int s3_page(struct s3_client *c, const struct s3_place *place, const char *token,
 	    struct s3_page *ret, struct err *e);
 
@@ -32,8 +34,9 @@ struct s3_new {
 typedef int s3_source(void *arg, char *data, size_t len);
 
 /*
- * s3_put() - Of exactly n->size bytes, in one request or in parts, with one part in memory at a time. A server that
- * does not know conditions is asked before. Nothing is left behind when it fails.
+ * s3_put() - Of exactly n->size bytes, in one request or in parts, with one part in memory at a
+ * time. A server that does not know conditions is asked before. Nothing is left behind when it
+ * fails.
  * @progress: called with the bytes that are there; may be NULL.
  * Return: 0, -ESTALE when @match does not hold, or another negative errno, with a message.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sign.c - See sign.h. The four steps of the specification: canonical request, string to sign, signing key, signature.
+ * sign.c - See sign.h. The four steps of the specification: canonical request, string to sign,
+ * signing key, signature.
  */
 #include "s3/sign.h"
 
@@ -62,7 +63,7 @@ static int mac(const void *key, size_t key_len, const char *text, unsigned char 
 		       -EIO;
 }
 
-/* ---- the canonical request ------------------------------------------------------------------------------ */
+/* ---- the canonical request ----------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -101,7 +102,7 @@ static void canonical(const struct s3_ask *ask, struct buf *text, struct buf *na
 	(void)buf_printf(text, "\n%s\n%s", buf_str(names), ask->payload);
 }
 
-/* ---- key and signature ---------------------------------------------------------------------------------- */
+/* ---- key and signature --------------------------------------------------------------------- */
 
 static int signing_key(const struct s3_creds *c, const char *date, const char *region,
 		       unsigned char out[MAC_LEN])
@@ -181,7 +182,8 @@ int s3_presign(const struct s3_creds *c, const char *region, const struct s3_ask
 	s3_stamp(ask->now, stamp);
 	scope(stamp, region, where, sizeof(where));
 	(void)snprintf(who, sizeof(who), "%s/%s", c->access, where);
-	/* In the order of names: upper case comes before lower, so ours before "response-" and the like. */
+	/* In the order of names: upper case comes before lower, so ours before "response-" and the
+	 * like. */
 	(void)buf_puts(&query, "X-Amz-Algorithm=" ALGORITHM "&X-Amz-Credential=");
 	s3_escape(who, false, &query);
 	(void)buf_printf(&query, "&X-Amz-Date=%s&X-Amz-Expires=%u", stamp, expires);

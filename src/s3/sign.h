@@ -2,8 +2,9 @@
 /*
  * sign.h - AWS Signature Version 4, in a header or in a query.
  *
- * Pure but for the hash functions of libcrypto. What is signed is a request in its canonical form: path and query
- * encoded by s3_escape(), the query's members in the order of their names, headers with lower-case names.
+ * Pure but for the hash functions of libcrypto. What is signed is a request in its canonical form:
+ * path and query encoded by s3_escape(), the query's members in the order of their names, headers
+ * with lower-case names.
  */
 #ifndef CAISSON_S3_SIGN_H
 #define CAISSON_S3_SIGN_H
@@ -35,7 +36,8 @@ struct s3_ask {
 	const char *host;  /* as the Host header has it */
 	const char *path;  /* encoded */
 	const char *query; /* canonical; "" without one */
-	/* Besides host, which is always signed. Any order, each name once; without x-amz-date for a header's sake. */
+	/* Besides host, which is always signed. Any order, each name once; without x-amz-date for a
+	 * header's sake. */
 	struct s3_header headers[S3_HEADERS_MAX];
 	size_t n_headers;
 	const char *payload; /* SHA-256 of the body in hexadecimal, or S3_UNSIGNED */
@@ -50,16 +52,16 @@ void s3_stamp(int64_t now, char out[S3_STAMP_MAX]);
 int s3_hash(const void *data, size_t len, char out[S3_HASH_HEX + 1]);
 
 /*
- * s3_sign() - The value of Authorization. The ask's headers must be what is sent, with x-amz-date (s3_stamp() of
- * now), x-amz-content-sha256 and, with a token, x-amz-security-token among them.
+ * s3_sign() - The value of Authorization. The ask's headers must be what is sent, with x-amz-date
+ * (s3_stamp() of now), x-amz-content-sha256 and, with a token, x-amz-security-token among them.
  * Return: 0 or a negative errno.
  */
 int s3_sign(const struct s3_creds *c, const char *region, const struct s3_ask *ask,
 	    struct buf *out);
 
 /*
- * s3_presign() - The query of an address that is good for @expires seconds from ask->now, whoever uses it. The ask
- * has no headers; its query comes first. Return: 0 or a negative errno.
+ * s3_presign() - The query of an address that is good for @expires seconds from ask->now, whoever
+ * uses it. The ask has no headers; its query comes first. Return: 0 or a negative errno.
  */
 int s3_presign(const struct s3_creds *c, const char *region, const struct s3_ask *ask,
 	       unsigned int expires, struct buf *out);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * site.h - An S3-compatible server, a place in one of its buckets, and the addresses that both have.
+ * site.h - An S3-compatible server, a place in one of its buckets, and the addresses that both
+ * have.
  *
- * Pure functions over text. Keys are bytes; in addresses everything but letters, digits and "-._~" is
- * percent-encoded, in upper case, as the signature demands it (s3/sign.h).
+ * Pure functions over text. Keys are bytes; in addresses everything but letters, digits and "-._~"
+ * is percent-encoded, in upper case, as the signature demands it (s3/sign.h).
  */
 #ifndef CAISSON_S3_SITE_H
 #define CAISSON_S3_SITE_H
@@ -37,8 +38,8 @@ enum s3_style { S3_STYLE_AUTO, S3_STYLE_PATH, S3_STYLE_VIRTUAL };
 
 /*
  * s3_site_parse() - @url: http(s)://host[:port][/base]; NULL: Amazon's own, of the region.
- * @region: NULL: us-east-1. Without a style Amazon's servers are asked by virtual host, all others by path.
- * Return: 0, or -EINVAL with a message.
+ * @region: NULL: us-east-1. Without a style Amazon's servers are asked by virtual host, all others
+ * by path. Return: 0, or -EINVAL with a message.
  */
 int s3_site_parse(const char *url, const char *region, enum s3_style style, struct s3_site *ret,
 		  struct err *e);

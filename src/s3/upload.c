@@ -2,8 +2,9 @@
 /*
  * upload.c - s3_put(): in one request, or in parts.
  *
- * A part is read into memory, hashed, signed and sent, and is there to be sent again. So memory is one part, however
- * large the object. Parts are 16 MiB until there would be more than the 10,000 that servers take.
+ * A part is read into memory, hashed, signed and sent, and is there to be sent again. So memory is
+ * one part, however large the object. Parts are 16 MiB until there would be more than the 10,000
+ * that servers take.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -60,7 +61,7 @@ static int look_first(struct s3_client *c, const struct s3_new *n, struct err *e
 	return 0;
 }
 
-/* ---- whole ----------------------------------------------------------------------------------------------- */
+/* ---- whole --------------------------------------------------------------------------------- */
 
 static int put_whole(struct s3_client *c, struct s3_new *n, const char *data, bool conditions,
 		     struct err *e)
@@ -81,7 +82,7 @@ static int put_whole(struct s3_client *c, struct s3_new *n, const char *data, bo
 	return r;
 }
 
-/* ---- in parts ---------------------------------------------------------------------------------------------- */
+/* ---- in parts ------------------------------------------------------------------------------ */
 
 struct upload {
 	struct s3_client *c;

@@ -2,8 +2,9 @@
 /*
  * xml.c - See xml.h.
  *
- * One walker for all three: it keeps the names of the elements it is in and the text of the innermost, and tells
- * a function when an element ends. Namespaces are cut off: servers differ in them and none means anything else.
+ * One walker for all three: it keeps the names of the elements it is in and the text of the
+ * innermost, and tells a function when an element ends. Namespaces are cut off: servers differ in
+ * them and none means anything else.
  */
 #include "s3/xml.h"
 
@@ -123,7 +124,7 @@ void s3_etag(const char *text, size_t len, char out[S3_ETAG_MAX])
 	out[len] = '\0';
 }
 
-/* ---- lists ------------------------------------------------------------------------------------------------ */
+/* ---- lists --------------------------------------------------------------------------------- */
 
 void s3_page_free(struct s3_page *p)
 {
@@ -250,7 +251,7 @@ int s3_xml_list(const char *text, size_t len, struct s3_page *ret, struct err *e
 			      0;
 }
 
-/* ---- errors and values ---------------------------------------------------------------------------------- */
+/* ---- errors and values --------------------------------------------------------------------- */
 
 struct element {
 	const char *name;

@@ -2,8 +2,9 @@
 /*
  * xml.h - What S3 servers answer in XML: lists of objects, errors, single values. By expat.
  *
- * A server is a stranger: document types (and with them entities) are refused, depth and lengths are bounded, keys
- * come back as the bytes they are. Whether a key can be a file's name is asked of s3/key.h.
+ * A server is a stranger: document types (and with them entities) are refused, depth and lengths
+ * are bounded, keys come back as the bytes they are. Whether a key can be a file's name is asked of
+ * s3/key.h.
  */
 #ifndef CAISSON_S3_XML_H
 #define CAISSON_S3_XML_H
@@ -38,13 +39,15 @@ struct s3_page {
 /* s3_page_free() - Also of a zeroed one; it is empty then. */
 void s3_page_free(struct s3_page *p);
 
-/* s3_xml_list() - ListBucketResult with encoding-type=url. 0, or -EBADMSG (-ENOMEM) with a message. */
+/* s3_xml_list() - ListBucketResult with encoding-type=url. 0, or -EBADMSG (-ENOMEM) with a message.
+ */
 int s3_xml_list(const char *text, size_t len, struct s3_page *ret, struct err *e);
 
 /* s3_xml_error() - <Error>: what is not in it, or no text of ours to show, is empty. */
 void s3_xml_error(const char *text, size_t len, char code[64], char message[200]);
 
-/* s3_xml_value() - The text of the first element @name below the root. False: none, or it does not fit. */
+/* s3_xml_value() - The text of the first element @name below the root. False: none, or it does not
+ * fit. */
 bool s3_xml_value(const char *text, size_t len, const char *name, char *to, size_t size);
 
 #endif

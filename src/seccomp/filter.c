@@ -238,8 +238,8 @@ static uint32_t next_random(uint64_t *state)
 static void make_args(const struct policy *p, const struct policy_rule *rule, uint64_t *rnd,
 		      uint64_t args[6])
 {
-	/* A call without checks gets anything: should the filter confuse it with one that has checks,
-	 * that one's refusals show. */
+	/* A call without checks gets anything: should the filter confuse it with one that has
+	 * checks, that one's refusals show. */
 	bool plain = !rule || rule->action != POLICY_CHECK;
 
 	for (int i = 0; i < 6; i++)
@@ -277,8 +277,8 @@ static int verify_one(const struct policy *p, const struct policy_rule *rule, in
 }
 
 /*
- * Whose checks to make arguments for: its own, or for a call without checks now and then those of its
- * neighbours in the table, whose leaf a wrong comparison would lead to.
+ * Whose checks to make arguments for: its own, or for a call without checks now and then those of
+ * its neighbours in the table, whose leaf a wrong comparison would lead to.
  */
 static const struct policy_rule *aim_at(const struct filter_call *calls, size_t n_calls, size_t at,
 					const struct policy_rule *rule, int i)

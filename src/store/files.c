@@ -2,8 +2,8 @@
 /*
  * files.c - The store's files, from outside: who may have them, where they are, how they go aside.
  *
- * Nothing here looks into a file. It runs with the rights of whoever starts the daemon, and what is in
- * the files was written by a process that a stranger may have taken over.
+ * Nothing here looks into a file. It runs with the rights of whoever starts the daemon, and what is
+ * in the files was written by a process that a stranger may have taken over.
  */
 #include "store/store.h"
 
@@ -32,7 +32,7 @@
 /* All that SQLite ever puts beside a database. We make the first two only. */
 static const char *const suffixes[] = { "", "-wal", "-shm", "-journal" };
 
-/* ---- one daemon ----------------------------------------------------------------------------------- */
+/* ---- one daemon ---------------------------------------------------------------------------- */
 
 static long holder(int fd)
 {
@@ -115,7 +115,7 @@ int store_lock(int dirfd, const char *where, int kept, pid_t pid, struct err *e)
 	return TAKE_FD(fd);
 }
 
-/* ---- the files ------------------------------------------------------------------------------------ */
+/* ---- the files ----------------------------------------------------------------------------- */
 
 static void name_of(char out[32], size_t i)
 {
@@ -139,7 +139,8 @@ static int look(int dirfd, struct err *e)
 			/* SQLite would take it for a new one, and drop the log beside it. */
 			return err_say(e, -EUCLEAN, "it is empty");
 		} else if (i == 3) {
-			/* Ours has none; to play it back would be to run somebody else's changes. */
+			/* Ours has none; to play it back would be to run somebody else's changes.
+			 */
 			return err_say(e, -EUCLEAN, "%s was not made by caisson", name);
 		}
 	}

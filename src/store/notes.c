@@ -2,9 +2,9 @@
 /*
  * notes.c - What code keeps from sandbox to sandbox: values by key, and functions.
  *
- * Owner and project are part of every statement, so there is no question that could be answered with
- * another owner's note. What an owner may have is counted over all of his projects, in the transaction
- * that adds to it.
+ * Owner and project are part of every statement, so there is no question that could be answered
+ * with another owner's note. What an owner may have is counted over all of his projects, in the
+ * transaction that adds to it.
  */
 #include <errno.h>
 #include <string.h>

@@ -100,7 +100,8 @@ static const char *const steps[] = {
 	") STRICT, WITHOUT ROWID;",
 	/* 6 */
 	("ALTER TABLE tree ADD COLUMN image TEXT NOT NULL DEFAULT ''"
-	 " CHECK(length(CAST(image AS BLOB)) <= 512);"), /* one string; clang asks whether it is two */
+	 " CHECK(length(CAST(image AS BLOB)) <= 512);"), /* one string; clang asks whether it is two
+							  */
 };
 
 int schema_version(void)
@@ -142,7 +143,7 @@ static int make_step(sqlite3 *db, size_t i)
 	return rc;
 }
 
-/* ---- ours to the letter --------------------------------------------------------------------------- */
+/* ---- ours to the letter -------------------------------------------------------------------- */
 
 static int prepare_list(sqlite3 *db, sqlite3_stmt **ret)
 {

@@ -4,8 +4,8 @@
  *
  * Theory of operation. One connection, one thread, all statements prepared when it opens. WAL with
  * synchronous NORMAL: a commit is one or two writes to the log and no sync; what is lost with the
- * machine's power is the end of the log, whole transactions, and never the order of them. A crash of
- * the daemon alone loses nothing. Checkpoints sync.
+ * machine's power is the end of the log, whole transactions, and never the order of them. A crash
+ * of the daemon alone loses nothing. Checkpoints sync.
  *
  * Failure model. A statement that fails is reset before the message is made, and a transaction is
  * rolled back, in memory; then SQLite holds no page and no lock, and has forgotten its own error
@@ -32,7 +32,7 @@ static const char *const own_sql[STMT_MAX_] = {
 	[STMT_ROLLBACK] = "ROLLBACK",
 };
 
-/* ---- errors ------------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------- */
 
 static int io_error(const struct store *s, const char *what, struct err *e)
 {
@@ -97,7 +97,7 @@ int store_fits(const char *text, size_t min, size_t max, const char *name, struc
 	return 0;
 }
 
-/* ---- statements ----------------------------------------------------------------------------------- */
+/* ---- statements ---------------------------------------------------------------------------- */
 
 sqlite3_stmt *store_bind(struct store *s, enum store_stmt which, const char *types, ...)
 {
@@ -160,7 +160,7 @@ int64_t store_end(struct store *s, int64_t r, const char *what, struct err *e)
 	return r;
 }
 
-/* ---- life ----------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 static void harden(sqlite3 *db)
 {

@@ -3,16 +3,16 @@
  * store.h - What the daemon remembers over its own end: sandboxes, idempotency keys and notes of
  * code, in SQLite.
  *
- * Opening has two halves, because the file was last written by a process that reads strangers' bytes:
- * whoever has rights opens the files (store_files_open) and looks into none of them; SQLite sees
- * them first in the jail, as two descriptors and without any path (vfs.h). A store that is damaged
- * is found by store_check(), which may run in a process of its own, and moved away, never deleted,
- * by store_files_aside(), again without a look into it.
+ * Opening has two halves, because the file was last written by a process that reads strangers'
+ * bytes: whoever has rights opens the files (store_files_open) and looks into none of them; SQLite
+ * sees them first in the jail, as two descriptors and without any path (vfs.h). A store that is
+ * damaged is found by store_check(), which may run in a process of its own, and moved away, never
+ * deleted, by store_files_aside(), again without a look into it.
  *
- * Every write is one transaction. When one fails (disk full, read-only, a damaged page) nothing of it
- * has happened, the message says what to do, and the store stays usable: for reads now, for writes
- * when the reason is gone. One thread. Texts are UTF-8 without NUL, at most as long as said here; a
- * longer one is -EMSGSIZE. Times are milliseconds of the Unix epoch.
+ * Every write is one transaction. When one fails (disk full, read-only, a damaged page) nothing of
+ * it has happened, the message says what to do, and the store stays usable: for reads now, for
+ * writes when the reason is gone. One thread. Texts are UTF-8 without NUL, at most as long as said
+ * here; a longer one is -EMSGSIZE. Times are milliseconds of the Unix epoch.
  *
  * Codes beside those of memory and the disk: -EUCLEAN damaged, -EBUSY another program has it open.
  */
@@ -56,7 +56,7 @@ struct store;
 #define STORE_TOOLS_MAX 100u          /* likewise */
 #define STORE_NOTES_BYTES (64u << 20) /* per owner: memory */
 
-/* ---- files and lock: with rights, before the jail --------------------------------------------------- */
+/* ---- files and lock: with rights, before the jail ------------------------------------------ */
 
 /* What SQLite will work on: open for reading and writing, close-on-exec. */
 struct store_files {
@@ -69,7 +69,8 @@ struct store_report {
 };
 
 /*
- * store_lock() - Be the only daemon on the state directory @dirfd, for as long as this process lives.
+ * store_lock() - Be the only daemon on the state directory @dirfd, for as long as this process
+ * lives.
  * @where: its path, for the message.
  * @kept: the descriptor that a front before us had, ours from now on; -1: none
  * @pid: whom to stop
@@ -83,8 +84,8 @@ int store_lock(int dirfd, const char *where, int kept, pid_t pid, struct err *e)
  * store_files_open() - Open or make the files in @dirfd, which must be ours alone.
  * @ret: give it to store_open(), or to store_files_close().
  *
- * Locks the database against other programs (the sqlite3 command). Return: 0; -EUCLEAN when what lies
- * there can not be ours (no regular file, or empty): move it aside; or -errno.
+ * Locks the database against other programs (the sqlite3 command). Return: 0; -EUCLEAN when what
+ * lies there can not be ours (no regular file, or empty): move it aside; or -errno.
  */
 int store_files_open(int dirfd, struct store_files *ret, struct err *e);
 void store_files_close(struct store_files *f);
@@ -93,19 +94,20 @@ void store_files_close(struct store_files *f);
 int store_files_aside(int dirfd, struct store_report *ret, struct err *e);
 
 /*
- * store_check() - Read the whole store, bring its schema up to date, and close it again. @f stays open.
- * Return: 0; -EUCLEAN when it is damaged, of a newer version or another program's; or -errno, which
- * says nothing about the store.
+ * store_check() - Read the whole store, bring its schema up to date, and close it again. @f stays
+ * open. Return: 0; -EUCLEAN when it is damaged, of a newer version or another program's; or -errno,
+ * which says nothing about the store.
  */
 int store_check(const struct store_files *f, struct err *e);
 
-/* ---- life: in the jail ------------------------------------------------------------------------------ */
+/* ---- life: in the jail --------------------------------------------------------------------- */
 
-/* store_open() - Takes the descriptors of @f, on failure too. Everything but store_check()'s reading. */
+/* store_open() - Takes the descriptors of @f, on failure too. Everything but store_check()'s
+ * reading. */
 int store_open(struct store_files *f, struct store **ret, struct err *e);
 void store_close(struct store *s);
 
-/* ---- sandboxes -------------------------------------------------------------------------------------- */
+/* ---- sandboxes ----------------------------------------------------------------------------- */
 
 enum store_state { STORE_RUNNING, STORE_STOPPED, STORE_LOST, STORE_REMOVING, STORE_STATE_MAX_ };
 
@@ -139,7 +141,8 @@ int store_sandbox_del(struct store *s, const char *id, struct err *e);
 /* The callbacks must not call the store; non-zero ends an enumeration and is returned by it. */
 typedef int store_sandbox_fn(const struct store_sandbox *b, void *arg);
 
-/* store_sandbox_find() - By owner and name. Return: 0 when there is none; 1, after @fn; or -errno. */
+/* store_sandbox_find() - By owner and name. Return: 0 when there is none; 1, after @fn; or -errno.
+ */
 int store_sandbox_find(struct store *s, const char *owner, const char *name, store_sandbox_fn *fn,
 		       void *arg, struct err *e);
 
@@ -148,13 +151,14 @@ int store_sandbox_each(struct store *s, const char *owner, store_sandbox_fn *fn,
 		       struct err *e);
 
 /*
- * store_mark_lost() - At the start: whatever ran is `lost` now, with @reason, but for the @n ids in @kept;
- * what was being removed is removed, because its cell is gone. Return: how many were lost, or -errno.
+ * store_mark_lost() - At the start: whatever ran is `lost` now, with @reason, but for the @n ids in
+ * @kept; what was being removed is removed, because its cell is gone. Return: how many were lost,
+ * or -errno.
  */
 int64_t store_mark_lost(struct store *s, const char *reason, const char *const *kept, size_t n,
 			struct err *e);
 
-/* ---- idempotency keys --------------------------------------------------------------------------------- */
+/* ---- idempotency keys ---------------------------------------------------------------------- */
 
 struct store_key {
 	const char *owner, *key, *route;    /* together they are unique; none is empty */
@@ -184,7 +188,7 @@ int store_key_del(struct store *s, const char *owner, const char *key, const cha
 /* store_forget_old() - Remove keys that are too old at @now. Return: how many, or -errno. */
 int64_t store_forget_old(struct store *s, int64_t now, struct err *e);
 
-/* ---- packages (front/packages/trees.h) ------------------------------------------------------------------ */
+/* ---- packages (front/packages/trees.h) ----------------------------------------------------- */
 
 struct store_tree {
 	const char *key; /* STORE_TREE_KEY_LEN digits */
@@ -207,12 +211,13 @@ int store_tree_put(struct store *s, const struct store_tree *t, struct err *e);
 int store_tree_del(struct store *s, const char *key, struct err *e);
 int store_tree_each(struct store *s, store_tree_fn *fn, void *arg, struct err *e);
 
-/* store_use_put() - @holder uses it; store_use_del(): uses none any more; store_use_each(): the oldest first. */
+/* store_use_put() - @holder uses it; store_use_del(): uses none any more; store_use_each(): the
+ * oldest first. */
 int store_use_put(struct store *s, const char *holder, const char *key, int64_t at, struct err *e);
 int store_use_del(struct store *s, const char *holder, struct err *e);
 int store_use_each(struct store *s, store_use_fn *fn, void *arg, struct err *e);
 
-/* ---- workspaces (front/workspaces/workspaces.h) --------------------------------------------------------- */
+/* ---- workspaces (front/workspaces/workspaces.h) -------------------------------------------- */
 
 struct store_workspace {
 	const char *key; /* STORE_TREE_KEY_LEN digits */
@@ -224,12 +229,13 @@ struct store_workspace {
 
 typedef int store_workspace_fn(const struct store_workspace *w, void *arg);
 
-/* store_workspace_put() - Insert, or change the one with this key. 0; -EEXIST: the owner has one of the name. */
+/* store_workspace_put() - Insert, or change the one with this key. 0; -EEXIST: the owner has one of
+ * the name. */
 int store_workspace_put(struct store *s, const struct store_workspace *w, struct err *e);
 int store_workspace_del(struct store *s, const char *key, struct err *e);
 int store_workspace_each(struct store *s, store_workspace_fn *fn, void *arg, struct err *e);
 
-/* ---- notes: what an owner's code keeps from sandbox to sandbox ------------------------------------------ */
+/* ---- notes: what an owner's code keeps from sandbox to sandbox ----------------------------- */
 
 enum store_note_kind { STORE_NOTE_MEMORY, STORE_NOTE_TOOL, STORE_NOTE_KIND_MAX_ };
 
@@ -253,8 +259,8 @@ struct store_note {
  * @n: key, value and metadata are taken; the rest is set, as it is stored
  * @expected: the revision that it must have now (0: there is none), or STORE_NOTE_ANY
  *
- * Return: 0; -ESTALE when it has another revision; -EDQUOT, with a message that says of what there is too
- * much; -EMSGSIZE; or -errno.
+ * Return: 0; -ESTALE when it has another revision; -EDQUOT, with a message that says of what there
+ * is too much; -EMSGSIZE; or -errno.
  */
 int store_note_put(struct store *s, const struct store_note_place *p, struct store_note *n,
 		   int64_t expected, int64_t now, struct err *e);

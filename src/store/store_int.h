@@ -58,8 +58,8 @@ struct store {
 int store_fail(struct store *s, int rc, const char *what, struct err *e);
 
 /*
- * store_bind() - Bind in the order of @types: s a text (NULL is ""), i an int64_t, b a pointer and a
- * size_t. Borrowed until store_done(). Return: the statement.
+ * store_bind() - Bind in the order of @types: s a text (NULL is ""), i an int64_t, b a pointer and
+ * a size_t. Borrowed until store_done(). Return: the statement.
  */
 sqlite3_stmt *store_bind(struct store *s, enum store_stmt which, const char *types, ...);
 

@@ -32,7 +32,7 @@ static int failed(struct file *f, int rc)
 	return rc;
 }
 
-/* ---- a file ----------------------------------------------------------------------------------- */
+/* ---- a file -------------------------------------------------------------------------------- */
 
 /* The descriptor belongs to the store, and outlives this. */
 static int file_close(sqlite3_file *f)
@@ -158,7 +158,7 @@ static const sqlite3_io_methods methods = {
 	.xDeviceCharacteristics = file_characteristics,
 };
 
-/* ---- the file system -------------------------------------------------------------------------- */
+/* ---- the file system ----------------------------------------------------------------------- */
 
 static struct store_vfs *of(sqlite3_vfs *vfs)
 {

@@ -15,7 +15,8 @@
 #define FIRST_FD 20 /* beyond those of a service manager and the keeper's */
 #define TEXT_MAX (16u << 10)
 
-/* A name in the environment, and in the file. What is said for this service alone comes before what is said for all. */
+/* A name in the environment, and in the file. What is said for this service alone comes before what
+ * is said for all. */
 static const struct {
 	const char *name, *key;
 } known[] = {

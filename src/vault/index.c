@@ -12,7 +12,8 @@
 #include "base/fd.h"
 #include "base/num.h"
 
-/* Where an index without a name is found in cells. Below .internal, which is nobody's in the public DNS. */
+/* Where an index without a name is found in cells. Below .internal, which is nobody's in the public
+ * DNS. */
 static const char *const aliases[INDEX_KINDS] = {
 	[INDEX_PIP] = "pip.caisson.internal", [INDEX_NPM] = "npm.caisson.internal"
 };
@@ -46,7 +47,7 @@ void index_keys_wipe(struct index_keys *k)
 	explicit_bzero(k, sizeof(*k));
 }
 
-/* ---- credentials ---------------------------------------------------------------------------------------------- */
+/* ---- credentials --------------------------------------------------------------------------- */
 
 static int digit(char c)
 {
@@ -125,7 +126,7 @@ int index_keys_lines(enum index_kind kind, const struct index_url *u, const stru
 	return out->err ? err_set(e, out->err, "keep credentials of an index") : 0;
 }
 
-/* ---- the address ---------------------------------------------------------------------------------------------- */
+/* ---- the address --------------------------------------------------------------------------- */
 
 static bool is_localhost(const char *host)
 {
@@ -141,7 +142,8 @@ bool index_is_loopback(const struct index_url *u)
 	       (u->is_address && strncmp(u->host, "127.", 4) == 0);
 }
 
-/* A name whose last label is a number is an address in a spelling that not everybody reads alike. */
+/* A name whose last label is a number is an address in a spelling that not everybody reads alike.
+ */
 static bool is_name(const char *host)
 {
 	const char *last = strrchr(host, '.');

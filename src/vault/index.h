@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * index.h - The address of a package index, taken apart: the part that a fetcher is told, and the credentials, which
- * the gate alone has. Pure.
+ * index.h - The address of a package index, taken apart: the part that a fetcher is told, and the
+ * credentials, which the gate alone has. Pure.
  *
- * Credentials become secrets of the vault that are bound to the index and that only fetchers can use. A fetcher has
- * their placeholders; the gate puts the values in, over TLS. So an index with credentials must be https.
+ * Credentials become secrets of the vault that are bound to the index and that only fetchers can
+ * use. A fetcher has their placeholders; the gate puts the values in, over TLS. So an index with
+ * credentials must be https.
  *
- * Cells reach servers by name. An index at an address, or at localhost, has a name of its own in the fetcher's cell
- * (index_url.name), and the gate knows which server that is.
+ * Cells reach servers by name. An index at an address, or at localhost, has a name of its own in
+ * the fetcher's cell (index_url.name), and the gate knows which server that is.
  */
 #ifndef CAISSON_VAULT_INDEX_H
 #define CAISSON_VAULT_INDEX_H
@@ -44,7 +45,8 @@ struct index_url {
 
 /*
  * index_url_parse() - @keys: filled from "user:password@", decoded; NULL: credentials are refused.
- * Return: 0, or -EINVAL with what is wrong and how to mend it. No message has a part of the credentials.
+ * Return: 0, or -EINVAL with what is wrong and how to mend it. No message has a part of the
+ * credentials.
  */
 int index_url_parse(enum index_kind kind, const char *text, struct index_url *ret,
 		    struct index_keys *keys, struct err *e);
@@ -55,9 +57,11 @@ bool index_is_loopback(const struct index_url *u);
 bool index_keys_any(const struct index_keys *k);
 void index_keys_wipe(struct index_keys *k);
 
-/* index_key_name() - The name of that secret in the vault, and of the fetcher's variable with its placeholder. */
+/* index_key_name() - The name of that secret in the vault, and of the fetcher's variable with its
+ * placeholder. */
 const char *index_key_name(enum index_kind kind, enum index_key key);
-/* index_key_reserved() - Whether a name is one of these: no sandbox but a fetcher may ask for it. */
+/* index_key_reserved() - Whether a name is one of these: no sandbox but a fetcher may ask for it.
+ */
 bool index_key_reserved(const char *name);
 
 /* index_keys_lines() - Append them as lines of vault.h. 0, or -EINVAL: the index is not https. */

@@ -2,9 +2,10 @@
 /*
  * source.c - See source.h.
  *
- * The command runs with the starter's environment (it may need a token of its own to ask a store with), with
- * nothing to read, and has COMMAND_MS. It is run at each start of a front and whenever secrets are read again, so they
- * are those of that moment. Variables are what they were when the daemon was started.
+ * The command runs with the starter's environment (it may need a token of its own to ask a store
+ * with), with nothing to read, and has COMMAND_MS. It is run at each start of a front and whenever
+ * secrets are read again, so they are those of that moment. Variables are what they were when the
+ * daemon was started.
  */
 #include "vault/source.h"
 
@@ -32,7 +33,8 @@
 #define COMMAND_WORDS 64u
 #define FIRST_FD 20 /* beyond those of a service manager and the keeper's */
 
-/* Up to VAULT_TEXT_MAX bytes. Length or a negative errno. @until_ns: 0 for a file, which does not wait. */
+/* Up to VAULT_TEXT_MAX bytes. Length or a negative errno. @until_ns: 0 for a file, which does not
+ * wait. */
 static ssize_t read_all(int fd, char *text, uint64_t until_ns, struct err *e)
 {
 	size_t len = 0;
@@ -72,7 +74,7 @@ static int from_file(struct vault *v, const char *path, struct err *e)
 	return r < 0 ? err_wrap(e, "--secrets-file %s", path) : 0;
 }
 
-/* ---- variables ------------------------------------------------------------------------------------------- */
+/* ---- variables ----------------------------------------------------------------------------- */
 
 const char *source_prefix_problem(const char *prefix)
 {
@@ -172,7 +174,7 @@ int source_hide(const char *prefix, char **env, const char *lines, struct err *e
 	return fd;
 }
 
-/* ---- a command ------------------------------------------------------------------------------------------- */
+/* ---- a command ----------------------------------------------------------------------------- */
 
 static int split(char *text, char **words)
 {
@@ -232,7 +234,7 @@ static int from_command(struct vault *v, const char *command, char **env, struct
 	return r < 0 ? err_wrap(e, "--secrets-command") : 0;
 }
 
-/* ---- the child ------------------------------------------------------------------------------------------- */
+/* ---- the child ----------------------------------------------------------------------------- */
 
 /* In it: everything, and what is said of it. */
 static void load(const struct sources *s, char **env, int sock)

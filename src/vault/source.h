@@ -2,8 +2,9 @@
 /*
  * source.h - Where secrets come from: a file, variables of the environment, what a command prints.
  *
- * They are read by a child of whoever asks, which has the rights of whoever started the daemon, hands over
- * two descriptors and ends. So no process that stays has in its memory what only the gate may know.
+ * They are read by a child of whoever asks, which has the rights of whoever started the daemon,
+ * hands over two descriptors and ends. So no process that stays has in its memory what only the
+ * gate may know.
  */
 #ifndef CAISSON_VAULT_SOURCE_H
 #define CAISSON_VAULT_SOURCE_H
@@ -13,7 +14,8 @@
 
 struct err;
 
-/* Set to the number of a descriptor that holds secrets of the environment and of package indexes: source_hide(). */
+/* Set to the number of a descriptor that holds secrets of the environment and of package indexes:
+ * source_hide(). */
 #define SOURCE_FD_ENV "CAISSON_SECRETS_FD"
 
 /* Each may be NULL. */
@@ -38,15 +40,16 @@ pid_t source_begin(const struct sources *s, char **env, int *ret_sock, struct er
 int source_finish(pid_t pid, int sock, int *ret_whole, int *ret_blind, struct err *e);
 
 /*
- * source_prefix_problem() - NULL, or what is wrong with it as a prefix: it must end with '_', and not take the
- * daemon's own settings for secrets.
+ * source_prefix_problem() - NULL, or what is wrong with it as a prefix: it must end with '_', and
+ * not take the daemon's own settings for secrets.
  */
 const char *source_prefix_problem(const char *prefix);
 
 /*
- * source_hide() - For the program that becomes the daemon: take variables with @prefix (NULL: none) out of @env, which
- * is changed in place, and put them, and the secrets of @lines (vault.h), into a memfd that is inherited.
- * Return: its descriptor, -1 when there are none, or another negative errno with a message.
+ * source_hide() - For the program that becomes the daemon: take variables with @prefix (NULL: none)
+ * out of @env, which is changed in place, and put them, and the secrets of @lines (vault.h), into a
+ * memfd that is inherited. Return: its descriptor, -1 when there are none, or another negative
+ * errno with a message.
  */
 int source_hide(const char *prefix, char **env, const char *lines, struct err *e);
 

@@ -34,7 +34,7 @@ void vault_free(struct vault *v)
 	*v = (struct vault){ 0 };
 }
 
-/* ---- what may be in a line ------------------------------------------------------------------------------ */
+/* ---- what may be in a line ----------------------------------------------------------------- */
 
 static bool is_alnum(char c)
 {
@@ -70,7 +70,8 @@ static bool is_owner(const char *s, size_t len)
 	return len > 0 && len < 64;
 }
 
-/* A header that requests may carry a credential in: not one that says what a request is, or is for the next hop. */
+/* A header that requests may carry a credential in: not one that says what a request is, or is for
+ * the next hop. */
 static bool is_header(const char *s, size_t len)
 {
 	static const char *const never[] = {
@@ -118,7 +119,7 @@ static const char *value_problem(const char *s, size_t len)
 	return NULL;
 }
 
-/* ---- lines ---------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------- */
 
 static char *keep(struct vault *v, const char *s, size_t len)
 {
@@ -271,7 +272,7 @@ int vault_add(struct vault *v, const char *text, size_t len, struct err *e)
 	return r;
 }
 
-/* ---- looking up ------------------------------------------------------------------------------------------ */
+/* ---- looking up ---------------------------------------------------------------------------- */
 
 bool vault_lists(const char *list, const char *member)
 {
@@ -312,7 +313,7 @@ const struct secret *vault_find(const struct vault *v, const char *name, const c
 	return NULL;
 }
 
-/* ---- from process to process ----------------------------------------------------------------------------- */
+/* ---- from process to process --------------------------------------------------------------- */
 
 int vault_seal(const struct vault *v, bool blind)
 {

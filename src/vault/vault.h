@@ -6,12 +6,13 @@
  *
  *	[OWNER[,OWNER...]:]NAME[@HOST[,HOST...]][[HEADER[,HEADER...]]]=VALUE
  *
- * NAME is a variable's name. With owners nobody else can use it. With hosts it can only be bound to one of
- * them, and its value is never given to a sandbox, nor to the front. Headers, in square brackets, are those of a request
- * that may carry it when it is bound, instead of vault_headers. VALUE is everything up to the end of
- * the line, 1 to VAULT_VALUE_MAX bytes of UTF-8 without control bytes, spaces at either end, or quotes around
- * it: nothing is unquoted, so nothing may look as if it were. Blank lines and lines that begin with '#' are
- * skipped. A name is there once; of several lines with owners, once for each owner.
+ * NAME is a variable's name. With owners nobody else can use it. With hosts it can only be bound to
+ *one of them, and its value is never given to a sandbox, nor to the front. Headers, in square
+ *brackets, are those of a request that may carry it when it is bound, instead of vault_headers.
+ *VALUE is everything up to the end of the line, 1 to VAULT_VALUE_MAX bytes of UTF-8 without control
+ *bytes, spaces at either end, or quotes around it: nothing is unquoted, so nothing may look as if
+ *it were. Blank lines and lines that begin with '#' are skipped. A name is there once; of several
+ *lines with owners, once for each owner.
  *
  * Messages name the line, and never what is in it beyond the name.
  */
@@ -48,10 +49,12 @@ struct vault {
 int vault_init(struct vault *v, bool blind);
 void vault_free(struct vault *v);
 
-/* vault_add() - The lines of @text. 0, or a negative errno with a message. Pure; the caller wipes @text. */
+/* vault_add() - The lines of @text. 0, or a negative errno with a message. Pure; the caller wipes
+ * @text. */
 int vault_add(struct vault *v, const char *text, size_t len, struct err *e);
 
-/* vault_find() - The secret of that name that @owner may use, or NULL. @owner NULL: whoever it is. */
+/* vault_find() - The secret of that name that @owner may use, or NULL. @owner NULL: whoever it is.
+ */
 const struct secret *vault_find(const struct vault *v, const char *name, const char *owner);
 
 /* vault_lists() - Whether a list of a secret has this member; a list that is NULL has every one. */
@@ -59,18 +62,20 @@ bool vault_lists(const char *list, const char *member);
 
 /* vault_headers - Headers that are for credentials, separated by commas. */
 extern const char *const vault_headers;
-/* vault_header() - Whether the value of a secret may be put into this header, whose name is in lower case. */
+/* vault_header() - Whether the value of a secret may be put into this header, whose name is in
+ * lower case. */
 bool vault_header(const struct secret *s, const char *name);
 
 /* vault_name() - Whether a secret can have this name. */
 bool vault_name(const char *s, size_t len);
 
-/* vault_host() - Whether this is a host's name in lower case: letters, digits, '-', '_' and dots between. */
+/* vault_host() - Whether this is a host's name in lower case: letters, digits, '-', '_' and dots
+ * between. */
 bool vault_host(const char *s, size_t len);
 
 /*
- * vault_seal() - The same as text in a sealed memfd. @blind: without the values of secrets that have hosts.
- * Return: descriptor or -errno.
+ * vault_seal() - The same as text in a sealed memfd. @blind: without the values of secrets that
+ * have hosts. Return: descriptor or -errno.
  */
 int vault_seal(const struct vault *v, bool blind);
 /* vault_unseal() - vault_add() of such a descriptor, which stays the caller's. */

@@ -51,7 +51,8 @@ int cell_cgroup(struct cell_host *h, struct record *record, const struct cell_li
 		/* Init is a process of the cell too, but not one of the guest's. */
 		.pids = limits->pids + 1,
 		.cpu_milli = limits->cpu_milli,
-		/* When processors are short, cells share them by what they may use: one cpu is 100. */
+		/* When processors are short, cells share them by what they may use: one cpu is 100.
+		 */
 		.cpu_weight = limits->cpu_milli < 10 * 10000 ? limits->cpu_milli / 10 : 10000,
 	};
 

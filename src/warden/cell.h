@@ -3,9 +3,9 @@
  * cell.h - One cell as the warden holds it.
  *
  * Life: cell_begin() -> making -> cell_made() -> running -> (ended, by itself or by cell_kill()) ->
- * cell_reaped() -> cell_remove(). None of these waits; what has to be waited for is a descriptor that the
- * loop watches: sync while it is being made, pidfd until pid 1 is dead. An ended cell stays until
- * it is destroyed, so that its client can always learn how it ended.
+ * cell_reaped() -> cell_remove(). None of these waits; what has to be waited for is a descriptor
+ * that the loop watches: sync while it is being made, pidfd until pid 1 is dead. An ended cell
+ * stays until it is destroyed, so that its client can always learn how it ended.
  */
 #ifndef CAISSON_WARDEN_CELL_H
 #define CAISSON_WARDEN_CELL_H
@@ -104,32 +104,36 @@ int cell_kernel_reaped(struct cell *c);
 /* cell_line_init() - There is no line. */
 void cell_line_init(struct cell *c);
 
-/* cell_line_close() - The client has its ends of the kernel's line, or will not get them. Idempotent. */
+/* cell_line_close() - The client has its ends of the kernel's line, or will not get them.
+ * Idempotent. */
 void cell_line_close(struct cell *c);
 
 /* cell_memory_event() - The out-of-memory descriptor fired: the whole cell dies as one. */
 void cell_memory_event(struct cell *c);
 
-/* cell_check() - Enforce cpu time and the wall backstop. Returns when to be called next (ns), 0 never. */
+/* cell_check() - Enforce cpu time and the wall backstop. Returns when to be called next (ns), 0
+ * never. */
 uint64_t cell_check(struct cell *c, uint64_t now_ns);
 
 void cell_usage(const struct cell *c, struct cell_usage *ret);
 
 /*
  * cell_remove() - Pid 1 is reaped: read the last numbers, remove the cgroup and the record. After
- * success nothing of the cell exists. Does not wait: -EAGAIN says that somebody in its cgroup still dies (a zygote can
- * put processes there that are not in its pid namespace), and to call it again or to give the cell up. On any other
- * failure the journal record stays, and the next start tries again.
+ * success nothing of the cell exists. Does not wait: -EAGAIN says that somebody in its cgroup still
+ * dies (a zygote can put processes there that are not in its pid namespace), and to call it again
+ * or to give the cell up. On any other failure the journal record stays, and the next start tries
+ * again.
  */
 int cell_remove(struct cell *c, struct cell_usage *ret, struct err *e);
 
 /*
- * cell_abandon() - It does not die: its cgroup and record go to @remains, everything else that we hold of it is
- * let go.
+ * cell_abandon() - It does not die: its cgroup and record go to @remains, everything else that we
+ * hold of it is let go.
  */
 void cell_abandon(struct cell *c, struct remains_list *remains);
 
-/* cell_destroy() - Kill, wait (bounded), cell_remove(): for the warden's own end, and for one that was never made. */
+/* cell_destroy() - Kill, wait (bounded), cell_remove(): for the warden's own end, and for one that
+ * was never made. */
 int cell_destroy(struct cell *c, struct remains_list *remains, struct cell_usage *ret,
 		 struct err *e);
 

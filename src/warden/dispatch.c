@@ -133,8 +133,9 @@ static int do_usage(struct warden *w, struct request *q, struct err *e)
 	if (q->cell->kernel == KERNEL_RUNS)
 		(void)cell_kernel_reaped(q->cell);
 	cell_usage(q->cell, &q->reply->usage);
-	/* The out-of-memory killer took a process and its event has yet to reach us: the cell ends before we answer, so
-	 * that no client reads of a cell that runs on without its interpreter. */
+	/* The out-of-memory killer took a process and its event has yet to reach us: the cell ends
+	 * before we answer, so that no client reads of a cell that runs on without its interpreter.
+	 */
 	if (q->reply->usage.end == CELL_RUNNING && q->reply->usage.oom_kills > 0) {
 		cell_memory_event(q->cell);
 		cell_usage(q->cell, &q->reply->usage);
@@ -184,9 +185,10 @@ static int do_destroy(struct warden *w, struct request *q, struct err *e)
 }
 
 /*
- * Safe: it is the machine's own python with a user of its own and no capability, and the program that it runs lies
- * beside ourselves. Of another image there is none, whatever the client says: a zygote may enter its cells with
- * every capability that counts there, and an image's python is a stranger's program.
+ * Safe: it is the machine's own python with a user of its own and no capability, and the program
+ * that it runs lies beside ourselves. Of another image there is none, whatever the client says: a
+ * zygote may enter its cells with every capability that counts there, and an image's python is a
+ * stranger's program.
  */
 static int do_zygote(struct warden *w, struct request *q, struct err *e)
 {
@@ -277,8 +279,8 @@ static int do_claim(struct warden *w, struct request *q, struct err *e)
 }
 
 /*
- * Safe: ends the client's own cells and zygotes. Whatever an earlier client on this socket had, or was
- * about to get, is gone after this or named by a claim: so nothing is left that nobody knows.
+ * Safe: ends the client's own cells and zygotes. Whatever an earlier client on this socket had, or
+ * was about to get, is gone after this or named by a claim: so nothing is left that nobody knows.
  */
 static int do_rest(struct warden *w, struct request *q, struct err *e)
 {

@@ -14,7 +14,9 @@
 #include "wire/warden.h"
 
 #define WARDEN_STRAYS_MAX 64
-#define WARDEN_NOBODY UINT64_MAX /* in the place of a request's number: its end is not waited for */
+#define WARDEN_NOBODY                                                                              \
+	UINT64_MAX /* in the place of a request's number: its end is not waited for                \
+		    */
 
 struct warden {
 	struct cell_host host;
@@ -23,8 +25,8 @@ struct warden {
 	bool deaf; /* the client did not take an answer: it is as good as gone */
 	uint32_t generation, serial;
 	uint64_t next_check_ns; /* no cell has to be looked at before; 0 = none at all */
-	/* Kernels of cells that were gone before they came: dead or dying, and ours to wait for. The
-	 * kernel does not let pid 1 of their cell end before that. */
+	/* Kernels of cells that were gone before they came: dead or dying, and ours to wait for.
+	 * The kernel does not let pid 1 of their cell end before that. */
 	pid_t strays[WARDEN_STRAYS_MAX];
 	size_t n_strays;
 	uint64_t strays_until_ns; /* a zygote died: there may be some that it did not name */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * events.c - What happens by itself: a cell is made, runs out of memory or dies, a kernel ends, a
- * zygote answers or dies, a deadline passes. Requests that waited for it are answered here. Processes that died
- * are collected in reap.c.
+ * zygote answers or dies, a deadline passes. Requests that waited for it are answered here.
+ * Processes that died are collected in reap.c.
  */
 #include "warden/events.h"
 
@@ -192,8 +192,8 @@ void init_ended(struct warden *w, struct cell *c)
 }
 
 /*
- * A dead kernel that cannot be collected yet, because a debugger holds it, is looked at again later: its descriptor
- * stays readable, and would wake the loop with every turn.
+ * A dead kernel that cannot be collected yet, because a debugger holds it, is looked at again
+ * later: its descriptor stays readable, and would wake the loop with every turn.
  */
 static void kernel_ended(struct warden *w, struct cell *c)
 {
@@ -306,7 +306,7 @@ static void zygote_speaks(struct warden *w, struct zygote *z)
 	}
 }
 
-/* ---- all of them ------------------------------------------------------------------------------ */
+/* ---- all of them --------------------------------------------------------------------------- */
 
 void dispatch_event(struct warden *w, uint64_t ref)
 {
@@ -350,8 +350,8 @@ void dispatch_event(struct warden *w, uint64_t ref)
 }
 
 /*
- * A zygote that does not answer is stuck, with whatever else was asked of it. It is ended, so that no
- * late answer can be taken for that to another question.
+ * A zygote that does not answer is stuck, with whatever else was asked of it. It is ended, so that
+ * no late answer can be taken for that to another question.
  */
 static void kernel_is_late(struct warden *w, struct cell *c)
 {

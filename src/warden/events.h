@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events.h - What dispatch.c, events.c and reap.c share: answers, handles, and the end of things. */
+/* events.h - What dispatch.c, events.c and reap.c share: answers, handles, and the end of things.
+ */
 #ifndef CAISSON_WARDEN_EVENTS_H
 #define CAISSON_WARDEN_EVENTS_H
 
@@ -27,7 +28,8 @@ void destroy_deadline(struct warden *w, struct cell *c);
 /* init_ended() - Pid 1 of the cell is dead and not collected yet. */
 void init_ended(struct warden *w, struct cell *c);
 
-/* finish_destroy() - Pid 1 is reaped, and the end was asked for: remove it and say so, now or later. */
+/* finish_destroy() - Pid 1 is reaped, and the end was asked for: remove it and say so, now or
+ * later. */
 void finish_destroy(struct warden *w, struct cell *c);
 
 /* end_unclaimed() - A cell whose client is gone, made or in the making: end it, and tell nobody. */
@@ -36,7 +38,8 @@ void end_unclaimed(struct warden *w, struct cell *c);
 /* zygote_gone() - It is dead or shall be: tell whoever waits for a kernel of it, and remove it. */
 void zygote_gone(struct warden *w, struct zygote *z);
 
-/* zygote_remove() - Take it out of the table and end it. Whoever waits for it is not told; @z is not freed. */
+/* zygote_remove() - Take it out of the table and end it. Whoever waits for it is not told; @z is
+ * not freed. */
 void zygote_remove(struct warden *w, struct zygote *z);
 
 #endif

@@ -2,12 +2,13 @@
 /*
  * reap.c - Collecting processes that died, whoever's they were; at the warden's end all of them.
  *
- * A cell's pid 1, its kernel and a zygote have an owner, whose own event collects them. A zygote that was ended, and a
- * kernel that came when its cell was gone, have none any more: strays. Pid 1 of that cell can not end before its
- * kernel is collected.
+ * A cell's pid 1, its kernel and a zygote have an owner, whose own event collects them. A zygote
+ * that was ended, and a kernel that came when its cell was gone, have none any more: strays. Pid 1
+ * of that cell can not end before its kernel is collected.
  *
- * Which pid a kernel has is the word of a zygote, which may lie. So a stray is only waited for, and a pid that has an
- * owner is not taken: a lie takes nobody's status away. The list is bounded, and so is a turn.
+ * Which pid a kernel has is the word of a zygote, which may lie. So a stray is only waited for, and
+ * a pid that has an owner is not taken: a lie takes nobody's status away. The list is bounded, and
+ * so is a turn.
  */
 #include "warden/reap.h"
 
@@ -76,7 +77,7 @@ void reap_strays(struct warden *w)
 		check_before(w, now + STRAY_AGAIN_NS);
 }
 
-/* ---- the end of the warden -------------------------------------------------------------------- */
+/* ---- the end of the warden ----------------------------------------------------------------- */
 
 static void not_stray(struct warden *w, pid_t pid)
 {
@@ -115,8 +116,8 @@ void dispatch_end(struct warden *w)
 {
 	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
 		if (w->cells[i])
-			cell_kill(w->cells[i],
-				  CELL_END_CLIENT); /* all at once, then wait for each */
+			cell_kill(w->cells[i], CELL_END_CLIENT); /* all at once, then wait for each
+								  */
 	for (uint32_t i = 0; i < WARDEN_ZYGOTES_MAX; i++)
 		if (w->zygotes[i]) {
 			struct zygote *z = w->zygotes[i];

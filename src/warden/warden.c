@@ -3,9 +3,10 @@
  * warden.c - caisson-warden: the only process with privileges. Makes and ends cells for one client.
  *
  * Theory of operation. One socket (descriptor 3) to one client, an epoll loop over that socket and
- * over what each cell and zygote has to tell. Nothing is waited for: what takes time is an event later
- * (events.c). What the client may ask for, and what it gets, is in dispatch.c: it can make cells out
- * of files it can open itself, have warm interpreters fork kernels into them, and end them. Nothing else is on offer, also not to whoever may have taken the client over.
+ * over what each cell and zygote has to tell. Nothing is waited for: what takes time is an event
+ * later (events.c). What the client may ask for, and what it gets, is in dispatch.c: it can make
+ * cells out of files it can open itself, have warm interpreters fork kernels into them, and end
+ * them. Nothing else is on offer, also not to whoever may have taken the client over.
  *
  * When the client goes away every cell is destroyed. When the warden is killed, its cells die with
  * it (parent-death signal) and the next warden sweeps what the journal says was left.
@@ -42,8 +43,8 @@
  *   SYS_PTRACE DAC_READ_SEARCH   reading /proc of cells for receipts
  *   DAC_OVERRIDE   cgroup directories that a service manager gave to another user
  * and, if root has it, which a container's may not:
- *   MKNOD          device nodes of each cell's own (cell/nodes.h). It is no more than SYS_ADMIN gives,
- *                  which can mount a devtmpfs with every node there is; a device cgroup limits both
+ *   MKNOD          device nodes of each cell's own (cell/nodes.h). It is no more than SYS_ADMIN
+ * gives, which can mount a devtmpfs with every node there is; a device cgroup limits both
  */
 #define WARDEN_CAPS                                                                                \
 	(1ull << CAP_SYS_ADMIN | 1ull << CAP_SETUID | 1ull << CAP_SETGID | 1ull << CAP_SETPCAP |   \
@@ -106,7 +107,8 @@ static int harden(struct err *e)
 	(void)signal(SIGHUP, SIG_IGN);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_set(e, -errno, "set no-new-privileges");
-	/* Kernels are forked by a child of a zygote; when that ends they become ours, to wait for. */
+	/* Kernels are forked by a child of a zygote; when that ends they become ours, to wait for.
+	 */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_set(e, -errno, "become a subreaper");
 	if (geteuid() == 0) {
@@ -114,7 +116,8 @@ static int harden(struct err *e)
 		uint64_t have = 0, want = WARDEN_CAPS;
 		int r = caps_permitted(&have);
 
-		/* Root of a small namespace can only map itself, and for its id 0 needs this too. */
+		/* Root of a small namespace can only map itself, and for its id 0 needs this too.
+		 */
 		idmap_choose(0, &ids);
 		if (!ids.ranged)
 			want |= 1ull << CAP_SETFCAP;

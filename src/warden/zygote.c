@@ -142,8 +142,9 @@ int zygote_made(struct zygote *z, struct err *e)
 }
 
 /*
- * Four pipes and a socket. The client's ends stay with the cell until it has its kernel; nobody but the client ever
- * has those, so no flag of theirs can be changed behind its back. @ret_kernel: the other ends, to be sent and closed.
+ * Four pipes and a socket. The client's ends stay with the cell until it has its kernel; nobody but
+ * the client ever has those, so no flag of theirs can be changed behind its back. @ret_kernel: the
+ * other ends, to be sent and closed.
  */
 static int open_line(struct cell *c, int ret_kernel[ZYGOTE_FD_CGROUPS], struct err *e)
 {
@@ -165,8 +166,9 @@ static int open_line(struct cell *c, int ret_kernel[ZYGOTE_FD_CGROUPS], struct e
 }
 
 /*
- * The pipes belong to the cell's user, who may then open /dev/stdout by name, and are on its account. A process
- * of the cell that has the same user cannot name the warden meanwhile: it is in another pid namespace.
+ * The pipes belong to the cell's user, who may then open /dev/stdout by name, and are on its
+ * account. A process of the cell that has the same user cannot name the warden meanwhile: it is in
+ * another pid namespace.
  */
 static int open_line_as_agent(struct cell *c, int ret_kernel[ZYGOTE_FD_CGROUPS], struct err *e)
 {
@@ -245,8 +247,8 @@ static int pid_namespace(pid_t pid, struct stat *ret)
 }
 
 /*
- * A kernel's parent, the child between it and the zygote, is gone before the zygote answers; so the warden, as
- * the nearest subreaper, is its parent now.
+ * A kernel's parent, the child between it and the zygote, is gone before the zygote answers; so the
+ * warden, as the nearest subreaper, is its parent now.
  */
 static bool is_child(pid_t pid)
 {
@@ -256,9 +258,10 @@ static bool is_child(pid_t pid)
 }
 
 /*
- * Safe although a zygote may lie: only a child of ours that is in the cell's own pid namespace is taken and moved
- * into the cell's cgroups, and such a process is the client's own guest. Only we reap our children, so between these
- * checks and the move the number cannot become another process's.
+ * Safe although a zygote may lie: only a child of ours that is in the cell's own pid namespace is
+ * taken and moved into the cell's cgroups, and such a process is the client's own guest. Only we
+ * reap our children, so between these checks and the move the number cannot become another
+ * process's.
  */
 int zygote_adopt(struct cell *c, pid_t pid, struct err *e)
 {

@@ -2,11 +2,12 @@
 /*
  * zygote.h - One warm interpreter as the warden holds it: it forks kernels into cells on request.
  *
- * A zygote may enter its cells with every capability that counts in them, and only its own code seals a kernel.
- * So it is the machine's own python and never an image's: an image's code is a stranger's, and its kernels are
- * started and sealed by the cell's pid 1. The warden does not believe a zygote all the same: what it says is a
- * pid, and that is checked against the cell before it is used. When it dies, the client that waits for a kernel
- * is told so, and kernels that it forked before live on.
+ * A zygote may enter its cells with every capability that counts in them, and only its own code
+ * seals a kernel. So it is the machine's own python and never an image's: an image's code is a
+ * stranger's, and its kernels are started and sealed by the cell's pid 1. The warden does not
+ * believe a zygote all the same: what it says is a pid, and that is checked against the cell before
+ * it is used. When it dies, the client that waits for a kernel is told so, and kernels that it
+ * forked before live on.
  */
 #ifndef CAISSON_WARDEN_ZYGOTE_H
 #define CAISSON_WARDEN_ZYGOTE_H
@@ -49,8 +50,8 @@ int zygote_begin(struct cell_host *h, const struct cell_spec *spec, struct zygot
 int zygote_made(struct zygote *z, struct err *e);
 
 /*
- * zygote_fork() - Ask for a kernel in @c. The answer comes on z->l.channel_fd, with c->handle as its number. The
- * client's ends of the kernel's pipes and of its hello socket are in @c.
+ * zygote_fork() - Ask for a kernel in @c. The answer comes on z->l.channel_fd, with c->handle as
+ * its number. The client's ends of the kernel's pipes and of its hello socket are in @c.
  */
 int zygote_fork(struct zygote *z, struct cell *c, struct err *e);
 
@@ -61,13 +62,14 @@ int zygote_fork(struct zygote *z, struct cell *c, struct err *e);
 int zygote_answer(struct zygote *z, uint32_t *ret_handle, int *ret_code, pid_t *ret_pid);
 
 /*
- * zygote_adopt() - @pid is what a zygote says it forked into @c. Check it, hold it, put it into the cell's cgroups
- * where it could not do so itself, and let it go on.
+ * zygote_adopt() - @pid is what a zygote says it forked into @c. Check it, hold it, put it into the
+ * cell's cgroups where it could not do so itself, and let it go on.
  */
 int zygote_adopt(struct cell *c, pid_t pid, struct err *e);
 
 /*
- * zygote_end() - Kill it and whatever it forked that is not in a cell. Does not wait: what is left of it is among
+ * zygote_end() - Kill it and whatever it forked that is not in a cell. Does not wait: what is left
+ * of it is among
  * @remains then. Return: the pid to wait for, 0 when there is none.
  */
 pid_t zygote_end(struct zygote *z, struct remains_list *remains);

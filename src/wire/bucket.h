@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bucket.h - The channel between the front and caisson-bucket, which alone can reach the operator's buckets.
+ * bucket.h - The channel between the front and caisson-bucket, which alone can reach the operator's
+ * buckets.
  *
- * A SEQPACKET socket made by the front. A request is one fixed-size struct with descriptors: first the write end of a
- * pipe on which this job answers, then what its op says. The job says BUCKET_MOVED now and then and BUCKET_DONE last;
- * a pipe that ends without it is a job that died. Whoever closes the reading end gives the job up. The front
- * names places, which the operator configured, and never a bucket.
+ * A SEQPACKET socket made by the front. A request is one fixed-size struct with descriptors: first
+ * the write end of a pipe on which this job answers, then what its op says. The job says
+ * BUCKET_MOVED now and then and BUCKET_DONE last; a pipe that ends without it is a job that died.
+ * Whoever closes the reading end gives the job up. The front names places, which the operator
+ * configured, and never a bucket.
  */
 #ifndef CAISSON_WIRE_BUCKET_H
 #define CAISSON_WIRE_BUCKET_H
@@ -21,18 +23,19 @@
 #define BUCKET_WORK_LEN 32u /* of a workspace's key: hexadecimal digits */
 
 enum bucket_op {
-	/* The content, of exactly size bytes, becomes the object key; the answer has a link to it that is good for
-	 * expires seconds. Descriptor: read end of a pipe. */
+	/* The content, of exactly size bytes, becomes the object key; the answer has a link to it
+	 * that is good for expires seconds. Descriptor: read end of a pipe. */
 	BUCKET_PUT = 1,
-	/* Whether place is another now than it was when it and work were the same: the answer's changed. -ENOENT: they
-	 * never were. */
+	/* Whether place is another now than it was when it and work were the same: the answer's
+	 * changed. -ENOENT: they never were. */
 	BUCKET_LOOK,
-	/* All of place as tar. Descriptor: write end of a pipe. What it was is remembered, and counts when BUCKET_KEEP
-	 * follows. */
+	/* All of place as tar. Descriptor: write end of a pipe. What it was is remembered, and
+	 * counts when BUCKET_KEEP follows. */
 	BUCKET_PULL,
 	BUCKET_KEEP, /* work is that now */
-	/* Place becomes what work is. Descriptors: read ends of two pipes, with a tar of all of work in each: it is looked
-	 * at twice. -ESTALE: somebody else changed the same, and nothing was put. */
+	/* Place becomes what work is. Descriptors: read ends of two pipes, with a tar of all of
+	 * work in each: it is looked at twice. -ESTALE: somebody else changed the same, and nothing
+	 * was put. */
 	BUCKET_PUSH,
 	/* What is remembered of work goes. */
 	BUCKET_FORGET,

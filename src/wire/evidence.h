@@ -17,15 +17,15 @@
 #define EVIDENCE_CLOEXEC " (close-on-exec)"
 
 enum evidence_kind {
-	EVIDENCE_HOST_NS =
-		1,       /* namespaces of the warden itself, to compare with: "name:[inode]\n"... */
-	EVIDENCE_NS,     /* namespaces of a process */
-	EVIDENCE_STATUS, /* /proc/P/task/T/status, once per thread */
-	EVIDENCE_LIMITS, /* /proc/P/limits */
-	EVIDENCE_FD,     /* one descriptor: "number target", then perhaps EVIDENCE_CLOEXEC */
-	EVIDENCE_MOUNTINFO, /* once, of init */
-	EVIDENCE_CGROUP,    /* limits as the kernel holds them: "name value\n"... */
-	EVIDENCE_LOST,      /* something could not be read; text says what */
+	EVIDENCE_HOST_NS = 1, /* namespaces of the warden itself, to compare with:
+				 "name:[inode]\n"... */
+	EVIDENCE_NS,          /* namespaces of a process */
+	EVIDENCE_STATUS,      /* /proc/P/task/T/status, once per thread */
+	EVIDENCE_LIMITS,      /* /proc/P/limits */
+	EVIDENCE_FD,          /* one descriptor: "number target", then perhaps EVIDENCE_CLOEXEC */
+	EVIDENCE_MOUNTINFO,   /* once, of init */
+	EVIDENCE_CGROUP,      /* limits as the kernel holds them: "name value\n"... */
+	EVIDENCE_LOST,        /* something could not be read; text says what */
 };
 
 /* Followed by len bytes, then padding to a multiple of 8. pid is the host's, 0 for no process. */

@@ -2,10 +2,10 @@
 /*
  * files.h - What a file call says on its pipes (docs/protocol/files.md).
  *
- * A file call is a command of the cell whose program is built into init. It is asked for with INIT_FILES
- * (wire/init.h) and speaks in frames: a head, then at most FILES_FRAME_MAX bytes. Numbers are in the byte
- * order of the machine, names are bytes without NUL and need not be UTF-8. What comes from a worker is
- * data of its sandbox: whoever reads it trusts no length and no order.
+ * A file call is a command of the cell whose program is built into init. It is asked for with
+ * INIT_FILES (wire/init.h) and speaks in frames: a head, then at most FILES_FRAME_MAX bytes.
+ * Numbers are in the byte order of the machine, names are bytes without NUL and need not be UTF-8.
+ * What comes from a worker is data of its sandbox: whoever reads it trusts no length and no order.
  */
 #ifndef CAISSON_WIRE_FILES_H
 #define CAISSON_WIRE_FILES_H
@@ -99,9 +99,9 @@ struct files_event {
 };
 
 enum files_end_flag {
-	FILES_CUT = 1u << 0, /* limit, depth or watches: there is more */
-	FILES_CHANGED =
-		1u << 1, /* TAR_OUT: a file shrank while it was packed, zeros stand in for it */
+	FILES_CUT = 1u << 0,     /* limit, depth or watches: there is more */
+	FILES_CHANGED = 1u << 1, /* TAR_OUT: a file shrank while it was packed, zeros stand in for
+				    it */
 	FILES_SKIPPED = 1u << 2, /* TAR_OUT: pipes, sockets or devices were left out */
 	FILES_MADE = 1u << 3,    /* WRITE, MKDIR: there was none before */
 };

@@ -2,12 +2,14 @@
 /*
  * gate.h - The channel between the front and the gate, and the addresses that names have in cells.
  *
- * A SEQPACKET socket made by the front. Messages are one fixed-size struct. What has no fixed size travels
- * in a sealed memfd of fixed-size structs: the rules of a sandbox in GATE_SET, its connections in
- * GATE_STATE. Each side reads the other as a stranger: the gate moves bytes of cells and of the internet.
+ * A SEQPACKET socket made by the front. Messages are one fixed-size struct. What has no fixed size
+ * travels in a sealed memfd of fixed-size structs: the rules of a sandbox in GATE_SET, its
+ * connections in GATE_STATE. Each side reads the other as a stranger: the gate moves bytes of cells
+ * and of the internet.
  *
- * Between them stands a supervisor (gate/supervisor.c), which starts gate after gate on that one socket and has
- * another one to each of the two: to the front (struct supervisor_msg), and to the gate, for GATE_VAULT alone.
+ * Between them stands a supervisor (gate/supervisor.c), which starts gate after gate on that one
+ * socket and has another one to each of the two: to the front (struct supervisor_msg), and to the
+ * gate, for GATE_VAULT alone.
  */
 #ifndef CAISSON_WIRE_GATE_H
 #define CAISSON_WIRE_GATE_H
@@ -21,9 +23,9 @@
 #define GATE_VERSION 3u
 
 /*
- * In every cell these ranges (benchmarking networks, RFC 2544 and RFC 5180: nobody's on any internet) are
- * local addresses of lo. Each name that is allowed has one of its own in both, so the address that a
- * connection was made to says which name was meant.
+ * In every cell these ranges (benchmarking networks, RFC 2544 and RFC 5180: nobody's on any
+ * internet) are local addresses of lo. Each name that is allowed has one of its own in both, so the
+ * address that a connection was made to says which name was meant.
  */
 #define GATE_NET4 0xc6120000u  /* 198.18.0.0 */
 #define GATE_NET4_BITS 15      /* 198.18.0.0/15 */
@@ -43,23 +45,25 @@
 #define GATE_REASON_MAX 96u
 
 enum gate_op {
-	/* front -> gate: these rules from now on. Descriptors: the rules; with GATE_DNS the two sockets of the
-	 * resolver, UDP and TCP; one listening socket for each bit of fresh. What a rule does not cover any
-	 * more is cut. */
+	/* front -> gate: these rules from now on. Descriptors: the rules; with GATE_DNS the two
+	 * sockets of the resolver, UDP and TCP; one listening socket for each bit of fresh. What a
+	 * rule does not cover any more is cut. */
 	GATE_SET = 1,
 	GATE_CLOSE,   /* front -> gate: the sandbox is over: everything of it is closed */
 	GATE_INQUIRE, /* front -> gate: how is it? GATE_STATE answers */
-	/* front -> gate, before the GATE_SET that it goes with: requests to some hosts are looked into. Descriptor:
-	 * struct gate_bind[]. GATE_DONE answers, with the certificate of the sandbox's authority (PEM). */
+	/* front -> gate, before the GATE_SET that it goes with: requests to some hosts are looked
+	 * into. Descriptor: struct gate_bind[]. GATE_DONE answers, with the certificate of the
+	 * sandbox's authority (PEM). */
 	GATE_BIND,
-	/* supervisor -> gate, before it is ready and whenever they are others: descriptor: the operator's secrets
-	 * (vault/vault.h); id 1 */
+	/* supervisor -> gate, before it is ready and whenever they are others: descriptor: the
+	 * operator's secrets (vault/vault.h); id 1 */
 	GATE_VAULT,
-	/* gate -> front: in its jail, once, first. Another one with another life: the gate before it is gone with
-	 * all it had, and what was asked of it is not answered. */
+	/* gate -> front: in its jail, once, first. Another one with another life: the gate before
+	 * it is gone with all it had, and what was asked of it is not answered. */
 	GATE_READY,
 	GATE_DONE, /* gate -> front: answer to GATE_SET, with its seq */
-	/* gate -> front: answer to GATE_INQUIRE. Descriptor: struct gate_conn[], then struct gate_name[] */
+	/* gate -> front: answer to GATE_INQUIRE. Descriptor: struct gate_conn[], then struct
+	   gate_name[] */
 	GATE_STATE,
 	GATE_EVENT, /* gate -> front: something to be written down */
 	GATE_OP_MAX_,
@@ -70,7 +74,8 @@ enum gate_op {
 
 enum gate_rule_flag {
 	GATE_WILD = 1u << 0, /* every name below host, at any depth, and not host itself */
-	/* Of a fetcher: where the gate knows host and port as a package index, private addresses are no hindrance. */
+	/* Of a fetcher: where the gate knows host and port as a package index, private addresses
+	   are no hindrance. */
 	GATE_INDEX = 1u << 1,
 };
 
@@ -167,11 +172,12 @@ struct gate_msg {
 	} u;
 };
 
-/* ---- front and supervisor ------------------------------------------------------------------------------------- */
+/* ---- front and supervisor ------------------------------------------------------------------ */
 
 enum supervisor_op {
-	/* supervisor -> front, first, and after each SUPERVISOR_RELOAD: the operator's secrets, without the values of those that
-	 * are tied to hosts, as a descriptor; none when there is no source. Or code and why: what was before holds. */
+	/* supervisor -> front, first, and after each SUPERVISOR_RELOAD: the operator's secrets,
+	 * without the values of those that are tied to hosts, as a descriptor; none when there is
+	 * no source. Or code and why: what was before holds. */
 	SUPERVISOR_SECRETS = 1,
 	SUPERVISOR_RELOAD, /* front -> supervisor: read them again. One at a time; more are one */
 };

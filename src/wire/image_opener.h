@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_opener.h - What may be asked of the image opener, the process that opens images of the store.
+ * image_opener.h - What may be asked of the image opener, the process that opens images of the
+ * store.
  *
- * One SEQPACKET socket, one fixed-size request per message, one reply per request, in order. A reply that is good
- * carries descriptors: the lease (a shared lock that says "in use"), then the image's layers, the uppermost
- * first; that is what CELL_IMAGE_LAYERS takes. What the image says of itself comes as bounded text: whoever asks
- * parses no JSON for it, and reads no file.
+ * One SEQPACKET socket, one fixed-size request per message, one reply per request, in order. A
+ * reply that is good carries descriptors: the lease (a shared lock that says "in use"), then the
+ * image's layers, the uppermost first; that is what CELL_IMAGE_LAYERS takes. What the image says of
+ * itself comes as bounded text: whoever asks parses no JSON for it, and reads no file.
  *
  * The format is between binaries of one build (version checked), host byte order.
  */
@@ -24,7 +25,8 @@ struct image_opener_req {
 	uint32_t version;
 	uint32_t n_programs;
 	char ref[IMAGE_OPENER_REF_MAX]; /* NUL-terminated */
-	/* Programs, by name or by path: which of them the image has, in its PATH or there, is in the reply. */
+	/* Programs, by name or by path: which of them the image has, in its PATH or there, is in
+	 * the reply. */
 	char programs[IMAGE_OPENER_PROGRAMS_MAX][32];
 };
 
@@ -37,8 +39,8 @@ struct image_opener_reply {
 	char ref[IMAGE_OPENER_REF_MAX]; /* canonical */
 	char digest[72];                /* of its manifest: "sha256:..." */
 	char msg[512];
-	/* Strings, each with its NUL, one after the other: the working directory (may be empty), n_env of
-	 * "NAME=value", n_entrypoint, n_cmd. */
+	/* Strings, each with its NUL, one after the other: the working directory (may be empty),
+	 * n_env of "NAME=value", n_entrypoint, n_cmd. */
 	uint32_t n_env, n_entrypoint, n_cmd;
 	uint32_t text_len;
 	char text[IMAGE_OPENER_TEXT_MAX];

@@ -22,19 +22,21 @@
 
 enum init_type {
 	INIT_CONFIG = 1, /* warden -> init, once, first */
-	INIT_EXEC, /* client -> init; descriptors: blob, [script], stdin, stdout, stderr, which are pipes */
-	INIT_GO,     /* client -> init: let the command that is held execute */
+	INIT_EXEC, /* client -> init; descriptors: blob, [script], stdin, stdout, stderr, which are
+		      pipes */
+	INIT_GO,   /* client -> init: let the command that is held execute */
 	INIT_SIGNAL, /* client -> init: signal one command, or its process group */
 	INIT_READY,  /* init -> client: the cell is sealed, commands are welcome */
 	INIT_HELD,   /* init -> client: only execve is left (INIT_HOLD); waits for INIT_GO */
-	/* init -> client: execve succeeded. Descriptors: the pty master with INIT_TTY; with INIT_CONTROL
-	 * the other ends of control in, control out, stdout, stderr; with INIT_PIPES those of stdin,
-	 * stdout, stderr; of a file call, those of its input and its output. */
+	/* init -> client: execve succeeded. Descriptors: the pty master with INIT_TTY; with
+	 * INIT_CONTROL the other ends of control in, control out, stdout, stderr; with INIT_PIPES
+	 * those of stdin, stdout, stderr; of a file call, those of its input and its output. */
 	INIT_STARTED,
 	INIT_FAILED, /* init -> client: could not start; nothing runs */
 	INIT_EXITED, /* init -> client: wait status and resource use */
-	INIT_DISK, /* client -> init: how full is the writable layer? and the answer, same type and id */
-	INIT_FILES,     /* client -> init; descriptor: blob. A file call, see below */
+	INIT_DISK,  /* client -> init: how full is the writable layer? and the answer, same type and
+		       id */
+	INIT_FILES, /* client -> init; descriptor: blob. A file call, see below */
 	INIT_CONNECT,   /* client -> init: a connection to a port of the cell's loopback */
 	INIT_CONNECTED, /* init -> client; descriptor: the socket, see below */
 	INIT_LISTEN, /* client -> init: a socket for the gate, see below; INIT_CONNECTED answers */
@@ -45,8 +47,8 @@ enum init_exec_flag {
 	INIT_TTY = 1u << 0,    /* run on a new pty of the cell; no stdio descriptors are passed */
 	INIT_HOLD = 1u << 1,   /* stand still right before execve, to be looked at */
 	INIT_SCRIPT = 1u << 2, /* write the script descriptor to the path named in the blob first */
-	/* A kernel (docs/protocol/kernel.md): stdin is empty, and init makes pipes of the cell's user
-	 * for 1, 2 and the control channel on 3 and 4. No stdio descriptors are passed. */
+	/* A kernel (docs/protocol/kernel.md): stdin is empty, and init makes pipes of the cell's
+	 * user for 1, 2 and the control channel on 3 and 4. No stdio descriptors are passed. */
 	INIT_CONTROL = 1u << 3,
 	/* Init makes pipes of the cell's user for 0, 1 and 2, which the program can open by name
 	 * (/dev/stdout). No stdio descriptors are passed. */
@@ -61,13 +63,14 @@ struct init_config {
 	uint64_t disk_bytes;   /* RLIMIT_FSIZE */
 	uint64_t pids;         /* RLIMIT_NPROC, the second layer under the pids cgroup */
 	uint64_t memory_bytes; /* RLIMIT_AS when there is no cgroup, 0 otherwise */
-	/* 1: a zygote's kernels live here too. They can not be in init's Landlock domain, so signals
-	 * between them and what init starts must not be scoped to it. */
+	/* 1: a zygote's kernels live here too. They can not be in init's Landlock domain, so
+	 * signals between them and what init starts must not be scoped to it. */
 	uint32_t kernels;
 	uint32_t pad_;
 };
 
-/* Blob: cwd NUL, script path NUL (empty without INIT_SCRIPT), argv..., env..., each NUL-terminated. */
+/* Blob: cwd NUL, script path NUL (empty without INIT_SCRIPT), argv..., env..., each NUL-terminated.
+ */
 struct init_exec {
 	uint32_t flags;
 	uint32_t argc, envc;
@@ -77,8 +80,8 @@ struct init_exec {
 };
 
 /*
- * A file call (wire/files.h): a command whose program is init's own. It runs as any other, with the same
- * user, limits and layers, and looks up its paths in the cell, relative ones below /workspace.
+ * A file call (wire/files.h): a command whose program is init's own. It runs as any other, with the
+ * same user, limits and layers, and looks up its paths in the cell, relative ones below /workspace.
  * Blob: path NUL, second path NUL (empty but for a move).
  */
 struct init_files {
@@ -94,9 +97,10 @@ struct init_files {
 };
 
 /*
- * A connection to whatever listens on the cell's loopback, where only who is inside can get. Init never
- * waits for it: the socket that it hands out is non-blocking and may still be connecting, which is then the
- * client's to wait for. The answer has the id of the request, and INIT_EXITED never follows.
+ * A connection to whatever listens on the cell's loopback, where only who is inside can get. Init
+ * never waits for it: the socket that it hands out is non-blocking and may still be connecting,
+ * which is then the client's to wait for. The answer has the id of the request, and INIT_EXITED
+ * never follows.
  */
 struct init_connect {
 	uint32_t port;   /* 1 to 65535 */
@@ -104,12 +108,12 @@ struct init_connect {
 };
 
 /*
- * A socket of the cell's network for the gate (wire/gate.h), which listens outside of the cell on what comes
- * out of it. Answered as INIT_CONNECT is.
+ * A socket of the cell's network for the gate (wire/gate.h), which listens outside of the cell on
+ * what comes out of it. Answered as INIT_CONNECT is.
  */
 enum init_listen_kind {
-	INIT_LISTEN_TCP =
-		1, /* listens on this port of all addresses, of both families where there are two */
+	INIT_LISTEN_TCP = 1, /* listens on this port of all addresses, of both families where there
+				are two */
 	INIT_LISTEN_DNS_UDP, /* port 53 of the resolver's address; port is 0 */
 	INIT_LISTEN_DNS_TCP, /* the same, and listens */
 };

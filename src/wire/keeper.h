@@ -4,11 +4,11 @@
  *
  * One SEQPACKET socket per life of a front, fixed-size messages, descriptors. The keeper tells
  * keys apart and nothing else: what lies under one is between fronts. Numbers that go with the
- * descriptors are in a table in shared memory (a memfd that can neither shrink nor grow): plain stores,
- * no system call. The keeper makes it and never looks into it.
+ * descriptors are in a table in shared memory (a memfd that can neither shrink nor grow): plain
+ * stores, no system call. The keeper makes it and never looks into it.
  *
- * A table is what a process wrote that may have been taken over: the next front copies each slot out
- * and checks it (front/cell/keep.h) before it believes a number.
+ * A table is what a process wrote that may have been taken over: the next front copies each slot
+ * out and checks it (front/cell/keep.h) before it believes a number.
  */
 #ifndef CAISSON_WIRE_KEEPER_H
 #define CAISSON_WIRE_KEEPER_H
@@ -23,8 +23,8 @@
 #define KEEPER_ENV "CAISSON_KEEPER" /* set for a front that has one */
 #define KEEPER_FD 19                /* where it finds the socket: beyond LISTEN_FDS of a manager */
 /*
- * What SIGTERM and SIGINT become on their way from the keeper to the front: Ctrl-C reaches both, and two of one
- * kind at once would be one. The signals of this kind queue.
+ * What SIGTERM and SIGINT become on their way from the keeper to the front: Ctrl-C reaches both,
+ * and two of one kind at once would be one. The signals of this kind queue.
  */
 #define KEEPER_STOP SIGRTMIN
 /* The exit code of a front that can not speak with a keeper that lives: another one shall begin. */
@@ -58,12 +58,14 @@ enum keeper_op {
 	KEEPER_ALL,  /* keeper -> front: that was all */
 	KEEPER_SETTLED, /* front -> keeper: what was taken over did no harm */
 	KEEPER_SAY,     /* front -> keeper: to the service manager; key: enum keeper_word */
-	KEEPER_FILE, /* keeper -> front: SIGHUP came, read this again; key: enum keeper_file. Without a descriptor: signo is the errno */
+	KEEPER_FILE,    /* keeper -> front: SIGHUP came, read this again; key: enum keeper_file.
+			   Without a descriptor: signo is the errno */
 };
 
 /*
- * What is read again on SIGHUP. The keeper opens it by the option that it was itself started with; but secrets are not
- * for the front to read, and it is only told that it is time (gate/supervisor.c reads them).
+ * What is read again on SIGHUP. The keeper opens it by the option that it was itself started with;
+ * but secrets are not for the front to read, and it is only told that it is time (gate/supervisor.c
+ * reads them).
  */
 enum keeper_file { KEEPER_FILE_POLICY, KEEPER_FILE_SECRETS, KEEPER_FILE_MAX_ };
 

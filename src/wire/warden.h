@@ -2,11 +2,12 @@
 /*
  * warden.h - What may be asked of the warden, the only privileged process.
  *
- * One SEQPACKET socket, one fixed-size request per message, one fixed-size reply per request. Replies
- * carry the request's number and come when the work is done, not in the order of the requests:
- * while one cell is being made the warden serves others. No text is parsed: numbers, enumerations, bounded NUL-terminated destination paths, and
- * descriptors. A path on the host never appears; what the client wants mounted it must have opened
- * itself, so the warden's privilege can not be used to reach a file that the client can not.
+ * One SEQPACKET socket, one fixed-size request per message, one fixed-size reply per request.
+ * Replies carry the request's number and come when the work is done, not in the order of the
+ * requests: while one cell is being made the warden serves others. No text is parsed: numbers,
+ * enumerations, bounded NUL-terminated destination paths, and descriptors. A path on the host never
+ * appears; what the client wants mounted it must have opened itself, so the warden's privilege can
+ * not be used to reach a file that the client can not.
  *
  * The format is between binaries of one build (version checked), host byte order.
  */
@@ -27,7 +28,8 @@
 #define CELL_FDS_MAX (CELL_IMAGE_FDS_MAX + CELL_MOUNTS_MAX)
 #define CELL_DST_MAX 256
 
-/* Whose the files of layers are on disk, when root has unpacked them: the image's id 0 is this one, and so on. */
+/* Whose the files of layers are on disk, when root has unpacked them: the image's id 0 is this one,
+ * and so on. */
 #define CELL_LAYER_IDS 0x6ffe0000u
 
 enum warden_op {
@@ -37,18 +39,19 @@ enum warden_op {
 	WARDEN_EVIDENCE,   /* cell -> memfd: what /proc says of every process in it */
 	WARDEN_DESTROY, /* cell: kill, reap, remove; -> final usage. The handle is gone after it */
 	WARDEN_ZYGOTE,  /* spec of the image host -> zygote handle, status socket (wire/zygote.h) */
-	WARDEN_KERNEL, /* cell + its zygote -> hello socket, pidfd of the kernel, its pipes (enum kernel_pipe) */
-	WARDEN_RETIRE, /* zygote: end it. Kernels that it forked live on */
-	WARDEN_CLAIM,  /* cell: it has a new client, on the same socket (docs/protocol/keeper.md) */
-	WARDEN_REST, /* end every cell that was not claimed since the last one, and every zygote */
+	WARDEN_KERNEL,  /* cell + its zygote -> hello socket, pidfd of the kernel, its pipes (enum
+			   kernel_pipe) */
+	WARDEN_RETIRE,  /* zygote: end it. Kernels that it forked live on */
+	WARDEN_CLAIM, /* cell: it has a new client, on the same socket (docs/protocol/keeper.md) */
+	WARDEN_REST,  /* end every cell that was not claimed since the last one, and every zygote */
 	WARDEN_OP_MAX_,
 };
 
 enum cell_image {
 	CELL_IMAGE_HOST = 1, /* read-only view of the machine's /usr */
 	CELL_IMAGE_DIR,      /* a root directory, passed as the first descriptor */
-	/* Layers of a stored image: first a descriptor that is only held for as long as the cell lives (a
-	 * lock that says: in use), then n_layers directories, the uppermost first. */
+	/* Layers of a stored image: first a descriptor that is only held for as long as the cell
+	 * lives (a lock that says: in use), then n_layers directories, the uppermost first. */
 	CELL_IMAGE_LAYERS,
 };
 
@@ -79,9 +82,11 @@ enum cell_mount_flag {
 	CELL_MOUNT_PLAIN = 1u << 1,
 	/* A workspace: what belongs to CELL_WORKSPACE_ID on the disk is the agent's in the cell. */
 	CELL_MOUNT_WORKSPACE = 1u << 2,
-	/* What the cell writes stays in the cell: an overlay, with room as the writable layer has. */
+	/* What the cell writes stays in the cell: an overlay, with room as the writable layer has.
+	 */
 	CELL_MOUNT_COW = 1u << 3,
-	/* No descriptor: a directory of the mount before it, the only kind of place there that stays writable. */
+	/* No descriptor: a directory of the mount before it, the only kind of place there that
+	   stays writable. */
 	CELL_MOUNT_PART = 1u << 4,
 	/* Writable but for names that programs outside believe (cell/protect.h). */
 	CELL_MOUNT_PROTECT = 1u << 5,
@@ -143,8 +148,9 @@ struct cell_usage {
 };
 
 /*
- * Files of the cell's cgroup, opened for reading: the numbers of struct cell_usage that an execution which
- * ended well needs, without asking. Which file it is depends on the machine; what is in it does not.
+ * Files of the cell's cgroup, opened for reading: the numbers of struct cell_usage that an
+ * execution which ended well needs, without asking. Which file it is depends on the machine; what
+ * is in it does not.
  */
 enum cell_gauge {
 	GAUGE_CPU_NS,      /* one number */
@@ -175,7 +181,8 @@ struct warden_reply {
 	uint32_t cell;
 	uint32_t host_base; /* WARDEN_CREATE: host id of the cell's id 0; 0 without a range */
 	uint32_t zygote;    /* WARDEN_ZYGOTE: its handle */
-	/* WARDEN_CREATE with want_gauges: 1u << enum cell_gauge; those descriptors follow the channel. */
+	/* WARDEN_CREATE with want_gauges: 1u << enum cell_gauge; those descriptors follow the
+	 * channel. */
 	uint32_t gauges;
 	uint32_t pad_;
 	struct cell_usage usage;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workspace_store.h - What may be asked of the workspace store, the process that keeps workspaces (docs/workspaces.md).
+ * workspace_store.h - What may be asked of the workspace store, the process that keeps workspaces
+ * (docs/workspaces.md).
  *
- * A workspace is a directory with a random name, its key. In it are trees: generations (g1, g2, ...), of which
- * the newest is the workspace and none changes once it has its name, but by sandboxes that mounted the newest
- * one read-write; and views (v...), a generation without what a sandbox shall not see. A file that is in two
- * trees and did not change is one file with two names.
+ * A workspace is a directory with a random name, its key. In it are trees: generations (g1, g2,
+ * ...), of which the newest is the workspace and none changes once it has its name, but by
+ * sandboxes that mounted the newest one read-write; and views (v...), a generation without what a
+ * sandbox shall not see. A file that is in two trees and did not change is one file with two names.
  *
- * One SEQPACKET socket, one fixed-size request per message, one fixed-size reply per request, when its work is
- * done. Trees travel as descriptors: of a directory, to be mounted; or of a pipe with an archive in it, which
- * is read by the workspace store and by nobody before it. Paths do not appear.
+ * One SEQPACKET socket, one fixed-size request per message, one fixed-size reply per request, when
+ * its work is done. Trees travel as descriptors: of a directory, to be mounted; or of a pipe with
+ * an archive in it, which is read by the workspace store and by nobody before it. Paths do not
+ * appear.
  *
  * The format is between binaries of one build (version checked), host byte order.
  */
@@ -30,18 +32,25 @@
 enum workspace_store_op {
 	WORKSPACE_STORE_CREATE = 1, /* -> key: a workspace with an empty generation */
 	WORKSPACE_STORE_REMOVE,     /* key: all of it */
-	WORKSPACE_STORE_LOOK, /* key -> the newest generation; what it has, with WORKSPACE_STORE_COUNT */
-	WORKSPACE_STORE_OPEN, /* key, tree -> descriptor. @fd: directories to make in it, one per line */
-	WORKSPACE_STORE_VIEW, /* key, tree, @fd: rules (workspace_store/pattern.h) -> another tree, descriptor */
-	WORKSPACE_STORE_DROP, /* key, tree: nobody uses it. It goes, unless it is the newest generation */
-	WORKSPACE_STORE_DIFF, /* key, tree: what a cell has differs from it how? @fd: FILES_TAR_OUT of that */
-	WORKSPACE_STORE_COMMIT, /* the same, and it becomes a new generation */
-	WORKSPACE_STORE_IMPORT, /* key, @fd: an archive -> a new generation */
-	WORKSPACE_STORE_EXPORT, /* key, tree, @fd: where its archive goes; from: without what that has */
+	WORKSPACE_STORE_LOOK,       /* key -> the newest generation; what it has, with
+				       WORKSPACE_STORE_COUNT */
+	WORKSPACE_STORE_OPEN, /* key, tree -> descriptor. @fd: directories to make in it, one per
+				 line */
+	WORKSPACE_STORE_VIEW, /* key, tree, @fd: rules (workspace_store/pattern.h) -> another tree,
+				 descriptor */
+	WORKSPACE_STORE_DROP, /* key, tree: nobody uses it. It goes, unless it is the newest
+				 generation */
+	WORKSPACE_STORE_DIFF, /* key, tree: what a cell has differs from it how? @fd: FILES_TAR_OUT
+				 of that */
+	WORKSPACE_STORE_COMMIT,  /* the same, and it becomes a new generation */
+	WORKSPACE_STORE_IMPORT,  /* key, @fd: an archive -> a new generation */
+	WORKSPACE_STORE_EXPORT,  /* key, tree, @fd: where its archive goes; from: without what that
+				    has */
 	WORKSPACE_STORE_CHANGES, /* key, from, tree: how do they differ? */
 	WORKSPACE_STORE_SWEEP,   /* @fd: what is known, KEY and TREEs per line; the rest goes */
-	WORKSPACE_STORE_AGAIN, /* a reply without a request: the worker died, another is here, in its life; what was
-			* asked is lost, and so is what is asked before a WORKSPACE_STORE_SWEEP of that life */
+	WORKSPACE_STORE_AGAIN,   /* a reply without a request: the worker died, another is here, in
+				  * its life; what was   asked is lost, and so is what is asked before
+				  * a   WORKSPACE_STORE_SWEEP of that life */
 	WORKSPACE_STORE_OP_MAX_,
 };
 
@@ -63,8 +72,8 @@ struct workspace_store_req {
 };
 
 /*
- * DIFF, COMMIT and CHANGES answer with a memfd too: a line of JSON per path that differs. Of a COMMIT
- * that is refused (-ESTALE) these are the paths that somebody else has changed meanwhile.
+ * DIFF, COMMIT and CHANGES answer with a memfd too: a line of JSON per path that differs. Of a
+ * COMMIT that is refused (-ESTALE) these are the paths that somebody else has changed meanwhile.
  */
 struct workspace_store_reply {
 	uint32_t version;

@@ -2,17 +2,17 @@
 /*
  * zygote.h - Between the warden, a zygote, and the kernel that the zygote forks.
  *
- * A zygote is a warm interpreter (src/guest/python) of the machine itself, the image `host`, that never runs
- * a client's code or an image's. The warden sends it one request per kernel, with descriptors (enum
- * zygote_fd). The zygote forks, the child joins the cell's namespaces and forks once more (a process
- * cannot move itself into a pid namespace), and the grandchild is the kernel. It waits for one byte on the hello
- * socket: the warden has found it in the cell, and it is in the cell's cgroups. Then it seals itself
- * (src/zygote/enter.c) and says hello.
+ * A zygote is a warm interpreter (src/guest/python) of the machine itself, the image `host`, that
+ * never runs a client's code or an image's. The warden sends it one request per kernel, with
+ * descriptors (enum zygote_fd). The zygote forks, the child joins the cell's namespaces and forks
+ * once more (a process cannot move itself into a pid namespace), and the grandchild is the kernel.
+ * It waits for one byte on the hello socket: the warden has found it in the cell, and it is in the
+ * cell's cgroups. Then it seals itself (src/zygote/enter.c) and says hello.
  *
  * The zygote has no capability. It may enter a cell because the cell's user namespace belongs to
- * the zygote's user: the warden made it so, for the cells of this zygote and for no others. No descriptor
- * that it is given lets it do more than that: the pipes are the cell's, and the cgroup files were opened as its
- * own user (cell/cgroup_enter.h).
+ * the zygote's user: the warden made it so, for the cells of this zygote and for no others. No
+ * descriptor that it is given lets it do more than that: the pipes are the cell's, and the cgroup
+ * files were opened as its own user (cell/cgroup_enter.h).
  */
 #ifndef CAISSON_WIRE_ZYGOTE_H
 #define CAISSON_WIRE_ZYGOTE_H
@@ -25,7 +25,8 @@
 #define ZYGOTE_WARDEN_FD 3 /* requests of the warden; SEQPACKET */
 #define ZYGOTE_STATUS_FD 4 /* to the client: JSON, see docs/protocol/zygote.md; SEQPACKET */
 #define ZYGOTE_DIR                                                                                 \
-	"/caisson" /* in its root: kernel.pyz, enter.so. At the top, where it can always be made */
+	"/caisson" /* in its root: kernel.pyz, enter.so. At the top, where it can always be made   \
+		    */
 
 /* What comes with a request, in this order. */
 enum zygote_fd {

@@ -64,7 +64,7 @@ int changes_memfd(const struct changes *c)
 	return fd_memfd("caisson-changes", buf_str(&c->lines), c->lines.len);
 }
 
-/* ---- paths ------------------------------------------------------------------------------------------------- */
+/* ---- paths --------------------------------------------------------------------------------- */
 
 static size_t place_of(const struct paths *p, const char *path)
 {

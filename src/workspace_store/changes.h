@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * changes.h - What differs between two trees, path by path, as lines of JSON; and the set of paths that were seen.
+ * changes.h - What differs between two trees, path by path, as lines of JSON; and the set of paths
+ * that were seen.
  */
 #ifndef CAISSON_WORKSPACE_CHANGES_H
 #define CAISSON_WORKSPACE_CHANGES_H
@@ -32,7 +33,7 @@ void changes_add(struct changes *c, enum change what, const char *path, const st
 /* changes_memfd() - All lines, sealed. Descriptor or -errno. */
 int changes_memfd(const struct changes *c);
 
-/* ---- paths ------------------------------------------------------------------------------------------------- */
+/* ---- paths --------------------------------------------------------------------------------- */
 
 enum path_mark { PATH_NONE, PATH_SAME, PATH_CHANGED };
 

@@ -2,8 +2,9 @@
 /*
  * job.c - What is asked of the workspace store, one function each.
  *
- * A tree that is being made is out of everybody's sight until it is whole and on the disk, and the workspace is
- * locked meanwhile, also against the workers of a workspace store that was started after ours was killed.
+ * A tree that is being made is out of everybody's sight until it is whole and on the disk, and the
+ * workspace is locked meanwhile, also against the workers of a workspace store that was started
+ * after ours was killed.
  */
 #include "workspace_store/job.h"
 
@@ -56,7 +57,7 @@ static char *read_text(struct job *j)
 	return text;
 }
 
-/* ---- whole workspaces -------------------------------------------------------------------------------------- */
+/* ---- whole workspaces ---------------------------------------------------------------------- */
 
 static int do_remove(struct job *j)
 {
@@ -98,7 +99,7 @@ static int do_look(struct job *j, const struct workspace_dir *w)
 	return r < 0 && !j->err.code ? err_set(&j->err, r, "'%.150s'", where) : r;
 }
 
-/* ---- trees ------------------------------------------------------------------------------------------------- */
+/* ---- trees --------------------------------------------------------------------------------- */
 
 static int make_dirs(struct job *j, int tree)
 {
@@ -181,7 +182,7 @@ static int do_drop(struct job *j, const struct workspace_dir *w)
 	return workspace_dir_drop(w, j->q->tree, &j->err);
 }
 
-/* ---- what changed ------------------------------------------------------------------------------------------ */
+/* ---- what changed -------------------------------------------------------------------------- */
 
 static int do_diff(struct job *j, const struct workspace_dir *w)
 {
@@ -223,7 +224,8 @@ static int draft_finish(const struct workspace_dir *w, struct draft *d, const ch
 	return r;
 }
 
-/* It has been made; is it to be the next generation? What the sandbox has is first: without the other it is nothing. */
+/* It has been made; is it to be the next generation? What the sandbox has is first: without the
+ * other it is nothing. */
 static int conclude(struct job *j, struct workspace_dir *w, const struct merge *m,
 		    struct draft *next, struct draft *state)
 {
@@ -313,8 +315,9 @@ static int do_import(struct job *j, struct workspace_dir *w)
 }
 
 /*
- * The reader may be a bucket far away: nobody waits for it who wants to look at the workspace, open it or commit. If the
- * tree goes meanwhile the archive gets no end, so that what is missing in it is not taken for removed.
+ * The reader may be a bucket far away: nobody waits for it who wants to look at the workspace, open
+ * it or commit. If the tree goes meanwhile the archive gets no end, so that what is missing in it
+ * is not taken for removed.
  */
 static int do_export(struct job *j, const struct workspace_dir *w)
 {
@@ -355,7 +358,7 @@ static int do_changes(struct job *j, const struct workspace_dir *w)
 	return r;
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 static int in_ward(struct job *j)
 {

@@ -2,8 +2,9 @@
 /*
  * merge.c - Entry by entry: the same, or changed; then what the archive did not have.
  *
- * A file that the base has too is compared while it comes, and becomes a file of its own at the first byte
- * that differs. So a workspace of which little changed costs little room: the rest are second names.
+ * A file that the base has too is compared while it comes, and becomes a file of its own at the
+ * first byte that differs. So a workspace of which little changed costs little room: the rest are
+ * second names.
  */
 #include "workspace_store/merge.h"
 
@@ -61,7 +62,7 @@ static int in_trouble(const char *path, int r, struct err *e)
 	return err_set(e, r, "'%.150s'", path);
 }
 
-/* ---- is it as it was? ------------------------------------------------------------------------------------- */
+/* ---- is it as it was? ---------------------------------------------------------------------- */
 
 /* Whether somebody else has changed @path since the base. Trees share what did not change. */
 static int is_others(const struct merge *m, const char *path)
@@ -127,7 +128,7 @@ static bool is_same(const struct merge *m)
 	}
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------ */
+/* ---- making -------------------------------------------------------------------------------- */
 
 static int copy_up_to(struct merge *m, uint64_t len)
 {
@@ -229,7 +230,7 @@ static int mirror_made(struct merge *m)
 	return r < 0 ? r : mirror(m, m->next, &st);
 }
 
-/* ---- verdicts ---------------------------------------------------------------------------------------------- */
+/* ---- verdicts ------------------------------------------------------------------------------ */
 
 /* As the base has it: so it is as the current tree has it, if that still does. */
 static int keep(struct merge *m, struct err *e)
@@ -278,7 +279,7 @@ static int settle(struct merge *m, int r, struct err *e)
 	return r < 0 ? in_trouble(m->en.path, r, e) : 0;
 }
 
-/* ---- the archive ------------------------------------------------------------------------------------------- */
+/* ---- the archive --------------------------------------------------------------------------- */
 
 static mode_t kind_of(char type)
 {
@@ -386,7 +387,7 @@ static int on_close(void *arg, struct err *e)
 
 const struct tar_sink merge_sink = { on_entry, on_data, on_close };
 
-/* ---- what the archive did not have -------------------------------------------------------------------------- */
+/* ---- what the archive did not have --------------------------------------------------------- */
 
 static int on_rest(void *arg, int dir, const char *name, const char *path, const struct stat *st)
 {

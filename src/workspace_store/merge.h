@@ -2,10 +2,11 @@
 /*
  * merge.h - From an archive of a cell's workspace to what changed, and to the next generation.
  *
- * Three trees: the base, which the sandbox began with; the current one, which may have become another since;
- * and the next, which is made. What the archive has as the base has it is taken from the current tree, what
- * differs is the sandbox's, what the archive lacks was removed by it. When the current tree and the sandbox
- * changed the same path, that is a conflict, and there will be no next tree.
+ * Three trees: the base, which the sandbox began with; the current one, which may have become
+ * another since; and the next, which is made. What the archive has as the base has it is taken from
+ * the current tree, what differs is the sandbox's, what the archive lacks was removed by it. When
+ * the current tree and the sandbox changed the same path, that is a conflict, and there will be no
+ * next tree.
  */
 #ifndef CAISSON_WORKSPACE_MERGE_H
 #define CAISSON_WORKSPACE_MERGE_H
@@ -42,7 +43,8 @@ struct merge {
 
 void merge_begin(struct merge *m);
 extern const struct tar_sink merge_sink; /* its argument is the merge */
-/* merge_finish() - After the end of the archive. 0 or -errno; conflicts.n says whether it may be used. */
+/* merge_finish() - After the end of the archive. 0 or -errno; conflicts.n says whether it may be
+ * used. */
 int merge_finish(struct merge *m, struct err *e);
 void merge_end(struct merge *m);
 

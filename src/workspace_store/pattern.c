@@ -2,8 +2,9 @@
 /*
  * pattern.c - Wildcards, first in a part of a path, then over its parts.
  *
- * Both are the same loop: take what is equal, remember the last star, and go back to it when something
- * differs. One star is enough to remember, so the time is bounded by the product of both lengths.
+ * Both are the same loop: take what is equal, remember the last star, and go back to it when
+ * something differs. One star is enough to remember, so the time is bounded by the product of both
+ * lengths.
  */
 #include "workspace_store/pattern.h"
 

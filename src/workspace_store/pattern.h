@@ -2,10 +2,11 @@
 /*
  * pattern.h - Which paths of a workspace a sandbox sees. Pure.
  *
- * A pattern is a path with wildcards: `*` and `?` stay in one part of it, `**` is any number of parts. One
- * without a slash is looked for at every depth (`*.pem`), one with a slash counts from the top (`secrets/keys`,
- * `/notes`). What matches a directory matches all that is in it. Hidden is what a deny matches; and, when there
- * is an allow, everything that none matches.
+ * A pattern is a path with wildcards: `*` and `?` stay in one part of it, `**` is any number of
+ * parts. One without a slash is looked for at every depth (`*.pem`), one with a slash counts from
+ * the top (`secrets/keys`,
+ * `/notes`). What matches a directory matches all that is in it. Hidden is what a deny matches;
+ * and, when there is an allow, everything that none matches.
  */
 #ifndef CAISSON_WORKSPACE_PATTERN_H
 #define CAISSON_WORKSPACE_PATTERN_H

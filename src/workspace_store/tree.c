@@ -113,7 +113,8 @@ static int copy_xattrs(int from, int to)
 	return 0;
 }
 
-/* It may have been made for what is in it: mode and attributes are those of the one it stands for. */
+/* It may have been made for what is in it: mode and attributes are those of the one it stands for.
+ */
 static int link_dir(int from, const char *name, const struct stat *st, int to, const char *new_name)
 {
 	if (mkdirat(to, new_name, 0755) < 0 && errno != EEXIST)
@@ -139,7 +140,7 @@ int tree_link(int from, const char *path, const struct stat *st, int to)
 	return linkat(dir, name, into, new_name, 0) < 0 ? -errno : 0;
 }
 
-/* ---- everything below ---------------------------------------------------------------------------------- */
+/* ---- everything below ---------------------------------------------------------------------- */
 
 struct walk {
 	tree_fn *fn;
@@ -225,7 +226,7 @@ int tree_remove(int dir, const char *name)
 	return remove_at(dir, name, 0);
 }
 
-/* ---- attributes ------------------------------------------------------------------------------------------ */
+/* ---- attributes ---------------------------------------------------------------------------- */
 
 static const char *xattr_name(const struct tar_record *r, char name[256])
 {

@@ -2,14 +2,15 @@
 /*
  * volume_mounter.c - Make, mount and remove file systems in files.
  *
- * A file must never be behind two loop devices: two of the kernel's file systems would write to it and know
- * nothing of each other. Cells may still have one mounted that we have let go, or that a mounter had who was
- * killed. So a device that already has the file is looked for first, and mounted again: the kernel
- * then joins both.
+ * A file must never be behind two loop devices: two of the kernel's file systems would write to it
+ * and know nothing of each other. Cells may still have one mounted that we have let go, or that a
+ * mounter had who was killed. So a device that already has the file is looked for first, and
+ * mounted again: the kernel then joins both.
  *
- * A mounter that is killed is replaced by its parent, which has the same rights and reads nothing. What it was doing is
- * noted in memory that the next one has too, before the request is taken from the socket: so each is answered, by the one
- * who did it or by the next, who says that it was not done.
+ * A mounter that is killed is replaced by its parent, which has the same rights and reads nothing.
+ * What it was doing is noted in memory that the next one has too, before the request is taken from
+ * the socket: so each is answered, by the one who did it or by the next, who says that it was not
+ * done.
  */
 #include "workspace_store/volume_mounter.h"
 
@@ -60,7 +61,7 @@ uint64_t volume_size(uint64_t bytes, uint64_t files)
 	return (size + 0xfffff) & ~UINT64_C(0xfffff);
 }
 
-/* ---- loop devices ------------------------------------------------------------------------------------------ */
+/* ---- loop devices -------------------------------------------------------------------------- */
 
 static int open_loop(unsigned int n)
 {
@@ -114,7 +115,7 @@ static int new_loop(int file, unsigned int *ret_n)
 	return control < 0 ? -errno : -EBUSY;
 }
 
-/* ---- file systems ------------------------------------------------------------------------------------------- */
+/* ---- file systems -------------------------------------------------------------------------- */
 
 /* By the distribution's program, in a process without rights but to the file that it is given. */
 static _Noreturn void become_mke2fs(int file, uint64_t files)
@@ -163,7 +164,8 @@ static void unmount(int dir)
 {
 	char path[64];
 
-	/* By the path of the descriptor: names are looked up by nobody. What is on top is on top of it. */
+	/* By the path of the descriptor: names are looked up by nobody. What is on top is on top of
+	 * it. */
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
 	(void)umount2(path, MNT_DETACH);
 }
@@ -228,7 +230,7 @@ static int remove_one(const char *key)
 	return unlinkat(VOLUME_DIR_FD, key, 0) < 0 ? -errno : 0;
 }
 
-/* ---- the process --------------------------------------------------------------------------------------------- */
+/* ---- the process --------------------------------------------------------------------------- */
 
 static int serve(const struct volume_msg *m)
 {

@@ -23,7 +23,7 @@
 #define LOST "lost+found"
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* ---- names ------------------------------------------------------------------------------------------------ */
+/* ---- names --------------------------------------------------------------------------------- */
 
 bool workspace_dir_key_ok(const char *key)
 {
@@ -60,9 +60,10 @@ static int random_hex(char *ret, size_t digits, struct err *e)
 	return 0;
 }
 
-/* ---- workspaces ------------------------------------------------------------------------------------------- */
+/* ---- workspaces ---------------------------------------------------------------------------- */
 
-/* Whoever is given a tree must not get at the others beside it: the directory above is ours alone. */
+/* Whoever is given a tree must not get at the others beside it: the directory above is ours alone.
+ */
 int workspace_dir_make(int store_dir, char ret_key[WORKSPACE_STORE_KEY_LEN + 1], struct err *e)
 {
 	if (random_hex(ret_key, WORKSPACE_STORE_KEY_LEN, e) < 0)
@@ -162,7 +163,7 @@ int workspace_dir_tree(const struct workspace_dir *w, const char *tree, struct e
 	return fd < 0 ? err_set(e, -errno, "open tree %s of the workspace", name) : fd;
 }
 
-/* ---- another tree ----------------------------------------------------------------------------------------- */
+/* ---- another tree -------------------------------------------------------------------------- */
 
 int workspace_dir_begin(const struct workspace_dir *w, char ret_name[WORKSPACE_STORE_TREE_MAX],
 			struct err *e)
@@ -225,7 +226,7 @@ int workspace_dir_remove(int store_dir, const char *key, struct err *e)
 	return r < 0 ? err_set(e, r, "remove the workspace") : 0;
 }
 
-/* ---- sweeping --------------------------------------------------------------------------------------------- */
+/* ---- sweeping ------------------------------------------------------------------------------ */
 
 /* The line of @key, or NULL. */
 static const char *line_of(const char *known, const char *key)
@@ -249,8 +250,8 @@ static bool names(const char *line, const char *tree)
 }
 
 /*
- * Nobody knows it: its record may be in a store that was put aside, and its files are somebody's work. It
- * goes only when nothing was ever put into it.
+ * Nobody knows it: its record may be in a store that was put aside, and its files are somebody's
+ * work. It goes only when nothing was ever put into it.
  */
 static void sweep_unknown(int store_dir, const char *key)
 {

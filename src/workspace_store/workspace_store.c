@@ -2,18 +2,20 @@
 /*
  * workspace_store.c - caisson-workspace-store: keeps workspaces, and has no other power.
  *
- * Theory of operation. A workspace outlives the sandboxes that use it, so somebody has to write what they
- * commit; and that comes from cells, as archives of whatever code made there. So it is a process of its own, that can
- * make and remove files below one directory and nothing else: own user (as root), no capability, Landlock,
- * and a filter without sockets and programs (policy/workspace-store.policy). It is asked by the front alone, on
- * descriptor 3, and ends when that ends. Each request has a process of its own, which may take as long as it
- * takes, and dies alone of what it reads; it ends with the workspace store too, and leaves a workspace that is as it was.
- * As root its parent is the mounter (mounter.h), which mounts file systems for it.
+ * Theory of operation. A workspace outlives the sandboxes that use it, so somebody has to write
+ * what they commit; and that comes from cells, as archives of whatever code made there. So it is a
+ * process of its own, that can make and remove files below one directory and nothing else: own user
+ * (as root), no capability, Landlock, and a filter without sockets and programs
+ * (policy/workspace-store.policy). It is asked by the front alone, on descriptor 3, and ends when
+ * that ends. Each request has a process of its own, which may take as long as it takes, and dies
+ * alone of what it reads; it ends with the workspace store too, and leaves a workspace that is as
+ * it was. As root its parent is the mounter (mounter.h), which mounts file systems for it.
  *
- * A front in its jail can start no other one. So what was started only gives up its privileges, makes the one that
- * works, and another when that is killed: it reads nothing, and has no more rights than its child before the filter.
- * The next one begins when every process of the one before is gone, and takes no request until the front, which has
- * given up all that it had asked, has said again what is known (WORKSPACE_STORE_AGAIN): what was begun is removed then.
+ * A front in its jail can start no other one. So what was started only gives up its privileges,
+ * makes the one that works, and another when that is killed: it reads nothing, and has no more
+ * rights than its child before the filter. The next one begins when every process of the one before
+ * is gone, and takes no request until the front, which has given up all that it had asked, has said
+ * again what is known (WORKSPACE_STORE_AGAIN): what was begun is removed then.
  *
  * usage: caisson-workspace-store UID GID    (0 0: stay who we are)
  */
@@ -46,13 +48,14 @@
 #define DEATHS_MAX 100u
 #define AGAIN_MS 100u
 
-/* ---- the jail --------------------------------------------------------------------------------------------- */
+/* ---- the jail ------------------------------------------------------------------------------ */
 
 static int leave_privilege(uid_t uid, gid_t gid, struct err *e)
 {
 	const struct power_user user = { .uid = uid, .gid = gid };
 
-	/* Directories that may not be read are mended by their descriptor, for which an older kernel needs /proc. */
+	/* Directories that may not be read are mended by their descriptor, for which an older
+	 * kernel needs /proc. */
 	if (tree_can_mend() && power_root(WORKSPACE_STORE_DIR_FD, e) < 0)
 		return e->code;
 	if (power_leave(&user, e) < 0 || power_settle(e) < 0)
@@ -74,7 +77,7 @@ static int enter_jail(struct err *e)
 			     e);
 }
 
-/* ---- requests --------------------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 static struct {
 	pid_t pid; /* 0: free */
@@ -91,8 +94,8 @@ static void answer(struct workspace_store_reply *r, int fd)
 }
 
 /*
- * What the mounter has to do with it comes first, and here: it is asked by one process. That costs the others a
- * moment when a workspace is made.
+ * What the mounter has to do with it comes first, and here: it is asked by one process. That costs
+ * the others a moment when a workspace is made.
  */
 static int mounter = -1;
 
@@ -120,7 +123,8 @@ static void create(const struct workspace_store_req *q)
 	r.code = workspace_dir_make(WORKSPACE_STORE_DIR_FD, key, &e);
 	if (r.code == 0) {
 		memcpy(handover->made, key, sizeof(key));
-		/* Without loop devices or mke2fs it is a directory, whose quota is kept when it is committed to. */
+		/* Without loop devices or mke2fs it is a directory, whose quota is kept when it is
+		 * committed to. */
 		r.volume = create_volume(key, q) == 0;
 		r.code = workspace_dir_fill(WORKSPACE_STORE_DIR_FD, key, &e);
 		memcpy(r.key, key, sizeof(key));
@@ -211,7 +215,8 @@ static void begin(const struct workspace_store_req *q, int fd)
 	fd_close(fd);
 }
 
-/* One that was killed in the middle has not answered: its workspace is as it was, or as it had promised. */
+/* One that was killed in the middle has not answered: its workspace is as it was, or as it had
+ * promised. */
 static void bury(pid_t pid, int status)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
@@ -275,8 +280,8 @@ static bool receive(void)
 	} else {
 		begin(&q, fd);
 	}
-	while (q.op == WORKSPACE_STORE_SWEEP &&
-	       n_jobs > 0) /* what is made from now on is not in its list */
+	while (q.op == WORKSPACE_STORE_SWEEP && n_jobs > 0) /* what is made from now on is not in
+							       its list */
 		reap(true);
 	return true;
 }
@@ -303,7 +308,7 @@ static int run(void)
 	}
 }
 
-/* ---- one after the other ------------------------------------------------------------------------------------ */
+/* ---- one after the other ------------------------------------------------------------------- */
 
 /* What they had done and not told. */
 static void keep_promises(void)

@@ -5,11 +5,12 @@
  * Theory of operation. This is a shared object without a C library: only system calls, so that the
  * interpreter of any image (glibc, musl, any version) can load it. A process can not move itself
  * into a pid namespace, only its children; so caisson_fork() makes a child that joins the cell (its
- * cgroups, then all its namespaces at once through the pidfd of its pid 1) and forks the kernel, and
- * ends. That child borrows the zygote's memory, as vfork() does: it costs neither a copy of page tables
- * nor the interpreter's work around a fork. The kernel is a whole fork, by the C library's own function. It
- * waits for the warden's word and calls caisson_seal(): from there on it is a process of the cell like any
- * that init starts, with the same user, limits, descriptors, Landlock domain and filter.
+ * cgroups, then all its namespaces at once through the pidfd of its pid 1) and forks the kernel,
+ * and ends. That child borrows the zygote's memory, as vfork() does: it costs neither a copy of
+ * page tables nor the interpreter's work around a fork. The kernel is a whole fork, by the C
+ * library's own function. It waits for the warden's word and calls caisson_seal(): from there on it
+ * is a process of the cell like any that init starts, with the same user, limits, descriptors,
+ * Landlock domain and filter.
  *
  * Safe, and why. The zygote holds no capability and reads no client's bytes. setns() succeeds
  * because the cell's user namespace is owned by the zygote's user, which the warden arranged for
@@ -46,7 +47,7 @@ EXPORT long caisson_fork(const struct zygote_req *q, const int *fds, int (*fork)
 			 int *ret_pid);
 EXPORT void caisson_seal(const struct zygote_req *q, const int *fds);
 
-/* ---- without a C library ---------------------------------------------------------------------- */
+/* ---- without a C library ------------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 static long sys(long nr, long a, long b, long c, long d, long e)
@@ -103,7 +104,7 @@ void *memcpy(void *restrict dst, const void *restrict src, size_t n)
 	return dst;
 }
 
-/* ---- the hello --------------------------------------------------------------------------------- */
+/* ---- the hello ----------------------------------------------------------------------------- */
 
 static long send_hello(int sock, const struct kernel_hello *h)
 {
@@ -122,7 +123,7 @@ static _Noreturn void fail(int hello, uint32_t step, int code)
 		(void)sys(__NR_exit_group, 71, 0, 0, 0, 0);
 }
 
-/* ---- into the cell ------------------------------------------------------------------------------ */
+/* ---- into the cell ------------------------------------------------------------------------- */
 
 static long join(const struct zygote_req *q, int pidfd, const int *cgroups)
 {
@@ -135,7 +136,8 @@ static long join(const struct zygote_req *q, int pidfd, const int *cgroups)
 	return sys(__NR_setns, pidfd, NAMESPACES, 0, 0, 0);
 }
 
-/* The warden has seen this process and accepts it. Until then it touches nothing and uses no memory. */
+/* The warden has seen this process and accepts it. Until then it touches nothing and uses no
+ * memory. */
 static void await_warden(int hello)
 {
 	char byte;
@@ -146,8 +148,8 @@ static void await_warden(int hello)
 }
 
 /*
- * In the child that borrows the zygote's memory, on a frame of its own below the zygote's, which stands
- * still. It returns only in the kernel, which has its own copy of all of it.
+ * In the child that borrows the zygote's memory, on a frame of its own below the zygote's, which
+ * stands still. It returns only in the kernel, which has its own copy of all of it.
  */
 static __attribute__((noinline)) void between(const struct zygote_req *q, const int *fds,
 					      int (*fork)(void), int *ret_pid)
@@ -172,8 +174,8 @@ static __attribute__((noinline)) void between(const struct zygote_req *q, const 
 
 /*
  * @fds: enum zygote_fd
- * Return: 0 in the kernel; in the zygote the pid of the child that it has to wait for, with the kernel's
- * in @ret_pid when there is one; or a negative errno.
+ * Return: 0 in the kernel; in the zygote the pid of the child that it has to wait for, with the
+ * kernel's in @ret_pid when there is one; or a negative errno.
  */
 __attribute__((noinline)) long caisson_fork(const struct zygote_req *q, const int *fds,
 					    int (*fork)(void), int *ret_pid)
@@ -186,7 +188,7 @@ __attribute__((noinline)) long caisson_fork(const struct zygote_req *q, const in
 	return pid;
 }
 
-/* ---- sealing ------------------------------------------------------------------------------------ */
+/* ---- sealing ------------------------------------------------------------------------------- */
 
 /* As init does for a command: nobody's groups, the agent's user, no capability in any set. */
 static long shed_privilege(const struct init_config *c)
@@ -258,8 +260,9 @@ static long limit(const struct init_config *c)
 }
 
 /*
- * 0 is /dev/null, 1 and 2 the streams, 3 and 4 the control channel, 5 the hello socket; nothing else stays open.
- * All are first copied above the numbers they go to, so that no copy overwrites one still needed.
+ * 0 is /dev/null, 1 and 2 the streams, 3 and 4 the control channel, 5 the hello socket; nothing
+ * else stays open. All are first copied above the numbers they go to, so that no copy overwrites
+ * one still needed.
  */
 static long set_descriptors(const int *fds)
 {
@@ -314,8 +317,9 @@ static long install(const struct sock_filter *filter, unsigned short len)
 
 /*
  * A zygote runs under the cell's filter already, but for setns(): take that too, which is a filter
- * of four instructions instead of one of hundreds to be compiled for every kernel. Filters add up, and
- * the architecture is the first one's business. A zygote without a filter has kernels with the whole.
+ * of four instructions instead of one of hundreds to be compiled for every kernel. Filters add up,
+ * and the architecture is the first one's business. A zygote without a filter has kernels with the
+ * whole.
  */
 static long filter(void)
 {

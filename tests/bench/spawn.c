@@ -13,7 +13,8 @@
  * to the end in between. A run counts only when it exits 0 and prints exactly "1\n"; what failed is
  * counted and reported as such.
  *
- * Output of `time`: "NAME NANOSECONDS" or "NAME fail" per sample. Of `rate`: "OK FAILED NANOSECONDS".
+ * Output of `time`: "NAME NANOSECONDS" or "NAME fail" per sample. Of `rate`: "OK FAILED
+ * NANOSECONDS".
  */
 #include <errno.h>
 #include <fcntl.h>

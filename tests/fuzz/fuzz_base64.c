@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_base64.c - Base64 from strangers: what is taken is written again as the same characters, so that
- * there is one form for some bytes; and any bytes, written, are read as what they were.
+ * fuzz_base64.c - Base64 from strangers: what is taken is written again as the same characters, so
+ * that there is one form for some bytes; and any bytes, written, are read as what they were.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_bridge.c - What servers send, and what configurations say: slices of JSON against a real parser, lines and events in
- * pieces of any size, a configuration of any text. The first byte chooses.
+ * fuzz_bridge.c - What servers send, and what configurations say: slices of JSON against a real
+ * parser, lines and events in pieces of any size, a configuration of any text. The first byte
+ * chooses.
  */
 #include <jansson.h>
 #include <stdint.h>
@@ -24,7 +25,8 @@ static void slices(const char *text, size_t len)
 	int r = slice_members(text, len, keys, 2, s);
 	json_t *v = json_loadb(text, len, 0, NULL);
 
-	/* What we take the real parser takes, but for what it has no room for (NUL, lone surrogates, large numbers). */
+	/* What we take the real parser takes, but for what it has no room for (NUL, lone
+	 * surrogates, large numbers). */
 	if (r == 0 && !v && !memchr(text, '\\', len) && !memchr(text, 'e', len) &&
 	    !memchr(text, 'E', len) && len < 200)
 		abort();

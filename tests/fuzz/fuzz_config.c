@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_config.c - Command lines and environments of any words, one per line; lines that start with '$'
- * are variables.
+ * fuzz_config.c - Command lines and environments of any words, one per line; lines that start with
+ * '$' are variables.
  *
- * What is refused is refused in one line; what is accepted is within every range, and its lists end.
+ * What is refused is refused in one line; what is accepted is within every range, and its lists
+ * end.
  */
 #include <stdbool.h>
 #include <stdint.h>

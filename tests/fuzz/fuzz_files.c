@@ -2,8 +2,8 @@
 /*
  * fuzz_files.c - What a worker may say to the host: any bytes.
  *
- * Checked: pieces of any size give the same, every text lies inside what was fed, no more content is
- * handed up than was fed, and after the end nothing is.
+ * Checked: pieces of any size give the same, every text lies inside what was fed, no more content
+ * is handed up than was fed, and after the end nothing is.
  */
 #include <stdbool.h>
 #include <stdint.h>

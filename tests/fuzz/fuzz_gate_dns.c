@@ -2,8 +2,8 @@
 /*
  * fuzz_gate_dns.c - Questions of cells over arbitrary bytes.
  *
- * Checked for every input: a question has a printable name with an end, and its answer begins with what was
- * asked, is no longer than its room, and is no question itself.
+ * Checked for every input: a question has a printable name with an end, and its answer begins with
+ * what was asked, is no longer than its room, and is no question itself.
  */
 #include <stdbool.h>
 #include <stdint.h>

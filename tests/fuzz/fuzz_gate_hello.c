@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_gate_hello.c - First bytes of connections: ClientHello and HTTP head over arbitrary bytes; a proxy's answer
- * and its URL.
+ * fuzz_gate_hello.c - First bytes of connections: ClientHello and HTTP head over arbitrary bytes; a
+ * proxy's answer and its URL.
  *
- * Checked for every input: a host that is read has an end and no control byte, what is bad has a reason, and what
- * was decided on a part of the bytes is not decided otherwise with more of them.
+ * Checked for every input: a host that is read has an end and no control byte, what is bad has a
+ * reason, and what was decided on a part of the bytes is not decided otherwise with more of them.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_gate_request.c - Values of headers in which placeholders are swapped, and requests that rules judge.
+ * fuzz_gate_request.c - Values of headers in which placeholders are swapped, and requests that
+ * rules judge.
  *
- * The input is a header's value; a method, a path and a pattern follow, each after a newline. Swapping back what
- * was swapped gives what there was. A path that the rule for /v1/ lets through is still below /v1/ when it is read as the
- * servers do that are known for it: decoded up to three times, with backslashes for slashes, without what follows a
- * semicolon, a question mark or a NUL in it, with empty segments and dots resolved; in any combination.
+ * The input is a header's value; a method, a path and a pattern follow, each after a newline.
+ * Swapping back what was swapped gives what there was. A path that the rule for /v1/ lets through
+ * is still below /v1/ when it is read as the servers do that are known for it: decoded up to three
+ * times, with backslashes for slashes, without what follows a semicolon, a question mark or a NUL
+ * in it, with empty segments and dots resolved; in any combination.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_image_manifest.c - Any bytes as index, manifest and configuration: what gets through is safe to act on. */
+/* fuzz_image_manifest.c - Any bytes as index, manifest and configuration: what gets through is safe
+ * to act on. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

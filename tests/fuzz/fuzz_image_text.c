@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_image_text.c - Any text as a reference, a pattern, a challenge, the store's references, a name in a layer. */
+/* fuzz_image_text.c - Any text as a reference, a pattern, a challenge, the store's references, a
+ * name in a layer. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

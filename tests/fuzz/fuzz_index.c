@@ -16,7 +16,8 @@ static void require(int good)
 		abort();
 }
 
-/* Whatever stands there: the credentials are in no other part of it, and add no line to the vault. */
+/* Whatever stands there: the credentials are in no other part of it, and add no line to the vault.
+ */
 static void judge(enum index_kind kind, const char *text)
 {
 	static struct index_keys keys;

@@ -231,7 +231,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			free(s);
 		}
 	}
-	/* Close what is open, so that long programs are judged too; a wrong guess writes nothing. */
+	/* Close what is open, so that long programs are judged too; a wrong guess writes nothing.
+	 */
 	while (!j.err && j.depth > 0) {
 		struct json before = j;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_lines.c - A stream of events as a client reads it: lines out of pieces, events out of lines. */
+/* fuzz_lines.c - A stream of events as a client reads it: lines out of pieces, events out of lines.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,8 @@ static int on_line(void *arg, const char *line, size_t len)
 
 		check_quick(line, len, &ev, r, &out);
 
-		/* Bytes that are said to be exact never hold the mark of replacement, unless coded. */
+		/* Bytes that are said to be exact never hold the mark of replacement, unless coded.
+		 */
 		if (r == 1 && !json_object_get(ev.root, "data_base64") && out.len > 0 && !out.err &&
 		    memmem(buf_str(&out), out.len, "\xef\xbf\xbd", 3))
 			abort();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_mcp_header.c - Header values of strangers: text that has no NUL and, when it was coded, is UTF-8. */
+/* fuzz_mcp_header.c - Header values of strangers: text that has no NUL and, when it was coded, is
+ * UTF-8. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

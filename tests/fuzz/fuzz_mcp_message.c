@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_mcp_message.c - A message of strangers with headers of strangers: it is of one kind, has what that kind
- * has, and is in order or refused with an error that is a message itself.
+ * fuzz_mcp_message.c - A message of strangers with headers of strangers: it is of one kind, has
+ * what that kind has, and is in order or refused with an error that is a message itself.
  *
  * The first three lines are the headers (an empty one is absent), the rest is the body.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_mcp_search.c - Lists of tools from strangers, and questions: the first line is the question, the rest the list. */
+/* fuzz_mcp_search.c - Lists of tools from strangers, and questions: the first line is the question,
+ * the rest the list. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_pattern.c - Any bytes as rules and as a path: what a deny matches by itself is never seen. */
+/* fuzz_pattern.c - Any bytes as rules and as a path: what a deny matches by itself is never seen.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /*
  * fuzz_route.c - Paths of any bytes against the table of routes; the method is the first line.
  *
- * A path that is found is its pattern with the parameters put in; one that is not has no Allow, and one
- * with another method has an Allow that does not name it.
+ * A path that is found is its pattern with the parameters put in; one that is not has no Allow, and
+ * one with another method has an Allow that does not name it.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * fuzz_rules.c - Policies of any bytes.
  *
- * What is refused is refused in lines of their own with places that exist in the text, in its order where the reader can
- * keep it; what is accepted is within every range.
+ * What is refused is refused in lines of their own with places that exist in the text, in its order
+ * where the reader can keep it; what is accepted is within every range.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_s3.c - What servers answer, and the texts that a bucket's process reads: lists, errors, manifests, keys.
+ * fuzz_s3.c - What servers answer, and the texts that a bucket's process reads: lists, errors,
+ * manifests, keys.
  *
  * Keys of a list that are found good are relative, and go nowhere but down.
  */

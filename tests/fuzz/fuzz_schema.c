@@ -3,8 +3,8 @@
  * fuzz_schema.c - Request bodies of any bytes.
  *
  * What is refused has one complete, printable error; what is accepted has only declared members of
- * their declared kinds and sizes, is accepted again when it is written out, and is exactly as deep as
- * the scan that came before the parser said.
+ * their declared kinds and sizes, is accepted again when it is written out, and is exactly as deep
+ * as the scan that came before the parser said.
  */
 #include <jansson.h>
 #include <stdbool.h>

@@ -2,9 +2,10 @@
 /*
  * fuzz_tool_rules.c - Rules of any form, and calls under them.
  *
- * Four lines: the operator's rules, a sandbox's, the name of a tool, and text that a cell sends as arguments. Checked: patterns
- * match as a matcher says that is written differently; a sandbox's rules give nothing that the operator's do not; a
- * refusal has a code and names a rule; budgets hold; arguments that are taken are the text of an object.
+ * Four lines: the operator's rules, a sandbox's, the name of a tool, and text that a cell sends as
+ * arguments. Checked: patterns match as a matcher says that is written differently; a sandbox's
+ * rules give nothing that the operator's do not; a refusal has a code and names a rule; budgets
+ * hold; arguments that are taken are the text of an object.
  */
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_unpack.c - Archives from a sandbox, unpacked here: whatever is in them, nothing outside of the
- * directory changes and no link in it leads out.
+ * fuzz_unpack.c - Archives from a sandbox, unpacked here: whatever is in them, nothing outside of
+ * the directory changes and no link in it leads out.
  */
 #include <dirent.h>
 #include <fcntl.h>

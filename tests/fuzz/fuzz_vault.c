@@ -2,7 +2,8 @@
 /*
  * fuzz_vault.c - Lines of secrets, from whoever writes them.
  *
- * What is taken can be written down and read again, and is then the same; no value has a byte that could end a header.
+ * What is taken can be written down and read again, and is then the same; no value has a byte that
+ * could end a header.
  */
 #include <stdint.h>
 #include <stdlib.h>

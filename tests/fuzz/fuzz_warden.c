@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_warden.c - The warden's protocol: any bytes as requests, over a real socket, and anything that
- * may happen between them.
+ * fuzz_warden.c - The warden's protocol: any bytes as requests, over a real socket, and anything
+ * that may happen between them.
  *
- * The input is a list of steps. Some are messages, made of a valid beginning that the input chose and
- * bytes of its own laid over it; the others are events of the world outside: a cell is made or dies, a
- * zygote answers, time passes. What stands behind the requests is replaced (warden_fake.h). A model
- * of a few lines says which answers are due after each step; many requests may be under way at once.
+ * The input is a list of steps. Some are messages, made of a valid beginning that the input chose
+ * and bytes of its own laid over it; the others are events of the world outside: a cell is made or
+ * dies, a zygote answers, time passes. What stands behind the requests is replaced (warden_fake.h).
+ * A model of a few lines says which answers are due after each step; many requests may be under way
+ * at once.
  *
  * Checked: no request gets further than the permit table and spec_check() allow; every request is
- * answered once, by a whole message that repeats it and carries the right descriptors; a handle that
- * was destroyed never names anything again; the loop comes to rest, and wakes up for every deadline;
- * no descriptor is left.
+ * answered once, by a whole message that repeats it and carries the right descriptors; a handle
+ * that was destroyed never names anything again; the loop comes to rest, and wakes up for every
+ * deadline; no descriptor is left.
  */
 #include "warden_model.h"
 

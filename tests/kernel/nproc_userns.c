@@ -68,7 +68,8 @@ int main(void)
 		if (probe_wait(go[0], 5000) != 1 || setresuid(1000, 1000, 1000) < 0 ||
 		    setrlimit(RLIMIT_NPROC, &limit) < 0)
 			_exit(PROBE_CANNOT);
-		/* A new process, because what init holds as creator of the namespace would exempt it. */
+		/* A new process, because what init holds as creator of the namespace would exempt
+		 * it. */
 		pid_t agent = fork();
 
 		if (agent == 0) {

@@ -2,14 +2,15 @@
 /*
  * attach.c - GET .../processes/{process_id}/attach: a process over a WebSocket.
  *
- * Out: binary messages are bytes of its stdout, or of its terminal (of stderr with ?stream=stderr), from
- * ?offset= on; {"type":"gap","bytes":N} where some are not kept; {"type":"exit", ...Process} at the end, then the socket
- * closes with 1000. In: binary messages are its input; {"type":"resize","rows":R,"cols":C}, {"type":"eof"}.
+ * Out: binary messages are bytes of its stdout, or of its terminal (of stderr with ?stream=stderr),
+ * from ?offset= on; {"type":"gap","bytes":N} where some are not kept; {"type":"exit", ...Process}
+ * at the end, then the socket closes with 1000. In: binary messages are its input;
+ * {"type":"resize","rows":R,"cols":C}, {"type":"eof"}.
  *
- * Everybody who is attached has a place in the stream. Who is up to date is handed what comes; who is not
- * reads from the spool as fast as its connection allows. One that was up to date and then falls behind by
- * more than 4 MiB is sent away with 1013, and can come back with the offset that it has reached. Leaving does
- * nothing to the process.
+ * Everybody who is attached has a place in the stream. Who is up to date is handed what comes; who
+ * is not reads from the spool as fast as its connection allows. One that was up to date and then
+ * falls behind by more than 4 MiB is sent away with 1013, and can come back with the offset that it
+ * has reached. Leaving does nothing to the process.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -49,7 +50,7 @@ struct attach {
 	bool closing;
 };
 
-/* ---- out ------------------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static void send_json(struct attach *a, struct json *j, const struct buf *b)
 {
@@ -174,7 +175,7 @@ static void on_drain(struct ws *w)
 		process_resume(p);
 }
 
-/* ---- in -------------------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 static void on_input_ready(struct process_listener *l)
 {
@@ -251,7 +252,7 @@ static const struct ws_ops ops = { .on_message = on_message,
 				   .on_drain = on_drain,
 				   .on_close = on_close };
 
-/* ---- the route --------------------------------------------------------------------------------------------- */
+/* ---- the route ----------------------------------------------------------------------------- */
 
 static void begin(struct attach *a, struct process *p, const json_t *query)
 {

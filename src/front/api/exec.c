@@ -2,9 +2,9 @@
 /*
  * exec.c - One command and the client that waits for it.
  *
- * Output goes three ways: its beginning into the answer (capture), all of it into the record of the sandbox
- * (for who asks later by offset), and as events into the record's log when the client wants a stream. The
- * log's readers make the command wait when they are slow.
+ * Output goes three ways: its beginning into the answer (capture), all of it into the record of the
+ * sandbox (for who asks later by offset), and as events into the record's log when the client wants
+ * a stream. The log's readers make the command wait when they are slow.
  */
 #include "front/api/exec.h"
 
@@ -61,7 +61,7 @@ struct exec {
 
 static struct exec *all; /* that run */
 
-/* ---- events -------------------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------- */
 
 static void event_output(struct exec *e, enum command_stream stream, const char *data, size_t len,
 			 bool end)
@@ -80,7 +80,7 @@ static void event_output(struct exec *e, enum command_stream stream, const char 
 		record_take(e->record, stream == COMMAND_STDOUT ? "stdout" : "stderr", &b);
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void free_exec(struct exec *e)
 {
@@ -207,7 +207,7 @@ static void on_done(struct command *c)
 	free_exec(e);
 }
 
-/* ---- while it runs ----------------------------------------------------------------------------------------- */
+/* ---- while it runs ------------------------------------------------------------------------- */
 
 static void on_started(struct command *c)
 {
@@ -305,7 +305,7 @@ static void on_gone(struct request_context *v)
 		command_stop(&e->command);
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------------ */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 static int make_line(struct exec *e, const json_t *body, struct refusal *why)
 {

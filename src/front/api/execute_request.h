@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* execute_request.h - From a checked JSON request to an execution. For POST /execute and for the WebSocket. */
+/* execute_request.h - From a checked JSON request to an execution. For POST /execute and for the
+ * WebSocket. */
 #ifndef CAISSON_FRONT_ASK_H
 #define CAISSON_FRONT_ASK_H
 
@@ -13,8 +14,8 @@ struct refusal;
 struct sink;
 
 /*
- * ask_execution() - What @owner asks for. @body: checked against the fields of POST /execute. NULL with @ret filled when it
- * can not be run.
+ * ask_execution() - What @owner asks for. @body: checked against the fields of POST /execute. NULL
+ * with @ret filled when it can not be run.
  */
 struct execution *ask_execution(struct front *f, const char *owner, const json_t *body,
 				const struct sink *sink, void *user, struct refusal *ret);

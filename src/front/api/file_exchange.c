@@ -148,7 +148,7 @@ void file_exchange_keep(struct file_call *c, const struct files_stat *st, struct
 	v->target = target.len ? files_text_copy(target) : NULL;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------------------------- */
 
 static void put_text(struct json *j, const char *key, struct files_text t)
 {

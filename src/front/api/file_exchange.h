@@ -2,8 +2,8 @@
 /*
  * file_exchange.h - A request and the file call that serves it. For handle_files*.c.
  *
- * The two know each other until one of them is over: a client that goes away ends the call, a call that is
- * done answers the request. The struct is freed at the end of the round in which both are.
+ * The two know each other until one of them is over: a client that goes away ends the call, a call
+ * that is done answers the request. The struct is freed at the end of the round in which both are.
  */
 #ifndef CAISSON_FRONT_FILE_EXCHANGE_H
 #define CAISSON_FRONT_FILE_EXCHANGE_H
@@ -49,14 +49,16 @@ struct file_exchange {
 	char *after;               /* the cursor, or NULL */
 	bool more;                 /* on another page */
 	struct timer alive;        /* of a watch */
-	/* Of a handler with more to it: told when the client goes away, in file_exchange_end()'s place. */
+	/* Of a handler with more to it: told when the client goes away, in file_exchange_end()'s
+	 * place. */
 	void *extra;
 	void (*dropped)(struct file_exchange *v);
 };
 
 /*
- * file_exchange_new() - For a call on a sandbox of the caller's. NULL: answered. The query or the body, which
- * may be NULL, gives the paths: its members @path and @to (NULL: none), checked for their length.
+ * file_exchange_new() - For a call on a sandbox of the caller's. NULL: answered. The query or the
+ * body, which may be NULL, gives the paths: its members @path and @to (NULL: none), checked for
+ * their length.
  */
 struct file_exchange *file_exchange_new(struct front *f, struct http_exchange *x,
 					const struct route_params *p, const json_t *fields,
@@ -65,7 +67,8 @@ struct file_exchange *file_exchange_new(struct front *f, struct http_exchange *x
 /* file_exchange_run() - Fill call.q before. */
 void file_exchange_run(struct file_exchange *v, enum files_op op, const struct file_call_ops *ops);
 
-/* file_exchange_part() - The exchange, to be answered now: the client is not ours to watch any more. */
+/* file_exchange_part() - The exchange, to be answered now: the client is not ours to watch any
+ * more. */
 struct http_exchange *file_exchange_part(struct file_exchange *v);
 
 /* file_exchange_end() - The call is released, the memory goes. Idempotent. */
@@ -83,7 +86,8 @@ static inline struct file_exchange *file_exchange_of(struct file_call *c)
 	return c->owner;
 }
 
-/* file_json() - Members of an object about a file. Names that are not UTF-8 are also given in base64. */
+/* file_json() - Members of an object about a file. Names that are not UTF-8 are also given in
+ * base64. */
 void file_json(struct json *j, const char *key, struct files_text name, const struct files_stat *st,
 	       struct files_text target);
 /* file_json_brief() - Name, type, size and time alone. */

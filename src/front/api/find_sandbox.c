@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_sandbox.c - Another owner's sandbox does not exist for us: the answer is the same as for none. */
+/* find_sandbox.c - Another owner's sandbox does not exist for us: the answer is the same as for
+ * none. */
 #include "front/api/find_sandbox.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_sandbox.h - From a request to the sandbox that it names, and the answer when it can not be had. */
+/* find_sandbox.h - From a request to the sandbox that it names, and the answer when it can not be
+ * had. */
 #ifndef CAISSON_FRONT_OWN_H
 #define CAISSON_FRONT_OWN_H
 
@@ -20,8 +21,8 @@ struct process *own_process(struct front *f, struct http_exchange *x, const stru
 void reply_refusal(struct http_exchange *x, const struct refusal *r);
 
 /*
- * reply_missing() - 404: there is no such thing in @s. One that was taken over from a front that died has lost what that one
- * had in memory, and then the hint says so too.
+ * reply_missing() - 404: there is no such thing in @s. One that was taken over from a front that
+ * died has lost what that one had in memory, and then the hint says so too.
  */
 void reply_missing(struct http_exchange *x, const struct sandbox *s, const char *code,
 		   const char *field, const char *hint, const char *message);

@@ -2,13 +2,15 @@
 /*
  * handle_artifacts.c - The files that an execution left in /workspace.
  *
- * Which they are the kernel says: those whose status changed while it ran, by a time that code can not set. So what
- * a process in the background changed meanwhile is among them, and what came with a directory that was moved is not:
- * to tell those apart the tree would have to be read before every execution.
+ * Which they are the kernel says: those whose status changed while it ran, by a time that code can
+ * not set. So what a process in the background changed meanwhile is among them, and what came with
+ * a directory that was moved is not: to tell those apart the tree would have to be read before
+ * every execution.
  *
- * First a list, of which the first names in order are kept, then a hash of each, one call after another, in the cell
- * and on its account. Small images are read instead, hashed here, and in the answer. Where the operator has a
- * bucket for them each is put there as well, and the answer has a link to it.
+ * First a list, of which the first names in order are kept, then a hash of each, one call after
+ * another, in the cell and on its account. Small images are read instead, hashed here, and in the
+ * answer. Where the operator has a bucket for them each is put there as well, and the answer has a
+ * link to it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -75,7 +77,7 @@ static void dropped(struct file_exchange *v)
 	finish(v->extra);
 }
 
-/* ---- one file ------------------------------------------------------------------------------------------ */
+/* ---- one file ------------------------------------------------------------------------------ */
 
 static void put(struct gathering *g, const struct artifact_copy *copy)
 {
@@ -146,7 +148,7 @@ static void settle(struct gathering *g, bool with_image)
 	go_on(g, true);
 }
 
-/* ---- hashes, one after another -------------------------------------------------------------------------- */
+/* ---- hashes, one after another ------------------------------------------------------------- */
 
 static void on_hashed_stat(struct file_call *c, const struct files_stat *st, struct files_text name,
 			   struct files_text target)
@@ -183,7 +185,7 @@ static const struct file_call_ops hash_ops = {
 	.done = done_hash,
 };
 
-/* ---- images ------------------------------------------------------------------------------------------------ */
+/* ---- images -------------------------------------------------------------------------------- */
 
 static void on_image(struct file_call *c, const char *data, size_t len)
 {
@@ -219,7 +221,7 @@ static bool wants_image(const struct gathering *g)
 	       a->size <= g->images_left;
 }
 
-/* ---- the answer -------------------------------------------------------------------------------------------- */
+/* ---- the answer ---------------------------------------------------------------------------- */
 
 /* Where the rest is. */
 static void put_next(struct gathering *g, struct http_exchange *x)
@@ -274,7 +276,7 @@ static void next(struct deferred *d)
 	file_call_run(&v->call, s);
 }
 
-/* ---- the list ---------------------------------------------------------------------------------------------- */
+/* ---- the list ------------------------------------------------------------------------------ */
 
 /* In its place among those that are kept; the last one goes when there is no room. */
 static void insert(struct gathering *g, char *path, uint64_t size)

@@ -38,7 +38,8 @@ void handle_docs(struct front *f, struct http_exchange *x, const struct route_pa
 
 void handle_openapi(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
-	/* The table of routes is constant, and so is the document. Anybody may ask for it: it is written once. */
+	/* The table of routes is constant, and so is the document. Anybody may ask for it: it is
+	 * written once. */
 	static struct buf document = BUF_INIT(TEXT_MAX);
 
 	(void)f;

@@ -27,7 +27,7 @@
 
 #define ANSWER_MAX (1u << 20)
 
-/* ---- rules -------------------------------------------------------------------------------------------- */
+/* ---- rules --------------------------------------------------------------------------------- */
 
 static void reply_egress(struct http_exchange *x, const struct sandbox *s)
 {
@@ -138,7 +138,7 @@ void handle_egress_put(struct front *f, struct http_exchange *x, const struct ro
 	json_decref(list);
 }
 
-/* ---- what goes on ------------------------------------------------------------------------------------- */
+/* ---- what goes on -------------------------------------------------------------------------- */
 
 struct inquiry {
 	struct gate_call call;

@@ -46,7 +46,7 @@ static void let_go(struct execution *e)
 	v->gone = NULL;
 }
 
-/* ---- one answer --------------------------------------------------------------------------------- */
+/* ---- one answer ---------------------------------------------------------------------------- */
 
 static void answer(struct execution *e)
 {
@@ -64,9 +64,10 @@ static void answer(struct execution *e)
 
 static const struct sink answer_sink = { .done = answer };
 
-/* ---- events -------------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------- */
 
-/* In a session events are kept, and have numbers: who is cut off asks for the rest by the last one. */
+/* In a session events are kept, and have numbers: who is cut off asks for the rest by the last one.
+ */
 static const char *id_of(const struct execution *e, uint64_t after, char id[static 24])
 {
 	if (!e->record || !e->record->log)
@@ -122,7 +123,7 @@ static const struct sink stream_sink = { .event = stream_event,
 					 .congested = stream_congested,
 					 .done = stream_done };
 
-/* ---- the route ------------------------------------------------------------------------------------ */
+/* ---- the route ----------------------------------------------------------------------------- */
 
 /* Nobody waits, but somebody may ask again. */
 static void keep_answer(struct execution *e)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_files.c - Files by name: what they are, moving, making and deleting. Lists are in handle_files_list.c. */
+/* handle_files.c - Files by name: what they are, moving, making and deleting. Lists are in
+ * handle_files_list.c. */
 #include <string.h>
 
 #include "base/json.h"
@@ -26,7 +27,7 @@ static struct files_text text_of(const char *s)
 	return (struct files_text){ .data = s ? s : "", .len = s ? strlen(s) : 0 };
 }
 
-/* ---- one file ------------------------------------------------------------------------------------------ */
+/* ---- one file ------------------------------------------------------------------------------ */
 
 static void done_with_stat(struct file_call *c)
 {

@@ -2,9 +2,10 @@
 /*
  * handle_files_content.c - What is in files: reading, writing, archives.
  *
- * Bytes are passed on as they come, both ways: a slow client makes the worker in the cell wait, a slow
- * worker the client, and the size of a file is not what the daemon's memory depends on. A length is promised
- * from what the file was when it was opened; a file that gets shorter meanwhile breaks the answer off.
+ * Bytes are passed on as they come, both ways: a slow client makes the worker in the cell wait, a
+ * slow worker the client, and the size of a file is not what the daemon's memory depends on. A
+ * length is promised from what the file was when it was opened; a file that gets shorter meanwhile
+ * breaks the answer off.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 
 #define ONE_MAX (256u << 10)
 
-/* ---- headers of an answer ------------------------------------------------------------------------------- */
+/* ---- headers of an answer ------------------------------------------------------------------ */
 
 static void add_etag(struct http_exchange *x, const struct files_stat *st, char etag[64])
 {
@@ -75,7 +76,7 @@ static void add_download(struct http_exchange *x, const char *path, const char *
 	http_add_header(x, "Content-Security-Policy", "sandbox");
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------- */
 
 static bool digits(const char **at, uint64_t *ret)
 {
@@ -90,7 +91,8 @@ static bool digits(const char **at, uint64_t *ret)
 	return num_parse_u64(text, 0, INT64_MAX, ret, NULL) == 0;
 }
 
-/* One range of bytes. What is anything else may be ignored, and is: the whole file is an answer too. */
+/* One range of bytes. What is anything else may be ignored, and is: the whole file is an answer
+ * too. */
 static void parse_range(struct file_exchange *v, const char *header)
 {
 	const char *at = header;
@@ -288,7 +290,7 @@ void handle_file_read(struct front *f, struct http_exchange *x, const struct rou
 	file_exchange_run(v, FILES_READ, &read_ops);
 }
 
-/* ---- archives out ------------------------------------------------------------------------------------------ */
+/* ---- archives out -------------------------------------------------------------------------- */
 
 static const struct file_call_ops tar_out_ops = {
 	.data = on_content,
@@ -309,7 +311,7 @@ void handle_file_tar_out(struct front *f, struct http_exchange *x, const struct 
 	file_exchange_run(v, FILES_TAR_OUT, &tar_out_ops);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------------------------- */
 
 /* The worker takes more: let it come, or say that that was all. */
 static void feed(struct file_call *c)

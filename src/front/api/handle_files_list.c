@@ -2,8 +2,9 @@
 /*
  * handle_files_list.c - Lists of files, by name and page by page.
  *
- * A directory has its names in no order, so each page looks at all of them and keeps the first ones after the cursor: a heap
- * whose top is the last of those, and goes when a better one comes. Memory is that of one page, however many there are.
+ * A directory has its names in no order, so each page looks at all of them and keeps the first ones
+ * after the cursor: a heap whose top is the last of those, and goes when a better one comes. Memory
+ * is that of one page, however many there are.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@
 #define LIST_LIMIT 1000u     /* entries, unless told */
 #define LOOKED_AT 1000000u   /* of a tree; what has more is cut */
 
-/* ---- the heap ---------------------------------------------------------------------------------------------- */
+/* ---- the heap ------------------------------------------------------------------------------ */
 
 static int compare(const char *a, size_t a_len, const char *b, size_t b_len)
 {
@@ -91,7 +92,7 @@ static bool push(struct file_exchange *v, struct file_entry *e)
 	return true;
 }
 
-/* ---- entries ----------------------------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------- */
 
 static struct file_entry *entry_new(const struct files_stat *st, struct files_text name,
 				    struct files_text target)
@@ -143,7 +144,7 @@ static void on_entry(struct file_call *c, const struct files_stat *st, struct fi
 	}
 }
 
-/* ---- the answer -------------------------------------------------------------------------------------------- */
+/* ---- the answer ---------------------------------------------------------------------------- */
 
 /* Where the rest is. */
 static void put_next(const struct file_exchange *v, const struct request_context *context,

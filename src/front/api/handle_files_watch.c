@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_files_watch.c - Changes below a directory, as Server-Sent Events, until somebody has enough. */
+/* handle_files_watch.c - Changes below a directory, as Server-Sent Events, until somebody has
+ * enough. */
 #include <string.h>
 
 #include "base/clock.h"

@@ -21,7 +21,7 @@
 
 #define LIST_MAX (1u << 20)
 
-/* ---- finding ------------------------------------------------------------------------------------------ */
+/* ---- finding ------------------------------------------------------------------------------- */
 
 static struct record *record_of(struct http_exchange *x)
 {
@@ -37,7 +37,7 @@ static struct record *record_of(struct http_exchange *x)
 	return r;
 }
 
-/* ---- records ------------------------------------------------------------------------------------------ */
+/* ---- records ------------------------------------------------------------------------------- */
 
 static void answer(struct http_exchange *x, struct json *j, const struct buf *b)
 {
@@ -158,7 +158,7 @@ void handle_execution_events(struct front *f, struct http_exchange *x, const str
 			"this execution was not streamed");
 }
 
-/* ---- output ------------------------------------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------------------------- */
 
 static const struct spool *spool_of(struct record *r, const json_t *query)
 {

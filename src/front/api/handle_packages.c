@@ -2,7 +2,8 @@
 /*
  * handle_packages.c - POST /pip_install, and packages of a sandbox: install, list.
  *
- * A client that goes away does not end what has been found to be allowed: the next one who asks has it.
+ * A client that goes away does not end what has been found to be allowed: the next one who asks has
+ * it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ struct waiter {
 	bool pip;                /* in the words of /pip_install */
 };
 
-/* ---- answers --------------------------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 static void write_result(const struct waiter *w, struct json *j)
 {
@@ -137,7 +138,7 @@ static void on_gone(struct request_context *v)
 	free(w);
 }
 
-/* ---- beginning --------------------------------------------------------------------------------------------------- */
+/* ---- beginning ----------------------------------------------------------------------------- */
 
 static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco,
 		  const json_t *requirements, const char *version, bool stream, bool pip)

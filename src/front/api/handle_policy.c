@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_policy.c - GET /v1/policy: a caller's own ceilings, and what they have of them. Nobody else's. */
+/* handle_policy.c - GET /v1/policy: a caller's own ceilings, and what they have of them. Nobody
+ * else's. */
 #include <string.h>
 
 #include "base/buf.h"

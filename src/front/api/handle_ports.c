@@ -21,9 +21,10 @@
 
 #define ANSWER_MAX (64u << 10)
 
-/* ---- the owner's ---------------------------------------------------------------------------------------- */
+/* ---- the owner's --------------------------------------------------------------------------- */
 
-/* Scheme and host as the client sees us; over the unix socket the address that others use, or none. */
+/* Scheme and host as the client sees us; over the unix socket the address that others use, or none.
+ */
 static void base_of(const struct front *f, const struct http_exchange *x, char *out, size_t size)
 {
 	struct conn *c = http_conn(x);
@@ -141,7 +142,7 @@ void handle_port_close(struct front *f, struct http_exchange *x, const struct ro
 	reply_empty(x, 204);
 }
 
-/* ---- through ----------------------------------------------------------------------------------------------- */
+/* ---- through ------------------------------------------------------------------------------- */
 
 /* May a page without an origin call what it came from? It has the token, so it may. */
 static void reply_preflight(struct http_exchange *x)
@@ -154,8 +155,8 @@ static void reply_preflight(struct http_exchange *x)
 }
 
 /*
- * A person who opens the owner's address in a browser is sent to the one with the token: everything that the
- * page loads then comes from no origin, and would not pass for the owner's.
+ * A person who opens the owner's address in a browser is sent to the one with the token: everything
+ * that the page loads then comes from no origin, and would not pass for the owner's.
  */
 static bool send_on(struct http_exchange *x, const struct port *port)
 {

@@ -25,7 +25,7 @@
 #define LIST_MAX (64u << 20)
 #define WAIT_MS 60000u
 
-/* ---- finding and answering -------------------------------------------------------------------------------- */
+/* ---- finding and answering ----------------------------------------------------------------- */
 
 struct process *own_process(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
@@ -57,7 +57,7 @@ static void reply_process(struct http_exchange *x, int status, const struct proc
 	finish(x, status, &j, &b);
 }
 
-/* ---- one who waits ------------------------------------------------------------------------------------------ */
+/* ---- one who waits ------------------------------------------------------------------------- */
 
 /* An exchange that is answered when something happens to a process. */
 struct waiter {
@@ -102,7 +102,7 @@ static struct waiter *waiter_new(struct http_exchange *x)
 	return w;
 }
 
-/* ---- starting ----------------------------------------------------------------------------------------------- */
+/* ---- starting ------------------------------------------------------------------------------ */
 
 static void keep_answer(struct idempotency *i, const struct process *p)
 {
@@ -171,7 +171,7 @@ void handle_process_start(struct front *f, struct http_exchange *x, const struct
 	json_decref(body);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 void handle_process_list(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
@@ -260,7 +260,7 @@ void handle_process_wait(struct front *f, struct http_exchange *x, const struct 
 	timer_set(&f->loop, &w->timer, f->loop.now_ns + ms * CLOCK_NS_PER_MS);
 }
 
-/* ---- acting ------------------------------------------------------------------------------------------------- */
+/* ---- acting -------------------------------------------------------------------------------- */
 
 void handle_process_signal(struct front *f, struct http_exchange *x, const struct route_params *p)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_run.c - Code in a kernel of a named sandbox, and in one that is made for it and gone after it.
+ * handle_run.c - Code in a kernel of a named sandbox, and in one that is made for it and gone after
+ * it.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -75,7 +76,8 @@ static void run_once(struct front *f, struct http_exchange *x, json_t *body)
 	reply_refusal(x, &why);
 }
 
-/* The kernel of bash has its code where others have their input: a script that reads is a shell of its own. */
+/* The kernel of bash has its code where others have their input: a script that reads is a shell of
+ * its own. */
 static void run_shell_once(struct front *f, struct http_exchange *x, const json_t *body)
 {
 	struct sandbox_spec spec;
@@ -125,7 +127,7 @@ void handle_run_shell(struct front *f, struct http_exchange *x, const struct rou
 	json_decref(body);
 }
 
-/* ---- what was said -------------------------------------------------------------------------------------- */
+/* ---- what was said ------------------------------------------------------------------------- */
 
 #define LOG_MAX (TAIL_MAX + 1)
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_sandbox.c - Two requests about one sandbox that take a while: GET, whose receipt the warden reads
- * from the running processes, and stop, which is answered when everything in it has ended.
+ * handle_sandbox.c - Two requests about one sandbox that take a while: GET, whose receipt the
+ * warden reads from the running processes, and stop, which is answered when everything in it has
+ * ended.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static void reply_one(struct http_exchange *x, const struct sandbox *s, const st
 		reply_json(x, 200, &b);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------ */
+/* ---- looking ------------------------------------------------------------------------------- */
 
 struct look {
 	struct warden_call call;
@@ -60,7 +61,8 @@ static void look_gone(struct request_context *v)
 	v->work = NULL;
 }
 
-/* As far as we know: a kernel that died is not there, and what it left behind is not known to us. */
+/* As far as we know: a kernel that died is not there, and what it left behind is not known to us.
+ */
 static bool anything_runs(const struct cell *r)
 {
 	for (size_t i = 0; i < LANG_MAX_; i++)
@@ -69,7 +71,8 @@ static bool anything_runs(const struct cell *r)
 	return r->commands != NULL;
 }
 
-/* What the gate and the operator hold it to: the kernel has no evidence of that, so it comes before the last brace. */
+/* What the gate and the operator hold it to: the kernel has no evidence of that, so it comes before
+ * the last brace. */
 static void add_rules(const struct sandbox *s, struct buf *receipt)
 {
 	_buf_ struct buf rules = BUF_INIT(RULES_MAX);
@@ -154,7 +157,7 @@ void handle_sandbox_get(struct front *f, struct http_exchange *x, const struct r
 	reply_one(x, s, &none);
 }
 
-/* ---- stopping ------------------------------------------------------------------------------------------ */
+/* ---- stopping ------------------------------------------------------------------------------ */
 
 struct patience {
 	struct sandbox_waiter waiter;

@@ -38,9 +38,10 @@ static void reply_sandbox(struct http_exchange *x, int status, const struct sand
 		reply_json(x, status, &b);
 }
 
-/* ---- making ------------------------------------------------------------------------------------------- */
+/* ---- making -------------------------------------------------------------------------------- */
 
-/* A request that waits for a cell: in the sandbox as one who entered, in the exchange as its work. */
+/* A request that waits for a cell: in the sandbox as one who entered, in the exchange as its work.
+ */
 struct birth {
 	struct entry entry;
 	struct sandbox *sandbox;
@@ -170,7 +171,7 @@ void handle_sandbox_create(struct front *f, struct http_exchange *x, const struc
 	wait_for_cell(x, s, true);
 }
 
-/* ---- listing -------------------------------------------------------------------------------------------- */
+/* ---- listing ------------------------------------------------------------------------------- */
 
 static bool labelled(const struct sandbox *s, const json_t *wanted)
 {
@@ -279,7 +280,7 @@ void handle_sandbox_list(struct front *f, struct http_exchange *x, const struct 
 		reply_json(x, 200, &b);
 }
 
-/* ---- changing ------------------------------------------------------------------------------------------- */
+/* ---- changing ------------------------------------------------------------------------------ */
 
 void handle_sandbox_remove(struct front *f, struct http_exchange *x, const struct route_params *p)
 {

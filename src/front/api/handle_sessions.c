@@ -90,7 +90,7 @@ void handle_session_interrupt(struct front *f, struct http_exchange *x,
 			    "nothing runs in this session");
 		return;
 	}
-	execution_interrupt(
-		s->head); /* which may be its end, and the session's next one's beginning */
+	execution_interrupt(s->head); /* which may be its end, and the session's next one's
+					 beginning */
 	reply_empty(x, 202);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_workspace_changes.c - What a sandbox changed in its workspace: shown, kept, or thrown away.
+ * handle_workspace_changes.c - What a sandbox changed in its workspace: shown, kept, or thrown
+ * away.
  *
- * pid 1 of the cell packs /workspace, and the workspace store reads that, compares it with the tree that the sandbox began
- * with, and for a commit makes the next generation of it. The front passes a descriptor on and reads no file.
- * A client that goes away does not end a commit that has begun.
+ * pid 1 of the cell packs /workspace, and the workspace store reads that, compares it with the tree
+ * that the sandbox began with, and for a commit makes the next generation of it. The front passes a
+ * descriptor on and reads no file. A client that goes away does not end a commit that has begun.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ struct change_job {
 	struct deferred reaper;
 };
 
-/* ---- the end ------------------------------------------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void reap(struct deferred *d)
 {
@@ -101,7 +102,7 @@ static void fail_text(struct change_job *j, int status, const char *code, const 
 	fail(j, &why);
 }
 
-/* ---- the answer --------------------------------------------------------------------------------------------- */
+/* ---- the answer ---------------------------------------------------------------------------- */
 
 /* All lines that came; the caller's. NULL: none. */
 static char *read_lines(int fd)
@@ -218,7 +219,8 @@ static void refused(struct change_job *j, const struct workspace_store_reply *r)
 	}
 }
 
-/* It is compared with what it has kept from now on. What is mounted in its cell is still the old tree. */
+/* It is compared with what it has kept from now on. What is mounted in its cell is still the old
+ * tree. */
 static void kept(struct change_job *j, const struct workspace_store_reply *r)
 {
 	struct workspace *w = workspaces_find(j->f, j->owner, j->name);
@@ -254,7 +256,7 @@ static void on_changes(struct workspace_store_call *c, const struct workspace_st
 	}
 }
 
-/* ---- in the cell --------------------------------------------------------------------------------------------- */
+/* ---- in the cell --------------------------------------------------------------------------- */
 
 static struct change_job *of_pack(struct cell_command *c)
 {
@@ -346,7 +348,7 @@ static void on_client_gone(struct request_context *v)
 		end(j);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------ */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 static bool is_cow(struct http_exchange *x, const struct sandbox *s)
 {
@@ -371,8 +373,8 @@ static bool is_cow(struct http_exchange *x, const struct sandbox *s)
 static void begin(struct front *f, struct http_exchange *x, const struct route_params *p,
 		  bool commit)
 {
-	struct request_context *v =
-		context_of(x); /* without a sandbox the exchange is answered, and gone */
+	struct request_context *v = context_of(x); /* without a sandbox the exchange is answered,
+						      and gone */
 	struct sandbox *s = own_sandbox(f, x, p);
 	struct refusal why;
 

@@ -57,7 +57,7 @@ static void reply_workspace(struct front *f, struct http_exchange *x, int status
 		reply_json(x, status, &b);
 }
 
-/* ---- errands ------------------------------------------------------------------------------------------------- */
+/* ---- errands ------------------------------------------------------------------------------- */
 
 static void on_gone(struct request_context *v)
 {
@@ -115,7 +115,7 @@ static bool run(struct front *f, struct http_exchange *x, const struct workspace
 	return true;
 }
 
-/* ---- making ---------------------------------------------------------------------------------------------------- */
+/* ---- making -------------------------------------------------------------------------------- */
 
 static bool same(const struct workspace *a, const struct workspace *b)
 {
@@ -223,7 +223,7 @@ void handle_workspace_create(struct front *f, struct http_exchange *x, const str
 	json_decref(body);
 }
 
-/* ---- looking ---------------------------------------------------------------------------------------------------- */
+/* ---- looking ------------------------------------------------------------------------------- */
 
 static void on_looked(struct workspace_store_call *c, const struct workspace_store_reply *r,
 		      int *fd)
@@ -323,7 +323,7 @@ void handle_workspace_list(struct front *f, struct http_exchange *x, const struc
 		reply_json(x, 200, &b);
 }
 
-/* ---- removing --------------------------------------------------------------------------------------------------- */
+/* ---- removing ------------------------------------------------------------------------------ */
 
 static void on_removed(struct workspace_store_call *c, const struct workspace_store_reply *r,
 		       int *fd)

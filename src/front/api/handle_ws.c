@@ -2,11 +2,12 @@
 /*
  * handle_ws.c - GET /execute/ws: executions over a WebSocket, with somebody who can answer.
  *
- * In:  {"type":"execute", ...fields of POST /execute}, {"type":"input_response","id":1,"value":"..."},
+ * In:  {"type":"execute", ...fields of POST /execute},
+ * {"type":"input_response","id":1,"value":"..."},
  *      {"type":"interrupt"}.
- * Out: {"type":"stdout","data":"..."} and the other events of a stream, each with its type, and at the
- *      end {"type":"done","result":{...}} or {"type":"refused","error":{...}}.
- * One execution at a time per socket; a second one meanwhile is refused. Closing it interrupts.
+ * Out: {"type":"stdout","data":"..."} and the other events of a stream, each with its type, and at
+ * the end {"type":"done","result":{...}} or {"type":"refused","error":{...}}. One execution at a
+ * time per socket; a second one meanwhile is refused. Closing it interrupts.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ struct session_ws {
 	char owner[OWNER_MAX];
 };
 
-/* ---- out ------------------------------------------------------------------------------------------ */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static void send_with_type(struct session_ws *s, const char *type, const char *key,
 			   const struct buf *json)
@@ -116,7 +117,7 @@ static const struct sink ws_sink = {
 	.event = on_event, .can_answer = true, .congested = congested, .done = on_done
 };
 
-/* ---- in ------------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 static void execute(struct session_ws *s, json_t *m)
 {

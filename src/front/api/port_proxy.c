@@ -2,11 +2,11 @@
 /*
  * port_proxy.c - One request through a port, event by event.
  *
- * The service is as hostile as anything in a sandbox. Its answer is parsed (net/answer.h) and told again in
- * our own framing, on the connection of the client who asked and of nobody else: there is one connection to
- * the service per request, so no answer can be taken for another's. An answer may begin before all of the
- * request was sent; then the rest of the request is not read any more, and the client's connection is closed
- * after the answer.
+ * The service is as hostile as anything in a sandbox. Its answer is parsed (net/answer.h) and told
+ * again in our own framing, on the connection of the client who asked and of nobody else: there is
+ * one connection to the service per request, so no answer can be taken for another's. An answer may
+ * begin before all of the request was sent; then the rest of the request is not read any more, and
+ * the client's connection is closed after the answer.
  */
 #include "front/api/port_proxy.h"
 
@@ -45,7 +45,7 @@ static struct port_proxy *of_job(struct cell_command *job)
 	return (struct port_proxy *)((char *)job - offsetof(struct port_proxy, job));
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void reap(struct deferred *d)
 {
@@ -157,7 +157,7 @@ static void bad_answer(struct port_proxy *p)
 			p->answer.why ? p->answer.why : "no HTTP");
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------------- */
+/* ---- the answer ---------------------------------------------------------------------------- */
 
 void port_proxy_add_headers(struct port_proxy *p)
 {
@@ -249,7 +249,7 @@ static void on_eof(struct uplink *u)
 		bad_answer(p);
 }
 
-/* ---- the request --------------------------------------------------------------------------------------- */
+/* ---- the request --------------------------------------------------------------------------- */
 
 static void put(struct port_proxy *p, const void *data, size_t len)
 {
@@ -306,7 +306,7 @@ static void on_connected(struct uplink *u)
 		http_pause_body(p->x, false);
 }
 
-/* ---- the way there ------------------------------------------------------------------------------------- */
+/* ---- the way there ------------------------------------------------------------------------- */
 
 static void dial(struct port_proxy *p, uint32_t family);
 
@@ -399,7 +399,7 @@ static void on_cell_gone(struct entry *en, const struct cell_usage *u)
 			"the sandbox's cell ended before the answer");
 }
 
-/* ---- time and the beginning ---------------------------------------------------------------------------- */
+/* ---- time and the beginning ---------------------------------------------------------------- */
 
 static uint64_t patience(const struct port_proxy *p)
 {
@@ -408,7 +408,8 @@ static uint64_t patience(const struct port_proxy *p)
 	return p->answering || p->conn ? IDLE_NS : ANSWER_NS;
 }
 
-/* While the client does not read the service is not the one who is silent; http.h watches the client. */
+/* While the client does not read the service is not the one who is silent; http.h watches the
+ * client. */
 static void on_timer(struct timer *t)
 {
 	struct port_proxy *p = t->arg;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * port_proxy.h - One request that goes through a port to a service in a sandbox, and its answer; or, after the
- * service agreed to another protocol, the two connections as one.
+ * port_proxy.h - One request that goes through a port to a service in a sandbox, and its answer;
+ * or, after the service agreed to another protocol, the two connections as one.
  *
- * Life: port_proxy_begin() -> waiting for a cell -> connecting -> asking -> answering, or switched -> over. It
- * frees itself. Bytes are passed on as they come, both ways; whoever is slow makes the other one wait, so
- * memory is bounded by the queues of the two connections.
+ * Life: port_proxy_begin() -> waiting for a cell -> connecting -> asking -> answering, or switched
+ * -> over. It frees itself. Bytes are passed on as they come, both ways; whoever is slow makes the
+ * other one wait, so memory is bounded by the queues of the two connections.
  */
 #ifndef CAISSON_FRONT_PORT_PROXY_H
 #define CAISSON_FRONT_PORT_PROXY_H
@@ -61,10 +61,12 @@ void port_proxy_fail(struct port_proxy *p, int status, const char *code, const c
 		     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* port_proxy_end() - Let go of everything but the exchange and the connection. Idempotent. */
 void port_proxy_end(struct port_proxy *p);
-/* port_proxy_part() - The exchange, which is the caller's now: nothing of us hears of it. NULL: it is gone. */
+/* port_proxy_part() - The exchange, which is the caller's now: nothing of us hears of it. NULL: it
+ * is gone. */
 struct http_exchange *port_proxy_part(struct port_proxy *p);
 
-/* port_proxy_part_conn() - The client's connection in the same way: it writes out what it has, and ends alone. */
+/* port_proxy_part_conn() - The client's connection in the same way: it writes out what it has, and
+ * ends alone. */
 struct conn *port_proxy_part_conn(struct port_proxy *p);
 
 /* port_proxy_add_headers() - Those of the answer that are for the client. */

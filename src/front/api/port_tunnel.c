@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * port_tunnel.c - A proxied request after 101: two connections as one, of bytes that mean nothing to us.
+ * port_tunnel.c - A proxied request after 101: two connections as one, of bytes that mean nothing
+ * to us.
  *
- * What one side says is queued for the other up to a mark, and then not read any more until it is out. The
- * end of the client's stream is passed on, and the service may still answer; the end of the service's is the
- * end: what is left is written out, and the client's connection closed.
+ * What one side says is queued for the other up to a mark, and then not read any more until it is
+ * out. The end of the client's stream is passed on, and the service may still answer; the end of
+ * the service's is the end: what is left is written out, and the client's connection closed.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "net/conn.h"
 #include "net/http.h"
 
-/* ---- the client ---------------------------------------------------------------------------------------- */
+/* ---- the client ---------------------------------------------------------------------------- */
 
 static void give(struct port_proxy *p, const char *data, size_t len)
 {
@@ -60,7 +61,7 @@ static const struct conn_ops client_ops = {
 	.on_close = on_client_close,
 };
 
-/* ---- the service ---------------------------------------------------------------------------------------- */
+/* ---- the service --------------------------------------------------------------------------- */
 
 static void on_data(struct uplink *u, const char *data, size_t len)
 {
@@ -103,7 +104,7 @@ static const struct uplink_ops tunnel_ops = {
 	.broken = on_broken,
 };
 
-/* ---- the switch ----------------------------------------------------------------------------------------- */
+/* ---- the switch ---------------------------------------------------------------------------- */
 
 void port_proxy_join(struct port_proxy *p, const char *protocol, const char *early, size_t len)
 {

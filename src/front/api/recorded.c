@@ -2,8 +2,9 @@
 /*
  * recorded.c - Between an execution, its record and the exchange that asked for it.
  *
- * Answered at the end, exchange and execution know each other, as in handle_execute.c. Streamed, they do not:
- * the execution writes the log of its record, stream_out reads it, and either may end first.
+ * Answered at the end, exchange and execution know each other, as in handle_execute.c. Streamed,
+ * they do not: the execution writes the log of its record, stream_out reads it, and either may end
+ * first.
  */
 #include "front/api/recorded.h"
 
@@ -18,7 +19,7 @@
 #include "front/support/metrics.h"
 #include "net/http.h"
 
-/* ---- one answer --------------------------------------------------------------------------------------- */
+/* ---- one answer ---------------------------------------------------------------------------- */
 
 static void answer(struct execution *e)
 {
@@ -61,7 +62,7 @@ static void on_gone(struct request_context *v)
 	}
 }
 
-/* ---- events ------------------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------- */
 
 static bool stream_congested(struct execution *e)
 {
@@ -94,7 +95,7 @@ static void on_deserted(void *arg)
 
 static const struct stream_ops stream_ops = { .drained = on_drained, .deserted = on_deserted };
 
-/* ---- both --------------------------------------------------------------------------------------------- */
+/* ---- both ---------------------------------------------------------------------------------- */
 
 void recorded_execute(struct http_exchange *x, struct sandbox *s, struct execution *e,
 		      enum stream_format format)

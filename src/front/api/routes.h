@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * routes.h - The tables of routes, one per subject, and the fields that they share. Only route.c, the
- * tables and the tool that makes sandboxes need this.
+ * routes.h - The tables of routes, one per subject, and the fields that they share. Only route.c,
+ * the tables and the tool that makes sandboxes need this.
  */
 #ifndef CAISSON_FRONT_ROUTES_H
 #define CAISSON_FRONT_ROUTES_H

@@ -3,7 +3,7 @@
 #include "front/api/handlers.h"
 #include "front/api/routes.h"
 
-/* ---- what goes in ------------------------------------------------------------------------------ */
+/* ---- what goes in -------------------------------------------------------------------------- */
 
 static struct field execute_body[] = {
 	ROUTE_CODE_FIELD("code", "What to run. The value of a last expression becomes `result`."),
@@ -63,7 +63,7 @@ static const struct field asset_params[] = {
 	{ 0 },
 };
 
-/* ---- what comes out ------------------------------------------------------------------------------ */
+/* ---- what comes out ------------------------------------------------------------------------ */
 
 static const struct response_doc execute_out[] = {
 	{ 200, "How it ended, and what it wrote. Errors of the code are results too.",
@@ -132,7 +132,7 @@ static const struct response_doc root_out[] = {
 	{ 0 },
 };
 
-/* ---- the table ---------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 static const struct route rows[] = {
 	{ .method = "POST",

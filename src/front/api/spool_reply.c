@@ -2,8 +2,9 @@
 /*
  * spool_reply.c - Answers from a spool.
  *
- * A search looks at a few megabytes per round of the loop, so that a long one keeps nobody else waiting. What
- * it searches may be removed in between; so it holds no pointer to it, and asks for it again each time.
+ * A search looks at a few megabytes per round of the loop, so that a long one keeps nobody else
+ * waiting. What it searches may be removed in between; so it holds no pointer to it, and asks for
+ * it again each time.
  */
 #include "front/api/spool_reply.h"
 
@@ -30,7 +31,7 @@ static void disk_failed(struct http_exchange *x)
 		    "what was written could not be read back");
 }
 
-/* ---- by offset ---------------------------------------------------------------------------------------- */
+/* ---- by offset ----------------------------------------------------------------------------- */
 
 static void add_number(struct http_exchange *x, const char *name, uint64_t v)
 {
@@ -69,7 +70,7 @@ void output_reply(struct http_exchange *x, const struct spool *s, bool ended, ui
 	http_reply(x, 200, "application/octet-stream", to ? to : "", (size_t)n);
 }
 
-/* ---- by pattern --------------------------------------------------------------------------------------- */
+/* ---- by pattern ---------------------------------------------------------------------------- */
 
 struct search {
 	struct http_exchange *x;

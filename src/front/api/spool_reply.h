@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool_reply.h - Answers from a spool: bytes by offset, lines by pattern. For executions and processes.
+ * spool_reply.h - Answers from a spool: bytes by offset, lines by pattern. For executions and
+ * processes.
  */
 #ifndef CAISSON_FRONT_OUTPUT_H
 #define CAISSON_FRONT_OUTPUT_H
@@ -18,9 +19,10 @@ struct http_exchange;
 #define SEARCH_LIMIT_MAX 1000u
 
 /*
- * output_reply() - Bytes of @s from @offset, up to @limit; none at the end. X-Output-Offset says where they
- * begin, X-Output-Bytes how many were written in all, X-Output-Kept how many of them can be read,
- * X-Output-Lost why that is less, and X-Output-Complete whether no more will come (@ended).
+ * output_reply() - Bytes of @s from @offset, up to @limit; none at the end. X-Output-Offset says
+ * where they begin, X-Output-Bytes how many were written in all, X-Output-Kept how many of them can
+ * be read, X-Output-Lost why that is less, and X-Output-Complete whether no more will come
+ * (@ended).
  */
 void output_reply(struct http_exchange *x, const struct spool *s, bool ended, uint64_t offset,
 		  uint64_t limit);
@@ -32,8 +34,10 @@ struct output_query {
 };
 
 /*
- * output_search() - Answer with {"matches":[{offset,line,text}],"truncated","next_offset","bytes","kept_bytes"}, perhaps
- * some rounds later. @find gives the spool again each time, from the request context alone; NULL: it is gone.
+ * output_search() - Answer with
+ * {"matches":[{offset,line,text}],"truncated","next_offset","bytes","kept_bytes"}, perhaps some
+ * rounds later. @find gives the spool again each time, from the request context alone; NULL: it is
+ * gone.
  */
 void output_search(struct http_exchange *x, const struct output_query *q,
 		   const struct spool *(*find)(struct http_exchange *x));

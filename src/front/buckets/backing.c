@@ -2,14 +2,16 @@
 /*
  * backing.c - See backing.h.
  *
- * Theory of operation. A workspace and its place in a bucket are the same when the manifest says so (bucket/manifest.h),
- * and at most one of them is ahead: `dirty` says that it is the workspace, and is written down before anything else, so
- * that it outlives us. What is dirty is only put, never brought; a put that fails is tried again with growing pauses,
- * and meanwhile sandboxes use what is here. Otherwise, before a sandbox of it begins, the bucket is looked at, and when
- * it is another one than the manifest's, all of it is brought as a new generation: unless sandboxes have the workspace
- * already, who could commit on top of it meanwhile.
+ * Theory of operation. A workspace and its place in a bucket are the same when the manifest says so
+ * (bucket/manifest.h), and at most one of them is ahead: `dirty` says that it is the workspace, and
+ * is written down before anything else, so that it outlives us. What is dirty is only put, never
+ * brought; a put that fails is tried again with growing pauses, and meanwhile sandboxes use what is
+ * here. Otherwise, before a sandbox of it begins, the bucket is looked at, and when it is another
+ * one than the manifest's, all of it is brought as a new generation: unless sandboxes have the
+ * workspace already, who could commit on top of it meanwhile.
  *
- * One thing at a time per workspace. Trees go from the workspace store to caisson-bucket and back on pipes that we only make.
+ * One thing at a time per workspace. Trees go from the workspace store to caisson-bucket and back
+ * on pipes that we only make.
  */
 #include "front/buckets/backing.h"
 
@@ -59,7 +61,7 @@ static int ask(struct space *p, enum bucket_op op, int *fds, size_t n,
 	return bucket_ask(p->f->buckets, &p->job, &q, fds, n);
 }
 
-/* ---- from the bucket --------------------------------------------------------------------------------------------- */
+/* ---- from the bucket ----------------------------------------------------------------------- */
 
 /* It did not come. What is here may be used, if anything is. */
 static void not_brought(struct space *p)
@@ -199,7 +201,7 @@ static void on_looked(struct bucket_job *j, const struct bucket_reply *r)
 	}
 }
 
-/* ---- to the bucket ----------------------------------------------------------------------------------------------- */
+/* ---- to the bucket ------------------------------------------------------------------------- */
 
 static void on_retry(struct timer *t)
 {
@@ -274,7 +276,7 @@ static void begin_push(struct space *p)
 		not_put(p, r, "it can not be begun");
 }
 
-/* ---- what is next ------------------------------------------------------------------------------------------------- */
+/* ---- what is next -------------------------------------------------------------------------- */
 
 static void step(struct space *p)
 {

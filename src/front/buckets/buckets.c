@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* buckets.c - Asking caisson-bucket: as many jobs at a time as it takes, the others wait for their turn. */
+/* buckets.c - Asking caisson-bucket: as many jobs at a time as it takes, the others wait for their
+ * turn. */
 #include "front/buckets/buckets.h"
 
 #include <errno.h>

@@ -2,7 +2,8 @@
 /*
  * buckets.h - The front's side of caisson-bucket (wire/bucket.h): starting it, and jobs.
  *
- * A job is a pipe on which it answers. Whoever asked holds the struct until done was called, or bucket_stop().
+ * A job is a pipe on which it answers. Whoever asked holds the struct until done was called, or
+ * bucket_stop().
  */
 #ifndef CAISSON_FRONT_BUCKETS_BUCKETS_H
 #define CAISSON_FRONT_BUCKETS_BUCKETS_H
@@ -29,7 +30,8 @@ struct buckets {
 	"artifacts" /* the name of that place: no workspace's, which have a '/' in front */
 
 struct bucket_job {
-	/* The asker's; moved may be NULL. Both may stop it and ask for others; done is called once, last. */
+	/* The asker's; moved may be NULL. Both may stop it and ask for others; done is called once,
+	 * last. */
 	void (*moved)(struct bucket_job *j, const struct bucket_reply *r);
 	void (*done)(struct bucket_job *j, const struct bucket_reply *r);
 	void *arg;
@@ -51,13 +53,14 @@ int buckets_start(struct buckets *b, const struct config *c, struct loop *loop, 
 void buckets_free(struct buckets *b);
 
 /*
- * bucket_ask() - @q without its version, copied. @fds become the job's, whatever happens; done is not called when this
- * fails. Return: 0 or a negative errno.
+ * bucket_ask() - @q without its version, copied. @fds become the job's, whatever happens; done is
+ * not called when this fails. Return: 0 or a negative errno.
  */
 int bucket_ask(struct buckets *b, struct bucket_job *j, const struct bucket_req *q, int *fds,
 	       size_t n);
 
-/* bucket_stop() - done is not called any more; what was begun ends. Idempotent, also on a zeroed struct. */
+/* bucket_stop() - done is not called any more; what was begun ends. Idempotent, also on a zeroed
+ * struct. */
 void bucket_stop(struct bucket_job *j);
 
 #endif

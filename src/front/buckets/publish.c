@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* publish.c - See publish.h. Two things are under way, the reading and the putting; it is over when both are. */
+/* publish.c - See publish.h. Two things are under way, the reading and the putting; it is over when
+ * both are. */
 #include "front/buckets/publish.h"
 
 #include <errno.h>
@@ -54,7 +55,7 @@ static void finish(struct publish *p, int code, const char *why)
 	loop_defer(&p->f->loop, &p->end); /* we may be inside of what is to be stopped */
 }
 
-/* ---- into the pipe ------------------------------------------------------------------------------------------- */
+/* ---- into the pipe ------------------------------------------------------------------------- */
 
 static void flush(struct publish *p)
 {
@@ -96,7 +97,7 @@ static void on_put(struct bucket_job *j, const struct bucket_reply *r)
 	finish(p, r->code < 0 ? r->code : 0, r->msg);
 }
 
-/* ---- out of the cell ------------------------------------------------------------------------------------------ */
+/* ---- out of the cell ----------------------------------------------------------------------- */
 
 /* It is open: what is there is promised. */
 static void on_stat(struct file_call *c, const struct files_stat *st, struct files_text name,
@@ -164,7 +165,7 @@ static const struct file_call_ops read_ops = {
 	.done = on_read,
 };
 
-/* ---- life ------------------------------------------------------------------------------------------------------ */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 /* Where it will be: as artifacts/OWNER/SANDBOX/PATH. */
 static int set_key(struct publish *p, const struct sandbox *s, const char *path)

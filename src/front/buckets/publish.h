@@ -2,9 +2,9 @@
 /*
  * publish.h - One file of a sandbox to the operator's bucket, and a link to it.
  *
- * The file is read in the cell, by its worker, and passed on through a pipe to caisson-bucket: as much of it is in
- * memory as the pipe and one buffer hold. What is put is what the file was when it was opened; one that gets
- * shorter meanwhile is not put.
+ * The file is read in the cell, by its worker, and passed on through a pipe to caisson-bucket: as
+ * much of it is in memory as the pipe and one buffer hold. What is put is what the file was when it
+ * was opened; one that gets shorter meanwhile is not put.
  */
 #ifndef CAISSON_FRONT_BUCKETS_PUBLISH_H
 #define CAISSON_FRONT_BUCKETS_PUBLISH_H
@@ -38,13 +38,14 @@ struct publish {
 };
 
 /*
- * publish_new() - @path: of a regular file, relative to /workspace. @done is called once, last, and never from in here.
- * NULL without memory.
+ * publish_new() - @path: of a regular file, relative to /workspace. @done is called once, last, and
+ * never from in here. NULL without memory.
  */
 struct publish *publish_new(struct front *f, struct sandbox *s, const char *path,
 			    void (*done)(struct publish *p), void *arg);
 
-/* publish_free() - Also from inside done, and before it, which is not called then. NULL is nothing. */
+/* publish_free() - Also from inside done, and before it, which is not called then. NULL is nothing.
+ */
 void publish_free(struct publish *p);
 
 #endif

@@ -22,7 +22,7 @@ struct waiter {
 
 static struct space *spaces;
 
-/* ---- which ----------------------------------------------------------------------------------------------------- */
+/* ---- which --------------------------------------------------------------------------------- */
 
 /* The owner's own place comes first. */
 bool space_place(const struct config *c, const struct workspace *w, char *out)
@@ -93,7 +93,7 @@ void space_save(struct space *p)
 	(void)workspace_save(p->f, w, NULL); /* says so itself when it can not */
 }
 
-/* ---- who waits --------------------------------------------------------------------------------------------------- */
+/* ---- who waits ----------------------------------------------------------------------------- */
 
 int space_wait(struct space *p, workspace_done_fn *done, void *sandbox)
 {
@@ -155,7 +155,7 @@ void space_refuse(struct space *p)
 	space_answer(p, &why);
 }
 
-/* ---- how it went -------------------------------------------------------------------------------------------------- */
+/* ---- how it went --------------------------------------------------------------------------- */
 
 void space_failed(struct space *p, const char *what, int code, const char *why)
 {

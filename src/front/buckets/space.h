@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * space.h - A workspace that is in a bucket: what is known of it, who waits for it, how it went the last time.
+ * space.h - A workspace that is in a bucket: what is known of it, who waits for it, how it went the
+ * last time.
  *
- * What is done with it is backing.c's. A space lives until space_drop(), and outlives its workspace for no longer than that takes.
+ * What is done with it is backing.c's. A space lives until space_drop(), and outlives its workspace
+ * for no longer than that takes.
  */
 #ifndef CAISSON_FRONT_BUCKETS_SPACE_H
 #define CAISSON_FRONT_BUCKETS_SPACE_H
@@ -42,10 +44,12 @@ struct space {
 	uint64_t files, total_files, bytes, total_bytes;
 };
 
-/* space_place() - The place in a bucket that the configuration names for @w, into @out[BUCKET_PLACE_MAX + 1]; false: none. */
+/* space_place() - The place in a bucket that the configuration names for @w, into
+ * @out[BUCKET_PLACE_MAX + 1]; false: none. */
 bool space_place(const struct config *c, const struct workspace *w, char *out);
 
-/* space_of() - That of a workspace which has a place; made when it is asked for first. NULL: no memory. */
+/* space_of() - That of a workspace which has a place; made when it is asked for first. NULL: no
+ * memory. */
 struct space *space_of(struct front *f, const struct workspace *w);
 /* space_workspace() - NULL: it was removed. */
 struct workspace *space_workspace(const struct space *p);

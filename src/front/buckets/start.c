@@ -2,8 +2,9 @@
 /*
  * start.c - Start caisson-bucket, before the jail.
  *
- * It gets what concerns it: words that say where the buckets are, the descriptor with the keys of the environment (which
- * `caisson serve` took out of it), proxies, and its directory. The front itself never reads a key.
+ * It gets what concerns it: words that say where the buckets are, the descriptor with the keys of
+ * the environment (which `caisson serve` took out of it), proxies, and its directory. The front
+ * itself never reads a key.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -3,9 +3,9 @@
  * cell.c - Hearing from a cell's pid 1, what the cell uses, and its end.
  *
  * Its beginning is in cell_make.c, kernels are in kernel.c, everything else that runs in it in
- * cell_command.c. What a cell has to say comes over three lines: the warden's answers, the channel to pid
- * 1, and the pipes of its kernels. The end of a cell is first seen on the channel; how it ended is then
- * asked from the warden, and only with that answer is the holder told.
+ * cell_command.c. What a cell has to say comes over three lines: the warden's answers, the channel
+ * to pid 1, and the pipes of its kernels. The end of a cell is first seen on the channel; how it
+ * ended is then asked from the warden, and only with that answer is the holder told.
  */
 #include "front/cell/cell.h"
 
@@ -26,7 +26,7 @@
 #define GONE_TRIES 400u
 #define GONE_AGAIN_NS (5 * CLOCK_NS_PER_MS)
 
-/* ---- the end ----------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void reap(struct deferred *d)
 {
@@ -121,7 +121,7 @@ void cell_refuse(struct cell *r, const char *why)
 	cell_lost(r);
 }
 
-/* ---- pid 1 -------------------------------------------------------------------------------------- */
+/* ---- pid 1 --------------------------------------------------------------------------------- */
 
 static void on_ready(struct cell *r, const struct init_ready *ready)
 {
@@ -207,7 +207,7 @@ int cell_watch(struct cell *r, int channel)
 							 loop_add(&r->f->loop, &r->channel, NULL);
 }
 
-/* ---- while it lives ------------------------------------------------------------------------------ */
+/* ---- while it lives ------------------------------------------------------------------------ */
 
 bool cell_alive(const struct cell *r)
 {

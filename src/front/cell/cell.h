@@ -3,9 +3,9 @@
  * cell.h - A cell and the kernels in it, as the front holds them.
  *
  * Life: cell_make() -> making -> ready -> cell_end(). A cell that is over by itself (out of
- * memory, pid 1 killed) says gone, once, with how. It belongs to the pool until it is taken, then to one
- * sandbox, and is never given to another. Memory is freed at the end of a round of the loop, so a
- * callback may end the cell that calls it.
+ * memory, pid 1 killed) says gone, once, with how. It belongs to the pool until it is taken, then
+ * to one sandbox, and is never given to another. Memory is freed at the end of a round of the loop,
+ * so a callback may end the cell that calls it.
  */
 #ifndef CAISSON_FRONT_CELL_H
 #define CAISSON_FRONT_CELL_H
@@ -66,15 +66,16 @@ struct kernel {
 };
 
 /*
- * Something that runs in a cell and is no kernel: a program, or a call to its files. The struct is the
- * asker's. After failed or exited it is forgotten here; when the cell is over none of them is called.
+ * Something that runs in a cell and is no kernel: a program, or a call to its files. The struct is
+ * the asker's. After failed or exited it is forgotten here; when the cell is over none of them is
+ * called.
  */
 struct cell_command {
-	uint32_t id; /* pid 1's name for it; 0: not under way */
-	enum foreign_kind
-		hands; /* what the descriptors that pid 1 sends for it have to be, and are in started */
-	/* Runs; or, of cell_connect(), the socket has come and nothing follows. @fds: what is kept is set to -1,
-	 * the rest is closed. */
+	uint32_t id;             /* pid 1's name for it; 0: not under way */
+	enum foreign_kind hands; /* what the descriptors that pid 1 sends for it have to be, and are
+				    in started */
+	/* Runs; or, of cell_connect(), the socket has come and nothing follows. @fds: what is kept
+	 * is set to -1, the rest is closed. */
 	void (*started)(struct cell_command *c, int pid, int *fds, size_t n_fds);
 	void (*failed)(struct cell_command *c, const struct init_failed *f);
 	void (*exited)(struct cell_command *c, const struct init_exited *x);
@@ -125,9 +126,9 @@ struct cell {
 	uint32_t zygote; /* whose kernels may enter */
 	int slot;        /* in the keeper's table; -1: the next front will not have it */
 	bool want_python, sealed, ending, lost;
-	const struct cell_want
-		*want; /* of the sandbox it is made for, which lives longer; NULL: the pool's */
-	struct mount_set mounts; /* of the operator's; of one that is adopted not known */
+	const struct cell_want *want; /* of the sandbox it is made for, which lives longer; NULL:
+					 the pool's */
+	struct mount_set mounts;      /* of the operator's; of one that is adopted not known */
 	struct watch channel;
 	struct init_ready layers;
 	struct kernel kernels[LANG_MAX_];
@@ -142,13 +143,14 @@ struct cell {
 	uint64_t asked_ns;
 	unsigned int gone_tries;
 	uint64_t rest_until_ns; /* its terminals took their time: none is read or written before */
-	uint64_t stalled_ns; /* what pipes of commands and file calls in it have made us wait: base/foreign.h */
+	uint64_t stalled_ns;    /* what pipes of commands and file calls in it have made us wait:
+				   base/foreign.h */
 	struct timer gone_timer;
 };
 
 /*
- * cell_make() - @want: of the sandbox that it is for; NULL: one for the pool, with the daemon's own limits and what
- * each caller has. NULL, with why in @e, when none can be begun now.
+ * cell_make() - @want: of the sandbox that it is for; NULL: one for the pool, with the daemon's own
+ * limits and what each caller has. NULL, with why in @e, when none can be begun now.
  */
 struct cell *cell_make(struct image_use *g, const struct cell_want *want, bool with_python,
 		       const struct cell_ops *ops, void *holder, struct err *e);
@@ -161,11 +163,13 @@ int cell_adopt(struct image_use *g, const struct cell_limits *limits, int slot,
 /* cell_settling() - A kernel still works for a front that is gone. */
 bool cell_settling(const struct cell *r);
 
-/* cell_keep() - Leave it with the keeper, in @slot. cell_note(): a kernel's state is another one. */
+/* cell_keep() - Leave it with the keeper, in @slot. cell_note(): a kernel's state is another one.
+ */
 void cell_keep(struct cell *r, int slot);
 void cell_note(struct cell *r);
 
-/* cell_alive() - Whether neither its cell nor its kernels have ended, also if nobody has noticed yet. */
+/* cell_alive() - Whether neither its cell nor its kernels have ended, also if nobody has noticed
+ * yet. */
 bool cell_alive(const struct cell *r);
 
 /* cell_hung_up() - Its pid 1 is dead; if gone was not called yet, it will be. */
@@ -185,22 +189,23 @@ void cell_signal_all(struct cell *r, int signo); /* what ends of it is started a
 int cell_exec(struct cell *r, struct cell_command *c, struct exec_request *q, struct err *e);
 /* cell_files() - The same with a file call (client/files_client.h). */
 int cell_files(struct cell *r, struct cell_command *c, struct files_request *q, struct err *e);
-/* cell_connect() - A socket to @port of its loopback; @family: 4 or 6. It is started, with one descriptor that
- * is non-blocking and may still be connecting, or failed; it never exits. */
+/* cell_connect() - A socket to @port of its loopback; @family: 4 or 6. It is started, with one
+ * descriptor that is non-blocking and may still be connecting, or failed; it never exits. */
 int cell_connect(struct cell *r, struct cell_command *c, uint32_t port, uint32_t family,
 		 struct err *e);
 /* cell_listen() - The same with a socket for the gate. */
 int cell_listen(struct cell *r, struct cell_command *c, enum init_listen_kind kind, uint32_t port,
 		struct err *e);
 void cell_signal(struct cell *r, const struct cell_command *c, enum init_target target, int signo);
-/* cell_signal_group() - To the process group of a pid of the cell, also when its command is over. */
+/* cell_signal_group() - To the process group of a pid of the cell, also when its command is over.
+ */
 void cell_signal_group(struct cell *r, int pid, int signo);
 /* cell_forget() - Nothing is called any more; what runs goes on. Idempotent. */
 void cell_forget(struct cell *r, struct cell_command *c);
 
 /*
- * cell_gauge() - What was used so far, at once; fields that it does not know stay. False: it can not be
- * told (no such files here, or the cell or its python may be over): cell_usage() can.
+ * cell_gauge() - What was used so far, at once; fields that it does not know stay. False: it can
+ * not be told (no such files here, or the cell or its python may be over): cell_usage() can.
  */
 bool cell_gauge(const struct cell *r, struct cell_usage *u);
 void cell_usage(struct cell *r); /* at most one under way; ops->usage follows */
@@ -212,12 +217,13 @@ int cell_watch(struct cell *r, int channel); /* @channel is the cell's, also on 
 void cell_lost(struct cell *r);              /* the cell is over, or as good as */
 uint32_t cell_name(struct cell *r);          /* for pid 1: each is given once */
 void cell_unkeep(struct cell *r);
-/* cell_command_heard() - Pid 1 said something of a command: it is told. @fds: as in struct cell_command. */
+/* cell_command_heard() - Pid 1 said something of a command: it is told. @fds: as in struct
+ * cell_command. */
 void cell_command_heard(struct cell *r, const struct init_msg *m, int *fds, size_t n_fds);
 
 /*
- * cell_refuse() - Its pid 1 does what ours would not: it has been taken over. The cell is treated as one that has
- * ended, and the log says @why; gone is called.
+ * cell_refuse() - Its pid 1 does what ours would not: it has been taken over. The cell is treated
+ * as one that has ended, and the log says @why; gone is called.
  */
 void cell_refuse(struct cell *r, const char *why);
 

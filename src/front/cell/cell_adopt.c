@@ -2,10 +2,11 @@
 /*
  * cell_adopt.c - A cell that a former front had: it lives, and most of its kernels can be used.
  *
- * A kernel that was idle is taken as it is. One that was busy worked for a client who is gone: it is
- * interrupted, and used when it rests (kernel_settle.c). One that has half a message in its pipe can not
- * be spoken to any more and is killed. Everything else that pid 1 had started for the former front, whose other
- * ends went with it, is killed too; what the sandbox's code started by itself goes on.
+ * A kernel that was idle is taken as it is. One that was busy worked for a client who is gone: it
+ * is interrupted, and used when it rests (kernel_settle.c). One that has half a message in its pipe
+ * can not be spoken to any more and is killed. Everything else that pid 1 had started for the
+ * former front, whose other ends went with it, is killed too; what the sandbox's code started by
+ * itself goes on.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cell_command.c - What runs in a cell and is no kernel: programs, calls to its files, sockets; and signals.
+ * cell_command.c - What runs in a cell and is no kernel: programs, calls to its files, sockets; and
+ * signals.
  *
- * Each is asked from pid 1 under a name of its own and is in the cell's list until pid 1 has said how it ended, or
- * nobody wants to know any more. When the cell is over nothing is asked and nothing is said.
+ * Each is asked from pid 1 under a name of its own and is in the cell's list until pid 1 has said
+ * how it ended, or nobody wants to know any more. When the cell is over nothing is asked and
+ * nothing is said.
  */
 #include <errno.h>
 #include <signal.h>
@@ -125,7 +127,7 @@ void cell_command_heard(struct cell *r, const struct init_msg *m, int *fds, size
 	}
 }
 
-/* ---- signals ------------------------------------------------------------------------------------- */
+/* ---- signals ------------------------------------------------------------------------------- */
 
 void cell_interrupt(struct cell *r, struct kernel *s)
 {

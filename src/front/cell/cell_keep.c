@@ -2,9 +2,9 @@
 /*
  * cell_keep.c - What is left with the keeper of a cell that belongs to a named sandbox.
  *
- * Descriptors when they come and go; numbers by plain stores, whenever they change. A kernel that is
- * over stands as ending until its sandbox has counted that (sandbox_note()): killed in between, the
- * next front counts it.
+ * Descriptors when they come and go; numbers by plain stores, whenever they change. A kernel that
+ * is over stands as ending until its sandbox has counted that (sandbox_note()): killed in between,
+ * the next front counts it.
  */
 #include "front/cell/cell.h"
 #include "front/cell/keep.h"
@@ -33,7 +33,7 @@ uint32_t cell_name(struct cell *r)
 	return r->names;
 }
 
-/* ---- kernels --------------------------------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------------------------- */
 
 void kernel_keep(struct kernel *s)
 {
@@ -79,7 +79,7 @@ static void note_kernel(const struct kernel *s)
 	__atomic_store_n(&to->state, s->kept ? states[s->state] : KEPT_EMPTY, __ATOMIC_RELEASE);
 }
 
-/* ---- cells ------------------------------------------------------------------------------------------ */
+/* ---- cells --------------------------------------------------------------------------------- */
 
 void cell_note(struct cell *r)
 {

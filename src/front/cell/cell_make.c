@@ -2,8 +2,9 @@
 /*
  * cell_make.c - Making a cell: what it is asked to be, and the time it has to become that.
  *
- * The warden is asked and answers with the channel to pid 1, which cell.c then listens to: ready comes from there. A
- * cell that is not sealed in time, or whose cell could not be made, says failed, and its holder ends it.
+ * The warden is asked and answers with the channel to pid 1, which cell.c then listens to: ready
+ * comes from there. A cell that is not sealed in time, or whose cell could not be made, says
+ * failed, and its holder ends it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -107,8 +108,9 @@ struct cell *cell_new(struct image_use *g, const struct cell_limits *limits)
 }
 
 /*
- * A channel, half a dozen gauges and a kernel's pipes, and as many again for the connection and the calls
- * of who uses it. Begun without them, a cell would be made and ended again, and the caller wait for that.
+ * A channel, half a dozen gauges and a kernel's pipes, and as many again for the connection and the
+ * calls of who uses it. Begun without them, a cell would be made and ended again, and the caller
+ * wait for that.
  */
 #define CELL_FILES 24
 

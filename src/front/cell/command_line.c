@@ -34,7 +34,7 @@ bool command_env_name(const char *name)
 	return name[0] && !strchr(name, '=');
 }
 
-/* ---- environment ----------------------------------------------------------------------------------- */
+/* ---- environment --------------------------------------------------------------------------- */
 
 static size_t name_length(const char *entry)
 {
@@ -99,7 +99,7 @@ static int make_env(const struct command_words *w, struct command_line *l, struc
 	return put_all(l->envp, &n, w->env, r);
 }
 
-/* ---- words ------------------------------------------------------------------------------------------ */
+/* ---- words --------------------------------------------------------------------------------- */
 
 static const char *word(const struct command_words *w, size_t i)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_line.h - What a request says is to be run: words, environment, directory. No shell reads it.
+ * command_line.h - What a request says is to be run: words, environment, directory. No shell reads
+ * it.
  *
- * The environment is the cell's own, the image's, what leads to installed packages, the sandbox's, then the request's: the last one of a name counts.
+ * The environment is the cell's own, the image's, what leads to installed packages, the sandbox's,
+ * then the request's: the last one of a name counts.
  */
 #ifndef CAISSON_FRONT_COMMAND_LINE_H
 #define CAISSON_FRONT_COMMAND_LINE_H
@@ -37,8 +39,8 @@ struct command_words {
 };
 
 /*
- * command_line_make() - 0, or -1 with @ret_why: a name in the environment that can not be one, a path that is
- * too long, more than pid 1 takes, or no memory. command_line_free() in either case.
+ * command_line_make() - 0, or -1 with @ret_why: a name in the environment that can not be one, a
+ * path that is too long, more than pid 1 takes, or no memory. command_line_free() in either case.
  */
 int command_line_make(const struct command_words *w, struct command_line *ret,
 		      struct refusal *ret_why);

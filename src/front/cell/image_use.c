@@ -2,13 +2,13 @@
 /*
  * image_use.c - Images in use: found, borrowed, kept, given back.
  *
- * Theory of operation. To borrow an image is a question to the image opener that is waited for: it reads a few files,
- * as long as one write to the daemon's own store takes, and only for an image that is not in use yet or
- * whose name was not looked up for CHECK_NS. What comes back are descriptors and text; from then on making cells of
- * it is the same as for the daemon's own.
+ * Theory of operation. To borrow an image is a question to the image opener that is waited for: it
+ * reads a few files, as long as one write to the daemon's own store takes, and only for an image
+ * that is not in use yet or whose name was not looked up for CHECK_NS. What comes back are
+ * descriptors and text; from then on making cells of it is the same as for the daemon's own.
  *
- * A name can come to stand for another image (it was pulled again). Sandboxes that exist keep theirs, new ones
- * get the new one: the old entry is stale, and goes with its last holder.
+ * A name can come to stand for another image (it was pulled again). Sandboxes that exist keep
+ * theirs, new ones get the new one: the old entry is stale, and goes with its last holder.
  */
 #include "front/cell/image_use.h"
 
@@ -36,7 +36,7 @@
 
 _Static_assert(IMAGE_REF_MAX <= IMAGE_OPENER_REF_MAX, "a canonical reference fits");
 
-/* ---- what an image says ----------------------------------------------------------------------------------- */
+/* ---- what an image says -------------------------------------------------------------------- */
 
 _Static_assert(LANG_MAX_ <= IMAGE_OPENER_PROGRAMS_MAX, "all in one question");
 
@@ -101,7 +101,7 @@ void image_languages(const struct image_use *g, char *text, size_t size)
 					       languages[i].name);
 }
 
-/* ---- life of one ------------------------------------------------------------------------------------------ */
+/* ---- life of one --------------------------------------------------------------------------- */
 
 static void on_nursery(struct zygote_supply *n)
 {
@@ -194,7 +194,7 @@ static void adopt_loan(struct image_use *g, struct loan *l)
 		g->has_language[i] = r->found & 1u << i;
 }
 
-/* ---- finding ------------------------------------------------------------------------------------------------ */
+/* ---- finding ------------------------------------------------------------------------------- */
 
 int image_name(const struct front *f, const char *text, char ret[IMAGE_OPENER_REF_MAX],
 	       struct err *e)
@@ -289,8 +289,8 @@ static struct image_use *borrow(struct front *f, const char *name, const char *d
 	int r = image_opener_ask(f->images->opener, ref, program_names(), &loan, &e);
 
 	if (r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO) {
-		f->images->opener =
-			fd_close(f->images->opener); /* a late answer would be another's */
+		f->images->opener = fd_close(f->images->opener); /* a late answer would be another's
+								  */
 		log_event(LOG_LEVEL_ERROR, "image_opener_gone", F_STR("why", e.msg));
 	}
 	if (r < 0)
@@ -360,7 +360,7 @@ struct image_use *images_next(struct front *f, const struct image_use *g)
 	return g == &f->images->own ? f->images->others : g->next;
 }
 
-/* ---- the daemon's own --------------------------------------------------------------------------------------- */
+/* ---- the daemon's own ---------------------------------------------------------------------- */
 
 /* Which interpreters the image has. A link is taken for what it links to: trying tells for sure. */
 static void look_for_languages(struct image_use *g, int root)

@@ -2,9 +2,9 @@
 /*
  * keep.c - Giving things to the keeper, and taking over what a former front gave.
  *
- * Sending blocks. The keeper does nothing but listen, so that is a moment. A front whose keeper is gone ends
- * (front.c): its socket is shut, and that is what the loop sees. One that can not be told something, or does not
- * listen for SEND_S, is another thing: see leave_to_next().
+ * Sending blocks. The keeper does nothing but listen, so that is a moment. A front whose keeper is
+ * gone ends (front.c): its socket is shut, and that is what the loop sees. One that can not be told
+ * something, or does not listen for SEND_S, is another thing: see leave_to_next().
  */
 #include "front/cell/keep.h"
 
@@ -31,7 +31,7 @@
 _Static_assert(LANG_MAX_ <= KEEPER_KERNELS, "each language has a kernel in the table");
 _Static_assert(1 + GAUGE_MAX_ <= KEEPER_FDS_MAX, "a cell fits under one key");
 
-/* ---- taking over ---------------------------------------------------------------------------------------- */
+/* ---- taking over --------------------------------------------------------------------------- */
 
 static int map_table(struct keep *k, int fd, struct err *e)
 {
@@ -68,8 +68,8 @@ static int hear(struct keep *k, struct err *e)
 	ssize_t n = fd_recv(k->watch.fd, &m, sizeof(m), fds, &n_fds);
 	int r;
 
-	if (n == 0 ||
-	    n == -ECONNRESET) /* killed just now: whoever did that wants no daemon, and no word of one */
+	if (n == 0 || n == -ECONNRESET) /* killed just now: whoever did that wants no daemon, and no
+					   word of one */
 		_exit(0);
 	if (n != (ssize_t)sizeof(m) || m.version != KEEPER_VERSION || m.key >= KEEPER_KEYS) {
 		for (size_t i = 0; n > 0 && i < n_fds; i++)
@@ -145,11 +145,12 @@ void keep_done(struct keep *k)
 	k->boxes = NULL;
 }
 
-/* ---- giving ----------------------------------------------------------------------------------------------- */
+/* ---- giving -------------------------------------------------------------------------------- */
 
 /*
- * The keeper lives, and can not be spoken with: no memory for a message, say. To end would be to wait for a warden whose
- * descriptors it holds; to go on, to leave the next front with less than there is. So this is that next front's beginning.
+ * The keeper lives, and can not be spoken with: no memory for a message, say. To end would be to
+ * wait for a warden whose descriptors it holds; to go on, to leave the next front with less than
+ * there is. So this is that next front's beginning.
  */
 static _Noreturn void leave_to_next(const char *what, int error)
 {
@@ -166,8 +167,8 @@ static void say(struct keep *k, enum keeper_op op, uint32_t key, const int *fds,
 		return;
 	int r = fd_send(k->watch.fd, &m, sizeof(m), fds, n);
 
-	if (r == 0 ||
-	    r == -ETOOMANYREFS) /* too many descriptors on their way: this one is not kept, and would be lost */
+	if (r == 0 || r == -ETOOMANYREFS) /* too many descriptors on their way: this one is not
+					     kept, and would be lost */
 		return;
 	if (r != -EPIPE && r != -ECONNRESET)
 		leave_to_next("telling it", -r);
@@ -212,7 +213,7 @@ int keep_hear(struct keep *k, int *ret_fd, int *ret_errno)
 	return good ? (int)m.key : -EPIPE;
 }
 
-/* ---- slots -------------------------------------------------------------------------------------------------- */
+/* ---- slots --------------------------------------------------------------------------------- */
 
 uint32_t keep_key(int i, unsigned int part)
 {

@@ -2,11 +2,12 @@
 /*
  * keep.h - The front's line to its keeper: what the next front needs if this one is killed.
  *
- * Descriptors go to the keeper (src/keeper), numbers into a table that both fronts map (wire/keeper.h). Without a
- * keeper nothing is kept and every function does nothing.
+ * Descriptors go to the keeper (src/keeper), numbers into a table that both fronts map
+ * (wire/keeper.h). Without a keeper nothing is kept and every function does nothing.
  *
- * What a former front left is not believed: keep_check() says whether a slot can be what a sane one wrote,
- * and whoever uses it takes a copy first, because who took that front over may still have the memory.
+ * What a former front left is not believed: keep_check() says whether a slot can be what a sane one
+ * wrote, and whoever uses it takes a copy first, because who took that front over may still have
+ * the memory.
  */
 #ifndef CAISSON_FRONT_KEEP_H
 #define CAISSON_FRONT_KEEP_H
@@ -37,10 +38,12 @@ struct keep {
 	pid_t pid;              /* the keeper's; 0: there is none */
 };
 
-/* keep_open() - At the very start: find the keeper and take what it hands over. 0, also without a keeper. */
+/* keep_open() - At the very start: find the keeper and take what it hands over. 0, also without a
+ * keeper. */
 int keep_open(struct keep *k, struct err *e);
 
-/* keep_take() - What the former front left there: at most @max descriptors, the caller's now. How many. */
+/* keep_take() - What the former front left there: at most @max descriptors, the caller's now. How
+ * many. */
 size_t keep_take(struct keep *k, uint32_t key, int *fds, size_t max);
 int keep_take_one(struct keep *k, uint32_t key); /* -1: nothing */
 /* keep_done() - Nothing more will be taken: close the rest, here and there. */
@@ -51,12 +54,12 @@ void keep_drop(struct keep *k, uint32_t key);
 void keep_settled(struct keep *k);
 void keep_say(struct keep *k, enum keeper_word word); /* to the service manager */
 /*
- * keep_hear() - When its socket is readable: which file to read again (enum keeper_file). *ret_fd, the caller's,
- * is that file, or -1 with *ret_errno. -EPIPE: the keeper is gone, or makes no sense.
+ * keep_hear() - When its socket is readable: which file to read again (enum keeper_file). *ret_fd,
+ * the caller's, is that file, or -1 with *ret_errno. -EPIPE: the keeper is gone, or makes no sense.
  */
 int keep_hear(struct keep *k, int *ret_fd, int *ret_errno);
 
-/* ---- slots -------------------------------------------------------------------------------------------- */
+/* ---- slots --------------------------------------------------------------------------------- */
 
 /* keep_key() - Of a part of slot @i. */
 uint32_t keep_key(int i, unsigned int part);

@@ -2,10 +2,10 @@
 /*
  * kernel.c - From an empty kernel to a kernel that is ready, and to its end.
  *
- * Warm, for the image `host`: the warden makes the kernel's pipes and has the zygote fork into the cell; the kernel
- * says on a socket of its own that it is sealed, and its pidfd tells when it is over. Cold: pid 1 of the cell makes
- * the pipes, starts the interpreter with the driver, and waits for it. If warm fails for whatever reason,
- * cold is tried: no request fails because a zygote died.
+ * Warm, for the image `host`: the warden makes the kernel's pipes and has the zygote fork into the
+ * cell; the kernel says on a socket of its own that it is sealed, and its pidfd tells when it is
+ * over. Cold: pid 1 of the cell makes the pipes, starts the interpreter with the driver, and waits
+ * for it. If warm fails for whatever reason, cold is tried: no request fails because a zygote died.
  */
 #include "front/cell/kernel.h"
 
@@ -37,7 +37,7 @@
 #define WARM_NS (3 * CLOCK_NS_PER_S)
 #define CLOSED_NS (200 * CLOCK_NS_PER_MS)
 
-/* ---- the kernel's own words ---------------------------------------------------------------------- */
+/* ---- the kernel's own words ---------------------------------------------------------------- */
 
 static void on_message(struct kernel_pipes *k, const char *type, json_t *m)
 {
@@ -127,7 +127,7 @@ static const struct kernel_pipes_ops kernel_ops = {
 	.message = on_message, .output = on_output, .broken = on_broken, .drained = on_drained
 };
 
-/* ---- the end --------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 void kernel_init(struct kernel *s, struct cell *r, const struct language *l)
 {
@@ -224,7 +224,7 @@ static void on_pidfd(struct watch *w, uint32_t events)
 	(void)warden_link_ask_cell(r->f->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0, NULL);
 }
 
-/* ---- starting ---------------------------------------------------------------------------------------- */
+/* ---- starting ------------------------------------------------------------------------------ */
 
 static void start_failed(struct kernel *s, bool missing, const char *message)
 {

@@ -22,7 +22,8 @@ void kernel_started(struct kernel *s, int *fds, size_t n_fds);
 void kernel_failed(struct kernel *s, const struct init_failed *f);
 void kernel_ended(struct kernel *s, int status);
 
-/* kernel_join() - A kernel of a former front (KEEPER_KERNEL); @fds are the kernel's when this is true. */
+/* kernel_join() - A kernel of a former front (KEEPER_KERNEL); @fds are the kernel's when this is
+ * true. */
 bool kernel_join(struct kernel *s, const struct keeper_kernel *was, const int *fds, size_t n);
 /* kernel_settle() - It was busy: interrupt it; kernel_ready or kernel_ended follows, or gone. */
 void kernel_settle(struct kernel *s);

@@ -2,14 +2,15 @@
 /*
  * kernel_pipes.c - Reading and writing a kernel's pipes.
  *
- * The pipes were made by pid 1 of the cell or by the warden, and a process of the cell may hold our ends too: they are
- * checked when they arrive, and read and written so that no flag of theirs can make us wait (base/foreign.h). A control
- * line that is not complete yet costs at most KERNEL_LINE_MAX, and much less when no execution runs; output is handed
- * up as it comes and is bounded by whoever takes it.
+ * The pipes were made by pid 1 of the cell or by the warden, and a process of the cell may hold our
+ * ends too: they are checked when they arrive, and read and written so that no flag of theirs can
+ * make us wait (base/foreign.h). A control line that is not complete yet costs at most
+ * KERNEL_LINE_MAX, and much less when no execution runs; output is handed up as it comes and is
+ * bounded by whoever takes it.
  *
- * Order: a message is handed up when the output that was in the pipes before it has been. If whoever
- * takes that has enough meanwhile (a pause), the line waits, with all that is behind it, and nothing
- * is read: the pipes fill up, and the kernel waits as it would for a slow terminal.
+ * Order: a message is handed up when the output that was in the pipes before it has been. If
+ * whoever takes that has enough meanwhile (a pause), the line waits, with all that is behind it,
+ * and nothing is read: the pipes fill up, and the kernel waits as it would for a slow terminal.
  */
 #include "front/cell/kernel_pipes.h"
 
@@ -50,7 +51,7 @@ static void shrink(struct buf *b)
 		buf_trim(b);
 }
 
-/* ---- what is left with us ----------------------------------------------------------------------- */
+/* ---- what is left with us ------------------------------------------------------------------ */
 
 static size_t left(const struct kernel_pipes *k)
 {
@@ -85,7 +86,7 @@ void kernel_idle(struct kernel_pipes *k, bool idle)
 	check_idle(k);
 }
 
-/* ---- output ------------------------------------------------------------------------------------ */
+/* ---- output -------------------------------------------------------------------------------- */
 
 /* Until it would block or is paused, at most *@budget bytes; none are left when it would block. */
 static void read_stream(struct kernel_pipes *k, enum kernel_stream s, size_t *budget)
@@ -128,7 +129,7 @@ static void on_stderr(struct watch *w, uint32_t events)
 	read_stream(w->arg, STREAM_STDERR, &budget);
 }
 
-/* ---- control ----------------------------------------------------------------------------------- */
+/* ---- control ------------------------------------------------------------------------------- */
 
 static void one_line(struct kernel_pipes *k, const char *text, size_t len)
 {
@@ -144,7 +145,8 @@ static void one_line(struct kernel_pipes *k, const char *text, size_t len)
 	k->joined = false;
 	if (type)
 		k->ops->message(k, type, m);
-	else if (!torn) /* the end of a message is never a message: a string in it has its quotes escaped */
+	else if (!torn) /* the end of a message is never a message: a string in it has its quotes
+			   escaped */
 		broken(k, "the kernel sent a line that is no message", false);
 	json_decref(m);
 }
@@ -230,8 +232,8 @@ static void on_control(struct watch *w, uint32_t events)
 }
 
 /*
- * Nobody will read what it is sent. It has most often just died, and how is told by others; one that is still there a
- * moment later would let every execution wait for its time to be over.
+ * Nobody will read what it is sent. It has most often just died, and how is told by others; one
+ * that is still there a moment later would let every execution wait for its time to be over.
  */
 static void went_deaf(struct kernel_pipes *k)
 {
@@ -243,8 +245,8 @@ static void went_deaf(struct kernel_pipes *k)
 }
 
 /*
- * What goes into a pipe at once, or not at all, is never half written. It is said before, because nobody
- * can say it after being killed.
+ * What goes into a pipe at once, or not at all, is never half written. It is said before, because
+ * nobody can say it after being killed.
  */
 static void tell(struct kernel_pipes *k)
 {
@@ -307,7 +309,7 @@ void kernel_pipes_send(struct kernel_pipes *k, const struct buf *json)
 	check_idle(k);
 }
 
-/* ---- stop and go --------------------------------------------------------------------------------- */
+/* ---- stop and go --------------------------------------------------------------------------- */
 
 void kernel_pipes_drain(struct kernel_pipes *k)
 {
@@ -355,7 +357,7 @@ void kernel_pipes_pause(struct kernel_pipes *k, bool pause)
 		loop_defer(k->loop, &k->resume);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 static int add(struct kernel_pipes *k, struct watch *w, int fd, uint32_t events,
 	       void (*fn)(struct watch *, uint32_t), struct err *e)

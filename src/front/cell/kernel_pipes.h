@@ -32,8 +32,8 @@ struct kernel_pipes_ops {
 	/* A message: an object with a string "type". Borrowed. The output before it has come. */
 	void (*message)(struct kernel_pipes *k, const char *type, json_t *m);
 	void (*output)(struct kernel_pipes *k, enum kernel_stream s, const char *data, size_t len);
-	/* It broke the protocol (@why, static text), or closed its channel (@closed): it may only be
-	 * dead. Once. */
+	/* It broke the protocol (@why, static text), or closed its channel (@closed): it may only
+	 * be dead. Once. */
 	void (*broken)(struct kernel_pipes *k, const char *why, bool closed);
 	/* It has read what waited for it. May be NULL. */
 	void (*drained)(struct kernel_pipes *k);
@@ -50,9 +50,10 @@ struct kernel_pipes {
 	size_t taken;    /* of line, by messages that were handled in this round */
 	size_t ahead[2]; /* of output that may still go before the line at hand */
 	bool idle, paused, held, draining, over;
-	bool deaf; /* nobody has the other end of in any more */
-	bool half; /* a part of pending has been written */
-	bool joined; /* taken over: the first line may be the end of one that another front began to read */
+	bool deaf;   /* nobody has the other end of in any more */
+	bool half;   /* a part of pending has been written */
+	bool joined; /* taken over: the first line may be the end of one that another front began to
+			read */
 	uint32_t *writing; /* told while a message may be half written; NULL: nobody is */
 	struct deferred resume;
 	uint64_t stalled_ns; /* what it has made us wait: base/foreign.h */
@@ -68,13 +69,14 @@ int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop, const struct 
 			struct err *e);
 void kernel_pipes_detach(struct kernel_pipes *k); /* close everything; idempotent */
 
-/* kernel_pipes_tell() - Where to say 1 while a message may be half written, and 0 otherwise; NULL: nowhere. */
+/* kernel_pipes_tell() - Where to say 1 while a message may be half written, and 0 otherwise; NULL:
+ * nowhere. */
 void kernel_pipes_tell(struct kernel_pipes *k, uint32_t *writing);
 
 /*
- * kernel_pipes_send() - One message, a whole JSON object without its newline. Queued when the pipe is full.
- * A kernel that lets more wait than there is room for is broken, as is one that @json, with an error
- * in it, was too large for.
+ * kernel_pipes_send() - One message, a whole JSON object without its newline. Queued when the pipe
+ * is full. A kernel that lets more wait than there is room for is broken, as is one that @json,
+ * with an error in it, was too large for.
  */
 void kernel_pipes_send(struct kernel_pipes *k, const struct buf *json);
 
@@ -82,16 +84,16 @@ void kernel_pipes_send(struct kernel_pipes *k, const struct buf *json);
 void kernel_pipes_drain(struct kernel_pipes *k);
 
 /*
- * kernel_pipes_pause() - Read neither its output nor its messages: whoever they go to is not ready for more.
- * After the end of a pause they come in the order in which they would have come, at the end of the
- * round at the earliest.
+ * kernel_pipes_pause() - Read neither its output nor its messages: whoever they go to is not ready
+ * for more. After the end of a pause they come in the order in which they would have come, at the
+ * end of the round at the earliest.
  */
 void kernel_pipes_pause(struct kernel_pipes *k, bool pause);
 
 /*
- * kernel_idle() - Whether no execution runs: then half a line and messages that it does not read may
- * together be KERNEL_IDLE_MAX for a moment and KERNEL_IDLE_KEEP for long; more breaks it. A kernel is
- * idle when it is attached.
+ * kernel_idle() - Whether no execution runs: then half a line and messages that it does not read
+ * may together be KERNEL_IDLE_MAX for a moment and KERNEL_IDLE_KEEP for long; more breaks it. A
+ * kernel is idle when it is attached.
  */
 void kernel_idle(struct kernel_pipes *k, bool idle);
 

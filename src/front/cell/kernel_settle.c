@@ -2,11 +2,12 @@
 /*
  * kernel_settle.c - A kernel that worked for a front that was killed comes to rest.
  *
- * It is interrupted, as for any client that goes away, and says that it is done. Perhaps it had said so and the
- * front was killed before it had noted that, or had not sent the code: then nothing comes. So when it says so, or after a
- * moment, it is sent an execution of nothing, and only the end of that one counts: what was said to one front
- * can not be taken by the next for an answer to another question. If it does not come within the usual grace the kernel
- * is killed with everything in its cell, and if it does not even die the cell is given up.
+ * It is interrupted, as for any client that goes away, and says that it is done. Perhaps it had
+ * said so and the front was killed before it had noted that, or had not sent the code: then nothing
+ * comes. So when it says so, or after a moment, it is sent an execution of nothing, and only the
+ * end of that one counts: what was said to one front can not be taken by the next for an answer to
+ * another question. If it does not come within the usual grace the kernel is killed with everything
+ * in its cell, and if it does not even die the cell is given up.
  */
 #include <signal.h>
 #include <string.h>

@@ -68,7 +68,8 @@ static void gauges(const struct pool *p)
 	metric_set(G_CELLS, p->f->n_cells);
 }
 
-/* None could be made: one of those who wait is told, the others get the next try, and that is later. */
+/* None could be made: one of those who wait is told, the others get the next try, and that is
+ * later. */
 static void not_made(struct pool *p, struct pool_row *s, const char *message)
 {
 	struct want *w = s->wants;
@@ -131,8 +132,8 @@ static void on_refill(struct deferred *d)
 
 	drop_stale(py);
 	drop_stale(plain);
-	/* Until the first zygote is there or known not to come, kernels would all start cold. For a later one
-	 * only the rows wait: whoever lacks a cell gets one. */
+	/* Until the first zygote is there or known not to come, kernels would all start cold. For a
+	 * later one only the rows wait: whoever lacks a cell gets one. */
 	if (p->stopped || p->back_off.loop || (!n->settled && !n->restarts))
 		return;
 	while (py->n_making + plain->n_making < MAKING_MAX && p->f->n_cells < room_max) {
@@ -174,7 +175,7 @@ static void poke_later(struct pool *p)
 		timer_set(&p->f->loop, &p->later, p->f->loop.now_ns + LATER_NS);
 }
 
-/* ---- cells in the making ------------------------------------------------------------------------ */
+/* ---- cells in the making ------------------------------------------------------------------- */
 
 static void give(struct pool *p, struct pool_row *s)
 {
@@ -316,7 +317,7 @@ static const struct cell_ops pool_ops = {
 	.gone = on_gone,
 };
 
-/* ---- wants --------------------------------------------------------------------------------------- */
+/* ---- wants --------------------------------------------------------------------------------- */
 
 void pool_want(struct pool *p, struct want *w)
 {
@@ -348,7 +349,7 @@ void pool_unwant(struct pool *p, struct want *w)
 	w->queued = false;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 static void on_tick(struct timer *t)
 {

@@ -2,10 +2,10 @@
 /*
  * pool.h - Rooms of one image that are ready before they are asked for.
  *
- * Two kinds: with a python kernel that waits for its first line, and without a kernel, for the other
- * languages. A cell leaves the pool once and never comes back. Taking one only schedules its
- * replacement; making it happens when nothing else has to be done at once. How many are kept follows
- * what was taken lately, within bounds and as long as the machine has memory.
+ * Two kinds: with a python kernel that waits for its first line, and without a kernel, for the
+ * other languages. A cell leaves the pool once and never comes back. Taking one only schedules its
+ * replacement; making it happens when nothing else has to be done at once. How many are kept
+ * follows what was taken lately, within bounds and as long as the machine has memory.
  */
 #ifndef CAISSON_FRONT_POOL_H
 #define CAISSON_FRONT_POOL_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warden_link.c - One non-blocking socket, a list of who waits, and a queue for when the socket is full.
+ * warden_link.c - One non-blocking socket, a list of who waits, and a queue for when the socket is
+ * full.
  */
 #include "front/cell/warden_link.h"
 
@@ -21,7 +22,7 @@ struct link_out {
 	struct link_out *next;
 };
 
-/* ---- in --------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 static struct warden_call *take(struct warden_link *l, uint64_t seq)
 {
@@ -86,7 +87,7 @@ static bool receive(struct warden_link *l)
 	return l->watch.fd >= 0;
 }
 
-/* ---- out -------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static void free_out(struct link_out *o)
 {
@@ -140,7 +141,7 @@ static void on_event(struct watch *w, uint32_t events)
 			return;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------ */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 int warden_link_init(struct warden_link *l, struct loop *loop, int fd, uint32_t life, struct err *e)
 {
@@ -182,7 +183,8 @@ int warden_link_ask(struct warden_link *l, struct warden_call *c, struct warden_
 	r = l->out ? -EAGAIN : fd_send(l->watch.fd, q, sizeof(*q), fds, n_fds);
 	if (r == -EAGAIN)
 		r = enqueue(l, q, fds, n_fds, e);
-	/* A warden that is gone is noticed by the next event; until then everybody waits as usual. */
+	/* A warden that is gone is noticed by the next event; until then everybody waits as usual.
+	 */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return err_set(e, r, "ask the warden");
 	if (c) {
@@ -205,7 +207,7 @@ int warden_link_ask_cell(struct warden_link *l, struct warden_call *c, enum ward
 	return warden_link_ask(l, c, &q, NULL, 0, e);
 }
 
-/* ---- answers that nobody waits for ------------------------------------------------------------- */
+/* ---- answers that nobody waits for --------------------------------------------------------- */
 
 void warden_link_drop_cell(struct warden_link *l, uint32_t cell)
 {

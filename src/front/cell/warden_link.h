@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warden_link.h - The front's line to its warden: requests out, replies in when they come, nobody waits.
+ * warden_link.h - The front's line to its warden: requests out, replies in when they come, nobody
+ * waits.
  *
  * Each request is a struct of the asker's with a function for the answer. An asker that goes away
- * first calls warden_link_forget(): the answer is then tidied up here (descriptors closed, a cell that was made for nobody destroyed).
+ * first calls warden_link_forget(): the answer is then tidied up here (descriptors closed, a cell
+ * that was made for nobody destroyed).
  */
 #ifndef CAISSON_FRONT_WARDEN_LINK_H
 #define CAISSON_FRONT_WARDEN_LINK_H
@@ -18,7 +20,8 @@
 struct err;
 struct warden_call;
 
-/* @fds: descriptors that came with it; what the function keeps it sets to -1, the rest is closed. */
+/* @fds: descriptors that came with it; what the function keeps it sets to -1, the rest is closed.
+ */
 typedef void (*warden_link_fn)(struct warden_call *c, const struct warden_reply *r, int *fds,
 			       size_t n_fds);
 
@@ -36,21 +39,23 @@ struct warden_link {
 	struct warden_call *calls;        /* under way */
 	struct link_out *out, **out_tail; /* not yet sent: the socket was full */
 	size_t n_out;
-	/* The warden is gone: nothing can be made any more, and everything that was made is dead. */
+	/* The warden is gone: nothing can be made any more, and everything that was made is dead.
+	 */
 	void (*on_gone)(struct warden_link *l);
 	void *arg;
 };
 
 /*
- * warden_link_init() - @fd: the warden's socket, ours from now on. @life: which front on this socket we are, from
- * 1: answers to what another one asked have other numbers, and are tidied away.
+ * warden_link_init() - @fd: the warden's socket, ours from now on. @life: which front on this
+ * socket we are, from 1: answers to what another one asked have other numbers, and are tidied away.
  */
 int warden_link_init(struct warden_link *l, struct loop *loop, int fd, uint32_t life,
 		     struct err *e);
 void warden_link_free(struct warden_link *l);
 
 /*
- * warden_link_ask() - Send a request; c->fn is called once, later. @c: NULL when nobody waits for the answer.
+ * warden_link_ask() - Send a request; c->fn is called once, later. @c: NULL when nobody waits for
+ * the answer.
  * @fds: borrowed until this returns. Fails only without memory or without a warden.
  */
 int warden_link_ask(struct warden_link *l, struct warden_call *c, struct warden_req *q,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zygote_supply.c - Ask the warden for a zygote, tell it what to load, and do it again when it dies. */
+/* zygote_supply.c - Ask the warden for a zygote, tell it what to load, and do it again when it
+ * dies. */
 #include "front/cell/zygote_supply.h"
 
 #include <errno.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zygote_supply.h - Keeps the zygote of the image `host` alive: asked for at the start, replaced when it dies.
+ * zygote_supply.h - Keeps the zygote of the image `host` alive: asked for at the start, replaced
+ * when it dies.
  *
- * While there is none (it is loading its modules, it died), and for every other image, kernels start
- * cold through the cell's pid 1: slower, never failing. Nobody waits long for one that loads, or hangs.
+ * While there is none (it is loading its modules, it died), and for every other image, kernels
+ * start cold through the cell's pid 1: slower, never failing. Nobody waits long for one that loads,
+ * or hangs.
  */
 #ifndef CAISSON_FRONT_ZYGOTE_SUPPLY_H
 #define CAISSON_FRONT_ZYGOTE_SUPPLY_H
@@ -36,11 +38,12 @@ struct zygote_supply {
 	void (*on_change)(struct zygote_supply *n);
 };
 
-/* zygote_supply_start() - Have a zygote, when @g is the image host; kernels of others always start cold. */
+/* zygote_supply_start() - Have a zygote, when @g is the image host; kernels of others always start
+ * cold. */
 void zygote_supply_start(struct zygote_supply *n, struct image_use *g);
 void zygote_supply_stop(struct zygote_supply *n);
-void zygote_supply_retire(
-	struct zygote_supply *n); /* stop, and end the zygote: nobody needs this image any more */
+void zygote_supply_retire(struct zygote_supply *n); /* stop, and end the zygote: nobody needs this
+						       image any more */
 
 /* zygote_supply_replace() - The zygote does not answer: end it, and have another. */
 void zygote_supply_replace(struct zygote_supply *n);

@@ -2,9 +2,9 @@
 /*
  * egress.c - Rules and sockets of one sandbox, on their way to the gate.
  *
- * One change at a time: the sockets that are missing are asked for one after the other, then everything goes
- * to the gate in one message. Until its answer the old rules hold; if a socket can not be had (something in
- * the cell listens on that port), nothing has changed.
+ * One change at a time: the sockets that are missing are asked for one after the other, then
+ * everything goes to the gate in one message. Until its answer the old rules hold; if a socket can
+ * not be had (something in the cell listens on that port), nothing has changed.
  */
 #include "front/egress/egress.h"
 
@@ -47,7 +47,7 @@ bool egress_ready(const struct sandbox *s)
 	return g && g->state == EGRESS_ON && g->cell == s->cell;
 }
 
-/* ---- the end of a change ------------------------------------------------------------------------------ */
+/* ---- the end of a change ------------------------------------------------------------------- */
 
 static void close_fds(struct egress *g)
 {
@@ -96,7 +96,7 @@ static void fail(struct egress *g, int status, const char *code, const char *hin
 	finish(g, &why);
 }
 
-/* ---- to the gate -------------------------------------------------------------------------------------- */
+/* ---- to the gate --------------------------------------------------------------------------- */
 
 static void on_done(struct gate_call *c, const struct gate_msg *reply, int fd)
 {
@@ -136,7 +136,7 @@ static int send_rules(struct egress *g, struct err *e)
 	return gate_ask(g->sandbox->f->gate, &g->call, &m, fds, n, e);
 }
 
-/* ---- hosts that are looked into ------------------------------------------------------------------------- */
+/* ---- hosts that are looked into ------------------------------------------------------------ */
 
 static void on_trusted(struct trust *t, const char *problem)
 {
@@ -186,7 +186,7 @@ static int send_binds(struct egress *g, struct err *e)
 	return gate_ask(g->sandbox->f->gate, &g->call, &m, &blob, 1, e);
 }
 
-/* ---- sockets of the cell ------------------------------------------------------------------------------ */
+/* ---- sockets of the cell ------------------------------------------------------------------- */
 
 static void on_socket(struct cell_command *job, int pid, int *fds, size_t n_fds)
 {
@@ -274,7 +274,7 @@ static void begin(struct egress *g, json_t *list)
 	next_socket(g);
 }
 
-/* ---- life --------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 static void on_retry(struct timer *t)
 {
@@ -319,7 +319,8 @@ void egress_install(struct sandbox *s)
 	begin(g, s->spec.egress);
 }
 
-/* Whatever is under way ends here; what the gate has is as if it had nothing. Who had asked for it. */
+/* Whatever is under way ends here; what the gate has is as if it had nothing. Who had asked for it.
+ */
 static struct egress_change *abandon(struct egress *g)
 {
 	struct egress_change *w = g->change;
@@ -444,7 +445,7 @@ void egress_unchange(struct sandbox *s, struct egress_change *w)
 		}
 }
 
-/* ---- another gate ------------------------------------------------------------------------------------- */
+/* ---- another gate -------------------------------------------------------------------------- */
 
 static void lose(struct egress *g)
 {

@@ -2,10 +2,11 @@
 /*
  * egress.h - The way out of one sandbox: its sockets in the cell, its rules at the gate.
  *
- * A sandbox whose spec has egress gets it before anybody is let into its cell: pid 1 makes the sockets, they
- * go to the gate with the rules, and when the gate has them the sandbox steps on. A cell that is replaced, one that is
- * adopted by another front, and every one when the gate has been replaced, get theirs anew. What can not be had
- * (something in the cell has taken a port meanwhile) is tried again, for whoever wants in and every second.
+ * A sandbox whose spec has egress gets it before anybody is let into its cell: pid 1 makes the
+ * sockets, they go to the gate with the rules, and when the gate has them the sandbox steps on. A
+ * cell that is replaced, one that is adopted by another front, and every one when the gate has been
+ * replaced, get theirs anew. What can not be had (something in the cell has taken a port meanwhile)
+ * is tried again, for whoever wants in and every second.
  */
 #ifndef CAISSON_FRONT_EGRESS_EGRESS_H
 #define CAISSON_FRONT_EGRESS_EGRESS_H
@@ -78,8 +79,9 @@ void egress_drop(struct sandbox *s);
 void egress_free(struct sandbox *s);
 
 /*
- * egress_change() - Other rules from now on; what they do not allow is cut. @list: canonical, or NULL; a
- * reference is taken. Done is called, perhaps at once; changes are made in the order they were asked for.
+ * egress_change() - Other rules from now on; what they do not allow is cut. @list: canonical, or
+ * NULL; a reference is taken. Done is called, perhaps at once; changes are made in the order they
+ * were asked for.
  */
 void egress_change(struct sandbox *s, json_t *list, struct egress_change *w);
 /* egress_unchange() - Nobody is told any more; a change that has begun goes on. */
@@ -88,7 +90,8 @@ void egress_unchange(struct sandbox *s, struct egress_change *w);
 /* egress_hint() - What was refused since @since_ns, for a person to act on. False: nothing. */
 bool egress_hint(const struct sandbox *s, uint64_t since_ns, char *text, size_t size);
 
-/* egress_force_json() - Members `egress` and `gate`: the entries that the gate holds now, not those that were asked for. */
+/* egress_force_json() - Members `egress` and `gate`: the entries that the gate holds now, not those
+ * that were asked for. */
 void egress_force_json(const struct sandbox *s, struct json *j);
 
 /* egress_notes_json() - An array, the newest first. */

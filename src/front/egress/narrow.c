@@ -37,7 +37,8 @@ static void on_narrowed(struct egress_change *w, const struct refusal *why)
 	struct sandbox *s = n->sandbox;
 
 	free(n);
-	/* When its cell is over there is nothing to be cut, and the next one has what the spec says. */
+	/* When its cell is over there is nothing to be cut, and the next one has what the spec
+	 * says. */
 	if (why && strcmp(why->code, "sandbox_ended") != 0)
 		give_up(s);
 	else if (!why)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * note.c - What the gate tells of sandboxes: into the ledger, the metrics, and the answer of the code that ran.
+ * note.c - What the gate tells of sandboxes: into the ledger, the metrics, and the answer of the
+ * code that ran.
  *
  * The gate bounds how much it tells of one sandbox; the rest comes as a number.
  */

@@ -22,14 +22,16 @@ struct artifact_copy {
 	const char *why;  /* there is none */
 };
 
-/* artifact_is() - Whether a file of this name is anybody's product: not hidden, and not what python compiles. */
+/* artifact_is() - Whether a file of this name is anybody's product: not hidden, and not what python
+ * compiles. */
 bool artifact_is(const char *path, size_t len);
 
 /* artifact_is_image() - By its name, as all of its type is. */
 bool artifact_is_image(const struct artifact *a);
 
 /*
- * artifact_json() - The object. @hash: in hexadecimal, empty when it could not be had. @image: its content, or NULL.
+ * artifact_json() - The object. @hash: in hexadecimal, empty when it could not be had. @image: its
+ * content, or NULL.
  */
 void artifact_json(const struct artifact *a, const char *sandbox, const char *hash,
 		   const struct buf *image, const struct artifact_copy *copy, struct json *j);

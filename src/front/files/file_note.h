@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file_note.h - What the ledger keeps of a file call: who, which file, how it ended, how much went by.
+ * file_note.h - What the ledger keeps of a file call: who, which file, how it ended, how much went
+ * by.
  *
- * Calls that change something in a sandbox, and those that carry content out of it: `file.begin` before
- * anything happens, `file.end` after. What is only asked about names (stat, list, watch) is not recorded.
- * Content that comes in is hashed on its way: a file is how code gets into a sandbox.
+ * Calls that change something in a sandbox, and those that carry content out of it: `file.begin`
+ * before anything happens, `file.end` after. What is only asked about names (stat, list, watch) is
+ * not recorded. Content that comes in is hashed on its way: a file is how code gets into a sandbox.
  */
 #ifndef CAISSON_FRONT_FILE_NOTE_H
 #define CAISSON_FRONT_FILE_NOTE_H
@@ -27,7 +28,8 @@ struct file_note {
 	void *hash; /* of what comes in; NULL: of nothing */
 };
 
-/* file_note_begin() - @c has its operation and paths. 0, or -1 with @ret: then it is not to be run. */
+/* file_note_begin() - @c has its operation and paths. 0, or -1 with @ret: then it is not to be run.
+ */
 int file_note_begin(struct file_note *n, const struct sandbox *s, const struct file_call *c,
 		    struct refusal *ret);
 

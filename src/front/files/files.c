@@ -2,8 +2,9 @@
 /*
  * files.c - The life of one file call, event by event.
  *
- * Its end is the worker's own last frame. A worker that is gone without one was ended by something in its
- * sandbox (its code may signal it, memory may run out), and that is all that is to be said about it.
+ * Its end is the worker's own last frame. A worker that is gone without one was ended by something
+ * in its sandbox (its code may signal it, memory may run out), and that is all that is to be said
+ * about it.
  */
 #include "front/files/files.h"
 
@@ -32,7 +33,7 @@ static struct file_call *of_job(struct cell_command *job)
 	return (struct file_call *)((char *)job - offsetof(struct file_call, job));
 }
 
-/* ---- the end --------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void close_watch(struct watch *w)
 {
@@ -72,7 +73,8 @@ static void refuse(struct file_call *c, int status, const char *code, unsigned i
 	done(c);
 }
 
-/* A write that is cut off tidies up after itself when its pipe ends; everything else can just end. */
+/* A write that is cut off tidies up after itself when its pipe ends; everything else can just end.
+ */
 static void end_worker(struct file_call *c)
 {
 	if (c->cell && c->job.id && c->q.op != FILES_WRITE)
@@ -102,7 +104,7 @@ static void broke_protocol(struct file_call *c)
 	refuse(c, 502, "file_call_ended", 0, "the worker in the sandbox said what makes no sense");
 }
 
-/* ---- what the worker says --------------------------------------------------------------------------- */
+/* ---- what the worker says ------------------------------------------------------------------ */
 
 static int on_stat(void *arg, const struct files_stat *st, struct files_text name,
 		   struct files_text target)
@@ -204,7 +206,7 @@ void file_call_resume(struct file_call *c)
 	}
 }
 
-/* ---- what it is given --------------------------------------------------------------------------------- */
+/* ---- what it is given ---------------------------------------------------------------------- */
 
 static void flush(struct file_call *c)
 {
@@ -286,7 +288,7 @@ static void on_input(struct watch *w, uint32_t events)
 		c->ops->feed(c);
 }
 
-/* ---- time --------------------------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------------- */
 
 static void on_timer(struct timer *t)
 {
@@ -305,7 +307,7 @@ static void on_timer(struct timer *t)
 	refuse(c, 504, "file_call_timeout", 0, "the call did not get on in the sandbox");
 }
 
-/* ---- pid 1's words ---------------------------------------------------------------------------------------- */
+/* ---- pid 1's words ------------------------------------------------------------------------- */
 
 static int watch_pipe(struct file_call *c, struct watch *w, int *fd, uint32_t events,
 		      void (*fn)(struct watch *w, uint32_t events))
@@ -363,7 +365,7 @@ static void on_exited(struct cell_command *job, const struct init_exited *x)
 		died(c);
 }
 
-/* ---- the sandbox's words ------------------------------------------------------------------------------------ */
+/* ---- the sandbox's words ------------------------------------------------------------------- */
 
 static void on_in(struct entry *en, struct cell *r)
 {

@@ -2,13 +2,13 @@
 /*
  * files.h - One file call in a sandbox's cell (wire/files.h), from its request to its end.
  *
- * Life: file_call_run() -> waiting for a cell -> starting -> running -> done. done is called exactly once,
- * last, and perhaps from inside file_call_run(); refusal.status says whether it went wrong. The struct is the
- * asker's, who lets go of everything with file_call_release(), at any time, and frees it not before the end
- * of the round of the loop: it may be what calls back.
+ * Life: file_call_run() -> waiting for a cell -> starting -> running -> done. done is called
+ * exactly once, last, and perhaps from inside file_call_run(); refusal.status says whether it went
+ * wrong. The struct is the asker's, who lets go of everything with file_call_release(), at any
+ * time, and frees it not before the end of the round of the loop: it may be what calls back.
  *
- * A worker has to get on: one that neither takes nor says anything for a while, although we wait for it, is
- * ended. While the listener is congested, or has nothing to give, nobody waits.
+ * A worker has to get on: one that neither takes nor says anything for a while, although we wait
+ * for it, is ended. While the listener is congested, or has nothing to give, nobody waits.
  */
 #ifndef CAISSON_FRONT_FILES_H
 #define CAISSON_FRONT_FILES_H

@@ -26,7 +26,9 @@
 #include "vault/source.h"
 
 #define GATE_NAME "caisson-gate"
-#define ARGS_MAX (3 * CONFIG_LIST_MAX + 24) /* private ranges, and hosts of indexes on two ports */
+#define ARGS_MAX                                                                                   \
+	(3 * CONFIG_LIST_MAX + 24) /* private ranges, and hosts of indexes on two ports            \
+				    */
 #define START_MS 20000
 #define SECRETS_MS 60000 /* a command may have to ask for them */
 #define PER_EVENT 64
@@ -40,7 +42,7 @@ struct gate_out {
 	struct gate_out *next;
 };
 
-/* ---- starting ----------------------------------------------------------------------------------------- */
+/* ---- starting ------------------------------------------------------------------------------ */
 
 struct arguments {
 	char *list[ARGS_MAX + 1];
@@ -104,7 +106,8 @@ static void free_arguments(struct arguments *a)
 		free(a->list[--a->n]);
 }
 
-/* Secrets that were in the environment lie behind a descriptor, which is not ours to keep. -1: there are none. */
+/* Secrets that were in the environment lie behind a descriptor, which is not ours to keep. -1:
+ * there are none. */
 static int take_hidden(void)
 {
 	const char *number = getenv(SOURCE_FD_ENV);
@@ -154,9 +157,10 @@ int gate_start(struct gate_link *l, const struct config *c, struct err *e)
 	return l->watch.fd < 0 ? l->watch.fd : 0;
 }
 
-/* ---- the supervisor --------------------------------------------------------------------------------------- */
+/* ---- the supervisor ------------------------------------------------------------------------ */
 
-/* What it said of the secrets. 0, 1: it has said nothing, -EPIPE: it is gone; or why they could not be read. */
+/* What it said of the secrets. 0, 1: it has said nothing, -EPIPE: it is gone; or why they could not
+ * be read. */
 static int hear_supervisor(struct gate_link *l, int *ret, struct err *e)
 {
 	struct supervisor_msg m;
@@ -211,7 +215,7 @@ static void drop_out(struct gate_link *l)
 	l->out_tail = &l->out;
 }
 
-/* ---- in ----------------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 static struct gate_call *take(struct gate_link *l, uint64_t seq)
 {
@@ -313,7 +317,7 @@ static bool receive(struct gate_link *l)
 	return l->watch.fd >= 0;
 }
 
-/* ---- out ---------------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static void flush(struct gate_link *l)
 {

@@ -2,10 +2,11 @@
 /*
  * gate_link.h - The front's end of the channel to caisson-gate (wire/gate.h).
  *
- * Nothing here waits once the loop runs. A gate that dies is replaced by its supervisor (gate/supervisor.c), and on_again() is
- * called: whatever was handed to the old one has to be handed to the new one; connections through it are cut. A
- * supervisor that is gone too takes the front with it, because from inside the jail none can be started: the keeper
- * starts the next front, and that one starts them.
+ * Nothing here waits once the loop runs. A gate that dies is replaced by its supervisor
+ * (gate/supervisor.c), and on_again() is called: whatever was handed to the old one has to be
+ * handed to the new one; connections through it are cut. A supervisor that is gone too takes the
+ * front with it, because from inside the jail none can be started: the keeper starts the next
+ * front, and that one starts them.
  */
 #ifndef CAISSON_FRONT_EGRESS_GATE_H
 #define CAISSON_FRONT_EGRESS_GATE_H
@@ -23,8 +24,8 @@ struct gate_out;
 
 /* A request under way. The struct is the asker's. */
 struct gate_call {
-	void (*fn)(struct gate_call *c, const struct gate_msg *reply,
-		   int fd); /* @fd: borrowed, or -1 */
+	void (*fn)(struct gate_call *c, const struct gate_msg *reply, int fd); /* @fd: borrowed, or
+										  -1 */
 	void *arg;
 	uint64_t seq; /* 0: not under way */
 	struct gate_call *next;
@@ -40,17 +41,21 @@ struct gate_link {
 	struct gate_out *out, **out_tail; /* what the socket did not take yet */
 	void (*on_event)(struct gate_link *l, uint32_t id, const struct gate_event *ev);
 	void (*on_again)(struct gate_link *l); /* it is another one, and knows nothing */
-	/* The operator's secrets, read again. @e: NULL, or why they are what they were. @fd: as of gate_secrets(), borrowed. */
+	/* The operator's secrets, read again. @e: NULL, or why they are what they were. @fd: as of
+	 * gate_secrets(), borrowed. */
 	void (*on_secrets)(struct gate_link *l, int fd, const struct err *e);
 	void (*on_gone)(struct gate_link *l);
 	void *arg;
 };
 
-/* gate_start() - Before the jail; gate_open(), later: wait until it is in its own, and listen to it. */
+/* gate_start() - Before the jail; gate_open(), later: wait until it is in its own, and listen to
+ * it. */
 int gate_start(struct gate_link *l, const struct config *c, struct err *e);
 /*
- * gate_secrets() - Between the two: wait for the operator's secrets, as far as a front may know them.
- * @ret: a sealed vault (vault/vault.h), the caller's; -1: there are none. Return: 0, or why they could not be read.
+ * gate_secrets() - Between the two: wait for the operator's secrets, as far as a front may know
+ * them.
+ * @ret: a sealed vault (vault/vault.h), the caller's; -1: there are none. Return: 0, or why they
+ * could not be read.
  */
 int gate_secrets(struct gate_link *l, int *ret, struct err *e);
 /* gate_reload() - Have them read again; on_secrets() follows. */

@@ -42,7 +42,7 @@ struct auth {
 	struct sockdiag who; /* without tokens: asks the kernel who called over TCP */
 };
 
-/* ---- load ------------------------------------------------------------------------------------- */
+/* ---- load ---------------------------------------------------------------------------------- */
 
 static int add_host(struct auth *a, const char *text, struct err *e)
 {
@@ -150,7 +150,7 @@ void auth_free(struct auth *a)
 	free(a);
 }
 
-/* ---- decide ------------------------------------------------------------------------------------ */
+/* ---- decide -------------------------------------------------------------------------------- */
 
 static void refuse(struct auth_verdict *v, int status, const char *code, const char *message,
 		   const char *hint)
@@ -238,8 +238,8 @@ static void check_url(const struct auth_facts *f, struct auth_verdict *v)
 /* The token in an Authorization header; NULL: another scheme. */
 static const char *bearer(const char *authorization)
 {
-	static const char *const schemes[] = { "bearer ",
-					       "token " }; /* the other one is Jupyter's */
+	static const char *const schemes[] = { "bearer ", "token " }; /* the other one is Jupyter's
+								       */
 
 	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
 		const char *token = authorization + strlen(schemes[i]);

@@ -51,7 +51,7 @@ static int put(const struct idempotency *i, int status, const void *body, size_t
 	return store_key_put(i->f->store, &k, e);
 }
 
-/* ---- the answer ------------------------------------------------------------------------------------------ */
+/* ---- the answer ---------------------------------------------------------------------------- */
 
 void idempotency_drop(struct idempotency *i)
 {
@@ -85,7 +85,7 @@ struct idempotency *idempotency_take(struct http_exchange *x)
 	return i;
 }
 
-/* ---- the request ------------------------------------------------------------------------------------------ */
+/* ---- the request --------------------------------------------------------------------------- */
 
 struct found {
 	struct http_exchange *x;

@@ -4,10 +4,10 @@
  *
  * Ten wrong tokens within ten seconds block the address for a second; each further wrong one after
  * that blocks it again, for twice as long, up to a minute. A minute without a failure (counted from
- * the end of a block) forgets all of it. A block is for wrong tokens alone: others share the address.
- * Addresses are given as peer.net has them (net/conn.h). The table is of fixed size: a new address takes
- * the place of the one in its row that failed longest ago. Which row an address falls into is not
- * predictable from outside.
+ * the end of a block) forgets all of it. A block is for wrong tokens alone: others share the
+ * address. Addresses are given as peer.net has them (net/conn.h). The table is of fixed size: a new
+ * address takes the place of the one in its row that failed longest ago. Which row an address falls
+ * into is not predictable from outside.
  */
 #ifndef CAISSON_FRONT_LIMITER_H
 #define CAISSON_FRONT_LIMITER_H
@@ -35,7 +35,8 @@ void limiter_init(struct limiter *l);
 /* limiter_blocked() - For how many more nanoseconds @net is blocked; 0: it is not. */
 uint64_t limiter_blocked(struct limiter *l, const char *net, uint64_t now_ns);
 
-/* limiter_fail() - A wrong token. Return: true when this began a burst: the time to say so, once. */
+/* limiter_fail() - A wrong token. Return: true when this began a burst: the time to say so, once.
+ */
 bool limiter_fail(struct limiter *l, const char *net, uint64_t now_ns);
 
 #endif

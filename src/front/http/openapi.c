@@ -4,8 +4,8 @@
  *
  * Paths, parameters and request bodies are written from the tables and their fields, the same rows
  * that dispatch and check requests, so that the document cannot promise what the daemon does not
- * do. Fields are written by schema_write.c, responses and codes of errors by openapi_answers.c. What
- * answers look like (components) is a JSON file beside this one, compiled in.
+ * do. Fields are written by schema_write.c, responses and codes of errors by openapi_answers.c.
+ * What answers look like (components) is a JSON file beside this one, compiled in.
  *
  * A path's operations stand together in the document but not always in the table: a path is written
  * when its first visible row is met, with all rows that share it.
@@ -53,7 +53,7 @@ static const struct field key_header[] = {
 	{ 0 },
 };
 
-/* ---- requests ----------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 static void write_body(struct json *j, const struct route *r)
 {
@@ -103,7 +103,7 @@ static void write_params(struct json *j, const struct field *fields, const char 
 	}
 }
 
-/* ---- the document ------------------------------------------------------------------------------- */
+/* ---- the document -------------------------------------------------------------------------- */
 
 static void write_operation(struct json *j, const struct route *r)
 {

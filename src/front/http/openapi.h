@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* openapi.h - Between the files that write the OpenAPI document; whoever wants it has openapi_write() of route.h. */
+/* openapi.h - Between the files that write the OpenAPI document; whoever wants it has
+ * openapi_write() of route.h. */
 #ifndef CAISSON_FRONT_OPENAPI_H
 #define CAISSON_FRONT_OPENAPI_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * openapi_answers.c - What an operation of the OpenAPI document answers with: responses, and the codes of errors.
+ * openapi_answers.c - What an operation of the OpenAPI document answers with: responses, and the
+ * codes of errors.
  *
- * Those of a route stand in its rows; those that follow from its form (a body, a query, a token) are in one table here,
- * and what may be wrong with a field follows from the field. x-errors has the codes by status, so that a
- * client knows what it may have to tell apart.
+ * Those of a route stand in its rows; those that follow from its form (a body, a query, a token)
+ * are in one table here, and what may be wrong with a field follows from the field. x-errors has
+ * the codes by status, so that a client knows what it may have to tell apart.
  */
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static void member_ref(struct json *j, const char *key, const char *kind, const 
 	json_object_end(j);
 }
 
-/* ---- responses ---------------------------------------------------------------------------------- */
+/* ---- responses ----------------------------------------------------------------------------- */
 
 /* Of a stream the schema is that of each event. */
 static const char *event_schema(const char *content_type)
@@ -150,7 +151,7 @@ void openapi_write_responses(struct json *j, const struct route *r)
 	json_object_end(j);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------- */
 
 #define WORDS_MAX 1024u
 

@@ -9,7 +9,8 @@
 #define QUERY_NAME_MAX 64
 
 /*
- * query_name_next() - The next parameter's name of "a=1&b=2", decoded once ('+' and %XX), NUL-terminated.
+ * query_name_next() - The next parameter's name of "a=1&b=2", decoded once ('+' and %XX),
+ * NUL-terminated.
  * @at: where to go on; the start of the query at first.
  *
  * A name that is too long is cut, and a byte that would end the text early is kept as '?'; both can

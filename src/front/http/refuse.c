@@ -2,9 +2,9 @@
 /*
  * refuse.c - Answer a request that was not admitted.
  *
- * Theory of operation: a right token is always let in, so guessing cannot be stopped, only be made slow: the
- * answer to a guess waits. What waits is bounded by the connections, each of which has one request at a
- * time; a client that goes away takes its answer along.
+ * Theory of operation: a right token is always let in, so guessing cannot be stopped, only be made
+ * slow: the answer to a guess waits. What waits is bounded by the connections, each of which has
+ * one request at a time; a client that goes away takes its answer along.
  */
 #include "front/http/refuse.h"
 

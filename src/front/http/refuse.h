@@ -10,8 +10,9 @@ struct http_exchange;
 struct request_context;
 
 /*
- * refuse() - In on_head, which then returns http_status(). A wrong token from an address that guesses (429)
- * is answered a second later, and nothing of its body is read: each of its connections tries one token in a second.
+ * refuse() - In on_head, which then returns http_status(). A wrong token from an address that
+ * guesses (429) is answered a second later, and nothing of its body is read: each of its
+ * connections tries one token in a second.
  * @metadata: see reply_verdict()
  */
 void refuse(struct http_exchange *x, struct request_context *v, const struct auth_verdict *verdict,

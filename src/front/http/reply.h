@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reply.h - Answers in the one shape: JSON results, and {"error":{"code","message","field"?,"hint"?}}.
+ * reply.h - Answers in the one shape: JSON results, and
+ * {"error":{"code","message","field"?,"hint"?}}.
  *
  * Every answer has X-Content-Type-Options: nosniff, Cache-Control: no-store and X-Request-Id. Every
  * error that is answered here is counted by its code (metric_error()).
@@ -47,9 +48,9 @@ void reply_protocol(struct http_exchange *x, int status, const char *message);
 #define REPLY_ID_MAX 65
 
 /*
- * reply_request_id() - The name of this request: its X-Request-Id when that is 1 to 64 characters of
- * A-Za-z0-9._-, else 16 hexadecimal digits. The same exchange always gives the same one, so the log
- * line can name what the client was told.
+ * reply_request_id() - The name of this request: its X-Request-Id when that is 1 to 64 characters
+ * of A-Za-z0-9._-, else 16 hexadecimal digits. The same exchange always gives the same one, so the
+ * log line can name what the client was told.
  */
 void reply_request_id(const struct http_exchange *x, char out[REPLY_ID_MAX]);
 

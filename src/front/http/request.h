@@ -15,8 +15,8 @@ struct http_exchange;
 struct route;
 
 /*
- * request_head_ok() - Fit for on_head, before a body is read: the query has declared parameters only,
- * and the body, if one is announced, is allowed and of a media type that is JSON.
+ * request_head_ok() - Fit for on_head, before a body is read: the query has declared parameters
+ * only, and the body, if one is announced, is allowed and of a media type that is JSON.
  */
 bool request_head_ok(struct http_exchange *x, const struct route *r);
 
@@ -24,8 +24,9 @@ bool request_head_ok(struct http_exchange *x, const struct route *r);
 json_t *request_json(struct http_exchange *x, const struct route *r);
 
 /*
- * request_query() - The query as an object (caller decrefs), checked like a body: numbers and booleans
- * in their JSON form, a FIELD_STRING_LIST for what may be repeated. NULL when it was answered.
+ * request_query() - The query as an object (caller decrefs), checked like a body: numbers and
+ * booleans in their JSON form, a FIELD_STRING_LIST for what may be repeated. NULL when it was
+ * answered.
  */
 json_t *request_query(struct http_exchange *x, const struct route *r);
 
@@ -34,8 +35,9 @@ bool request_query_unknown(const struct route *r, const char *query, char *name,
 
 /*
  * request_type_ok() - Whether a Content-Type may carry JSON here: application/json, absent, or what
- * `curl -d` says when it is not told otherwise (application/x-www-form-urlencoded). That one is also
- * what a page of another site can make a browser send unasked, so it is refused from browsers. Pure.
+ * `curl -d` says when it is not told otherwise (application/x-www-form-urlencoded). That one is
+ * also what a page of another site can make a browser send unasked, so it is refused from browsers.
+ * Pure.
  */
 bool request_type_ok(const char *content_type, bool from_browser);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request_query.c - A query string as a JSON object, so that one schema checks bodies and queries alike.
+ * request_query.c - A query string as a JSON object, so that one schema checks bodies and queries
+ * alike.
  */
 #include <errno.h>
 #include <string.h>

@@ -39,7 +39,7 @@ void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms)
 				    (double)max_timeout_ms / 1000);
 }
 
-/* ---- search -------------------------------------------------------------------------------------- */
+/* ---- search -------------------------------------------------------------------------------- */
 
 /* Whether @path has the form of @r; @p gets the values of its parameters. */
 static bool match(const struct route *r, const char *path, struct route_params *p)

@@ -4,9 +4,9 @@
  * from it.
  *
  * A path may have parameters: "/sessions/{session_id}". HEAD is answered wherever GET is, OPTIONS
- * everywhere (Allow, no CORS headers). An unknown path is 404 `not_found`, a known path with another
- * method 405 `method_not_allowed` with Allow. Query parameters that a route does not declare are 400
- * `unknown_parameter` (request.h).
+ * everywhere (Allow, no CORS headers). An unknown path is 404 `not_found`, a known path with
+ * another method 405 `method_not_allowed` with Allow. Query parameters that a route does not
+ * declare are 400 `unknown_parameter` (request.h).
  */
 #ifndef CAISSON_FRONT_ROUTE_H
 #define CAISSON_FRONT_ROUTE_H
@@ -26,7 +26,8 @@ struct front;
 #define ROUTE_PARAMS_MAX 4
 
 struct route_params {
-	const char *value[ROUTE_PARAMS_MAX]; /* of {name} parts, in order; decoded; point into text */
+	const char *value[ROUTE_PARAMS_MAX]; /* of {name} parts, in order; decoded; point into text
+					      */
 	size_t n;
 	char text[256];
 };
@@ -47,8 +48,8 @@ struct route {
 	/* The lists end with name NULL. body NULL: no body is accepted. */
 	const struct field *body, *query, *params;
 	const struct field *headers; /* for OpenAPI; the handler reads them */
-	/* The body is content of this type, of any length: the handler is called with the head, and is
-	 * given the rest through its request context (serve.h). */
+	/* The body is content of this type, of any length: the handler is called with the head, and
+	 * is given the rest through its request context (serve.h). */
 	const char *content;
 	const struct response_doc *responses; /* ends with status 0; the common errors are added */
 	void (*handler)(struct front *f, struct http_exchange *x, const struct route_params *p);
@@ -58,8 +59,9 @@ struct route {
 	bool url_token; /* clients of its protocol send the token in the query */
 	bool keyed;     /* takes an Idempotency-Key */
 	bool work;      /* what it does must be recorded, and may fail: 503 */
-	/* Its last parameter is everything below, slashes and none at all too, and is not kept. Query and body
-	 * are not ours to judge; the handler is called as with `content`, and port_admit.h says who is let in. Method "*": any. */
+	/* Its last parameter is everything below, slashes and none at all too, and is not kept.
+	 * Query and body are not ours to judge; the handler is called as with `content`, and
+	 * port_admit.h says who is let in. Method "*": any. */
 	bool below;
 };
 
@@ -71,8 +73,9 @@ void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms);
 
 /*
  * route_find() - @path: decoded, or "*".
- * Return: the route, or NULL with *status 404, or 405: then @allow gets the value of the Allow header
- * appended. OPTIONS is no method of any route: with 405 it is a question that @allow answers.
+ * Return: the route, or NULL with *status 404, or 405: then @allow gets the value of the Allow
+ * header appended. OPTIONS is no method of any route: with 405 it is a question that @allow
+ * answers.
  */
 const struct route *route_find(const char *method, const char *path, struct route_params *params,
 			       int *status, struct buf *allow);
@@ -83,7 +86,8 @@ struct route_table {
 	struct field *const *timed;
 };
 
-/* The tables, in the order of the document; ends with NULL. The layer above has them (api/tables.c). */
+/* The tables, in the order of the document; ends with NULL. The layer above has them
+ * (api/tables.c). */
 extern const struct route_table *const route_tables[];
 
 /* openapi_write() - OpenAPI 3.1 as JSON, from the table. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * serve.c - The order in which a request is judged: host and origin and token, then route and method,
- * then the form of its head; only then is a body read. So a stranger learns nothing but that it is one.
+ * serve.c - The order in which a request is judged: host and origin and token, then route and
+ * method, then the form of its head; only then is a body read. So a stranger learns nothing but
+ * that it is one.
  */
 #include "front/http/serve.h"
 

@@ -25,13 +25,14 @@ struct request_context {
 	/* Of a route with content: pieces of it, and its end, until it was answered. */
 	void (*body)(struct request_context *v, const char *data, size_t len);
 	void (*body_end)(struct request_context *v);
-	void (*gone)(struct request_context
-			     *v); /* the client went away before the answer; NULL: nobody minds */
+	void (*gone)(struct request_context *v); /* the client went away before the answer; NULL:
+						    nobody minds */
 };
 
 /* What wires above do for requests that are not their handler's yet. */
 struct serve_hooks {
-	/* A path below an open port: admitted by the port's own rules. Answers, unless it returns true. */
+	/* A path below an open port: admitted by the port's own rules. Answers, unless it returns
+	 * true. */
 	bool (*admit_port)(struct front *f, struct http_exchange *x, struct request_context *v);
 	/* As http_config.own_path. */
 	size_t (*own_path)(const char *path, size_t len);

@@ -2,10 +2,10 @@
 /*
  * stream_out.c - From a stream log to the wire.
  *
- * Whatever happens, pump() is called and does what can be done: it writes events until the connection
- * has enough, or the log has no more. The exchange ends in one of four ways: after the last event, cut off
- * because events are lost (the client comes back and is told), by the client's going away, or never having
- * begun because it was a HEAD.
+ * Whatever happens, pump() is called and does what can be done: it writes events until the
+ * connection has enough, or the log has no more. The exchange ends in one of four ways: after the
+ * last event, cut off because events are lost (the client comes back and is told), by the client's
+ * going away, or never having begun because it was a HEAD.
  */
 #include "front/http/stream_out.h"
 
@@ -71,7 +71,7 @@ void stream_out_line(struct buf *out, const struct stream_event *ev)
 		(void)buf_append(out, iov[i].iov_base, iov[i].iov_len);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void stop(struct stream_out *o)
 {
@@ -89,7 +89,7 @@ static void on_gone(struct request_context *v)
 	stop(v->work);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------------------------- */
 
 static int write_event(struct stream_out *o, const struct stream_event *ev)
 {
@@ -158,7 +158,7 @@ static void on_drain(struct http_exchange *x)
 		pump(v->work);
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------ */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 /* Attach, or answer why not. */
 static struct stream_out *begin(struct http_exchange *x, struct stream_log *l, uint64_t cursor)

@@ -2,10 +2,11 @@
 /*
  * stream_out.h - A stream log on its way to a client: Server-Sent Events, or JSON lines.
  *
- * SSE: `id`, `event` and `data`, and a comment every 15 seconds so that nobody on the way takes silence for
- * an end. NDJSON: {"id":7,"type":"stdout",...members of the event}. Both end after the last event of the
- * log. A client that reads slowly makes the log wait, not grow; one that goes away has no other effect than
- * that: what it reads about goes on, and it may come back with the last id it saw.
+ * SSE: `id`, `event` and `data`, and a comment every 15 seconds so that nobody on the way takes
+ * silence for an end. NDJSON: {"id":7,"type":"stdout",...members of the event}. Both end after the
+ * last event of the log. A client that reads slowly makes the log wait, not grow; one that goes
+ * away has no other effect than that: what it reads about goes on, and it may come back with the
+ * last id it saw.
  */
 #ifndef CAISSON_FRONT_STREAM_OUT_H
 #define CAISSON_FRONT_STREAM_OUT_H
@@ -21,14 +22,14 @@ struct http_exchange;
 enum stream_format { STREAM_NONE, STREAM_SSE, STREAM_NDJSON };
 
 /*
- * stream_format_of() - What Accept asks for; @wanted (the member `stream` of a body) makes SSE of an Accept
- * that names neither.
+ * stream_format_of() - What Accept asks for; @wanted (the member `stream` of a body) makes SSE of
+ * an Accept that names neither.
  */
 enum stream_format stream_format_of(const struct http_exchange *x, bool wanted);
 
 /*
- * stream_out_begin() - Answer @x with the events of @l after @cursor, as they come. Uses the request context's work and
- * gone; the exchange must not be touched afterwards.
+ * stream_out_begin() - Answer @x with the events of @l after @cursor, as they come. Uses the
+ * request context's work and gone; the exchange must not be touched afterwards.
  */
 void stream_out_begin(struct http_exchange *x, struct stream_log *l, uint64_t cursor,
 		      enum stream_format format);

@@ -2,7 +2,8 @@
 /*
  * systemd.h - What a service manager hands over and wants to hear: sd_listen_fds(3), sd_notify(3).
  *
- * Both are a few lines of protocol, so there is no library for them. Nothing happens when nobody asks.
+ * Both are a few lines of protocol, so there is no library for them. Nothing happens when nobody
+ * asks.
  */
 #ifndef CAISSON_FRONT_SYSTEMD_H
 #define CAISSON_FRONT_SYSTEMD_H
@@ -24,8 +25,8 @@ struct systemd_sockets {
 };
 
 /*
- * systemd_sockets() - Take LISTEN_FDS from the environment, at the very start. A descriptor that is no listening
- * stream socket of these two kinds, or a second one of a kind, is an error.
+ * systemd_sockets() - Take LISTEN_FDS from the environment, at the very start. A descriptor that is
+ * no listening stream socket of these two kinds, or a second one of a kind, is an error.
  * @keeper: whom they were handed to if not to us; 0: nobody
  */
 int systemd_sockets(pid_t keeper, struct systemd_sockets *ret, struct err *e);
@@ -38,7 +39,8 @@ struct systemd {
 	uint64_t watchdog_ns; /* half of what it waits; 0: it does not */
 };
 
-/* systemd_open() - Before the jail: connect to NOTIFY_SOCKET. What can not be connected is not talked to. */
+/* systemd_open() - Before the jail: connect to NOTIFY_SOCKET. What can not be connected is not
+ * talked to. */
 void systemd_open(struct systemd *s, struct keep *keep);
 /* systemd_ready() - Requests are answered from now on; the watchdog is fed by the loop. */
 void systemd_ready(struct systemd *s, struct loop *l);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * birth.c - A kernel is asked for: a sandbox that its `env` may describe, or one that exists already if `env` names it.
+ * birth.c - A kernel is asked for: a sandbox that its `env` may describe, or one that exists
+ * already if `env` names it.
  *
- * The names in chosen[] are the fields of a SandboxSpec, judged as those are. KERNEL_SANDBOX is the name of a sandbox of the
- * caller's that is to be the kernel; what is said beside it has to be true of that one already. Other names that begin with
- * KERNEL_ are the environment of a new sandbox; the rest is left out, as Jupyter's own gateway leaves it out: notebook servers
- * send everything that they have, and a PATH of theirs means nothing here.
+ * The names in chosen[] are the fields of a SandboxSpec, judged as those are. KERNEL_SANDBOX is the
+ * name of a sandbox of the caller's that is to be the kernel; what is said beside it has to be true
+ * of that one already. Other names that begin with KERNEL_ are the environment of a new sandbox;
+ * the rest is left out, as Jupyter's own gateway leaves it out: notebook servers send everything
+ * that they have, and a PATH of theirs means nothing here.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,9 +30,10 @@
 #include "front/support/schema.h"
 #include "net/http.h"
 
-/* ---- the request's words ---------------------------------------------------------------------------------------- */
+/* ---- the request's words ------------------------------------------------------------------- */
 
-/* JupyterLab says text/plain, others say nothing. A page of another site could send that, too; it was refused by its Origin. */
+/* JupyterLab says text/plain, others say nothing. A page of another site could send that, too; it
+ * was refused by its Origin. */
 json_t *jupyter_body(struct http_exchange *x)
 {
 	const struct http_request *q = http_request(x);
@@ -209,7 +212,7 @@ static const struct language *language_of(struct front *f, struct http_exchange 
 	return NULL;
 }
 
-/* ---- waiting for the cell -------------------------------------------------------------------------------------------- */
+/* ---- waiting for the cell ------------------------------------------------------------------ */
 
 struct jbirth {
 	struct entry entry;
@@ -297,7 +300,7 @@ static void wait_for_cell(struct http_exchange *x, struct sandbox *s, bool ours,
 	sandbox_enter(s, &b->entry);
 }
 
-/* ---- making --------------------------------------------------------------------------------------------------------------- */
+/* ---- making -------------------------------------------------------------------------------- */
 
 static struct sandbox *make(struct front *f, struct http_exchange *x, const json_t *body)
 {
@@ -324,7 +327,7 @@ static struct sandbox *make(struct front *f, struct http_exchange *x, const json
 	return s;
 }
 
-/* ---- one that exists ------------------------------------------------------------------------------------------------------ */
+/* ---- one that exists ----------------------------------------------------------------------- */
 
 static json_t *spec_json(const struct front *f, const struct sandbox_spec *spec)
 {
@@ -382,7 +385,8 @@ static bool agrees(struct front *f, struct http_exchange *x, const struct sandbo
 	return !wrong;
 }
 
-/* As a kernel of the language that is asked for: another one than it had only while nobody uses that. False: answered. */
+/* As a kernel of the language that is asked for: another one than it had only while nobody uses
+ * that. False: answered. */
 static bool take_up(struct front *f, struct http_exchange *x, struct sandbox *s, const json_t *body)
 {
 	const json_t *name = json_object_get(body, "name");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_kernels.c - /api, /api/kernelspecs, /api/kernels, /api/status: as a Jupyter Kernel Gateway answers. */
+/* handle_kernels.c - /api, /api/kernelspecs, /api/kernels, /api/status: as a Jupyter Kernel Gateway
+ * answers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ static void finish(struct http_exchange *x, int status, struct json *j, const st
 		reply_json(x, status, b);
 }
 
-/* ---- what there is -------------------------------------------------------------------------------------------------- */
+/* ---- what there is ------------------------------------------------------------------------- */
 
 void handle_jupyter_api(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
@@ -88,7 +89,7 @@ void handle_jupyter_status(struct front *f, struct http_exchange *x, const struc
 	finish(x, 200, &j, &b);
 }
 
-/* ---- kernels --------------------------------------------------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------------------------- */
 
 static void reply_kernel(struct http_exchange *x, int status, const struct sandbox *s)
 {
@@ -180,7 +181,7 @@ void handle_jupyter_interrupt(struct front *f, struct http_exchange *x,
 	reply_empty(x, 204);
 }
 
-/* ---- restart ------------------------------------------------------------------------------------------------------------ */
+/* ---- restart ------------------------------------------------------------------------------- */
 
 static void on_restarted(struct jkernel *k, void *arg)
 {
@@ -224,7 +225,7 @@ void handle_jupyter_restart(struct front *f, struct http_exchange *x, const stru
 	jkernel_restart(k, on_restarted, x);
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------------------------ */
+/* ---- messages ------------------------------------------------------------------------------ */
 
 void handle_jupyter_channels(struct front *f, struct http_exchange *x, const struct route_params *p)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_sessions.c - /api/sessions: which kernel a notebook has. Only names: a session of the API is no sandbox, and one
- * whose kernel is gone is gone too.
+ * handle_sessions.c - /api/sessions: which kernel a notebook has. Only names: a session of the API
+ * is no sandbox, and one whose kernel is gone is gone too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,7 +141,8 @@ static bool take_words(struct jsession *s, const json_t *body)
 	       take_word(&s->type, body, "type", "notebook");
 }
 
-/* The notebook's own, if the body has a path and there is one; as Jupyter's server has it, whatever kernel is asked for. */
+/* The notebook's own, if the body has a path and there is one; as Jupyter's server has it, whatever
+ * kernel is asked for. */
 static const struct jsession *of_path(struct front *f, const char *owner, const json_t *body)
 {
 	const char *path = word_of(body, "path");
@@ -296,7 +297,7 @@ void handle_jupyter_session_end(struct front *f, struct http_exchange *x,
 	reply_empty(x, 204);
 }
 
-/* ---- change ---------------------------------------------------------------------------------------------------------- */
+/* ---- change -------------------------------------------------------------------------------- */
 
 /* The one it had has nobody left, unless another notebook has it, too. */
 static void end_unused(struct front *f, const char *owner, const char *kernel)

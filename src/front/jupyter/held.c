@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * held.c - Messages for clients that are away: a laptop that sleeps, a proxy that restarts. For each session that left, whoever
- * else is connected; bounded, and those who left last are remembered. What has no room is counted, and said to the client when
- * it is back.
+ * held.c - Messages for clients that are away: a laptop that sleeps, a proxy that restarts. For
+ * each session that left, whoever else is connected; bounded, and those who left last are
+ * remembered. What has no room is counted, and said to the client when it is back.
  */
 #include <stdlib.h>
 #include <string.h>

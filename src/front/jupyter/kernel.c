@@ -14,7 +14,7 @@
 #include "front/support/random_id.h"
 #include "front/support/time_text.h"
 
-/* ---- names ------------------------------------------------------------------------------------------------ */
+/* ---- names --------------------------------------------------------------------------------- */
 
 static void with_dashes(const char hex[33], char id[JUPYTER_ID_MAX])
 {
@@ -95,7 +95,7 @@ const struct language *jkernel_language(const struct sandbox *s)
 	return &languages[LANG_PYTHON];
 }
 
-/* ---- the model ---------------------------------------------------------------------------------------------- */
+/* ---- the model ----------------------------------------------------------------------------- */
 
 void jupyter_stamp(struct json *j, const char *key, uint64_t ms)
 {
@@ -135,7 +135,7 @@ void jkernel_json(const struct sandbox *s, struct json *j)
 	json_object_end(j);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------ */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 /* Whoever asked for it hears of it, and what was asked since has its turn. */
 static void on_tell(struct deferred *d)
@@ -228,8 +228,8 @@ void jupyter_kernel_ended(struct sandbox *s, const struct language *l)
 		return;
 	k->count = 0;
 	if (!k->restarting && !k->ended)
-		jkernel_status(k, NULL,
-			       "restarting"); /* by itself: the next code finds a new one */
+		jkernel_status(k, NULL, "restarting"); /* by itself: the next code finds a new one
+							*/
 	k->old_over = true;
 	tell_restarted(k);
 }

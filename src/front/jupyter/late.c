@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * late.c - What is printed while no execution runs, as a notebook shows it: below the cell that was executed last.
+ * late.c - What is printed while no execution runs, as a notebook shows it: below the cell that was
+ * executed last.
  *
- * Threads and processes that code has left behind print whenever they like, and for ever. A kernel's pipes are read all the
- * time; how much of that is passed on is bounded here, by a bucket: what does not fit, or would go to somebody who does not
- * read, is counted and not kept, and the next message that fits says so.
+ * Threads and processes that code has left behind print whenever they like, and for ever. A
+ * kernel's pipes are read all the time; how much of that is passed on is bounded here, by a bucket:
+ * what does not fit, or would go to somebody who does not read, is counted and not kept, and the
+ * next message that fits says so.
  */
 #include <inttypes.h>
 #include <stdlib.h>

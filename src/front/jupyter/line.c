@@ -2,9 +2,10 @@
 /*
  * line.c - One client's WebSocket to a kernel.
  *
- * A line is somebody inside the sandbox, so that it is not idle while a notebook is open. When the cell is over
- * and the sandbox is not, it enters again. A client that does not read slows the code down, as a terminal would; after
- * a while it is dropped, so that it does not slow down others for ever.
+ * A line is somebody inside the sandbox, so that it is not idle while a notebook is open. When the
+ * cell is over and the sandbox is not, it enters again. A client that does not read slows the code
+ * down, as a terminal would; after a while it is dropped, so that it does not slow down others for
+ * ever.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -86,7 +87,7 @@ void jline_send(struct jline *l, const struct frame_message *m)
 		  l->kernel->sandbox->f->loop.now_ns + SLOW_NS);
 }
 
-/* ---- the socket ---------------------------------------------------------------------------------------------- */
+/* ---- the socket ---------------------------------------------------------------------------- */
 
 static void on_message(struct ws *w, bool text, const char *data, size_t len)
 {
@@ -119,7 +120,7 @@ static const struct ws_ops ops = { .on_message = on_message,
 				   .on_drain = on_drain,
 				   .on_close = on_close };
 
-/* ---- in the sandbox --------------------------------------------------------------------------------------------- */
+/* ---- in the sandbox ------------------------------------------------------------------------ */
 
 static void on_in(struct entry *en, struct cell *r)
 {
@@ -182,7 +183,7 @@ static void join(struct jkernel *k, struct jline *l)
 	sandbox_enter(k->sandbox, &l->entry);
 }
 
-/* ---- the handshake ----------------------------------------------------------------------------------------------- */
+/* ---- the handshake ------------------------------------------------------------------------- */
 
 static bool offers_v1(const struct http_exchange *x)
 {

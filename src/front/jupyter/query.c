@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query.c - Questions to the interpreter that are no code of the user's: what could be meant here, what is this, is that all,
- * and the values that come with a reply.
+ * query.c - Questions to the interpreter that are no code of the user's: what could be meant here,
+ * what is this, is that all, and the values that come with a reply.
  *
- * They look at the user's objects, which may do anything when they are looked at; so a query has its turn, its limits
- * and its line in the ledger like code. Its answer is a bundle with one member. Only python answers; other languages have
- * nothing to offer, and say so in the way of the protocol.
+ * They look at the user's objects, which may do anything when they are looked at; so a query has
+ * its turn, its limits and its line in the ledger like code. Its answer is a bundle with one
+ * member. Only python answers; other languages have nothing to offer, and say so in the way of the
+ * protocol.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,10 @@
 /*
  * request.c - From a WebSocket message to the request that it is, its turn, and its end.
  *
- * A client is trusted with nothing: header, session and content are its own words, sent back to it as the parent of what
- * is said. Text is parsed within the bounds of every other request (schema.h). What is not understood by this kernel is
- * left unanswered but for busy and idle, as kernels do.
+ * A client is trusted with nothing: header, session and content are its own words, sent back to it
+ * as the parent of what is said. Text is parsed within the bounds of every other request
+ * (schema.h). What is not understood by this kernel is left unanswered but for busy and idle, as
+ * kernels do.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,7 @@ static const struct kind {
 	{ "shutdown_request", on_shutdown },
 };
 
-/* ---- memory -------------------------------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------------------------- */
 
 static void request_free(struct jrequest *r)
 {
@@ -72,7 +73,7 @@ void jrequest_forget_line(struct jkernel *k, const struct jline *l)
 			r->line = NULL;
 }
 
-/* ---- turns ------------------------------------------------------------------------------------------------------ */
+/* ---- turns --------------------------------------------------------------------------------- */
 
 static const struct kind *kind_of(const struct jrequest *r)
 {
@@ -148,7 +149,7 @@ void jrequest_abort_rest(struct jkernel *k)
 	k->last = at;
 }
 
-/* ---- small answers ------------------------------------------------------------------------------------------------ */
+/* ---- small answers ------------------------------------------------------------------------- */
 
 static void on_comm_info(struct jrequest *r)
 {
@@ -203,7 +204,7 @@ static void on_shutdown(struct jrequest *r)
 		jkernel_end(k->sandbox, "shut down over its Jupyter channel");
 }
 
-/* ---- arrival ---------------------------------------------------------------------------------------------------------- */
+/* ---- arrival ------------------------------------------------------------------------------- */
 
 /* The parts of a message, each parsed and owned. */
 struct parts {

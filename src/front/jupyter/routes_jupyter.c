@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* routes_jupyter.c - The Jupyter Kernel Gateway's. Jupyter documents it, and its clients expect its laxity: not in OpenAPI. */
+/* routes_jupyter.c - The Jupyter Kernel Gateway's. Jupyter documents it, and its clients expect its
+ * laxity: not in OpenAPI. */
 #include "front/api/handlers.h"
 #include "front/api/routes.h"
 

@@ -2,9 +2,10 @@
 /*
  * run.c - execute_request: an execution whose events are messages.
  *
- * execute_input, what the code says, execute_reply; busy before and idle after (request.c). A limit that was hit is an error as
- * any exception is, with its cause as name. An interpreter that ended says `restarting`: the next code finds a new one. The reply says
- * it as well (`state`), because whoever waits for that alone would have to guess.
+ * execute_input, what the code says, execute_reply; busy before and idle after (request.c). A limit
+ * that was hit is an error as any exception is, with its cause as name. An interpreter that ended
+ * says `restarting`: the next code finds a new one. The reply says it as well (`state`), because
+ * whoever waits for that alone would have to guess.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static bool flag(const json_t *content, const char *key, bool fallback)
 	return json_is_boolean(v) ? json_is_true(v) : fallback;
 }
 
-/* ---- what the code says ----------------------------------------------------------------------------------------- */
+/* ---- what the code says -------------------------------------------------------------------- */
 
 static void put(struct json *j, const char *key, const json_t *value, const char *fallback)
 {
@@ -170,7 +171,7 @@ static void on_event(struct execution *x, const char *type, const struct buf *js
 	json_decref(event);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static bool congested(struct execution *x)
 {
@@ -230,7 +231,8 @@ static const char *left_of(const struct execution *x)
 				 "variables are kept";
 }
 
-/* The code's own error, if it has said one, stays above it as the traceback; without @name it keeps its name, too. */
+/* The code's own error, if it has said one, stays above it as the traceback; without @name it keeps
+ * its name, too. */
 static void end_with(struct jrequest *r, const char *name, const char *value)
 {
 	json_t *own = r->failed ? json_alloc_load(buf_str(&r->error), r->error.len, JSON_ALLOW_NUL,
@@ -251,8 +253,9 @@ static void end_with(struct jrequest *r, const char *name, const char *value)
 }
 
 /*
- * An exception of the code's own keeps its name, with the limit that it may have run into below it. What was ended from
- * outside is named after that: the exception is then only how the code heard of it.
+ * An exception of the code's own keeps its name, with the limit that it may have run into below it.
+ * What was ended from outside is named after that: the exception is then only how the code heard of
+ * it.
  */
 static void judge_end(struct execution *x, struct jrequest *r)
 {
@@ -321,7 +324,7 @@ static const struct sink asking = { .event = on_event,
 				    .done = on_done,
 				    .errors_apart = true };
 
-/* ---- the beginning ---------------------------------------------------------------------------------------------------- */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 static void say_input(struct jrequest *r, const json_t *code)
 {
@@ -371,7 +374,7 @@ void jrun_execute(struct jrequest *r)
 	jrun_reply(r, NULL);
 }
 
-/* ---- the rest of the conversation --------------------------------------------------------------------------------------- */
+/* ---- the rest of the conversation ---------------------------------------------------------- */
 
 void jrun_answer(struct jkernel *k, const json_t *content)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* say.c - Messages to clients: with a header, in each client's framing, or kept for whoever comes back. */
+/* say.c - Messages to clients: with a header, in each client's framing, or kept for whoever comes
+ * back. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -7,8 +7,8 @@
  * the warden. Then the jail closes (jail.h) and the loop begins: from there on this process reads
  * strangers' bytes and has no power but the descriptors it holds.
  *
- * SIGTERM and SIGINT drain: no new connection, what runs may finish, then the end. A second one ends
- * at once. The warden sees our socket close and takes everything down that is left.
+ * SIGTERM and SIGINT drain: no new connection, what runs may finish, then the end. A second one
+ * ends at once. The warden sees our socket close and takes everything down that is left.
  */
 #include "front/support/front.h"
 
@@ -70,7 +70,7 @@
 #define LARGE_BYTES (256 * 1024)
 #define EXIT_FAILED 125
 
-/* ---- before the jail -------------------------------------------------------------------------------- */
+/* ---- before the jail ----------------------------------------------------------------------- */
 
 static void set_spec(struct front *f)
 {
@@ -107,7 +107,7 @@ static int open_signals(struct front *f, void (*fn)(struct watch *, uint32_t), s
 	return loop_add(&f->loop, &f->signals, e);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void stop_if_quiet(struct timer *t)
 {
@@ -164,8 +164,8 @@ static void on_warden_gone(struct warden_link *l)
 }
 
 /*
- * Its supervisor is gone too, and from in here no other can be started. The next front can, and takes the sandboxes
- * over: so this one ends as if it were killed.
+ * Its supervisor is gone too, and from in here no other can be started. The next front can, and
+ * takes the sandboxes over: so this one ends as if it were killed.
  */
 static void on_gate_gone(struct gate_link *l)
 {
@@ -192,7 +192,8 @@ static int get_gate(struct front *f, struct err *e)
 	return r;
 }
 
-/* SIGHUP came: it hands over a file that has changed. Or nobody is left who would start another front. */
+/* SIGHUP came: it hands over a file that has changed. Or nobody is left who would start another
+ * front. */
 static void on_keeper(struct watch *w, uint32_t events)
 {
 	struct front *f = w->arg;
@@ -220,7 +221,7 @@ static int watch_keeper(struct front *f, struct err *e)
 	return f->keep->watch.fd < 0 ? 0 : loop_add(&f->loop, &f->keep->watch, e);
 }
 
-/* ---- life --------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 /* For whoever started us by hand: what to type next. */
 static void banner(const struct front *f)
@@ -244,7 +245,8 @@ static void banner(const struct front *f)
 	(void)fflush(stdout);
 }
 
-/* A daemon that can serve nobody does not start: make one cell as all others will be made, and end it. */
+/* A daemon that can serve nobody does not start: make one cell as all others will be made, and end
+ * it. */
 static int probe(const struct front *f, struct warden_client *w, struct err *e)
 {
 	struct warden_cell cell;
@@ -312,8 +314,9 @@ static int get_state(struct front *f, struct statedir *state, struct err *e)
 }
 
 /*
- * Everything that is ours closes when a program is executed. Another descriptor is one that whoever started us had open: a
- * terminal, an agent's socket, a file. None of that is for one who takes this process over.
+ * Everything that is ours closes when a program is executed. Another descriptor is one that whoever
+ * started us had open: a terminal, an agent's socket, a file. None of that is for one who takes
+ * this process over.
  */
 static int close_strangers(struct err *e)
 {
@@ -498,7 +501,8 @@ int main(int argc, char **argv, char **env)
 	f.started_ms = time_now_ms();
 	make_parts(&f);
 	f.secrets->roots = f.buckets->fd = -1;
-	/* A large buffer is a mapping of its own, and given back when it is done with, however many there were. */
+	/* A large buffer is a mapping of its own, and given back when it is done with, however many
+	 * there were. */
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	if (config_parse(argc, argv, env, &f.config, &e) < 0)
 		return fail(&e);
@@ -541,8 +545,8 @@ int main(int argc, char **argv, char **env)
 		warden_link_free(f.link);
 		w.fd = -1;
 	}
-	if (f.keep->watch.fd <
-	    0) /* otherwise the keeper has the socket too, and waits for the end */
+	if (f.keep->watch.fd < 0) /* otherwise the keeper has the socket too, and waits for the end
+				   */
 		warden_stop(&w);
 	store_close(f.store);
 	secrets_free(f.secrets);

@@ -2,9 +2,10 @@
 /*
  * policy_agree.c - A policy and the options of the daemon that it is for.
  *
- * What every owner gets who asks for nothing must be within [default]: the operator has said two things that can
- * not both be true, and only he knows which he meant. An owner's own table may be below it: then that owner's
- * defaults are lowered (judge.h), because nothing else could have been meant.
+ * What every owner gets who asks for nothing must be within [default]: the operator has said two
+ * things that can not both be true, and only he knows which he meant. An owner's own table may be
+ * below it: then that owner's defaults are lowered (judge.h), because nothing else could have been
+ * meant.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,8 +24,8 @@ static void check_defaults(const struct rules *r, const struct config *c,
 {
 	const struct {
 		enum rule rule;
-		uint64_t given,
-			unit; /* in the daemon's unit, and how many of those the rule's is */
+		uint64_t given, unit; /* in the daemon's unit, and how many of those the rule's is
+				       */
 		const char *flag;
 	} defaults[] = {
 		{ RULE_MEMORY_MIB, c->memory_bytes, MIB, "--memory" },

@@ -2,8 +2,9 @@
 /*
  * policy_check.c - A policy looked at before it is used.
  *
- * It is this program that answers, and not the command or its client half, so that there is one judge: the tools,
- * the options and their defaults are those of the daemon that will read the file. Nothing of a daemon is started.
+ * It is this program that answers, and not the command or its client half, so that there is one
+ * judge: the tools, the options and their defaults are those of the daemon that will read the file.
+ * Nothing of a daemon is started.
  */
 #include "front/main/policy_check.h"
 

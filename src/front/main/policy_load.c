@@ -22,7 +22,7 @@
 #include "front/support/time_text.h"
 #include "ledger/ledger.h"
 
-/* ---- the file ------------------------------------------------------------------------------------------ */
+/* ---- the file ------------------------------------------------------------------------------ */
 
 static int read_text(int fd, struct buf *ret, struct err *e)
 {
@@ -66,7 +66,7 @@ int policy_read_path(const char *path, struct buf *ret, struct err *e)
 	return policy_read(fd, geteuid(), ret, e);
 }
 
-/* ---- a text becomes rules ------------------------------------------------------------------------------- */
+/* ---- a text becomes rules ------------------------------------------------------------------ */
 
 /* NULL: @now->wrong and @e say why. */
 static struct rules *judge(struct front *f, const struct buf *text, struct err *e)
@@ -95,7 +95,8 @@ static struct rules *judge_file(struct front *f, int r, struct buf *text, struct
 	return NULL;
 }
 
-/* An owner whom nobody can be is a name that was written wrongly, and whoever was meant has the default. */
+/* An owner whom nobody can be is a name that was written wrongly, and whoever was meant has the
+ * default. */
 static void look_at_owners(const struct front *f, const struct rules *r)
 {
 	for (size_t i = 0; i < r->n_owners; i++)
@@ -150,7 +151,7 @@ static void stay(struct front *f, const struct err *why)
 			  F_STR("why", e.msg));
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 int policy_load(struct front *f, struct err *e)
 {

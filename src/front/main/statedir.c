@@ -2,11 +2,11 @@
 /*
  * statedir.c - Open the state directory, with whatever is in it.
  *
- * Theory of operation. The store was last written by a front, and a front may have been taken over. So
- * nobody with rights parses it: a child enters the jail and reads the store from end to end; the
- * parent learns one number and a line of text. When the child says that the store is damaged, or dies
- * of reading it, the parent renames the files and makes new ones. What the child can not judge (a disk
- * that fails, memory) stops the start instead: good data is not put aside for a bad day.
+ * Theory of operation. The store was last written by a front, and a front may have been taken over.
+ * So nobody with rights parses it: a child enters the jail and reads the store from end to end; the
+ * parent learns one number and a line of text. When the child says that the store is damaged, or
+ * dies of reading it, the parent renames the files and makes new ones. What the child can not judge
+ * (a disk that fails, memory) stops the start instead: good data is not put aside for a bad day.
  */
 #include "front/main/statedir.h"
 
@@ -27,7 +27,7 @@
 #define CHECK_SECONDS 600
 #define LOST_REASON "the daemon was restarted"
 
-/* ---- directories -------------------------------------------------------------------------------- */
+/* ---- directories --------------------------------------------------------------------------- */
 
 static int open_top(const char *path, struct err *e)
 {
@@ -67,7 +67,7 @@ static int open_part(int top, const char *path, const char *name, uid_t uid, gid
 	return TAKE_FD(fd);
 }
 
-/* ---- the store ---------------------------------------------------------------------------------- */
+/* ---- the store ----------------------------------------------------------------------------- */
 
 /* The child: says in @e what it found. */
 static void check_in_jail(const struct store_files *f, struct err *e)

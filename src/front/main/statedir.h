@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * statedir.h - The daemon's directory: who may have it, what is in it, and what of it is still good.
+ * statedir.h - The daemon's directory: who may have it, what is in it, and what of it is still
+ * good.
  *
  *   lock          held by the one daemon, with its pid
  *   cells/        the warden's journal (cell/record.h)
@@ -32,8 +33,8 @@ struct statedir {
 int statedir_open(const char *path, int lock, pid_t pid, struct statedir *ret, struct err *e);
 
 /*
- * statedir_load() - In the jail: open the store. What ran when the last daemon ended is lost, but for the @n
- * ids in @kept, and the log says how many those were. Return: 0 or -errno.
+ * statedir_load() - In the jail: open the store. What ran when the last daemon ended is lost, but
+ * for the @n ids in @kept, and the log says how many those were. Return: 0 or -errno.
  */
 int statedir_load(struct statedir *d, const char *const *kept, size_t n, struct store **ret,
 		  struct err *e);

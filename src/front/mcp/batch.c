@@ -21,7 +21,7 @@ struct mcp_batch {
 	struct buf answers; /* without the closing bracket */
 };
 
-/* ---- answers ------------------------------------------------------------------------------------------ */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 static void put(struct mcp_batch *b, const struct buf *json)
 {
@@ -79,7 +79,7 @@ static const struct mcp_line batch_line = { .send = line_send,
 					    .finish = line_finish,
 					    .congested = line_congested };
 
-/* ---- messages ----------------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------ */
 
 const char *mcp_batch_why_not(const struct mcp_session *s, const json_t *list)
 {

@@ -2,8 +2,9 @@
 /*
  * boxes.c - Files and output of sandboxes as resources.
  *
- * What is listed are the sessions of the caller, as directories; what is in them is found by reading those,
- * or by the links that results of tools give. A resource of somebody else's does not exist.
+ * What is listed are the sessions of the caller, as directories; what is in them is found by
+ * reading those, or by the links that results of tools give. A resource of somebody else's does not
+ * exist.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 #define READ_MAX (16u << 20)
 #define LISTING_BYTES (1u << 20)
 
-/* ---- lists -------------------------------------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -85,7 +86,7 @@ static size_t complete_session(struct mcp_call *c, const char *arg, const char *
 	return found;
 }
 
-/* ---- read --------------------------------------------------------------------------------------------- */
+/* ---- read ---------------------------------------------------------------------------------- */
 
 static void answer(struct mcp_call *c, const char *uri, const char *mime, const char *data,
 		   size_t len)
@@ -193,7 +194,7 @@ static void read_box(struct mcp_call *c, const char *uri)
 		read_file(c, s, at.path);
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 static bool is_file(const char *uri)
 {

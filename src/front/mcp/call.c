@@ -16,7 +16,7 @@
 #define NOTE_MAX (1u << 20)
 #define NO_LEVEL (-1)
 
-/* ---- life --------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 struct mcp_call *mcp_call_new(struct front *f, const char *owner, struct mcp_session *session,
 			      enum mcp_era era, json_t *message, const struct mcp_line *line,
@@ -92,7 +92,7 @@ bool mcp_capable(const struct mcp_call *c, const char *capability, const char *e
 	return json_is_object(extension ? json_object_get(one, extension) : one);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------ */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 void mcp_answer_begin_as(const struct mcp_call *c, struct mcp_answer *a, const char *result_type)
 {
@@ -255,7 +255,7 @@ void mcp_fail_capability(struct mcp_call *c, const char *capability, const char 
 		      capability, extension ? " " : "", extension ? extension : "");
 }
 
-/* ---- on the way --------------------------------------------------------------------------------------- */
+/* ---- on the way ---------------------------------------------------------------------------- */
 
 void mcp_notify(struct mcp_call *c, const char *method, const struct buf *params)
 {

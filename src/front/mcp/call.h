@@ -2,13 +2,14 @@
 /*
  * call.h - One request of the Model Context Protocol, from its message to its answer, on any wire.
  *
- * Life: mcp_call_new() -> mcp_call_run() -> a method's handler -> answered exactly once (mcp_answer_end(),
- * mcp_fail()) or cancelled (mcp_call_cancel()). Either is its end: whoever has done it must not touch it any
- * more. A handler that can not answer at once sets work and cancel; cancel lets go of the work, and
- * neither answers nor frees.
+ * Life: mcp_call_new() -> mcp_call_run() -> a method's handler -> answered exactly once
+ * (mcp_answer_end(), mcp_fail()) or cancelled (mcp_call_cancel()). Either is its end: whoever has
+ * done it must not touch it any more. A handler that can not answer at once sets work and cancel;
+ * cancel lets go of the work, and neither answers nor frees.
  *
- * Where messages go is the line's business (http.c, sse.c, duplex.c): a handler sees none of it. What differs
- * between the two eras of the protocol is written here, so that most handlers need not know.
+ * Where messages go is the line's business (http.c, sse.c, duplex.c): a handler sees none of it.
+ * What differs between the two eras of the protocol is written here, so that most handlers need not
+ * know.
  */
 #ifndef CAISSON_FRONT_MCP_CALL_H
 #define CAISSON_FRONT_MCP_CALL_H
@@ -34,11 +35,13 @@ struct mcp_session;
 struct mcp_line {
 	/* A message about the call, before its end. */
 	void (*send)(struct mcp_call *c, const struct buf *json);
-	/* The last one. @json NULL: it was cancelled, there is none. @status: for HTTP. c is freed afterwards. */
+	/* The last one. @json NULL: it was cancelled, there is none. @status: for HTTP. c is freed
+	 * afterwards. */
 	void (*finish)(struct mcp_call *c, int status, const struct buf *json);
 	/* Whether to send no more for now; c->drained will be called. May be NULL. */
 	bool (*congested)(const struct mcp_call *c);
-	/* A header of the request, or NULL: it has none of this name. NULL: a wire without headers. */
+	/* A header of the request, or NULL: it has none of this name. NULL: a wire without headers.
+	 */
 	const char *(*header)(const struct mcp_call *c, const char *lower_name);
 	/* Let the connection go: the client comes back for the rest. NULL: it could not. */
 	void (*hang_up)(struct mcp_call *c);
@@ -65,28 +68,32 @@ struct mcp_call {
 	void (*drained)(struct mcp_call *c); /* may be NULL */
 };
 
-/* mcp_call_new() - @message: a request; the call's afterwards. NULL without memory: then it is freed. */
+/* mcp_call_new() - @message: a request; the call's afterwards. NULL without memory: then it is
+ * freed. */
 struct mcp_call *mcp_call_new(struct front *f, const char *owner, struct mcp_session *session,
 			      enum mcp_era era, json_t *message, const struct mcp_line *line,
 			      void *at);
-/* mcp_call_run() - Find the method and call it (methods.c). The call may be over when this returns. */
+/* mcp_call_run() - Find the method and call it (methods.c). The call may be over when this returns.
+ */
 void mcp_call_run(struct mcp_call *c);
 /* mcp_call_cancel() - Nobody wants the answer any more. */
 void mcp_call_cancel(struct mcp_call *c);
 /*
- * mcp_call_move() - Answer with @json on the line that it has, and go on: what follows, the end too, goes to
+ * mcp_call_move() - Answer with @json on the line that it has, and go on: what follows, the end
+ * too, goes to
  * @line. For calls that outlive the request they came with.
  */
 void mcp_call_move(struct mcp_call *c, const struct buf *json, const struct mcp_line *line,
 		   void *at);
-/* mcp_call_find() - The one with this id among the session's, or, without a session, among those of @at. */
+/* mcp_call_find() - The one with this id among the session's, or, without a session, among those of
+ * @at. */
 struct mcp_call *mcp_call_find(struct front *f, const struct mcp_session *session, const void *at,
 			       const json_t *id);
 
 /* mcp_capable() - Whether the client declared "elicitation", "extensions/io.x/y", ... */
 bool mcp_capable(const struct mcp_call *c, const char *capability, const char *extension);
 
-/* ---- answers ------------------------------------------------------------------------------------------ */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 struct mcp_answer {
 	struct buf buf;
@@ -95,9 +102,11 @@ struct mcp_answer {
 
 /* mcp_answer_begin() - Opens the result: write its members to a->j. */
 void mcp_answer_begin(const struct mcp_call *c, struct mcp_answer *a);
-/* mcp_answer_begin_as() - With another resultType than "complete", which only the modern wire has. */
+/* mcp_answer_begin_as() - With another resultType than "complete", which only the modern wire has.
+ */
 void mcp_answer_begin_as(const struct mcp_call *c, struct mcp_answer *a, const char *result_type);
-/* mcp_answer_cache() - How long it may be kept, and by whom; the modern wire wants to know for lists. */
+/* mcp_answer_cache() - How long it may be kept, and by whom; the modern wire wants to know for
+ * lists. */
 void mcp_answer_cache(const struct mcp_call *c, struct mcp_answer *a, uint64_t ttl_ms,
 		      bool public_);
 /* mcp_answer_end() - Send it. The call is over. */
@@ -112,21 +121,24 @@ void mcp_answer_with(struct mcp_call *c, json_t *response);
 /* mcp_answer_empty() - A result without members. The call is over. */
 void mcp_answer_empty(struct mcp_call *c);
 
-/* mcp_fail() - An error of the protocol; status 200 but where the wire says otherwise. The call is over. */
+/* mcp_fail() - An error of the protocol; status 200 but where the wire says otherwise. The call is
+ * over. */
 void mcp_fail(struct mcp_call *c, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* mcp_fail_data() - The same with a status and `data`, which is freed; NULL: none. */
 void mcp_fail_data(struct mcp_call *c, int status, int code, json_t *data, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* mcp_fail_capability() - The client did not declare what this needs; @extension may be NULL. Over. */
+/* mcp_fail_capability() - The client did not declare what this needs; @extension may be NULL. Over.
+ */
 void mcp_fail_capability(struct mcp_call *c, const char *capability, const char *extension);
 
-/* mcp_error_json() - A whole error response into @out, which is empty: without @data, or @id, where they do not fit. @id NULL: null. */
+/* mcp_error_json() - A whole error response into @out, which is empty: without @data, or @id, where
+ * they do not fit. @id NULL: null. */
 void mcp_error_json(struct buf *out, const json_t *id, int code, const json_t *data,
 		    const char *message);
 
-/* ---- on the way --------------------------------------------------------------------------------------- */
+/* ---- on the way ---------------------------------------------------------------------------- */
 
 /* mcp_notify() - @params: a whole JSON object. */
 void mcp_notify(struct mcp_call *c, const char *method, const struct buf *params);

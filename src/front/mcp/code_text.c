@@ -19,7 +19,7 @@
 enum { LOG_INFO = 1, LOG_WARNING = 3, LOG_ERROR = 4 }; /* of the protocol */
 #define KERNEL_TEXT_MAX (1u << 20) /* kernels cut a longer text, and say so at its end */
 
-/* ---- bundles ------------------------------------------------------------------------------------------ */
+/* ---- bundles ------------------------------------------------------------------------------- */
 
 /* "<Figure size 640x480 with 1 Axes>": the name of something instead of what it says. */
 static bool is_bare(const char *plain)
@@ -113,7 +113,7 @@ void code_view_members(const struct code_view *v, struct json *j)
 		json_member_value(j, "displays", v->texts);
 }
 
-/* ---- text --------------------------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------------------------- */
 
 static void put_stream(struct buf *b, const char *title, const struct capture *c, uint64_t chars,
 		       bool kept)
@@ -242,7 +242,7 @@ void mcp_code_log(struct mcp_call *c, const struct execution *x)
 		"code", buf_str(&b));
 }
 
-/* ---- pictures ----------------------------------------------------------------------------------------- */
+/* ---- pictures ------------------------------------------------------------------------------ */
 
 static void write_image(const json_t *bundle, struct mcp_output *o)
 {

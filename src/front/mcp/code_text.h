@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * code_text.h - What an execution wrote, showed and ended with, as blocks of a tool's result and as members of its object.
+ * code_text.h - What an execution wrote, showed and ended with, as blocks of a tool's result and as
+ * members of its object.
  *
- * Each of its parts (two streams, what it displayed, the value of the last expression) has the daemon's bound of an output:
- * what is longer is cut, and both forms say so.
+ * Each of its parts (two streams, what it displayed, the value of the last expression) has the
+ * daemon's bound of an output: what is longer is cut, and both forms say so.
  */
 #ifndef CAISSON_FRONT_MCP_CODE_TEXT_H
 #define CAISSON_FRONT_MCP_CODE_TEXT_H
@@ -38,7 +39,8 @@ void mcp_code_text(const struct execution *x, const struct code_view *v, struct 
 /* mcp_code_images() - Those that it showed, and the result if that is one. */
 void mcp_code_images(const struct code_view *v, struct mcp_output *o);
 
-/* mcp_code_log() - How it ended, to a client that asked for messages: info, a warning when something was lost, or an error. */
+/* mcp_code_log() - How it ended, to a client that asked for messages: info, a warning when
+ * something was lost, or an error. */
 void mcp_code_log(struct mcp_call *c, const struct execution *x);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * consent.c - Approvals as questions of the protocol, and answers as words.
  *
- * A question is known by the approval's id; an answer to one that is decided already finds nothing, and means nothing.
+ * A question is known by the approval's id; an answer to one that is decided already finds nothing,
+ * and means nothing.
  */
 #include "front/mcp/consent.h"
 
@@ -24,7 +25,7 @@
 
 #define BY "elicitation"
 
-/* ---- the question ---------------------------------------------------------------------------------------- */
+/* ---- the question -------------------------------------------------------------------------- */
 
 static json_t *params_of(const struct approval *a)
 {
@@ -65,7 +66,7 @@ static void take_word(struct approval *a, const json_t *answer)
 	approval_decide(a, yes, BY, text);
 }
 
-/* ---- a modern client, and tasks ---------------------------------------------------------------------------- */
+/* ---- a modern client, and tasks ------------------------------------------------------------ */
 
 static json_t *questions(struct mcp_call *c)
 {
@@ -113,7 +114,7 @@ static void task_answered(struct mcp_call *c, const json_t *responses)
 		json_decref(more);
 }
 
-/* ---- a legacy one ------------------------------------------------------------------------------------------ */
+/* ---- a legacy one -------------------------------------------------------------------------- */
 
 struct asked {
 	struct mcp_question question;

@@ -2,9 +2,10 @@
 /*
  * duplex.c - GET /mcp/ws: the protocol's rules for standard input and output, over a WebSocket.
  *
- * The other end is `caisson mcp`, which has the pipes (src/remote/relay.c). One text message is one line. A binary
- * one is a line that is no text, and gets an error; an empty one says that no more lines come: the
- * socket is closed when all is answered. Nothing is read from a client that does not read.
+ * The other end is `caisson mcp`, which has the pipes (src/remote/relay.c). One text message is one
+ * line. A binary one is a line that is no text, and gets an error; an empty one says that no more
+ * lines come: the socket is closed when all is answered. Nothing is read from a client that does
+ * not read.
  */
 #include <stdlib.h>
 #include <string.h>

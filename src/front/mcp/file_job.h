@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file_job.h - A file call in a sandbox for a call of the protocol: what it says is kept, up to a bound.
+ * file_job.h - A file call in a sandbox for a call of the protocol: what it says is kept, up to a
+ * bound.
  *
- * Life: file_job_new() -> fill call.q and call.path -> file_job_run() -> done, once, unless the protocol's call
- * was cancelled before. done answers; the job is freed after it. The call's work and cancel are the job's.
+ * Life: file_job_new() -> fill call.q and call.path -> file_job_run() -> done, once, unless the
+ * protocol's call was cancelled before. done answers; the job is freed after it. The call's work
+ * and cancel are the job's.
  */
 #ifndef CAISSON_FRONT_MCP_FILE_JOB_H
 #define CAISSON_FRONT_MCP_FILE_JOB_H

@@ -10,7 +10,8 @@ struct http_exchange;
 
 #define MCP_EVENTS "text/event-stream"
 
-/* mcp_accepts() - Whether the client takes an answer of this type. One that does not say takes any. */
+/* mcp_accepts() - Whether the client takes an answer of this type. One that does not say takes any.
+ */
 bool mcp_accepts(const struct http_exchange *x, const char *type);
 /* mcp_head_ok() - Of a POST: JSON goes both ways. False: it is answered. */
 bool mcp_head_ok(struct http_exchange *x);

@@ -2,8 +2,8 @@
 /*
  * http.c - Streamable HTTP: POST, GET and DELETE of /mcp, for both eras.
  *
- * What a POST is, the ladder says (mcp/era.h); how it is answered, post.c. GET is the stream of a session's messages
- * that belong to no request, DELETE its end.
+ * What a POST is, the ladder says (mcp/era.h); how it is answered, post.c. GET is the stream of a
+ * session's messages that belong to no request, DELETE its end.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@
 
 #define ALIVE_NS (15 * CLOCK_NS_PER_S)
 
-/* ---- sessions ----------------------------------------------------------------------------------------- */
+/* ---- sessions ------------------------------------------------------------------------------ */
 
 /* The session that the request names; NULL: answered. */
 static struct mcp_session *own_session(struct front *f, struct http_exchange *x, const json_t *id)
@@ -48,7 +48,7 @@ static struct mcp_session *own_session(struct front *f, struct http_exchange *x,
 	return s;
 }
 
-/* ---- POST --------------------------------------------------------------------------------------------- */
+/* ---- POST ---------------------------------------------------------------------------------- */
 
 static void serve_batch(struct front *f, struct http_exchange *x, json_t *list)
 {
@@ -144,7 +144,7 @@ void handle_mcp_post(struct front *f, struct http_exchange *x, const struct rout
 	json_decref(message);
 }
 
-/* ---- GET: messages that belong to no request ------------------------------------------------------------ */
+/* ---- GET: messages that belong to no request ----------------------------------------------- */
 
 struct listener_out {
 	struct http_exchange *x;
@@ -251,7 +251,7 @@ void handle_mcp_get(struct front *f, struct http_exchange *x, const struct route
 	(void)sse_comment(x, "");
 }
 
-/* ---- DELETE ------------------------------------------------------------------------------------------- */
+/* ---- DELETE -------------------------------------------------------------------------------- */
 
 void handle_mcp_delete(struct front *f, struct http_exchange *x, const struct route_params *p)
 {

@@ -40,8 +40,9 @@ void listing_entry(struct file_job *j, const struct files_stat *st, struct files
 
 void listing_sort(struct listing *l);
 /*
- * listing_write() - The object {path, files: [{name, type, size, ...}], truncated, next_cursor}: listing_schema; and, when @text
- * is not NULL, a line per entry: size and name, directories with a slash. @max: bytes of either.
+ * listing_write() - The object {path, files: [{name, type, size, ...}], truncated, next_cursor}:
+ * listing_schema; and, when @text is not NULL, a line per entry: size and name, directories with a
+ * slash. @max: bytes of either.
  */
 void listing_write(struct listing *l, const char *path, size_t max, struct json *j,
 		   struct buf *text);

@@ -2,8 +2,9 @@
 /*
  * metadata.c - The document, and its address.
  *
- * The address that a client used is the name of what it wants to reach. We know it from the Host header, which
- * was checked before (auth.h); behind a proxy that ends TLS the operator has to say it.
+ * The address that a client used is the name of what it wants to reach. We know it from the Host
+ * header, which was checked before (auth.h); behind a proxy that ends TLS the operator has to say
+ * it.
  */
 #include "front/mcp/metadata.h"
 

@@ -11,7 +11,8 @@ struct buf;
 struct front;
 struct http_exchange;
 
-/* mcp_metadata_url() - For a request below /mcp: where that is said. Appends; nothing when nothing is said. */
+/* mcp_metadata_url() - For a request below /mcp: where that is said. Appends; nothing when nothing
+ * is said. */
 void mcp_metadata_url(const struct front *f, const struct http_exchange *x, struct buf *out);
 /* mcp_metadata_json() - The document itself; only when such a place is named. */
 void mcp_metadata_json(const struct front *f, const struct http_exchange *x, struct buf *out);

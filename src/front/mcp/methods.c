@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * methods.c - The table of methods, which differs between the eras, and those about the client itself.
+ * methods.c - The table of methods, which differs between the eras, and those about the client
+ * itself.
  */
 #include "front/mcp/methods.h"
 
@@ -59,7 +60,7 @@ void mcp_call_run(struct mcp_call *c)
 	mcp_no_method(c);
 }
 
-/* ---- the client itself -------------------------------------------------------------------------------- */
+/* ---- the client itself --------------------------------------------------------------------- */
 
 void mcp_method_initialize(struct mcp_call *c)
 {
@@ -125,7 +126,7 @@ void mcp_method_set_level(struct mcp_call *c)
 	mcp_answer_empty(c);
 }
 
-/* ---- notifications ------------------------------------------------------------------------------------ */
+/* ---- notifications ------------------------------------------------------------------------- */
 
 void mcp_notified(struct front *f, struct mcp_session *session, const void *at,
 		  const struct mcp_message *m)

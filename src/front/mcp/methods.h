@@ -31,10 +31,12 @@ void mcp_method_tasks_get(struct mcp_call *c);
 void mcp_method_tasks_update(struct mcp_call *c);
 void mcp_method_tasks_cancel(struct mcp_call *c);
 
-/* mcp_no_method() - There is no such method, or nothing here that it could be about. The call is over. */
+/* mcp_no_method() - There is no such method, or nothing here that it could be about. The call is
+ * over. */
 void mcp_no_method(struct mcp_call *c);
 
-/* mcp_notified() - A notification of a client. @session: NULL on the modern wire; @at: the line it came on. */
+/* mcp_notified() - A notification of a client. @session: NULL on the modern wire; @at: the line it
+ * came on. */
 void mcp_notified(struct front *f, struct mcp_session *session, const void *at,
 		  const struct mcp_message *m);
 

@@ -2,9 +2,10 @@
 /*
  * mrtr.c - Questions, and the seal on what a client carries for us.
  *
- * requestState is BASE64(payload) "." BASE64(mac). The payload is JSON: when it ends, and what the handler
- * wants back. The mac is HMAC-SHA256 over the payload, the owner, the method and the parameters without
- * those that differ between the rounds, each ended by a NUL, which none of them can contain.
+ * requestState is BASE64(payload) "." BASE64(mac). The payload is JSON: when it ends, and what the
+ * handler wants back. The mac is HMAC-SHA256 over the payload, the owner, the method and the
+ * parameters without those that differ between the rounds, each ended by a NUL, which none of them
+ * can contain.
  */
 #include "front/mcp/mrtr.h"
 
@@ -33,7 +34,7 @@ static const char *const kinds[][2] = {
 	{ "roots/list", "roots" },
 };
 
-/* ---- the seal ----------------------------------------------------------------------------------------- */
+/* ---- the seal ------------------------------------------------------------------------------ */
 
 /* An argument that is null is one that is absent, and is taken out before a handler sees it. */
 static void drop_nulls(json_t *params)
@@ -123,7 +124,7 @@ static json_t *unseal(const struct mcp_call *c, const char *text)
 	return state;
 }
 
-/* ---- what came ---------------------------------------------------------------------------------------- */
+/* ---- what came ----------------------------------------------------------------------------- */
 
 bool mcp_inputs_check(struct mcp_call *c)
 {
@@ -164,7 +165,7 @@ const json_t *mcp_input(const struct mcp_call *c, const char *key)
 	return json_object_get(json_object_get(c->m.params, "inputResponses"), key);
 }
 
-/* ---- what is asked ------------------------------------------------------------------------------------ */
+/* ---- what is asked ------------------------------------------------------------------------- */
 
 /* The capability that a client needs to answer this. */
 static const char *needs(const json_t *request)

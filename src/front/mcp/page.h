@@ -19,7 +19,8 @@ struct mcp_page {
 
 /* mcp_page_begin() - From params.cursor. False: it is none of ours, which has been answered. */
 bool mcp_page_begin(struct mcp_call *c, struct mcp_page *ret);
-/* mcp_page_takes() - Ask once for each entry of the whole list, in order: whether it is on this page. */
+/* mcp_page_takes() - Ask once for each entry of the whole list, in order: whether it is on this
+ * page. */
 bool mcp_page_takes(struct mcp_page *p);
 /* mcp_page_end() - Member nextCursor, when there is more. */
 void mcp_page_end(const struct mcp_page *p, struct json *j);

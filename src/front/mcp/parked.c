@@ -74,7 +74,7 @@ static struct mcp_call *take_waiter(struct mcp_parked *p)
 	return c;
 }
 
-/* ---- the line of the parked call ------------------------------------------------------------------------- */
+/* ---- the line of the parked call ----------------------------------------------------------- */
 
 static void line_send(struct mcp_call *c, const struct buf *json)
 {
@@ -107,7 +107,7 @@ static void line_finish(struct mcp_call *c, int status, const struct buf *json)
 
 static const struct mcp_line parked_line = { .send = line_send, .finish = line_finish };
 
-/* ---- asking ---------------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 static json_t *state_of(const struct mcp_parked *p)
 {
@@ -196,7 +196,7 @@ bool mcp_park(struct mcp_call *c, const struct mcp_parked_ops *ops)
 	return true;
 }
 
-/* ---- coming back ----------------------------------------------------------------------------------------- */
+/* ---- coming back --------------------------------------------------------------------------- */
 
 static struct mcp_parked *find(struct mcp_call *c, const char *id)
 {

@@ -24,7 +24,7 @@ static void shut(struct mcp_pipe *p, bool lost)
 	p->ops->close(p, lost);
 }
 
-/* ---- out ---------------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static void put(struct mcp_pipe *p, const struct buf *json)
 {
@@ -82,7 +82,7 @@ static const struct mcp_line pipe_line = { .send = line_send,
 					   .finish = line_finish,
 					   .congested = line_congested };
 
-/* ---- the session -------------------------------------------------------------------------------------- */
+/* ---- the session --------------------------------------------------------------------------- */
 
 static void outlet_send(struct mcp_session *s, const struct buf *json)
 {
@@ -120,7 +120,7 @@ bool mcp_pipe_shake(struct mcp_pipe *p)
 	return true;
 }
 
-/* ---- in ----------------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 static void run(struct mcp_pipe *p, struct mcp_session *session, enum mcp_era era, json_t *value,
 		const struct mcp_message *m)
@@ -192,7 +192,7 @@ static void take_one(struct mcp_pipe *p, json_t *value)
 	json_decref(r.data);
 }
 
-/* ---- several in one ----------------------------------------------------------------------------------- */
+/* ---- several in one ------------------------------------------------------------------------ */
 
 static void batch_send(void *at, const struct buf *json)
 {
@@ -255,7 +255,7 @@ void mcp_pipe_refuse(struct mcp_pipe *p, const char *why)
 	put_error(p, NULL, MCP_PARSE_ERROR, NULL, why);
 }
 
-/* ---- life --------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 static void on_doom(struct deferred *d)
 {

@@ -2,10 +2,11 @@
 /*
  * pipe.h - A client on a wire of its own: messages both ways, in any order, without HTTP headers.
  *
- * The old pair of HTTP and events (sse.c) and standard input and output (duplex.c) differ in how bytes
- * travel, and in nothing else. Each message says for itself which era it is of. A legacy client has one session,
- * which ends with the wire; a modern one cancels with notifications/cancelled. When the wire ends, everything
- * that was asked for on it is cancelled: nobody could read the answers.
+ * The old pair of HTTP and events (sse.c) and standard input and output (duplex.c) differ in how
+ * bytes travel, and in nothing else. Each message says for itself which era it is of. A legacy
+ * client has one session, which ends with the wire; a modern one cancels with
+ * notifications/cancelled. When the wire ends, everything that was asked for on it is cancelled:
+ * nobody could read the answers.
  */
 #ifndef CAISSON_FRONT_MCP_PIPE_H
 #define CAISSON_FRONT_MCP_PIPE_H
@@ -30,7 +31,8 @@ struct mcp_pipe_ops {
 	/* One message. Whoever could not: mcp_pipe_doom(). */
 	void (*write)(struct mcp_pipe *p, const struct buf *json);
 	bool (*congested)(const struct mcp_pipe *p);
-	/* Close the wire: all was answered (@lost false), or it can not go on. mcp_pipe_end() follows. */
+	/* Close the wire: all was answered (@lost false), or it can not go on. mcp_pipe_end()
+	 * follows. */
 	void (*close)(struct mcp_pipe *p, bool lost);
 };
 

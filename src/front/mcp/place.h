@@ -9,8 +9,8 @@ struct mcp_call;
 struct sandbox;
 
 /*
- * mcp_place() - The caller's sandbox of this name that runs; one that is not there is made, as by its first
- * execution. NULL: answered with why not.
+ * mcp_place() - The caller's sandbox of this name that runs; one that is not there is made, as by
+ * its first execution. NULL: answered with why not.
  */
 struct sandbox *mcp_place(struct mcp_call *c, const json_t *args);
 

@@ -2,10 +2,10 @@
 /*
  * post.c - A POST whose answer is not given yet.
  *
- * A request is answered with one JSON object, unless something is said before its end: then the answer
- * becomes a stream of events, of which the response is the last. Both a modern client that goes away and a
- * legacy one that says so cancel what they asked for; a legacy one that merely goes away does not, and may
- * come back for what it missed (replay.h).
+ * A request is answered with one JSON object, unless something is said before its end: then the
+ * answer becomes a stream of events, of which the response is the last. Both a modern client that
+ * goes away and a legacy one that says so cancel what they asked for; a legacy one that merely goes
+ * away does not, and may come back for what it missed (replay.h).
  */
 #include "front/mcp/post.h"
 
@@ -28,7 +28,7 @@
 #define ALIVE_NS (15 * CLOCK_NS_PER_S)
 #define RETRY_MS 1000
 
-/* ---- the answer -------------------------------------------------------------------------------------- */
+/* ---- the answer ---------------------------------------------------------------------------- */
 
 struct post {
 	struct front *f;
@@ -220,7 +220,7 @@ static void on_gone(struct request_context *v)
 		mcp_call_cancel(p->call);
 }
 
-/* ---- one request ------------------------------------------------------------------------------------------ */
+/* ---- one request --------------------------------------------------------------------------- */
 
 static struct post *begin_post(struct front *f, struct http_exchange *x)
 {
@@ -262,7 +262,7 @@ void mcp_post_run(struct front *f, struct http_exchange *x, struct mcp_session *
 		no_memory(p);
 }
 
-/* ---- a client that comes back --------------------------------------------------------------------------- */
+/* ---- a client that comes back -------------------------------------------------------------- */
 
 void mcp_post_resume(struct mcp_session *session, struct http_exchange *x, const char *last)
 {
@@ -291,7 +291,7 @@ void mcp_post_resume(struct mcp_session *session, struct http_exchange *x, const
 	arm(p);
 }
 
-/* ---- several in one ----------------------------------------------------------------------------------- */
+/* ---- several in one ------------------------------------------------------------------------ */
 
 static void batch_send(void *at, const struct buf *json)
 {

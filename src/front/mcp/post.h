@@ -11,7 +11,8 @@ struct front;
 struct http_exchange;
 struct mcp_session;
 
-/* mcp_post_run() - One request. @session: of a legacy client. @message: borrowed. Answers, now or later. */
+/* mcp_post_run() - One request. @session: of a legacy client. @message: borrowed. Answers, now or
+ * later. */
 void mcp_post_run(struct front *f, struct http_exchange *x, struct mcp_session *session,
 		  enum mcp_era era, json_t *message);
 /* mcp_post_resume() - The rest of a stream, after the event @last. Answers. */

@@ -2,10 +2,10 @@
 /*
  * products.c - Which files an execution left, asked of the cell after it.
  *
- * The kernel of the machine says which: those whose status changed since it began, by a time that code can not
- * set. What a background process changed meanwhile is among them. Where the operator has a bucket for them they are
- * put there, one after another, before the answer, which has a link to each. Pictures among them are read and become blocks,
- * as long as there is room for them.
+ * The kernel of the machine says which: those whose status changed since it began, by a time that
+ * code can not set. What a background process changed meanwhile is among them. Where the operator
+ * has a bucket for them they are put there, one after another, before the answer, which has a link
+ * to each. Pictures among them are read and become blocks, as long as there is room for them.
  */
 #include "front/mcp/products.h"
 
@@ -112,7 +112,7 @@ static void answer(struct products *p)
 	mcp_output_end(p->c, &p->o, p->is_error);
 }
 
-/* ---- pictures ----------------------------------------------------------------------------------------------- */
+/* ---- pictures ------------------------------------------------------------------------------ */
 
 static void read_next(struct products *p);
 
@@ -176,7 +176,7 @@ static void read_next(struct products *p)
 	products_free(p);
 }
 
-/* ---- to the bucket ------------------------------------------------------------------------------------------ */
+/* ---- to the bucket ------------------------------------------------------------------------- */
 
 static void on_cancel(struct mcp_call *c)
 {

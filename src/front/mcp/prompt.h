@@ -22,7 +22,8 @@ struct mcp_prompt {
 	} args[MCP_PROMPT_ARGS_MAX];
 	/* @args: an object of strings, borrowed. Answers. */
 	void (*get)(struct mcp_call *c, const json_t *args);
-	/* What begins with @value, for completion; NULL after the last, as @complete itself may be. */
+	/* What begins with @value, for completion; NULL after the last, as @complete itself may be.
+	 */
 	const char *(*complete)(const char *arg, const char *value, size_t i);
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay.c - Events by number. An event's id is "<stream>-<number>"; number 0 is the empty event that begins. */
+/* replay.c - Events by number. An event's id is "<stream>-<number>"; number 0 is the empty event
+ * that begins. */
 #include "front/mcp/replay.h"
 
 #include <inttypes.h>

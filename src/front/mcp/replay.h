@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay.h - What was said on the stream of a request, kept for a legacy client that lost the stream and comes
- * back for the rest: GET with Last-Event-ID.
+ * replay.h - What was said on the stream of a request, kept for a legacy client that lost the
+ * stream and comes back for the rest: GET with Last-Event-ID.
  *
- * Made for clients of 2025-11-25 and later, which know the first event, an empty one, for what it is. Kept
- * with its session, for some minutes after the last event, and bounded: what does not fit is not kept, and
- * then the stream can not be resumed.
+ * Made for clients of 2025-11-25 and later, which know the first event, an empty one, for what it
+ * is. Kept with its session, for some minutes after the last event, and bounded: what does not fit
+ * is not kept, and then the stream can not be resumed.
  */
 #ifndef CAISSON_FRONT_MCP_REPLAY_H
 #define CAISSON_FRONT_MCP_REPLAY_H
@@ -20,7 +20,8 @@ struct mcp_session;
 
 #define MCP_EVENT_ID 48
 
-/* mcp_replay_begin() - A new stream. NULL: the session's client does not know them, or no memory. */
+/* mcp_replay_begin() - A new stream. NULL: the session's client does not know them, or no memory.
+ */
 struct mcp_replay *mcp_replay_begin(struct mcp_session *s, void *speaker);
 /* mcp_replay_add() - An event; @json is copied. */
 void mcp_replay_add(struct mcp_replay *r, const struct buf *json);

@@ -2,8 +2,8 @@
 /*
  * resource.h - What a client can read by its address: rows of single resources and of templates.
  *
- * The rows are in tables by subject (resources.c has the list of tables). A template's row answers for every
- * address that it matches.
+ * The rows are in tables by subject (resources.c has the list of tables). A template's row answers
+ * for every address that it matches.
  */
 #ifndef CAISSON_FRONT_MCP_RESOURCE_H
 #define CAISSON_FRONT_MCP_RESOURCE_H
@@ -26,7 +26,8 @@ struct mcp_resource {
 	/* Answers, now or later. */
 	void (*read)(struct mcp_call *c, const char *uri);
 	/*
-	 * Of a template, for completion: write what begins with @value for its variable @arg as strings to
+	 * Of a template, for completion: write what begins with @value for its variable @arg as
+	 * strings to
 	 * @j, at most @max; return how many there are. May be NULL.
 	 */
 	size_t (*complete)(struct mcp_call *c, const char *arg, const char *value, struct json *j,

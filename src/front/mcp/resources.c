@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resources.c - resources/list, resources/templates/list, resources/read, and the legacy subscriptions. */
+/* resources.c - resources/list, resources/templates/list, resources/read, and the legacy
+ * subscriptions. */
 #include <string.h>
 
 #include "base/fd.h"
@@ -49,7 +50,7 @@ const struct mcp_resource *mcp_template_find(const char *uri_template)
 	return NULL;
 }
 
-/* ---- lists -------------------------------------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------------------------- */
 
 static void write_row(struct json *j, const struct mcp_resource *r)
 {
@@ -96,7 +97,7 @@ void mcp_method_templates_list(struct mcp_call *c)
 	list(c, "resourceTemplates", true);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------------------------- */
 
 static void begin(struct mcp_call *c, struct mcp_answer *a, const char *uri, const char *mime)
 {
@@ -168,7 +169,7 @@ void mcp_method_resources_read(struct mcp_call *c)
 		r->read(c, uri);
 }
 
-/* ---- legacy subscriptions ------------------------------------------------------------------------------- */
+/* ---- legacy subscriptions ------------------------------------------------------------------ */
 
 static void on_watched(void *arg, const struct refusal *why)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* routes_mcp.c - The Model Context Protocol. Its messages have a form of their own, and are not in OpenAPI. */
+/* routes_mcp.c - The Model Context Protocol. Its messages have a form of their own, and are not in
+ * OpenAPI. */
 #include "front/api/handlers.h"
 #include "front/api/routes.h"
 

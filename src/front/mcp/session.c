@@ -102,7 +102,7 @@ void mcp_session_send(struct mcp_session *s, const char *method, const struct bu
 		s->outlet->send(s, &b);
 }
 
-/* ---- questions ---------------------------------------------------------------------------------------- */
+/* ---- questions ----------------------------------------------------------------------------- */
 
 void mcp_ask(struct mcp_call *c, struct mcp_question *q, const char *method,
 	     const struct buf *params)

@@ -2,9 +2,10 @@
 /*
  * session.h - A legacy client between its handshake and its end.
  *
- * Made by `initialize`. Over HTTP it is named by Mcp-Session-Id and ends with DELETE or when nobody used it for
- * an hour; on a wire of its own (SSE, stdio) it ends with that. It belongs to whoever made it: another
- * owner's does not exist for us. Sandboxes outlive it: they have names and an owner of their own.
+ * Made by `initialize`. Over HTTP it is named by Mcp-Session-Id and ends with DELETE or when nobody
+ * used it for an hour; on a wire of its own (SSE, stdio) it ends with that. It belongs to whoever
+ * made it: another owner's does not exist for us. Sandboxes outlive it: they have names and an
+ * owner of their own.
  */
 #ifndef CAISSON_FRONT_MCP_SESSION_H
 #define CAISSON_FRONT_MCP_SESSION_H
@@ -62,11 +63,12 @@ void mcp_session_end(struct mcp_session *s);
 /* mcp_session_send() - A notification; lost when nobody listens. @params: an object or NULL. */
 void mcp_session_send(struct mcp_session *s, const char *method, const struct buf *params);
 
-/* ---- questions to the client, on the stream of one of its calls ------------------------------------------ */
+/* ---- questions to the client, on the stream of one of its calls ---------------------------- */
 
 /* The struct is the asker's. */
 struct mcp_question {
-	/* Exactly one of @result and @error, borrowed. Not called when the call or the session ends first. */
+	/* Exactly one of @result and @error, borrowed. Not called when the call or the session ends
+	 * first. */
 	void (*answered)(struct mcp_question *q, const json_t *result, const json_t *error);
 	void *arg;
 	uint64_t id;
@@ -74,14 +76,16 @@ struct mcp_question {
 	struct mcp_question *next;
 };
 
-/* mcp_ask() - Send the request @method to the client of @c, which has a session. @params: an object. */
+/* mcp_ask() - Send the request @method to the client of @c, which has a session. @params: an
+ * object. */
 void mcp_ask(struct mcp_call *c, struct mcp_question *q, const char *method,
 	     const struct buf *params);
 void mcp_unask(struct mcp_question *q); /* idempotent */
 /* mcp_session_response() - The client has answered something. False: nothing that was asked. */
 bool mcp_session_response(struct mcp_session *s, const json_t *id, const json_t *result,
 			  const json_t *error);
-/* mcp_session_unanswered() - The client will answer nothing any more: what was asked gets an error. */
+/* mcp_session_unanswered() - The client will answer nothing any more: what was asked gets an error.
+ */
 void mcp_session_unanswered(struct mcp_session *s);
 
 #endif

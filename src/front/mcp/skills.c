@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skills.c - The extension io.modelcontextprotocol/skills: a guide to the sandbox that a model loads when it
- * needs it. Its files are compiled in; they are resources like any other, and the list of them has their
- * digests, so that a client can tell what it reads from what it approved.
+ * skills.c - The extension io.modelcontextprotocol/skills: a guide to the sandbox that a model
+ * loads when it needs it. Its files are compiled in; they are resources like any other, and the
+ * list of them has their digests, so that a client can tell what it reads from what it approved.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ extern const struct embed_file skill_files[];
 	"Run code in sealed sandboxes and read its results. Use when code has to be executed, a "  \
 	"program tried or data analysed with the tools of Caisson."
 
-/* ---- its files as resources ----------------------------------------------------------------------------- */
+/* ---- its files as resources ---------------------------------------------------------------- */
 
 static void read_file(struct mcp_call *c, const char *uri)
 {
@@ -51,7 +51,7 @@ const struct mcp_resource mcp_resources_skills[] = {
 	{ 0 },
 };
 
-/* ---- skills/list, skills/get ---------------------------------------------------------------------------- */
+/* ---- skills/list, skills/get --------------------------------------------------------------- */
 
 static void write_file(struct json *j, const struct embed_file *f)
 {
@@ -117,9 +117,10 @@ void mcp_method_skills_get(struct mcp_call *c)
 	mcp_answer_end(c, &a);
 }
 
-/* ---- resources/directory/read --------------------------------------------------------------------------- */
+/* ---- resources/directory/read -------------------------------------------------------------- */
 
-/* The name of a child of @dir ("" or "references/"), as a text of its own; false: @file is not below. */
+/* The name of a child of @dir ("" or "references/"), as a text of its own; false: @file is not
+ * below. */
 static bool child_of(const char *dir, const char *file, char *ret, size_t size, bool *is_dir)
 {
 	size_t len = strlen(dir), n;

@@ -2,9 +2,10 @@
 /*
  * sse.c - The protocol's first HTTP transport: answers on a stream of events, questions by POST.
  *
- * GET /mcp/sse opens the stream. Its first event says where to post, /mcp?sessionId=...; every message that is
- * posted there is answered with 202 at once, and with its response on the stream. The session is the
- * stream: when that ends, it does. A client that leaves too much unread is dropped.
+ * GET /mcp/sse opens the stream. Its first event says where to post, /mcp?sessionId=...; every
+ * message that is posted there is answered with 202 at once, and with its response on the stream.
+ * The session is the stream: when that ends, it does. A client that leaves too much unread is
+ * dropped.
  */
 #include "front/mcp/sse.h"
 
@@ -34,7 +35,7 @@ struct mcp_stream {
 	struct timer alive;
 };
 
-/* ---- the stream --------------------------------------------------------------------------------------- */
+/* ---- the stream ---------------------------------------------------------------------------- */
 
 static void stream_write(struct mcp_pipe *p, const struct buf *json)
 {
@@ -99,7 +100,7 @@ static void on_alive(struct timer *t)
 	(void)sse_comment(s->x, "keep-alive");
 }
 
-/* ---- GET ---------------------------------------------------------------------------------------------- */
+/* ---- GET ----------------------------------------------------------------------------------- */
 
 static void begin(struct mcp_stream *s, struct front *f)
 {
@@ -146,7 +147,7 @@ void handle_mcp_sse(struct front *f, struct http_exchange *x, const struct route
 	begin(s, f);
 }
 
-/* ---- POST --------------------------------------------------------------------------------------------- */
+/* ---- POST ---------------------------------------------------------------------------------- */
 
 static bool name_of(const struct http_exchange *x, struct buf *name)
 {

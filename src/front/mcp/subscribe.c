@@ -2,9 +2,9 @@
 /*
  * subscribe.c - subscriptions/listen, and the way of a change to those who asked for it.
  *
- * A subscription is a call that is not answered until it ends. The first thing on it says what of the
- * request is honoured; everything on it carries the request's id. A client that does not read is not
- * waited for: its subscription ends, and it may ask again.
+ * A subscription is a call that is not answered until it ends. The first thing on it says what of
+ * the request is honoured; everything on it carries the request's id. A client that does not read
+ * is not waited for: its subscription ends, and it may ask again.
  */
 #include "front/mcp/subscribe.h"
 
@@ -48,7 +48,7 @@ static const struct list {
 	[MCP_LIST_RESOURCES] = { "resourcesListChanged", "notifications/resources/list_changed" },
 };
 
-/* ---- one ---------------------------------------------------------------------------------------------- */
+/* ---- one ----------------------------------------------------------------------------------- */
 
 static void forget(struct mcp_subscription *s)
 {
@@ -99,7 +99,7 @@ static void tell(struct mcp_subscription *s, const char *method, json_t *params)
 		finish(s);
 }
 
-/* ---- subscriptions/listen ----------------------------------------------------------------------------- */
+/* ---- subscriptions/listen ------------------------------------------------------------------ */
 
 static bool has(const json_t *names, const char *name)
 {
@@ -245,7 +245,7 @@ static bool is_for(const char *owner, const char *listener)
 	return !owner || strcmp(owner, listener) == 0;
 }
 
-/* ---- lists ------------------------------------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------------------------- */
 
 bool mcp_list_lives(const struct front *f, enum mcp_list list)
 {
@@ -318,7 +318,7 @@ void mcp_policy_changed(struct front *f)
 	}
 }
 
-/* ---- changes ------------------------------------------------------------------------------------------ */
+/* ---- changes ------------------------------------------------------------------------------- */
 
 void mcp_list_changed(struct front *f, enum mcp_list list)
 {

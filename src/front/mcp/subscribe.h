@@ -2,9 +2,10 @@
 /*
  * subscribe.h - Who wants to know when something changes.
  *
- * A modern client holds a call of `subscriptions/listen` open, which names what it wants; a legacy one
- * hears of lists on its session's stream, and of resources that it subscribed to. Whoever changes something
- * says so here and need not know who listens. One owner never hears of another's things.
+ * A modern client holds a call of `subscriptions/listen` open, which names what it wants; a legacy
+ * one hears of lists on its session's stream, and of resources that it subscribed to. Whoever
+ * changes something says so here and need not know who listens. One owner never hears of another's
+ * things.
  */
 #ifndef CAISSON_FRONT_MCP_SUBSCRIBE_H
 #define CAISSON_FRONT_MCP_SUBSCRIBE_H
@@ -16,17 +17,20 @@ struct front;
 
 enum mcp_list { MCP_LIST_TOOLS, MCP_LIST_PROMPTS, MCP_LIST_RESOURCES, MCP_LISTS_ };
 
-/* mcp_list_lives() - Whether a list can change while the daemon runs: whether it is worth a subscription. */
+/* mcp_list_lives() - Whether a list can change while the daemon runs: whether it is worth a
+ * subscription. */
 bool mcp_list_lives(const struct front *f, enum mcp_list list);
 /* mcp_list_changed() - To everybody who asked. */
 void mcp_list_changed(struct front *f, enum mcp_list list);
-/* mcp_sandboxes_changed() - @owner has one more, or one less, and so other resources. Told in a moment, once for all of it. */
+/* mcp_sandboxes_changed() - @owner has one more, or one less, and so other resources. Told in a
+ * moment, once for all of it. */
 void mcp_sandboxes_changed(struct front *f, const char *owner);
 /* mcp_policy_changed() - Another one is in force: whoever has other tools now is told. */
 void mcp_policy_changed(struct front *f);
 /* mcp_resource_updated() - Its content is another. @owner: whose it is; NULL: everybody's. */
 void mcp_resource_updated(struct front *f, const char *owner, const char *uri);
-/* mcp_resource_wanted() - Whether anybody of @owner subscribed to it: whether to watch it at all. */
+/* mcp_resource_wanted() - Whether anybody of @owner subscribed to it: whether to watch it at all.
+ */
 bool mcp_resource_wanted(const struct front *f, const char *owner, const char *uri);
 /* mcp_task_told() - @task: as tasks/get shows it; stolen. */
 void mcp_task_told(struct front *f, const char *owner, const char *id, json_t *task);

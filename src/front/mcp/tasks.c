@@ -2,8 +2,9 @@
 /*
  * tasks.c - Tasks: tasks/get, tasks/update, tasks/cancel, and the line that a call has as a task.
  *
- * working -> (input_required -> working ...) -> completed | failed | cancelled. A tool's own failure is a
- * result like any other, and completed; failed is what would have been an error of the protocol.
+ * working -> (input_required -> working ...) -> completed | failed | cancelled. A tool's own
+ * failure is a result like any other, and completed; failed is what would have been an error of the
+ * protocol.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ struct mcp_task {
 	void (*answered)(struct mcp_call *c, const json_t *responses);
 };
 
-/* ---- what is shown ------------------------------------------------------------------------------------ */
+/* ---- what is shown ------------------------------------------------------------------------- */
 
 static void write_task(struct json *j, const struct mcp_task *t)
 {
@@ -91,7 +92,7 @@ static void changed(struct mcp_task *t, enum status status)
 		mcp_task_told(t->f, t->owner, t->id, shown);
 }
 
-/* ---- life --------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 static void forget(struct mcp_task *t)
 {
@@ -136,7 +137,8 @@ struct mcp_task *mcp_task_find(struct front *f, const char *owner, const char *i
 	return NULL;
 }
 
-/* The owner's oldest task that has ended, or NULL; *running and *ended: how many of each there are. */
+/* The owner's oldest task that has ended, or NULL; *running and *ended: how many of each there are.
+ */
 static struct mcp_task *census(struct front *f, const char *owner, size_t *running, size_t *ended)
 {
 	struct mcp_task *oldest = NULL;
@@ -186,7 +188,7 @@ static struct mcp_task *add(struct mcp_call *c)
 	return t;
 }
 
-/* ---- the line of a call that is a task ------------------------------------------------------------------ */
+/* ---- the line of a call that is a task ----------------------------------------------------- */
 
 static void line_send(struct mcp_call *c, const struct buf *json)
 {
@@ -233,8 +235,8 @@ static void line_finish(struct mcp_call *c, int status, const struct buf *json)
 
 	(void)status;
 	if (json)
-		keep(t,
-		     json); /* while it counts as running, so that it does not make room for itself */
+		keep(t, json); /* while it counts as running, so that it does not make room for
+				  itself */
 	t->call = NULL;
 	changed(t, !json ? CANCELLED : t->result ? COMPLETED : FAILED);
 }
@@ -298,7 +300,7 @@ void mcp_task_ask(struct mcp_call *c, json_t *requests,
 	changed(t, ASKING);
 }
 
-/* ---- methods ------------------------------------------------------------------------------------------ */
+/* ---- methods ------------------------------------------------------------------------------- */
 
 /* The task that the request is about; NULL: answered. */
 static struct mcp_task *own_task(struct mcp_call *c)

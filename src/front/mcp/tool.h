@@ -2,10 +2,10 @@
 /*
  * tool.h - What a model can call: one row per tool, and the blocks of its result.
  *
- * The rows are in tables by subject (tools.c has the list of tables); lists keep their order. Arguments are
- * checked against the row's fields before run is called: what is wrong with them is told to the model as the
- * result, so that it can do better. A failure of what the tool does is a result too (isError); errors of
- * the protocol are for what no model can mend.
+ * The rows are in tables by subject (tools.c has the list of tables); lists keep their order.
+ * Arguments are checked against the row's fields before run is called: what is wrong with them is
+ * told to the model as the result, so that it can do better. A failure of what the tool does is a
+ * result too (isError); errors of the protocol are for what no model can mend.
  */
 #ifndef CAISSON_FRONT_MCP_TOOL_H
 #define CAISSON_FRONT_MCP_TOOL_H
@@ -34,7 +34,8 @@ enum mcp_tool_set {
 	TOOL_SET_SERVERS = 1u << 3,  /* among them where there are MCP servers that code may call */
 };
 
-/* An argument that modern clients repeat as the HTTP header Mcp-Param-<header>, so that proxies can route. */
+/* An argument that modern clients repeat as the HTTP header Mcp-Param-<header>, so that proxies can
+ * route. */
 struct mcp_mirror {
 	const char *arg;
 	const char *header; /* all of it, in lower case */
@@ -70,11 +71,12 @@ uint64_t mcp_tools_print(const struct front *f, const char *owner);
 /* mcp_tools_check() - Whether --tools names tools that there are: "default", "all", or names. */
 bool mcp_tools_check(const char *list, char *unknown, size_t size);
 
-/* ---- results ------------------------------------------------------------------------------------------ */
+/* ---- results ------------------------------------------------------------------------------- */
 
 /*
- * Blocks for a model and, where the tool has an output schema, one object for programs. Neither is sent unless both are
- * whole: what does not fit into an answer becomes a result that says so (mcp_output_end()).
+ * Blocks for a model and, where the tool has an output schema, one object for programs. Neither is
+ * sent unless both are whole: what does not fit into an answer becomes a result that says so
+ * (mcp_output_end()).
  */
 struct mcp_output {
 	struct mcp_answer a; /* inside the array `content` */
@@ -93,13 +95,15 @@ void mcp_output_image(struct mcp_output *o, const char *base64, size_t len, cons
 /* mcp_output_link() - A resource to be read when wanted; @mime may be NULL. */
 void mcp_output_link(struct mcp_output *o, const char *uri, const char *name, const char *mime,
 		     uint64_t size);
-/* mcp_output_takes() - Whether a picture of so many bytes of base64 that code made has room in this result. Counts it. */
+/* mcp_output_takes() - Whether a picture of so many bytes of base64 that code made has room in this
+ * result. Counts it. */
 #define MCP_PICTURES_MAX 8u
 #define MCP_PICTURE_BYTES (4u << 20)
 bool mcp_output_takes(struct mcp_output *o, size_t base64_len);
 /* mcp_output_file() - Bytes as an image block. */
 void mcp_output_file(struct mcp_output *o, const void *data, size_t len, const char *mime);
-/* mcp_output_end() - Answers, with what was written or, when that is not whole, with a failure. The call is over. */
+/* mcp_output_end() - Answers, with what was written or, when that is not whole, with a failure. The
+ * call is over. */
 void mcp_output_end(struct mcp_call *c, struct mcp_output *o, bool is_error);
 
 /* mcp_output_refuse() - A result that says why not, and what to do. The call is over. */

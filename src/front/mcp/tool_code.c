@@ -2,9 +2,9 @@
 /*
  * tool_code.c - Tools that run code in kernels: execute_code, execute_python, run_shell.
  *
- * The result is told twice: as text in the order in which a person would read it, followed by pictures, and
- * as an object with everything that a program needs. Both have the daemon's bounds. While it runs, lines of
- * its output go to clients that asked for progress, a few times a second.
+ * The result is told twice: as text in the order in which a person would read it, followed by
+ * pictures, and as an object with everything that a program needs. Both have the daemon's bounds.
+ * While it runs, lines of its output go to clients that asked for progress, a few times a second.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ struct run {
 	uint64_t lines;
 };
 
-/* ---- on the way --------------------------------------------------------------------------------------- */
+/* ---- on the way ---------------------------------------------------------------------------- */
 
 /* The last whole line of what was said. */
 static void on_event(struct execution *x, const char *type, const struct buf *json)
@@ -64,7 +64,7 @@ static void on_event(struct execution *x, const char *type, const struct buf *js
 	json_decref(event);
 }
 
-/* ---- the result --------------------------------------------------------------------------------------- */
+/* ---- the result ---------------------------------------------------------------------------- */
 
 static const char result_schema[] =
 	"{\"type\":\"object\",\"properties\":{"
@@ -147,7 +147,7 @@ static void on_approve(struct execution *x, struct approval *a)
 static const struct sink quiet_sink = { .approve = on_approve, .done = on_done };
 static const struct sink told_sink = { .event = on_event, .approve = on_approve, .done = on_done };
 
-/* ---- the calls ---------------------------------------------------------------------------------------- */
+/* ---- the calls ----------------------------------------------------------------------------- */
 
 static void on_cancel(struct mcp_call *c)
 {
@@ -197,8 +197,8 @@ static void run_code(struct mcp_call *c, json_t *args)
 /* A shell that stays is a kernel like others. */
 static void run_shell(struct mcp_call *c, json_t *args)
 {
-	json_t *bash =
-		json_copy(args); /* the request's own stay as they came: a seal may be on them */
+	json_t *bash = json_copy(args); /* the request's own stay as they came: a seal may be on
+					   them */
 
 	(void)json_object_set(bash, "code", json_object_get(args, "command"));
 	(void)json_object_set_new(bash, "language", json_string("bash"));
@@ -211,7 +211,7 @@ static void run_python(struct mcp_call *c, json_t *args)
 	run(c, args, NULL);
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 #define CODE_FIELD(text)                                                                           \
 	{                                                                                          \

@@ -44,7 +44,7 @@ static struct file_job *make_job(struct mcp_call *c, const char *path, size_t ma
 	return j;
 }
 
-/* ---- read_file ---------------------------------------------------------------------------------------- */
+/* ---- read_file ----------------------------------------------------------------------------- */
 
 /* Where a part begins or ends in the middle of a character, what is there of it is left out. */
 static bool as_text(const struct buf *b, bool cut_before, bool cut_after, size_t *begin,
@@ -167,7 +167,7 @@ static void read_file(struct mcp_call *c, json_t *args)
 	file_job_run(j, FILES_READ, s);
 }
 
-/* ---- write_file --------------------------------------------------------------------------------------- */
+/* ---- write_file ---------------------------------------------------------------------------- */
 
 static void write_done(struct file_job *j)
 {
@@ -225,7 +225,7 @@ static void write_file(struct mcp_call *c, json_t *args)
 	file_job_run(j, FILES_WRITE, s);
 }
 
-/* ---- list_files --------------------------------------------------------------------------------------- */
+/* ---- list_files ---------------------------------------------------------------------------- */
 
 /* Without a limit of its own a list is as long as output may be. */
 static void list_done(struct file_job *j)
@@ -266,7 +266,7 @@ static void list_files(struct mcp_call *c, json_t *args)
 	file_job_run(j, FILES_LIST, s);
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 #define PATH_FIELD(required_, text)                                                                \
 	{                                                                                          \

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tool_list.h - Lists for a model: as many entries as fit, told as lines and as data, and where to go on.
+ * tool_list.h - Lists for a model: as many entries as fit, told as lines and as data, and where to
+ * go on.
  *
- * Life: mcp_list_begin() inside an open array -> for each entry mcp_list_entry(), its object and its line,
- * mcp_list_next() -> the array's end -> mcp_list_end(). An entry that is too much is taken back whole, but for the first: a
- * page is never empty.
+ * Life: mcp_list_begin() inside an open array -> for each entry mcp_list_entry(), its object and
+ * its line, mcp_list_next() -> the array's end -> mcp_list_end(). An entry that is too much is
+ * taken back whole, but for the first: a page is never empty.
  */
 #ifndef CAISSON_FRONT_MCP_TOOL_LIST_H
 #define CAISSON_FRONT_MCP_TOOL_LIST_H
@@ -31,8 +32,9 @@ bool mcp_list_entry(struct mcp_list *l);
 /* mcp_list_next() - False: the entry did not fit, and is not there any more. */
 bool mcp_list_next(struct mcp_list *l);
 /*
- * mcp_list_end() - Members `truncated` and, when it is, `next_cursor`; and a line about that. @more: the caller knows of further
- * ones. @cursor: names the last that was taken; NULL: nobody can go on.
+ * mcp_list_end() - Members `truncated` and, when it is, `next_cursor`; and a line about that.
+ * @more: the caller knows of further ones. @cursor: names the last that was taken; NULL: nobody can
+ * go on.
  */
 void mcp_list_end(struct mcp_list *l, bool more, const char *cursor);
 void mcp_list_free(struct mcp_list *l);

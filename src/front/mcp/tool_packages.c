@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tool_packages.c - pip_install, install_package: packages for a session, or for all of the caller's.
+ * tool_packages.c - pip_install, install_package: packages for a session, or for all of the
+ * caller's.
  *
  * Offered by default where the daemon has an index; elsewhere they say which option is missing.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tool_processes.c - Programs in the background of a session: start_process, list_processes, process_output,
- * process_input, stop_process.
+ * tool_processes.c - Programs in the background of a session: start_process, list_processes,
+ * process_output, process_input, stop_process.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,7 +23,7 @@
 #define COMMAND_CHARS 200u
 #define WAIT_MAX_S 60
 
-/* ---- one who waits ------------------------------------------------------------------------------------ */
+/* ---- one who waits ------------------------------------------------------------------------- */
 
 struct waiter {
 	struct process_listener listener;
@@ -134,7 +134,7 @@ static void answer(struct mcp_call *c, const struct process *p)
 	mcp_output_end(c, &o, false);
 }
 
-/* ---- starting ----------------------------------------------------------------------------------------- */
+/* ---- starting ------------------------------------------------------------------------------ */
 
 static void on_started(struct process_listener *l)
 {
@@ -206,7 +206,7 @@ static void list_processes(struct mcp_call *c, json_t *args)
 	mcp_output_end(c, &o, false);
 }
 
-/* ---- output ------------------------------------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------------------------- */
 
 static void state_members(struct json *j, const void *arg)
 {
@@ -283,7 +283,7 @@ static void process_output(struct mcp_call *c, json_t *args)
 	timer_set(&c->f->loop, &w->timer, c->f->loop.now_ns + (uint64_t)wait * CLOCK_NS_PER_S);
 }
 
-/* ---- input and the end -------------------------------------------------------------------------------- */
+/* ---- input and the end --------------------------------------------------------------------- */
 
 static void process_input(struct mcp_call *c, json_t *args)
 {
@@ -323,7 +323,7 @@ static void stop_process(struct mcp_call *c, json_t *args)
 		answer(c, p);
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 #define PROCESS_FIELD                                                                              \
 	{                                                                                          \

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tool_run_python.c - run_python(code, servers, timeout): Python that calls other servers' tools, and prints what matters.
+ * tool_run_python.c - run_python(code, servers, timeout): Python that calls other servers' tools,
+ * and prints what matters.
  *
- * One sandbox for one call. The result is small, because a model reads all of it: status, summary, exit code and the lines
- * that were printed; what is empty is left out. The exit code is the interpreter's own.
+ * One sandbox for one call. The result is small, because a model reads all of it: status, summary,
+ * exit code and the lines that were printed; what is empty is left out. The exit code is the
+ * interpreter's own.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +26,7 @@
 
 #define SUMMARY_CHARS 300u
 
-/* ---- the result --------------------------------------------------------------------------------------- */
+/* ---- the result ---------------------------------------------------------------------------- */
 
 static const char *status_of(const struct execution *x)
 {
@@ -145,7 +147,7 @@ static void on_approve(struct execution *x, struct approval *a)
 
 static const struct sink run_sink = { .approve = on_approve, .done = on_done };
 
-/* ---- the call ----------------------------------------------------------------------------------------- */
+/* ---- the call ------------------------------------------------------------------------------ */
 
 /* Nothing ran: what is wrong with the arguments, in the shape of a result. */
 static void refuse(struct mcp_call *c, const struct refusal *why)
@@ -174,7 +176,8 @@ static void on_cancel(struct mcp_call *c)
 	execution_cancel(c->work);
 }
 
-/* A sandbox with the servers that are asked for; with none it has memory and saved tools all the same. */
+/* A sandbox with the servers that are asked for; with none it has memory and saved tools all the
+ * same. */
 static struct sandbox *make_sandbox(struct mcp_call *c, const json_t *args, struct refusal *why)
 {
 	json_t *servers = json_incref(json_object_get(args, "servers"));
@@ -208,7 +211,7 @@ static void run_python(struct mcp_call *c, json_t *args)
 	sandbox_queue(s, x);
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 static const char schema[] =
 	"{\"type\":\"object\",\"properties\":{"

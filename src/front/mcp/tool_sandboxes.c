@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tool_sandboxes.c - The sessions themselves: create_sandbox, list_sandboxes, remove_sandbox, interrupt.
+ * tool_sandboxes.c - The sessions themselves: create_sandbox, list_sandboxes, remove_sandbox,
+ * interrupt.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static void answer(struct mcp_call *c, const struct sandbox *s)
 	mcp_output_end(c, &o, false);
 }
 
-/* ---- making ------------------------------------------------------------------------------------------- */
+/* ---- making -------------------------------------------------------------------------------- */
 
 static void create_sandbox(struct mcp_call *c, json_t *args)
 {
@@ -80,7 +81,7 @@ static void create_sandbox(struct mcp_call *c, json_t *args)
 	answer(c, s);
 }
 
-/* ---- the others --------------------------------------------------------------------------------------- */
+/* ---- the others ---------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -182,7 +183,7 @@ static void interrupt(struct mcp_call *c, json_t *args)
 	    runs ? "interrupted; variables are kept" : "nothing runs in it");
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 static const struct field name_field = {
 	.name = "session_id",

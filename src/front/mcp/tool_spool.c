@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_spool.c - Long output by parts, and the tool that reads what an execution's result left out. */
+/* tool_spool.c - Long output by parts, and the tool that reads what an execution's result left out.
+ */
 #include "front/mcp/tool_spool.h"
 
 #include <inttypes.h>
@@ -80,7 +81,7 @@ void mcp_output_spool(struct mcp_call *c, const struct spool *s, const json_t *a
 	mcp_output_end(c, &o, false);
 }
 
-/* ---- read_output -------------------------------------------------------------------------------------- */
+/* ---- read_output --------------------------------------------------------------------------- */
 
 static void read_output(struct mcp_call *c, json_t *args)
 {

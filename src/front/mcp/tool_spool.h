@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_spool.h - A part of what was written, as a result. For tool_output_read.c and tool_processes.c. */
+/* tool_spool.h - A part of what was written, as a result. For tool_output_read.c and
+ * tool_processes.c. */
 #ifndef CAISSON_FRONT_MCP_TOOL_SPOOL_H
 #define CAISSON_FRONT_MCP_TOOL_SPOOL_H
 

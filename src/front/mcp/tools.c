@@ -28,7 +28,7 @@ static const struct mcp_tool *const tables[] = {
 	mcp_tools_processes, mcp_tools_sandboxes,  mcp_tools_packages,
 };
 
-/* ---- which ones --------------------------------------------------------------------------------------- */
+/* ---- which ones ---------------------------------------------------------------------------- */
 
 /* Whether @name is a word of the list @words, "a,b,c". */
 static bool listed(const char *words, const char *name)
@@ -108,7 +108,7 @@ bool mcp_tools_check(const char *list, char *unknown, size_t size)
 	return true;
 }
 
-/* ---- tools/list --------------------------------------------------------------------------------------- */
+/* ---- tools/list ---------------------------------------------------------------------------- */
 
 static void write_hints(struct json *j, const struct mcp_tool *t)
 {
@@ -161,7 +161,7 @@ void mcp_method_tools_list(struct mcp_call *c)
 	mcp_answer_end(c, &a);
 }
 
-/* ---- tools/call --------------------------------------------------------------------------------------- */
+/* ---- tools/call ---------------------------------------------------------------------------- */
 
 /* Whether the headers repeat the arguments as they should. False: answered. */
 static bool mirrored(struct mcp_call *c, const struct mcp_tool *t, const json_t *args)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch.h - Seeing that a file of a sandbox changes, for everybody of its owner who subscribed to it.
+ * watch.h - Seeing that a file of a sandbox changes, for everybody of its owner who subscribed to
+ * it.
  *
- * A watch is a process of the cell: it ends with the cell, and then says nothing any more. News of the same
- * moment are told once (mcp_resource_updated()).
+ * A watch is a process of the cell: it ends with the cell, and then says nothing any more. News of
+ * the same moment are told once (mcp_resource_updated()).
  */
 #ifndef CAISSON_FRONT_MCP_WATCH_H
 #define CAISSON_FRONT_MCP_WATCH_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* well_known.c - GET /.well-known/oauth-protected-resource, and its /mcp: for who has no token yet. */
+/* well_known.c - GET /.well-known/oauth-protected-resource, and its /mcp: for who has no token yet.
+ */
 #include "base/buf.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"

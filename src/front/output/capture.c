@@ -45,7 +45,8 @@ static size_t unfinished(const char *s, size_t len)
 }
 
 /*
- * What can be given out of what waited and what came; the rest waits. Where something waited they are put together in
+ * What can be given out of what waited and what came; the rest waits. Where something waited they
+ * are put together in
  * @b, else it is @data itself.
  */
 static const char *join(struct capture *c, const char *data, size_t len, bool end, struct buf *b,

@@ -26,9 +26,9 @@ void capture_add(struct capture *c, const char *data, size_t len);
 void capture_free(struct capture *c);
 
 /*
- * capture_data() - The next part of a live stream as members: `data`, in which a character that ends in a later chunk
- * waits for it and other bytes that are not UTF-8 become U+FFFD, and when there are such, `data_base64`. @end:
- * nothing follows.
+ * capture_data() - The next part of a live stream as members: `data`, in which a character that
+ * ends in a later chunk waits for it and other bytes that are not UTF-8 become U+FFFD, and when
+ * there are such, `data_base64`. @end: nothing follows.
  */
 void capture_data(struct capture *c, const char *data, size_t len, bool end, struct json *j);
 
@@ -38,7 +38,8 @@ void capture_data(struct capture *c, const char *data, size_t len, bool end, str
  */
 bool capture_json(const struct capture *c, struct json *j, const char *key, uint64_t chars);
 
-/* capture_both_json() - Member `output`: stdout and then stderr, as much of each as capture_json() gives. */
+/* capture_both_json() - Member `output`: stdout and then stderr, as much of each as capture_json()
+ * gives. */
 void capture_both_json(const struct capture *out, const struct capture *err, struct json *j,
 		       uint64_t chars);
 

@@ -3,14 +3,16 @@
  * spool.c - Streams that are kept whole, in memory first and in blocks of one file after that.
  *
  * Theory of operation: byte n of a stream is in s->memory when n < memory.len. The others follow in
- * blocks, in the order of s->blocks: once there is one, the memory does not grow any more. So a stream has one
- * border, wherever the bank ran out of memory, and no byte is ever moved.
+ * blocks, in the order of s->blocks: once there is one, the memory does not grow any more. So a
+ * stream has one border, wherever the bank ran out of memory, and no byte is ever moved.
  *
- * The file has no name and no structure of its own: which block belongs to whom is known here alone, and a
- * read goes no further than what its spool has written. Given back, a block becomes a hole, so that the disk
- * gets its room back; where the file system has none, at the latest when no block is in use.
+ * The file has no name and no structure of its own: which block belongs to whom is known here
+ * alone, and a read goes no further than what its spool has written. Given back, a block becomes a
+ * hole, so that the disk gets its room back; where the file system has none, at the latest when no
+ * block is in use.
  *
- * Writes go to the page cache; the file is never synchronised, because nobody reads it after our end.
+ * Writes go to the page cache; the file is never synchronised, because nobody reads it after our
+ * end.
  */
 #include "front/output/spool.h"
 
@@ -26,7 +28,7 @@
 #define FILE_NAME "spool.tmp" /* for a moment, where O_TMPFILE is not supported */
 #define WORD_BITS 64u
 
-/* ---- the bank --------------------------------------------------------------------------------------- */
+/* ---- the bank ------------------------------------------------------------------------------ */
 
 static int open_file(int dirfd, struct err *e)
 {
@@ -119,7 +121,7 @@ static void give_blocks(struct spool_bank *b, const uint32_t *blocks, size_t n)
 		(void)!ftruncate(b->fd, 0);
 }
 
-/* ---- writing ---------------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------- */
 
 void spool_init(struct spool *s, struct spool_bank *bank, uint64_t cap)
 {
@@ -224,7 +226,7 @@ const char *spool_loss_name(enum spool_loss loss)
 	return names[loss];
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------- */
 
 int64_t spool_read(const struct spool *s, uint64_t offset, void *buf, size_t len)
 {

@@ -2,10 +2,11 @@
 /*
  * spool.h - All that a stream said, for those who ask later: by offset and by pattern.
  *
- * A spool keeps the beginning of a stream: the first bytes in memory, the others in the bank's file. In
- * the jail no file can be opened, so there is one for all: unlinked, opened before, given out in
- * blocks. Appending never fails: beyond the spool's cap, the bank's budget or the disk, bytes are counted and
- * not kept, and `loss` says why. What is kept is always the beginning, without a hole.
+ * A spool keeps the beginning of a stream: the first bytes in memory, the others in the bank's
+ * file. In the jail no file can be opened, so there is one for all: unlinked, opened before, given
+ * out in blocks. Appending never fails: beyond the spool's cap, the bank's budget or the disk,
+ * bytes are counted and not kept, and `loss` says why. What is kept is always the beginning,
+ * without a hole.
  */
 #ifndef CAISSON_FRONT_SPOOL_H
 #define CAISSON_FRONT_SPOOL_H
@@ -36,8 +37,8 @@ struct spool_bank {
 };
 
 /*
- * spool_bank_open() - Before the jail. @dirfd: the directory for the file; -1: none, memory only. Leftovers
- * in it, of a start that was cut off, are removed.
+ * spool_bank_open() - Before the jail. @dirfd: the directory for the file; -1: none, memory only.
+ * Leftovers in it, of a start that was cut off, are removed.
  */
 int spool_bank_open(struct spool_bank *b, int dirfd, uint64_t disk_max, uint64_t memory_max,
 		    struct err *e);
@@ -68,12 +69,13 @@ void spool_free(struct spool *s); /* idempotent, also on a zeroed struct */
 void spool_append(struct spool *s, const void *data, size_t len);
 
 /*
- * spool_read() - Up to @len bytes from @offset. Return: how many; 0 at the end of what is kept; -errno
- * when the disk fails.
+ * spool_read() - Up to @len bytes from @offset. Return: how many; 0 at the end of what is kept;
+ * -errno when the disk fails.
  */
 int64_t spool_read(const struct spool *s, uint64_t offset, void *buf, size_t len);
 
-/* What is searched for: parts that follow each other in a line, with anything in between. A text is one part. */
+/* What is searched for: parts that follow each other in a line, with anything in between. A text is
+ * one part. */
 struct spool_pattern {
 	char bytes[SPOOL_PATTERN_MAX];
 	bool any[SPOOL_PATTERN_MAX]; /* this byte may be any one but a newline */
@@ -85,8 +87,9 @@ struct spool_pattern {
 };
 
 /*
- * spool_pattern_make() - @glob: `*` is any number of bytes of a line, `?` one, and a backslash takes the next byte as it is;
- * otherwise all of it is text. Pure. False: nothing is left to look for, too long, or with a newline.
+ * spool_pattern_make() - @glob: `*` is any number of bytes of a line, `?` one, and a backslash
+ * takes the next byte as it is; otherwise all of it is text. Pure. False: nothing is left to look
+ * for, too long, or with a newline.
  */
 bool spool_pattern_make(struct spool_pattern *p, const char *text, size_t len, bool glob);
 
@@ -102,17 +105,18 @@ struct spool_search {
 };
 
 /*
- * A line with the pattern in it: where the first match is, the line's number from 1, and its text; of a
- * line that is longer than SPOOL_LINE_MAX so much, with the match in it.
+ * A line with the pattern in it: where the first match is, the line's number from 1, and its text;
+ * of a line that is longer than SPOOL_LINE_MAX so much, with the match in it.
  */
 typedef void spool_match_fn(void *arg, uint64_t offset, uint64_t line, const char *text,
 			    size_t len);
 
 /*
- * spool_search() - Lines that hold @pattern, each once. Looks at no more than @bytes of the stream, rounded up to blocks,
- * and stops after @matches lines (0: at the end of the line that it is in): *@at says where to go on. The time is that of
- * reading, times the length of a part where that has a `?`, whatever the pattern and the output are.
- * Return: 1 when there may be more, 0 at the end of what is kept, -errno when the disk fails.
+ * spool_search() - Lines that hold @pattern, each once. Looks at no more than @bytes of the stream,
+ * rounded up to blocks, and stops after @matches lines (0: at the end of the line that it is in):
+ * *@at says where to go on. The time is that of reading, times the length of a part where that has
+ * a `?`, whatever the pattern and the output are. Return: 1 when there may be more, 0 at the end of
+ * what is kept, -errno when the disk fails.
  */
 int spool_search(const struct spool *s, struct spool_search *at,
 		 const struct spool_pattern *pattern, size_t matches, uint64_t bytes,

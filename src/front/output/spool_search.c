@@ -2,12 +2,13 @@
 /*
  * spool_search.c - Lines of a spool that hold a text, or several that follow each other.
  *
- * A window of the stream is looked at, and then the next one, which begins a little before the end of the
- * last, so that nothing hides at a border. The position only ever moves over bytes that are dealt with: they
- * hold no match, or one that was reported. Newlines are counted as it passes them.
+ * A window of the stream is looked at, and then the next one, which begins a little before the end
+ * of the last, so that nothing hides at a border. The position only ever moves over bytes that are
+ * dealt with: they hold no match, or one that was reported. Newlines are counted as it passes them.
  *
- * Parts of a glob are looked for one after the other, each at its first place after the one before. That finds a match when
- * there is one, because what is between two parts may be anything; so nothing is ever tried twice.
+ * Parts of a glob are looked for one after the other, each at its first place after the one before.
+ * That finds a match when there is one, because what is between two parts may be anything; so
+ * nothing is ever tried twice.
  */
 #include <assert.h>
 #include <errno.h>
@@ -42,7 +43,7 @@ static void pass(struct spool_search *at, struct window *w, size_t to)
 	at->offset = w->offset + to;
 }
 
-/* ---- what is looked for ------------------------------------------------------------------------------ */
+/* ---- what is looked for -------------------------------------------------------------------- */
 
 bool spool_pattern_make(struct spool_pattern *p, const char *text, size_t len, bool glob)
 {
@@ -97,7 +98,7 @@ static const char *find(const struct spool_pattern *p, size_t part, const char *
 	return NULL;
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------ */
+/* ---- looking ------------------------------------------------------------------------------- */
 
 /* The match begins at at->first, and ends where we are. */
 static int report(const struct spool *s, const struct spool_search *at, spool_match_fn *fn,
@@ -127,7 +128,8 @@ static bool pass_line(struct spool_search *at, struct window *w)
 	return nl != NULL;
 }
 
-/* The next part of the pattern is not in what is left of the window. Return: whether there is more to look at. */
+/* The next part of the pattern is not in what is left of the window. Return: whether there is more
+ * to look at. */
 static bool pass_miss(struct spool_search *at, struct window *w, const struct spool_pattern *p)
 {
 	size_t len = p->parts[at->part].len;

@@ -2,12 +2,13 @@
 /*
  * stream_log.c - A ring of events, and those who read it.
  *
- * The event with id n is at n modulo the ring's size, which is a power of two and doubles when the events
- * between first and last do not fit. Bytes are counted three times: those that are kept by this log, those
- * by all logs, and those that each reader has not read yet.
+ * The event with id n is at n modulo the ring's size, which is a power of two and doubles when the
+ * events between first and last do not fit. Bytes are counted three times: those that are kept by
+ * this log, those by all logs, and those that each reader has not read yet.
  *
- * Whoever is called from here may do what it likes with its own reader or log: append keeps a reference
- * while it wakes, and begins anew after each reader, because a woken one may take others with it.
+ * Whoever is called from here may do what it likes with its own reader or log: append keeps a
+ * reference while it wakes, and begins anew after each reader, because a woken one may take others
+ * with it.
  */
 #include "front/output/stream_log.h"
 
@@ -41,7 +42,7 @@ static struct stream_event **slot(const struct stream_log *l, uint64_t id)
 	return &l->ring[id & (l->ring_len - 1)];
 }
 
-/* ---- life --------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 struct stream_log *stream_log_new(struct stream_bank *bank, const struct stream_ops *ops, void *arg)
 {
@@ -114,7 +115,7 @@ void stream_log_unref(struct stream_log *l)
 	free(l);
 }
 
-/* ---- room --------------------------------------------------------------------------------------------- */
+/* ---- room ---------------------------------------------------------------------------------- */
 
 /* Whether an attached reader still needs the oldest event. */
 static bool is_needed(const struct stream_log *l)
@@ -135,7 +136,8 @@ static void make_cell(struct stream_log *l, size_t size)
 	}
 }
 
-/* Back within the bounds when a reader is gone that needed more; the newest stays, whatever its size. */
+/* Back within the bounds when a reader is gone that needed more; the newest stays, whatever its
+ * size. */
 static void settle(struct stream_log *l)
 {
 	while (l->first < l->last &&
@@ -169,7 +171,7 @@ static bool grow(struct stream_log *l)
 	return true;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------------------------- */
 
 static void wake_all(struct stream_log *l)
 {
@@ -307,7 +309,7 @@ size_t stream_log_readers(const struct stream_log *l)
 	return l->n_readers;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------------------------- */
 
 int stream_reader_attach(struct stream_reader *r, struct stream_log *l, uint64_t cursor)
 {

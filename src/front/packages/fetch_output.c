@@ -2,8 +2,9 @@
 /*
  * fetch_output.c - Lines of JSON from the fetcher: progress, the closure, an error, the end.
  *
- * After a package was built they may be that package's words. So they are bounded, cleaned of what a terminal
- * would take for more than letters, and none of them is believed beyond what it costs the one who asked.
+ * After a package was built they may be that package's words. So they are bounded, cleaned of what
+ * a terminal would take for more than letters, and none of them is believed beyond what it costs
+ * the one who asked.
  */
 #include <stdio.h>
 #include <string.h>

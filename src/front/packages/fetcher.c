@@ -2,12 +2,12 @@
 /*
  * fetcher.c - What the fetcher is given: room, time, hosts, and its task as one argument.
  *
- * The writable layer lives in memory: it holds what is downloaded, built and installed, so it is several times
- * what a tree may be, and the memory is that and what compilers take.
+ * The writable layer lives in memory: it holds what is downloaded, built and installed, so it is
+ * several times what a tree may be, and the memory is that and what compilers take.
  *
- * Credentials of the index are not among what it is given: it has placeholders of them in its environment, and the gate
- * puts the values into its requests to the index. So it does not matter that code of a package may run there, or which
- * image it is of.
+ * Credentials of the index are not among what it is given: it has placeholders of them in its
+ * environment, and the gate puts the values into its requests to the index. So it does not matter
+ * that code of a package may run there, or which image it is of.
  */
 #include "front/packages/fetcher.h"
 
@@ -41,9 +41,10 @@ extern const struct embed_file fetch_files[];
 _Static_assert(ECO_PYTHON == (int)INDEX_PIP && ECO_JAVASCRIPT == (int)INDEX_NPM,
 	       "each ecosystem has its index");
 
-/* ---- the index -------------------------------------------------------------------------------------------------- */
+/* ---- the index ----------------------------------------------------------------------------- */
 
-/* The secrets that the gate puts into requests to it, as `secrets` of a spec names them; NULL: none. */
+/* The secrets that the gate puts into requests to it, as `secrets` of a spec names them; NULL:
+ * none. */
 static json_t *keys_of(const struct front *f, enum ecosystem eco, const struct index_url *u)
 {
 	json_t *list = NULL;
@@ -62,15 +63,16 @@ static json_t *keys_of(const struct front *f, enum ecosystem eco, const struct i
 }
 
 /*
- * Where the gate puts credentials in, it lets requests through that read and no others: a build must not publish
- * with them. It also ends TLS for an index at an address, whose certificate is not for the name that cells know.
+ * Where the gate puts credentials in, it lets requests through that read and no others: a build
+ * must not publish with them. It also ends TLS for an index at an address, whose certificate is not
+ * for the name that cells know.
  */
 static bool is_looked_into(const struct index_url *u, const json_t *keys)
 {
 	return keys || (u->secure && u->is_address);
 }
 
-/* ---- the cell --------------------------------------------------------------------------------------------------- */
+/* ---- the cell ------------------------------------------------------------------------------ */
 
 static void set_network(const struct install *in, struct sandbox_spec *ret)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fetcher.h - The cell in which packages are resolved and built, and the program in it. For install.c.
+ * fetcher.h - The cell in which packages are resolved and built, and the program in it. For
+ * install.c.
  *
- * It is a cell of the image that the packages are for: what is chosen and built there fits the interpreter and the
- * libc that will load it.
+ * It is a cell of the image that the packages are for: what is chosen and built there fits the
+ * interpreter and the libc that will load it.
  */
 #ifndef CAISSON_FRONT_PACKAGES_FETCHER_H
 #define CAISSON_FRONT_PACKAGES_FETCHER_H
@@ -21,7 +22,8 @@ struct sandbox_spec;
 
 #define FETCHER_SITE "/tmp/site" /* as in src/guest/fetch */
 
-/* fetcher_spec() - Limits and network. Free it with sandbox_spec_free(), or give it to a sandbox. */
+/* fetcher_spec() - Limits and network. Free it with sandbox_spec_free(), or give it to a sandbox.
+ */
 void fetcher_spec(const struct install *in, struct sandbox_spec *ret);
 
 /* fetcher_may() - Whether there can be one with this image. 0, or -1 with @why. */

@@ -2,11 +2,12 @@
 /*
  * install.c - The life of one request.
  *
- * Theory of operation. What resolves, downloads and builds is a program (src/guest/fetch) in a cell of its
- * own: a sandbox without a name, with limits of its own and the configured hosts as its only network. It says
- * what it would install; that is judged here (rules.h) before it may go on. When it is done the cell's pid 1
- * packs the tree, and the package store reads it from a descriptor that is only passed on. So of all that a package
- * brings the front sees some lines of JSON, and those are data of whoever wrote the package.
+ * Theory of operation. What resolves, downloads and builds is a program (src/guest/fetch) in a cell
+ * of its own: a sandbox without a name, with limits of its own and the configured hosts as its only
+ * network. It says what it would install; that is judged here (rules.h) before it may go on. When
+ * it is done the cell's pid 1 packs the tree, and the package store reads it from a descriptor that
+ * is only passed on. So of all that a package brings the front sees some lines of JSON, and those
+ * are data of whoever wrote the package.
  *
  * Whatever goes wrong ends the cell, and with it all that there was.
  */
@@ -31,7 +32,7 @@
 #define LINE_MAX_BYTES (2u << 20)
 #define NOT_FOUND 127 /* as a shell says it (init_explain()) */
 
-/* ---- the end ------------------------------------------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void free_install(struct install *in)
 {
@@ -153,7 +154,7 @@ void install_drop(struct install *in)
 		install_fail_text(in, 409, "cancelled", NULL, "nobody waits for it any more");
 }
 
-/* ---- the fetcher ------------------------------------------------------------------------------------------------------- */
+/* ---- the fetcher --------------------------------------------------------------------------- */
 
 static void on_output(struct command *c, enum command_stream stream, const char *data, size_t len)
 {
@@ -191,7 +192,7 @@ static void on_fetched(struct command *c)
 
 static const struct command_ops fetch_ops = { .output = on_output, .done = on_fetched };
 
-/* ---- the cell ------------------------------------------------------------------------------------------------------- */
+/* ---- the cell ------------------------------------------------------------------------------ */
 
 static void on_in(struct entry *en, struct cell *r)
 {
@@ -260,7 +261,7 @@ static int fetch(struct install *in, struct refusal *why)
 	return 0;
 }
 
-/* ---- the beginning -------------------------------------------------------------------------------------------------- */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 static int admit(struct install *in, struct refusal *why)
 {

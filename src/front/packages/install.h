@@ -2,9 +2,9 @@
 /*
  * install.h - One request for packages, from its words to a tree that a sandbox can import from.
  *
- * Life: install_begin() -> (a tree is there already) | fetching -> judged -> installing -> packing -> done.
- * done is called exactly once, never from inside install_begin(), unless install_drop() comes first: the
- * work then goes on for those who ask next, or is given up when it has only begun.
+ * Life: install_begin() -> (a tree is there already) | fetching -> judged -> installing -> packing
+ * -> done. done is called exactly once, never from inside install_begin(), unless install_drop()
+ * comes first: the work then goes on for those who ask next, or is given up when it has only begun.
  */
 #ifndef CAISSON_FRONT_PACKAGES_INSTALL_H
 #define CAISSON_FRONT_PACKAGES_INSTALL_H
@@ -78,7 +78,8 @@ struct install {
 };
 
 /*
- * install_begin() - @s: the sandbox that wants it; NULL: @owner, for all sandboxes. @requirements: array of strings;
+ * install_begin() - @s: the sandbox that wants it; NULL: @owner, for all sandboxes. @requirements:
+ * array of strings;
  * @version: of the only one, or NULL.
  * Return: the install, whose done will be called; or NULL with @why.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* install_int.h - What the parts of an install say to each other: install_words.c, fetch_output.c, pack.c, outcome.c, install.c. */
+/* install_int.h - What the parts of an install say to each other: install_words.c, fetch_output.c,
+ * pack.c, outcome.c, install.c. */
 #ifndef CAISSON_FRONT_PACKAGES_INSTALL_INT_H
 #define CAISSON_FRONT_PACKAGES_INSTALL_INT_H
 
@@ -25,7 +26,8 @@ void install_no_tool(struct install *in, const char *fmt, ...)
 /* install_refuse() - Fill @r for the field that names packages. Return: -1. */
 int install_refuse(struct refusal *r, int status, const char *code, const char *hint,
 		   const char *text);
-/* install_take() - Read and judge the request; fills first, request, requirements, exact. 0, or -1 with @why. */
+/* install_take() - Read and judge the request; fills first, request, requirements, exact. 0, or -1
+ * with @why. */
 int install_take(struct install *in, const json_t *requirements, const char *version,
 		 struct refusal *why);
 /* install_constrain() - What @s has already the new tree has to agree with. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* install_words.c - The words of a request: read, judged by name, and put into the one line that a tree is found by. */
+/* install_words.c - The words of a request: read, judged by name, and put into the one line that a
+ * tree is found by. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +91,8 @@ static int parse(struct install *in, const json_t *requirements, const char *ver
 	return in->request && !b.err ? 0 : refusal_no_memory(why);
 }
 
-/* What the sandbox has already the new tree has to agree with: of each package the version that is imported, in the newest tree. */
+/* What the sandbox has already the new tree has to agree with: of each package the version that is
+ * imported, in the newest tree. */
 void install_constrain(struct install *in, const struct sandbox *s)
 {
 	const struct tree_use *at = NULL;

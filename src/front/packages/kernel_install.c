@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel_install.c - `%pip install` in code: a kernel asks (install_request), and is answered (install_response).
+ * kernel_install.c - `%pip install` in code: a kernel asks (install_request), and is answered
+ * (install_response).
  *
- * Which sandbox asks is known by the descriptor. The kernel waits, so one request of a kernel is answered before
- * the next; code that sends more itself is refused. An execution that ends does not end what it began.
+ * Which sandbox asks is known by the descriptor. The kernel waits, so one request of a kernel is
+ * answered before the next; code that sends more itself is refused. An execution that ends does not
+ * end what it began.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 /*
  * pack.c - A finished tree goes from the fetcher's cell to the package store.
  *
- * The cell's pid 1 packs it; the package store reads what it writes, from a descriptor that is only passed on here.
+ * The cell's pid 1 packs it; the package store reads what it writes, from a descriptor that is only
+ * passed on here.
  */
 #include <errno.h>
 #include <stddef.h>

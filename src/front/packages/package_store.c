@@ -2,8 +2,8 @@
 /*
  * package_store.c - Starting the package store, and talking to it.
  *
- * Its directory belongs to a user of its own (as root): "caisson-package-store" when there is one, else an id below
- * the front's. The front hands it two descriptors and no path.
+ * Its directory belongs to a user of its own (as root): "caisson-package-store" when there is one,
+ * else an id below the front's. The front hands it two descriptors and no path.
  */
 #include "front/packages/package_store.h"
 
@@ -25,7 +25,7 @@
 #define PACKAGE_STORE_NAME "caisson-package-store"
 #define PACKAGE_STORE_ID 0x6ffffffdu /* just below the front's own (jail.c) */
 
-/* ---- before the jail --------------------------------------------------------------------------------------- */
+/* ---- before the jail ----------------------------------------------------------------------- */
 
 static void identity(uid_t *uid, gid_t *gid)
 {
@@ -35,7 +35,8 @@ static void identity(uid_t *uid, gid_t *gid)
 	*gid = geteuid() != 0 ? 0 : pw && pw->pw_gid ? pw->pw_gid : PACKAGE_STORE_ID;
 }
 
-/* Its mode while it is in use keeps even its owner from listing it: opened again, it has to be undone. */
+/* Its mode while it is in use keeps even its owner from listing it: opened again, it has to be
+ * undone. */
 static int open_store(const char *state, uid_t uid, gid_t gid, struct err *e)
 {
 	_fd_ int top = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -78,7 +79,7 @@ int package_store_open(struct package_store *p, const char *state, struct err *e
 	return TAKE_FD(dir);
 }
 
-/* ---- in the jail ------------------------------------------------------------------------------------------- */
+/* ---- in the jail --------------------------------------------------------------------------- */
 
 static struct package_store_call *take(struct package_store *p, uint64_t seq)
 {

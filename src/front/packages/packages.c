@@ -33,7 +33,7 @@ bool packages_on(const struct front *f)
 	return f->packages->store_fd >= 0;
 }
 
-/* ---- the beginning ----------------------------------------------------------------------------------------- */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 /* "name==version sha256:..." on each line; '#' begins a comment. */
 static int parse_pins(char *text, json_t *ret, struct err *e)
@@ -120,7 +120,8 @@ static void on_tidy(struct timer *t)
 	timer_set(&f->loop, t, f->loop.now_ns + ms * CLOCK_NS_PER_MS);
 }
 
-/* Users that ended while nobody looked: sandboxes that the front before us had, and that are no more. */
+/* Users that ended while nobody looked: sandboxes that the front before us had, and that are no
+ * more. */
 static void drop_dead_users(struct front *f)
 {
 	bool again = true;
@@ -202,7 +203,7 @@ void packages_left(struct front *f, const struct sandbox *s)
 		packages_tidy_soon(f);
 }
 
-/* ---- what sandboxes are told ---------------------------------------------------------------------------------- */
+/* ---- what sandboxes are told --------------------------------------------------------------- */
 
 static const char *const below[ECO_MAX_] = { [ECO_PYTHON] = "", [ECO_JAVASCRIPT] = "/node_modules" };
 static const char *const programs[ECO_MAX_] = {

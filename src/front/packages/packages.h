@@ -2,8 +2,9 @@
 /*
  * packages.h - What sandboxes can import beyond their image (docs/packages.md).
  *
- * Off when there is neither an index (--pip-index none, --npm-registry none) nor a directory of packages: then there is
- * no package store, cells have no further mount, and every request is refused with the option that is missing.
+ * Off when there is neither an index (--pip-index none, --npm-registry none) nor a directory of
+ * packages: then there is no package store, cells have no further mount, and every request is
+ * refused with the option that is missing.
  */
 #ifndef CAISSON_FRONT_PACKAGES_PACKAGES_H
 #define CAISSON_FRONT_PACKAGES_PACKAGES_H
@@ -47,22 +48,27 @@ struct packages {
 	struct package_rate rates[PACKAGES_RATES];
 };
 
-/* packages_open() - Before the jail. packages_start() - In it, when the sandboxes of former fronts are known. */
+/* packages_open() - Before the jail. packages_start() - In it, when the sandboxes of former fronts
+ * are known. */
 int packages_open(struct front *f, struct err *e);
 int packages_start(struct front *f, struct err *e);
 bool packages_on(const struct front *f);
 
-/* packages_tidy_soon() - There is more than there was, or less is used: look whether it is too much. */
+/* packages_tidy_soon() - There is more than there was, or less is used: look whether it is too
+ * much. */
 void packages_tidy_soon(struct front *f);
 /* packages_left() - A sandbox is gone for good. */
 void packages_left(struct front *f, const struct sandbox *s);
 
-/* packages_mounts() - For cell_hooks: the trees that were installed; for a fetcher those that it may install. */
+/* packages_mounts() - For cell_hooks: the trees that were installed; for a fetcher those that it
+ * may install. */
 size_t packages_mounts(const struct front *f, bool fetcher, struct cell_spec *spec, int *fds);
 
-/* packages_tell() - Before code is run: what the kernel can import, if that is not what it knows. */
+/* packages_tell() - Before code is run: what the kernel can import, if that is not what it knows.
+ */
 void packages_tell(struct sandbox *s, struct kernel *kernel);
-/* packages_request() - A kernel asks for some (install_request); it is answered when they are there. */
+/* packages_request() - A kernel asks for some (install_request); it is answered when they are
+ * there. */
 void packages_request(struct sandbox *s, struct kernel *kernel, const json_t *m);
 /* packages_env() - Variables for commands, a new object; NULL: none. */
 json_t *packages_env(const struct sandbox *s);

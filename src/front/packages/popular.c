@@ -2,8 +2,8 @@
 /*
  * popular.c - Names that many people install, and that others therefore imitate.
  *
- * Canonical, as requirement_name() writes them. A name that is here is never taken for a misspelling of
- * another one: neighbours that are both honest both stand here.
+ * Canonical, as requirement_name() writes them. A name that is here is never taken for a
+ * misspelling of another one: neighbours that are both honest both stand here.
  */
 #include <stddef.h>
 

@@ -2,8 +2,8 @@
 /*
  * rate.c - How often an owner has something fetched.
  *
- * A table of fixed size, by a hash of the owner: where it is full the one that began longest ago is forgotten, which
- * gives somebody more than he should have, and never less.
+ * A table of fixed size, by a hash of the owner: where it is full the one that began longest ago is
+ * forgotten, which gives somebody more than he should have, and never less.
  */
 #include "base/clock.h"
 #include "front/packages/install_int.h"

@@ -84,7 +84,7 @@ const char *requirement_name(enum ecosystem eco, const char *name, char ret[PACK
 	return eco == ECO_PYTHON ? python_name(name, len, ret) : npm_name(name, len, ret);
 }
 
-/* ---- versions -------------------------------------------------------------------------------------------- */
+/* ---- versions ------------------------------------------------------------------------------ */
 
 static bool is_version(const char *s, const char *chars)
 {
@@ -187,7 +187,8 @@ const char *requirement_parse(enum ecosystem eco, const char *text, const char *
 			gap = true;
 			continue;
 		}
-		/* Without the space two words would become the name of a package that nobody asked for. */
+		/* Without the space two words would become the name of a package that nobody asked
+		 * for. */
 		if (gap && n > 0 && is_word(copy[n - 1]) && is_word(*text))
 			return "a space stands between two words; each package is one entry of its own";
 		gap = false;

@@ -2,8 +2,8 @@
 /*
  * requirement.h - What somebody asks to be installed: a name of an index, perhaps with versions.
  *
- * Only what an index can answer: no address, path, option or marker. What comes out is safe as one argument
- * of the installer, and the same request has the same text.
+ * Only what an index can answer: no address, path, option or marker. What comes out is safe as one
+ * argument of the installer, and the same request has the same text.
  */
 #ifndef CAISSON_FRONT_PACKAGES_REQUIREMENT_H
 #define CAISSON_FRONT_PACKAGES_REQUIREMENT_H
@@ -27,7 +27,8 @@ struct requirement {
 enum ecosystem ecosystem_find(const char *name);
 const char *ecosystem_name(enum ecosystem eco);
 
-/* requirement_parse() - NULL, or what is wrong with it (static). @version NULL, "" or "latest": any. Pure. */
+/* requirement_parse() - NULL, or what is wrong with it (static). @version NULL, "" or "latest":
+ * any. Pure. */
 const char *requirement_parse(enum ecosystem eco, const char *text, const char *version,
 			      struct requirement *ret);
 

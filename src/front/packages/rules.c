@@ -2,9 +2,9 @@
 /*
  * rules.c - The operator's lists, and an eye for misspellings.
  *
- * A name is taken for a misspelling when one letter more, less, other or swapped makes it a popular one (two,
- * from 12 letters on) and it is not popular itself. Shorter names than five letters have too many
- * honest neighbours. An operator who knows better names it (--known-packages).
+ * A name is taken for a misspelling when one letter more, less, other or swapped makes it a popular
+ * one (two, from 12 letters on) and it is not popular itself. Shorter names than five letters have
+ * too many honest neighbours. An operator who knows better names it (--known-packages).
  */
 #include "front/packages/rules.h"
 
@@ -27,7 +27,7 @@ static bool listed(const char *const *list, const char *name)
 	return false;
 }
 
-/* ---- misspellings ------------------------------------------------------------------------------------------ */
+/* ---- misspellings -------------------------------------------------------------------------- */
 
 static size_t least(size_t a, size_t b)
 {
@@ -80,7 +80,7 @@ const char *rules_lookalike(enum ecosystem eco, const char *name)
 	return found;
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------- */
+/* ---- rules --------------------------------------------------------------------------------- */
 
 static int refuse(struct refusal *r, const char *code, const char *hint, const char *name,
 		  const char *by, const char *text)

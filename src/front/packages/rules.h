@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules.h - Which packages may be installed: the operator's lists, pins, and names that look like others.
+ * rules.h - Which packages may be installed: the operator's lists, pins, and names that look like
+ * others.
  *
- * Asked for what somebody wants before anything is fetched, and again for every package of the closure
- * before it is installed. Pure functions over the configuration.
+ * Asked for what somebody wants before anything is fetched, and again for every package of the
+ * closure before it is installed. Pure functions over the configuration.
  */
 #ifndef CAISSON_FRONT_PACKAGES_RULES_H
 #define CAISSON_FRONT_PACKAGES_RULES_H

@@ -18,7 +18,7 @@
 #include "ledger/ledger.h"
 #include "store/store.h"
 
-/* ---- the start --------------------------------------------------------------------------------------------- */
+/* ---- the start ----------------------------------------------------------------------------- */
 
 static int load_tree(const struct store_tree *row, void *arg)
 {
@@ -73,7 +73,8 @@ static int load_use(const char *holder, const char *key, void *arg)
 	return 0;
 }
 
-/* Somebody took it away, or wrote to it: neither is imported from. Its users go with it; who requirements for it again has it fetched. */
+/* Somebody took it away, or wrote to it: neither is imported from. Its users go with it; who
+ * requirements for it again has it fetched. */
 static void refuse(struct front *f, struct tree *t, int code)
 {
 	const char *event = code == -ENOENT ? "packages_lost" : "packages_changed";
@@ -133,7 +134,7 @@ int trees_load(struct front *f, struct err *e)
 	return r;
 }
 
-/* ---- garbage ------------------------------------------------------------------------------------------------ */
+/* ---- garbage ------------------------------------------------------------------------------- */
 
 static void remove_tree(struct front *f, struct tree *gone)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trees.c - The table of trees and of their users, in memory and in the store. How they come and go is in stock.c. */
+/* trees.c - The table of trees and of their users, in memory and in the store. How they come and go
+ * is in stock.c. */
 #include "front/packages/trees.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ static void holder_of(char ret[TREE_HOLDER_MAX], const struct sandbox *s, const 
 	(void)snprintf(ret, TREE_HOLDER_MAX, "%s%s", s ? "s:" : "o:", s ? s->id : owner);
 }
 
-/* ---- store ------------------------------------------------------------------------------------------------- */
+/* ---- store --------------------------------------------------------------------------------- */
 
 int tree_put(struct front *f, const struct tree *t, struct err *e)
 {
@@ -107,7 +108,7 @@ void tree_forget(struct front *f, struct tree *gone)
 	tree_free(gone);
 }
 
-/* ---- adding ------------------------------------------------------------------------------------------------ */
+/* ---- adding -------------------------------------------------------------------------------- */
 
 void tree_drop_files(struct front *f, const char *key)
 {
@@ -184,7 +185,7 @@ struct tree *trees_add(struct front *f, const struct install *in,
 	return t;
 }
 
-/* ---- finding ----------------------------------------------------------------------------------------------- */
+/* ---- finding ------------------------------------------------------------------------------- */
 
 /* One interpreter has one version of a package. In javascript each tree is a world of its own. */
 static bool agrees(const struct front *f, const struct tree *t, const struct sandbox *s)
@@ -231,7 +232,7 @@ static bool is_holder(const struct tree_use *u, const struct sandbox *s)
 	       strcmp(u->holder + 2, u->holder[0] == 's' ? s->id : s->owner) == 0;
 }
 
-/* ---- using ------------------------------------------------------------------------------------------------- */
+/* ---- using --------------------------------------------------------------------------------- */
 
 static void drop_use(struct trees *all, const char *holder, const struct tree *t)
 {
@@ -247,7 +248,8 @@ static void drop_use(struct trees *all, const char *holder, const struct tree *t
 	}
 }
 
-/* What was wished for last comes first, also when it was there: another version may have come between. */
+/* What was wished for last comes first, also when it was there: another version may have come
+ * between. */
 void trees_use(struct front *f, const struct sandbox *s, const char *owner, struct tree *t)
 {
 	char holder[TREE_HOLDER_MAX];

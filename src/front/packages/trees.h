@@ -2,11 +2,12 @@
 /*
  * trees.h - What is installed: trees of packages, who uses them, and for how long they are kept.
  *
- * A tree is what one request led to: its closure, unpacked by the package store, read-only for everybody. It is
- * found again by the request (names, versions, constraints), never by what the fetcher said it contains: that may be
- * a stranger's word; and only for the image that it was made with, whose interpreter and libc it fits. Users are sandboxes and owners; an owner's trees are in every sandbox of theirs
- * that has this image.
- * Everything is in the store too, so that it outlives the front.
+ * A tree is what one request led to: its closure, unpacked by the package store, read-only for
+ * everybody. It is found again by the request (names, versions, constraints), never by what the
+ * fetcher said it contains: that may be a stranger's word; and only for the image that it was made
+ * with, whose interpreter and libc it fits. Users are sandboxes and owners; an owner's trees are in
+ * every sandbox of theirs that has this image. Everything is in the store too, so that it outlives
+ * the front.
  */
 #ifndef CAISSON_FRONT_PACKAGES_TREES_H
 #define CAISSON_FRONT_PACKAGES_TREES_H
@@ -56,14 +57,17 @@ struct trees {
 	uint64_t bytes;
 };
 
-/* trees_load() - From the store; the package store looks whether each is what it was, and removes the rest. */
+/* trees_load() - From the store; the package store looks whether each is what it was, and removes
+ * the rest. */
 int trees_load(struct front *f, struct err *e);
 
-/* trees_add() - What @in led to, and the package store has. What is there with the same content is used instead. NULL without memory. */
+/* trees_add() - What @in led to, and the package store has. What is there with the same content is
+ * used instead. NULL without memory. */
 struct tree *trees_add(struct front *f, const struct install *in,
 		       const struct package_store_reply *r);
 
-/* trees_find() - For this request and image, young enough, and not in contradiction to what @s has. NULL: fetch it. */
+/* trees_find() - For this request and image, young enough, and not in contradiction to what @s has.
+ * NULL: fetch it. */
 struct tree *trees_find(const struct install *in, const struct sandbox *s);
 /* trees_fit() - Whether @s can use it: it was made with the image that @s has. */
 bool trees_fit(const struct tree *t, const struct sandbox *s);

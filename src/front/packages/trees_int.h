@@ -5,7 +5,8 @@
 
 #include "front/packages/trees.h"
 
-/* tree_put() - To the store. tree_forget() - From the store and from memory, with its users; frees it. */
+/* tree_put() - To the store. tree_forget() - From the store and from memory, with its users; frees
+ * it. */
 int tree_put(struct front *f, const struct tree *t, struct err *e);
 void tree_forget(struct front *f, struct tree *gone);
 void tree_free(struct tree *t);

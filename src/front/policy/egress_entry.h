@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * egress_entry.h - An entry of `egress` as people write it, and the one form that it has everywhere else. Pure.
+ * egress_entry.h - An entry of `egress` as people write it, and the one form that it has everywhere
+ * else. Pure.
  *
  *   api.example.com       that name, ports 80 and 443
  *   *.example.org         every name below it, at any depth, not itself
  *   git.example.net:22    that port alone
  *   GET api.example.com/v1   some requests alone (http_entry.h)
  *
- * Case, a trailing dot and non-ASCII names (IDNA 2008) are brought to one form. What could be read in two ways
- * is refused: addresses, URLs, control bytes, spaces, a wildcard anywhere but in front of at least two labels. So
- * is what would never lead out of a sandbox: localhost, and every name below it.
+ * Case, a trailing dot and non-ASCII names (IDNA 2008) are brought to one form. What could be read
+ * in two ways is refused: addresses, URLs, control bytes, spaces, a wildcard anywhere but in front
+ * of at least two labels. So is what would never lead out of a sandbox: localhost, and every name
+ * below it.
  */
 #ifndef CAISSON_FRONT_EGRESS_ENTRY_H
 #define CAISSON_FRONT_EGRESS_ENTRY_H

@@ -20,7 +20,8 @@ static bool is_method(const char *s, size_t len)
 	return false;
 }
 
-/* With single commas between; in upper case afterwards. Others than the usual ones are more often a slip. */
+/* With single commas between; in upper case afterwards. Others than the usual ones are more often a
+ * slip. */
 static int take_methods(const char *s, size_t len, char *ret, struct err *e)
 {
 	bool good = len < GATE_METHODS_MAX;

@@ -6,8 +6,8 @@
  *   GET,POST api.example.com           these methods
  *   api.example.com/v1/models          this path
  *
- * A pattern is compared with the decoded path, without its query. '*' at its end is anything, elsewhere a segment or a
- * part of one.
+ * A pattern is compared with the decoded path, without its query. '*' at its end is anything,
+ * elsewhere a segment or a part of one.
  */
 #ifndef CAISSON_FRONT_EGRESS_HTTP_ENTRY_H
 #define CAISSON_FRONT_EGRESS_HTTP_ENTRY_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* egress_rules.h - The `egress` of a sandbox as a whole: from a request's list to the gate's rules. */
+/* egress_rules.h - The `egress` of a sandbox as a whole: from a request's list to the gate's rules.
+ */
 #ifndef CAISSON_FRONT_EGRESS_RULES_H
 #define CAISSON_FRONT_EGRESS_RULES_H
 
@@ -18,8 +19,8 @@ struct egress_rules {
 };
 
 /*
- * egress_list() - Canonical: each entry in its one form, each once, sorted. @list: array of strings, NULL, null.
- * Return: a new array, NULL for none; with @e for one that is refused.
+ * egress_list() - Canonical: each entry in its one form, each once, sorted. @list: array of
+ * strings, NULL, null. Return: a new array, NULL for none; with @e for one that is refused.
  */
 json_t *egress_list(const json_t *list, struct err *e);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mount_word.h - A mount of the operator's as requests and the policy name it: PLACE, PLACE:ro or PLACE:rw. Pure. */
+/* mount_word.h - A mount of the operator's as requests and the policy name it: PLACE, PLACE:ro or
+ * PLACE:rw. Pure. */
 #ifndef CAISSON_FRONT_POLICY_MOUNT_WORD_H
 #define CAISSON_FRONT_POLICY_MOUNT_WORD_H
 

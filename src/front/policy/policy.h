@@ -14,8 +14,8 @@
 struct front;
 
 struct policy_now {
-	/* Sandboxes that @owner runs now, and executions, commands and processes; NULL: of all owners. The
-	 * sandboxes set it. */
+	/* Sandboxes that @owner runs now, and executions, commands and processes; NULL: of all
+	 * owners. The sandboxes set it. */
 	void (*count)(const struct front *f, const char *owner, size_t *ret_sandboxes,
 		      size_t *ret_executions);
 	struct rules *rules;  /* in force; NULL: there is none, and no --policy */
@@ -24,7 +24,8 @@ struct policy_now {
 	uint64_t loaded_ms;   /* since 1970 */
 	bool stale;           /* the file as it is now was refused */
 	struct toml_at wrong; /* where; line 0: it could not be read */
-	struct err broken; /* between policy_load() and policy_open(): what is wrong with the file */
+	struct err broken; /* between policy_load() and policy_open(): what is wrong with the file
+			    */
 };
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reach.h - Patterns of the policy for what sandboxes may reach, held against entries of their `egress`. Pure.
+ * reach.h - Patterns of the policy for what sandboxes may reach, held against entries of their
+ * `egress`. Pure.
  *
  *   api.example.com        that name; ports 80 and 443, as in an entry
  *   *.example.org          every name below it
@@ -25,8 +26,8 @@ bool reach_parse(const char *pattern, struct reach *ret);
 bool reach_covers(const struct reach *p, const struct egress_entry *n);
 
 /*
- * reach_touches() - Whether the entry lets anything through that the pattern has. Here a pattern without a port has all of
- * them: whoever denies a name does not mean two of its ports.
+ * reach_touches() - Whether the entry lets anything through that the pattern has. Here a pattern
+ * without a port has all of them: whoever denies a name does not mean two of its ports.
  */
 bool reach_touches(const struct reach *p, const struct egress_entry *n);
 

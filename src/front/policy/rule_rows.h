@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rule_rows.h - The table of rules: where each may stand, what it takes. Between rules.c, which has it, and rules_read.c. */
+/* rule_rows.h - The table of rules: where each may stand, what it takes. Between rules.c, which has
+ * it, and rules_read.c. */
 #ifndef CAISSON_FRONT_POLICY_RULE_ROWS_H
 #define CAISSON_FRONT_POLICY_RULE_ROWS_H
 

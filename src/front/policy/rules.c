@@ -2,8 +2,8 @@
 /*
  * rules.c - What rules there are, and what a policy says under each.
  *
- * One table has every key: where it may stand, what it takes, between which bounds. A text becomes a policy in
- * rules_read.c. An owner's own table stands in the place of [default], key by key.
+ * One table has every key: where it may stand, what it takes, between which bounds. A text becomes
+ * a policy in rules_read.c. An owner's own table stands in the place of [default], key by key.
  */
 #include "front/policy/rules.h"
 
@@ -21,7 +21,7 @@
 #define YEAR_S 31536000
 #define REACH_WORD "a host name, *.DOMAIN or *, with or without :PORT or :*"
 
-/* ---- words of lists ----------------------------------------------------------------------------------- */
+/* ---- words of lists ------------------------------------------------------------------------ */
 
 /* What the machine has itself; everything else is a pattern of references. */
 static bool is_own_image(const char *word)
@@ -136,7 +136,7 @@ void rules_free(struct rules *r)
 	free(r);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 const struct rule_value *rules_of(const struct rules *r, const char *owner, enum rule rule,
 				  char ret_name[RULES_NAME_MAX])

@@ -6,9 +6,10 @@
  *   [default]        for each owner
  *   [owners.NAME]    for this one; each key stands in the place of the default's
  *
- * What is not named has no ceiling here; the daemon's own limits (its options) stay. A key that nothing
- * enforces is refused, never accepted and ignored. Pure but for memory: the same functions serve the daemon, its reloads and
- * `caisson policy check`. Enforcing is in judge.h, the file in load.h.
+ * What is not named has no ceiling here; the daemon's own limits (its options) stay. A key that
+ * nothing enforces is refused, never accepted and ignored. Pure but for memory: the same functions
+ * serve the daemon, its reloads and `caisson policy check`. Enforcing is in judge.h, the file in
+ * load.h.
  */
 #ifndef CAISSON_FRONT_POLICY_RULES_H
 #define CAISSON_FRONT_POLICY_RULES_H
@@ -88,8 +89,8 @@ struct rules *rules_parse(const char *text, size_t len, struct rules_report *rep
 void rules_free(struct rules *r); /* NULL is allowed */
 
 /*
- * rules_agree() - Whether a daemon with @c can serve under @r: what it gives to those who ask for nothing is within
- * [default], its image is among the images, the tools are tools.
+ * rules_agree() - Whether a daemon with @c can serve under @r: what it gives to those who ask for
+ * nothing is within [default], its image is among the images, the tools are tools.
  */
 bool rules_agree(const struct rules *r, const struct config *c, struct rules_report *report);
 
@@ -97,33 +98,35 @@ bool rules_agree(const struct rules *r, const struct config *c, struct rules_rep
 void rules_complain(struct rules_report *report, struct toml_at at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* ---- asking ------------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 /* rule_name() - As in the file. */
 const char *rule_name(enum rule rule);
 
 /*
- * rules_of() - What holds for @owner (NULL: for all together). @ret_name gets "owners.alice.memory_mib" or
- * "default.memory_mib"; may be NULL. NULL: no ceiling; also when @r is NULL.
+ * rules_of() - What holds for @owner (NULL: for all together). @ret_name gets
+ * "owners.alice.memory_mib" or "default.memory_mib"; may be NULL. NULL: no ceiling; also when @r is
+ * NULL.
  */
 const struct rule_value *rules_of(const struct rules *r, const char *owner, enum rule rule,
 				  char ret_name[RULES_NAME_MAX]);
 
-/* rules_package() - Bring the name of a package into the one form that lists have. False: it is no name. */
+/* rules_package() - Bring the name of a package into the one form that lists have. False: it is no
+ * name. */
 bool rules_package(char *name);
 
 /* rule_lists() - Whether @word is in the list. */
 bool rule_lists(const struct rule_value *v, const char *word);
 
 /*
- * rule_lists_image() - Whether an image may be had: "host" and "dir:/PATH" by their names, a reference by a
- * pattern of the list (image/ref.h).
+ * rule_lists_image() - Whether an image may be had: "host" and "dir:/PATH" by their names, a
+ * reference by a pattern of the list (image/ref.h).
  */
 bool rule_lists_image(const struct rule_value *v, const char *image);
 
 /*
- * rule_lists_mount() - What may be done with the operator's mount at @place: the most that an entry whose pattern
- * (base/wild.h) matches gives.
+ * rule_lists_mount() - What may be done with the operator's mount at @place: the most that an entry
+ * whose pattern (base/wild.h) matches gives.
  */
 enum rule_mount { RULE_MOUNT_NONE, RULE_MOUNT_READ, RULE_MOUNT_WHOLE };
 enum rule_mount rule_lists_mount(const struct rule_value *v, const char *place);

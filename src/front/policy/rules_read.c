@@ -2,8 +2,9 @@
 /*
  * rules_read.c - A policy from its text.
  *
- * toml.c calls us with tables and pairs as they come; what is wrong is added to the report and the reading goes on, so
- * that whoever mends a file sees all of it at once. Only an error of form ends it.
+ * toml.c calls us with tables and pairs as they come; what is wrong is added to the report and the
+ * reading goes on, so that whoever mends a file sees all of it at once. Only an error of form ends
+ * it.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 #include "front/policy/rules.h"
 #include "front/support/hash.h"
 
-/* ---- what is wrong ------------------------------------------------------------------------------------- */
+/* ---- what is wrong ------------------------------------------------------------------------- */
 
 void rules_complain(struct rules_report *report, struct toml_at at, const char *fmt, ...)
 {
@@ -32,7 +33,7 @@ void rules_complain(struct rules_report *report, struct toml_at at, const char *
 	va_end(ap);
 }
 
-/* ---- building ------------------------------------------------------------------------------------------ */
+/* ---- building ------------------------------------------------------------------------------ */
 
 struct build {
 	struct rules *rules;
@@ -159,7 +160,7 @@ static void on_pair(void *arg, const struct toml_word *key, const struct toml_va
 		set_list(b, rule, v, to);
 }
 
-/* ---- tables -------------------------------------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------------------------- */
 
 static bool owner_chars(const char *s)
 {
@@ -245,7 +246,7 @@ static void on_fail(void *arg, struct toml_at at, const char *why)
 	rules_complain(b->report, at, "%s", why);
 }
 
-/* ---- whole ones ---------------------------------------------------------------------------------------- */
+/* ---- whole ones ---------------------------------------------------------------------------- */
 
 struct rules *rules_parse(const char *text, size_t len, struct rules_report *report)
 {

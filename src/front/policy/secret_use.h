@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secret_use.h - One name in the member `secrets` of a request: NAME, or NAME@HOST for a bound one. Pure. */
+/* secret_use.h - One name in the member `secrets` of a request: NAME, or NAME@HOST for a bound one.
+ * Pure. */
 #ifndef CAISSON_FRONT_POLICY_SECRET_USE_H
 #define CAISSON_FRONT_POLICY_SECRET_USE_H
 

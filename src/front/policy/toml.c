@@ -2,9 +2,9 @@
 /*
  * toml.c - Read a policy's text, character by character, and never lose the place.
  *
- * One cursor moves forward only. A function that reads something returns false when that is not there; it has
- * then called fail, once, and all callers return. Words are copied into one buffer of a fixed size, so that
- * what a text can make us hold is bounded.
+ * One cursor moves forward only. A function that reads something returns false when that is not
+ * there; it has then called fail, once, and all callers return. Words are copied into one buffer of
+ * a fixed size, so that what a text can make us hold is bounded.
  */
 #include "front/policy/toml.h"
 
@@ -96,7 +96,7 @@ static void gap(struct cursor *c)
 	}
 }
 
-/* ---- words -------------------------------------------------------------------------------------------- */
+/* ---- words --------------------------------------------------------------------------------- */
 
 static bool is_bare(char b)
 {
@@ -169,7 +169,7 @@ static bool key_part(struct cursor *c, struct toml_word *ret)
 	return bare(c, ret);
 }
 
-/* ---- values ------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------- */
 
 static bool is_digit(char b)
 {
@@ -258,7 +258,7 @@ static bool value(struct cursor *c, struct toml_value *ret)
 	return true;
 }
 
-/* ---- lines -------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------- */
 
 static bool table(struct cursor *c)
 {

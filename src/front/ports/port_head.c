@@ -96,8 +96,9 @@ static bool starts_with(const char *s, const char *with)
 }
 
 /*
- * Between two neighbours only (RFC 9110, 7.6.1), and what proxies say to each other. Where a body ends is for
- * everybody, whatever Connection says: without it the service would take the body for another request.
+ * Between two neighbours only (RFC 9110, 7.6.1), and what proxies say to each other. Where a body
+ * ends is for everybody, whatever Connection says: without it the service would take the body for
+ * another request.
  */
 static bool is_hop(const char *name, const char *connection)
 {
@@ -117,7 +118,7 @@ bool port_switches(const struct http_request *q)
 	       (!length || strcmp(length, "0") == 0);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------ */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 size_t port_own_path(const char *path, size_t len)
 {
@@ -228,7 +229,7 @@ int port_request_head(const struct http_request *q, const struct port_way *w, st
 	return out->err;
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 /* name=value, and attributes: all but Domain and Path as they are. False: nobody could read it. */
 static bool put_set_cookie(struct buf *out, const struct port_way *w, const char *value)

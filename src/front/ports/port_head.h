@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * port_head.h - What a service in a sandbox gets to see of a request, and a client of its answer. Pure.
+ * port_head.h - What a service in a sandbox gets to see of a request, and a client of its answer.
+ * Pure.
  *
- * Towards the service: its own path, `Host: localhost:PORT`, one connection per request. Never the tokens of
- * daemon or port, never X-Caisson-*, Referer or hop-by-hop headers, and of cookies only those that it has set
- * itself: a browser sends everything it has for the daemon's host, whichever port that came from.
- * X-Forwarded-* are ours, whatever the client said.
+ * Towards the service: its own path, `Host: localhost:PORT`, one connection per request. Never the
+ * tokens of daemon or port, never X-Caisson-*, Referer or hop-by-hop headers, and of cookies only
+ * those that it has set itself: a browser sends everything it has for the daemon's host, whichever
+ * port that came from. X-Forwarded-* are ours, whatever the client said.
  *
- * Towards the client: framing is ours; cookies are confined below the port's path and marked by their name,
- * redirects to itself stay below it, and what would speak for the daemon's whole origin (Clear-Site-Data,
- * Strict-Transport-Security, Alt-Svc, ...) is dropped.
+ * Towards the client: framing is ours; cookies are confined below the port's path and marked by
+ * their name, redirects to itself stay below it, and what would speak for the daemon's whole origin
+ * (Clear-Site-Data, Strict-Transport-Security, Alt-Svc, ...) is dropped.
  */
 #ifndef CAISSON_FRONT_PORT_HEAD_H
 #define CAISSON_FRONT_PORT_HEAD_H
@@ -49,10 +50,12 @@ bool port_name_parse(const char *text, unsigned int *number, char token[PORT_TOK
 /* port_hide() - Take the token out of a path, for the log. @out has room for @size bytes; cut. */
 void port_hide(const char *path, char *out, size_t size);
 
-/* port_switches() - Whether the request asks for another protocol in a way that can be passed on. */
+/* port_switches() - Whether the request asks for another protocol in a way that can be passed on.
+ */
 bool port_switches(const struct http_request *q);
 
-/* port_own_path() - How much of a path as it was sent is ours: up to the slash behind a port, which is its service's from there on. Pure. */
+/* port_own_path() - How much of a path as it was sent is ours: up to the slash behind a port, which
+ * is its service's from there on. Pure. */
 size_t port_own_path(const char *path, size_t len);
 
 /* port_inner_target() - Where the service's own path begins in a target as it was sent. */

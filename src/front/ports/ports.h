@@ -2,9 +2,9 @@
 /*
  * ports.h - The ports of a sandbox that are open to the outside, each with a token of its own.
  *
- * A port is open from the owner's asking until he closes it, or until the sandbox does not run any more; that
- * the cell is another one by then makes no difference. It lives in memory alone: a daemon that begins anew has
- * no open ports.
+ * A port is open from the owner's asking until he closes it, or until the sandbox does not run any
+ * more; that the cell is another one by then makes no difference. It lives in memory alone: a
+ * daemon that begins anew has no open ports.
  */
 #ifndef CAISSON_FRONT_PORTS_H
 #define CAISSON_FRONT_PORTS_H

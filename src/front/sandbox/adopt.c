@@ -2,11 +2,12 @@
 /*
  * adopt.c - Who of the former front's sandboxes lives on.
  *
- * Theory of operation. The table says which sandboxes had a cell and in which state their kernels were;
- * the keeper has handed over their descriptors; the store says what they are. A sandbox is adopted when
- * all three agree. Each cell that is taken is claimed from the warden, and then the rest is asked for to be
- * ended (WARDEN_REST): cells of the pool, of sandboxes without a name, those that were being made, and
- * those that the table does not know. So nothing is left over, whatever was written there.
+ * Theory of operation. The table says which sandboxes had a cell and in which state their kernels
+ * were; the keeper has handed over their descriptors; the store says what they are. A sandbox is
+ * adopted when all three agree. Each cell that is taken is claimed from the warden, and then the
+ * rest is asked for to be ended (WARDEN_REST): cells of the pool, of sandboxes without a name,
+ * those that were being made, and those that the table does not know. So nothing is left over,
+ * whatever was written there.
  */
 #include "front/sandbox/adopt.h"
 

@@ -3,8 +3,8 @@
  * adopt.h - A front that was killed is followed by one that goes on with its sandboxes.
  *
  * adopt_open() before the store is read, sandbox_restore() with what it found, adopt_close() when
- * all records have been looked at. All of it in the jail: what is looked at was written by a process that
- * may have been taken over.
+ * all records have been looked at. All of it in the jail: what is looked at was written by a
+ * process that may have been taken over.
  */
 #ifndef CAISSON_FRONT_ADOPT_H
 #define CAISSON_FRONT_ADOPT_H
@@ -33,10 +33,12 @@ struct adopt {
 	struct timer settled;
 };
 
-/* adopt_open() - @warden: whether it is the former front's warden that we have: otherwise nothing can be adopted. */
+/* adopt_open() - @warden: whether it is the former front's warden that we have: otherwise nothing
+ * can be adopted. */
 void adopt_open(struct front *f, bool warden);
 
-/* adopt_sandbox() - @s is of a record that says running. True: it does. Otherwise s->reason says why not. */
+/* adopt_sandbox() - @s is of a record that says running. True: it does. Otherwise s->reason says
+ * why not. */
 bool adopt_sandbox(struct front *f, struct sandbox *s);
 
 /* adopt_close() - Whatever was not adopted is ended, here, at the keeper and at the warden. */

@@ -38,7 +38,7 @@ static int refuse(struct refusal *r, const char *what, const struct err *e)
 	return -1;
 }
 
-/* ---- records -------------------------------------------------------------------------------------------- */
+/* ---- records ------------------------------------------------------------------------------- */
 
 /* Values of variables may be secrets: of those the spec in it has the names alone. */
 static int put(struct sandbox *s, struct err *e)
@@ -84,8 +84,8 @@ static int restore(const struct store_sandbox *b, void *arg)
 	struct workspace_use was = workspace_use_recall(json_object_get(body, "workspace"));
 	int r = body ? sandbox_spec_parse(f, b->owner, body, &spec, &why) : -1;
 
-	if (body &&
-	    r < 0) { /* servers that the configuration has no more are no reason to forget the rest */
+	if (body && r < 0) { /* servers that the configuration has no more are no reason to forget
+				the rest */
 		(void)json_object_del(body, "servers");
 		(void)json_object_del(body, "tools");
 		(void)json_object_del(body, "project");
@@ -129,7 +129,7 @@ static int restore(const struct store_sandbox *b, void *arg)
 	return 0;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 #define FORGET_NS (3600 * CLOCK_NS_PER_S)
 
@@ -174,7 +174,7 @@ void audit_close(struct front *f)
 	f->ledger = NULL;
 }
 
-/* ---- sandboxes -------------------------------------------------------------------------------------------- */
+/* ---- sandboxes ----------------------------------------------------------------------------- */
 
 #define OWN_FIELDS_MAX 8
 
@@ -186,7 +186,8 @@ static void dump_into(struct buf *b, const json_t *v, const char *none)
 	json_alloc_free(text);
 }
 
-/* An event with what the sandbox is after its own fields. Lists may be long: they come last, so that a line too full for one has the rest. */
+/* An event with what the sandbox is after its own fields. Lists may be long: they come last, so
+ * that a line too full for one has the rest. */
 static int record_spec(const struct sandbox *s, const char *event, const struct ledger_field *own,
 		       size_t n, struct err *e)
 {
@@ -279,7 +280,7 @@ void audit_removed(struct sandbox *s, const char *why)
 		complain(s, &e);
 }
 
-/* ---- ports ------------------------------------------------------------------------------------------------ */
+/* ---- ports --------------------------------------------------------------------------------- */
 
 int audit_port_open(struct sandbox *s, unsigned int port, struct refusal *ret)
 {
@@ -301,7 +302,7 @@ void audit_port_closed(struct sandbox *s, unsigned int port, uint64_t requests, 
 		complain(s, &e);
 }
 
-/* ---- egress ----------------------------------------------------------------------------------------------- */
+/* ---- egress -------------------------------------------------------------------------------- */
 
 int audit_egress(struct sandbox *s, const json_t *list, struct refusal *ret)
 {
@@ -343,7 +344,7 @@ void audit_egress_event(struct front *f, const struct audit_whose *w, const stru
 		complain_of(w->owner, w->sandbox, &e);
 }
 
-/* ---- what runs -------------------------------------------------------------------------------------------- */
+/* ---- what runs ----------------------------------------------------------------------------- */
 
 int audit_begin(struct sandbox *s, const char *id, const char *what, const char *text, size_t len,
 		uint64_t timeout_ms, struct refusal *ret)
@@ -410,7 +411,7 @@ void audit_dropped(struct sandbox *s, const char *id, const char *what)
 		complain(s, &e);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------ */
+/* ---- files --------------------------------------------------------------------------------- */
 
 int audit_file_begin(const struct audit_file *a, const char *path, const char *to,
 		     struct refusal *ret)

@@ -2,9 +2,10 @@
 /*
  * command.c - The life of one command, event by event.
  *
- * Several commands run in a cell side by side, so what one used is what wait says about it, not what the
- * cell's counters say. These are asked only why a command failed: whether the cell ran out of memory or
- * processes while it ran. A deadline is an interrupt to its process group first, then the end of it.
+ * Several commands run in a cell side by side, so what one used is what wait says about it, not
+ * what the cell's counters say. These are asked only why a command failed: whether the cell ran out
+ * of memory or processes while it ran. A deadline is an interrupt to its process group first, then
+ * the end of it.
  */
 #include "front/sandbox/command.h"
 
@@ -32,7 +33,7 @@ static struct command *of_job(struct cell_command *job)
 	return (struct command *)((char *)job - offsetof(struct command, job));
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void let_go(struct command *c)
 {
@@ -81,7 +82,7 @@ void command_release(struct command *c)
 	sandbox_leave(&c->entry);
 }
 
-/* ---- the verdict ---------------------------------------------------------------------------------------- */
+/* ---- the verdict --------------------------------------------------------------------------- */
 
 static void tell_deadline(struct command *c)
 {
@@ -102,7 +103,8 @@ static void conclude(struct command *c)
 	o->started = o->api = true;
 	o->wall_hit = c->wall_hit;
 	o->wall_limit_ms = c->timeout_ms;
-	/* From when pid 1 was asked: its own clock begins after the program was loaded, which has taken processor time already. */
+	/* From when pid 1 was asked: its own clock begins after the program was loaded, which has
+	 * taken processor time already. */
 	o->wall_ns = c->ended_ns - (c->asked_ns ? c->asked_ns : c->started_ns);
 	o->interrupted = c->stopped;
 	o->stdout_bytes = c->bytes[COMMAND_STDOUT];
@@ -177,7 +179,7 @@ static void judge(struct command *c)
 		ask_usage(&c->timer);
 }
 
-/* ---- pid 1's words ---------------------------------------------------------------------------------------- */
+/* ---- pid 1's words ------------------------------------------------------------------------- */
 
 static void on_timer(struct timer *t);
 
@@ -264,7 +266,7 @@ static void on_exited(struct cell_command *job, const struct init_exited *x)
 	judge(c);
 }
 
-/* ---- the sandbox's words ------------------------------------------------------------------------------------ */
+/* ---- the sandbox's words ------------------------------------------------------------------- */
 
 static void on_refused_late(struct timer *t)
 {
@@ -365,7 +367,7 @@ size_t commands_in(const struct sandbox *s)
 	return n;
 }
 
-/* ---- time and signals ------------------------------------------------------------------------------------------ */
+/* ---- time and signals ---------------------------------------------------------------------- */
 
 static void interrupt(struct command *c)
 {
@@ -390,7 +392,8 @@ static void on_timer(struct timer *t)
 		timer_set(&c->f->loop, t, c->f->loop.now_ns + KILL_NS);
 		break;
 	case COMMAND_KILLED:
-		/* It does not even die. Nobody waits for it any longer; the end of its cell will be its own. */
+		/* It does not even die. Nobody waits for it any longer; the end of its cell will be
+		 * its own. */
 		c->outcome.exited = true;
 		c->outcome.exit.status = SIGKILL;
 		judge(c);

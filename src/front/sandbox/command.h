@@ -2,13 +2,14 @@
 /*
  * command.h - One program in a sandbox's cell, from its words to the verdict over it.
  *
- * Life: command_run() -> waiting for a cell -> starting -> running -> (interrupted -> killed) -> judged ->
- * done. done is called exactly once, last, and perhaps from inside command_run(): with refusal.status set it
- * was not run. The struct is the asker's, who lets go of everything with command_release(), in done or later.
+ * Life: command_run() -> waiting for a cell -> starting -> running -> (interrupted -> killed) ->
+ * judged -> done. done is called exactly once, last, and perhaps from inside command_run(): with
+ * refusal.status set it was not run. The struct is the asker's, who lets go of everything with
+ * command_release(), in done or later.
  *
- * Output is handed up as it comes, stdout and stderr apart, or together from a terminal. When the program
- * has ended, what is in its pipes by then is all that counts: processes that it left behind and that hold
- * them keep nobody waiting.
+ * Output is handed up as it comes, stdout and stderr apart, or together from a terminal. When the
+ * program has ended, what is in its pipes by then is all that counts: processes that it left behind
+ * and that hold them keep nobody waiting.
  */
 #ifndef CAISSON_FRONT_COMMAND_H
 #define CAISSON_FRONT_COMMAND_H
@@ -96,7 +97,8 @@ int command_input(struct command *c, const void *data, size_t len);
 /* command_input_end() - Nothing follows: end of file when it is all read. On a terminal: Ctrl-D. */
 void command_input_end(struct command *c);
 bool command_input_open(const struct command *c);
-/* command_preset() - Before command_run(): all of its input, of any length. False without memory. */
+/* command_preset() - Before command_run(): all of its input, of any length. False without memory.
+ */
 bool command_preset(struct command *c, const void *data, size_t len);
 
 void command_resize(struct command *c, uint16_t rows, uint16_t cols);
@@ -104,7 +106,8 @@ void command_resize(struct command *c, uint16_t rows, uint16_t cols);
 size_t commands_in(const struct sandbox *s);
 /* command_signal() - To the program, or to its whole group. False: it does not run. */
 bool command_signal(struct command *c, int signo, bool group);
-/* command_stop() - Interrupt it, and kill it after a grace; then done. Before it runs: done at once. */
+/* command_stop() - Interrupt it, and kill it after a grace; then done. Before it runs: done at
+ * once. */
 void command_stop(struct command *c);
 void command_resume(struct command *c); /* the listener is ready for more */
 

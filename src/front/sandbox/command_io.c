@@ -2,11 +2,12 @@
 /*
  * command_io.c - The streams of a command: pipes, or a terminal.
  *
- * Nothing blocks, whatever pid 1 does with the copies it may have kept (base/foreign.h). Output is read in rounds, so that a flood of one command leaves time for others, and not
- * at all while its listener is congested; the pipe then fills up, and the program waits. Input waits in a
- * buffer until the program reads. A terminal is one descriptor for both ways, and it is closed only when
- * the command has ended: to close the master is to hang up, and a program that has let go of the other
- * side (cat does, just before it exits) would die of SIGHUP where it meant to say 0.
+ * Nothing blocks, whatever pid 1 does with the copies it may have kept (base/foreign.h). Output is
+ * read in rounds, so that a flood of one command leaves time for others, and not at all while its
+ * listener is congested; the pipe then fills up, and the program waits. Input waits in a buffer
+ * until the program reads. A terminal is one descriptor for both ways, and it is closed only when
+ * the command has ended: to close the master is to hang up, and a program that has let go of the
+ * other side (cat does, just before it exits) would die of SIGHUP where it meant to say 0.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,7 @@
 
 static char chunk[READ_BYTES]; /* one thread; nobody keeps a pointer into it */
 
-/* ---- out -------------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static void close_watch(struct watch *w)
 {
@@ -50,7 +51,8 @@ static uint32_t interest(const struct command *c, const struct watch *w)
 
 	if (c->pty && w == &c->out[0] && c->input.len > 0)
 		events |= EPOLLOUT;
-	/* A terminal that nobody has open says so for ever; what is wanted is the news that somebody has. */
+	/* A terminal that nobody has open says so for ever; what is wanted is the news that
+	 * somebody has. */
 	if (c->deserted)
 		events |= EPOLLET;
 	return events;
@@ -71,7 +73,8 @@ static void set_deserted(struct command *c, bool yes)
 	set_interest(c);
 }
 
-/* Pid 1 has been taken over: it still holds a pipe, and had our calls wait. The cell is done with. */
+/* Pid 1 has been taken over: it still holds a pipe, and had our calls wait. The cell is done with.
+ */
 static void makes_us_wait(struct command *c)
 {
 	command_io_close(c);
@@ -89,7 +92,8 @@ static void on_rested(struct timer *t)
 	}
 }
 
-/* A terminal took its time, this or another of the cell: it is left alone until the cell has made up for it. */
+/* A terminal took its time, this or another of the cell: it is left alone until the cell has made
+ * up for it. */
 static bool rests(struct command *c)
 {
 	if (!c->pty || !c->cell || c->cell->rest_until_ns <= c->f->loop.now_ns)
@@ -109,7 +113,8 @@ static void note_time(struct command *c, uint64_t began_ns)
 		c->cell->rest_until_ns = now + REST_TIMES * (now - began_ns);
 }
 
-/* What a terminal costs is no proof against anybody (base/foreign.h); when the cell is over nobody is left to wait for. */
+/* What a terminal costs is no proof against anybody (base/foreign.h); when the cell is over nobody
+ * is left to wait for. */
 static uint64_t *cost(const struct command *c)
 {
 	static uint64_t none;
@@ -150,7 +155,8 @@ static void on_output(struct command *c, struct watch *w, bool hung_up)
 	for (unsigned int i = 0; i < ROUNDS && w->fd >= 0; i++) {
 		if (take(c, w, sizeof(chunk)) != 1 || rests(c))
 			break;
-		/* Nobody writes any more: what is left is bounded, and waiting would be a busy loop. */
+		/* Nobody writes any more: what is left is bounded, and waiting would be a busy
+		 * loop. */
 		if (!hung_up && c->phase == COMMAND_RUNNING && c->ops->congested &&
 		    c->ops->congested(c)) {
 			c->paused = true;
@@ -176,7 +182,8 @@ static void drain_one(struct command *c, struct watch *w)
 
 	if (w->fd < 0)
 		return;
-	/* Others may go on writing: what is there now is taken, and no more than a pipe can hold. */
+	/* Others may go on writing: what is there now is taken, and no more than a pipe can hold.
+	 */
 	if (c->pty || ioctl(w->fd, FIONREAD, &left) < 0 || left < 0)
 		left = PIPE_MOST;
 	while (left > 0 && w->fd >= 0) {
@@ -204,7 +211,7 @@ void command_io_close(struct command *c)
 	buf_free(&c->input);
 }
 
-/* ---- in ----------------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 static int input_fd(const struct command *c)
 {
@@ -305,7 +312,7 @@ void command_resize(struct command *c, uint16_t rows, uint16_t cols)
 		(void)ioctl(c->out[0].fd, TIOCSWINSZ, &size);
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------ */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 static void on_out(struct watch *w, uint32_t events)
 {
@@ -339,7 +346,8 @@ int command_io_begin(struct command *c, int *fds, size_t n_fds)
 
 	for (size_t i = 0; r >= 0 && i < COMMAND_STREAMS; i++) {
 		r = add(c, &c->out[i], &fds[i + 1], EPOLLIN, on_out);
-		/* Fewer changes of process for who writes much; as long as its user may have so much. */
+		/* Fewer changes of process for who writes much; as long as its user may have so
+		 * much. */
 		(void)fcntl(c->out[i].fd, F_SETPIPE_SZ, PIPE_BYTES);
 	}
 	return r;

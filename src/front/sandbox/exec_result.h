@@ -25,7 +25,8 @@ struct exec_result {
 /* exec_result_members() - All of it, into an object that is open. */
 void exec_result_members(const struct exec_result *r, struct json *j);
 
-/* exec_cause_members() - `status`, and `cause`, `limit`, `peak`, `hint`, `signal` where there are any. */
+/* exec_cause_members() - `status`, and `cause`, `limit`, `peak`, `hint`, `signal` where there are
+ * any. */
 void exec_cause_members(const struct result *r, struct json *j);
 
 #endif

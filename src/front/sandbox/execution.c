@@ -4,8 +4,8 @@
  *
  * A deadline is an interrupt first, as Ctrl-C would be; a kernel that comes back within the grace
  * keeps its variables. One that does not is killed with everything in the cell but its files. What
- * the result says about time, memory and the end of processes is from the warden and from wait; what
- * the kernel says is the code's own output, and is believed as that.
+ * the result says about time, memory and the end of processes is from the warden and from wait;
+ * what the kernel says is the code's own output, and is believed as that.
  */
 #include "front/sandbox/execution.h"
 
@@ -41,7 +41,7 @@
 #define RESULT_BYTES (16u << 20)
 #define ERROR_BYTES (1u << 20)
 
-/* ---- making ---------------------------------------------------------------------------------------- */
+/* ---- making -------------------------------------------------------------------------------- */
 
 struct execution *execution_new(struct front *f, const struct language *l, const char *code,
 				size_t len, uint64_t timeout_ms, const struct sink *sink,
@@ -91,7 +91,7 @@ void execution_free(struct execution *x)
 	free(x);
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void done(struct execution *x)
 {
@@ -238,14 +238,15 @@ void execution_usage(struct execution *x, const struct cell_usage *u)
 {
 	if (x->phase != X_JUDGING)
 		return;
-	/* A kernel that was killed may have been killed with its cell, which takes a moment to be seen. When
-	 * pid 1 died first its channel has ended, and the cell's end is told, however long that takes. */
+	/* A kernel that was killed may have been killed with its cell, which takes a moment to be
+	 * seen. When pid 1 died first its channel has ended, and the cell's end is told, however
+	 * long that takes. */
 	bool killed = x->kernel_ended && x->exit_status == SIGKILL && u->end == CELL_RUNNING;
 
 	if (killed && x->sandbox->cell && cell_hung_up(x->sandbox->cell))
 		return;
-	/* The warden has ended the cell: cell_lost() has it reported as gone, with its files, and the execution
-	 * concludes then. */
+	/* The warden has ended the cell: cell_lost() has it reported as gone, with its files, and
+	 * the execution concludes then. */
 	if (u->end != CELL_RUNNING && x->sandbox->cell) {
 		cell_lost(x->sandbox->cell);
 		return;
@@ -312,7 +313,7 @@ void execution_cell_gone(struct execution *x, const struct cell_usage *u)
 	conclude(x);
 }
 
-/* ---- time --------------------------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------------- */
 
 static void on_timer(struct timer *t)
 {

@@ -2,9 +2,9 @@
 /*
  * execution.h - One piece of code on its way through a kernel, and what became of it.
  *
- * Life: execution_new() -> queued in a sandbox -> running -> (interrupted -> killed) -> judged -> done. The
- * sandbox calls the functions in the middle; whoever asked hears of it through a sink, whose done is
- * called exactly once, unless it was cancelled before.
+ * Life: execution_new() -> queued in a sandbox -> running -> (interrupted -> killed) -> judged ->
+ * done. The sandbox calls the functions in the middle; whoever asked hears of it through a sink,
+ * whose done is called exactly once, unless it was cancelled before.
  */
 #ifndef CAISSON_FRONT_EXECUTION_H
 #define CAISSON_FRONT_EXECUTION_H
@@ -41,7 +41,8 @@ struct sink {
 	bool (*congested)(struct execution *x);
 	/* A tool call waits for a person's word, and whoever asked may be one; NULL: is not. */
 	void (*approve)(struct execution *x, struct approval *a);
-	void (*done)(struct execution *x); /* x->refusal.status set: it was not run. Frees x after */
+	void (*done)(struct execution *x); /* x->refusal.status set: it was not run. Frees x after
+					    */
 };
 
 enum execution_phase { X_QUEUED, X_RUNNING, X_INTERRUPTED, X_KILLED, X_JUDGING, X_DONE };
@@ -103,14 +104,16 @@ struct execution *execution_new(struct front *f, const struct language *l, const
 void execution_free(struct execution *x);
 
 /*
- * execution_hold() - Its time stands still until execution_release(), but for no more than EXECUTION_STAND_MAX_S in all. They nest.
+ * execution_hold() - Its time stands still until execution_release(), but for no more than
+ * EXECUTION_STAND_MAX_S in all. They nest.
  */
 #define EXECUTION_STAND_MAX_S 300u
 void execution_hold(struct execution *x);
 void execution_release(struct execution *x);
 /*
- * execution_patience_ms() - How long something that the code waits for may take: a little less than what is left of its time, so
- * that the code hears that it took too long, and not that it is interrupted. At least 1.
+ * execution_patience_ms() - How long something that the code waits for may take: a little less than
+ * what is left of its time, so that the code hears that it took too long, and not that it is
+ * interrupted. At least 1.
  */
 uint64_t execution_patience_ms(const struct execution *x);
 
@@ -128,7 +131,8 @@ void execution_send(struct execution *x, struct kernel *s);
 /* For the sandbox. */
 void execution_run(struct execution *x, struct kernel *s);
 void execution_message(struct execution *x, struct kernel *s, const char *type, json_t *m);
-/* execution_stray() - A message that belongs to none: a background task's. It must not wait for ever. */
+/* execution_stray() - A message that belongs to none: a background task's. It must not wait for
+ * ever. */
 void execution_stray(struct kernel *s, const char *type, json_t *m);
 void execution_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len);
 void execution_kernel_ended(struct execution *x, struct kernel *s, int status);
@@ -144,8 +148,8 @@ void execution_refuse(struct execution *x, int status, const char *code, const c
 	__attribute__((format(printf, 6, 7)));
 
 /*
- * For whoever asked. execution_interrupt(): one that waits is done at once (@x is gone then), one that
- * runs is told to end. Neither touches the others of its sandbox.
+ * For whoever asked. execution_interrupt(): one that waits is done at once (@x is gone then), one
+ * that runs is told to end. Neither touches the others of its sandbox.
  */
 void execution_interrupt(struct execution *x);
 /* execution_cancel() - The client is gone: done is not called any more; the code is interrupted. */
@@ -158,7 +162,7 @@ void execution_json(const struct execution *x, struct json *j);
 /* execution_exec_json() - ExecResult, the one of /v1. */
 void execution_exec_json(const struct execution *x, struct json *j);
 
-/* ---- records (execution_record.c) -------------------------------------------------------------------- */
+/* ---- records (execution_record.c) ---------------------------------------------------------- */
 
 /* execution_keep() - Before it is queued in @s: make a record of it there. False without memory. */
 bool execution_keep(struct execution *x, struct sandbox *s);

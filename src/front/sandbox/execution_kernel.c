@@ -2,11 +2,12 @@
 /*
  * execution_kernel.c - An execution's conversation with its kernel: code in, messages and text out.
  *
- * Text comes over descriptors 1 and 2 and is read up to a message before the message is looked at, so
- * what was printed before a picture is before it. A listener that does not keep up stops the kernels
- * of its cell until it does, or until the execution is to end: then they are read again, so that they
- * can hear of it, and what such a listener has no room for is only in the result. Whatever is in a message is the code's own business
- * and is passed on as JSON that was parsed and written again; what there is too much of is counted.
+ * Text comes over descriptors 1 and 2 and is read up to a message before the message is looked at,
+ * so what was printed before a picture is before it. A listener that does not keep up stops the
+ * kernels of its cell until it does, or until the execution is to end: then they are read again, so
+ * that they can hear of it, and what such a listener has no room for is only in the result.
+ * Whatever is in a message is the code's own business and is passed on as JSON that was parsed and
+ * written again; what there is too much of is counted.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -148,7 +149,7 @@ static void send_text(struct execution *x, enum kernel_stream stream, const char
 		send_event(x, stream == STREAM_STDOUT ? "stdout" : "stderr", &b);
 }
 
-/* ---- text: print() writes a line and its newline apart, and they are one event ------------------------- */
+/* ---- text: print() writes a line and its newline apart, and they are one event ------------- */
 
 static void let_go(struct execution *x)
 {
@@ -302,7 +303,8 @@ static void on_error(struct execution *x, const json_t *m)
 	}
 	dump_into(&x->error, kept);
 	json_decref(kept);
-	if (x->error.err) { /* larger than anybody reads: its name and the beginning of what it says */
+	if (x->error.err) { /* larger than anybody reads: its name and the beginning of what it says
+			     */
 		buf_clear(&x->error);
 		short_error(&x->error, m);
 	}
@@ -402,7 +404,8 @@ static void on_execution_done(struct execution *x, struct kernel *s, const json_
 	const char *id = json_string_value(json_object_get(m, "id"));
 	json_int_t code = json_integer_value(json_object_get(m, "exit_code"));
 
-	/* An id is random and lives for one execution: a wrong one is forged, or from another time. */
+	/* An id is random and lives for one execution: a wrong one is forged, or from another time.
+	 */
 	if (!id || strcmp(id, x->id) != 0) {
 		s->why = "the kernel answered for an execution that is not running";
 		cell_kill_all(x->sandbox->cell);

@@ -2,9 +2,10 @@
 /*
  * hooks.h - What the parts above the sandbox do in its life.
  *
- * A sandbox knows cells, kernels and executions. Its way out, its packages, its workspace, its secrets, its
- * ports, the tools that its code calls and the wires that watch it are parts that know the sandbox, and not the
- * other way round: the sandbox calls them here. main/hooks.c fills the table, once, before anything runs.
+ * A sandbox knows cells, kernels and executions. Its way out, its packages, its workspace, its
+ * secrets, its ports, the tools that its code calls and the wires that watch it are parts that know
+ * the sandbox, and not the other way round: the sandbox calls them here. main/hooks.c fills the
+ * table, once, before anything runs.
  */
 #ifndef CAISSON_FRONT_SANDBOX_HOOKS_H
 #define CAISSON_FRONT_SANDBOX_HOOKS_H

@@ -2,8 +2,9 @@
 /*
  * open_executions.c - Begins without an end, found by their id.
  *
- * A line begins with its number, its time and its event, and a quote within a string is escaped: so both the event and the
- * id are found without parsing, and only what is left over in the end is parsed.
+ * A line begins with its number, its time and its event, and a quote within a string is escaped: so
+ * both the event and the id are found without parsing, and only what is left over in the end is
+ * parsed.
  */
 #include "front/sandbox/open_executions.h"
 

@@ -2,9 +2,9 @@
 /*
  * process.c - The table of a sandbox's processes.
  *
- * A process is a command whose output goes into spools and to whoever listens. A terminal waits when all who
- * look at it are slow, as terminals do; a process with pipes never does: what nobody takes in time is in its
- * spool.
+ * A process is a command whose output goes into spools and to whoever listens. A terminal waits
+ * when all who look at it are slow, as terminals do; a process with pipes never does: what nobody
+ * takes in time is in its spool.
  */
 #include "front/sandbox/process.h"
 
@@ -52,7 +52,7 @@ int process_signal_number(const char *name)
 	return 0;
 }
 
-/* ---- who listens ------------------------------------------------------------------------------------------ */
+/* ---- who listens --------------------------------------------------------------------------- */
 
 void process_listen(struct process *p, struct process_listener *l)
 {
@@ -82,7 +82,7 @@ void process_resume(struct process *p)
 	command_resume(&p->command);
 }
 
-/* ---- the command's words ------------------------------------------------------------------------------------ */
+/* ---- the command's words ------------------------------------------------------------------- */
 
 static void on_started(struct command *c)
 {
@@ -211,7 +211,7 @@ static const struct command_ops ops = { .started = on_started,
 					.input_ready = on_input_ready,
 					.done = on_done };
 
-/* ---- the end ---------------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void free_process(struct process *p)
 {
@@ -259,7 +259,7 @@ void processes_free(struct sandbox *s)
 	s->processes = NULL;
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------------ */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 static int refuse(struct refusal *r, int status, const char *code, const char *hint,
 		  unsigned int retry_after_s, const char *message)
@@ -378,7 +378,7 @@ int process_new(struct sandbox *s, const json_t *body, struct process_listener *
 	return 0;
 }
 
-/* ---- what is known --------------------------------------------------------------------------------------------- */
+/* ---- what is known ------------------------------------------------------------------------- */
 
 struct process *process_find(struct sandbox *s, const char *id)
 {

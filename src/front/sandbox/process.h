@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process.h - Commands that nobody waits for: started, asked about, attached to, signalled, forgotten.
+ * process.h - Commands that nobody waits for: started, asked about, attached to, signalled,
+ * forgotten.
  *
- * A sandbox has a table of them. One stays in it for five minutes after it ended, with its output; at most
- * 64 run at once, and 256 are remembered: beyond that the one that ended first is forgotten. Its output is
- * kept in spools: the beginning of each stream, which may be all of it.
+ * A sandbox has a table of them. One stays in it for five minutes after it ended, with its output;
+ * at most 64 run at once, and 256 are remembered: beyond that the one that ended first is
+ * forgotten. Its output is kept in spools: the beginning of each stream, which may be all of it.
  */
 #ifndef CAISSON_FRONT_PROCESS_H
 #define CAISSON_FRONT_PROCESS_H
@@ -58,8 +59,8 @@ struct process {
 };
 
 /*
- * process_new() - Start what @body (checked) says; @l hears whether it did, perhaps at once. -1 with @ret: it
- * can not be tried.
+ * process_new() - Start what @body (checked) says; @l hears whether it did, perhaps at once. -1
+ * with @ret: it can not be tried.
  */
 int process_new(struct sandbox *s, const json_t *body, struct process_listener *l,
 		struct refusal *ret);
@@ -76,7 +77,8 @@ void process_resume(struct process *p);
 void process_json(const struct process *p, struct json *j);
 /* processes_json() - `processes`, an array, the oldest first, into an object that is open. */
 void processes_json(const struct sandbox *s, struct json *j);
-/* processes_next() - The one that was started after @p, NULL after the last; @p NULL: the oldest. */
+/* processes_next() - The one that was started after @p, NULL after the last; @p NULL: the oldest.
+ */
 const struct process *processes_next(const struct sandbox *s, const struct process *p);
 /* processes_alive() - How many run in a sandbox. */
 size_t processes_alive(const struct sandbox *s);

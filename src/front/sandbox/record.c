@@ -2,9 +2,9 @@
 /*
  * record.c - The executions of a sandbox that can still be asked about.
  *
- * A table is a list, the oldest first. One timer looks after it: it fires when the next event log, or the
- * next record, is old enough to go. What still runs is never pushed out; how much can run at once is
- * bounded by whoever runs it.
+ * A table is a list, the oldest first. One timer looks after it: it fires when the next event log,
+ * or the next record, is old enough to go. What still runs is never pushed out; how much can run at
+ * once is bounded by whoever runs it.
  */
 #include "front/sandbox/record.h"
 
@@ -20,7 +20,7 @@
 #define RECORD_LIFE_NS (15 * 60 * CLOCK_NS_PER_S)
 #define LOG_LIFE_NS (5 * 60 * CLOCK_NS_PER_S)
 
-/* ---- forgetting --------------------------------------------------------------------------------------- */
+/* ---- forgetting ---------------------------------------------------------------------------- */
 
 static void end_log(struct record *r)
 {
@@ -85,7 +85,7 @@ static void on_timer(struct timer *t)
 	set_timer(rs);
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 void records_init(struct records *rs, struct loop *loop, struct spool_bank *spools,
 		  struct stream_bank *streams)
@@ -123,7 +123,7 @@ static void push_out(struct records *rs)
 	}
 }
 
-/* ---- one record --------------------------------------------------------------------------------------- */
+/* ---- one record ---------------------------------------------------------------------------- */
 
 struct record *record_new(struct records *rs, const char *id, const char *kind)
 {

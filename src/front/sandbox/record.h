@@ -2,10 +2,10 @@
 /*
  * record.h - What was done in a sandbox lately: output, events and result, to be asked for by id.
  *
- * Whoever runs something for a client that may ask later makes a record when it begins, feeds it, and
- * finishes it with the result. It then stays for 15 minutes (its events for 5), unless 32 newer ones of
- * the same sandbox push it out, or the sandbox is removed. Nothing is kept of what was never asked for: a
- * stream log exists from record_stream() on, a spool from its first byte.
+ * Whoever runs something for a client that may ask later makes a record when it begins, feeds it,
+ * and finishes it with the result. It then stays for 15 minutes (its events for 5), unless 32 newer
+ * ones of the same sandbox push it out, or the sandbox is removed. Nothing is kept of what was
+ * never asked for: a stream log exists from record_stream() on, a spool from its first byte.
  */
 #ifndef CAISSON_FRONT_RECORD_H
 #define CAISSON_FRONT_RECORD_H
@@ -43,7 +43,8 @@ struct record {
 	char id[RECORD_ID_MAX];
 	const char *kind;   /* static: a language, "exec", "shell" */
 	const char *status; /* static: of the result; NULL while it runs */
-	uint64_t asked_ms; /* since 1970, by the clock of files: it may run from now on; 0: it waits */
+	uint64_t asked_ms; /* since 1970, by the clock of files: it may run from now on; 0: it waits
+			    */
 	uint64_t started_ms;   /* that it runs was heard; 0: it waits */
 	uint64_t ended_ms;     /* 0: it runs */
 	uint64_t ended_ns;     /* clock_now_ns() scale */
@@ -60,8 +61,8 @@ void records_free(struct records *rs);
 struct record *records_find(const struct records *rs, const char *id);
 
 /*
- * record_new() - Something will be done. @id: unique, a name without quotes. @kind: static. The record is the
- * table's, and valid until record_finish(). NULL without memory.
+ * record_new() - Something will be done. @id: unique, a name without quotes. @kind: static. The
+ * record is the table's, and valid until record_finish(). NULL without memory.
  */
 struct record *record_new(struct records *rs, const char *id, const char *kind);
 
@@ -72,15 +73,15 @@ bool record_stream(struct record *r, const struct stream_ops *ops, void *arg);
 void record_started(struct record *r);
 
 /*
- * record_event() - To the log, if there is one. Types that end are the caller's business: `done` comes
- * from record_finish().
+ * record_event() - To the log, if there is one. Types that end are the caller's business: `done`
+ * comes from record_finish().
  */
 void record_event(struct record *r, const char *type, const char *json, size_t len);
 void record_take(struct record *r, const char *type, struct buf *json); /* see stream_log_take() */
 
 /*
- * record_finish() - It is over. @json: the result object, which is kept and is the event @type (`done`,
- * `refused`). @status: static. The caller must not use @r afterwards.
+ * record_finish() - It is over. @json: the result object, which is kept and is the event @type
+ * (`done`, `refused`). @status: static. The caller must not use @r afterwards.
  */
 void record_finish(struct record *r, const char *type, const char *status, const char *json,
 		   size_t len);

@@ -2,10 +2,10 @@
 /*
  * sandbox.c - What is done in one sandbox: executions, one after another, and whoever has entered.
  *
- * sandbox_step() is the whole of it: if somebody wants the cell and there is none, get one; let in who
- * waits; and if no execution runs and one waits, get it a kernel of its language and run it. Each of these
- * may take a while and then calls sandbox_step() again. Rooms are had from sandbox_room.c; the beginning of a
- * sandbox is in sandbox_life.c, its end in sandbox_end.c.
+ * sandbox_step() is the whole of it: if somebody wants the cell and there is none, get one; let in
+ * who waits; and if no execution runs and one waits, get it a kernel of its language and run it.
+ * Each of these may take a while and then calls sandbox_step() again. Rooms are had from
+ * sandbox_room.c; the beginning of a sandbox is in sandbox_life.c, its end in sandbox_end.c.
  */
 #include "front/sandbox/sandbox.h"
 
@@ -22,7 +22,7 @@
 #include "front/support/front.h"
 #include "front/support/metrics.h"
 
-/* ---- the list of who entered -------------------------------------------------------------------------- */
+/* ---- the list of who entered --------------------------------------------------------------- */
 
 static void unlink_entry(struct entry *en)
 {
@@ -40,8 +40,8 @@ static void unlink_entry(struct entry *en)
 	en->inside = false;
 }
 
-/* The first of the list that is inside, or that is not. Their functions may let others in and out, and free
- * them: after each call the list is looked at anew. */
+/* The first of the list that is inside, or that is not. Their functions may let others in and out,
+ * and free them: after each call the list is looked at anew. */
 static struct entry *first_entry(const struct sandbox *s, bool inside)
 {
 	struct entry *en = s->entries;
@@ -71,7 +71,7 @@ void sandbox_no_cell(struct sandbox *s, const struct refusal *why)
 		sandbox_step(s);
 }
 
-/* ---- the queue -------------------------------------------------------------------------------------- */
+/* ---- the queue ----------------------------------------------------------------------------- */
 
 static void let_in(struct sandbox *s)
 {
@@ -120,8 +120,8 @@ void sandbox_step(struct sandbox *s)
 		return;
 	if (s->cell && cell_settling(s->cell)) /* a moment, after the front before us was killed */
 		return;
-	if (s->cell && s->cell->sealed &&
-	    !s->f->hooks->egress.ready(s)) { /* nobody is let in before it is there */
+	if (s->cell && s->cell->sealed && !s->f->hooks->egress.ready(s)) { /* nobody is let in
+									      before it is there */
 		if (s->head || s->entries)
 			timer_cancel(&s->idle_timer);
 		s->f->hooks->egress.install(s);
@@ -147,7 +147,7 @@ void sandbox_step(struct sandbox *s)
 		run_next(s, s->head);
 }
 
-/* ---- whoever is inside -------------------------------------------------------------------------------- */
+/* ---- whoever is inside --------------------------------------------------------------------- */
 
 void sandbox_enter(struct sandbox *s, struct entry *en)
 {

@@ -2,10 +2,11 @@
 /*
  * sandbox.h - What a client holds: a name, an owner, a spec, a cell, and what is done in it.
  *
- * Without a name it lives for one execution. With a name it lives until it was idle for long enough,
- * its time is over, or it is removed; its cell may be replaced (out of memory takes the cell as a whole),
- * which its epoch tells. Stopped, or lost with the daemon that held it, it is a record: it answers
- * for its name until it is removed. A name belongs to its owner: another owner's does not exist for us.
+ * Without a name it lives for one execution. With a name it lives until it was idle for long
+ * enough, its time is over, or it is removed; its cell may be replaced (out of memory takes the
+ * cell as a whole), which its epoch tells. Stopped, or lost with the daemon that held it, it is a
+ * record: it answers for its name until it is removed. A name belongs to its owner: another owner's
+ * does not exist for us.
  *
  * Two things are done in a sandbox: executions, one after another, in kernels; and everything else
  * (commands, file calls) side by side, by whoever has entered.
@@ -45,9 +46,9 @@ struct sandbox;
 enum sandbox_state { SANDBOX_RUNNING, SANDBOX_STOPPED, SANDBOX_LOST };
 
 /*
- * Somebody who needs the cell. The struct is the asker's and zero but for arg and the functions; exactly
- * one of in and refused is called, perhaps at once. After in the sandbox counts as used until
- * sandbox_leave(), or until gone, which is called when the cell ends first: then it has left.
+ * Somebody who needs the cell. The struct is the asker's and zero but for arg and the functions;
+ * exactly one of in and refused is called, perhaps at once. After in the sandbox counts as used
+ * until sandbox_leave(), or until gone, which is called when the cell ends first: then it has left.
  */
 struct entry {
 	void (*in)(struct entry *en, struct cell *r);
@@ -59,7 +60,8 @@ struct entry {
 	bool inside;
 };
 
-/* Somebody who wants to know when it does not run any more. Called once; it has then left the list. */
+/* Somebody who wants to know when it does not run any more. Called once; it has then left the list.
+ */
 struct sandbox_waiter {
 	void (*over)(struct sandbox_waiter *w, struct sandbox *s);
 	void *arg;
@@ -75,7 +77,8 @@ struct sandbox {
 	char owner[OWNER_MAX];
 	struct sandbox_spec spec;
 	struct image_use *image; /* what its cells are made from; held */
-	json_t *vars; /* what everything in it has in its environment: spec.env and secrets; NULL: nothing */
+	json_t *vars; /* what everything in it has in its environment: spec.env and secrets; NULL:
+			 nothing */
 	enum sandbox_state state;
 	char reason[160]; /* why it is not running */
 	int slot;         /* in the keeper's table; -1: nothing of it is kept */
@@ -93,7 +96,8 @@ struct sandbox {
 	uint32_t epoch;
 	uint64_t created_ns, used_ns, executions;
 	uint64_t created_ms, expires_ms; /* since 1970; expires 0: never */
-	uint64_t adopted_ms; /* since when this front has it from one that was killed; 0: made here */
+	uint64_t adopted_ms; /* since when this front has it from one that was killed; 0: made here
+			      */
 	uint64_t aged_ns;    /* how old it was when this front began */
 	uint64_t stop_until_ns;
 	struct records records;      /* what was done in it lately */
@@ -117,7 +121,8 @@ void sandboxes_of(const struct front *f, const char *owner, size_t *ret_sandboxe
 struct sandbox *sandbox_find(struct front *f, const char *owner, const char *name);
 
 /*
- * sandbox_create() - Make one. @name NULL: for one use; @spec NULL: the daemon's own limits. What is in
+ * sandbox_create() - Make one. @name NULL: for one use; @spec NULL: the daemon's own limits. What
+ * is in
  * @spec is the sandbox's afterwards. NULL with @ret filled: there are too many already.
  */
 struct sandbox *sandbox_create(struct front *f, const char *owner, const char *name,
@@ -134,8 +139,8 @@ struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *
 struct sandbox *sandbox_obtain(struct front *f, const char *owner, const char *name,
 			       struct refusal *ret);
 /*
- * sandbox_submit() - Find or make the sandbox and queue @x there. @name NULL: a fresh one. @image: as
- * sandbox_spec_image() has it, NULL: whatever it is of, or the daemon's own.
+ * sandbox_submit() - Find or make the sandbox and queue @x there. @name NULL: a fresh one. @image:
+ * as sandbox_spec_image() has it, NULL: whatever it is of, or the daemon's own.
  */
 void sandbox_submit(struct front *f, const char *owner, const char *name, const char *image,
 		    struct execution *x);
@@ -145,12 +150,13 @@ void sandbox_queue(struct sandbox *s, struct execution *x);
 void sandbox_enter(struct sandbox *s, struct entry *en);
 void sandbox_leave(struct entry *en); /* idempotent; also while it still waits */
 
-/* sandbox_end() - Refuse what waits, end what runs, remove the cell, forget the name. @why NULL: we forget it,
- * but its record stays. */
+/* sandbox_end() - Refuse what waits, end what runs, remove the cell, forget the name. @why NULL: we
+ * forget it, but its record stays. */
 void sandbox_end(struct sandbox *s, const char *why);
 /* sandbox_halt() - The same, but the name stays, with @state and @why. */
 void sandbox_halt(struct sandbox *s, enum sandbox_state state, const char *why);
-/* sandbox_stop() - SIGTERM to everything in it; sandbox_halt() when all is over or after @grace_ms. */
+/* sandbox_stop() - SIGTERM to everything in it; sandbox_halt() when all is over or after @grace_ms.
+ */
 void sandbox_stop(struct sandbox *s, uint64_t grace_ms);
 void sandbox_wait(struct sandbox *s, struct sandbox_waiter *w);
 void sandbox_unwait(struct sandbox_waiter *w); /* idempotent */
@@ -166,9 +172,10 @@ const char *sandbox_state_name(enum sandbox_state s);
 /* For execution.c: this one is done with (its done was called). */
 void sandbox_executed(struct sandbox *s, struct execution *x);
 
-/* ---- the next front (sandbox_keep.c) -------------------------------------------------------------------- */
+/* ---- the next front (sandbox_keep.c) ------------------------------------------------------- */
 
-/* sandbox_keep() - It runs from now on: leave what the next front needs. Idempotent, and not for one without a name. */
+/* sandbox_keep() - It runs from now on: leave what the next front needs. Idempotent, and not for
+ * one without a name. */
 void sandbox_keep(struct sandbox *s);
 /* sandbox_keep_vars() - They are others now. */
 void sandbox_keep_vars(struct sandbox *s);
@@ -177,31 +184,36 @@ void sandbox_note(struct sandbox *s);
 /* sandbox_keep_end() - It begins to end; sandbox_unkeep(): it has. */
 void sandbox_keep_end(struct sandbox *s);
 void sandbox_unkeep(struct sandbox *s);
-/* sandbox_adopt() - One that was restored has this slot: take its cell and variables. NULL, or why it can not be had. */
+/* sandbox_adopt() - One that was restored has this slot: take its cell and variables. NULL, or why
+ * it can not be had. */
 const char *sandbox_adopt(struct sandbox *s, int slot, const struct keeper_slot *was);
 /* sandbox_resume() - One that was restored runs again. */
 void sandbox_resume(struct sandbox *s);
 /* sandbox_use() - This is its cell now. */
 void sandbox_use(struct sandbox *s, struct cell *r);
 
-/* sandbox_renew() - Its cell ends, with everything in it; it gets another when it needs one. Not while code runs. */
+/* sandbox_renew() - Its cell ends, with everything in it; it gets another when it needs one. Not
+ * while code runs. */
 void sandbox_renew(struct sandbox *s);
 
-/* sandbox_no_cell() - For egress.c and workspaces: everybody who waits for the cell is told why it can not be had. */
+/* sandbox_no_cell() - For egress.c and workspaces: everybody who waits for the cell is told why it
+ * can not be had. */
 void sandbox_no_cell(struct sandbox *s, const struct refusal *why);
 
-/* ---- between its files ---------------------------------------------------------------------------------- */
+/* ---- between its files --------------------------------------------------------------------- */
 
 /* sandbox_step() - See whether something can be done now. */
 void sandbox_step(struct sandbox *s);
 /*
- * sandbox_want_cell() - Limits, mounts or a workspace of its own: a cell made for it. Otherwise one that is ready, or the next that
- * will be. Idempotent while it waits; sandbox_step() or sandbox_no_cell() follows.
+ * sandbox_want_cell() - Limits, mounts or a workspace of its own: a cell made for it. Otherwise one
+ * that is ready, or the next that will be. Idempotent while it waits; sandbox_step() or
+ * sandbox_no_cell() follows.
  */
 void sandbox_want_cell(struct sandbox *s);
 /* sandbox_turn_out() - The cell is over; whoever is inside hears of it. */
 void sandbox_turn_out(struct sandbox *s, const struct cell_usage *u);
-/* sandbox_count() - One more that runs, or one less. Those that do not are only names: they take no place. */
+/* sandbox_count() - One more that runs, or one less. Those that do not are only names: they take no
+ * place. */
 void sandbox_count(const struct sandbox *s, bool one_more);
 void sandbox_unlist(struct sandbox *s); /* it has no name any more */
 /* sandbox_forget_later() - It does not run: after a day its name is forgotten, too. */

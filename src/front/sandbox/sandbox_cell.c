@@ -2,9 +2,10 @@
 /*
  * sandbox_cell.c - Where a sandbox's cell comes from, and what the cell has to say to it.
  *
- * A cell is made for the sandbox, or comes from its image's pool; at any moment it has one, waits for one, or needs
- * none. What the cell says is for the execution that runs, if it is of that kernel; else it was left behind by an
- * earlier one. When the cell is over the sandbox gets another with the next who needs one.
+ * A cell is made for the sandbox, or comes from its image's pool; at any moment it has one, waits
+ * for one, or needs none. What the cell says is for the execution that runs, if it is of that
+ * kernel; else it was left behind by an earlier one. When the cell is over the sandbox gets another
+ * with the next who needs one.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@
 #define WANT_NS (30 * CLOCK_NS_PER_S)
 #define BUSY_RETRY_S 1u
 
-/* ---- the cell's words ----------------------------------------------------------------------------- */
+/* ---- the cell's words ---------------------------------------------------------------------- */
 
 static struct execution *running(struct sandbox *s)
 {
@@ -47,7 +48,8 @@ static void on_kernel_failed(struct cell *r, struct kernel *kernel, bool missing
 
 	if (missing)
 		r->image->has_language[kernel->language->id] = false;
-	/* Whoever wanted it may have been interrupted since, and another language's code be next. */
+	/* Whoever wanted it may have been interrupted since, and another language's code be next.
+	 */
 	if (!x || x->language != kernel->language || s->stopping)
 		return;
 	if (missing) {
@@ -219,7 +221,7 @@ static const struct cell_ops sandbox_ops = {
 	.gone = on_gone,
 };
 
-/* ---- getting a cell --------------------------------------------------------------------------------- */
+/* ---- getting a cell ------------------------------------------------------------------------ */
 
 void sandbox_use(struct sandbox *s, struct cell *r)
 {
@@ -257,7 +259,8 @@ static void on_got(struct want *w, struct cell *r)
 	struct sandbox *s = w->arg;
 
 	timer_cancel(&s->want_timer);
-	/* Whatever happened while it waited: no cell with a mount that the sandbox may not have is given to it. */
+	/* Whatever happened while it waited: no cell with a mount that the sandbox may not have is
+	 * given to it. */
 	if (!mount_set_equal(&r->mounts, &s->spec.mounts.set)) {
 		cell_end(r);
 		make_cell(s, w->python);

@@ -2,8 +2,9 @@
 /*
  * sandbox_end.c - How sandboxes end: stopped, halted with their name left behind, or removed.
  *
- * Whoever waits or runs hears of it first, then the cell goes, then what was kept for the next front. The memory is
- * freed when the loop is back: a function of those who hear of the end may still hold the sandbox.
+ * Whoever waits or runs hears of it first, then the cell goes, then what was kept for the next
+ * front. The memory is freed when the loop is back: a function of those who hear of the end may
+ * still hold the sandbox.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +23,8 @@
 
 #define STOP_STEP_NS (20 * CLOCK_NS_PER_MS)
 
-/* Whoever waits or runs is told, and the cell is gone. That the daemon ends is no fault of the call: ask again. */
+/* Whoever waits or runs is told, and the cell is gone. That the daemon ends is no fault of the
+ * call: ask again. */
 static void empty(struct sandbox *s, const char *message)
 {
 	static const struct cell_usage ended = { .end = CELL_END_CLIENT };

@@ -8,8 +8,8 @@ struct json;
 struct sandbox;
 
 /*
- * sandbox_json() - One object. @receipt: the JSON text of the receipt, or NULL: then neither it nor the
- * use is in it, as in lists.
+ * sandbox_json() - One object. @receipt: the JSON text of the receipt, or NULL: then neither it nor
+ * the use is in it, as in lists.
  */
 void sandbox_json(const struct sandbox *s, const struct buf *receipt, struct json *j);
 

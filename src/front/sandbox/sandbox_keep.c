@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox_keep.c - A named sandbox outlives the front: what it leaves, and how the next front takes it.
+ * sandbox_keep.c - A named sandbox outlives the front: what it leaves, and how the next front takes
+ * it.
  *
- * Sandboxes without a name leave nothing: their client is gone with the front. What the store has (name,
- * owner, limits, labels, life) is not kept twice; what it must not have (values of variables) is
- * in a memfd.
+ * Sandboxes without a name leave nothing: their client is gone with the front. What the store has
+ * (name, owner, limits, labels, life) is not kept twice; what it must not have (values of
+ * variables) is in a memfd.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@
 
 #define VARIABLES_MAX (4u << 20)
 
-/* ---- leaving ------------------------------------------------------------------------------------------- */
+/* ---- leaving ------------------------------------------------------------------------------- */
 
 void sandbox_keep_vars(struct sandbox *s)
 {
@@ -95,7 +96,7 @@ void sandbox_unkeep(struct sandbox *s)
 	s->slot = -1;
 }
 
-/* ---- taking over ---------------------------------------------------------------------------------------- */
+/* ---- taking over --------------------------------------------------------------------------- */
 
 static json_t *read_variables(int fd)
 {

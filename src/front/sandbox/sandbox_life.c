@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox_life.c - How sandboxes come to be: admission, names, deadlines; and how executions come to them.
+ * sandbox_life.c - How sandboxes come to be: admission, names, deadlines; and how executions come
+ * to them.
  *
- * Whatever makes one, or lets one that was lost begin anew, passes the same judges first: how many there are, the
- * policy, mounts, workspace, image, secrets. One that is refused is not made, or stays lost. Ends are in sandbox_end.c.
+ * Whatever makes one, or lets one that was lost begin anew, passes the same judges first: how many
+ * there are, the policy, mounts, workspace, image, secrets. One that is refused is not made, or
+ * stays lost. Ends are in sandbox_end.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +42,7 @@ const char *sandbox_state_name(enum sandbox_state s)
 	return names[s];
 }
 
-/* ---- the beginning ------------------------------------------------------------------------------------ */
+/* ---- the beginning ------------------------------------------------------------------------- */
 
 static void on_idle(struct timer *t)
 {
@@ -145,7 +147,8 @@ static void refuse_busy(struct front *f, struct refusal *ret)
 	uint64_t idle_s = f->config.idle_ms / 1000;
 
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
-		if (s->head) /* something runs, and will be over sooner than anybody is idle for too long */
+		if (s->head) /* something runs, and will be over sooner than anybody is idle for too
+				long */
 			idle_s = 1;
 	metric_add(M_REJECTED_BUSY, 1);
 	*ret = (struct refusal){ .status = 429,
@@ -212,7 +215,7 @@ struct sandbox *sandbox_create(struct front *f, const char *owner, const char *n
 	return s;
 }
 
-/* ---- names of what does not run ------------------------------------------------------------------------- */
+/* ---- names of what does not run ------------------------------------------------------------ */
 
 #define REMEMBER_NS (24 * 3600 * CLOCK_NS_PER_S)
 
@@ -256,7 +259,7 @@ void sandbox_resume(struct sandbox *s)
 	sandbox_step(s);
 }
 
-/* ---- work ------------------------------------------------------------------------------------------------ */
+/* ---- work ---------------------------------------------------------------------------------- */
 
 /* Whoever just goes on with a session gets it, empty, and its epoch says so. */
 static bool revive(struct sandbox *s, struct refusal *ret)

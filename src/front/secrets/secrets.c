@@ -28,7 +28,7 @@
 #include "ledger/ledger.h"
 #include "vault/index.h"
 
-/* ---- where they come from ------------------------------------------------------------------------------- */
+/* ---- where they come from ------------------------------------------------------------------ */
 
 static int unseal(struct vault *v, int fd, struct err *e)
 {
@@ -47,7 +47,8 @@ int secrets_load(struct gate_link *gate, struct secrets *ret, struct err *e)
 	return r < 0 || blind < 0 ? r : unseal(&ret->vault, blind, e);
 }
 
-/* Sandboxes that have some keep what they were given; what is bound the gate looks up with each request. */
+/* Sandboxes that have some keep what they were given; what is bound the gate looks up with each
+ * request. */
 void secrets_again(struct gate_link *gate, int blind, const struct err *why)
 {
 	struct front *f = gate->arg;
@@ -87,7 +88,7 @@ void secrets_free(struct secrets *s)
 	s->roots = fd_close(s->roots);
 }
 
-/* ---- what is asked for ----------------------------------------------------------------------------------- */
+/* ---- what is asked for --------------------------------------------------------------------- */
 
 __attribute__((format(printf, 4, 5))) static int refuse(struct refusal *r, const char *code,
 							const char *hint, const char *fmt, ...)
@@ -101,7 +102,7 @@ __attribute__((format(printf, 4, 5))) static int refuse(struct refusal *r, const
 	return -1;
 }
 
-/* ---- giving them ------------------------------------------------------------------------------------------ */
+/* ---- giving them --------------------------------------------------------------------------- */
 
 static bool make_placeholder(char out[SECRETS_PLACEHOLDER_MAX])
 {
@@ -193,7 +194,7 @@ int secrets_give(struct sandbox *s, struct refusal *ret_why)
 	return 0;
 }
 
-/* ---- for the gate ------------------------------------------------------------------------------------------ */
+/* ---- for the gate -------------------------------------------------------------------------- */
 
 size_t secrets_binds(const struct sandbox *s, struct gate_bind *ret)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * secrets.h - Secrets that sandboxes ask for by name: `NAME`, or bound to a host, `NAME@api.example.com`.
+ * secrets.h - Secrets that sandboxes ask for by name: `NAME`, or bound to a host,
+ * `NAME@api.example.com`.
  *
- * Plain: the value is a variable of everything that runs in the sandbox. Bound: the variable holds a random
- * placeholder, and the gate puts the value in its place in headers of requests to that host. Values of secrets
- * that the operator tied to hosts are not known here at all: the vault of the front is blind (vault/vault.h).
+ * Plain: the value is a variable of everything that runs in the sandbox. Bound: the variable holds
+ * a random placeholder, and the gate puts the value in its place in headers of requests to that
+ * host. Values of secrets that the operator tied to hosts are not known here at all: the vault of
+ * the front is blind (vault/vault.h).
  *
  * A name that is unknown and one that is another owner's are refused in the same words.
  */
@@ -33,20 +35,22 @@ struct secrets {
 
 /* secrets_load() - Before the jail. They are read by whoever minds the gate. */
 int secrets_load(struct gate_link *gate, struct secrets *ret, struct err *e);
-/* secrets_reload() - SIGHUP came. What is new holds for what is asked from then on; what is broken changes nothing. */
+/* secrets_reload() - SIGHUP came. What is new holds for what is asked from then on; what is broken
+ * changes nothing. */
 void secrets_reload(struct front *f);
 /* secrets_again() - For gate_link.on_secrets. */
 void secrets_again(struct gate_link *gate, int blind, const struct err *why);
 void secrets_free(struct secrets *s);
 
 /*
- * secrets_give() - Look up what s->spec asks for and make s->vars, the environment of everything in it.
- * Return: 0, or -1 with @ret_why: no such secret, or one that may not be used so.
+ * secrets_give() - Look up what s->spec asks for and make s->vars, the environment of everything in
+ * it. Return: 0, or -1 with @ret_why: no such secret, or one that may not be used so.
  */
 int secrets_give(struct sandbox *s, struct refusal *ret_why);
 /* secrets_look() - Whether the gate has to look into requests, with @egress as its rules. */
 bool secrets_look(const struct sandbox *s, const json_t *egress);
-/* secrets_trust() - From now on the gate looks into some of its requests: what starts in it later is told whom to trust. */
+/* secrets_trust() - From now on the gate looks into some of its requests: what starts in it later
+ * is told whom to trust. */
 void secrets_trust(struct sandbox *s);
 /* secrets_binds() - What is bound, for the gate. @ret: room for GATE_BINDS_MAX. */
 size_t secrets_binds(const struct sandbox *s, struct gate_bind *ret);

@@ -49,7 +49,7 @@ void trust_vars(json_t *vars)
 			(void)json_object_set_new(vars, names[i], json_string(TRUST_PATH));
 }
 
-/* ---- the call ---------------------------------------------------------------------------------------------- */
+/* ---- the call ------------------------------------------------------------------------------ */
 
 void trust_cancel(struct trust *t)
 {

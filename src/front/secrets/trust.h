@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trust.h - The certificates that programs in a cell trust: the machine's, and the authority of its sandbox.
+ * trust.h - The certificates that programs in a cell trust: the machine's, and the authority of its
+ * sandbox.
  *
- * One file in the cell, written before anybody is let in, and variables that lead Python, requests, curl, git, pip and
- * node to it. It belongs to the cell's own user, who can hurt nobody but himself with it.
+ * One file in the cell, written before anybody is let in, and variables that lead Python, requests,
+ * curl, git, pip and node to it. It belongs to the cell's own user, who can hurt nobody but himself
+ * with it.
  */
 #ifndef CAISSON_FRONT_SECRETS_TRUST_H
 #define CAISSON_FRONT_SECRETS_TRUST_H
@@ -31,12 +33,13 @@ struct trust {
 	void *arg;
 };
 
-/* trust_roots() - Before the jail: the machine's certificates, PEM. A descriptor, or -1: there are none. */
+/* trust_roots() - Before the jail: the machine's certificates, PEM. A descriptor, or -1: there are
+ * none. */
 int trust_roots(void);
 
 /*
- * trust_begin() - Write the file into @r. @roots: of trust_roots(); @pem: of the authority. The struct has done and
- * arg, and is otherwise zero. 0, or -errno and done is not called.
+ * trust_begin() - Write the file into @r. @roots: of trust_roots(); @pem: of the authority. The
+ * struct has done and arg, and is otherwise zero. 0, or -errno and done is not called.
  */
 int trust_begin(struct trust *t, struct cell *r, int roots, int pem, struct err *e);
 void trust_cancel(struct trust *t); /* idempotent, also on zeroed memory */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code_spec.c - `servers`, `tools` and `project` of a spec: checked when a sandbox is made, so that no call finds them wrong. */
+/* code_spec.c - `servers`, `tools` and `project` of a spec: checked when a sandbox is made, so that
+ * no call finds them wrong. */
 #include "front/spec/code_spec.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code_spec.h - The part of a SandboxSpec that is about other servers' tools: `servers`, `tools` and `project`. */
+/* code_spec.h - The part of a SandboxSpec that is about other servers' tools: `servers`, `tools`
+ * and `project`. */
 #ifndef CAISSON_FRONT_CODE_CODE_SPEC_H
 #define CAISSON_FRONT_CODE_CODE_SPEC_H
 

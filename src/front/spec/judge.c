@@ -2,8 +2,8 @@
 /*
  * judge.c - Requests against the rules in force.
  *
- * Numbers of what an owner has are counted when they are asked for, over the sandboxes that there are: a counter that is
- * kept would have to be right on every way out.
+ * Numbers of what an owner has are counted when they are asked for, over the sandboxes that there
+ * are: a counter that is kept would have to be right on every way out.
  */
 #include "front/spec/judge.h"
 
@@ -29,7 +29,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define BUSY_RETRY_S 1u
 
-/* ---- refusals ------------------------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------------------------ */
 
 struct finding {
 	int status;
@@ -66,7 +66,7 @@ __attribute__((format(printf, 5, 6))) static int refuse(struct front *f, const c
 	return -1;
 }
 
-/* ---- sandboxes ------------------------------------------------------------------------------------------ */
+/* ---- sandboxes ----------------------------------------------------------------------------- */
 
 /* One number of a spec: which rule it is under, and what a request calls it. */
 struct measure {
@@ -156,7 +156,8 @@ static int check_count(struct front *f, const char *owner, enum rule rule, const
 	return 0;
 }
 
-/* NULL: it may be reached; otherwise the rule's list, whose name is @ret_rule. @ret_word: what denies it, or NULL. */
+/* NULL: it may be reached; otherwise the rule's list, whose name is @ret_rule. @ret_word: what
+ * denies it, or NULL. */
 static const struct rule_value *unreachable(const struct front *f, const char *owner,
 					    const char *text, char ret_rule[RULES_NAME_MAX],
 					    const char **ret_word)
@@ -267,8 +268,9 @@ static int check_mounts(struct front *f, const char *owner, const struct mount_u
 }
 
 /*
- * A fetcher is the daemon's, not the owner's: it runs nothing that the owner wrote, reaches the operator's index alone, and
- * how many there are, how large and how often is in rules of packages. Ceilings of sandboxes would forbid what nobody asked for.
+ * A fetcher is the daemon's, not the owner's: it runs nothing that the owner wrote, reaches the
+ * operator's index alone, and how many there are, how large and how often is in rules of packages.
+ * Ceilings of sandboxes would forbid what nobody asked for.
  */
 int policy_sandbox(struct front *f, const char *owner, const struct sandbox_spec *s,
 		   struct refusal *ret)
@@ -305,7 +307,7 @@ int policy_extend(struct front *f, const char *owner, uint64_t age_s, uint64_t s
 	return 0;
 }
 
-/* ---- what runs ------------------------------------------------------------------------------------------ */
+/* ---- what runs ----------------------------------------------------------------------------- */
 
 int policy_process(struct front *f, const char *owner, struct refusal *ret)
 {
@@ -341,7 +343,7 @@ int policy_queue(struct front *f, const char *owner, uint64_t *timeout_ms, struc
 	return policy_process(f, owner, ret);
 }
 
-/* ---- packages and tools --------------------------------------------------------------------------------- */
+/* ---- packages and tools -------------------------------------------------------------------- */
 
 int policy_package(struct front *f, const char *owner, const char *asked, struct refusal *ret)
 {

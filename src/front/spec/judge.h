@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge.h - Whether a request is within the policy. Every road to a sandbox, an execution, a tool or a package asks here.
+ * judge.h - Whether a request is within the policy. Every road to a sandbox, an execution, a tool
+ * or a package asks here.
  *
- * The functions that return an int give 0, or -1 with @ret: 403 `policy_refused` for what is never allowed, 429
- * `policy_busy` for what is too much at once; the message begins with the name of the rule. A refusal is counted and in the
- * ledger. Without a policy all is allowed. What exists already goes on when a new policy would not allow it.
+ * The functions that return an int give 0, or -1 with @ret: 403 `policy_refused` for what is never
+ * allowed, 429 `policy_busy` for what is too much at once; the message begins with the name of the
+ * rule. A refusal is counted and in the ledger. Without a policy all is allowed. What exists
+ * already goes on when a new policy would not allow it.
  */
 #ifndef CAISSON_FRONT_POLICY_JUDGE_H
 #define CAISSON_FRONT_POLICY_JUDGE_H
@@ -42,22 +44,24 @@ int policy_extend(struct front *f, const char *owner, uint64_t age_s, uint64_t s
 		  struct refusal *ret);
 
 /*
- * policy_execution() - Code or a command is about to be queued. @asked_ms: its time limit, 0 when none is named;
- * *ret_ms gets the one that holds.
+ * policy_execution() - Code or a command is about to be queued. @asked_ms: its time limit, 0 when
+ * none is named; *ret_ms gets the one that holds.
  */
 int policy_execution(struct front *f, const char *owner, uint64_t asked_ms, uint64_t *ret_ms,
 		     struct refusal *ret);
 
 /*
- * policy_queue() - Whatever road it came by: it counts, and *timeout_ms is lowered to what there may be. Whoever
- * named a time has been told so before, by policy_execution().
+ * policy_queue() - Whatever road it came by: it counts, and *timeout_ms is lowered to what there
+ * may be. Whoever named a time has been told so before, by policy_execution().
  */
 int policy_queue(struct front *f, const char *owner, uint64_t *timeout_ms, struct refusal *ret);
 
-/* policy_process() - A process in the background: it counts, and has no time limit but its sandbox's. */
+/* policy_process() - A process in the background: it counts, and has no time limit but its
+ * sandbox's. */
 int policy_process(struct front *f, const char *owner, struct refusal *ret);
 
-/* policy_package() - @name: in any spelling. For each package that would be installed, not only the one asked for. */
+/* policy_package() - @name: in any spelling. For each package that would be installed, not only the
+ * one asked for. */
 int policy_package(struct front *f, const char *owner, const char *name, struct refusal *ret);
 
 /* policy_tool() - Whether @owner is shown this tool of MCP; policy_tool_call(): and may call it. */

@@ -42,7 +42,7 @@ void mounts_pool(struct front *f)
 	f->mounts->pooled = each.set;
 }
 
-/* ---- in ------------------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 static int refuse(struct refusal *r, const char *hint, const char *message)
 {
@@ -129,7 +129,7 @@ bool mount_use_equal(const struct mount_use *a, const struct mount_use *b)
 	       a->missing.mode == b->missing.mode;
 }
 
-/* ---- out ------------------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static void write_word(struct json *j, const char *place, enum mount_mode mode)
 {
@@ -139,7 +139,8 @@ static void write_word(struct json *j, const char *place, enum mount_mode mode)
 	json_str(j, word);
 }
 
-/* What is missing is written, too: of a record that comes from a daemon with other mounts it must not get lost. */
+/* What is missing is written, too: of a record that comes from a daemon with other mounts it must
+ * not get lost. */
 void mount_use_json(const struct front *f, const struct mount_use *u, struct json *j)
 {
 	json_array_begin(j);

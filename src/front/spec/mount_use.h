@@ -2,9 +2,9 @@
 /*
  * mount_use.h - Which of the operator's mounts a sandbox has: the member `mounts` of a SandboxSpec.
  *
- * A list of places in the cell, each with or without :ro or :rw. Without the member it is all that the policy lets
- * the caller have. A set is fixed when a sandbox is made, and is in its record with modes: so the next front, or a
- * cell that takes the place of one that was lost, has the same.
+ * A list of places in the cell, each with or without :ro or :rw. Without the member it is all that
+ * the policy lets the caller have. A set is fixed when a sandbox is made, and is in its record with
+ * modes: so the next front, or a cell that takes the place of one that was lost, has the same.
  */
 #ifndef CAISSON_FRONT_WORKSPACES_MOUNT_USE_H
 #define CAISSON_FRONT_WORKSPACES_MOUNT_USE_H
@@ -21,7 +21,8 @@ struct refusal;
 
 struct mount_use {
 	struct mount_set set;
-	/* The first that was named and that the operator does not have so; an empty place: there is none. */
+	/* The first that was named and that the operator does not have so; an empty place: there is
+	 * none. */
 	struct mount_word missing;
 };
 
@@ -29,8 +30,9 @@ struct mount_use {
 void mount_use_default(const struct front *f, const char *owner, struct mount_use *ret);
 
 /*
- * mount_use_parse() - @value: of the member; NULL for none. Whether the policy allows it is asked later, and only then
- * whether it is there (mount_use_admit()): the answer to a name must not tell of mounts that are others'. 0, or -1 with @why.
+ * mount_use_parse() - @value: of the member; NULL for none. Whether the policy allows it is asked
+ * later, and only then whether it is there (mount_use_admit()): the answer to a name must not tell
+ * of mounts that are others'. 0, or -1 with @why.
  */
 int mount_use_parse(const struct front *f, const char *owner, const json_t *value,
 		    struct mount_use *ret, struct refusal *why);

@@ -115,7 +115,8 @@ static int take_egress(const json_t *body, struct sandbox_spec *ret, struct refu
 		      e.msg);
 }
 
-/* What the store could not keep would otherwise be found out when it is too late to name a field. */
+/* What the store could not keep would otherwise be found out when it is too late to name a field.
+ */
 static int check_size(const struct front *f, const struct sandbox_spec *s, struct refusal *r)
 {
 	_buf_ struct buf b = BUF_INIT(STORE_JSON_MAX);

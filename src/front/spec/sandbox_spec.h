@@ -2,7 +2,8 @@
 /*
  * sandbox_spec.h - What a client asked a sandbox to be: limits, environment, secrets, labels, life.
  *
- * No field is accepted and then ignored: what this daemon can not do is refused with the name of the field.
+ * No field is accepted and then ignored: what this daemon can not do is refused with the name of
+ * the field.
  */
 #ifndef CAISSON_FRONT_SANDBOX_SPEC_H
 #define CAISSON_FRONT_SANDBOX_SPEC_H
@@ -43,23 +44,23 @@ struct sandbox_spec {
 void sandbox_spec_default(const struct front *f, const char *owner, struct sandbox_spec *ret);
 
 /*
- * sandbox_spec_parse() - @body: checked against the fields of a SandboxSpec; other members are not looked
- * at. Whether the policy allows it, sandbox_create() says. 0, or -1 with @ret_why.
+ * sandbox_spec_parse() - @body: checked against the fields of a SandboxSpec; other members are not
+ * looked at. Whether the policy allows it, sandbox_create() says. 0, or -1 with @ret_why.
  */
 int sandbox_spec_parse(const struct front *f, const char *owner, const json_t *body,
 		       struct sandbox_spec *ret, struct refusal *ret_why);
 void sandbox_spec_free(struct sandbox_spec *s);
 
-/* sandbox_spec_image() - `image` of @body as specs have it, "" for the daemon's own. 1; 0 when it names none, and @ret is
- * not touched; -1 with @ret_why. */
+/* sandbox_spec_image() - `image` of @body as specs have it, "" for the daemon's own. 1; 0 when it
+ * names none, and @ret is not touched; -1 with @ret_why. */
 int sandbox_spec_image(const struct front *f, const json_t *body, char ret[IMAGE_OPENER_REF_MAX],
 		       struct refusal *ret_why);
 
 /* sandbox_spec_equal() - Whether a second request of the same name asks for the same. */
 bool sandbox_spec_equal(const struct sandbox_spec *a, const struct sandbox_spec *b);
 
-/* sandbox_spec_json() - As an object, every default filled in. Values of env are not shown: they may be
- * secrets, so only their names are. */
+/* sandbox_spec_json() - As an object, every default filled in. Values of env are not shown: they
+ * may be secrets, so only their names are. */
 void sandbox_spec_json(const struct front *f, const struct sandbox_spec *s, struct json *j);
 
 /* sandbox_spec_has_label() - Whether it has this label with this value. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secret_list.c - The member `secrets` of a SandboxSpec, from a request's list to its canonical form. */
+/* secret_list.c - The member `secrets` of a SandboxSpec, from a request's list to its canonical
+ * form. */
 #include "front/spec/secret_list.h"
 
 #include <stdarg.h>
@@ -22,7 +23,8 @@ __attribute__((format(printf, 4, 5))) static int refuse(struct refusal *r, const
 	return -1;
 }
 
-/* What was taken already: the same again is nothing, the same name in both ways is a contradiction. */
+/* What was taken already: the same again is nothing, the same name in both ways is a contradiction.
+ */
 static int check_before(const json_t *taken, const struct secret_use *u, bool *ret_known,
 			struct refusal *r)
 {

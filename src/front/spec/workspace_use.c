@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workspace_use.c - The member `workspace` of a SandboxSpec, in and out; and the mounts it means. */
+/* workspace_use.c - The member `workspace` of a SandboxSpec, in and out; and the mounts it means.
+ */
 #include "front/spec/workspace_use.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ static int refuse(struct refusal *r, const char *hint, const char *message)
 	return -1;
 }
 
-/* ---- in ------------------------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------ */
 
 static int take_mode(const char *text, struct workspace_use *ret, struct refusal *why)
 {
@@ -194,7 +195,7 @@ bool workspace_use_equal(const struct workspace_use *a, const struct workspace_u
 	       same(a->allow, b->allow) && same(a->deny, b->deny) && same(a->write, b->write);
 }
 
-/* ---- out ------------------------------------------------------------------------------------------------- */
+/* ---- out ----------------------------------------------------------------------------------- */
 
 static void write_list(struct json *j, const char *name, const json_t *list)
 {
@@ -265,7 +266,7 @@ size_t workspace_use_mounts(const struct workspace_use *u, struct cell_spec *spe
 	return 1;
 }
 
-/* ---- for the workspace store ---------------------------------------------------------------------------------------- */
+/* ---- for the workspace store --------------------------------------------------------------- */
 
 static void put_lines(struct buf *b, const char *before, const json_t *list)
 {

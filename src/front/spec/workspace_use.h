@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workspace_use.h - How a sandbox uses a workspace: the member `workspace` of a SandboxSpec, and its mounts.
+ * workspace_use.h - How a sandbox uses a workspace: the member `workspace` of a SandboxSpec, and
+ * its mounts.
  *
- * "name", "name:ro", "name:rw", "name:cow", or an object: {"name", "mode", "allow", "deny", "write"}.
+ * "name", "name:ro", "name:rw", "name:cow", or an object: {"name", "mode", "allow", "deny",
+ * "write"}.
  */
 #ifndef CAISSON_FRONT_WORKSPACES_USE_H
 #define CAISSON_FRONT_WORKSPACES_USE_H
@@ -30,7 +32,8 @@ struct workspace_use {
 	/* While it runs. */
 	char key[WORKSPACE_STORE_KEY_LEN + 1];
 	char tree[WORKSPACE_STORE_TREE_MAX]; /* what is mounted; empty: nothing yet */
-	char base[WORKSPACE_STORE_TREE_MAX]; /* what it is compared with: the same, until it commits */
+	char base[WORKSPACE_STORE_TREE_MAX]; /* what it is compared with: the same, until it commits
+					      */
 	int fd;                              /* of the tree plus 1; 0: not open */
 };
 
@@ -38,16 +41,19 @@ struct workspace_use {
 int workspace_use_parse(const json_t *value, struct workspace_use *ret, struct refusal *ret_why);
 void workspace_use_free(struct workspace_use *u);
 bool workspace_use_equal(const struct workspace_use *a, const struct workspace_use *b);
-/* workspace_use_recall() - Of a stored one: the trees that it used. They are taken out, as no client may name them. */
+/* workspace_use_recall() - Of a stored one: the trees that it used. They are taken out, as no
+ * client may name them. */
 struct workspace_use workspace_use_recall(json_t *value);
 /* workspace_use_json() - As a member `workspace`; nothing when there is none. */
 void workspace_use_json(const struct workspace_use *u, struct json *j);
 const char *workspace_mode_name(enum workspace_mode mode);
 
-/* workspace_use_mounts() - Add its mounts. Return: how many descriptors were put into @fds: 0 or 1. */
+/* workspace_use_mounts() - Add its mounts. Return: how many descriptors were put into @fds: 0 or 1.
+ */
 size_t workspace_use_mounts(const struct workspace_use *u, struct cell_spec *spec, int *fds);
 
-/* workspace_use_rules() - Patterns as the workspace store takes them (a memfd), -1: none; or -errno. */
+/* workspace_use_rules() - Patterns as the workspace store takes them (a memfd), -1: none; or
+ * -errno. */
 int workspace_use_rules(const struct workspace_use *u);
 /* workspace_use_parts() - Writable directories, a line each, likewise. */
 int workspace_use_parts(const struct workspace_use *u);

@@ -3,9 +3,9 @@
  * config.c - The settings of `caisson serve`, and how they are collected.
  *
  * The table below is read by base/options.c, in four passes, each overriding the one before:
- * defaults, the variables of the older service, CAISSON_ variables, options. At the end the settings
- * are compared with each other: two that were given and contradict each other are refused; a default
- * that contradicts a given one is adapted.
+ * defaults, the variables of the older service, CAISSON_ variables, options. At the end the
+ * settings are compared with each other: two that were given and contradict each other are refused;
+ * a default that contradicts a given one is adapted.
  */
 #include "front/support/config.h"
 

@@ -6,8 +6,8 @@
  * the rules. Each option has a variable (--max-body: CAISSON_MAX_BODY). Variables of other names
  * (MAX_EXECUTION_TIME, MAX_MEMORY_MB, BLOCKED_PACKAGES, LOG_LEVEL, MCP_SERVERS_CONFIG, and those of
  * buckets: AWS_REGION, COREASON_SANDBOX_S3_BUCKET and the like) count where neither the option nor
- * its variable is given. A wrong value stops the start with a line that names the option or variable
- * and the remedy.
+ * its variable is given. A wrong value stops the start with a line that names the option or
+ * variable and the remedy.
  */
 #ifndef CAISSON_FRONT_CONFIG_H
 #define CAISSON_FRONT_CONFIG_H
@@ -44,8 +44,8 @@ struct config {
 	const char *tools;           /* of MCP: default, all, or names, separated by commas */
 	const char *mcp_auth_server; /* issuer of tokens for MCP clients; NULL: none is named */
 	const char *mcp_url;         /* where clients find /mcp; NULL: where they say they do */
-	const char *
-		mcp_user; /* as root: who configured MCP servers run as; NULL: the first file's owner */
+	const char *mcp_user; /* as root: who configured MCP servers run as; NULL: the first file's
+				 owner */
 	const char *mcp_configs[CONFIG_LIST_MAX];    /* files with mcpServers */
 	const char *preload[CONFIG_LIST_MAX];        /* python modules, names checked */
 	const char *egress_dns;                      /* resolver of the gate; NULL: resolv.conf's */

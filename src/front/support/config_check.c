@@ -2,8 +2,8 @@
 /*
  * config_check.c - Check one value of a setting that has a form of its own.
  *
- * Each function takes a whole value, or one item of a list, and has no other effect than the message
- * of a value that is refused. The caller puts the name of the option or variable before it.
+ * Each function takes a whole value, or one item of a list, and has no other effect than the
+ * message of a value that is refused. The caller puts the name of the option or variable before it.
  */
 #include "front/support/config_check.h"
 
@@ -25,7 +25,7 @@
 #include "vault/index.h"
 #include "vault/source.h"
 
-/* ---- single values ---------------------------------------------------------------------------- */
+/* ---- single values ------------------------------------------------------------------------- */
 
 int config_check_address(const char *v, struct err *e)
 {
@@ -150,7 +150,7 @@ int config_check_index(const char *v, struct err *e)
 		       -EINVAL;
 }
 
-/* ---- items of lists --------------------------------------------------------------------------- */
+/* ---- items of lists ------------------------------------------------------------------------ */
 
 static bool is_alpha(char c)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * field.h - One field of a request: its name, kind and bounds. schema.c checks JSON against a list of
- * them; OpenAPI documents and tool schemas are written from the same list.
+ * field.h - One field of a request: its name, kind and bounds. schema.c checks JSON against a list
+ * of them; OpenAPI documents and tool schemas are written from the same list.
  */
 #ifndef CAISSON_FRONT_FIELD_H
 #define CAISSON_FRONT_FIELD_H

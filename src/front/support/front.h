@@ -2,9 +2,9 @@
 /*
  * front.h - The parts of the daemon, each by pointer.
  *
- * A part that is only declared here can be passed on and cannot be looked into: a file that uses one
- * includes that part's own header, and tools/check-layers.py decides whether it may. So this header
- * gives nobody more than its layer has. main/front.c makes all of them.
+ * A part that is only declared here can be passed on and cannot be looked into: a file that uses
+ * one includes that part's own header, and tools/check-layers.py decides whether it may. So this
+ * header gives nobody more than its layer has. main/front.c makes all of them.
  */
 #ifndef CAISSON_FRONT_FRONT_H
 #define CAISSON_FRONT_FRONT_H
@@ -52,8 +52,8 @@ struct front {
 	struct buckets *buckets;       /* of the operator */
 	struct bridge_link *bridge;    /* to the MCP servers that code may call */
 	struct upstreams *upstreams;   /* these servers, as they are known */
-	const char *(*server_name)(const struct front *f,
-				   size_t i); /* of the i-th; NULL: no more */
+	const char *(*server_name)(const struct front *f, size_t i); /* of the i-th; NULL: no more
+								      */
 	struct approval *approvals; /* calls that wait for a person (tool_calls/approval.h) */
 
 	/* Wires. */

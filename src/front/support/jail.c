@@ -9,10 +9,10 @@
  * with rights in one directory of its own alone, and the system call filter of policy/front.policy.
  *
  * The order is forced, because each step may need what a later one takes away: files that libraries
- * read on first use, then what all services give up (cell/power.h), Landlock, and the filter last. The
- * filter comes as two programs that the kernel both asks: the compiled policy, and a few instructions
- * made here for what is only known at run time: our own process number, and the descriptor of the
- * directory in which files may be made.
+ * read on first use, then what all services give up (cell/power.h), Landlock, and the filter last.
+ * The filter comes as two programs that the kernel both asks: the compiled policy, and a few
+ * instructions made here for what is only known at run time: our own process number, and the
+ * descriptor of the directory in which files may be made.
  *
  * All of it but the user and the limit acts on the calling thread alone, so there must be no other.
  *
@@ -126,8 +126,8 @@ enum {
 /*
  * What the compiled policy can not say. tgkill only to ourselves: an ordinary user's front has that
  * user's other processes within reach, and on a kernel whose Landlock has no scopes nothing else
- * keeps them apart. Files only through the descriptor of the ledger's directory, so that Landlock is
- * not the only one who knows it, and not without Landlock, which is the one that sees the path.
+ * keeps them apart. Files only through the descriptor of the ledger's directory, so that Landlock
+ * is not the only one who knows it, and not without Landlock, which is the one that sees the path.
  *
  * The low halves are compared: little endian, as all that seccomp-gen knows. The architecture needs
  * no look: calls of another one fail in the other filter.

@@ -19,10 +19,11 @@ struct err;
 
 /* What holds now, for the log, /health and the receipt. */
 struct jail_report {
-	bool user; /* an id of our own instead of root's */
-	bool caps; /* no capability in any set; started by root: none in the bounding set */
-	bool landlock; /* no file but new ones of the ledger, no TCP connect or bind, scopes: as far as the ABI has them */
-	bool seccomp;      /* the filter of policy/front.policy */
+	bool user;     /* an id of our own instead of root's */
+	bool caps;     /* no capability in any set; started by root: none in the bounding set */
+	bool landlock; /* no file but new ones of the ledger, no TCP connect or bind, scopes: as far
+			  as the ABI has them */
+	bool seccomp;  /* the filter of policy/front.policy */
 	bool no_new_privs; /* an execve could gain nothing, if there were one */
 	unsigned int uid;
 	unsigned int landlock_abi; /* 0 when the kernel has none */
@@ -39,9 +40,9 @@ int jail_identity(uid_t *ret_uid, gid_t *ret_gid, struct err *e);
  *
  * As root: become an id of our own (the user "caisson" when it exists, else 0x6ffffffe), no groups,
  * no capabilities, empty bounding set. Always: no-new-privileges, not dumpable, RLIMIT_CORE 0, an
- * empty session keyring, Landlock (no path may be opened but below @ledger_dir, no TCP connect or bind
- * where the ABI has it, scopes), the system call filter of policy/front.policy, and one that ties the
- * calls that make files to the descriptor @ledger_dir.
+ * empty session keyring, Landlock (no path may be opened but below @ledger_dir, no TCP connect or
+ * bind where the ABI has it, scopes), the system call filter of policy/front.policy, and one that
+ * ties the calls that make files to the descriptor @ledger_dir.
  *
  * A filter does not see paths, and an absolute one ignores the descriptor. So on a kernel without
  * Landlock nothing is made or renamed: both answer EACCES, and the ledger is not rotated there.

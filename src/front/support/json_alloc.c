@@ -2,8 +2,8 @@
 /*
  * json_alloc.c - A reserve that malloc's failures are covered from; see json_alloc.h.
  *
- * The reserve is a static array, so it costs addresses until it is used. It is handed out from one end and begun anew
- * when everything of it came back: values live as long as a request does.
+ * The reserve is a static array, so it costs addresses until it is used. It is handed out from one
+ * end and begun anew when everything of it came back: values live as long as a request does.
  */
 #include "front/support/json_alloc.h"
 #include "base/json.h"

@@ -2,14 +2,15 @@
 /*
  * log.c - Format a record, and hand it to stderr without ever waiting for it.
  *
- * Making stderr itself non-blocking would change it for every process that shares it: the shell that
- * started us, a sibling on the same pipe. So log_setup() opens it anew through /proc, which gives a
- * file description of our own for pipes and terminals. Where that fails, each write is preceded by
- * a poll(2): a pipe that polls as writable takes PIPE_BUF bytes at once, and no line is longer.
- * Sockets (the journal) are told not to wait with each send. A file on disk is just written.
+ * Making stderr itself non-blocking would change it for every process that shares it: the shell
+ * that started us, a sibling on the same pipe. So log_setup() opens it anew through /proc, which
+ * gives a file description of our own for pipes and terminals. Where that fails, each write is
+ * preceded by a poll(2): a pipe that polls as writable takes PIPE_BUF bytes at once, and no line is
+ * longer. Sockets (the journal) are told not to wait with each send. A file on disk is just
+ * written.
  *
- * A line that went out in part is closed by a newline before the next one, so that a reader of lines
- * loses one record and not two.
+ * A line that went out in part is closed by a newline before the next one, so that a reader of
+ * lines loses one record and not two.
  */
 #include "front/support/log.h"
 
@@ -56,7 +57,7 @@ static struct {
 	uint64_t lost;
 } sink = { .level = LOG_LEVEL_INFO, .own = -1, .must_poll = true };
 
-/* ---- format ----------------------------------------------------------------------------------- */
+/* ---- format -------------------------------------------------------------------------------- */
 
 /* A string as JSON: cut at a character's end, with a mark. */
 static void format_string(struct buf *out, const char *s, size_t len)
@@ -166,7 +167,7 @@ void log_format(struct buf *out, bool json, uint64_t time_ns, enum log_level lev
 	(void)buf_puts(out, json ? "}\n" : "\n");
 }
 
-/* ---- write ------------------------------------------------------------------------------------ */
+/* ---- write --------------------------------------------------------------------------------- */
 
 void log_setup(enum log_level level, bool json)
 {

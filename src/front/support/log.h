@@ -5,10 +5,10 @@
  *   json: {"time":"2026-11-16T03:25:16.123Z","level":"info","event":"request","method":"POST",...}
  *   text: 03:25:16.123 info request method=POST path="/execute" status=200 ms=1.200
  *
- * Values that come from clients or guests are escaped (control bytes, quotes, invalid UTF-8) and cut
- * at 256 bytes with a mark; a line has at most LOG_LINE_MAX bytes, and fields that do not fit are
- * left out with "cut":true in their place. Keys and event names are the program's own. No token, no
- * code beyond a short prefix at debug level, no environment is ever passed here.
+ * Values that come from clients or guests are escaped (control bytes, quotes, invalid UTF-8) and
+ * cut at 256 bytes with a mark; a line has at most LOG_LINE_MAX bytes, and fields that do not fit
+ * are left out with "cut":true in their place. Keys and event names are the program's own. No
+ * token, no code beyond a short prefix at debug level, no environment is ever passed here.
  *
  * Each record is one write(2). A full or broken stderr never blocks or ends the daemon: lines are
  * dropped and counted.
@@ -49,8 +49,8 @@ struct log_field {
 #define F_BOOL(k, x) ((struct log_field){ .key = (k), .kind = LOG_BOOL, .v.b = (x) })
 
 /*
- * log_setup() - Before the jail: opens a private, non-blocking way to stderr where that is a pipe or
- * a terminal (whose flags others share), reads the time zone, and ignores SIGPIPE. Until it is
+ * log_setup() - Before the jail: opens a private, non-blocking way to stderr where that is a pipe
+ * or a terminal (whose flags others share), reads the time zone, and ignores SIGPIPE. Until it is
  * called, records are text at level info. May be called again.
  */
 void log_setup(enum log_level level, bool json);

@@ -322,7 +322,7 @@ void metric_http(const char *route, int status, uint64_t ns)
 	metric_observe(H_HTTP, ns);
 }
 
-/* ---- text ---------------------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------------------------- */
 
 static void head(struct buf *out, const char *name, const char *help, const char *type)
 {

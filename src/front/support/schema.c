@@ -30,7 +30,7 @@ void schema_setup(void)
 	json_object_seed(seed ? seed : 1);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------ */
+/* ---- errors -------------------------------------------------------------------------------- */
 
 static void copy_text(char *to, size_t size, const char *s, size_t len)
 {
@@ -78,7 +78,7 @@ static void hint(struct schema_error *e, const char *fmt, ...)
 	copy_text(e->hint, sizeof(e->hint), text, strlen(text));
 }
 
-/* ---- the text ---------------------------------------------------------------------------------- */
+/* ---- the text ------------------------------------------------------------------------------ */
 
 struct shape {
 	unsigned int depth;
@@ -195,7 +195,7 @@ json_t *schema_load(const char *text, size_t len, struct schema_error *ret)
 	return value;
 }
 
-/* ---- the fields -------------------------------------------------------------------------------- */
+/* ---- the fields ---------------------------------------------------------------------------- */
 
 static const char *type_name(const json_t *v)
 {

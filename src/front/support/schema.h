@@ -16,10 +16,9 @@
 
 struct schema_error {
 	/*
-	 * 400: malformed_json, duplicate_key, too_deep, too_many_values, and out_of_range for a number
-	 * that no JSON reader here can hold.
-	 * 500: internal, without memory.
-	 * 422: not_an_object, missing_field, unknown_field, wrong_type, out_of_range, invalid_value.
+	 * 400: malformed_json, duplicate_key, too_deep, too_many_values, and out_of_range for a
+	 * number that no JSON reader here can hold. 500: internal, without memory. 422:
+	 * not_an_object, missing_field, unknown_field, wrong_type, out_of_range, invalid_value.
 	 */
 	int status;
 	const char *code;
@@ -30,11 +29,11 @@ struct schema_error {
 void schema_setup(void);
 
 /*
- * schema_parse() - Parse strictly: UTF-8, one document, no trailing bytes, no duplicate keys, no NaN,
- * bounded depth and number of values (checked before jansson sees it), integers in int64, exactly
- * the declared fields and types (an integer field refuses 1.0 and "1"; null is refused where
- * required, and removed where optional, so that it means absent). An empty body is an empty object
- * when no field is required.
+ * schema_parse() - Parse strictly: UTF-8, one document, no trailing bytes, no duplicate keys, no
+ * NaN, bounded depth and number of values (checked before jansson sees it), integers in int64,
+ * exactly the declared fields and types (an integer field refuses 1.0 and "1"; null is refused
+ * where required, and removed where optional, so that it means absent). An empty body is an empty
+ * object when no field is required.
  * @fields: ends with name NULL.
  * Return: the object (caller decrefs), or NULL with @ret filled.
  */
@@ -52,21 +51,23 @@ json_t *schema_load(const char *text, size_t len, struct schema_error *ret);
 
 /* schema_depth_ok() - Nesting of a text without parsing it. Pure. */
 bool schema_depth_ok(const char *text, size_t len, unsigned int max);
-/* schema_values_ok() - How many values it has, the same way: one costs some 50 bytes when it is parsed, and two here. */
+/* schema_values_ok() - How many values it has, the same way: one costs some 50 bytes when it is
+ * parsed, and two here. */
 bool schema_values_ok(const char *text, size_t len, size_t max);
 
-/* schema_ms() - The seconds under @key as milliseconds, rounded up, so that more than nothing stays so. 0: there are none. */
+/* schema_ms() - The seconds under @key as milliseconds, rounded up, so that more than nothing stays
+ * so. 0: there are none. */
 uint64_t schema_ms(const json_t *body, const char *key);
 
 /*
- * schema_write() - JSON Schema of an object with these fields. @nullable: those that are not required may be
- * null, too.
+ * schema_write() - JSON Schema of an object with these fields. @nullable: those that are not
+ * required may be null, too.
  */
 struct json;
 void schema_write(struct json *j, const struct field *fields, bool nullable);
 /*
- * schema_write_field() - The schema of one field. @nullable: if it is not required it may be null, which means
- * absent. @told: with its description and example.
+ * schema_write_field() - The schema of one field. @nullable: if it is not required it may be null,
+ * which means absent. @told: with its description and example.
  */
 void schema_write_field(struct json *j, const struct field *f, bool nullable, bool told);
 bool schema_any_required(const struct field *fields);

@@ -2,8 +2,9 @@
 /*
  * schema_write.c - The fields of a request as JSON Schema, for those who make requests.
  *
- * Written from the rows that schema.c checks requests against: bounds, values, patterns and defaults are the same
- * ones. Whoever reads it is the OpenAPI document (openapi.c) and the list of MCP tools.
+ * Written from the rows that schema.c checks requests against: bounds, values, patterns and
+ * defaults are the same ones. Whoever reads it is the OpenAPI document (openapi.c) and the list of
+ * MCP tools.
  */
 #include <string.h>
 

@@ -9,8 +9,8 @@ struct json;
 
 uint64_t time_now_ms(void);
 
-/* time_files_ms() - By the clock of files, whose times are those of its last tick: what changes from now on has
- * no earlier time, however late that tick was. */
+/* time_files_ms() - By the clock of files, whose times are those of its last tick: what changes
+ * from now on has no earlier time, however late that tick was. */
 uint64_t time_files_ms(void);
 
 #define STAMP_MAX 40

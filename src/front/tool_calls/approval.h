@@ -2,9 +2,10 @@
 /*
  * approval.h - A call that waits for a person's word.
  *
- * Whoever owns the sandbox may give it: over REST (GET and POST /v1/approvals), with `caisson approve`, or as the answer to
- * an elicitation of the MCP client whose request the code runs for. The first word counts. Nobody's word in time is a no.
- * While a call of an execution waits, that execution's time stands still, for at most EXECUTION_STAND_MAX_S in all.
+ * Whoever owns the sandbox may give it: over REST (GET and POST /v1/approvals), with `caisson
+ * approve`, or as the answer to an elicitation of the MCP client whose request the code runs for.
+ * The first word counts. Nobody's word in time is a no. While a call of an execution waits, that
+ * execution's time stands still, for at most EXECUTION_STAND_MAX_S in all.
  */
 #ifndef CAISSON_FRONT_CODE_APPROVAL_H
 #define CAISSON_FRONT_CODE_APPROVAL_H
@@ -35,7 +36,8 @@ struct approval_ask {
 	const char *arguments;
 	size_t argument_bytes;
 	uint64_t patience_ms;
-	/* Once, unless it was dropped before. @by: through what; @reason: a person's, may be empty. */
+	/* Once, unless it was dropped before. @by: through what; @reason: a person's, may be empty.
+	 */
 	void (*decided)(struct approval *a, enum approval_outcome o, const char *by,
 			const char *reason);
 	void *arg;

@@ -2,9 +2,9 @@
 /*
  * bridge_link.c - One socket to the bridge, and a list of who waits.
  *
- * The bridge's worker may be killed and replaced: the next hello says so, and whoever waited hears that its call is
- * lost. When the bridge itself is gone nothing restarts it, because nobody in a jail can: calls are refused from then
- * on, and the rest of the daemon goes on.
+ * The bridge's worker may be killed and replaced: the next hello says so, and whoever waited hears
+ * that its call is lost. When the bridge itself is gone nothing restarts it, because nobody in a
+ * jail can: calls are refused from then on, and the rest of the daemon goes on.
  */
 #include "front/tool_calls/bridge_link.h"
 
@@ -30,7 +30,7 @@
 
 static const char gone_text[] = "the bridge to the MCP servers is gone";
 
-/* ---- who waits -------------------------------------------------------------------------------- */
+/* ---- who waits ----------------------------------------------------------------------------- */
 
 static struct bridge_call *find(const struct bridge_link *l, uint64_t id)
 {
@@ -90,7 +90,7 @@ static void gone(struct bridge_link *l)
 	lose_calls(l, gone_text, "start the daemon again");
 }
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------ */
 
 static const char *text_of(const json_t *head, const char *key)
 {
@@ -259,7 +259,7 @@ static void on_event(struct watch *w, uint32_t events)
 		gone(l);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 static int send_head(struct bridge_link *l, json_t *head, const char *body, size_t len,
 		     struct err *e)
@@ -271,7 +271,8 @@ static int send_head(struct bridge_link *l, json_t *head, const char *body, size
 	json_decref(head);
 	if (r == 1)
 		loop_mod(&l->watch, EPOLLIN | EPOLLOUT);
-	/* A bridge that is gone is noticed by the next event; until then everybody waits as usual. */
+	/* A bridge that is gone is noticed by the next event; until then everybody waits as usual.
+	 */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return err_set(e, r, "ask the bridge");
 	return 0;
@@ -348,7 +349,7 @@ const struct bridge_server *bridge_server(const struct bridge_link *l, const cha
 	return NULL;
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 /* The first message: hello, or why there will be none. */
 static int await_hello(struct bridge_link *l, struct err *e)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bridge_link.h - The front's line to the bridge: calls of MCP servers out, answers in when they come.
+ * bridge_link.h - The front's line to the bridge: calls of MCP servers out, answers in when they
+ * come.
  *
- * Each call is a struct of the asker's with a function for the answer, which is called once and never from
- * inside bridge_call() or bridge_tools(). An asker that goes away first calls bridge_cancel(). Arguments and
- * results are JSON text and are not parsed here. docs/protocol/bridge.md has the messages.
+ * Each call is a struct of the asker's with a function for the answer, which is called once and
+ * never from inside bridge_call() or bridge_tools(). An asker that goes away first calls
+ * bridge_cancel(). Arguments and results are JSON text and are not parsed here.
+ * docs/protocol/bridge.md has the messages.
  */
 #ifndef CAISSON_FRONT_CODE_BRIDGE_LINK_H
 #define CAISSON_FRONT_CODE_BRIDGE_LINK_H
@@ -34,7 +36,8 @@ struct bridge_server {
 };
 
 struct bridge_answer {
-	/* ok: the result, JSON text on one line. What @done wants to keep it takes out of the buffer. */
+	/* ok: the result, JSON text on one line. What @done wants to keep it takes out of the
+	 * buffer. */
 	bool ok;
 	struct buf *text;
 	bool is_error; /* of a call: the tool says that it failed */
@@ -66,7 +69,8 @@ struct bridge_link {
 	struct buf head, body; /* of the message that is being read */
 	struct bridge_server *servers;
 	size_t n_servers;
-	/* A server's list of tools may be another now; all of them when @server is NULL. May be NULL. */
+	/* A server's list of tools may be another now; all of them when @server is NULL. May be
+	 * NULL. */
 	void (*on_changed)(struct bridge_link *l, const struct bridge_server *server);
 	void *arg;
 };
@@ -78,8 +82,9 @@ bool bridge_wanted(const struct config *c);
 int bridge_start(const struct config *c, struct err *e);
 
 /*
- * bridge_link_init() - @fd: the bridge's socket, ours from now on; -1: there is none, and every call is refused.
- * Waits for the hello. Fails when the bridge refuses its configuration, with its words.
+ * bridge_link_init() - @fd: the bridge's socket, ours from now on; -1: there is none, and every
+ * call is refused. Waits for the hello. Fails when the bridge refuses its configuration, with its
+ * words.
  */
 int bridge_link_init(struct bridge_link *l, struct loop *loop, int fd, struct err *e);
 /* bridge_link_free() - Whoever still waits is not told. */
@@ -88,7 +93,8 @@ void bridge_link_free(struct bridge_link *l);
 /* bridge_server() - By name or, when there is none of that name, by alias; NULL: there is none. */
 const struct bridge_server *bridge_server(const struct bridge_link *l, const char *name);
 
-/* bridge_tools() - The answer is {"tools":[...]}, as the server lists them. 0, -EPIPE, -ENOMEM, -EBUSY. */
+/* bridge_tools() - The answer is {"tools":[...]}, as the server lists them. 0, -EPIPE, -ENOMEM,
+ * -EBUSY. */
 int bridge_tools(struct bridge_link *l, struct bridge_call *c, const char *server,
 		 uint64_t timeout_ms, struct err *e);
 

@@ -2,8 +2,8 @@
 /*
  * bridge_start.c - Start caisson-bridge, before the jail.
  *
- * It gets our environment, because configurations refer to variables of it, and of our descriptors one socket and
- * stderr.
+ * It gets our environment, because configurations refer to variables of it, and of our descriptors
+ * one socket and stderr.
  */
 #include <signal.h>
 #include <stdint.h>

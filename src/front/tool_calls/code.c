@@ -30,7 +30,8 @@ static bool open_usage(struct sandbox *s, struct code *c)
 	{
 		const struct upstream *u = upstream_find(s->f, json_string_value(name));
 
-		/* One that the configuration has no more: its calls are refused, and need no count. */
+		/* One that the configuration has no more: its calls are refused, and need no count.
+		 */
 		if (u && !tool_usage_init(&c->by_server[i], &u->rules, s->tool_calls, now))
 			return false;
 	}

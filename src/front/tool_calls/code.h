@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * code.h - Code mode of one sandbox: which servers, under which rules, and what was used of them so far.
+ * code.h - Code mode of one sandbox: which servers, under which rules, and what was used of them so
+ * far.
  *
- * Only a sandbox that was made with `servers` has it (sandbox.code). Budgets are of the sandbox and count over all of
- * its executions; when a front takes a sandbox over from one that was killed, each budget is charged with all
- * calls that there were, so that a crash never gives a call back.
+ * Only a sandbox that was made with `servers` has it (sandbox.code). Budgets are of the sandbox and
+ * count over all of its executions; when a front takes a sandbox over from one that was killed,
+ * each budget is charged with all calls that there were, so that a crash never gives a call back.
  */
 #ifndef CAISSON_FRONT_CODE_CODE_H
 #define CAISSON_FRONT_CODE_CODE_H
@@ -28,16 +29,19 @@ struct code {
 	size_t n_servers;
 	uint64_t tokens, at_ns; /* requests that may come now, in thousandths */
 	size_t held;            /* bytes of results that wait to be read */
-	int64_t notes; /* bytes that may be kept or read now; less than 0: too much was, wait (ops_memory.c) */
+	int64_t notes; /* bytes that may be kept or read now; less than 0: too much was, wait
+			  (ops_memory.c) */
 	uint64_t notes_ns;
 	struct kept_search *search; /* made by the first question (ops_search.c) */
 };
 
-/* code_open() - What @s has of it, made at its first use; NULL: it has no code mode, or no memory. */
+/* code_open() - What @s has of it, made at its first use; NULL: it has no code mode, or no memory.
+ */
 struct code *code_open(struct sandbox *s);
 void code_close(struct sandbox *s); /* idempotent */
 
-/* code_server() - One of the sandbox's servers; NULL: not one of its. @ret: the operator's rules and their use. */
+/* code_server() - One of the sandbox's servers; NULL: not one of its. @ret: the operator's rules
+ * and their use. */
 struct upstream *code_server(struct sandbox *s, const char *name, struct tool_rules_layer *ret);
 /* code_layer() - The sandbox's own rules. */
 struct tool_rules_layer code_layer(struct code *c);

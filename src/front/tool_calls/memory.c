@@ -2,9 +2,9 @@
 /*
  * memory.c - memory.* and tool.*: from a request to the store, and back.
  *
- * Values and metadata are JSON text that nobody here looks into further than to see that it is JSON within
- * bounds: they go back to code of the same owner as the strings that they came as. The source of a tool is
- * not even that: it is text, and runs nowhere but in the owner's cells.
+ * Values and metadata are JSON text that nobody here looks into further than to see that it is JSON
+ * within bounds: they go back to code of the same owner as the strings that they came as. The
+ * source of a tool is not even that: it is text, and runs nowhere but in the owner's cells.
  */
 #include "front/tool_calls/memory.h"
 
@@ -66,7 +66,7 @@ static struct store_note_place place(const struct ask *a, enum store_note_kind k
 	return (struct store_note_place){ a->p->owner, a->p->project, kind };
 }
 
-/* ---- what a request has --------------------------------------------------------------------------------- */
+/* ---- what a request has -------------------------------------------------------------------- */
 
 void memory_key(const char *text, char *ret, size_t size)
 {
@@ -166,7 +166,7 @@ static int revision_of(const struct ask *a, int64_t *ret)
 	return 0;
 }
 
-/* ---- what it gets ----------------------------------------------------------------------------------------- */
+/* ---- what it gets -------------------------------------------------------------------------- */
 
 static void write_times(struct json *j, const struct store_note *n)
 {
@@ -211,7 +211,7 @@ static int write_tool(const struct store_note *n, void *arg)
 	return 0;
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------- */
+/* ---- operations ---------------------------------------------------------------------------- */
 
 static int put(struct ask *a, enum store_note_kind kind, struct store_note *n, int64_t expected)
 {

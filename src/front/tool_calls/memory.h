@@ -33,7 +33,8 @@ struct memory_refusal {
 bool memory_knows(const char *op);
 
 /*
- * memory_run() - Do what the request @m asks for. Synchronous: a transaction or a read of the store.
+ * memory_run() - Do what the request @m asks for. Synchronous: a transaction or a read of the
+ * store.
  * @ret: empty; its maximum should be MEMORY_ANSWER_MAX. Gets the result, JSON on one line.
  *
  * Return: 0, or -1 with @why. A refused request has changed nothing.
@@ -44,7 +45,8 @@ int memory_run(const struct memory_place *p, const char *op, const json_t *m, in
 /* memory_tools() - How many functions are saved there; 0 when that can not be known. */
 uint32_t memory_tools(const struct memory_place *p);
 
-/* memory_key() - What a key is kept under: letters, digits, _ and -, everything else is _. Empty: it is no key. Pure. */
+/* memory_key() - What a key is kept under: letters, digits, _ and -, everything else is _. Empty:
+ * it is no key. Pure. */
 void memory_key(const char *text, char *ret, size_t size);
 
 #endif

@@ -27,7 +27,7 @@ static void answer(struct rpc *r, struct json *j, struct buf *b)
 		rpc_fail(r, "too_large", NULL, "the answer could not be written");
 }
 
-/* ---- servers ------------------------------------------------------------------------------------------- */
+/* ---- servers ------------------------------------------------------------------------------- */
 
 static void run_servers(struct rpc *r, const json_t *m)
 {
@@ -57,7 +57,7 @@ static void run_servers(struct rpc *r, const json_t *m)
 	answer(r, &j, &b);
 }
 
-/* ---- tools --------------------------------------------------------------------------------------------- */
+/* ---- tools --------------------------------------------------------------------------------- */
 
 struct listing {
 	struct upstream_ask ask;
@@ -176,7 +176,7 @@ static void run_tools(struct rpc *r, const json_t *m)
 	}
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;

@@ -2,8 +2,9 @@
 /*
  * ops_memory.c - memory.* and tool.*: whose notes they are is known by the sandbox that asks.
  *
- * The store is read and written here and now, and everybody waits for it. So each sandbox has its share of bytes in a
- * second, of which a written one costs more than a read one; who is beyond it is told to wait.
+ * The store is read and written here and now, and everybody waits for it. So each sandbox has its
+ * share of bytes in a second, of which a written one costs more than a read one; who is beyond it
+ * is told to wait.
  */
 #include "base/buf.h"
 #include "base/clock.h"

@@ -2,9 +2,10 @@
 /*
  * ops_search.c - mcp.search: the tools of the sandbox's servers that fit some words.
  *
- * First every server's tools have to be known, which may mean that it is started: those that are not known yet are asked
- * for at the same time. A server that can not say is left out. The index is of what this sandbox may call; it is made
- * with the first question and kept with the sandbox until one of the lists is another.
+ * First every server's tools have to be known, which may mean that it is started: those that are
+ * not known yet are asked for at the same time. A server that can not say is left out. The index is
+ * of what this sandbox may call; it is made with the first question and kept with the sandbox until
+ * one of the lists is another.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,10 @@
 /*
  * rpc.c - Requests from cells: admission, dispatch, answers in parts.
  *
- * The kernel's line has been parsed with its bounds (kernel.c). Ids are the kernel's own: one that is in flight
- * already is a mistake or a forgery, and refused. An answer that a kernel does not read stays here, bounded, and
- * is sent piece by piece as it reads, so that other messages come in between.
+ * The kernel's line has been parsed with its bounds (kernel.c). Ids are the kernel's own: one that
+ * is in flight already is a mistake or a forgery, and refused. An answer that a kernel does not
+ * read stays here, bounded, and is sent piece by piece as it reads, so that other messages come in
+ * between.
  */
 #include "front/tool_calls/rpc.h"
 
@@ -29,7 +30,7 @@
 #define ID_MAX (INT64_C(1) << 53)
 #define REFUSALS_MAX 10000u /* of one execution; then it is no mistake any more */
 
-/* ---- messages to the kernel ------------------------------------------------------------------------------ */
+/* ---- messages to the kernel ---------------------------------------------------------------- */
 
 static void begin_response(struct json *j, struct buf *b, int64_t id, bool ok)
 {
@@ -90,7 +91,7 @@ static void send_part(struct kernel *s, int64_t id, const char *text, size_t len
 		kernel_pipes_send(&s->pipes, &b);
 }
 
-/* ---- life of one ----------------------------------------------------------------------------------------- */
+/* ---- life of one --------------------------------------------------------------------------- */
 
 static struct rpc *rpc_new(struct execution *x, struct kernel *s, int64_t id)
 {
@@ -225,7 +226,7 @@ void rpc_end(struct execution *x, bool tell)
 	}
 }
 
-/* ---- admission ------------------------------------------------------------------------------------------- */
+/* ---- admission ----------------------------------------------------------------------------- */
 
 static int64_t id_of(const json_t *m)
 {

@@ -2,9 +2,10 @@
 /*
  * rpc.h - Requests of code in a cell to the host (docs/protocol/kernel.md, "Asking the host").
  *
- * A request belongs to the execution that runs in the kernel it came from: that is how the sandbox, its owner and its
- * servers are known, and nothing in a request can say otherwise. It is answered once, or cancelled with the
- * execution. What can be asked is bounded: in flight, in size, in a second; who goes on beyond that is ended.
+ * A request belongs to the execution that runs in the kernel it came from: that is how the sandbox,
+ * its owner and its servers are known, and nothing in a request can say otherwise. It is answered
+ * once, or cancelled with the execution. What can be asked is bounded: in flight, in size, in a
+ * second; who goes on beyond that is ended.
  */
 #ifndef CAISSON_FRONT_CODE_RPC_H
 #define CAISSON_FRONT_CODE_RPC_H
@@ -31,12 +32,12 @@ struct kernel;
 struct rpc {
 	struct execution *x;
 	struct kernel *kernel;
-	struct rpc *prev, *next; /* of the execution */
-	int64_t id;              /* the kernel's */
-	void *work;              /* of whoever answers */
-	void (*cancel)(
-		struct rpc *r); /* let go of the work, and neither answer nor free; may be NULL */
-	struct buf out;         /* a large result on its way */
+	struct rpc *prev, *next;       /* of the execution */
+	int64_t id;                    /* the kernel's */
+	void *work;                    /* of whoever answers */
+	void (*cancel)(struct rpc *r); /* let go of the work, and neither answer nor free; may be
+					  NULL */
+	struct buf out;                /* a large result on its way */
 	size_t sent;
 };
 
@@ -46,17 +47,19 @@ void rpc_message(struct execution *x, struct kernel *s, const char *type, const 
 void rpc_stray(struct kernel *s, const json_t *m);
 /* rpc_drained() - The kernel has read what was sent: more of a large result can go. */
 void rpc_drained(struct execution *x, struct kernel *s);
-/* rpc_end() - The execution is over, or shall be: cancel all. @tell: the kernel may still wait for answers. */
+/* rpc_end() - The execution is over, or shall be: cancel all. @tell: the kernel may still wait for
+ * answers. */
 void rpc_end(struct execution *x, bool tell);
 
-/* ---- for whoever answers; r is gone afterwards ------------------------------------------------------------ */
+/* ---- for whoever answers; r is gone afterwards --------------------------------------------- */
 
 /* rpc_answer() - @json: the result's text on one line; copied when it is large. */
 void rpc_answer(struct rpc *r, const char *json, size_t len);
 void rpc_fail(struct rpc *r, const char *code, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* rpc_text() - Member @key of @m: JSON text of an object within the bounds above. NULL with *why, static text. */
+/* rpc_text() - Member @key of @m: JSON text of an object within the bounds above. NULL with *why,
+ * static text. */
 const char *rpc_text(const json_t *m, const char *key, size_t *ret_len, const char **why);
 
 #endif

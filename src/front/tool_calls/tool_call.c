@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tool_call.c - The operation mcp.call: learn the server's tools, decide, ask a person, call, answer.
+ * tool_call.c - The operation mcp.call: learn the server's tools, decide, ask a person, call,
+ * answer.
  *
- * Each step may take a while, and the request may be cancelled in each: exactly one of ask, approval and call is
- * under way then. What was begun in the ledger is ended there, whatever happens.
+ * Each step may take a while, and the request may be cancelled in each: exactly one of ask,
+ * approval and call is under way then. What was begun in the ledger is ended there, whatever
+ * happens.
  */
 #include "front/tool_calls/tool_call.h"
 
@@ -95,7 +97,7 @@ static void refuse(struct tool_call *t, const char *code, const char *rule, cons
 	fail(t, code, NULL, message);
 }
 
-/* ---- the call ------------------------------------------------------------------------------------------ */
+/* ---- the call ------------------------------------------------------------------------------ */
 
 static void on_result(struct bridge_call *c, const struct bridge_answer *a)
 {
@@ -119,7 +121,8 @@ static void on_result(struct bridge_call *c, const struct bridge_answer *a)
 		fail(t, "too_large", "ask the tool for less", message);
 		return;
 	}
-	/* The ledger after the answer: code goes on meanwhile, and nothing that it asks for is looked at before. */
+	/* The ledger after the answer: code goes on meanwhile, and nothing that it asks for is
+	 * looked at before. */
 	x = r->x;
 	r->cancel = NULL;
 	rpc_answer(r, buf_str(a->text), a->text->len);
@@ -139,7 +142,7 @@ static void call_now(struct tool_call *t)
 		fail(t, "unavailable", NULL, e.msg);
 }
 
-/* ---- a person ------------------------------------------------------------------------------------------ */
+/* ---- a person ------------------------------------------------------------------------------ */
 
 static void on_decided(struct approval *a, enum approval_outcome o, const char *by,
 		       const char *reason)
@@ -182,7 +185,7 @@ static void ask_person(struct tool_call *t, const char *rule)
 		     "too many calls wait for a person already");
 }
 
-/* ---- the decision -------------------------------------------------------------------------------------- */
+/* ---- the decision -------------------------------------------------------------------------- */
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -239,7 +242,7 @@ static void on_learnt(struct upstream_ask *ask, const struct bridge_answer *why)
 		judge(t);
 }
 
-/* ---- the request --------------------------------------------------------------------------------------- */
+/* ---- the request --------------------------------------------------------------------------- */
 
 static const char *name_in(const json_t *m, const char *key)
 {

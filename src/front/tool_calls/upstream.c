@@ -98,7 +98,7 @@ const char *upstream_state(const struct front *f, const struct upstream *u)
 	return s ? s->state : "failed";
 }
 
-/* ---- tools --------------------------------------------------------------------------------------------- */
+/* ---- tools --------------------------------------------------------------------------------- */
 
 static json_t *parse_list(const struct buf *text)
 {

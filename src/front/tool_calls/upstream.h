@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * upstream.h - MCP servers of the operator's configuration, as the front knows them: names, rules, tools.
+ * upstream.h - MCP servers of the operator's configuration, as the front knows them: names, rules,
+ * tools.
  *
- * The front speaks to none of them: the bridge does (bridge_link.h), and has what they need to be started or reached. What
- * tools a server has is asked for when somebody wants to know, and kept until the bridge says that it may have changed.
+ * The front speaks to none of them: the bridge does (bridge_link.h), and has what they need to be
+ * started or reached. What tools a server has is asked for when somebody wants to know, and kept
+ * until the bridge says that it may have changed.
  */
 #ifndef CAISSON_FRONT_CODE_UPSTREAM_H
 #define CAISSON_FRONT_CODE_UPSTREAM_H
@@ -44,7 +46,8 @@ const char *upstream_state(const struct front *f, const struct upstream *u);
 
 /* The struct is the asker's, and zero but for done and arg. */
 struct upstream_ask {
-	/* @why NULL: u->tools is known; otherwise an answer that is not ok. Once, never from inside upstream_learn(). */
+	/* @why NULL: u->tools is known; otherwise an answer that is not ok. Once, never from inside
+	 * upstream_learn(). */
 	void (*done)(struct upstream_ask *a, const struct bridge_answer *why);
 	void *arg;
 	struct front *f;
@@ -52,7 +55,8 @@ struct upstream_ask {
 	struct bridge_call call;
 };
 
-/* upstream_learn() - Ask for its tools, for @x, which has to hear before its time is over. 0, or -errno: then done is not called. */
+/* upstream_learn() - Ask for its tools, for @x, which has to hear before its time is over. 0, or
+ * -errno: then done is not called. */
 int upstream_learn(const struct execution *x, struct upstream *u, struct upstream_ask *a,
 		   struct err *e);
 void upstream_forget(struct upstream_ask *a); /* nobody wants to know any more; idempotent */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hold.c - A sandbox and its tree: who may have it together with whom, how it is opened, and when it is let go.
+ * hold.c - A sandbox and its tree: who may have it together with whom, how it is opened, and when
+ * it is let go.
  *
- * Generations share files that did not change. So nobody writes into the newest one in place while somebody
- * else relies on a tree that does not change: a copy on write, or a view. Those who write together, and those
- * who only read what they write, may.
+ * Generations share files that did not change. So nobody writes into the newest one in place while
+ * somebody else relies on a tree that does not change: a copy on write, or a view. Those who write
+ * together, and those who only read what they write, may.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 #include "front/support/time_text.h"
 #include "front/workspaces/workspaces.h"
 
-/* ---- together --------------------------------------------------------------------------------------------- */
+/* ---- together ------------------------------------------------------------------------------ */
 
 /* Whether it relies on a tree that stays as it is. */
 static bool is_still(const struct workspace_use *u)
@@ -75,7 +76,7 @@ int workspaces_admit(struct front *f, const char *owner, const struct workspace_
 	return 0;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------------------------- */
 
 static void fail(struct sandbox *s, int status, const char *code, const char *message)
 {
@@ -159,7 +160,7 @@ bool workspaces_ready(struct sandbox *s)
 	return false;
 }
 
-/* ---- letting go ---------------------------------------------------------------------------------------------- */
+/* ---- letting go ---------------------------------------------------------------------------- */
 
 static bool is_used(const struct front *f, const struct workspace *w, const char *tree)
 {

@@ -2,8 +2,8 @@
 /*
  * workspace_store.c - Starting the workspace store, and talking to it.
  *
- * Its directory belongs to a user of its own (as root), whose id the warden knows: files of it are shown in
- * cells as the agent's. The front hands it two descriptors and no path.
+ * Its directory belongs to a user of its own (as root), whose id the warden knows: files of it are
+ * shown in cells as the agent's. The front hands it two descriptors and no path.
  */
 #include "front/workspaces/workspace_store.h"
 
@@ -30,7 +30,7 @@
 #define VOLUMES_NAME "volumes"
 #define VOLUMES_FD (WORKSPACE_STORE_DIR_FD + 1) /* as in workspace_store/volume_mounter.h */
 
-/* ---- before the jail --------------------------------------------------------------------------------------- */
+/* ---- before the jail ----------------------------------------------------------------------- */
 
 static int open_dir(const char *state, uid_t uid, struct err *e)
 {
@@ -87,7 +87,7 @@ int workspace_store_open(struct workspace_store *s, const char *state, struct er
 	return 0;
 }
 
-/* ---- in the jail ------------------------------------------------------------------------------------------- */
+/* ---- in the jail --------------------------------------------------------------------------- */
 
 static struct workspace_store_call *take(struct workspace_store *p, uint64_t seq)
 {
@@ -214,7 +214,8 @@ int workspace_store_ask(struct workspace_store *p, struct workspace_store_call *
 	return 0;
 }
 
-/* What fills it was asked of a workspace store that is dead: the next one reads that quickly, to throw it away. */
+/* What fills it was asked of a workspace store that is dead: the next one reads that quickly, to
+ * throw it away. */
 int workspace_store_tell(struct workspace_store *p, struct workspace_store_req *q, int fd)
 {
 	struct pollfd room = { .fd = p->watch.fd, .events = POLLOUT };

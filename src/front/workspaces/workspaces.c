@@ -23,7 +23,7 @@
 
 #define KNOWN_BYTES (16u << 20)
 
-/* ---- finding ------------------------------------------------------------------------------------------------ */
+/* ---- finding ------------------------------------------------------------------------------- */
 
 struct workspace *workspaces_find(struct front *f, const char *owner, const char *name)
 {
@@ -45,7 +45,7 @@ struct sandbox *workspaces_user(const struct front *f, const struct workspace *w
 	return s;
 }
 
-/* ---- the store ---------------------------------------------------------------------------------------------- */
+/* ---- the store ----------------------------------------------------------------------------- */
 
 static void not_recorded(struct refusal *ret, const struct err *e)
 {
@@ -158,14 +158,15 @@ void workspaces_forget(struct front *f, struct workspace *w)
 	free_one(w);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 int workspaces_open(struct front *f, struct err *e)
 {
 	return workspace_store_open(&f->workspaces->store, f->config.state, e);
 }
 
-/* What the workspace store is to keep: each workspace, and the trees that sandboxes have. A descriptor, or -errno. */
+/* What the workspace store is to keep: each workspace, and the trees that sandboxes have. A
+ * descriptor, or -errno. */
 static int list_known(struct front *f, struct err *e)
 {
 	_buf_ struct buf b = BUF_INIT(KNOWN_BYTES);
@@ -215,9 +216,10 @@ static int look(struct front *f, struct workspace *w)
 	return code;
 }
 
-/* ---- another workspace store -------------------------------------------------------------------------------------------- */
+/* ---- another workspace store --------------------------------------------------------------- */
 
-/* What its predecessor had done it has told already (workspace_store/handover.h): what we know is what there is. */
+/* What its predecessor had done it has told already (workspace_store/handover.h): what we know is
+ * what there is. */
 static int on_again(struct workspace_store *s, uint32_t life)
 {
 	struct workspaces *all =
@@ -243,7 +245,7 @@ int workspaces_start(struct front *f, struct err *e)
 	return r < 0 ? r : workspace_store_start(&f->workspaces->store, &f->loop, e);
 }
 
-/* ---- for people ------------------------------------------------------------------------------------------------ */
+/* ---- for people ---------------------------------------------------------------------------- */
 
 void workspace_json(struct front *f, const struct workspace *w,
 		    const struct workspace_store_reply *r, struct json *j)

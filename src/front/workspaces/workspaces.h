@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workspaces.h - Directories that outlive sandboxes (docs/workspaces.md): whose they are, and who uses them.
+ * workspaces.h - Directories that outlive sandboxes (docs/workspaces.md): whose they are, and who
+ * uses them.
  *
- * The trees themselves are with the workspace store (wire/workspace_store.h). A name is its owner's: another owner's does not exist
- * for us. Which sandboxes use one is not counted but looked up: they say so in their spec.
+ * The trees themselves are with the workspace store (wire/workspace_store.h). A name is its
+ * owner's: another owner's does not exist for us. Which sandboxes use one is not counted but looked
+ * up: they say so in their spec.
  */
 #ifndef CAISSON_FRONT_WORKSPACES_WORKSPACES_H
 #define CAISSON_FRONT_WORKSPACES_WORKSPACES_H
@@ -46,7 +48,8 @@ typedef void workspace_done_fn(struct workspace *w, void *arg, const struct refu
 /* Whose content comes from elsewhere. */
 struct workspace_backing {
 	bool (*backs)(const struct front *f, const struct workspace *w);
-	/* Before a sandbox of it starts, each time; @done is called once, perhaps at once. @why NULL: it is there. */
+	/* Before a sandbox of it starts, each time; @done is called once, perhaps at once. @why
+	 * NULL: it is there. */
 	void (*fill)(struct front *f, struct workspace *w, workspace_done_fn *done, void *arg);
 	/* A new generation is there, or the last that wrote into the newest has ended. */
 	void (*written)(struct front *f, struct workspace *w, uint64_t old_generation);
@@ -64,7 +67,8 @@ struct workspaces {
 	const struct workspace_backing *backing; /* NULL: none */
 };
 
-/* workspaces_open() - Before the jail. workspaces_start() - In it, when the sandboxes of former fronts are known. */
+/* workspaces_open() - Before the jail. workspaces_start() - In it, when the sandboxes of former
+ * fronts are known. */
 int workspaces_open(struct front *f, struct err *e);
 int workspaces_start(struct front *f, struct err *e);
 
@@ -80,8 +84,8 @@ void workspace_json(struct front *f, const struct workspace *w,
 		    const struct workspace_store_reply *r, struct json *j);
 
 /*
- * workspaces_add() - One that the workspace store has made. NULL with @ret: there are too many, or it could not be
- * written down.
+ * workspaces_add() - One that the workspace store has made. NULL with @ret: there are too many, or
+ * it could not be written down.
  */
 struct workspace *workspaces_add(struct front *f, const struct workspace *from,
 				 struct refusal *ret);
@@ -92,8 +96,8 @@ int workspaces_admit(struct front *f, const char *owner, const struct workspace_
 		     const struct sandbox *self, struct refusal *ret);
 
 /*
- * workspaces_ready() - Before a cell is made: whether its tree is open. Otherwise it is being opened, and
- * sandbox_step() follows; or it can not be, and everybody who waits has been told.
+ * workspaces_ready() - Before a cell is made: whether its tree is open. Otherwise it is being
+ * opened, and sandbox_step() follows; or it can not be, and everybody who waits has been told.
  */
 bool workspaces_ready(struct sandbox *s);
 /* workspaces_left() - The sandbox, or its cell, is over: what it used is free. */

@@ -31,7 +31,8 @@ int main(int argc, char **argv)
 	(void)close(open(file, O_RDWR | O_CREAT, 0600));
 	(void)truncate(file, 65536);
 
-	/* Not an image: a kernel that may load modules says ENOEXEC, one that may not says EPERM. */
+	/* Not an image: a kernel that may load modules says ENOEXEC, one that may not says EPERM.
+	 */
 	say("init_module", syscall(SYS_init_module, "nothing", 7ul, ""));
 	say("finit_module", syscall(SYS_finit_module, open(file, O_RDONLY), "", 0));
 	say("delete_module", syscall(SYS_delete_module, "no_such_module", O_NONBLOCK));

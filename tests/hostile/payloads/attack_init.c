@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * attack_init.c - Everything that one process may try on another: kill it, read it, write it, replace it.
+ * attack_init.c - Everything that one process may try on another: kill it, read it, write it,
+ * replace it.
  *
  * usage: attack_init PID
  *
- * Prints "ATTEMPT RESULT" lines, RESULT an errno or OK; then, after a while for signals to arrive, exits 7.
+ * Prints "ATTEMPT RESULT" lines, RESULT an errno or OK; then, after a while for signals to arrive,
+ * exits 7.
  */
 #include <errno.h>
 #include <fcntl.h>

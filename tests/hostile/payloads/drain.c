@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drain.c - Take as many as there are of something that the kernel counts per user or for the whole machine.
+ * drain.c - Take as many as there are of something that the kernel counts per user or for the whole
+ * machine.
  *
- *   drain WHAT MAX   prints "WHAT taken errno NAME" (errno: of the refusal that ended it; 0: MAX was reached), then
- *                      "ready", and keeps all of it until its input ends
+ *   drain WHAT MAX   prints "WHAT taken errno NAME" (errno: of the refusal that ended it; 0: MAX
+ * was reached), then "ready", and keeps all of it until its input ends
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -154,7 +155,8 @@ static long locked_page(long i)
 	return mlock(pages + 4096 * i, 4096);
 }
 
-/* Watches of one epoll instance: one eventfd, by many descriptors, in as many instances as it takes. */
+/* Watches of one epoll instance: one eventfd, by many descriptors, in as many instances as it
+ * takes. */
 static long epoll_watch(long i)
 {
 	static int ep = -1, target = -1;

@@ -3,7 +3,8 @@
  * exec_roads.c - The same program started by every unusual road.
  *
  *   exec_roads NONCE [PROGRAM32]   start one holder per road, say "ready", end with stdin
- *   exec_roads hold NONCE ROAD     a holder: try to make a user namespace, then wait to be looked at
+ *   exec_roads hold NONCE ROAD     a holder: try to make a user namespace, then wait to be looked
+ * at
  */
 #include <fcntl.h>
 #include <sched.h>

@@ -2,8 +2,8 @@
 /*
  * fake_init.c - A pid 1 that was taken over: it speaks on the real channel, and speaks nonsense.
  *
- * Put in the place of caisson-init. The last byte of its own file says what it does: see acts[]. It starts no
- * command, so nothing it says about one is true.
+ * Put in the place of caisson-init. The last byte of its own file says what it does: see acts[]. It
+ * starts no command, so nothing it says about one is true.
  */
 #include <errno.h>
 #include <fcntl.h>

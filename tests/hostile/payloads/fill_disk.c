@@ -4,9 +4,9 @@
  *
  * usage: fill_disk fallocate|write|small|sparse|inodes|names|deep LIMIT
  *
- * LIMIT bounds what is done where nothing stops it: MiB for the first four, a count for the others. Works in
- * the current directory. Prints how far it came and, if it was stopped, by which errno. Exits 0 when it reached
- * LIMIT, 28 for ENOSPC, 27 for EFBIG, 122 for EDQUOT, otherwise 99.
+ * LIMIT bounds what is done where nothing stops it: MiB for the first four, a count for the others.
+ * Works in the current directory. Prints how far it came and, if it was stopped, by which errno.
+ * Exits 0 when it reached LIMIT, 28 for ENOSPC, 27 for EFBIG, 122 for EDQUOT, otherwise 99.
  */
 #include <errno.h>
 #include <fcntl.h>

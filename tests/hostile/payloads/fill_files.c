@@ -10,8 +10,8 @@
  * inotify  watches on many directories
  * pipes    pipes blown up to 1 MiB each
  *
- * Prints "N ERRNO": how many it got and what stopped it ("all" when LIMIT was reached). Holds everything for
- * SECONDS, then exits 0 when it got LIMIT, else 3.
+ * Prints "N ERRNO": how many it got and what stopped it ("all" when LIMIT was reached). Holds
+ * everything for SECONDS, then exits 0 when it got LIMIT, else 3.
  */
 #include <errno.h>
 #include <fcntl.h>

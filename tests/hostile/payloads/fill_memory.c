@@ -15,8 +15,8 @@
  * socket    full unix socket pairs
  * udp, tcp  what was sent over the loopback and nobody reads
  *
- * Exits 0 after holding it; 3 when the kernel said no before that much was there. Prints how many MiB
- * it has got, whatever happens.
+ * Exits 0 after holding it; 3 when the kernel said no before that much was there. Prints how many
+ * MiB it has got, whatever happens.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -179,7 +179,8 @@ static int loopback(int type, int fds[2])
 	return connect(fds[1], (struct sockaddr *)&at, sizeof(at));
 }
 
-/* The receiver's buffer is what fills. A datagram beyond it is lost, not refused: ask what it has. */
+/* The receiver's buffer is what fills. A datagram beyond it is lost, not refused: ask what it has.
+ */
 static size_t make_udp(void)
 {
 	unsigned int info[9] = { 0 };

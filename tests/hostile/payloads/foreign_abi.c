@@ -2,7 +2,8 @@
 /*
  * foreign_abi.c - Make a file through an entry to the kernel that a filter may have forgotten.
  *
- *   foreign_abi DIR   makes DIR/int80, DIR/x32 and DIR/uring; DIR/plain shows that DIR can be written
+ *   foreign_abi DIR   makes DIR/int80, DIR/x32 and DIR/uring; DIR/plain shows that DIR can be
+ * written
  */
 #include <fcntl.h>
 #include <linux/io_uring.h>

@@ -4,9 +4,10 @@
  *
  * usage: forge
  *
- * The forgeries: what a result object looks like, sentinels and length headers that other systems use, and
- * caisson's own message from init that a command has ended with status 0. Written to descriptors 1 and 3 to 1023, and to
- * whatever of pid 1's and the parent's descriptors can be opened through /proc. Prints how many took it.
+ * The forgeries: what a result object looks like, sentinels and length headers that other systems
+ * use, and caisson's own message from init that a command has ended with status 0. Written to
+ * descriptors 1 and 3 to 1023, and to whatever of pid 1's and the parent's descriptors can be
+ * opened through /proc. Prints how many took it.
  */
 #include <dirent.h>
 #include <errno.h>

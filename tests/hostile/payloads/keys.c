@@ -59,7 +59,8 @@ int main(int argc, char **argv)
 		long key =
 			say(line, syscall(SYS_add_key, "user", argv[2], "left", 4ul, rings[i].id));
 
-		/* The control must not leave it behind: revoked, it would still be in a user's keyring, and in his quota. */
+		/* The control must not leave it behind: revoked, it would still be in a user's
+		 * keyring, and in his quota. */
 		if (key > 0)
 			(void)syscall(SYS_keyctl, KEYCTL_UNLINK, key, rings[i].id);
 	}

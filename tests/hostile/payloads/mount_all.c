@@ -30,7 +30,8 @@ static void classic(void)
 	say("remount-rw", mount(NULL, target, NULL, MS_REMOUNT | MS_BIND, NULL));
 	say("make-shared", mount(NULL, "/", NULL, MS_SHARED | MS_REC, NULL));
 	say("move", mount(target, dir, NULL, MS_MOVE, NULL));
-	/* With a mask of 0xffff0000 the old magic number is stripped: another way to say the same. */
+	/* With a mask of 0xffff0000 the old magic number is stripped: another way to say the same.
+	 */
 	say("mount-magic", mount("none", dir, "tmpfs", MS_MGC_VAL, NULL));
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * odd_requests.c - Rarer ways to be a nuisance: stacks, locked and huge memory, randomness, large arguments.
+ * odd_requests.c - Rarer ways to be a nuisance: stacks, locked and huge memory, randomness, large
+ * arguments.
  *
  * usage: odd_requests stack | mlock | huge | random | args
  *

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * puppet.c - Makes a running process hostile: it executes the system calls that we choose, and lives on.
+ * puppet.c - Makes a running process hostile: it executes the system calls that we choose, and
+ * lives on.
  *
  * usage: puppet PID     (as root, on the host; driven by tests/hostile/puppet.py)
  *
- * Theory of operation. PTRACE_SEIZE and PTRACE_INTERRUPT stop the process wherever it is. Its registers and its signal
- * mask are saved, all signals are blocked, and for each call the registers are set to a `syscall` instruction that is
- * already in its code. So the process itself makes the call: its user, capabilities, namespaces, filter, Landlock domain
- * and descriptors apply, as they would to an attacker who runs code in it. Arguments that are pointers point into
- * memory that the process itself maps for us. At the end the mapping goes, registers and mask come back, and a call
+ * Theory of operation. PTRACE_SEIZE and PTRACE_INTERRUPT stop the process wherever it is. Its
+ * registers and its signal mask are saved, all signals are blocked, and for each call the registers
+ * are set to a `syscall` instruction that is already in its code. So the process itself makes the
+ * call: its user, capabilities, namespaces, filter, Landlock domain and descriptors apply, as they
+ * would to an attacker who runs code in it. Arguments that are pointers point into memory that the
+ * process itself maps for us. At the end the mapping goes, registers and mask come back, and a call
  * that the stop had interrupted is made again.
  *
  * One command per line on standard input, one JSON object per line as the answer:
  *
  *     poke OFFSET HEX         bytes into the scratch memory
  *     peek OFFSET LENGTH      {"data": HEX}
- *     call NR A0 .. A5        {"ret": N}, where -4095..-1 is an errno; "blocked": it was interrupted after BLOCK_US;
- *                             "child": a process was made, and killed at once; "exec": the process runs another program;
+ *     call NR A0 .. A5        {"ret": N}, where -4095..-1 is an errno; "blocked": it was
+ * interrupted after BLOCK_US; "child": a process was made, and killed at once; "exec": the process
+ * runs another program;
  *                             {"dead": STATUS}: the process ended, by the call or by its filter
  *     end                     {"ok": true}, after it was let go
  *
@@ -110,7 +113,7 @@ static unsigned long find_insn(void)
 	return found;
 }
 
-/* ---- one call ----------------------------------------------------------------------------------------- */
+/* ---- one call ------------------------------------------------------------------------------ */
 
 struct outcome {
 	long ret;
@@ -131,7 +134,8 @@ static pid_t end_child(void)
 	return (pid_t)child;
 }
 
-/* Run until the stop behind the call. Stops in between: the one before it, a child, another program, our own interruption. */
+/* Run until the stop behind the call. Stops in between: the one before it, a child, another
+ * program, our own interruption. */
 static void run_call(struct outcome *o)
 {
 	bool entered = false;
@@ -158,8 +162,8 @@ static void run_call(struct outcome *o)
 		else if (WSTOPSIG(status) == (SIGTRAP | 0x80))
 			entered = true;
 		else if (!event && WSTOPSIG(status) == SIGSYS) {
-			o->ret =
-				-SIGSYS; /* the filter's trap: the handler is not run, and the call was not made */
+			o->ret = -SIGSYS; /* the filter's trap: the handler is not run, and the call
+					     was not made */
 			return;
 		}
 	}
@@ -195,7 +199,7 @@ static void call(const unsigned long a[7], struct outcome *o)
 	o->ret = (long)r.rax;
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------------------ */
+/* ---- beginning and end --------------------------------------------------------------------- */
 
 static void begin(void)
 {
@@ -235,7 +239,8 @@ static void begin(void)
 	(void)printf("{\"base\": %lu, \"size\": %lu}\n", base, SCRATCH);
 }
 
-/* What the kernel would have done on the way back from the interrupted call; we come back from another one. */
+/* What the kernel would have done on the way back from the interrupted call; we come back from
+ * another one. */
 static void restart(struct user_regs_struct *r)
 {
 	long ret = (long)r->rax;
@@ -263,7 +268,7 @@ static void let_go(void)
 		die("let it go");
 }
 
-/* ---- commands ------------------------------------------------------------------------------------------------ */
+/* ---- commands ------------------------------------------------------------------------------ */
 
 static void poke(unsigned long at, const char *hex)
 {

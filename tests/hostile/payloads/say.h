@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* say.h - One line per attempt: "name result errno NAME". Judges read the world, not these lines. */
+/* say.h - One line per attempt: "name result errno NAME". Judges read the world, not these lines.
+ */
 #ifndef HOSTILE_E_SAY_H
 #define HOSTILE_E_SAY_H
 

@@ -5,11 +5,10 @@
  * usage: write_output burst N | nonblock | splice | vmsplice | tiny | lines N
  *
  * burst N   N bytes in one write, then an immediate end
- * nonblock  sets O_NONBLOCK on all three streams, writes 1 MiB as fast as they take it, sleeps a second
- * splice    moves 1 MiB through splice() and tee()
- * vmsplice  gives its own pages to the pipe and changes them afterwards; exits with the errno if refused
- * tiny      makes the pipes one page small, then writes 256 KiB
- * lines N   N times "x\n", each by a process of its own
+ * nonblock  sets O_NONBLOCK on all three streams, writes 1 MiB as fast as they take it, sleeps a
+ * second splice    moves 1 MiB through splice() and tee() vmsplice  gives its own pages to the pipe
+ * and changes them afterwards; exits with the errno if refused tiny      makes the pipes one page
+ * small, then writes 256 KiB lines N   N times "x\n", each by a process of its own
  */
 #include <errno.h>
 #include <fcntl.h>

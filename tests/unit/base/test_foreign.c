@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_foreign.c - A peer that keeps copies of what it sent, clears O_NONBLOCK and takes the bytes first: nothing waits.
+ * test_foreign.c - A peer that keeps copies of what it sent, clears O_NONBLOCK and takes the bytes
+ * first: nothing waits.
  *
  * Each runs in a process of its own, so that a call that waits after all is seen from outside.
  */
@@ -87,7 +88,7 @@ static int listener(struct sockaddr_in *a)
 	return fd;
 }
 
-/* ---- the control: what these tests would see if a call waited ------------------------------------------ */
+/* ---- the control: what these tests would see if a call waited ------------------------------ */
 
 static void read_plainly(void)
 {
@@ -104,7 +105,7 @@ static void test_control(void **state)
 	assert_false(ends_within(read_plainly, CONTROL_MS));
 }
 
-/* ---- pipes --------------------------------------------------------------------------------------------- */
+/* ---- pipes --------------------------------------------------------------------------------- */
 
 static void robbed_pipe(void)
 {
@@ -144,7 +145,8 @@ static void full_pipe(void)
 	MUST(foreign_write(p[1], much, 1, &stalled) == -EPIPE);
 }
 
-/* A FIFO with a name has no RWF_NOWAIT, as pipes of older kernels: each wait is short, and so is their sum. */
+/* A FIFO with a name has no RWF_NOWAIT, as pipes of older kernels: each wait is short, and so is
+ * their sum. */
 static void fifo(void)
 {
 	char path[] = "/tmp/caisson-test-XXXXXX", name[64], byte;
@@ -175,7 +177,7 @@ static void test_pipes(void **state)
 	assert_true(ends(fifo));
 }
 
-/* ---- terminals ------------------------------------------------------------------------------------------- */
+/* ---- terminals ----------------------------------------------------------------------------- */
 
 static void terminal_read(void)
 {
@@ -221,7 +223,7 @@ static void test_terminals(void **state)
 	assert_true(ends(terminal_write));
 }
 
-/* ---- sockets --------------------------------------------------------------------------------------------- */
+/* ---- sockets ------------------------------------------------------------------------------- */
 
 static void robbed_listener(void)
 {
@@ -280,7 +282,7 @@ static void test_sockets(void **state)
 	assert_true(ends(close_lingering));
 }
 
-/* ---- what it is -------------------------------------------------------------------------------------------- */
+/* ---- what it is ---------------------------------------------------------------------------- */
 
 /* The only kind that @fd is; 0: none. */
 static int kind_of(int fd)

@@ -125,7 +125,8 @@ static bool quote_slowly(struct buf *b, const char *s, size_t len)
 	return replaced;
 }
 
-/* Of every length around the sizes in which it is written, of every density of what needs an escape. */
+/* Of every length around the sizes in which it is written, of every density of what needs an
+ * escape. */
 static void test_long_strings(void **state)
 {
 	static char text[5000];

@@ -140,8 +140,8 @@ static void test_truncate(void **state)
 
 static void test_fit(void **state)
 {
-	static const char s[] =
-		"a\xc3\xa9\xe2\x82\xac\xf0\x9f\xa6\x80z"; /* 1, 2, 3, 4 and 1 bytes */
+	static const char s[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\xa6\x80z"; /* 1, 2, 3, 4 and 1 bytes
+									   */
 	static const size_t fits[] = { 0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11 };
 
 	(void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_cgroup_enter.c - Ways into a cgroup: opened by who may, used by who moves. A process that is
- * cloned by us enters what clone3() did not. A zygote's user moves its own processes and nobody else's; on v2 it
- * is given nothing, and moved. What cannot be opened leaves nothing open.
+ * cloned by us enters what clone3() did not. A zygote's user moves its own processes and nobody
+ * else's; on v2 it is given nothing, and moved. What cannot be opened leaves nothing open.
  */
 #include "base/err.h"
 #include "base/fd.h"

@@ -4,8 +4,8 @@
  *
  * Runs with whatever site the machine offers and says which; without one (an ordinary user without
  * delegation) every test is skipped with the reason. CAISSON_TEST_CGROUP=v2|v1|hybrid demands that
- * kind and turns a skip into a failure. Hostile children are bounded by the limits under test and by
- * counts and alarms of their own.
+ * kind and turns a skip into a failure. Hostile children are bounded by the limits under test and
+ * by counts and alarms of their own.
  */
 #include "cgroup_kit.h"
 

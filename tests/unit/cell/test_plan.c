@@ -40,7 +40,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-/* top/dir with a file in it, and top/file; readable by all, so that an ordinary user can open them. */
+/* top/dir with a file in it, and top/file; readable by all, so that an ordinary user can open them.
+ */
 static int setup(void **state)
 {
 	char path[96];
@@ -229,7 +230,8 @@ static void test_detached_mounts(void **state)
 	assert_int_equal(owner(plan.mounts[0].fd, "inner"), agent);
 	assert_int_equal(owner(plan.mounts[2].fd, "inner"), agent);
 	assert_int_equal(group(plan.mounts[2].fd, "inner"), agent);
-	/* What can only be read has no group, by which the kernel refuses to write to sockets as well. */
+	/* What can only be read has no group, by which the kernel refuses to write to sockets as
+	 * well. */
 	assert_int_not_equal(group(plan.mounts[0].fd, "inner"), agent);
 	assert_false(plan.mounts[0].apart || plan.mounts[1].apart || plan.mounts[2].apart);
 	assert_int_equal(owner(fds[0], "inner"), 0);
@@ -268,7 +270,8 @@ static void test_image(void **state)
 	assert_int_equal(open_fds(), before + 2);
 }
 
-/* First what is only held, then the layers from above; on disk their files have the ids of the store. */
+/* First what is only held, then the layers from above; on disk their files have the ids of the
+ * store. */
 static void test_layers(void **state)
 {
 	int before = open_fds();

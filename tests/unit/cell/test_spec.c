@@ -243,7 +243,8 @@ static void test_mounts(void **state)
 	assert_int_equal(check_mount("/data", CELL_MOUNT_WORKSPACE | CELL_MOUNT_RW, &e), 0);
 	assert_int_equal(check_mount("/data", CELL_MOUNT_WORKSPACE | CELL_MOUNT_COW, &e), 0);
 	assert_int_equal(check_mount("/data", CELL_MOUNT_RW | CELL_MOUNT_PROTECT, &e), 0);
-	/* A part of nothing, a copy of what is not a workspace, protection of what nobody can write to. */
+	/* A part of nothing, a copy of what is not a workspace, protection of what nobody can write
+	 * to. */
 	for (unsigned int bit = 3; bit < 32; bit++)
 		assert_int_equal(check_mount("/data", 1u << bit, &e), -EINVAL);
 	assert_int_equal(check_mount("/data", CELL_MOUNT_COW | CELL_MOUNT_RW, &e), -EINVAL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_index.c - The index that pip and npm would use, by their files and variables; and the arguments that go on. */
+/* test_index.c - The index that pip and npm would use, by their files and variables; and the
+ * arguments that go on. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@
 #include "base/fd.h"
 #include "cli/index.h"
 
-/* ---- files ------------------------------------------------------------------------------------------------------ */
+/* ---- files --------------------------------------------------------------------------------- */
 
 static void seen(void *arg, const char *section, const char *key, const char *value)
 {
@@ -173,7 +174,7 @@ static void test_npm(void **state)
 	assert_string_equal(c.keys.value[INDEX_PASSWORD], "word");
 }
 
-/* ---- arguments -------------------------------------------------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------------------------- */
 
 static void test_settle(void **state)
 {

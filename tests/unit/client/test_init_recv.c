@@ -99,7 +99,8 @@ static void test_recv_descriptors(void **state)
 		fd_close(ours[i]);
 }
 
-/* What is not one whole message with at most that many descriptors is refused, and nothing leaks. */
+/* What is not one whole message with at most that many descriptors is refused, and nothing leaks.
+ */
 static void test_recv_nonsense(void **state)
 {
 	char bytes[sizeof(struct init_msg) + 1] = { 0 };

@@ -371,7 +371,8 @@ static void test_cgroup(void **state)
 	assert_non_null(strstr(buf_str(&out), "\"cgroup\":null"));
 }
 
-/* With nothing to look at, everything is missing: all of it fits, and the first is in the message. */
+/* With nothing to look at, everything is missing: all of it fits, and the first is in the message.
+ */
 static void test_nothing(void **state)
 {
 	static const char *const layers[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handlers_kit.h - Handlers that do nothing, one for each in front/api/handlers.h, for tests of the tables that
- * name them: these can then be linked without the daemon behind it. To be included by one source of a
- * program, and first.
+ * handlers_kit.h - Handlers that do nothing, one for each in front/api/handlers.h, for tests of the
+ * tables that name them: these can then be linked without the daemon behind it. To be included by
+ * one source of a program, and first.
  */
 #ifndef CAISSON_TESTS_HANDLERS_KIT_H
 #define CAISSON_TESTS_HANDLERS_KIT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_auth.c - Who is let in: a matrix of peers, hosts, origins and tokens, each with the refusal that
- * it must get before any work is done.
+ * test_auth.c - Who is let in: a matrix of peers, hosts, origins and tokens, each with the refusal
+ * that it must get before any work is done.
  */
 #include "base/clock.h"
 #include "base/err.h"
@@ -145,7 +145,8 @@ static void test_hosts(void **state)
 		{ "127.0.0.1:8001", "localhost:8001, evil.com", false },
 		{ "127.0.0.1:8001", "[::ffff:127.0.0.1]", false },
 		{ "none", "127.0.0.1", true },
-		/* On all addresses any literal one may be ours; a name is not, and "any" is none. */
+		/* On all addresses any literal one may be ours; a name is not, and "any" is none.
+		 */
 		{ "0.0.0.0:8001", "192.0.2.7", true },
 		{ "0.0.0.0:8001", "[2001:db8::1]:8001", true },
 		{ "0.0.0.0:8001", "0.0.0.0", false },

@@ -149,7 +149,8 @@ static void test_calls(void **state)
 	assert_string_equal(json_string_value(json_object_get(h, "op")), "tools");
 	assert_int_equal(json_integer_value(json_object_get(h, "timeout_ms")), 7000);
 	json_decref(h);
-	/* In any order; what was never asked for, and what makes no sense for anybody, is passed over. */
+	/* In any order; what was never asked for, and what makes no sense for anybody, is passed
+	 * over. */
 	bridge_says("{\"event\":\"progress\",\"id\":2,\"progress\":1}", NULL, 0);
 	bridge_says("{\"event\":\"error\",\"id\":2,\"code\":\"timeout\",\"message\":\"m\"}", NULL,
 		    0);

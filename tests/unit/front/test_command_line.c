@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_command_line.c - From a request to words, environment and directory; and names of signals. */
+/* test_command_line.c - From a request to words, environment and directory; and names of signals.
+ */
 #include "base/fd.h"
 #include "front/cell/command_line.h"
 #include "front/sandbox/execution.h"

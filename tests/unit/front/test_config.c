@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_config.c - Settings of the daemon: by default, by variable, by flag; who wins; and one line that
- * names the culprit for everything that is wrong.
+ * test_config.c - Settings of the daemon: by default, by variable, by flag; who wins; and one line
+ * that names the culprit for everything that is wrong.
  */
 #include "base/err.h"
 #include "base/fd.h"

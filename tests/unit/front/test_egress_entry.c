@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_egress_entry.c - Entries of egress: one form for each, and none for what could be read in two ways. */
+/* test_egress_entry.c - Entries of egress: one form for each, and none for what could be read in
+ * two ways. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

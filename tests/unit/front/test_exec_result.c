@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_exec_result.c - ExecResult says what was written and what happened, and nothing that did not. */
+/* test_exec_result.c - ExecResult says what was written and what happened, and nothing that did
+ * not. */
 #include "base/buf.h"
 #include "base/json.h"
 #include "front/output/capture.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_jail_ledger.c - The ledger in the front's jail: it appends, rotates and survives a full disk. */
+/* test_jail_ledger.c - The ledger in the front's jail: it appends, rotates and survives a full
+ * disk. */
 #include "../ledger/ledger_kit.h"
 #include "jail_kit.h"
 

@@ -85,8 +85,8 @@ static void test_reserve_ends(void **state)
 	kept[0] = json_alloc_load(text, strlen(text), 0, NULL);
 	assert_non_null(kept[0]);
 	n = 1;
-	assert_null(
-		json_alloc_load(text, strlen(text), 0, NULL)); /* somebody has some of it already */
+	assert_null(json_alloc_load(text, strlen(text), 0, NULL)); /* somebody has some of it
+								      already */
 	json_decref(kept[0]);
 	kept[0] = json_alloc_load(text, strlen(text), 0, NULL); /* and gave it back */
 	assert_non_null(kept[0]);

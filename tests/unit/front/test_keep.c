@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_keep.c - What a former front left is believed as far as it can be true, and slots are given once.
+ * test_keep.c - What a former front left is believed as far as it can be true, and slots are given
+ * once.
  */
 #include "front/cell/keep.h"
 
@@ -33,7 +34,7 @@ static struct keeper_slot good(void)
 	return s;
 }
 
-/* ---- slots that make no sense ----------------------------------------------------------------- */
+/* ---- slots that make no sense -------------------------------------------------------------- */
 
 static void test_good(void **state)
 {
@@ -78,7 +79,7 @@ static void test_bad(void **state)
 	CHECK_BAD(s.kernels[KEEPER_KERNELS - 1].state = KEPT_IDLE);
 }
 
-/* ---- with a keeper ---------------------------------------------------------------------------- */
+/* ---- with a keeper ------------------------------------------------------------------------- */
 
 static int keeper; /* the other end of a front's socket */
 static int table;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_log.c - One line per record, whatever is in it; and a stderr that is full, closed or slow holds
- * nobody up.
+ * test_log.c - One line per record, whatever is in it; and a stderr that is full, closed or slow
+ * holds nobody up.
  */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -123,7 +123,7 @@ static void test_cut_line(void **state)
 	}
 }
 
-/* ---- the way out ------------------------------------------------------------------------------ */
+/* ---- the way out --------------------------------------------------------------------------- */
 
 static int saved = -1;
 

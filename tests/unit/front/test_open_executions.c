@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_open_executions.c - Which executions of a ledger have no end, whatever else its lines hold. */
+/* test_open_executions.c - Which executions of a ledger have no end, whatever else its lines hold.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

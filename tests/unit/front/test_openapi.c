@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_openapi.c - The document and the table say the same, in both directions; every reference leads
- * somewhere, every component is used, and every example is accepted by the check that it explains.
+ * test_openapi.c - The document and the table say the same, in both directions; every reference
+ * leads somewhere, every component is used, and every example is accepted by the check that it
+ * explains.
  */
 #include "base/buf.h"
 #include "base/fd.h"
@@ -240,7 +241,8 @@ static void test_docs(void **state)
 	assert_true(docs_find("/docs/index.html", &a));
 	assert_string_equal(a.content_type, "text/html; charset=utf-8");
 	assert_null(strstr(a.policy, "unsafe"));
-	/* No script in the page, no address outside: the policy forbids both, and the page knows. */
+	/* No script in the page, no address outside: the policy forbids both, and the page knows.
+	 */
 	assert_null(memmem(a.data, a.len, "http", 4));
 	assert_null(memmem(a.data, a.len, "<script>", 8));
 	assert_null(memmem(a.data, a.len, "style=", 6));

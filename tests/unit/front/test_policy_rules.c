@@ -48,7 +48,7 @@ static void assert_rule(const struct rules *r, const char *owner, enum rule rule
 	assert_string_equal(got, name);
 }
 
-/* ---- meaning ------------------------------------------------------------------------------------------- */
+/* ---- meaning ------------------------------------------------------------------------------- */
 
 static void test_owner_before_default(void **state)
 {
@@ -102,7 +102,7 @@ static void test_empty(void **state)
 	rules_free(s);
 }
 
-/* ---- what is wrong --------------------------------------------------------------------------------------- */
+/* ---- what is wrong ------------------------------------------------------------------------- */
 
 static void test_places(void **state)
 {
@@ -172,7 +172,7 @@ static void test_bounds(void **state)
 	free(text);
 }
 
-/* ---- mounts ---------------------------------------------------------------------------------------------- */
+/* ---- mounts -------------------------------------------------------------------------------- */
 
 static void test_mounts(void **state)
 {
@@ -226,7 +226,7 @@ static void test_no_mounts(void **state)
 	}
 }
 
-/* ---- what may be reached --------------------------------------------------------------------------------- */
+/* ---- what may be reached ------------------------------------------------------------------- */
 
 static void test_reach(void **state)
 {
@@ -304,7 +304,7 @@ static void test_no_reach(void **state)
 			fail_msg("%s", wrong[i]);
 }
 
-/* ---- the daemon ------------------------------------------------------------------------------------------ */
+/* ---- the daemon ---------------------------------------------------------------------------- */
 
 static bool agree(const char *text)
 {

@@ -91,7 +91,9 @@ static void test_good(void **state)
 	assert_good("{\"code\":\"x\"}");
 	assert_good(" { \"code\" : \"x\" , \"timeout\" : 1 }\n");
 	assert_good(
-		"{\"code\":\"\\u00e4\xc3\xa4\xf0\x9f\x98\x80xx\",\"timeout\":120}"); /* 5 characters */
+		"{\"code\":\"\\u00e4\xc3\xa4\xf0\x9f\x98\x80xx\",\"timeout\":120}"); /* 5
+											characters
+										      */
 	assert_good(
 		"{\"code\":\"x\",\"ratio\":1,\"stream\":false,\"name\":\"\",\"colour\":\"green\"}");
 	assert_good("{\"code\":\"x\",\"ratio\":-0.5,\"bytes\":\"a\\u0000b\",\"env\":{}}");

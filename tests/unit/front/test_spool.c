@@ -83,7 +83,7 @@ static void check_some(const struct spool *s, uint64_t from, size_t len, size_t 
 	free(data);
 }
 
-/* ---- keeping ------------------------------------------------------------------------------------------ */
+/* ---- keeping ------------------------------------------------------------------------------- */
 
 static void test_everything_comes_back(void **state)
 {
@@ -135,7 +135,8 @@ static void test_streams_do_not_mix(void **state)
 	struct spool s[5];
 	uint64_t at[5];
 
-	/* Each at its own offset of the pattern, turn by turn, with one that goes and comes back. */
+	/* Each at its own offset of the pattern, turn by turn, with one that goes and comes back.
+	 */
 	for (size_t i = 0; i < 5; i++) {
 		spool_init(&s[i], &k->bank, SPOOL_CAP);
 		at[i] = 0;
@@ -156,7 +157,7 @@ static void test_streams_do_not_mix(void **state)
 	}
 }
 
-/* ---- losing ------------------------------------------------------------------------------------------- */
+/* ---- losing -------------------------------------------------------------------------------- */
 
 static void test_beyond_the_cap_is_counted(void **state)
 {
@@ -340,7 +341,7 @@ static void test_leftovers_are_removed(void **state)
 	spool_bank_close(&other);
 }
 
-/* ---- searching ---------------------------------------------------------------------------------------- */
+/* ---- searching ----------------------------------------------------------------------------- */
 
 struct found {
 	size_t n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_stream_log.c - Every reader sees every event once and in order, or is told that it can not. */
+/* test_stream_log.c - Every reader sees every event once and in order, or is told that it can not.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -111,7 +112,7 @@ static int attach(struct watcher *w, struct stream_log *l, uint64_t cursor)
 	return stream_reader_attach(&w->r, l, cursor);
 }
 
-/* ---- order and memory --------------------------------------------------------------------------------- */
+/* ---- order and memory ---------------------------------------------------------------------- */
 
 static void test_ids_count_from_one(void **state)
 {
@@ -293,7 +294,7 @@ static void test_old_logs_make_room(void **state)
 	buf_free(&w.text);
 }
 
-/* ---- what readers do when they are woken -------------------------------------------------------------- */
+/* ---- what readers do when they are woken --------------------------------------------------- */
 
 struct quitter {
 	struct stream_reader r;
@@ -355,8 +356,8 @@ static void test_a_reader_keeps_the_log_alive(void **state)
 }
 
 /*
- * Exactly once: clients come and go at random while events are written, each going on where it was. What
- * they saw together is what was written, whatever the sizes, cuts and bounds were.
+ * Exactly once: clients come and go at random while events are written, each going on where it was.
+ * What they saw together is what was written, whatever the sizes, cuts and bounds were.
  */
 static void test_resume_exactly_once(void **state)
 {
@@ -407,7 +408,8 @@ static void test_resume_exactly_once(void **state)
 	}
 }
 
-/* The same with a small ring: then a client that was away too long is told so, and never sees a gap. */
+/* The same with a small ring: then a client that was away too long is told so, and never sees a
+ * gap. */
 static void test_resume_or_be_told(void **state)
 {
 	int told = 0;
@@ -445,7 +447,8 @@ static void test_resume_or_be_told(void **state)
 	assert_true(told > 0);
 }
 
-/* What is taken over is as what is copied, whatever its size, and is accounted for with all of its memory. */
+/* What is taken over is as what is copied, whatever its size, and is accounted for with all of its
+ * memory. */
 static void test_taken_over(void **state)
 {
 	struct producer *p = begin();
@@ -479,7 +482,7 @@ static void test_taken_over(void **state)
 	end(p);
 }
 
-/* ---- on the wire -------------------------------------------------------------------------------------- */
+/* ---- on the wire --------------------------------------------------------------------------- */
 
 static void check_line(const char *json, const char *expected)
 {

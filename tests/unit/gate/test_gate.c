@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_gate.c - The pure parts of the gate: names, addresses, DNS messages, first bytes, the proxy's words. */
+/* test_gate.c - The pure parts of the gate: names, addresses, DNS messages, first bytes, the
+ * proxy's words. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -20,7 +21,7 @@
 #include "gate/names.h"
 #include "gate/proxy.h"
 
-/* ---- names ---------------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------- */
 
 static const struct gate_rule rules[] = {
 	{ .host = "api.example.com", .port = 443 },
@@ -126,7 +127,7 @@ static void test_rules_that_are_none(void **state)
 	assert_int_equal(names_set(&n, &r, 1), -EINVAL);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------ */
+/* ---- addresses ----------------------------------------------------------------------------- */
 
 static void test_addresses(void **state)
 {
@@ -213,7 +214,7 @@ static void test_hosts(void **state)
 	hosts_free(&h);
 }
 
-/* ---- DNS ------------------------------------------------------------------------------------------------ */
+/* ---- DNS ----------------------------------------------------------------------------------- */
 
 static void test_dns(void **state)
 {
@@ -242,7 +243,7 @@ static void test_dns(void **state)
 	assert_false(dns_is_reverse("in-addr.arpa.evil"));
 }
 
-/* ---- first bytes ---------------------------------------------------------------------------------------- */
+/* ---- first bytes --------------------------------------------------------------------------- */
 
 static struct hello look(const char *text, size_t len)
 {
@@ -335,7 +336,8 @@ static void test_other_protocols(void **state)
 
 static void test_tls(void **state)
 {
-	/* A record with a ClientHello: version, random, no session, one cipher, no compression, one name. */
+	/* A record with a ClientHello: version, random, no session, one cipher, no compression, one
+	 * name. */
 	uint8_t m[128] = { 22, 3, 1, 0, 0, 1, 0, 0, 0, 3, 3 };
 	static const uint8_t end[] = { 0, 0,  2, 0x13, 1, 1,   0,   0,   17,  0,   0,   0,   13,
 				       0, 11, 0, 0,    8, 'W', 'e', 'b', '.', 't', 'e', 's', 't' };
@@ -373,7 +375,7 @@ static void test_tls(void **state)
 	assert_int_equal(h.kind, HELLO_BAD);
 }
 
-/* ---- the proxy ------------------------------------------------------------------------------------------ */
+/* ---- the proxy ----------------------------------------------------------------------------- */
 
 static void test_proxy(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_inspect.c - The pure parts of what is looked into: placeholders, bindings, rules for requests, certificates. */
+/* test_inspect.c - The pure parts of what is looked into: placeholders, bindings, rules for
+ * requests, certificates. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +48,8 @@ static void test_swap(void **state)
 	assert_swap("Basic ====", 0, "Basic ====");
 }
 
-/* Placeholders that are almost there, in many bytes, cost about as much as one look at each byte. */
+/* Placeholders that are almost there, in many bytes, cost about as much as one look at each byte.
+ */
 static void test_swap_is_cheap(void **state)
 {
 	static char names[60][64], values[60][64], text[55001];
@@ -178,7 +180,8 @@ static void test_rules(void **state)
 	assert_int_equal(http_judge(rules, 4, "x.w.test", 443, "DELETE", "/ok", &why), 0);
 }
 
-/* Paths that a rule for /v1/... must not let through: each is read as another one by some server. */
+/* Paths that a rule for /v1/... must not let through: each is read as another one by some server.
+ */
 static void test_readings(void **state)
 {
 	static const struct gate_rule rules[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_manifest.c - Documents of images: which are understood, which are refused and by what name. */
+/* test_manifest.c - Documents of images: which are understood, which are refused and by what name.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_store.c - A store made by hand: opening an image, its lease, damage, what the collector leaves. */
+/* test_store.c - A store made by hand: opening an image, its lease, damage, what the collector
+ * leaves. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

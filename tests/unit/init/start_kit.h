@@ -3,10 +3,10 @@
  * start_kit.h - What the tests of started commands share: the program that is started, and init's
  * place in the world.
  *
- * The program is the test itself, copied to where any user may execute it. Called with "look" it says
- * what descriptors it has, waits for one byte, and exits with 7. Tests run in children (child.h): as
- * root with a user of its own for the command, as in a cell that root makes, and as the only user of a
- * user namespace, as in anybody else's.
+ * The program is the test itself, copied to where any user may execute it. Called with "look" it
+ * says what descriptors it has, waits for one byte, and exits with 7. Tests run in children
+ * (child.h): as root with a user of its own for the command, as in a cell that root makes, and as
+ * the only user of a user namespace, as in anybody else's.
  */
 #ifndef CAISSON_TESTS_START_KIT_H
 #define CAISSON_TESTS_START_KIT_H

@@ -131,7 +131,8 @@ static void test_numbers_of_descriptors(void **state)
 	for (uint32_t flags = 0; flags < 2 * INIT_PIPES; flags++) {
 		size_t stdio = flags & (INIT_TTY | INIT_CONTROL | INIT_PIPES) ? 0 : 3;
 		size_t want = 1u + (flags & INIT_SCRIPT ? 1 : 0) + stdio;
-		/* A kernel has no terminal, and is not held: no combination is taken for another. */
+		/* A kernel has no terminal, and is not held: no combination is taken for another.
+		 */
 		bool refused = (flags & INIT_CONTROL && flags & (INIT_TTY | INIT_HOLD)) ||
 			       (flags & INIT_PIPES && flags & (INIT_TTY | INIT_CONTROL));
 		struct init_exec x = good;
@@ -143,7 +144,8 @@ static void test_numbers_of_descriptors(void **state)
 	}
 }
 
-/* What a client that was taken over may hold, and code in a cell must not: most of all a directory. */
+/* What a client that was taken over may hold, and code in a cell must not: most of all a directory.
+ */
 static void test_stdio_is_pipes(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_command_start.c - Starting a command: which descriptors the program has, which go to the client,
- * and when it is held. What fails leaves nothing open and nothing running. For kernels see
+ * test_command_start.c - Starting a command: which descriptors the program has, which go to the
+ * client, and when it is held. What fails leaves nothing open and nothing running. For kernels see
  * test_control.c.
  */
 #include "start_kit.h"
@@ -157,7 +157,8 @@ static void failures(void *arg)
 	}
 }
 
-/* Pipes of the cell's user: stdin in, stdout and stderr out, and nobody else has the program's ends. */
+/* Pipes of the cell's user: stdin in, stdout and stderr out, and nobody else has the program's
+ * ends. */
 static void pipes(void *arg)
 {
 	struct words w;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_control.c - Starting a kernel: its descriptors 0 to 4 and nothing above, pipes that belong to the
- * cell's user, and the client's four ends in their order, whatever numbers were free on the way.
+ * test_control.c - Starting a kernel: its descriptors 0 to 4 and nothing above, pipes that belong
+ * to the cell's user, and the client's four ends in their order, whatever numbers were free on the
+ * way.
  */
 #include "start_kit.h"
 

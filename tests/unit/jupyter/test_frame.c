@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_frame.c - Both framings: what is joined can be split again, and numbers that lie are found. */
+/* test_frame.c - Both framings: what is joined can be split again, and numbers that lie are found.
+ */
 #include "jupyter/frame.h"
 
 #include <setjmp.h>
@@ -91,8 +92,8 @@ static void test_numbers_that_lie(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		memcpy(data, bad[i],
-		       sizeof(bad[i])); /* little-endian, as the machines we build for */
+		memcpy(data, bad[i], sizeof(bad[i])); /* little-endian, as the machines we build for
+						       */
 		assert_non_null(frame_split(FRAME_V1, false, data, sizeof(data), &f));
 	}
 }

@@ -132,7 +132,8 @@ static void test_torn_line_is_set_aside(void **state)
 	}
 }
 
-/* Every byte prefix of the file that is written, alone and behind a rotated one: whole lines stay, and it goes on. */
+/* Every byte prefix of the file that is written, alone and behind a rotated one: whole lines stay,
+ * and it goes on. */
 static void check_prefixes(struct kit *k, uint64_t lines_before)
 {
 	size_t len;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_reader.c - What a reader says about ledgers that somebody had in his hands, or still writes. */
+/* test_reader.c - What a reader says about ledgers that somebody had in his hands, or still writes.
+ */
 #include "ledger_kit.h"
 
 #include <sys/wait.h>

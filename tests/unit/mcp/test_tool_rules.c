@@ -27,7 +27,7 @@ static struct tool_rules rules(const char *text, bool sandbox)
 	return r;
 }
 
-/* ---- decisions without history ------------------------------------------------------------------------- */
+/* ---- decisions without history ------------------------------------------------------------- */
 
 static const struct row {
 	const char *operator_, *sandbox, *tool;
@@ -112,7 +112,7 @@ static void test_decisions(void **state)
 	}
 }
 
-/* ---- decisions with one -------------------------------------------------------------------------------- */
+/* ---- decisions with one -------------------------------------------------------------------- */
 
 struct two {
 	struct tool_rules o, s;
@@ -192,7 +192,7 @@ static void test_rate(void **state)
 	end(&t);
 }
 
-/* ---- what is no rule ----------------------------------------------------------------------------------- */
+/* ---- what is no rule ----------------------------------------------------------------------- */
 
 static const struct {
 	const char *text;

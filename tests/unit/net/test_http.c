@@ -116,8 +116,8 @@ static const struct row {
 	R(CHUNKED "0\r\nX: y\r\n\r\n" SMUGGLED, "400", SHUT, 0),
 	R(CHUNKED "fffffffffffffffe\r\n" SMUGGLED, "413", SHUT, 0),
 	R(CHUNKED "10000000000000000\r\n" SMUGGLED, "413", SHUT, 0),
-	R(CHUNKED "3\r\nabc\r\n4e1e\r\n" SMUGGLED, "413", SHUT,
-	  0), /* one byte over, with the first */
+	R(CHUNKED "3\r\nabc\r\n4e1e\r\n" SMUGGLED, "413", SHUT, 0), /* one byte over, with the first
+								     */
 
 	/* lines and bytes */
 	R("GET / HTTP/1.1\nHost: h\n\n" SMUGGLED, "400", SHUT, 0),

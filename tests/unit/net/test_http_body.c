@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_http_body.c - Bodies that are handed up as they come, and answers whose length is known before they
- * are: pieces, pauses, ends before the end.
+ * test_http_body.c - Bodies that are handed up as they come, and answers whose length is known
+ * before they are: pieces, pauses, ends before the end.
  */
 #include "http_kit.h"
 

@@ -112,7 +112,8 @@ static void on_timer(struct timer *t)
 	served_at_timer = noted("request GET /n");
 }
 
-/* One that pipelines gets one request per round: another connection and a timer have their turn meanwhile. */
+/* One that pipelines gets one request per round: another connection and a timer have their turn
+ * meanwhile. */
 static void test_pipelined_is_fair(void **state)
 {
 	struct timer t = { .fn = on_timer };

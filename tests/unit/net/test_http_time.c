@@ -112,7 +112,8 @@ static void answer(struct conn *c, const char *text, size_t len)
 	fake_deferred(c);
 }
 
-/* While an answer waits to be read, no further request is begun, and little of the answer is queued. */
+/* While an answer waits to be read, no further request is begun, and little of the answer is
+ * queued. */
 static void test_unread_answers(void **state)
 {
 	static const char body[200000] = "large";
@@ -146,7 +147,8 @@ static void test_unread_answers(void **state)
 	end(&c);
 }
 
-/* Who has said nothing yet has less time; one byte begins a head, and an answer the time between requests. */
+/* Who has said nothing yet has less time; one byte begins a head, and an answer the time between
+ * requests. */
 static void test_first(void **state)
 {
 	struct http_config strict = config;
@@ -642,7 +644,8 @@ static void test_ws_ping(void **state)
 	assert_int_equal(seen.closed, 1006);
 }
 
-/* A peer that reads slowly has the ping, and the close, late: it is waited for as long as it takes of what is before. */
+/* A peer that reads slowly has the ping, and the close, late: it is waited for as long as it takes
+ * of what is before. */
 static void test_ws_slow_reader(void **state)
 {
 	static char page[100000];

@@ -356,7 +356,8 @@ static void test_cap_total(void **state)
 		fd_close(fds[i]);
 }
 
-/* One address: the newest gets in, the oldest stranger goes, and those who said who they are stay. */
+/* One address: the newest gets in, the oldest stranger goes, and those who said who they are stay.
+ */
 static void test_strangers(void **state)
 {
 	struct rec *recs[4];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_sockdiag.c - The user at the other end: of every kind of loopback connection, of another user, of
- * nobody; and that the descriptor tells its holder nothing else.
+ * test_sockdiag.c - The user at the other end: of every kind of loopback connection, of another
+ * user, of nobody; and that the descriptor tells its holder nothing else.
  */
 #include "net/sockdiag.h"
 
@@ -237,7 +237,7 @@ static void test_port_taken_again(void **state)
 	sockdiag_close(&d);
 }
 
-/* ---- what else the descriptor is good for ------------------------------------------------------- */
+/* ---- what else the descriptor is good for -------------------------------------------------- */
 
 /* Messages that arrive, of which errors do not count. */
 static int hear(int fd)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_uplink.c - Bytes over a socket that somebody else has made: back-pressure, half-close, ends. */
+/* test_uplink.c - Bytes over a socket that somebody else has made: back-pressure, half-close, ends.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,8 +12,8 @@
 #define MESSAGE_MAX (1 << 16) /* as http_kit.h has it */
 
 static int closes, close_code;
-static void (*then)(struct ws *w, const char *data,
-		    size_t len); /* further things to do in on_message */
+static void (*then)(struct ws *w, const char *data, size_t len); /* further things to do in
+								    on_message */
 
 static void on_message(struct ws *w, bool text, const char *data, size_t len)
 {

@@ -59,7 +59,8 @@ static void look(char hash[65], char seal[65])
 	assert_int_equal(check_seal(root, seal, &e), 0);
 }
 
-/* The times of an inode are as coarse as a tick: a change in the tick of the look before it would have none. */
+/* The times of an inode are as coarse as a tick: a change in the tick of the look before it would
+ * have none. */
 static void tick(void)
 {
 	(void)usleep(20000);

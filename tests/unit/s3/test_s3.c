@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_s3.c - Signatures against Amazon's published examples; addresses, keys, answers, credentials. */
+/* test_s3.c - Signatures against Amazon's published examples; addresses, keys, answers,
+ * credentials. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,8 @@
 #include "s3/site.h"
 #include "s3/xml.h"
 
-/* ---- signatures: "Authenticating Requests (AWS Signature Version 4)", the examples of Amazon S3 ---------------- */
+/* ---- signatures: "Authenticating Requests (AWS Signature Version 4)", the examples of Amazon S3
+ * --- */
 
 #define EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define HOST "examplebucket.s3.amazonaws.com"
@@ -124,7 +126,7 @@ static void test_presigned(void **state)
 	assert_int_equal(s3_presign(&example, "us-east-1", &ask, 604801, &b), -ERANGE);
 }
 
-/* ---- addresses --------------------------------------------------------------------------------------------------- */
+/* ---- addresses ----------------------------------------------------------------------------- */
 
 static void expect_address(const char *url, enum s3_style style, const char *key, const char *host,
 			   const char *path)
@@ -201,7 +203,7 @@ static void test_keys(void **state)
 	assert_string_equal(s3_key_show(long_part, 300, shown, sizeof(shown)), "xxxxxxxxxxxx...");
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 #define LIST(inner)                                                                                   \
 	"<?xml version=\"1.0\"?><ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">" \
@@ -279,7 +281,7 @@ static void test_errors(void **state)
 	assert_false(s3_xml_value(upload, strlen(upload), "ETag", id, sizeof(id)));
 }
 
-/* ---- credentials --------------------------------------------------------------------------------------------------- */
+/* ---- credentials --------------------------------------------------------------------------- */
 
 static void test_creds(void **state)
 {

@@ -161,8 +161,8 @@ static void check_filter(size_t n)
 {
 	size_t wrong = 0;
 
-	pol.foreign_err =
-		EACCES; /* otherwise the same as the default: then no one can tell them apart */
+	pol.foreign_err = EACCES; /* otherwise the same as the default: then no one can tell them
+				     apart */
 	assert_int_equal(filter_build(&pol, AUDIT_ARCH_X86_64, calls, n, &flt, &err), 0);
 	assert_int_equal(filter_verify(&pol, AUDIT_ARCH_X86_64, calls, n, flt.prog, flt.len, &err),
 			 0);
@@ -242,7 +242,8 @@ static void test_cell_policy_decisions(void **state)
 	assert_int_equal(decide("seccomp", 1, 8, 0, 0), EINVAL);
 }
 
-/* No way to a file that exists, a socket, a program or another process is open, whatever the arguments. */
+/* No way to a file that exists, a socket, a program or another process is open, whatever the
+ * arguments. */
 static void test_front_policy_decisions(void **state)
 {
 	static const char *const never[] = {

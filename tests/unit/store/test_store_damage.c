@@ -135,8 +135,9 @@ static void test_truncated(void **state)
 }
 
 /*
- * One byte changed, all over the file. Some of them can not be seen (there are no checksums, and text
- * is text), but then every record can still be read; all the others must be seen. Nothing crashes.
+ * One byte changed, all over the file. Some of them can not be seen (there are no checksums, and
+ * text is text), but then every record can still be read; all the others must be seen. Nothing
+ * crashes.
  */
 static void test_flipped(void **state)
 {
@@ -299,7 +300,7 @@ static void test_aside_twice(void **state)
 	assert_true(exists(a.aside) && exists(b.aside));
 }
 
-/* ---- what a crash leaves -------------------------------------------------------------------------- */
+/* ---- what a crash leaves ------------------------------------------------------------------- */
 
 static void write_and_die(void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_store_disk.c - A disk that is full, read-only or failing, and somebody else at the same files:
- * a clear error, nothing half done, and all is well when the reason is gone.
+ * test_store_disk.c - A disk that is full, read-only or failing, and somebody else at the same
+ * files: a clear error, nothing half done, and all is well when the reason is gone.
  */
 #include "store_kit.h"
 
@@ -31,7 +31,7 @@ static void put(struct store *s, const char *id, int want)
 	assert_int_equal(store_sandbox_put(s, &b, &err), want);
 }
 
-/* ---- writes that fail ----------------------------------------------------------------------------- */
+/* ---- writes that fail ---------------------------------------------------------------------- */
 
 static void check_failing(int errno_, const char *says)
 {
@@ -97,7 +97,7 @@ static void test_full_from_the_start(void **state)
 	write_errno = 0;
 }
 
-/* ---- a real file system that is full ---------------------------------------------------------------- */
+/* ---- a real file system that is full ------------------------------------------------------- */
 
 static void small_disk(const char *flags)
 {
@@ -203,7 +203,7 @@ static void test_read_only_tmpfs(void **state)
 	child_run(read_only_tmpfs, NULL);
 }
 
-/* ---- somebody else --------------------------------------------------------------------------------- */
+/* ---- somebody else ------------------------------------------------------------------------- */
 
 static void test_lock(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_store_prefix.c - What a power cut can leave of the store: any prefix of the log, and a database
- * that a checkpoint had half written. All of it loads, with whole transactions from the first on.
+ * test_store_prefix.c - What a power cut can leave of the store: any prefix of the log, and a
+ * database that a checkpoint had half written. All of it loads, with whole transactions from the
+ * first on.
  *
  * By default every byte at the ends of the log's frames and every 499th elsewhere; with
  * CAISSON_EVERY_BYTE=1 all of them.
@@ -45,8 +46,8 @@ static struct bytes load(const char *name)
 
 static void save(const char *name, const char *data, size_t len)
 {
-	(void)unlinkat(dir, name,
-		       0); /* one that is cut short and written again waits for the disk */
+	(void)unlinkat(dir, name, 0); /* one that is cut short and written again waits for the disk
+				       */
 	_fd_ int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	assert_true(fd >= 0);
@@ -135,7 +136,8 @@ static void test_every_prefix_of_the_log(void **state)
 	free(wal.data);
 }
 
-/* The log is on the disk before the database is touched, and stays until that is: so nothing is lost. */
+/* The log is on the disk before the database is touched, and stays until that is: so nothing is
+ * lost. */
 static void test_torn_checkpoint(void **state)
 {
 	struct bytes db, wal, after;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_claim.c - A second client on the same socket: what it claims lives, the rest ends, and nobody hears of
- * that end but the journal.
+ * test_claim.c - A second client on the same socket: what it claims lives, the rest ends, and
+ * nobody hears of that end but the journal.
  */
 #include "warden_kit.h"
 

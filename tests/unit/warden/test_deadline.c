@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_deadline.c - What does not happen: a cell that is not made, or does not die, and a kernel that
- * can not be collected. Each is given up in its time, not before, and then keeps nobody busy.
+ * test_deadline.c - What does not happen: a cell that is not made, or does not die, and a kernel
+ * that can not be collected. Each is given up in its time, not before, and then keeps nobody busy.
  */
 #include "warden_kit.h"
 
@@ -101,8 +101,9 @@ static void test_stuck(void **state)
 }
 
 /*
- * A process in the cell that is somebody else's to collect is not taken for its kernel: its number could be another
- * process's at any moment. The cell is not given up early for it, and dies when it is free.
+ * A process in the cell that is somebody else's to collect is not taken for its kernel: its number
+ * could be another process's at any moment. The cell is not given up early for it, and dies when it
+ * is free.
  */
 static void not_ours(void *arg)
 {

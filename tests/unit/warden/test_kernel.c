@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_kernel.c - Kernels, from the request to their end: into which cells, how many, what becomes of
- * whoever waits when something dies on the way, and that a cell dies with its kernel, in time.
+ * test_kernel.c - Kernels, from the request to their end: into which cells, how many, what becomes
+ * of whoever waits when something dies on the way, and that a cell dies with its kernel, in time.
  *
  * The warden is this process, the zygote is the test, cells and kernels are real processes.
  */
@@ -181,7 +181,7 @@ static void test_descriptors(void **state)
 	child_run(descriptors, NULL);
 }
 
-/* ---- what dies on the way --------------------------------------------------------------------- */
+/* ---- what dies on the way ------------------------------------------------------------------ */
 
 static void dead_cell(void *arg)
 {
@@ -242,7 +242,8 @@ static void test_dead_zygote(void **state)
 	child_run(dead_zygote, "says nonsense");
 }
 
-/* A zygote that says nothing for too long is ended: nobody waits for it, and no late answer can come. */
+/* A zygote that says nothing for too long is ended: nobody waits for it, and no late answer can
+ * come. */
 static void mute_zygote(void *arg)
 {
 	int peer, other_peer;
@@ -388,8 +389,8 @@ static void destroyed(void *arg)
 	(void)make_kernel(c, peer);
 	uint64_t seq = ask(WARDEN_DESTROY, handle, 0);
 
-	CHILD_CHECK(code_of(ask(WARDEN_USAGE, handle, 0)) ==
-		    -ENOENT); /* the name is gone at once */
+	CHILD_CHECK(code_of(ask(WARDEN_USAGE, handle, 0)) == -ENOENT); /* the name is gone at once
+									*/
 	const struct kit_answer *a = answer_to(seq);
 
 	CHILD_CHECK(a->reply.code == 0 && a->reply.usage.end == CELL_END_CLIENT);
@@ -406,8 +407,8 @@ static void test_destroyed(void **state)
 }
 
 /*
- * Destroyed while its kernel was on the way. A pid 1 can not die before everything in its namespace is
- * collected, and a kernel is the warden's to collect, whether it ever was named in time or not.
+ * Destroyed while its kernel was on the way. A pid 1 can not die before everything in its namespace
+ * is collected, and a kernel is the warden's to collect, whether it ever was named in time or not.
  */
 static void destroyed_early(void *arg)
 {

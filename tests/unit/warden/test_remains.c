@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_remains.c - Cgroups that have to go: full of processes that fork, or with something in them that stays. */
+/* test_remains.c - Cgroups that have to go: full of processes that fork, or with something in them
+ * that stays. */
 #include "warden/remains.h"
 
 #include "base/clock.h"
@@ -81,7 +82,8 @@ static void gone(const struct cgroup *c)
 		CHILD_CHECK(access(c->path[i], F_OK) < 0 && errno == ENOENT);
 }
 
-/* Processes of processes until there are no more to be had; each says so. They end by themselves if the test fails. */
+/* Processes of processes until there are no more to be had; each says so. They end by themselves if
+ * the test fails. */
 static int start_bomb(const struct cgroup *c)
 {
 	uint64_t end = clock_now_ns() + 2 * WAIT_NS;
@@ -157,7 +159,8 @@ static void test_forks(void **state_)
 	child_run(forks, NULL);
 }
 
-/* A directory that is not empty stays busy: it is tried again, and at the end the record is there. */
+/* A directory that is not empty stays busy: it is tried again, and at the end the record is there.
+ */
 static void stays(void *arg)
 {
 	struct remains_list l = { 0 };

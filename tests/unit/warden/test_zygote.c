@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_zygote.c - The warden does not believe a zygote. What it says is one whole message or the end;
- * the process that it names is in the cell and not its pid 1, or it is not taken.
+ * test_zygote.c - The warden does not believe a zygote. What it says is one whole message or the
+ * end; the process that it names is in the cell and not its pid 1, or it is not taken.
  */
 #include "warden/zygote.h"
 
@@ -14,7 +14,9 @@
 
 #include <cmocka.h>
 
-#define LINE_FDS ((int)(1 + KERNEL_PIPES)) /* what a cell holds between a request and its answer */
+#define LINE_FDS                                                                                   \
+	((int)(1 + KERNEL_PIPES)) /* what a cell holds between a request and its answer            \
+				   */
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
@@ -116,7 +118,7 @@ static void test_nonsense(void **state)
 	}
 }
 
-/* ---- the kernel that it names ----------------------------------------------------------------- */
+/* ---- the kernel that it names -------------------------------------------------------------- */
 
 static struct cell cell;
 static struct err err;
@@ -283,9 +285,10 @@ static void test_dead_kernel(void **state)
 	child_run(dead_kernel, NULL);
 }
 
-/* ---- asking for one --------------------------------------------------------------------------- */
+/* ---- asking for one ------------------------------------------------------------------------ */
 
-/* Each is one pipe with an end on either side, and no flag of the kernel's end is one of the client's. */
+/* Each is one pipe with an end on either side, and no flag of the kernel's end is one of the
+ * client's. */
 static void hear_pipes(const int *kernel, const int *client_ends)
 {
 	for (size_t i = 0; i < KERNEL_PIPES; i++) {
@@ -312,7 +315,8 @@ static void hear_request(int peer, const struct cell *c, size_t n_cgroups)
 	CHILD_CHECK(q.seq == c->handle && q.n_cgroups == n_cgroups);
 	CHILD_CHECK(n_fds == ZYGOTE_FD_CGROUPS + n_cgroups);
 	CHILD_CHECK(memcmp(&q.config, &c->config, sizeof(q.config)) == 0);
-	/* The pidfd is that of the cell's pid 1, and the socket is the other end of the client's. */
+	/* The pidfd is that of the cell's pid 1, and the socket is the other end of the client's.
+	 */
 	CHILD_CHECK(syscall(SYS_pidfd_send_signal, fds[0], 0, NULL, 0) == 0);
 	CHILD_CHECK(send(fds[1], "h", 1, 0) == 1 && recv(c->hello_fd, &byte, 1, 0) == 1);
 	CHILD_CHECK(byte == 'h');

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_export.c - A tree is packed for a reader that does not read: nobody waits for that, and half of it is never a whole one. */
+/* test_export.c - A tree is packed for a reader that does not read: nobody waits for that, and half
+ * of it is never a whole one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -74,7 +75,8 @@ static int teardown(void **state)
 	return rmdir(top);
 }
 
-/* A job that packs the newest tree into the pipe that is returned; it is at work when something can be read. */
+/* A job that packs the newest tree into the pipe that is returned; it is at work when something can
+ * be read. */
 static int begin(pid_t *ret)
 {
 	struct workspace_store_reply r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_handover.c - A job dies between a tree's name and its answer: the next store_dir answers for it, and only then. */
+/* test_handover.c - A job dies between a tree's name and its answer: the next store_dir answers for
+ * it, and only then. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

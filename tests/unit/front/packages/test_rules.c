@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_rules.c - What may be asked for, what may be installed, and what a fetcher's word becomes. */
+/* test_rules.c - What may be asked for, what may be installed, and what a fetcher's word becomes.
+ */
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
