@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spawn.h - Start a program, with exactly the descriptors, environment and signals that it is to
- * have.
+ * spawn.h - Start a program with exactly the descriptors, environment and signals of a table.
  *
  * A child that changes its user does so itself (cell/power.h), after the last step that needs the
  * starter's rights: the user and the group are arguments of such a program.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * supervise.h - A process that only watches: it makes a worker, and another one when that is
- * killed.
+ * supervise.h - A process that only watches: it makes a worker, and another when that is killed.
  *
  * A front in its jail can start no program. So a helper of the daemon that may die of what it reads
  * is two processes: the one that the front started, which reads nothing and calls supervise(), and

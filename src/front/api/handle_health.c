@@ -28,7 +28,7 @@ static const char *word(const struct front *f)
 {
 	if (f->draining)
 		return "draining";
-	if (f->link->watch.fd < 0 || f->images->own.pool.problem[0])
+	if (f->link->link.watch.fd < 0 || f->images->own.pool.problem[0])
 		return "broken";
 	return f->images->own.supply.settled ? "healthy" : "starting";
 }

@@ -333,7 +333,7 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 	(void)u;
 	j->cell = NULL;
 	j->sandbox = NULL;
-	if (!j->call.seq)
+	if (!j->call.call.seq)
 		fail_text(j, 409, "session_ended", NULL,
 			  "the cell ended before its workspace was read");
 }

@@ -23,6 +23,7 @@
 #include "client/program.h"
 #include "front/buckets/buckets.h"
 #include "front/support/config.h"
+#include "front/support/service_link.h"
 #include "vault/hide.h"
 
 #define BUCKET_NAME "caisson-bucket"
@@ -87,17 +88,6 @@ static int inherited_keys(void)
 	return number && num_parse_u64(number, 3, 1024, &fd, NULL) == 0 ? (int)fd : -1;
 }
 
-static int open_dir(const char *state, struct err *e)
-{
-	_fd_ int top = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (top < 0 || (mkdirat(top, "buckets", 0700) < 0 && errno != EEXIST))
-		return err_set(e, -errno, "--state: make %s/buckets", state);
-	int fd = openat(top, "buckets", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd < 0 ? err_set(e, -errno, "--state: open %s/buckets", state) : fd;
-}
-
 static int wait_ready(int fd, struct err *e)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -128,7 +118,7 @@ int buckets_start(struct buckets *b, const struct config *c, struct loop *loop, 
 		(void)fcntl(keys, F_SETFD, FD_CLOEXEC); /* nobody else's */
 	if (!buckets_wanted(c))
 		return 0;
-	_fd_ int dir = open_dir(c->state, e);
+	_fd_ int dir = service_open_dir(c->state, "buckets", e);
 
 	if (dir < 0)
 		return dir;

@@ -249,7 +249,7 @@ static void on_usage(struct warden_call *c, const struct warden_reply *reply, in
 
 void cell_usage(struct cell *r)
 {
-	if (r->usage_call.seq)
+	if (r->usage_call.call.seq)
 		return;
 	r->usage_call.fn = on_usage;
 	r->usage_call.arg = r;

@@ -116,7 +116,8 @@ struct cell *cell_new(struct image_use *g, const struct cell_limits *limits)
 
 static int has_files(struct front *f, struct err *e)
 {
-	_fd_ int lowest = fcntl(f->link->watch.fd, F_DUPFD_CLOEXEC, 0); /* all below are taken */
+	_fd_ int lowest = fcntl(f->link->link.watch.fd, F_DUPFD_CLOEXEC, 0); /* all below are taken
+									      */
 	size_t cells = 1;
 
 	for (const struct image_use *g = NULL; (g = images_next(f, g));)

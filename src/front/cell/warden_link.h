@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/loop.h"
+#include "front/support/service_link.h"
 #include "wire/warden.h"
 
 struct err;
@@ -26,19 +26,13 @@ typedef void (*warden_link_fn)(struct warden_call *c, const struct warden_reply 
 			       size_t n_fds);
 
 struct warden_call {
-	uint64_t seq; /* 0: not under way */
+	struct service_call call;
 	warden_link_fn fn;
 	void *arg;
-	struct warden_call *next;
 };
 
 struct warden_link {
-	struct loop *loop;
-	struct watch watch;
-	uint64_t seq;
-	struct warden_call *calls;        /* under way */
-	struct link_out *out, **out_tail; /* not yet sent: the socket was full */
-	size_t n_out;
+	struct service_link link;
 	/* The warden is gone: nothing can be made any more, and everything that was made is dead.
 	 */
 	void (*on_gone)(struct warden_link *l);

@@ -204,7 +204,7 @@ static void on_retired(struct warden_call *c, const struct warden_reply *r, int 
 
 static void retire(struct zygote_supply *n, uint32_t zygote)
 {
-	if (!zygote || n->retire_call.seq)
+	if (!zygote || n->retire_call.call.seq)
 		return;
 	n->retire_call.fn = on_retired;
 	n->retire_call.arg = n;
@@ -215,7 +215,7 @@ void zygote_supply_replace(struct zygote_supply *n)
 {
 	uint32_t zygote = n->zygote;
 
-	if (!zygote || n->retire_call.seq)
+	if (!zygote || n->retire_call.call.seq)
 		return;
 	n->failures = 0;
 	n->zygote = 0;

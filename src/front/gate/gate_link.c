@@ -16,7 +16,6 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "base/foreign.h"
 #include "base/num.h"
 #include "base/spawn.h"
 #include "client/program.h"
@@ -31,18 +30,13 @@
 				    */
 #define START_MS 20000
 #define SECRETS_MS 60000 /* a command may have to ask for them */
-#define PER_EVENT 64
+#define QUEUE_MAX 65536  /* more than the requests of all sandboxes together */
 
 _Static_assert(GATE_SECRETS_FD == 5, "see take_hidden()");
 
-struct gate_out {
-	struct gate_msg msg;
-	int fds[FD_PASS_MAX];
-	size_t n_fds;
-	struct gate_out *next;
-};
+static const struct service gate_service;
 
-/* ---- starting ------------------------------------------------------------------------------ */
+/* ---- starting ----------------------------------------------------------------------------- */
 
 struct arguments {
 	char *list[ARGS_MAX + 1];
@@ -121,12 +115,12 @@ static int take_hidden(void)
 
 static int wait_ready(struct gate_link *l, struct err *e)
 {
-	struct pollfd p = { .fd = l->watch.fd, .events = POLLIN };
+	struct pollfd p = { .fd = l->link.watch.fd, .events = POLLIN };
 	struct gate_msg m;
 	size_t no_fds = 0;
 
 	if (poll(&p, 1, START_MS) != 1 ||
-	    fd_recv(l->watch.fd, &m, sizeof(m), NULL, &no_fds) != (ssize_t)sizeof(m) ||
+	    fd_recv(p.fd, &m, sizeof(m), NULL, &no_fds) != (ssize_t)sizeof(m) ||
 	    m.version != GATE_VERSION || m.op != GATE_READY)
 		return err_say(e, -EPROTO, GATE_NAME " did not start; its own message says why");
 	l->life = m.life;
@@ -139,7 +133,8 @@ int gate_start(struct gate_link *l, const struct config *c, struct err *e)
 	struct arguments a = { 0 };
 	int pair[2];
 
-	*l = (struct gate_link){ .watch = { .fd = -1 }, .supervisor = { .fd = -1 } };
+	*l = (struct gate_link){ .supervisor = { .fd = -1 } };
+	service_link_init(&l->link, &gate_service, -1);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_set(e, -errno, "socketpair");
 	l->supervisor.fd = pair[0];
@@ -151,13 +146,13 @@ int gate_start(struct gate_link *l, const struct config *c, struct err *e)
 			   .n_fds = 2 };
 
 	make_arguments(&a, c);
-	l->watch.fd = program_start(&s, GATE_FD, NULL, e);
+	l->link.watch.fd = program_start(&s, GATE_FD, NULL, e);
 	free_arguments(&a);
 	(void)unsetenv(SOURCE_FD_ENV);
-	return l->watch.fd < 0 ? l->watch.fd : 0;
+	return l->link.watch.fd < 0 ? l->link.watch.fd : 0;
 }
 
-/* ---- the supervisor ------------------------------------------------------------------------ */
+/* ---- the supervisor ----------------------------------------------------------------------- */
 
 /* What it said of the secrets. 0, 1: it has said nothing, -EPIPE: it is gone; or why they could not
  * be read. */
@@ -197,49 +192,19 @@ void gate_reload(struct gate_link *l)
 		(void)fd_send(l->supervisor.fd, &m, sizeof(m), NULL, 0);
 }
 
-static void free_out(struct gate_out *o)
-{
-	for (size_t i = 0; i < o->n_fds; i++)
-		foreign_close(o->fds[i]);
-	free(o);
-}
-
-static void drop_out(struct gate_link *l)
-{
-	while (l->out) {
-		struct gate_out *o = l->out;
-
-		l->out = o->next;
-		free_out(o);
-	}
-	l->out_tail = &l->out;
-}
-
-/* ---- in ------------------------------------------------------------------------------------ */
-
-static struct gate_call *take(struct gate_link *l, uint64_t seq)
-{
-	for (struct gate_call **p = &l->calls; *p; p = &(*p)->next)
-		if ((*p)->seq == seq) {
-			struct gate_call *c = *p;
-
-			*p = c->next;
-			c->seq = 0;
-			return c;
-		}
-	return NULL;
-}
+/* ---- the gate ----------------------------------------------------------------------------- */
 
 static void hang_up(struct gate_link *l)
 {
-	loop_del(&l->watch);
+	service_link_close(&l->link);
 	loop_del(&l->supervisor);
-	l->watch.fd = fd_close(l->watch.fd);
 	l->supervisor.fd = fd_close(l->supervisor.fd);
 }
 
-static void gone(struct gate_link *l)
+static void gone(struct service_link *s)
 {
+	struct gate_link *l = (struct gate_link *)s;
+
 	hang_up(l);
 	l->on_gone(l);
 }
@@ -253,28 +218,29 @@ static void on_supervisor(struct watch *w, uint32_t events)
 
 	(void)events;
 	if (r == -EPIPE)
-		gone(l);
+		gone(&l->link);
 	else if (r <= 0)
 		l->on_secrets(l, fd, r < 0 ? &e : NULL);
+}
+
+static void fail(struct service_call *call, int code, const char *why)
+{
+	struct gate_call *c = (struct gate_call *)call;
+	const struct gate_msg lost = { .code = code };
+
+	(void)why;
+	c->fn(c, &lost, -1);
 }
 
 /* Another gate listens. What was asked of the one before it has no answer any more. */
 static void renew(struct gate_link *l, uint32_t life)
 {
-	static const struct gate_msg lost = { .code = -ECONNRESET };
-	uint64_t before = l->seq;
-	struct gate_call *c;
+	uint64_t before = l->link.seq;
 
 	l->life = life;
-	drop_out(l);
+	service_link_drop_queue(&l->link);
 	l->on_again(l);
-	do {
-		c = l->calls;
-		while (c && c->seq > before)
-			c = c->next;
-		if (c)
-			(void)take(l, c->seq)->fn(c, &lost, -1);
-	} while (c);
+	service_link_fail(&l->link, before, -ECONNRESET, "");
 }
 
 /* The gate is a stranger too: its texts have an end, whatever it sent. */
@@ -285,136 +251,71 @@ static void tame(struct gate_event *ev)
 	ev->why[sizeof(ev->why) - 1] = '\0';
 }
 
-static bool receive(struct gate_link *l)
+static void receive(struct service_link *s, void *message, int *fds, size_t n_fds)
 {
-	struct gate_msg m;
-	int fd = -1;
-	size_t n_fds = 1;
-	ssize_t n = fd_recv(l->watch.fd, &m, sizeof(m), &fd, &n_fds);
+	struct gate_link *l = (struct gate_link *)s;
+	struct gate_msg *m = message;
 
-	if (n == -EAGAIN)
-		return false;
-	if (n != (ssize_t)sizeof(m) || m.version != GATE_VERSION) {
-		if (n > 0 && n_fds)
-			fd_close(fd);
-		gone(l);
-		return false;
-	}
-	if (n_fds == 0)
-		fd = -1;
-	if (m.op == GATE_READY) {
-		renew(l, m.life);
-	} else if (m.op == GATE_EVENT) {
-		tame(&m.u.event);
-		l->on_event(l, m.id, &m.u.event);
-	} else if (m.op == GATE_DONE || m.op == GATE_STATE) {
-		struct gate_call *c = take(l, m.seq);
+	if (m->op == GATE_READY) {
+		renew(l, m->life);
+	} else if (m->op == GATE_EVENT) {
+		tame(&m->u.event);
+		l->on_event(l, m->id, &m->u.event);
+	} else if (m->op == GATE_DONE || m->op == GATE_STATE) {
+		struct gate_call *c = (struct gate_call *)service_link_take(s, m->seq);
 
 		if (c)
-			c->fn(c, &m, fd);
+			c->fn(c, m, n_fds ? fds[0] : -1);
 	}
-	fd_close(fd);
-	return l->watch.fd >= 0;
 }
 
-/* ---- out ----------------------------------------------------------------------------------- */
+static const struct service gate_service = {
+	.name = "the gate",
+	.version = GATE_VERSION,
+	.request_size = sizeof(struct gate_msg),
+	.message_size = sizeof(struct gate_msg),
+	.seq_at = offsetof(struct gate_msg, seq),
+	.fds_max = 1,
+	.queue_max = QUEUE_MAX,
+	.receive = receive,
+	.fail = fail,
+	.gone = gone,
+};
 
-static void flush(struct gate_link *l)
-{
-	while (l->out) {
-		struct gate_out *o = l->out;
-
-		if (fd_send(l->watch.fd, &o->msg, sizeof(o->msg), o->fds, o->n_fds) == -EAGAIN)
-			return;
-		l->out = o->next;
-		if (!l->out)
-			l->out_tail = &l->out;
-		free_out(o);
-	}
-	loop_mod(&l->watch, EPOLLIN);
-}
-
-static int enqueue(struct gate_link *l, const struct gate_msg *m, const int *fds, size_t n_fds,
-		   struct err *e)
-{
-	struct gate_out *o = calloc(1, sizeof(*o));
-
-	if (!o)
-		return err_set(e, -ENOMEM, "ask the gate");
-	o->msg = *m;
-	for (; o->n_fds < n_fds && o->n_fds < ARRAY_SIZE(o->fds); o->n_fds++)
-		o->fds[o->n_fds] = fcntl(fds[o->n_fds], F_DUPFD_CLOEXEC, 3);
-	*l->out_tail = o;
-	l->out_tail = &o->next;
-	loop_mod(&l->watch, EPOLLIN | EPOLLOUT);
-	return 0;
-}
-
-static void on_event(struct watch *w, uint32_t events)
-{
-	struct gate_link *l = w->arg;
-
-	if (events & EPOLLOUT)
-		flush(l);
-	for (int i = 0; i < PER_EVENT; i++)
-		if (!receive(l))
-			return;
-}
+_Static_assert(sizeof(struct gate_msg) <= SERVICE_MESSAGE_MAX, "as service_link.h has it");
 
 int gate_open(struct gate_link *l, struct loop *loop, struct err *e)
 {
 	int r = wait_ready(l, e);
 
+	if (r == 0)
+		r = service_link_start(&l->link, loop, e);
 	if (r < 0)
 		return r;
-	l->loop = loop;
-	l->out_tail = &l->out;
-	l->watch.events = l->supervisor.events = EPOLLIN;
-	l->watch.fn = on_event;
-	l->supervisor.fn = on_supervisor;
-	l->watch.arg = l->supervisor.arg = l;
-	if (fcntl(l->watch.fd, F_SETFL, O_NONBLOCK) < 0 ||
-	    fcntl(l->supervisor.fd, F_SETFL, O_NONBLOCK) < 0)
+	l->supervisor = (struct watch){
+		.fd = l->supervisor.fd, .events = EPOLLIN, .fn = on_supervisor, .arg = l
+	};
+	if (fcntl(l->supervisor.fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_set(e, -errno, "set up the gate's socket");
-	r = loop_add(loop, &l->watch, e);
-	return r < 0 ? r : loop_add(loop, &l->supervisor, e);
+	return loop_add(loop, &l->supervisor, e);
 }
 
 void gate_free(struct gate_link *l)
 {
-	if (!l->loop)
+	if (!l->link.service) /* it was never started */
 		return;
 	hang_up(l);
-	drop_out(l);
-	while (l->calls)
-		(void)take(l, l->calls->seq);
+	service_link_free(&l->link);
 }
 
 int gate_ask(struct gate_link *l, struct gate_call *c, struct gate_msg *m, const int *fds,
 	     size_t n_fds, struct err *e)
 {
-	int r;
-
-	if (l->watch.fd < 0)
-		return err_say(e, -EPIPE, "the gate is gone");
-	m->version = GATE_VERSION;
 	m->life = l->life;
-	m->seq = ++l->seq;
-	r = l->out ? -EAGAIN : fd_send(l->watch.fd, m, sizeof(*m), fds, n_fds);
-	if (r == -EAGAIN)
-		r = enqueue(l, m, fds, n_fds, e);
-	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
-		return err_set(e, r, "ask the gate");
-	if (c) {
-		c->seq = m->seq;
-		c->next = l->calls;
-		l->calls = c;
-	}
-	return 0;
+	return service_link_ask(&l->link, c ? &c->call : NULL, m, fds, n_fds, e);
 }
 
 void gate_forget(struct gate_link *l, struct gate_call *c)
 {
-	if (c->seq)
-		(void)take(l, c->seq);
+	service_link_forget(&l->link, &c->call);
 }

@@ -14,31 +14,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/loop.h"
+#include "front/support/service_link.h"
 #include "wire/gate.h"
 
 struct config;
 struct err;
 struct gate_link;
-struct gate_out;
 
 /* A request under way. The struct is the asker's. */
 struct gate_call {
+	struct service_call call;
 	void (*fn)(struct gate_call *c, const struct gate_msg *reply, int fd); /* @fd: borrowed, or
 										  -1 */
 	void *arg;
-	uint64_t seq; /* 0: not under way */
-	struct gate_call *next;
 };
 
 struct gate_link {
-	struct loop *loop;
-	struct watch watch, supervisor;
+	struct service_link link;
+	struct watch supervisor;
 	uint32_t life; /* of the gate that listens */
-	uint64_t seq;
-	uint32_t ids; /* given to sandboxes so far */
-	struct gate_call *calls;
-	struct gate_out *out, **out_tail; /* what the socket did not take yet */
+	uint32_t ids;  /* given to sandboxes so far */
 	void (*on_event)(struct gate_link *l, uint32_t id, const struct gate_event *ev);
 	void (*on_again)(struct gate_link *l); /* it is another one, and knows nothing */
 	/* The operator's secrets, read again. @e: NULL, or why they are what they were. @fd: as of

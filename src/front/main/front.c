@@ -541,7 +541,7 @@ int main(int argc, char **argv, char **env)
 	gate_free(f.gate);
 	backing_end(&f);
 	buckets_free(f.buckets);
-	if (f.link->loop) { /* the socket is the link's, once there is one */
+	if (f.link->link.service) { /* the socket is the link's, once there is one */
 		warden_link_free(f.link);
 		w.fd = -1;
 	}

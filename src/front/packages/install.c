@@ -268,7 +268,7 @@ static int admit(struct install *in, struct refusal *why)
 	struct front *f = in->f;
 	struct err e = { 0 };
 
-	if (f->draining || f->packages->store.watch.fd < 0)
+	if (f->draining || f->packages->store.link.watch.fd < 0)
 		return install_refuse(why, 503, "draining", NULL,
 				      f->draining ?
 					      "the daemon is shutting down" :

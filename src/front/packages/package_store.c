@@ -12,7 +12,6 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,9 +22,72 @@
 #include "front/support/log.h"
 
 #define PACKAGE_STORE_NAME "caisson-package-store"
+#define KILLED "the package store was killed"
 #define PACKAGE_STORE_ID 0x6ffffffdu /* just below the front's own (jail.c) */
 
-/* ---- before the jail ----------------------------------------------------------------------- */
+/* ---- replies ------------------------------------------------------------------------------ */
+
+static void fail(struct service_call *call, int code, const char *why)
+{
+	struct package_store_call *c = (struct package_store_call *)call;
+	struct package_store_reply r = { .code = code };
+
+	(void)snprintf(r.msg, sizeof(r.msg), "%s", why);
+	c->fn(c, &r);
+}
+
+static void gone(struct service_link *l)
+{
+	log_event(LOG_LEVEL_ERROR, "package_store_gone",
+		  F_STR("what", "no packages can be installed until the daemon is restarted"));
+	service_link_fail(l, UINT64_MAX, -EPIPE, KILLED);
+}
+
+/* Always ended by a NUL, whoever wrote it. */
+static void close_texts(struct package_store_reply *r)
+{
+	r->key[sizeof(r->key) - 1] = r->sha256[sizeof(r->sha256) - 1] = '\0';
+	r->seal[sizeof(r->seal) - 1] = r->msg[sizeof(r->msg) - 1] = '\0';
+}
+
+static void receive(struct service_link *l, void *message, int *fds, size_t n_fds)
+{
+	struct package_store_reply *r = message;
+	struct package_store_call *c;
+
+	(void)fds, (void)n_fds;
+	close_texts(r);
+	if (r->op == PACKAGE_STORE_AGAIN) {
+		log_event(LOG_LEVEL_WARNING, "package_store_killed",
+			  F_STR("what", "another has taken its place"));
+		service_link_fail(l, UINT64_MAX, -EPIPE, KILLED);
+	} else if ((c = (struct package_store_call *)service_link_take(l, r->seq))) {
+		c->fn(c, r);
+	} else if (r->op == PACKAGE_STORE_STORE && r->code == 0) { /* its asker went away */
+		struct package_store_req q = { .op = PACKAGE_STORE_DROP };
+
+		memcpy(q.key, r->key, PACKAGE_STORE_KEY_LEN);
+		(void)service_link_ask(l, NULL, &q, NULL, 0, NULL);
+	}
+}
+
+static const struct service package_store_service = {
+	.name = "the package store",
+	.version = PACKAGE_STORE_VERSION,
+	.request_size = sizeof(struct package_store_req),
+	.message_size = sizeof(struct package_store_reply),
+	.seq_at = offsetof(struct package_store_reply, seq),
+	.receive = receive,
+	.fail = fail,
+	.gone = gone,
+};
+
+_Static_assert(offsetof(struct package_store_req, seq) ==
+			       offsetof(struct package_store_reply, seq) &&
+		       sizeof(struct package_store_reply) <= SERVICE_MESSAGE_MAX,
+	       "as service_link.h has them");
+
+/* ---- before the jail ---------------------------------------------------------------------- */
 
 static void identity(uid_t *uid, gid_t *gid)
 {
@@ -35,21 +97,11 @@ static void identity(uid_t *uid, gid_t *gid)
 	*gid = geteuid() != 0 ? 0 : pw && pw->pw_gid ? pw->pw_gid : PACKAGE_STORE_ID;
 }
 
-/* Its mode while it is in use keeps even its owner from listing it: opened again, it has to be
- * undone. */
 static int open_store(const char *state, uid_t uid, gid_t gid, struct err *e)
 {
-	_fd_ int top = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_fd_ int fd = service_open_dir(state, "packages", e);
 
-	if (top < 0 || (mkdirat(top, "packages", 0700) < 0 && errno != EEXIST))
-		return err_set(e, -errno, "--state: make %s/packages", state);
-	if (fchmodat(top, "packages", 0700, 0) < 0)
-		return err_set(e, -errno, "--state: open %s/packages", state);
-	_fd_ int fd = openat(top, "packages", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0)
-		return err_set(e, -errno, "--state: open %s/packages", state);
-	if (uid && fchown(fd, uid, gid) < 0)
+	if (fd >= 0 && uid && fchown(fd, uid, gid) < 0)
 		return err_set(e, -errno, "--state: give %s/packages to uid %u", state, uid);
 	return TAKE_FD(fd);
 }
@@ -62,7 +114,7 @@ int package_store_open(struct package_store *p, const char *state, struct err *e
 	uid_t uid;
 	gid_t gid;
 
-	p->watch.fd = -1;
+	service_link_init(&p->link, &package_store_service, -1);
 	identity(&uid, &gid);
 	_fd_ int dir = open_store(state, uid, gid, e);
 
@@ -75,132 +127,35 @@ int package_store_open(struct package_store *p, const char *state, struct err *e
 
 	if (fd < 0)
 		return fd;
-	p->watch.fd = fd;
+	p->link.watch.fd = fd;
 	return TAKE_FD(dir);
 }
 
-/* ---- in the jail --------------------------------------------------------------------------- */
-
-static struct package_store_call *take(struct package_store *p, uint64_t seq)
-{
-	for (struct package_store_call **at = &p->calls; *at; at = &(*at)->next)
-		if ((*at)->seq == seq) {
-			struct package_store_call *c = *at;
-
-			*at = c->next;
-			c->seq = 0;
-			return c;
-		}
-	return NULL;
-}
-
-static void fail_all(struct package_store *p)
-{
-	static const struct package_store_reply dead = { .code = -EPIPE,
-							 .msg = "the package store was killed" };
-
-	while (p->calls) {
-		struct package_store_call *c = take(p, p->calls->seq);
-
-		c->fn(c, &dead);
-	}
-}
-
-static void gone(struct package_store *p)
-{
-	loop_del(&p->watch);
-	p->watch.fd = fd_close(p->watch.fd);
-	log_event(LOG_LEVEL_ERROR, "package_store_gone",
-		  F_STR("what", "no packages can be installed until the daemon is restarted"));
-	fail_all(p);
-}
-
-/* Always ended by a NUL, whoever wrote it. */
-static void close_texts(struct package_store_reply *r)
-{
-	r->key[sizeof(r->key) - 1] = r->sha256[sizeof(r->sha256) - 1] = '\0';
-	r->seal[sizeof(r->seal) - 1] = r->msg[sizeof(r->msg) - 1] = '\0';
-}
-
-static void on_event(struct watch *w, uint32_t events)
-{
-	struct package_store *p = w->arg;
-	static struct package_store_reply r;
-	size_t n_fds = 0;
-
-	(void)events;
-	ssize_t n = fd_recv(w->fd, &r, sizeof(r), NULL, &n_fds);
-
-	if (n == -EAGAIN)
-		return;
-	if (n != (ssize_t)sizeof(r) || r.version != PACKAGE_STORE_VERSION) {
-		gone(p);
-		return;
-	}
-	close_texts(&r);
-	struct package_store_call *c = r.op == PACKAGE_STORE_AGAIN ? NULL : take(p, r.seq);
-
-	if (r.op == PACKAGE_STORE_AGAIN) {
-		log_event(LOG_LEVEL_WARNING, "package_store_killed",
-			  F_STR("what", "another has taken its place"));
-		fail_all(p);
-	} else if (c) {
-		c->fn(c, &r);
-	} else if (r.op == PACKAGE_STORE_STORE && r.code == 0) { /* nobody waits for it any more */
-		struct package_store_req q = { .op = PACKAGE_STORE_DROP };
-
-		memcpy(q.key, r.key, PACKAGE_STORE_KEY_LEN);
-		(void)package_store_ask(p, NULL, &q, -1);
-	}
-}
+/* ---- in the jail -------------------------------------------------------------------------- */
 
 int package_store_wait(struct package_store *p, struct package_store_req *q,
 		       struct package_store_reply *ret)
 {
-	size_t n_fds = 0;
-	int code = package_store_ask(p, NULL, q, -1);
+	int r = service_link_wait(&p->link, q, -1, ret);
 
-	if (code == 0 &&
-	    (fd_recv(p->watch.fd, ret, sizeof(*ret), NULL, &n_fds) != (ssize_t)sizeof(*ret) ||
-	     ret->version != PACKAGE_STORE_VERSION))
-		code = -EPIPE;
-	if (code < 0)
-		return code;
+	if (r < 0)
+		return r;
 	close_texts(ret);
 	return ret->code;
 }
 
 int package_store_start(struct package_store *p, struct loop *l, struct err *e)
 {
-	p->watch.events = EPOLLIN;
-	p->watch.fn = on_event;
-	p->watch.arg = p;
-	if (fcntl(p->watch.fd, F_SETFL, O_NONBLOCK) < 0)
-		return err_set(e, -errno, "set up the package store's socket");
-	return loop_add(l, &p->watch, e);
+	return service_link_start(&p->link, l, e);
 }
 
 int package_store_ask(struct package_store *p, struct package_store_call *c,
 		      struct package_store_req *q, int fd)
 {
-	if (p->watch.fd < 0)
-		return -EPIPE;
-	q->version = PACKAGE_STORE_VERSION;
-	q->seq = ++p->seq;
-	int r = fd_send(p->watch.fd, q, sizeof(*q), &fd, fd >= 0 ? 1 : 0);
-
-	if (r < 0)
-		return r;
-	if (c) {
-		c->seq = q->seq;
-		c->next = p->calls;
-		p->calls = c;
-	}
-	return 0;
+	return service_link_ask(&p->link, c ? &c->call : NULL, q, &fd, fd >= 0 ? 1 : 0, NULL);
 }
 
 void package_store_forget(struct package_store *p, struct package_store_call *c)
 {
-	if (c->seq)
-		(void)take(p, c->seq);
+	service_link_forget(&p->link, &c->call);
 }

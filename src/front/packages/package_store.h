@@ -9,25 +9,20 @@
 #ifndef CAISSON_FRONT_PACKAGES_PACKAGE_STORE_H
 #define CAISSON_FRONT_PACKAGES_PACKAGE_STORE_H
 
-#include <stdint.h>
-
-#include "net/loop.h"
+#include "front/support/service_link.h"
 #include "wire/package_store.h"
 
 struct err;
 struct package_store_call;
 
 struct package_store_call {
-	uint64_t seq; /* 0: not under way */
+	struct service_call call;
 	void (*fn)(struct package_store_call *c, const struct package_store_reply *r);
 	void *arg;
-	struct package_store_call *next;
 };
 
 struct package_store {
-	struct watch watch;
-	uint64_t seq;
-	struct package_store_call *calls;
+	struct service_link link;
 };
 
 /*

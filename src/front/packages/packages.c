@@ -83,7 +83,7 @@ int packages_open(struct front *f, struct err *e)
 	const struct config *c = &f->config;
 	struct packages *p = f->packages;
 
-	p->store_fd = p->dir_fd = p->store.watch.fd = -1;
+	p->store_fd = p->dir_fd = p->store.link.watch.fd = -1;
 	if (!c->pip_index && !c->npm_registry && !c->package_dir)
 		return 0;
 	if (c->package_dir) {

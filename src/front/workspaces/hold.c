@@ -145,7 +145,7 @@ bool workspaces_ready(struct sandbox *s)
 
 	if (!u->name[0] || u->fd)
 		return true;
-	if (s->workspace_call.seq || s->workspace_filling)
+	if (s->workspace_call.call.seq || s->workspace_filling)
 		return false;
 	struct workspace *w = workspaces_find(s->f, s->owner, u->name);
 

@@ -13,24 +13,21 @@
 
 #include <stdint.h>
 
-#include "net/loop.h"
+#include "front/support/service_link.h"
 #include "wire/workspace_store.h"
 
 struct err;
 struct workspace_store_call;
 
 struct workspace_store_call {
-	uint64_t seq; /* 0: not under way */
+	struct service_call call;
 	/* @fd: what came with it, or -1; what is kept is set to -1, the rest is closed. */
 	void (*fn)(struct workspace_store_call *c, const struct workspace_store_reply *r, int *fd);
 	void *arg;
-	struct workspace_store_call *next;
 };
 
 struct workspace_store {
-	struct watch watch;
-	uint64_t seq;
-	struct workspace_store_call *calls;
+	struct service_link link;
 	/* Another is there: tell it what is known, by a WORKSPACE_STORE_SWEEP of this life. 0 or
 	 * -errno. */
 	int (*again)(struct workspace_store *s, uint32_t life);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_spawn.c - A child has the descriptors, environment and signals of the table, and no others.
- */
+/* test_spawn.c - A child has the descriptors, environment and signals of the table, no others. */
 #include "base/spawn.h"
 
 #include <dirent.h>
