@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_s3.py - Buckets: caisson-bucket against a real server."""
+import contextlib
 import hashlib
 import os
 import shutil
@@ -501,6 +502,14 @@ def private(path, text, mode=0o600):
 MAKE = "import os; os.makedirs('out', exist_ok=True); open('out/report.csv', 'w').write('a,b\\n' * 1000); open('big.bin', 'wb').write(bytes(range(256)) * 80000)"
 
 
+def memory_files(pid):
+    """The content of every memfd that the process has open."""
+    for link in Path("/proc/%d/fd" % pid).iterdir():
+        with contextlib.suppress(OSError):
+            if os.readlink(link).startswith("/memfd:"):
+                yield link.read_bytes()
+
+
 def test_artifacts_have_links(serve, server, box):
     d = serve(env=seed_env(server, box))
     b = Box(d, "arty")
@@ -516,6 +525,8 @@ def test_artifacts_have_links(serve, server, box):
     secret = server.keys()[1].encode()
     for pid in (d.keeper, d.pid):
         assert secret not in Path("/proc/%d/environ" % pid).read_bytes()
+    assert any(secret in text for text in memory_files(d.keeper)), "the next front's bucket needs them"
+    assert not any(secret in text for text in memory_files(d.pid)), "the front can read the keys"
     assert secret.decode() not in d.log_text()
 
 

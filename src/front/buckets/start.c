@@ -111,11 +111,10 @@ int buckets_start(struct buckets *b, const struct config *c, struct loop *loop, 
 	static struct words w;
 	char *envp[ARRAY_SIZE(names)];
 	struct spawn s = { .argv = w.list, .envp = envp, .n_fds = 2 };
-	int keys = inherited_keys();
+	/* The keeper has it, too, for the next front. None may read it from this one, later. */
+	_fd_ int keys = inherited_keys();
 
 	*b = (struct buckets){ .loop = loop, .fd = -1, .artifacts = c->s3_bucket };
-	if (keys >= 0)
-		(void)fcntl(keys, F_SETFD, FD_CLOEXEC); /* nobody else's */
 	if (!buckets_wanted(c))
 		return 0;
 	_fd_ int dir = service_open_dir(c->state, "buckets", e);
