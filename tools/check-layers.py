@@ -23,13 +23,14 @@ ALLOWED = {
     "client": ("base", "wire"),
     "cli": ("base", "wire", "client", "vault"),
     "net": ("base",),
+    "hash": (),
     "http_client": ("base",),
-    "ledger": ("base",),
+    "ledger": ("base", "hash"),
     "remote": ("archive", "base", "wire", "client", "ledger", "http_client"),
     "store": ("base",),
     "mcp": ("base",),
     "jupyter": ("base",),
-    "front": ("base", "wire", "client", "jupyter", "ledger", "mcp", "net", "store", "vault"),
+    "front": ("base", "wire", "client", "jupyter", "ledger", "mcp", "net", "store", "vault", "hash"),
     "vault": ("base",),
     "bridge": ("base", "wire", "client", "mcp", "net", "http_client"),
     "keeper": ("base", "wire", "client"),
@@ -37,9 +38,9 @@ ALLOWED = {
     "workspace_store": ("archive", "base", "wire", "client"),
     "image_opener": ("base", "wire", "image"),
     "gate": ("base", "wire", "net", "vault"),
-    "image": ("base", "client", "http_client"),
-    "s3": ("base", "http_client"),
-    "bucket": ("archive", "base", "wire", "s3"),
+    "image": ("base", "client", "http_client", "hash"),
+    "s3": ("base", "http_client", "hash"),
+    "bucket": ("archive", "base", "wire", "s3", "hash"),
     "zygote": ("wire",),
 }
 
@@ -97,9 +98,9 @@ FORBIDDEN_SYSTEM = re.compile(r"^(seccomp|jansson|curl/|sqlite3|openssl/)")
 
 # Except here: what faces the network has no privileges, and brings its parsers.
 ALLOWED_SYSTEM = {
+    "hash": re.compile(r"^openssl/"),
     "http_client": re.compile(r"^curl/"),
     "net": re.compile(r"^openssl/"),
-    "ledger": re.compile(r"^openssl/"),
     "gate": re.compile(r"^openssl/"),
     "store": re.compile(r"^sqlite3\.h"),
     "remote": re.compile(r"^(jansson|openssl/)"),

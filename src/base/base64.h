@@ -10,7 +10,7 @@ struct buf;
 
 /*
  * base64_decode() - Append what @s means to @out. Return: false when it is not the one form in
- * which some bytes are written, or @out has no room; then @out may hold a part of it.
+ * which some bytes are written, or @out has no room; then nothing was added.
  */
 bool base64_decode(const char *s, size_t len, struct buf *out);
 

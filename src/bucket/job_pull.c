@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "bucket/listing.h"
 #include "bucket/manifest.h"
-#include "s3/hash.h"
+#include "hash/hash.h"
 #include "s3/key.h"
 
 #define SMALL_BYTES (1u << 20)
@@ -29,7 +29,7 @@ struct pull {
 	const struct listing *all;
 	const char *last;  /* the path before */
 	struct manifest m; /* of what was handed over */
-	struct s3_hasher hash;
+	struct hash hash;
 	struct err *e;
 };
 
@@ -99,8 +99,7 @@ static int put_head(struct pull *p, const struct s3_object *o)
 
 	if (r == 0 && is_dir(o))
 		r = manifest_set(&p->m, o->key, o->size, o->etag, "");
-	if (r == 0)
-		r = s3_hash_begin(&p->hash);
+	hash_begin(&p->hash);
 	if (r < 0 || is_dir(o))
 		return r < 0 && !p->e->code ? err_set(p->e, r, "remember it") : r;
 	return write_error(p, put_entry(p, o->key, false, o->size, o->mtime));
@@ -110,7 +109,7 @@ static int put_head(struct pull *p, const struct s3_object *o)
 static int put_tail(struct pull *p, const struct s3_object *o)
 {
 	char hash[S3_HASH_HEX + 1];
-	int r = s3_hash_end(&p->hash, hash);
+	int r = hash_end(&p->hash, hash) ? 0 : -EIO;
 
 	p->j->r.files++;
 	job_moved(p->j);
@@ -123,7 +122,7 @@ static int put_tail(struct pull *p, const struct s3_object *o)
 
 static int put_content(struct pull *p, const char *data, size_t len)
 {
-	s3_hash_add(&p->hash, data, len);
+	hash_add(&p->hash, data, len);
 	return p->out.put(p->out.arg, data, len);
 }
 
@@ -249,7 +248,7 @@ int job_pull(struct job *j, struct err *e)
 	if (r == 0)
 		r = manifest_write(j, false, &p.m, e);
 	manifest_free(&p.m);
-	s3_hash_free(&p.hash);
+	hash_close(&p.hash);
 	return r;
 }
 

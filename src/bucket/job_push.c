@@ -22,7 +22,7 @@
 #include "bucket/archive.h"
 #include "bucket/listing.h"
 #include "bucket/manifest.h"
-#include "s3/hash.h"
+#include "hash/hash.h"
 #include "s3/key.h"
 #include "s3/object.h"
 
@@ -35,7 +35,7 @@ struct push {
 	struct manifest m;               /* what the bucket holds, as it changes */
 	struct manifest todo;            /* what is to be put: size and hash */
 	struct listing now;
-	struct s3_hasher hash;
+	struct hash hash;
 	uint64_t done; /* bytes before the object at hand */
 	size_t odd;    /* entries that no bucket can hold */
 	struct buf odd_names;
@@ -48,16 +48,17 @@ static int hash_entry(struct push *p, const struct tar_entry *a, char out[S3_HAS
 {
 	static char data[CHUNK];
 	uint64_t left = a->size;
-	int r = s3_hash_begin(&p->hash);
+	int r = 0;
 
+	hash_begin(&p->hash);
 	while (r == 0 && left > 0) {
 		size_t n = left < sizeof(data) ? (size_t)left : sizeof(data);
 
 		r = archive_read(&p->first, data, n);
-		s3_hash_add(&p->hash, data, n);
+		hash_add(&p->hash, data, n);
 		left -= n;
 	}
-	return r == 0 ? s3_hash_end(&p->hash, out) : r;
+	return r == 0 && !hash_end(&p->hash, out) ? -EIO : r;
 }
 
 static int look_at_file(struct push *p, const struct tar_entry *a)
@@ -172,7 +173,7 @@ static int source(void *arg, char *data, size_t len)
 	int r = archive_read(&p->second, data, len);
 
 	if (r == 0)
-		s3_hash_add(&p->hash, data, len);
+		hash_add(&p->hash, data, len);
 	return r;
 }
 
@@ -196,12 +197,11 @@ static int put_one(struct push *p, const struct tar_entry *a)
 						    NULL };
 	int r = key_of(p, a->path, key);
 
-	if (r == 0)
-		r = s3_hash_begin(&p->hash);
+	hash_begin(&p->hash);
 	if (r == 0)
 		r = s3_put(&p->j->client, &n, source, p, moved, p->e);
-	if (r == 0)
-		r = s3_hash_end(&p->hash, hash);
+	if (r == 0 && !hash_end(&p->hash, hash))
+		r = -EIO;
 	if (r == 0)
 		r = manifest_set(&p->m, a->path, a->size, n.etag, hash);
 	if (r == 0)
@@ -300,7 +300,7 @@ int job_push(struct job *j, struct err *e)
 	listing_free(&p.now);
 	manifest_free(&p.m);
 	manifest_free(&p.todo);
-	s3_hash_free(&p.hash);
+	hash_close(&p.hash);
 	buf_free(&p.odd_names);
 	return r;
 }

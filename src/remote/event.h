@@ -49,8 +49,4 @@ struct event_output {
  */
 bool event_quick(const char *line, size_t len, struct event_output *ret, struct buf *out);
 
-/* event_base64() - Append what @s stands for (RFC 4648, padded). 0 or -EBADMSG, then nothing was
- * added. */
-int event_base64(const char *s, size_t len, struct buf *out);
-
 #endif

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "remote/event.h"
 
@@ -133,7 +134,7 @@ bool event_quick(const char *line, size_t len, struct event_output *ret, struct 
 
 	if (text) {
 		ret->exact = true;
-		return event_base64(text, (size_t)(c.end - text), out) == 0;
+		return base64_decode(text, (size_t)(c.end - text), out);
 	}
 	if (!take_string(&c, out))
 		return false;

@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/num.h"
+#include "hash/hash.h"
 
 #define SILENT_S 60L /* a connection on which nothing moves for so long is dropped */
 #define POLL_MS 500
@@ -106,7 +107,7 @@ static int sign(struct s3_call *call, const char *host, const char *path)
 			      .query = call->query ? call->query : "",
 			      .payload = hash,
 			      .now = (int64_t)time(NULL) };
-	int r = s3_hash(call->body ? call->body : "", call->len, hash);
+	int r = hash_sha256_hex(call->body ? call->body : "", call->len, hash) ? 0 : -EIO;
 
 	s3_stamp(ask.now, stamp);
 	add_signed(&ask, "x-amz-content-sha256", hash);

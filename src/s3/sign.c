@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "hash/hash.h"
 #include "s3/site.h"
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
@@ -29,28 +30,6 @@ void s3_stamp(int64_t now, char out[S3_STAMP_MAX])
 	out[0] = '\0';
 	if (gmtime_r(&t, &tm))
 		(void)strftime(out, S3_STAMP_MAX, "%Y%m%dT%H%M%SZ", &tm);
-}
-
-static void hex(const unsigned char *in, size_t len, char *out)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < len; i++) {
-		*out++ = digits[in[i] >> 4];
-		*out++ = digits[in[i] & 15];
-	}
-	*out = '\0';
-}
-
-int s3_hash(const void *data, size_t len, char out[S3_HASH_HEX + 1])
-{
-	unsigned char sum[EVP_MAX_MD_SIZE];
-	unsigned int n = 0;
-
-	if (EVP_Digest(data, len, sum, &n, EVP_sha256(), NULL) != 1 || n != MAC_LEN)
-		return -EIO;
-	hex(sum, n, out);
-	return 0;
 }
 
 static int mac(const void *key, size_t key_len, const char *text, unsigned char out[MAC_LEN])
@@ -138,7 +117,7 @@ static int signature(const struct s3_creds *c, const char *region, const char *s
 
 	scope(stamp, region, where, sizeof(where));
 	(void)snprintf(date, sizeof(date), "%.8s", stamp);
-	int r = text->err ? text->err : s3_hash(buf_str(text), text->len, hash);
+	int r = text->err ? text->err : hash_sha256_hex(buf_str(text), text->len, hash) ? 0 : -EIO;
 
 	if (r == 0)
 		r = signing_key(c, date, region, key);
@@ -149,7 +128,7 @@ static int signature(const struct s3_creds *c, const char *region, const char *s
 	}
 	OPENSSL_cleanse(key, sizeof(key));
 	if (r == 0)
-		hex(sum, sizeof(sum), out);
+		hash_hex(sum, sizeof(sum), out);
 	return r;
 }
 

@@ -14,7 +14,7 @@
 
 struct buf;
 
-#define S3_HASH_HEX 64u
+#define S3_HASH_HEX 64u /* digits of a SHA-256 */
 #define S3_UNSIGNED "UNSIGNED-PAYLOAD"
 #define S3_EXPIRES_MAX 604800u /* seconds: what servers accept */
 
@@ -47,9 +47,6 @@ struct s3_ask {
 /* s3_stamp() - "20130524T000000Z". */
 #define S3_STAMP_MAX 24u
 void s3_stamp(int64_t now, char out[S3_STAMP_MAX]);
-
-/* s3_hash() - SHA-256 in hexadecimal. 0 or -EIO. */
-int s3_hash(const void *data, size_t len, char out[S3_HASH_HEX + 1]);
 
 /*
  * s3_sign() - The value of Authorization. The ask's headers must be what is sent, with x-amz-date

@@ -28,7 +28,7 @@
 #include "front/http/serve.h"
 #include "front/sandbox/record.h"
 #include "front/support/front.h"
-#include "front/support/hash.h"
+#include "hash/hash.h"
 #include "net/http.h"
 
 #define ANSWER_MAX (8u << 20)

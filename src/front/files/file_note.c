@@ -2,7 +2,6 @@
 /* file_note.c - Two lines of the ledger per file call that matters. */
 #include "front/files/file_note.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 
 #include "front/files/files.h"
@@ -48,10 +47,10 @@ int file_note_begin(struct file_note *n, const struct sandbox *s, const struct f
 	(void)snprintf(n->sandbox, sizeof(n->sandbox), "%s", s->name);
 	random_id(n->id);
 	if (c->ops->feed) {
-		n->hash = EVP_MD_CTX_new();
-		if (!n->hash || EVP_DigestInit_ex2(n->hash, EVP_sha256(), NULL) != 1) {
-			EVP_MD_CTX_free(n->hash);
-			n->hash = NULL;
+		hash_begin(&n->hash);
+		n->hashed = true;
+		if (n->hash.failed) {
+			hash_close(&n->hash);
 			return refusal_no_memory(ret);
 		}
 	}
@@ -61,36 +60,28 @@ int file_note_begin(struct file_note *n, const struct sandbox *s, const struct f
 	if (audit_file_begin(&line, c->path, c->to[0] ? c->to : NULL, ret) == 0)
 		return 0;
 	n->f = NULL;
-	EVP_MD_CTX_free(n->hash);
-	n->hash = NULL;
+	hash_close(&n->hash);
 	return -1;
 }
 
 void file_note_data(struct file_note *n, const void *data, size_t len)
 {
 	n->bytes += len;
-	if (n->hash && EVP_DigestUpdate(n->hash, data, len) != 1) {
-		EVP_MD_CTX_free(n->hash); /* no hash is better than a wrong one */
-		n->hash = NULL;
-	}
+	if (n->hashed)
+		hash_add(&n->hash, data, len);
 }
 
 void file_note_end(struct file_note *n, const char *error)
 {
-	unsigned char sum[EVP_MAX_MD_SIZE];
-	char hex[2 * EVP_MAX_MD_SIZE + 1];
-	unsigned int len = 0;
+	char hex[HASH_HEX + 1];
 
 	if (!n->f)
 		return;
 	struct audit_file line = line_of(n);
 
-	if (n->hash && EVP_DigestFinal_ex(n->hash, sum, &len) != 1)
-		len = 0;
-	for (unsigned int i = 0; i < len; i++)
-		(void)snprintf(hex + (size_t)2 * i, 3, "%02x", sum[i]);
-	audit_file_end(&line, error ? error : "done", n->bytes, len ? hex : NULL);
-	EVP_MD_CTX_free(n->hash);
-	n->hash = NULL;
+	bool good = n->hashed && hash_end(&n->hash, hex); /* none is better than a wrong one */
+
+	audit_file_end(&line, error ? error : "done", n->bytes, good ? hex : NULL);
+	hash_close(&n->hash);
 	n->f = NULL;
 }

@@ -16,6 +16,7 @@
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/owner.h"
+#include "hash/hash.h"
 
 struct file_call;
 struct refusal;
@@ -25,7 +26,8 @@ struct file_note {
 	const char *op;  /* static */
 	char owner[OWNER_MAX], sandbox[SANDBOX_NAME_MAX + 1], id[RECORD_ID_MAX];
 	uint64_t bytes;
-	void *hash; /* of what comes in; NULL: of nothing */
+	bool hashed; /* content comes in */
+	struct hash hash;
 };
 
 /* file_note_begin() - @c has its operation and paths. 0, or -1 with @ret: then it is not to be run.

@@ -12,9 +12,9 @@
 #include "front/http/route.h"
 #include "front/http/serve.h"
 #include "front/support/front.h"
-#include "front/support/hash.h"
 #include "front/support/log.h"
 #include "front/support/time_text.h"
+#include "hash/hash.h"
 #include "net/http.h"
 #include "store/store.h"
 

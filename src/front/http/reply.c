@@ -20,10 +20,10 @@
 #include "front/http/auth.h"
 #include "front/http/idempotency.h"
 #include "front/http/serve.h"
-#include "front/support/hash.h"
 #include "front/support/metrics.h"
 #include "front/support/refusal.h"
 #include "front/support/schema.h"
+#include "hash/hash.h"
 #include "net/http.h"
 
 #define ERROR_MAX (16 * 1024)

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/private.h"
-#include "front/support/hash.h"
+#include "hash/hash.h"
 
 #define FILE_MAX (1u << 20)
 

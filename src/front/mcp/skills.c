@@ -12,7 +12,7 @@
 #include "front/mcp/methods.h"
 #include "front/mcp/page.h"
 #include "front/mcp/resource.h"
-#include "front/support/hash.h"
+#include "hash/hash.h"
 
 extern const struct embed_file skill_files[];
 

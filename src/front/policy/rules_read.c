@@ -16,7 +16,7 @@
 #include "base/num.h"
 #include "front/policy/rule_rows.h"
 #include "front/policy/rules.h"
-#include "front/support/hash.h"
+#include "hash/hash.h"
 
 /* ---- what is wrong ------------------------------------------------------------------------- */
 

@@ -46,10 +46,14 @@ static void test_bad(void **state)
 
 		if (base64_decode(rows[i], strlen(rows[i]), &b))
 			fail_msg("taken: %s", rows[i]);
+		assert_int_equal(b.len, 0);
 	}
 	_buf_ struct buf small = BUF_INIT(2);
 
 	assert_false(base64_decode("Zm9v", 4, &small));
+	_buf_ struct buf just = BUF_INIT(2);
+
+	assert_true(base64_decode("Zm8=", 4, &just));
 }
 
 /* What the writer writes the reader reads. */

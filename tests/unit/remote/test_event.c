@@ -123,30 +123,6 @@ static void test_events(void **state)
 	event_free(&ev);
 }
 
-static void test_base64(void **state)
-{
-	static const char *const cases[][2] = { { "", "" },
-						{ "Zg==", "f" },
-						{ "Zm8=", "fo" },
-						{ "Zm9v", "foo" },
-						{ "Zm9vYg==", "foob" } };
-	static const char *const bad[] = { "Z", "Zg=", "====", "Zg==Zg==", "Zm9\n", "Zm9v=" };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		_buf_ struct buf b = BUF_INIT(64);
-
-		assert_int_equal(event_base64(cases[i][0], strlen(cases[i][0]), &b), 0);
-		assert_string_equal(buf_str(&b), cases[i][1]);
-	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		_buf_ struct buf b = BUF_INIT(64);
-
-		assert_int_equal(event_base64(bad[i], strlen(bad[i]), &b), -EBADMSG);
-		assert_int_equal(b.len, 0);
-	}
-}
-
 static void check_quick(const char *line, int taken, uint64_t id, const char *text)
 {
 	_buf_ struct buf b = BUF_INIT(1024);
@@ -181,10 +157,9 @@ static void test_quick(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_quick),  cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_stop),   cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_bytes),  cmocka_unit_test(test_events),
-		cmocka_unit_test(test_base64),
+		cmocka_unit_test(test_quick), cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_stop),  cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_bytes), cmocka_unit_test(test_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

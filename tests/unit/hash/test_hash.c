@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "front/support/hash.h"
+#include "hash/hash.h"
 
 #define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -38,9 +38,31 @@ static void test_bytes(void **state)
 	assert_int_equal(sum[HASH_BYTES], 0x5a);
 }
 
+static void test_pieces(void **state)
+{
+	struct hash h = { 0 };
+	char hex[HASH_HEX + 1];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		hash_begin(&h);
+		hash_add(&h, "a", 1);
+		hash_add(&h, NULL, 0);
+		hash_add(&h, "bc", 2);
+		assert_true(hash_end(&h, hex));
+		assert_string_equal(hex, ABC);
+	}
+	hash_begin(&h);
+	h.failed = true; /* as one that ran out of memory on its way */
+	hash_add(&h, "abc", 3);
+	assert_false(hash_end(&h, hex));
+	hash_close(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_known),
 		cmocka_unit_test(test_bytes),
 	};
