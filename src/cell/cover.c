@@ -105,18 +105,7 @@ uint32_t cover_choose(void)
 
 static void cover(const struct cover_row *row)
 {
-	/* There must be two lowers: the other one is empty. xino would tell the kernel's log at
-	 * each mount. */
-	const struct mnt_option options[] = {
-		{ "lowerdir", row->lower },
-		{ "redirect_dir", "nofollow" },
-		{ "index", "off" },
-		{ "metacopy", "off" },
-		{ "xino", "off" },
-		{ "userxattr", NULL },
-		{ NULL, NULL },
-	};
-	_fd_ int own = mnt_make("overlay", options, MNT_SAFE | MOUNT_ATTR_RDONLY);
+	_fd_ int own = mnt_view(row->lower); /* the second of its directories is empty */
 
 	if (own >= 0)
 		(void)move_mount(own, "", AT_FDCWD, row->host, MOVE_MOUNT_F_EMPTY_PATH);

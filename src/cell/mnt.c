@@ -102,3 +102,16 @@ int mnt_make(const char *type, const struct mnt_option *options, uint64_t attrs)
 		return -1;
 	return fsmount(fs, FSMOUNT_CLOEXEC, (unsigned int)attrs);
 }
+
+int mnt_view(const char *lower)
+{
+	/* Without "xino=off" the Linux kernel writes a line to its log at each mount. */
+	const struct mnt_option options[] = {
+		{ "lowerdir", lower }, { "redirect_dir", "nofollow" },
+		{ "index", "off" },    { "metacopy", "off" },
+		{ "xino", "off" },     { "userxattr", NULL },
+		{ NULL, NULL },
+	};
+
+	return mnt_make("overlay", options, MNT_SAFE | MOUNT_ATTR_RDONLY);
+}

@@ -37,4 +37,7 @@ int mnt_of_host(const char *path, uint64_t attrs);
 /* mnt_make() - A new filesystem instance. */
 int mnt_make(const char *type, const struct mnt_option *options, uint64_t attrs);
 
+/* mnt_view() - A read-only overlay of these directories ("a:b"), at least two. */
+int mnt_view(const char *lower);
+
 #endif

@@ -64,18 +64,8 @@ static int make_overlay(bool cow)
 		{ "redirect_dir", "nofollow" }, { "index", "off" },      { "metacopy", "off" },
 		{ "userxattr", NULL },          { NULL, NULL },
 	};
-	static const struct mnt_option view[] = {
-		{ "lowerdir", "lower:upper" },
-		{ "redirect_dir", "nofollow" },
-		{ "index", "off" },
-		{ "metacopy", "off" },
-		{ "xino", "off" },
-		{ "userxattr", NULL },
-		{ NULL, NULL },
-	};
 
-	return cow ? mnt_make("overlay", copy, MNT_SAFE) :
-		     mnt_make("overlay", view, MNT_SAFE | MOUNT_ATTR_RDONLY);
+	return cow ? mnt_make("overlay", copy, MNT_SAFE) : mnt_view("lower:upper");
 }
 
 static int place_overlay(const struct plan *p, int root, const char *dst, int tree, bool cow)

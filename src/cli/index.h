@@ -56,9 +56,12 @@ void index_pip(char **env, const char *root, struct index_choice *ret);
 /* index_npm() - @ret on: that registry, for which only credentials are looked up. */
 void index_npm(char **env, const char *root, struct index_choice *ret);
 
-/* index_read() - The pairs of one file, if it is there, bounded, and of ours or root's; otherwise
- * @note says why not. */
-void index_read(const struct ini_form *form, const char *root, const char *path,
+/*
+ * index_read() - The pairs of the file @dir@name, if it is there, bounded, and of ours or root's;
+ * otherwise @note says why not. @path: names the file while @fn is called.
+ */
+void index_read(const struct ini_form *form, const char *root, const char *dir, const char *name,
+		const char **path,
 		void (*fn)(void *arg, const char *section, const char *key, const char *value),
 		void *arg, char note[INDEX_NOTE_MAX]);
 

@@ -151,13 +151,7 @@ static const char *npm_env(char **env, const char *name)
 static void read_file(struct reading *r, const char *root, const char *dir, const char *name,
 		      char *note)
 {
-	char path[INDEX_FROM_MAX];
-	int n = snprintf(path, sizeof(path), "%s%s", dir, name);
-
-	if (dir[0] != '/' || n < 0 || (size_t)n >= sizeof(path))
-		return;
-	r->path = path;
-	index_read(&ini_npm, root, path, on_pair, r, note);
+	index_read(&ini_npm, root, dir, name, &r->path, on_pair, r, note);
 }
 
 /* Above the directory of the first node on the PATH. */

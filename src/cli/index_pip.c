@@ -79,13 +79,7 @@ static void on_pair(void *arg, const char *section, const char *key, const char 
 static void read_file(struct reading *r, const char *root, const char *dir, const char *name,
 		      char *note)
 {
-	char path[INDEX_FROM_MAX];
-	int n = snprintf(path, sizeof(path), "%s%s", dir, name);
-
-	if (dir[0] != '/' || n < 0 || (size_t)n >= sizeof(path))
-		return;
-	r->path = path;
-	index_read(&ini_python, root, path, on_pair, r, note);
+	index_read(&ini_python, root, dir, name, &r->path, on_pair, r, note);
 }
 
 static void read_shared(struct reading *r, char **env, const char *root, char *note)

@@ -2,7 +2,6 @@
 /* test_spawn.c - A child has the descriptors, environment and signals of the table, no others. */
 #include "base/spawn.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -17,20 +16,9 @@
 
 #include <cmocka.h>
 
+#include "../fds.h"
 #include "base/err.h"
 #include "base/fd.h"
-
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 /* The output of a program. */
 static const char *run_words(struct spawn *s, const char **words)
