@@ -19,6 +19,7 @@ class Driver:
     nothing: str  # an execution without an effect
     tidy: str = ""       # undoes what interrupted code has left
     lingering: str = ""  # leaves something that would go on
+    slow: bool = False   # to start: one kernel serves many tests
     storms: bool = True  # many interrupts of one execution
     rounds: int = 60     # of an interrupt at any moment
     pause: float = 0.0001  # a moment, in seconds: up to 30 times this
@@ -46,5 +47,5 @@ DRIVERS = {d.name: d for d in (
            rounds=40, settle=0.005),
     Driver("r", interpreter("Rscript", "/usr/bin/Rscript"), ["--vanilla", GUEST / "r" / "driver.R"],
            keep="keep <- 'yes'", show="cat(keep)", own_pid="cat(Sys.getpid())", loop="cat('go'); while (TRUE) {}", nothing="1",
-           storms=False, rounds=200),
+           slow=True, storms=False, rounds=200),
 )}

@@ -174,7 +174,7 @@ class Kernel:
     def interrupt(self):
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def interrupt_at_go(self, code, delay_s=0.15):
+    def interrupt_at_go(self, code, delay_s=0.1):
         """Run code that prints `go` before it is to be interrupted, and goes no further."""
         self.start(code)
         self.wait_stdout("go")

@@ -86,13 +86,24 @@ def driver(request):
     return DRIVERS[request.param]
 
 
+@pytest.fixture(scope="module")
+def kept():
+    """Kernels for all tests, of drivers that take long to start."""
+    kernels = {}
+    yield kernels
+    for kernel in kernels.values():
+        assert kernel.close() == 0
+
+
 @pytest.fixture
-def k(driver, tmp_path):
-    kernel = driver.start(tmp_path)
+def k(driver, tmp_path, kept):
+    kernel = kept.get(driver.name) or driver.start(tmp_path)
+    if driver.slow:
+        kept[driver.name] = kernel
     kernel.run(driver.keep)
     yield kernel
     assert kernel.alive(), "the kernel did not survive the test"
-    assert kernel.close() == 0
+    assert driver.slow or kernel.close() == 0
 
 
 @every
