@@ -3,13 +3,11 @@
  * package_dir.h - The directory of trees: what is being made in it, what is there, and how it goes.
  *
  * A tree is a directory with a random name of PACKAGE_STORE_KEY_LEN hexadecimal digits; one that is
- * being made has
- * ".new" behind it, and gets its name when it is whole and on the disk. The directory itself can be
- * entered but not listed by those who look at it from a cell, so that a tree is found by whoever
- * was told its name.
+ * being made has ".new" behind it, and gets its name when it is whole and on the disk. Code in a
+ * cell can enter the directory and cannot list it, so it finds only trees whose name it was told.
  */
-#ifndef CAISSON_PACKAGE_STORE_WORKSPACE_STORE_H
-#define CAISSON_PACKAGE_STORE_WORKSPACE_STORE_H
+#ifndef CAISSON_PACKAGE_STORE_PACKAGE_DIR_H
+#define CAISSON_PACKAGE_STORE_PACKAGE_DIR_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +16,7 @@
 
 struct err;
 
-#define WORKSPACE_STORE_MODE 0311 /* as an ordinary user the cell's user is ours, too */
+#define PACKAGE_DIR_MODE 0311 /* as an ordinary user the cell's user is ours, too */
 
 /* Bounds of the paths in a tree. */
 #define PACKAGE_PATH_MAX 1024u

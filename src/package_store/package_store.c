@@ -48,7 +48,7 @@ static int leave_privilege(uid_t uid, gid_t gid, struct err *e)
 
 	if (power_root(PACKAGE_STORE_DIR_FD, e) < 0 || power_leave(&user, e) < 0)
 		return e->code;
-	if (fchmod(PACKAGE_STORE_DIR_FD, WORKSPACE_STORE_MODE) < 0)
+	if (fchmod(PACKAGE_STORE_DIR_FD, PACKAGE_DIR_MODE) < 0)
 		return err_set(e, -errno, "set the mode of the packages' directory");
 	return power_settle(e);
 }

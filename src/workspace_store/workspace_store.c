@@ -229,7 +229,7 @@ static void bury(pid_t pid, int status)
 		jobs[i].pid = 0;
 		n_jobs--;
 		(void)snprintf(r.msg, sizeof(r.msg),
-			       "a worker of the store_dir was killed: try again");
+			       "a worker of the workspace store was killed: try again");
 		if (!WIFEXITED(status))
 			answer(promise_is_kept(&handover->promises[i], WORKSPACE_STORE_DIR_FD) ?
 				       &handover->promises[i].reply :
