@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -20,6 +21,8 @@
 #include "base/fd.h"
 #include "net/addr.h"
 #include "net/conn.h"
+
+#define UNSENT_MAX (128 * 1024)
 
 static const char *tcp_hint(int code)
 {
@@ -41,6 +44,13 @@ static int tcp_error(struct err *e, int code, const char *addr)
 	return err_say(e, -code, "listen on %s: %s%s", addr, strerror(code), tcp_hint(code));
 }
 
+void listener_limit_unsent(int fd)
+{
+	const int bytes = UNSENT_MAX;
+
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
+}
+
 int listener_tcp(const char *addr, struct err *e)
 {
 	struct sockaddr_storage to;
@@ -56,6 +66,7 @@ int listener_tcp(const char *addr, struct err *e)
 	/* [::] serves IPv4 too, whatever the machine's default is. */
 	if (to.ss_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	listener_limit_unsent(fd);
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
 	    bind(fd, (struct sockaddr *)&to, (socklen_t)len) < 0 || listen(fd, SOMAXCONN) < 0)
 		return tcp_error(e, errno, addr);

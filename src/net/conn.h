@@ -95,6 +95,14 @@ struct listener;
 int listener_tcp(const char *addr, struct err *e);
 
 /*
+ * listener_limit_unsent() - Bound the bytes that each accepted socket of @fd holds beyond those
+ * that the peer's window has room for; listener_tcp() does it. Without the bound the Linux kernel
+ * holds 4 MiB and more for a client that does not read: a stream counts them as read, and the
+ * client that reconnects finds that they are forgotten.
+ */
+void listener_limit_unsent(int fd);
+
+/*
  * listener_unix() - A stale socket file that nobody listens on is replaced; a live one is
  * -EADDRINUSE, anything else in its place -EEXIST. @mode: e.g. 0660, whatever the umask is; for the
  * start of a program, since the umask is the whole process's for a moment.

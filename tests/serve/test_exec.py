@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import time
 
 import pytest
 
@@ -342,13 +343,21 @@ def test_resume_by_header(box):
 
 
 def test_nothing_is_lost_while_nobody_reads(box):
-    """More than the log keeps: the command waits for its reader."""
+    """A client stops reading, and later its connection ends. The command has waited with more than the log keeps, so the
+    client can come back for all that it has not read."""
     n = 8 * MIB
     with box.stream("echo begin; head -c %d /dev/zero | tr '\\0' x; echo; echo end" % n, timeout=100) as s:
         it = iter(s)
         got = [next(it), next(it)]
-    execution = got[0][2]["execution_id"]
-    rest = box.resume(execution, 2).all()
+        execution = got[0][2]["execution_id"]
+        sizes = [-1, 0]
+        while sizes[-1] != sizes[-2]:
+            time.sleep(0.3)
+            sizes.append(box.get("/executions/" + execution).json["stdout_bytes"])
+        assert 0 < sizes[-1] < n
+    rest = box.resume(execution, 2)
+    assert rest.status == 200
+    rest = rest.all()
     check_ids(rest, 3)
     data = text(got + rest)
     assert len(data) == n + len("begin\n\nend\n") and data.endswith("x\nend\n") and rest[-1][2]["ok"]

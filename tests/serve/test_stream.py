@@ -172,7 +172,7 @@ def held_up(daemon, before):
 
     def still():
         seen.append(all_output(daemon))
-        return seen[-1] > before + MIB and len(set(seen[-10:])) == 1
+        return seen[-1] > before + MIB // 8 and len(set(seen[-10:])) == 1
     return wait_until(still)
 
 

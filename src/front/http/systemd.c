@@ -20,6 +20,7 @@
 #include "base/num.h"
 #include "client/notify.h"
 #include "front/cell/keep.h"
+#include "net/conn.h"
 
 #define FIRST_FD 3
 
@@ -83,8 +84,10 @@ static int take(int fd, struct systemd_sockets *s, struct err *e)
 		return err_set(e, -errno, "LISTEN_FDS: take descriptor %d", fd);
 	if (at.any.ss_family == AF_UNIX && s->local < 0)
 		return take_local(fd, &at.un, len, s);
-	if ((at.any.ss_family == AF_INET || at.any.ss_family == AF_INET6) && s->tcp < 0)
+	if ((at.any.ss_family == AF_INET || at.any.ss_family == AF_INET6) && s->tcp < 0) {
+		listener_limit_unsent(fd);
 		return take_tcp(fd, &at.any, s);
+	}
 	return err_say(
 		e, -EINVAL,
 		"LISTEN_FDS: descriptor %d is one too many: one TCP and one unix socket are served",
