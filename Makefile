@@ -19,7 +19,7 @@ SNIPPET := print("hello from a cell:", 6 * 7)
 export ASAN_OPTIONS ?= strict_string_checks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= print_stacktrace=1
 
-.PHONY: all build run serve test unit integ image-test kernels serve-test serve-api serve-life serve-outside packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
+.PHONY: all build run serve test unit unit-files integ image-test kernels serve-test serve-api serve-life serve-outside packages api api-fetch fuzz-api api-coverage mcp mcp-fetch mcp-servers bridge-full jupyter jupyter-clients jupyter-fetch s3 s3-fetch sdk sdk-fetch sdk-full hostile hostile-quick hostile-cells hostile-serve hostile-time guest \
 	asan asan-quick asan-build asan-unit asan-units asan-integ asan-parsers asan-serve asan-hostile valgrind fuzz soak bench lint lint-quick fmt install clean help
 .DEFAULT_GOAL := build
 all: build
@@ -78,12 +78,17 @@ serve:
 test:
 	@tools/deps.sh build test guest lint jupyter
 	@tools/steps.sh build -- \
-		'integ asan-parsers' 'asan-build kernels' 'mcp-fetch api-fetch jupyter-fetch sdk-fetch guest' -- \
-		'serve-api' 'serve-life mcp jupyter-clients sdk' 'unit asan-units lint-quick api asan-serve serve-outside' -- \
+		'integ asan-parsers' 'asan-build' 'mcp-fetch api-fetch jupyter-fetch sdk-fetch guest' -- \
+		'serve-api api' 'serve-life mcp jupyter-clients sdk kernels' 'asan-units unit-files lint-quick asan-serve serve-outside' -- \
 		'hostile-cells' 'hostile-serve' -- 'hostile-time api-coverage'
 
 unit: build
 	@meson test -C $(BUILD) $(MESON_TEST)
+
+# Those that asan-units leaves out; make test runs every unit once.
+UNIT_FILES := front-spool store-store_damage store-store_prefix
+unit-files: build
+	@meson test -C $(BUILD) $(MESON_TEST) $(UNIT_FILES)
 
 integ: build
 	@CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) -m 'not slow' tests/integ
@@ -137,6 +142,7 @@ fuzz-api: build
 
 # After serve-api, serve-life and serve-outside: was everything that the document promises seen, and nothing else?
 api-coverage: build
+	@ninja -C $(BUILD) tests/unit/unit-front-test_openapi >/dev/null
 	@$(BUILD)/tests/unit/unit-front-test_openapi --print >$(COVERAGE)/openapi.json
 	@tools/api-coverage.py $(COVERAGE)/openapi.json $(COVERAGE)
 
@@ -232,9 +238,8 @@ asan-unit: asan-build
 	@meson test -C $(ASAN) $(MESON_TEST)
 
 # Without those that write and damage files by the thousand, which take more time than all the others.
-ASAN_SLOW := front-spool|store-store_damage|store-store_prefix
 asan-units: asan-build
-	@meson test -C $(ASAN) $(MESON_TEST) $$(meson test -C $(ASAN) --no-rebuild --list 2>/dev/null | sed -n 's,^caisson:[a-z]* / ,,p' | grep -vxE '$(ASAN_SLOW)')
+	@meson test -C $(ASAN) $(MESON_TEST) $$(meson test -C $(ASAN) --no-rebuild --list 2>/dev/null | sed -n 's,^caisson:[a-z]* / ,,p' | grep -vxF $(addprefix -e ,$(UNIT_FILES)))
 
 # Without the loops that kill it at every step: they are about what is left on the host, not about memory.
 asan-integ: asan-build
@@ -253,6 +258,7 @@ asan-quick: asan-units asan-parsers asan-serve
 # The units on ordinary binaries under memcheck, which sees undefined values, as the sanitizers of gcc do not.
 valgrind: build
 	@tools/deps.sh valgrind
+	@ninja -C $(BUILD) meson-test-prereq
 	@tools/valgrind.sh $(BUILD)
 
 asan-hostile: asan-build
@@ -284,6 +290,7 @@ ifneq ($(SOAK),)
 else
 	@$(SOAKER)
 	@$(SOAKER) --count 0 --storm 600 --pause 1:3 --victims daemon --rate 20
+	@ninja -C $(BUILD) tests/unit/unit-store-test_store_prefix >/dev/null
 	@CAISSON_EVERY_BYTE=1 $(BUILD)/tests/unit/unit-store-test_store_prefix
 	@CAISSON_SLOW_READERS=600 CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_kills_and_load.py -k slow_readers
 	@CAISSON_SWEEP=all CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_syscall_faults.py
