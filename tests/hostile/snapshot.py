@@ -53,8 +53,9 @@ def uid_of(pid):
     return int(m[1]) if m else -1
 
 
-def is_ours(pid, guard, known=None):
-    """@known: what stat_of() said of many processes a moment ago, so that not every parent is read once per child."""
+def is_ours(pid, guard, known=None, again=False):
+    """@known: what stat_of() said of many processes a moment ago, so that not every parent is read once per child.
+    @again: this is the second look."""
     paths = own_paths(pid)
     if any(f"/{guard.name}" in p for p in paths.values()):
         return True
@@ -67,12 +68,19 @@ def is_ours(pid, guard, known=None):
         s = (known or {}).get(seen) or stat_of(seen)
         wardens += bool(s) and s[0] == "caisson-warden"
         seen = s[2] if s else 0
-    # A guest that got out of its cgroups, and whose warden is gone; or somebody else's cell.
+    # A guest that got out of its cgroups, and whose warden is gone; or a process of a neighbour's cell.
     if uid_of(pid) not in CELL_IDS or wardens or any("caisson" in p for p in paths.values()):
         return False
-    # Whoever is exiting has no cgroup in /proc any more (v1): of a neighbour's cell that goes down, these are all.
+    # A process that exits has no cgroup in /proc any more (v1): in a neighbour's cell that ends, these are all.
     s = stat_of(pid)
-    return bool(s) and not s[4] & EXITING
+    if not s or s[4] & EXITING:
+        return False
+    # Between two reads a neighbour's process may have been moved, or lost its parent. One that got out stays as it is.
+    if again:
+        return True
+    time.sleep(0.2)
+    later = stat_of(pid)
+    return bool(later) and later[3] == s[3] and is_ours(pid, guard, again=True)
 
 
 def our_processes(guard):
