@@ -142,7 +142,6 @@ fuzz-api: build
 
 # After serve-api, serve-life and serve-outside: was everything that the document promises seen, and nothing else?
 api-coverage: build
-	@ninja -C $(BUILD) tests/unit/unit-front-test_openapi >/dev/null
 	@$(BUILD)/tests/unit/unit-front-test_openapi --print >$(COVERAGE)/openapi.json
 	@tools/api-coverage.py $(COVERAGE)/openapi.json $(COVERAGE)
 
@@ -258,7 +257,6 @@ asan-quick: asan-units asan-parsers asan-serve
 # The units on ordinary binaries under memcheck, which sees undefined values, as the sanitizers of gcc do not.
 valgrind: build
 	@tools/deps.sh valgrind
-	@ninja -C $(BUILD) meson-test-prereq
 	@tools/valgrind.sh $(BUILD)
 
 asan-hostile: asan-build
@@ -290,7 +288,6 @@ ifneq ($(SOAK),)
 else
 	@$(SOAKER)
 	@$(SOAKER) --count 0 --storm 600 --pause 1:3 --victims daemon --rate 20
-	@ninja -C $(BUILD) tests/unit/unit-store-test_store_prefix >/dev/null
 	@CAISSON_EVERY_BYTE=1 $(BUILD)/tests/unit/unit-store-test_store_prefix
 	@CAISSON_SLOW_READERS=600 CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_kills_and_load.py -k slow_readers
 	@CAISSON_SWEEP=all CAISSON_HOSTILE_EXACT=1 CAISSON_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/hostile/test_syscall_faults.py

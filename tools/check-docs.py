@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMON = {"--help", "--version"}  # known by every program, not in the table
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*)")
 SHELLS = ("dist/completions/caisson.bash", "dist/completions/caisson.zsh")
-REMOTE = {"src/remote/audit.c": "docs/man/caisson-audit.1.scd", "src/remote/options.c": "docs/man/caisson-sandbox.1.scd",
-          "src/image/options.c": "docs/man/caisson-image.1.scd"}  # verbs with a page of their own
+REMOTE = {"src/remote/audit_verb.c": "docs/man/caisson-audit.1.scd", "src/remote/options.c": "docs/man/caisson-sandbox.1.scd",
+          "src/image/main.c": "docs/man/caisson-image.1.scd"}  # verbs with a page of their own
 MCP = "docs/man/caisson-mcp.1.scd"  # has options of options.c, and examples with options of a daemon
 
 

@@ -49,7 +49,8 @@ _caisson() {
 	COMPREPLY=()
 	case $prev in
 	--lang)
-		mapfile -t COMPREPLY < <(compgen -W 'python bash javascript r' -- "$cur")
+		[[ $verb == install ]] && own='python javascript' || own='python bash javascript r'
+		mapfile -t COMPREPLY < <(compgen -W "$own" -- "$cur")
 		return
 		;;
 	--without)

@@ -10,28 +10,28 @@ _caisson() {
 		'serve:HTTP daemon with warm, stateful interpreters'
 		'mcp:tools for models, on standard input and output'
 		'audit:the audit log, shown and checked'
-		'approve:tool calls of code that wait for your word'
+		'approve:tool calls of code that wait for your decision'
 		'image:images that cells can be made of'
-		'policy:whether a daemon would take a policy'
-		'doctor:what this kernel gives and which layers will be enforced'
+		'policy:check a policy file as a daemon would'
+		'doctor:what this machine enforces, and what is missing'
 		'create:make a sandbox of a daemon'
 		'shell:an interactive shell in a sandbox'
 		'cp:copy files into or out of a sandbox'
 		'install:packages for a sandbox'
 		'ps:list sandboxes'
-		'top:what sandboxes use, live'
-		'logs:what was written in a sandbox lately'
-		'port:open a port of a sandbox and say where it is'
-		'net:what a sandbox is connected to, and may reach'
+		'top:the use of resources of sandboxes, live'
+		'logs:the latest output of a sandbox'
+		'port:open a port of a sandbox and print its URL'
+		'net:the connections of a sandbox, and hosts it may reach'
 		'workspace:directories that outlive sandboxes'
-		'stop:end what runs in a sandbox'
+		'stop:end the programs of a sandbox'
 		'kill:end it at once'
 		'rm:remove a sandbox'
 		'help:explain a verb'
 	)
 	options=(
 		'--lang[language of the code]:language:(python bash javascript r)'
-		'--code[run this, whatever it looks like]:code'
+		'--code[run CODE, even if it looks like a file name]:code'
 		'--memory[memory limit]:size'
 		'--cpus[processors, as a number]:number'
 		'--pids[processes and threads]:number'
@@ -45,7 +45,7 @@ _caisson() {
 		'*--env[set a variable]:K=V'
 		'*--mount[show a host path in the cell]:SRC\:DST[\:rw]:_files'
 		'--workdir[working directory in the cell]:directory'
-		'--user[who runs it in the cell]:UID[\:GID]'
+		'--user[user in the cell]:UID[\:GID]'
 		'--image[root file system]:image:(host dir\:)'
 		'--image-store[where pulled images are]:directory:_files -/'
 		'--name[run it in this sandbox of a daemon]:name:_caisson_names'
@@ -74,7 +74,7 @@ _caisson() {
 		'--json[for programs]'
 		'--quiet[no progress]'
 		'--allow[only references like these]:patterns'
-		'--name[what it is called]:reference'
+		'--name[its reference]:reference'
 		'--authfile[credentials]:file:_files'
 		'--package[further Debian packages]:names'
 		'--suite[release of Debian]:name'
@@ -100,7 +100,7 @@ _caisson() {
 		'--cwd[working directory]:directory'
 		'--timeout[wall time]:duration'
 		'--lang[language of the code]:language:(python bash javascript r)'
-		'--code[run this, whatever it looks like]:code'
+		'--code[run CODE, even if it looks like a file name]:code'
 		'--stdin[send our standard input]'
 		$daemon
 	)
@@ -119,7 +119,7 @@ _caisson() {
 		'*--secret[a secret of the daemon]:name'
 		'--idle[end it when unused for so long]:duration'
 		'*--server[MCP server whose tools its code may call]:name'
-		'--tool-rules[what to take away of those]:JSON'
+		'--tool-rules[restrict these tools]:JSON'
 		$daemon
 	)
 
@@ -138,11 +138,11 @@ _caisson() {
 	audit) _arguments $audit '2:verb:(ls verify)' ;;
 	image) _arguments $image '2:verb:(pull import build ls inspect verify rm prune)' '*:file:_files' ;;
 	policy) _arguments '--json[print one object]' '--help[show help]' '2:verb:(check)' '3:file:_files' ;;
-	mcp) _arguments '--tools[tools of a daemon of its own]:names' '--print-config[what to tell a host]:host:(claude cursor vscode mcpo openwebui)' $daemon ;;
+	mcp) _arguments '--tools[tools of a daemon of its own]:names' '--print-config[print the configuration for a host]:host:(claude cursor vscode mcpo openwebui)' $daemon ;;
 	approve) _arguments '--deny[say no]' '--reason[why]:text' $daemon '2:id' ;;
 	create) _arguments $create_options ':name' ;;
 	ps|top) _arguments '--all[also those that do not run]' '*--label[only those marked so]:K=V' $daemon ;;
-	logs) _arguments '--follow[go on with what is written later]' '--tail[only the last lines]:number' $daemon '2:name:_caisson_names' ;;
+	logs) _arguments '--follow[continue with new output]' '--tail[only the last lines]:number' $daemon '2:name:_caisson_names' ;;
 	shell) _arguments '*--env[set a variable]:K=V' '--workdir[working directory]:directory' $daemon '2:name:_caisson_names' ;;
 	cp) _arguments '--recursive[directories]' $daemon '*:file:_files' ;;
 	install) _arguments '--lang[language of the packages]:language:(python javascript)' $daemon '1:name:_caisson_names' ;;

@@ -278,7 +278,7 @@ static int take(struct tar_reader *r, const struct tar_sink *sink, void *arg, co
 	return r->state == TAR_AT_BODY ? sink->data(arg, data, n, e) : 0;
 }
 
-/* What is complete without a further byte. */
+/* The steps that need no further byte. */
 static int settle(struct tar_reader *r, const struct tar_sink *sink, void *arg, struct err *e)
 {
 	int done = 0;

@@ -107,7 +107,7 @@ int tar_parse(const uint8_t block[TAR_BLOCK], struct tar_head *ret)
 
 	memcpy(ret->link, block + AT_LINK, n);
 	ret->link[n] = '\0';
-	/* As old archives say it. */
+	/* Old archives mark a directory so. */
 	n = strlen(ret->name);
 	if (ret->type == '0' && n > 0 && ret->name[n - 1] == '/')
 		ret->type = '5';

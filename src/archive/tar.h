@@ -29,7 +29,7 @@ struct tar_entry {
 	size_t records_len;
 };
 
-/* What the 512 bytes of a header contain. */
+/* The content of the 512 bytes of a header. */
 struct tar_head {
 	char type; /* as above; NUL and '7' are '0'; 'x', 'g', 'L', 'K': an extended header */
 	char name[257];

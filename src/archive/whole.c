@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * whole.c - Second names in a hash table by device and inode, and attributes as pax records.
+ * whole.c - Second names, found by device and inode, and attributes as pax records.
  *
  * Attributes of overlayfs are left out: in a tree that becomes a layer they would be orders to the
  * Linux kernel.
  */
 #include "archive/whole.h"
 
-#include <stdint.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,45 +18,37 @@
 #define XATTR_LIST_BYTES (16u << 10)
 #define XATTR_VALUE_BYTES (16u << 10)
 
-static size_t place_of(const struct tar_names *names, dev_t dev, ino_t ino)
-{
-	size_t i = (size_t)(((uint64_t)ino * 0x9e3779b97f4a7c15u) >> 20 ^ (uint64_t)dev) &
-		   (names->size - 1);
+struct file {
+	dev_t dev;
+	ino_t ino;
+	char path[];
+};
 
-	while (names->table[i].path && (names->table[i].ino != ino || names->table[i].dev != dev))
-		i = (i + 1) & (names->size - 1);
-	return i;
+static int by_inode(const void *a, const void *b)
+{
+	const struct file *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return x->dev == y->dev ? 0 : x->dev < y->dev ? -1 : 1;
 }
 
-static bool grow(struct tar_names *names)
+const char *tar_first_name(void **names, const struct stat *st, const char *path)
 {
-	struct tar_names wider = { .size = names->size ? 2 * names->size : 1024, .n = names->n };
+	size_t size = strlen(path) + 1;
+	struct file *f = malloc(sizeof(*f) + size);
 
-	wider.table = calloc(wider.size, sizeof(*wider.table));
-	if (!wider.table)
-		return false;
-	for (size_t i = 0; i < names->size; i++)
-		if (names->table[i].path)
-			wider.table[place_of(&wider, names->table[i].dev, names->table[i].ino)] =
-				names->table[i];
-	free(names->table);
-	*names = wider;
-	return true;
-}
-
-const char *tar_names_find(struct tar_names *names, const struct stat *st, const char *path)
-{
-	if (2 * names->n >= names->size && !grow(names))
+	if (!f)
 		return NULL;
-	struct tar_name *t = &names->table[place_of(names, st->st_dev, st->st_ino)];
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	memcpy(f->path, path, size);
+	struct file **first = tsearch(f, names, by_inode);
 
-	if (t->path)
-		return t->path;
-	*t = (struct tar_name){ .dev = st->st_dev, .ino = st->st_ino, .path = strdup(path) };
-	if (!t->path)
-		return NULL;
-	names->n++;
-	return path;
+	if (first && *first == f)
+		return path;
+	free(f);
+	return first ? (*first)->path : NULL;
 }
 
 size_t tar_xattrs(int fd, char *out, size_t room, bool *ret_cut)

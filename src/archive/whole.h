@@ -13,24 +13,15 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-/* Files with more than one name, and the first of them that was seen. Begins as zero. */
-struct tar_names {
-	struct tar_name {
-		dev_t dev;
-		ino_t ino;
-		char *path;
-	} * table;
-	size_t n, size; /* of the table: a power of two */
-};
-
 /*
- * tar_names_find() - The first name of this file; @path itself when it is the first. NULL without
- * memory.
+ * tar_first_name() - The first name of a file that has several; @path itself when it is the first.
+ * @names: the files so far, by device and inode; begins as NULL
+ * Return: NULL without memory.
  */
-const char *tar_names_find(struct tar_names *names, const struct stat *st, const char *path);
+const char *tar_first_name(void **names, const struct stat *st, const char *path);
 
 /*
- * tar_xattrs() - Attributes of the user's (user.*) as pax records. Return: their length.
+ * tar_xattrs() - Attributes of the user (user.*) as pax records. Return: their length.
  * @ret_cut: there are more than fit in @room
  */
 size_t tar_xattrs(int fd, char *out, size_t room, bool *ret_cut);

@@ -14,7 +14,7 @@
 
 #define RECORDS_MAX 4u /* character set, path, target, size */
 
-/* What a header has no room for. */
+/* Fields that do not fit in a header. */
 struct extra {
 	size_t n;
 	struct {

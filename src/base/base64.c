@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base64.c - The strict reading of base64: bits that mean nothing must be zero. */
+/* base64.c - Base64, read strictly: unused bits of the last digit must be zero. */
 #include "base/base64.h"
 
 #include <stdint.h>
@@ -42,4 +42,26 @@ bool base64_decode(const char *s, size_t len, struct buf *out)
 		return false;
 	buf_commit(out, n);
 	return true;
+}
+
+void base64_encode(const void *data, size_t len, struct buf *out)
+{
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *p = data;
+	/* No overflow: an object has at most SIZE_MAX / 2 bytes. */
+	size_t n = len / 3 * 4 + (len % 3 ? 4 : 0);
+	char *to = buf_reserve(out, n);
+
+	for (size_t i = 0; to && i < len; i += 3) {
+		size_t left = len - i;
+		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
+			     (left > 2 ? (uint32_t)p[i + 2] : 0);
+
+		*to++ = letters[v >> 18];
+		*to++ = letters[v >> 12 & 63];
+		*to++ = left > 1 ? letters[v >> 6 & 63] : '=';
+		*to++ = left > 2 ? letters[v & 63] : '=';
+	}
+	buf_commit(out, n);
 }

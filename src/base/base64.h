@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base64.h - Read base64 (RFC 4648, padded, one line). Writing it is json_base64()'s. */
+/* base64.h - Read and write base64 (RFC 4648, padded, one line). */
 #ifndef CAISSON_BASE_BASE64_H
 #define CAISSON_BASE_BASE64_H
 
@@ -9,9 +9,12 @@
 struct buf;
 
 /*
- * base64_decode() - Append what @s means to @out. Return: false when it is not the one form in
- * which some bytes are written, or @out has no room; then nothing was added.
+ * base64_decode() - Append the bytes that @s encodes to @out. Return: false when @s is not the one
+ * valid encoding of some bytes, or @out has no room; then nothing was added.
  */
 bool base64_decode(const char *s, size_t len, struct buf *out);
+
+/* base64_encode() - Append the text. Without room in @out nothing is added, and out->err is set. */
+void base64_encode(const void *data, size_t len, struct buf *out);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * buf.h - A growable byte buffer with a hard maximum and a sticky error.
  *
- * Appending is all or nothing. What would pass the maximum sets -EMSGSIZE, failed memory -ENOMEM;
+ * Appending is all or nothing. An append beyond the maximum sets -EMSGSIZE, failed memory -ENOMEM;
  * from then on every append does nothing and returns that error, so a writer makes all its calls
  * and checks buf->err once, at the end. The content up to the failure stays readable.
  *
@@ -66,8 +66,7 @@ void buf_commit(struct buf *b, size_t n);
 /* buf_consume() - Drop the first @n bytes (all of them when there are fewer), moving the rest. */
 void buf_consume(struct buf *b, size_t n);
 
-/* buf_trim() - Give back the memory that the content does not need; as far as there is memory for
- * it. */
+/* buf_trim() - Give back the memory that the content does not need, if that succeeds. */
 void buf_trim(struct buf *b);
 
 /* buf_str() - The content, NUL-terminated, never NULL; owned by @b. */

@@ -3,8 +3,8 @@
  * embed.h - Files that tools/embed.py compiled into the program.
  *
  * A build rule names the files and a symbol; the generated source defines
- * `const struct embed_file SYMBOL[]`, ending with a row whose name is NULL. Whoever uses it
- * declares it `extern`. Each file's bytes are followed by a NUL that is not counted.
+ * `const struct embed_file SYMBOL[]`, ending with a row whose name is NULL; its users declare it
+ * `extern`. Each file's bytes are followed by a NUL that is not counted.
  */
 #ifndef CAISSON_BASE_EMBED_H
 #define CAISSON_BASE_EMBED_H

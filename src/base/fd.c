@@ -8,9 +8,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/foreign.h"
+
+#define READ_PIECE (64u << 10)
 
 int fd_close(int fd)
 {
@@ -28,29 +32,104 @@ void fd_closep(int *fd)
 	*fd = fd_close(*fd);
 }
 
-ssize_t fd_read_file(int dirfd, const char *path, char *buf, size_t size)
+int mem_grow(void *list, size_t *cap, size_t n, size_t size)
 {
-	_fd_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	size_t more = *cap ? *cap : 64;
+	void *old, *grown;
 
-	if (fd < 0)
-		return -errno;
+	if (n <= *cap)
+		return 0;
+	while (more < n)
+		more *= 2;
+	memcpy(&old, list, sizeof(old));
+	grown = reallocarray(old, more, size);
+	if (!grown)
+		return -ENOMEM;
+	memcpy(list, &grown, sizeof(grown));
+	*cap = more;
+	return 0;
+}
 
+ssize_t fd_read_full(int fd, void *data, size_t size)
+{
 	size_t len = 0;
 
 	while (len < size) {
-		ssize_t n = read(fd, buf + len, size - len);
+		ssize_t n = read(fd, (char *)data + len, size - len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		if (n == 0) {
-			buf[len] = '\0';
-			return (ssize_t)len;
-		}
+		if (n == 0)
+			break;
 		len += (size_t)n;
 	}
-	return -E2BIG;
+	return (ssize_t)len;
+}
+
+ssize_t fd_read_file(int dirfd, const char *path, char *buf, size_t size)
+{
+	_fd_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	ssize_t n = fd < 0 ? -errno : fd_read_full(fd, buf, size);
+
+	if (n < 0)
+		return n;
+	if ((size_t)n == size)
+		return -E2BIG;
+	buf[n] = '\0';
+	return n;
+}
+
+int fd_read_buf(int fd, struct buf *b)
+{
+	for (;;) {
+		size_t room = b->max - b->len, want = room < READ_PIECE ? room : READ_PIECE;
+		char beyond = 0, *to = want ? buf_reserve(b, want) : &beyond;
+
+		if (!to)
+			return b->err;
+		ssize_t n = read(fd, to, want ? want : 1);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		if (!want)
+			return -EMSGSIZE;
+		buf_commit(b, (size_t)n);
+	}
+}
+
+char *fd_read_whole(int fd, size_t max, size_t *ret_len)
+{
+	struct stat st;
+	size_t len = 0;
+	ssize_t n = 1;
+
+	if (fstat(fd, &st) < 0)
+		return NULL;
+	if (st.st_size < 0 || (uint64_t)st.st_size > max) {
+		errno = EFBIG;
+		return NULL;
+	}
+	_mem_ char *text = malloc((size_t)st.st_size + 1);
+
+	while (text && n != 0 && len < (size_t)st.st_size) {
+		n = pread(fd, text + len, (size_t)st.st_size - len, (off_t)len);
+		if (n < 0 && errno != EINTR)
+			return NULL;
+		len += n > 0 ? (size_t)n : 0;
+	}
+	if (!text)
+		return NULL;
+	char *ret = text;
+
+	text[len] = '\0';
+	text = NULL;
+	if (ret_len)
+		*ret_len = len;
+	return ret;
 }
 
 int fd_write_file(int dirfd, const char *path, const char *s)
@@ -201,8 +280,7 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *fds, size_t *n_fds)
 
 	int r = take_fds(&msg, fds, room, &got);
 
-	/* A hostile peer can attach descriptors to an empty message, which callers take for the
-	 * end. */
+	/* A hostile peer can attach descriptors to an empty message, which looks like the end. */
 	if (r < 0 || (n == 0 && got > 0) || msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
 		for (size_t i = 0; i < got; i++)
 			foreign_close(fds[i]);

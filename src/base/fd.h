@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
+struct buf;
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 void fd_closep(int *fd);
@@ -20,6 +22,14 @@ static inline void mem_freep(void *p)
 {
 	free(*(void **)p);
 }
+
+/*
+ * mem_grow() - Make room for @n elements of @size bytes in an array.
+ * @list: points to the pointer to its first element
+ * @cap: elements that there is room for
+ * Return: 0, or -ENOMEM and the array is as it was.
+ */
+int mem_grow(void *list, size_t *cap, size_t n, size_t size);
 
 #define _fd_ __attribute__((cleanup(fd_closep)))
 #define _mem_ __attribute__((cleanup(mem_freep)))
@@ -34,14 +44,27 @@ static inline void mem_freep(void *p)
 /* fd_close() - Close if not negative; keeps errno; always returns -1: `fd = fd_close(fd);` */
 int fd_close(int fd);
 
+/* fd_read_full() - Read until @size bytes or the end of file. Return: bytes read, or -errno. */
+ssize_t fd_read_full(int fd, void *data, size_t size);
+
 /*
  * fd_read_file() - Read a small file below @dirfd into @buf, NUL-terminated.
  * Return: bytes read (without the NUL), -E2BIG when it does not fit in @size - 1, or -errno.
  */
 ssize_t fd_read_file(int dirfd, const char *path, char *buf, size_t size);
 
+/* fd_read_whole() - The content of a file, read by pread(2) and NUL-terminated, for free(). NULL
+ * with errno; EFBIG: it has more than @max bytes. @ret_len may be NULL. */
+char *fd_read_whole(int fd, size_t max, size_t *ret_len);
+
 /* fd_write_file() - Open an existing file for writing and write @s in one write(2). 0 or -errno. */
 int fd_write_file(int dirfd, const char *path, const char *s);
+
+/*
+ * fd_read_buf() - Append everything up to the end of a blocking descriptor to @b.
+ * Return: 0, -EMSGSIZE when it is more than @b may hold, or -errno.
+ */
+int fd_read_buf(int fd, struct buf *b);
 
 /* fd_write_all() - Write all of @len bytes to a blocking descriptor. 0 or -errno. */
 int fd_write_all(int fd, const void *data, size_t len);

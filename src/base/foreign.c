@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * foreign.c - See foreign.h.
+ * foreign.c - Reading, writing, accepting and closing without waiting for a peer.
  *
  * The timer. SIGALRM has a handler without SA_RESTART, so that its arrival ends a call that waits.
  * It repeats: a first tick that comes before the call begins to wait interrupts nothing, the next
- * one does. Whether a call has waited, or only lost the processor, the kernel's count of voluntary
- * switches tells.
+ * one does. The count of voluntary switches tells whether a call has waited or only lost the
+ * processor.
  */
 #include "base/foreign.h"
 
@@ -23,7 +23,7 @@
 
 #include "base/clock.h"
 
-static bool ready; /* without a handler a tick would be our end */
+static bool ready; /* without a handler a tick would end the process */
 
 static void on_tick(int signo)
 {
@@ -73,8 +73,8 @@ static struct guard guard_begin(void)
 	return g;
 }
 
-/* @n: what the call returned, with errno. Return: that, with -errno in its place; -ETIMEDOUT: it is
- * one too many. */
+/* @n: the call's result, with errno. Return: the result or -errno; -ETIMEDOUT: the peer has cost
+ * too much time. */
 static ssize_t guard_end(const struct guard *g, ssize_t n, uint64_t *stalled_ns)
 {
 	int error = errno;
@@ -87,7 +87,7 @@ static ssize_t guard_end(const struct guard *g, ssize_t n, uint64_t *stalled_ns)
 	return n >= 0 ? n : error == EINTR ? -EAGAIN : -error;
 }
 
-/* ---- what it is ---------------------------------------------------------------------------- */
+/* ---- kinds --------------------------------------------------------------------------------- */
 
 static int option(int fd, int name)
 {
@@ -145,34 +145,30 @@ int foreign_check(int fd, enum foreign_kind kind)
 
 /* ---- bytes --------------------------------------------------------------------------------- */
 
-ssize_t foreign_read(int fd, void *data, size_t size, uint64_t *stalled_ns)
+static ssize_t move(int fd, bool out, void *data, size_t len, uint64_t *stalled_ns)
 {
-	const struct iovec iov = { .iov_base = data, .iov_len = size };
+	const struct iovec iov = { .iov_base = data, .iov_len = len };
 	ssize_t n;
 
 	do
-		n = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
+		n = out ? pwritev2(fd, &iov, 1, -1, RWF_NOWAIT) :
+			  preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n >= 0 || errno != EOPNOTSUPP)
 		return n < 0 ? -errno : n;
 	const struct guard g = guard_begin();
 
-	return guard_end(&g, read(fd, data, size), stalled_ns);
+	return guard_end(&g, out ? write(fd, data, len) : read(fd, data, len), stalled_ns);
+}
+
+ssize_t foreign_read(int fd, void *data, size_t size, uint64_t *stalled_ns)
+{
+	return move(fd, false, data, size, stalled_ns);
 }
 
 ssize_t foreign_write(int fd, const void *data, size_t len, uint64_t *stalled_ns)
 {
-	const struct iovec iov = { .iov_base = (void *)(uintptr_t)data, .iov_len = len };
-	ssize_t n;
-
-	do
-		n = pwritev2(fd, &iov, 1, -1, RWF_NOWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n >= 0 || errno != EOPNOTSUPP)
-		return n < 0 ? -errno : n;
-	const struct guard g = guard_begin();
-
-	return guard_end(&g, write(fd, data, len), stalled_ns);
+	return move(fd, true, (void *)(uintptr_t)data, len, stalled_ns);
 }
 
 /* ---- sockets ------------------------------------------------------------------------------- */
@@ -196,7 +192,7 @@ int foreign_close(int fd)
 	if (fd < 0)
 		return -1;
 	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-	tick(true); /* it may be set again just now */
+	tick(true); /* the peer may set it again just now */
 	(void)close(fd);
 	tick(false);
 	errno = saved;

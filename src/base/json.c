@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/json_quote.h"
 
@@ -156,29 +157,10 @@ void json_raw(struct json *j, const char *json, size_t len)
 
 void json_base64(struct json *j, const void *data, size_t len)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const unsigned char *p = data;
-
 	if (value_begin(j) < 0)
 		return;
 	(void)buf_append(j->out, "\"", 1);
-
-	/* No overflow: an object has at most SIZE_MAX / 2 bytes. */
-	size_t n = len / 3 * 4 + (len % 3 ? 4 : 0);
-	char *to = buf_reserve(j->out, n);
-
-	for (size_t i = 0; to && i < len; i += 3) {
-		size_t left = len - i;
-		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
-			     (left > 2 ? (uint32_t)p[i + 2] : 0);
-
-		*to++ = digits[v >> 18];
-		*to++ = digits[v >> 12 & 63];
-		*to++ = left > 1 ? digits[v >> 6 & 63] : '=';
-		*to++ = left > 2 ? digits[v & 63] : '=';
-	}
-	buf_commit(j->out, n);
+	base64_encode(data, len, j->out);
 	(void)buf_append(j->out, "\"", 1);
 }
 
@@ -265,4 +247,16 @@ void json_member_null(struct json *j, const char *key)
 {
 	json_key(j, key);
 	json_none(j);
+}
+
+void json_member_object(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_object_begin(j);
+}
+
+void json_member_array(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_array_begin(j);
 }

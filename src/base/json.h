@@ -66,5 +66,8 @@ void json_member_uint(struct json *j, const char *key, uint64_t v);
 void json_member_bool(struct json *j, const char *key, bool v);
 void json_member_raw(struct json *j, const char *key, const char *json); /* see json_raw() */
 void json_member_null(struct json *j, const char *key);
+/* Key and the beginning of its value, which json_object_end() or json_array_end() ends. */
+void json_member_object(struct json *j, const char *key);
+void json_member_array(struct json *j, const char *key);
 
 #endif

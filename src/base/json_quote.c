@@ -3,12 +3,12 @@
  * json_quote.c - The bytes of a JSON string, as fast as a stream of output needs it.
  *
  * Theory of operation: most bytes are ASCII that stays as it is, so sixteen at a time are copied,
- * and looked at while they are copied: the first one that needs more says how many of them count.
- * What follows is written a character at a time until the next sixteen may go well again.
+ * and checked while they are copied: they count up to the first one that needs an escape. From
+ * there on one character at a time is written, until the next sixteen are likely to be plain again.
  *
- * No write is checked for room. Input goes in blocks, and before each the room for the worst is
- * there: six bytes for one. Where the buffer's maximum does not leave so much, the block goes
- * through a buffer of its own, and the append of what it really takes fails or does not.
+ * No write is checked for room. Input goes in blocks, and before each the room for the worst case
+ * is reserved: six bytes for one. Where the buffer's maximum does not leave so much, the block goes
+ * through a buffer of its own, and the append of its real length succeeds or fails.
  */
 #include "base/json_quote.h"
 
@@ -28,7 +28,7 @@
 typedef unsigned char lanes __attribute__((vector_size(LANES)));
 typedef uint64_t halves __attribute__((vector_size(LANES)));
 
-/* What ASCII becomes: 0 is itself, 'u' \u00.., another a backslash and that. */
+/* How ASCII is written: 0: as itself; 'u': \u00..; another: a backslash and that letter. */
 static const char kinds[128] = {
 	[0 ... 7] = 'u', ['\b'] = 'b',  ['\t'] = 't', ['\n'] = 'n',
 	[0x0b] = 'u',    ['\f'] = 'f',  ['\r'] = 'r', [0x0e ... 0x1f] = 'u',
@@ -64,10 +64,10 @@ static char *put_ascii(char *to, unsigned char c)
 }
 
 /*
- * Characters beyond ASCII that speak to whoever shows them, as escapes do: U+0080 to U+009F, which
- * some terminals obey; U+2028 and U+2029, which end a line for some; U+202A to U+202E and U+2066 to
- * U+2069, which turn the order of what follows around. Return: the one at @s, or 0; all of its
- * bytes are there then.
+ * Characters beyond ASCII that control the program that shows them: U+0080 to U+009F, which some
+ * terminals obey; U+2028 and U+2029, which some programs take for line ends; U+202A to U+202E and
+ * U+2066 to U+2069, which reverse the order of the text after them. Return: such a character at @s,
+ * all of whose bytes are there; or 0.
  */
 static unsigned int loud(const char *s, size_t len)
 {
@@ -84,8 +84,7 @@ static unsigned int loud(const char *s, size_t len)
 	return is ? 0x2000u | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu) : 0;
 }
 
-/* Store LANES bytes of @s. Return: how many of them, from the first on, are ASCII that needs no
- * escape. */
+/* Store LANES bytes of @s. Return: how many of the first are ASCII without an escape. */
 static size_t copy_lanes(char *to, const char *s)
 {
 	lanes v;
@@ -99,8 +98,7 @@ static size_t copy_lanes(char *to, const char *s)
 	return odd[1] ? 8 + (size_t)__builtin_ctzll(le64toh(odd[1])) / 8 : LANES;
 }
 
-/* The character at @s, not ASCII, which has @len bytes. Return: how many bytes of @s it was; *@to
- * moves. */
+/* The character at @s, which is not ASCII. Return: how many bytes of @s it has; *@to moves. */
 static size_t put_wide(char **to, const char *s, size_t len, bool *replaced)
 {
 	unsigned int c = loud(s, len);
@@ -133,8 +131,7 @@ static size_t put_block(char **ret, const char *s, size_t block, size_t len, boo
 		i += n;
 		if (n == LANES)
 			continue;
-		/* Where the next sixteen would not go well either: after a short run, and in other
-		 * alphabets. */
+		/* The next sixteen would stop early, too: after a short run, in other scripts. */
 		size_t until = i + (n < LANES / 2 ? LANES / 2 : 1);
 
 		do {

@@ -9,9 +9,9 @@
 struct buf;
 
 /*
- * json_quote() - Append @s in quotes. What is no character becomes U+FFFD, byte by byte; control
- * characters, DEL and U+0080 to U+009F among them, are escaped. Return: whether something was
- * replaced.
+ * json_quote() - Append @s in quotes. Each byte that is not part of a valid character becomes
+ * U+FFFD; control characters, DEL and U+0080 to U+009F among them, are escaped. Return: whether a
+ * byte was replaced.
  */
 bool json_quote(struct buf *out, const char *s, size_t len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* near.c - See near.h. */
+/* near.c - The edit distance of two words; a word that begins with the other one is near, too. */
 #include "base/near.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct near near_word(const char *word, size_t len)
 			      .distance = (most > CHANGES_MAX ? CHANGES_MAX : most) + 1 };
 }
 
-/* How many letters have to be put in, taken out or changed. */
+/* How many letters have to be inserted, deleted or changed (Levenshtein). */
 static size_t changes(const char *a, size_t len, const char *b, size_t n)
 {
 	size_t row[WORD_MAX + 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * near.h - The word that somebody may have meant.
+ * near.h - The known word that is nearest to a wrong one.
  *
  *	struct near n = near_word(arg, len);
  *
@@ -23,10 +23,10 @@ struct near {
 
 struct near near_word(const char *word, size_t len);
 
-/* near_try() - @name is one that there is; it is borrowed. NULL is none. */
+/* near_try() - Compare with a known word, which is borrowed; NULL is ignored. */
 void near_try(struct near *n, const char *name);
 
-/* near_hint() - What goes behind the wrong word: ": did you mean 'x'?", or ";". */
+/* near_hint() - The text after the wrong word: ": did you mean 'x'?", or ";". */
 const char *near_hint(struct near *n);
 
 #endif

@@ -18,6 +18,8 @@
 #include "base/near.h"
 #include "base/option_value.h"
 
+#define VARIABLE_MAX 64
+
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 static bool same(const char *name, const char *arg, size_t len)
@@ -132,9 +134,10 @@ int options_defaults(struct options *p, struct err *e)
 
 /* ---- the environment ------------------------------------------------------------------------ */
 
-void options_variable(const char *name, char ret[OPTIONS_VARIABLE_MAX])
+/* "--max-body" is CAISSON_MAX_BODY. */
+static void variable_of(const char *name, char ret[VARIABLE_MAX])
 {
-	(void)snprintf(ret, OPTIONS_VARIABLE_MAX, "CAISSON_%s", name + 2);
+	(void)snprintf(ret, VARIABLE_MAX, "CAISSON_%s", name + 2);
 	for (char *c = ret; *c; c++)
 		*c = (char)(*c == '-' ? '_' : *c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
 }
@@ -154,11 +157,11 @@ int options_environment(struct options *p, struct err *e)
 	int r = 0;
 
 	for (const struct option_row *row = p->rows; r == 0 && row < p->rows + p->n_rows; row++) {
-		char variable[OPTIONS_VARIABLE_MAX];
+		char variable[VARIABLE_MAX];
 
 		if (!has_verb(row, p->verb) || !(row->env || p->all_variables))
 			continue;
-		options_variable(row->name, variable);
+		variable_of(row->name, variable);
 		const char *v = options_lookup(p->env, variable);
 
 		if (v && (row->kind != OPTION_FLAG || strcmp(v, "0") != 0))
@@ -357,10 +360,10 @@ char **options_find(char **argv, const char *name, bool *ret_joined)
 
 const char *options_peek(char **argv, char **env, const char *name)
 {
-	char variable[OPTIONS_VARIABLE_MAX];
+	char variable[VARIABLE_MAX];
 	bool joined = false;
 	char **at = options_find(argv, name, &joined);
 
-	options_variable(name, variable);
+	variable_of(name, variable);
 	return at ? *at + (joined ? strlen(name) + 1 : 0) : options_lookup(env, variable);
 }

@@ -26,9 +26,8 @@
 struct err;
 
 #define OPTIONS_ROWS_MAX 128
-#define OPTIONS_VARIABLE_MAX 64
 
-/* What a value looks like, and the type of the member that it is stored in. */
+/* The form of a value, and the type of the member that it is stored in. */
 enum option_kind {
 	OPTION_FLAG,     /* bool: takes no value; the variable turns it on unless it is "0" */
 	OPTION_SWITCH,   /* bool: yes; with a value, as in --name=no, yes or no */
@@ -119,8 +118,7 @@ bool options_given(const struct options *p, const char *name);
 /* options_has() - Whether @name ("--help", "-h", "--name") is among the options, read as such. */
 bool options_has(const struct options *p, int argc, char **argv, const char *name);
 
-/* options_has_word() - Whether argv has @word before "--"; for errors in the form that is wanted.
- */
+/* options_has_word() - Whether argv has @word before "--", for the form of error messages. */
 bool options_has_word(int argc, char **argv, const char *word);
 
 /* options_own() - A copy of @len bytes that lives until options_free(); NULL: no memory. */
@@ -143,9 +141,6 @@ char **options_find(char **argv, const char *name, bool *ret_joined);
 
 /* options_peek() - The last value of @name, else its variable in @env; NULL: neither is set. */
 const char *options_peek(char **argv, char **env, const char *name);
-
-/* options_variable() - "--max-body" is CAISSON_MAX_BODY. */
-void options_variable(const char *name, char ret[OPTIONS_VARIABLE_MAX]);
 
 /* options_lookup() - The value of a variable in @env; NULL: not set, or empty. */
 const char *options_lookup(char **env, const char *variable);

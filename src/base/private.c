@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* private.c - See private.h. */
+/* private.c - The checks on a file that holds secrets, and locked memory. */
 #include "base/private.h"
 
 #include <errno.h>

@@ -14,8 +14,7 @@ struct err;
  */
 int private_open(const char *path, struct err *e);
 
-/* private_alloc() - Zeroed memory that is in no core dump, and not in swap as far as the limits
- * allow. NULL: none. */
+/* private_alloc() - Zeroed memory, not in core dumps, if possible not in swap; or NULL. */
 void *private_alloc(size_t size);
 /* private_free() - Wiped first. @p may be NULL. */
 void private_free(void *p, size_t size);

@@ -21,8 +21,7 @@ struct spawn {
 	const char *path;  /* NULL: argv[0] is looked for in PATH */
 	char *const *argv; /* spawn_program() writes to no string */
 	char *const *envp; /* NULL: an empty environment */
-	/* Where descriptors go. The numbers @to differ; an entry whose @from is negative is
-	 * skipped. */
+	/* Where descriptors go: numbers @to differ; one with a negative @from is skipped. */
 	struct spawn_fd {
 		int from, to;
 	} fds[SPAWN_FDS_MAX];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wild.c - Of several stars only the last one is ever taken back: linear in most cases, never
- * exponential. */
+/* wild.c - Only the last of several stars is tried again: never exponential. */
 #include "base/wild.h"
 
 #include <string.h>

@@ -5,8 +5,7 @@
 
 #include <stdbool.h>
 
-/* wild_match() - `*` is any text, `?` any byte; everything else is itself. All of @text has to
- * match. Pure. */
+/* wild_match() - Whether @text matches; `*` is any text, `?` any byte. Pure. */
 bool wild_match(const char *pattern, const char *text);
 
 #endif

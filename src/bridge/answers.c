@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * answers.c - Whatever comes from a server: answers, progress, changes, and requests of its own.
+ * answers.c - Messages of a server: answers, progress, changes, and requests of its own.
  *
  * A result is passed on as it came, as text. A server may not ask us for anything: no capability is
  * declared, so all but ping is answered with an error. An answer that belongs to no request is
@@ -13,8 +13,8 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "bridge/config.h"
-#include "bridge/outlet.h"
-#include "bridge/say.h"
+#include "bridge/front_link.h"
+#include "bridge/log.h"
 #include "bridge/upstream.h"
 #include "mcp/slice.h"
 
@@ -24,7 +24,7 @@
 #define PROGRESS_NS (50 * CLOCK_NS_PER_MS)
 #define NONSENSE_MAX 10000u
 
-/* ---- answers ------------------------------------------------------------------------------- */
+/* ---- answers -------------------------------------------------------------------------------- */
 
 static struct request *find(const struct upstream *u, uint64_t id)
 {
@@ -34,7 +34,7 @@ static struct request *find(const struct upstream *u, uint64_t id)
 	return NULL;
 }
 
-/* Texts of servers go into messages of ours. */
+/* A text of a server, cut and without control characters, for a message of ours. */
 static void copy_text(const char *from, char *to, size_t size)
 {
 	size_t len = utf8_fit(from, strlen(from), size - 1);
@@ -53,7 +53,7 @@ static int read_error(const char *text, size_t len, char *message, size_t size, 
 	const char *said = json_string_value(json_object_get(error, "message"));
 	int code = (int)json_integer_value(json_object_get(error, "code"));
 
-	copy_text(said ? said : "it does not say which", message, size);
+	copy_text(said ? said : "without a message", message, size);
 	*ret_data = json_incref(json_object_get(error, "data"));
 	json_decref(error);
 	return code;
@@ -62,20 +62,19 @@ static int read_error(const char *text, size_t len, char *message, size_t size, 
 static void on_error(struct request *r, const struct slice *error)
 {
 	struct upstream *u = r->up;
-	char said[MESSAGE_MAX], message[MESSAGE_MAX + 300];
+	char said[MESSAGE_MAX], message[MESSAGE_MAX + 80];
 	json_t *data = NULL;
 	int code = read_error(error->at, error->len, said, sizeof(said), &data);
 
-	(void)snprintf(message, sizeof(message),
-		       "%s: the MCP server answered with an error: %s (%d)", u->config->name, said,
-		       code);
+	(void)snprintf(message, sizeof(message), "the MCP server answered with an error: %s (%d)",
+		       said, code);
 	if (r->kind == ASK_CALL) {
-		request_fail(r, "upstream", message, NULL);
+		request_fail(r, "upstream", NULL, "%s", message);
 	} else if (r->kind == ASK_LIST) {
 		request_free(r);
 		tools_failed(u, "upstream", message);
 	} else {
-		talk_error(r, code, said, data);
+		handshake_error(r, code, said, data);
 	}
 	json_decref(data);
 }
@@ -86,19 +85,16 @@ static void on_input_required(struct request *r, const struct slice *state,
 {
 	bool asks = inputs->at && inputs->at[0] == '{' &&
 		    inputs->at + 1 + strspn(inputs->at + 1, " \t") != inputs->at + inputs->len - 1;
-	char message[300];
 
 	if (asks || !state->at || state->at[0] != '"' || ++r->rounds > ROUNDS_MAX) {
-		(void)snprintf(message, sizeof(message),
-			       "%s: the tool asks for input, which nobody can give it here",
-			       r->up->config->name);
-		request_fail(r, "upstream", message, NULL);
+		request_fail(r, "upstream", NULL,
+			     "the tool asks for input, which nobody can give it here");
 		return;
 	}
 	free(r->state);
 	r->state = strndup(state->at, state->len);
 	if (!r->state) {
-		request_fail(r, "internal", "no memory", NULL);
+		request_fail(r, "internal", NULL, "no memory");
 		return;
 	}
 	r->id = 0;
@@ -111,19 +107,16 @@ static void on_call_result(struct request *r, const struct slice *result)
 					    "inputRequests" };
 	struct upstream *u = r->up;
 	struct slice s[4];
-	char message[300];
 
 	if (slice_members(result->at, result->len, keys, 4, s) < 0) {
-		(void)snprintf(message, sizeof(message), "%s: the MCP server's result is no object",
-			       u->config->name);
-		request_fail(r, "unavailable", message, NULL);
+		request_fail(r, "unavailable", NULL, "the MCP server's result is no object");
 		return;
 	}
 	if (slice_is(&s[0], "\"input_required\"")) {
 		on_input_required(r, &s[2], &s[3]);
 		return;
 	}
-	outlet_result(u->outlet, r->front_id, slice_is(&s[1], "true"), result->at, result->len);
+	front_link_result(u->front, r->front_id, slice_is(&s[1], "true"), result->at, result->len);
 	request_free(r);
 }
 
@@ -134,10 +127,10 @@ static void on_result(struct request *r, const struct slice *result)
 	else if (r->kind == ASK_LIST)
 		tools_page(r, result->at, result->len);
 	else
-		talk_result(r, result->at, result->len);
+		handshake_result(r, result->at, result->len);
 }
 
-/* ---- what nobody asked for ----------------------------------------------------------------- */
+/* ---- notifications and requests ------------------------------------------------------------- */
 
 static void on_progress(struct upstream *u, const struct slice *params)
 {
@@ -153,13 +146,14 @@ static void on_progress(struct upstream *u, const struct slice *params)
 	if (r && r->progress && r->front_id && now - r->progress_ns >= PROGRESS_NS) {
 		r->progress_ns = now;
 		copy_text(said ? said : "", message, sizeof(message));
-		outlet_say(u->outlet,
-			   json_pack("{s:s, s:I, s:f, s:o*, s:s*}", "event", "progress", "id",
-				     (json_int_t)r->front_id, "progress",
-				     json_number_value(json_object_get(p, "progress")), "total",
-				     json_is_number(total) ? json_incref(total) : NULL, "message",
-				     said ? message : NULL),
-			   NULL, 0);
+		front_link_send(u->front,
+				json_pack("{s:s, s:I, s:f, s:o*, s:s*}", "event", "progress", "id",
+					  (json_int_t)r->front_id, "progress",
+					  json_number_value(json_object_get(p, "progress")),
+					  "total",
+					  json_is_number(total) ? json_incref(total) : NULL,
+					  "message", said ? message : NULL),
+				NULL, 0);
 	}
 	json_decref(p);
 }
@@ -174,16 +168,16 @@ static void on_notification(struct upstream *u, const struct slice *method,
 }
 
 /*
- * It wants something of us: a word of a person, of a model. There is nobody here who could be
- * asked, and it hears so at once, instead of waiting until its caller's time is over; also a modern
- * one, which may not ask at all.
+ * The server asks for input of a person or a model. Nobody can be asked here, and the server gets
+ * that answer at once, instead of waiting until the time of the call is over; also a modern server,
+ * which may not ask at all.
  */
 static void on_request(struct upstream *u, const struct slice *id, const struct slice *method)
 {
 	_buf_ struct buf text = BUF_INIT(SMALL_MAX);
 
 	if (id->len > 1024 || (u->modern && u->config->transport != BRIDGE_STDIO))
-		return; /* modern HTTP has no road for it */
+		return; /* modern HTTP has no way to answer it */
 	(void)buf_puts(&text, "{\"jsonrpc\":\"2.0\",\"id\":");
 	(void)buf_append(&text, id->at, id->len);
 	if (slice_is(method, "\"ping\""))
@@ -194,7 +188,7 @@ static void on_request(struct upstream *u, const struct slice *id, const struct 
 			",\"error\":{\"code\":-32601,\"message\":\"this client can only call tools: "
 			"nobody can be asked here; take what is needed as arguments\"}}");
 	if (!text.err)
-		say_to(u, text.data, text.len, NULL);
+		upstream_send(u, text.data, text.len, NULL);
 }
 
 static void one_message(struct upstream *u, char *text, size_t len)
@@ -207,9 +201,9 @@ static void one_message(struct upstream *u, char *text, size_t len)
 
 	if (slice_members(text, len, keys, N, s) < 0 || !slice_is(&s[VERSION], "\"2.0\"")) {
 		if (u->nonsense++ == 0)
-			say(SAY_WARNING, "mcp_server_nonsense", u->config->name, text, len);
+			log_bytes(LOG_WARNING, "mcp_server_nonsense", u->config->name, text, len);
 		if (u->nonsense > NONSENSE_MAX)
-			upstream_fail(u, "writes nothing but nonsense");
+			upstream_fail(u, "writes no valid messages");
 		return;
 	}
 	u->nonsense = 0;
@@ -223,7 +217,7 @@ static void one_message(struct upstream *u, char *text, size_t len)
 	id = slice_id(&s[ID]);
 	r = find(u, id);
 	if (!r || !s[RESULT].at == !s[ERROR].at)
-		return; /* of a call that nobody waits for, or forged */
+		return; /* of a call that was cancelled, or forged */
 	struct wire *w = u->wire;
 
 	if (s[RESULT].at)
@@ -261,28 +255,27 @@ void answers_message(struct upstream *u, char *text, size_t len)
 void answers_failure(struct upstream *u, uint64_t id, const struct wire_failure *f)
 {
 	struct request *r = find(u, id);
-	char message[400];
+	char why[400];
 
 	if (!r)
 		return;
-	(void)snprintf(message, sizeof(message), "%s: the MCP server %s", u->config->name,
-		       f->message);
+	(void)snprintf(why, sizeof(why), "the MCP server %s", f->message);
 	if (r->kind == ASK_DISCOVER || r->kind == ASK_INITIALIZE || r->kind == ASK_LISTEN) {
-		talk_failure(r, f);
+		handshake_failure(r, f);
 	} else if (f->no_session && !r->again) {
-		/* It was not looked at, so it may be made again, in a session that the server
-		 * knows. */
+		/* The server did not read it, so it may be sent again, in a new session. */
 		r->again = r->kind == ASK_CALL;
 		if (r->kind == ASK_CALL)
 			r->id = 0;
 		upstream_renew(u);
 	} else if (r->kind == ASK_LIST) {
 		request_free(r);
-		tools_failed(u, f->too_large ? "too_large" : "unavailable", message);
+		tools_failed(u, f->too_large ? "too_large" : "unavailable", why);
 	} else {
-		request_fail(r, f->too_large ? "too_large" : "unavailable", message,
+		request_fail(r, f->too_large ? "too_large" : "unavailable",
 			     f->http == 401 || f->http == 403 ?
 				     "check the headers of its entry in the configuration" :
-				     NULL);
+				     NULL,
+			     "%s", why);
 	}
 }

@@ -2,10 +2,10 @@
 /*
  * bridge.c - caisson-bridge: the client of the MCP servers that an operator configured.
  *
- * Started by the front before its jail, with the rights of whoever started that. Files that were
- * named are opened first; then, as root, it becomes the user whose servers these are, and never
- * root unless somebody says so: programs that a file names are run. Then the files are read, and
- * what is wrong with them is said to the front.
+ * The front starts it before its jail, with the rights of the user who started the daemon. It opens
+ * the named files first; then, as root, it becomes the user whose servers these are, and stays root
+ * only with --mcp-user root: programs that a file names are run. Then it reads the files, and
+ * reports their errors to the front.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,9 +28,9 @@
 #include "base/options.h"
 #include "bridge/config.h"
 #include "bridge/discover.h"
-#include "bridge/outlet.h"
-#include "bridge/say.h"
-#include "bridge/supervise.h"
+#include "bridge/front_link.h"
+#include "bridge/log.h"
+#include "bridge/worker.h"
 #include "wire/bridge.h"
 
 #define FILES_MAX 64
@@ -50,10 +50,10 @@ static int set_log(void *target, const char *v, struct err *e)
 {
 	(void)target;
 	(void)e;
-	say_setup(v[0] == 'd' ? SAY_DEBUG :
-		  v[0] == 'i' ? SAY_INFO :
-		  v[0] == 'w' ? SAY_WARNING :
-				SAY_ERROR,
+	log_setup(v[0] == 'd' ? LOG_DEBUG :
+		  v[0] == 'i' ? LOG_INFO :
+		  v[0] == 'w' ? LOG_WARNING :
+				LOG_ERROR,
 		  strchr(v, 'j') != NULL);
 	return 0;
 }
@@ -99,9 +99,8 @@ static int find_user(const struct settings *w, const struct passwd **ret, struct
 		if (!*ret)
 			return err_say(e, -ENOENT, "--mcp-user: there is no user '%s'", w->user);
 		if (geteuid() != 0 && (*ret)->pw_uid != geteuid())
-			return err_say(
-				e, -EPERM,
-				"--mcp-user: only root can run MCP servers as somebody else");
+			return err_say(e, -EPERM,
+				       "--mcp-user: only root can run MCP servers as another user");
 		return 0;
 	}
 	if (geteuid() != 0)
@@ -143,9 +142,9 @@ static int become(const struct passwd *pw, struct err *e)
 	return 0;
 }
 
-/* A daemon may be last in line when memory runs out; the servers of others are not meant by that.
- */
-static void stand_in_line(void)
+/* The operator may have told the Linux kernel to end the daemon last when memory runs out; MCP
+ * servers get the normal score. */
+static void reset_oom_score(void)
 {
 	char now[16];
 
@@ -173,7 +172,7 @@ static int settle(struct err *e)
 static void note(void *arg, const char *text)
 {
 	(void)arg;
-	say_text(SAY_WARNING, "mcp_config", NULL, text);
+	log_text(LOG_WARNING, "mcp_config", NULL, "%s", text);
 }
 
 static const char *variable(const char *name)
@@ -222,7 +221,7 @@ int main(int argc, char **argv)
 	struct err e = { 0 };
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	stand_in_line(); /* while our files in /proc are still ours */
+	reset_oom_score(); /* while our files in /proc are still ours */
 	if (parse(&w, argc, argv, &e) < 0 || open_files(&w, &e) < 0 || find_user(&w, &pw, &e) < 0 ||
 	    become(pw, &e) < 0 || settle(&e) < 0 || load(&w, &c, &e) < 0)
 		return refuse(&e);

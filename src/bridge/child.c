@@ -2,9 +2,9 @@
 /*
  * child.c - Start a server's program, watch it, end it.
  *
- * The environment is made anew: PATH, HOME and LANG of ours, and what the configuration has.
- * Between fork and exec there are only system calls; why exec failed comes through a pipe that exec
- * closes.
+ * The environment is new: PATH, HOME and LANG of ours, and the variables of the configuration.
+ * Between fork and exec there are only system calls; a failure of exec is reported through a pipe
+ * that exec closes.
  */
 #include "bridge/child.h"
 
@@ -73,7 +73,7 @@ static void free_env(char **list, size_t own)
 	free(list);
 }
 
-/* Where the program is, by the PATH that it will have itself; a path is taken as it is. */
+/* The path of the program, by the PATH that it will have itself. */
 static int find_program(const char *name, const char *path, char ret[PATH_MAX], struct err *e)
 {
 	if (strchr(name, '/')) {
@@ -174,10 +174,10 @@ static int spawn(const struct server_config *s, struct pipes *p, pid_t *ret, str
 	if (r < 0)
 		return r;
 	p->why[1] = fd_close(p->why[1]);
-	/* The end of the pipe without a word: exec has closed it. */
+	/* The pipe ends without a report: exec has closed it. */
 	if (read(p->why[0], &code, sizeof(code)) == (ssize_t)sizeof(code)) {
 		(void)waitpid(*ret, NULL, 0);
-		return err_set(e, -code, "its command can not be executed%s",
+		return err_set(e, -code, "its command cannot be executed%s",
 			       s->cwd && code == ENOENT ? " (or there is no directory cwd)" : "");
 	}
 	return 0;
@@ -214,7 +214,7 @@ static void on_gone(struct watch *w, uint32_t events)
 	(void)events;
 	if (waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
 		return;
-	/* What it left behind of its group; the number can not be another's yet, or is nobody's. */
+	/* The rest of its group. The number cannot be another group's yet, or is no group's. */
 	(void)kill(-c->pid, SIGKILL);
 	if (info.si_code == CLD_EXITED)
 		(void)snprintf(how, sizeof(how), "ended with status %d", info.si_status);

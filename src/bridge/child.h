@@ -35,18 +35,18 @@ struct child {
 	struct watch gone; /* pidfd */
 	struct timer timer;
 	unsigned int step;
-	/* It ended by itself; @how as in "ended with status 1". It is freed behind this. Not called
+	/* It ended by itself; @how as in "ended with status 1". It is freed after this. Not called
 	 * after child_end(). */
 	void (*on_exit)(struct child *c, const char *how);
 	void *arg;
 };
 
-/* child_start() - on_exit is the caller's to fill. Fails when the program can not be executed. */
+/* child_start() - The caller fills on_exit. Fails when the program cannot be executed. */
 int child_start(struct children *all, const struct server_config *s, struct child **ret,
 		struct err *e);
 
-/* child_end() - Nobody wants it any more; frees itself when it has ended. Its pipes are closed by
- * whoever has them. */
+/* child_end() - End it; it frees itself when it has ended. Pipes that the owner took are the
+ * owner's to close. */
 void child_end(struct child *c);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * config.c - From the text of a configuration to what is to be started or called.
+ * config.c - From the text of a configuration to the servers in it.
  *
- * Every value is checked here, so that nothing that follows can fail for what is written: types,
- * line ends in headers, NUL in arguments, addresses without a scheme. The message has the path of
- * the key.
+ * Every value is checked here, so that no later step fails because of the text: types, line ends in
+ * headers, NUL in arguments, addresses without a scheme. The message has the path of the key.
  */
 #include "bridge/config.h"
 
@@ -107,7 +106,8 @@ static int take_pairs(const struct entry *x, json_t *pairs, const char *key, con
 
 		(void)snprintf(path, sizeof(path), "%s.%.100s", key, name);
 		if (!name[0] || strpbrk(name, header ? ": \t\r\n" : "="))
-			return wrong(x, path, "is no name of a %s", header ? "header" : "variable");
+			return wrong(x, path, "is not a valid name of a %s",
+				     header ? "header" : "variable");
 		if (take_text(x, v, path, &text) < 0)
 			return x->e->code;
 		if (header && strpbrk(text, "\r\n"))
@@ -201,7 +201,7 @@ static int take_entry(const struct entry *x, json_t *entry)
 		return wrong(x, "type", "must be a string");
 	if (url == command)
 		return wrong(x, "", "%s",
-			     url ? "has both a command and a url: say which one it is" :
+			     url ? "has both a command and a url: remove one" :
 				   "needs a command (of a program to start) or a url");
 	x->s->name = strdup(x->name);
 	x->s->file = strdup(x->file);
@@ -266,8 +266,7 @@ static void note(const struct bridge_config *c, const struct entry *x, const cha
 		c->note(c->arg, line);
 }
 
-/* Hosts have keys of their own, so that an unknown one is no error; but nobody who wrote "agrs"
- * wants it to be passed over in silence. */
+/* Hosts have keys of their own, so an unknown one is no error; but a key like "agrs" is noted. */
 static void note_typos(const struct bridge_config *c, const struct entry *x, json_t *entry)
 {
 	const char *key, *meant;

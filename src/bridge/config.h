@@ -23,8 +23,8 @@ struct err;
 
 enum bridge_transport { BRIDGE_STDIO, BRIDGE_HTTP, BRIDGE_SSE };
 
-/* Less than the default time of an execution: whoever calls a server that says nothing hears so
- * before its own time is over. */
+/* Less than the default time of an execution: a call to a server that does not answer fails before
+ * the time of its caller is over. */
 #define BRIDGE_START_MS 20000u
 #define BRIDGE_START_MAX_MS 600000u
 
@@ -33,7 +33,7 @@ struct server_config {
 	char alias[80];
 	char *description; /* or NULL */
 	enum bridge_transport transport;
-	bool maybe_sse; /* BRIDGE_HTTP, but nobody said so: the older wire is tried too */
+	bool maybe_sse; /* the entry has no type: the older wire is tried after BRIDGE_HTTP */
 	/* stdio; lists end with NULL */
 	char **argv;
 	char **env; /* NAME=value */
@@ -49,7 +49,7 @@ struct server_config {
 struct bridge_config {
 	struct server_config *servers;
 	size_t n;
-	/* What is worth saying, but no error: what was left out, and why. May be NULL. */
+	/* A note that is no error: an entry or key that was left out, and why. May be NULL. */
 	void (*note)(void *arg, const char *text);
 	void *arg;
 	const char *const *self; /* addresses of this daemon, as in 127.0.0.1:8001; ends with NULL;

@@ -2,9 +2,8 @@
 /*
  * fetch.c - libcurl's multi interface, driven by our loop.
  *
- * libcurl says which sockets it waits for and for how long; we say what happened to them. Its own
- * callbacks only copy: what they got is handed on by deferred work. A receiver that is slow pauses
- * its transfer.
+ * libcurl names the sockets that it waits for, and for how long; we report events on them. Its own
+ * callbacks only copy; deferred work passes the bytes on. A slow receiver pauses its transfer.
  */
 #include "bridge/fetch.h"
 
@@ -30,7 +29,7 @@ static void on_socket(struct watch *w, uint32_t events)
 			    (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
 			    (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
 
-	/* The watch may be gone behind this. */
+	/* The watch may be gone after this. */
 	(void)curl_multi_socket_action(all->multi, w->fd, what, &running);
 	http_call_collect(all->multi);
 }
@@ -113,7 +112,7 @@ void fetcher_free(struct fetcher *all)
 
 static void copy_value(const char *value, char *to, size_t size)
 {
-	/* One that is longer is not what we could use. */
+	/* A longer value is of no use. */
 	(void)snprintf(to, size, "%s", strlen(value) < size ? value : "");
 }
 
@@ -172,7 +171,7 @@ static void free_fetch(struct fetch *f)
 		all->on_none(all);
 }
 
-/* Without the details, which may have names of machines in them; f->http.error has those. */
+/* Without the details, which may name machines; f->http.error has those. */
 static const char *why(const struct fetch *f)
 {
 	return f->code == CURLE_OK ? NULL : curl_easy_strerror(f->code);
@@ -248,6 +247,6 @@ void fetch_stop(struct fetch *f)
 		return;
 	f->stopped = true;
 	http_call_stop(&f->http);
-	/* It may be its own function that stops it. */
+	/* It may be stopped from one of its own functions. */
 	loop_defer(f->all->loop, &f->pump);
 }

@@ -3,23 +3,31 @@
  * requests.c - Requests to a server, of every kind: numbered, timed, written, given up.
  *
  * A request is in the list of its server from request_new() until request_free(), sent or not. Many
- * are under way at once; numbers are never used twice, so that a late answer is nobody's. Whoever
- * asked for it is told once: by its answer (answers.c), by request_fail(), or not at all if it is
- * the bridge's own.
+ * are under way at once; numbers are never used twice, so a late answer belongs to no request. The
+ * front is told the end of its request once: by the answer (answers.c) or by request_fail().
+ *
+ * A call of a tool waits in the list until the server is ready, and over HTTP of the modern era
+ * until its tools are known; calls_dispatch() then sends all that wait. Arguments are passed on as
+ * they came, as text.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/json_quote.h"
 #include "bridge/config.h"
-#include "bridge/outlet.h"
+#include "bridge/front_link.h"
 #include "bridge/upstream.h"
 #include "mcp/era.h"
+#include "mcp/header.h"
 
 #define NOTICE_MAX (1u << 20)
+#define MESSAGE_MAX 1600u
 
 void request_free(struct request *r)
 {
@@ -36,14 +44,28 @@ void request_free(struct request *r)
 	free(r);
 }
 
-void request_fail(struct request *r, const char *code, const char *message, const char *hint)
+void request_fail(struct request *r, const char *code, const char *hint, const char *fmt, ...)
 {
-	struct outlet *o = r->up->outlet;
+	const struct upstream *u = r->up;
+	char message[MESSAGE_MAX];
+	int n = snprintf(message, sizeof(message), "%s: ", u->config->name);
 	uint64_t id = r->front_id;
+	va_list ap;
 
+	va_start(ap, fmt); /* its texts may belong to the request */
+	(void)vsnprintf(message + n, sizeof(message) - (size_t)n, fmt, ap);
+	va_end(ap);
 	request_free(r);
 	if (id)
-		outlet_error(o, id, code, message, hint);
+		front_link_error(u->front, id, code, message, hint);
+}
+
+struct request *request_find(const struct upstream *u, enum ask kind, bool sent)
+{
+	for (struct request *r = u->requests; r; r = r->next)
+		if (r->kind == kind && (r->id != 0) == sent)
+			return r;
+	return NULL;
 }
 
 void request_give_up(struct request *r, const char *reason)
@@ -53,7 +75,7 @@ void request_give_up(struct request *r, const char *reason)
 
 	if (!r->id || !u->wire)
 		return;
-	/* To a modern server over HTTP the end of the stream says it. */
+	/* A modern server over HTTP takes the end of the stream for it. */
 	if (u->config->transport == BRIDGE_STDIO || !u->modern) {
 		(void)snprintf(params, sizeof(params),
 			       "{\"requestId\":%" PRIu64 ",\"reason\":\"%s\"", r->id, reason);
@@ -66,22 +88,22 @@ static void on_timeout(struct timer *t)
 {
 	struct request *r = t->arg;
 	struct upstream *u = r->up;
-	char message[300];
+	char why[120];
 
 	if (r->kind == ASK_DISCOVER || r->kind == ASK_INITIALIZE) {
-		talk_silence(r);
+		handshake_silence(r);
 		return;
 	}
-	(void)snprintf(message, sizeof(message), "%s: no answer in %" PRIu64 ".%03" PRIu64 " s%s",
-		       u->config->name, r->timeout_ms / 1000, r->timeout_ms % 1000,
+	(void)snprintf(why, sizeof(why), "no answer in %" PRIu64 ".%03" PRIu64 " s%s",
+		       r->timeout_ms / 1000, r->timeout_ms % 1000,
 		       u->state == UP_STARTING ? ": the MCP server is still starting" : "");
 	request_give_up(r, "timeout");
 	if (r->kind == ASK_LIST) {
 		request_free(r);
-		tools_failed(u, "timeout", message);
+		tools_failed(u, "timeout", why);
 		return;
 	}
-	request_fail(r, "timeout", message, NULL);
+	request_fail(r, "timeout", NULL, "%s", why);
 }
 
 struct request *request_new(struct upstream *u, enum ask kind, uint64_t front_id,
@@ -91,7 +113,7 @@ struct request *request_new(struct upstream *u, enum ask kind, uint64_t front_id
 
 	if (!r) {
 		if (front_id)
-			outlet_error(u->outlet, front_id, "internal", "no memory", NULL);
+			front_link_error(u->front, front_id, "internal", "no memory", NULL);
 		return NULL;
 	}
 	r->up = u;
@@ -146,7 +168,7 @@ void request_send(struct request *r, const char *method, const char *params, con
 	size_t filled = text.len - begin;
 
 	put_meta(&text, r);
-	/* A comma too many, when there is nothing in front of it. */
+	/* The comma of _meta has nothing in front of it where there are no parameters. */
 	if (filled == 1 && text.len > begin + 1 && !text.err)
 		text.data[begin + 1] = ' ';
 	(void)buf_puts(&text, "}}");
@@ -162,18 +184,14 @@ void request_send(struct request *r, const char *method, const char *params, con
 	code = text.err ? text.err : u->wire->ops->send(u->wire, &m, &e);
 	if (code == 0)
 		return;
-	char message[400];
-
-	(void)snprintf(message, sizeof(message), "%s: the MCP server %.200s", u->config->name,
-		       text.err ? "can not be sent that much" : e.msg);
 	request_fail(r,
 		     text.err == -EMSGSIZE ? "too_large" :
 		     code == -EBUSY        ? "busy" :
 					     "unavailable",
-		     message, NULL);
+		     NULL, "the MCP server %.200s", text.err ? "cannot be sent that much" : e.msg);
 }
 
-void say_to(struct upstream *u, const char *text, size_t len, const char *method)
+void upstream_send(struct upstream *u, const char *text, size_t len, const char *method)
 {
 	const struct wire_message m = { .text = text,
 					.len = len,
@@ -192,5 +210,125 @@ void notify(struct upstream *u, const char *method, const char *params)
 	(void)buf_printf(&text, "{\"jsonrpc\":\"2.0\",\"method\":\"%s\"%s%s%s}", method,
 			 params ? ",\"params\":" : "", params ? params : "", params ? "}" : "");
 	if (!text.err)
-		say_to(u, text.data, text.len, method);
+		upstream_send(u, text.data, text.len, method);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------
+ */
+
+void calls_send(struct request *r)
+{
+	struct upstream *u = r->up;
+	_buf_ struct buf params = BUF_INIT(REQUEST_TEXT_MAX);
+	_buf_ struct buf name = BUF_INIT(64u << 10);
+	const json_t *tool = tools_find(u, r->tool);
+	bool remote = u->modern && u->config->transport != BRIDGE_STDIO;
+
+	if (u->tools && !tool) {
+		request_fail(r, "unknown_tool", NULL, "there is no tool '%.128s'", r->tool);
+		return;
+	}
+	(void)buf_puts(&params, "{\"name\":");
+	(void)json_quote(&params, r->tool, strlen(r->tool));
+	(void)buf_puts(&params, ",\"arguments\":");
+	(void)buf_append(&params, buf_str(&r->arguments), r->arguments.len);
+	if (r->state)
+		(void)buf_printf(&params, ",\"requestState\":%s", r->state);
+	char **headers = remote ? tools_headers(tool, buf_str(&r->arguments), r->arguments.len) :
+				  NULL;
+
+	if (params.err || (remote && (!headers || mcp_header_encode(r->tool, &name) < 0)))
+		request_fail(r, "too_large", NULL, "the arguments are too large to be sent");
+	else
+		request_send(r, "tools/call", buf_str(&params), remote ? buf_str(&name) : NULL,
+			     headers);
+	tools_free_headers(headers);
+}
+
+void calls_dispatch(struct upstream *u)
+{
+	/* The list of tools names the headers that a call must have. */
+	bool list_first = u->modern && u->config->transport != BRIDGE_STDIO && !u->tools;
+	bool wanted = false;
+
+	for (struct request *r = u->requests; r; r = r->next)
+		wanted |= r->kind == ASK_TOOLS || (list_first && r->kind == ASK_CALL && !r->id);
+	if (wanted)
+		tools_want(u);
+	if (list_first && !u->tools)
+		return;
+	for (struct request *r; u->state == UP_READY && (r = request_find(u, ASK_CALL, false));)
+		calls_send(r);
+}
+
+static bool admit(struct upstream *u, uint64_t front_id)
+{
+	char message[300];
+
+	if (u->n_requests >= REQUESTS_MAX) {
+		(void)snprintf(message, sizeof(message), "%s: %u calls wait already",
+			       u->config->name, REQUESTS_MAX);
+		front_link_error(u->front, front_id, "busy", message, "make fewer calls at once");
+		return false;
+	}
+	if (u->state == UP_FAILED) {
+		uint64_t now = clock_now_ns(), at = u->timer.at_ns;
+
+		(void)snprintf(
+			message, sizeof(message),
+			"%s: the MCP server failed %u times in a row; it is tried again in %" PRIu64
+			" s",
+			u->config->name, u->failures,
+			at > now ? (at - now) / CLOCK_NS_PER_S + 1 : 1);
+		front_link_error(u->front, front_id, "unavailable", message, NULL);
+		return false;
+	}
+	return true;
+}
+
+void upstream_call(struct upstream *u, uint64_t front_id, const char *tool, struct buf *arguments,
+		   uint64_t timeout_ms, bool progress)
+{
+	struct request *r = admit(u, front_id) ? request_new(u, ASK_CALL, front_id, timeout_ms) :
+						 NULL;
+
+	if (!r)
+		return;
+	r->tool = strdup(tool);
+	r->progress = progress;
+	r->arguments = *arguments;
+	*arguments = (struct buf){ .max = arguments->max };
+	if (!r->tool) {
+		request_fail(r, "internal", NULL, "no memory");
+		return;
+	}
+	if (u->state == UP_READY)
+		calls_dispatch(u);
+	else
+		upstream_start(u);
+}
+
+void upstream_tools(struct upstream *u, uint64_t front_id, uint64_t timeout_ms)
+{
+	if (tools_fresh(u)) {
+		front_link_result(u->front, front_id, false, u->tools_text, u->tools_len);
+		return;
+	}
+	if (!admit(u, front_id) || !request_new(u, ASK_TOOLS, front_id, timeout_ms))
+		return;
+	if (u->state == UP_READY)
+		calls_dispatch(u);
+	else
+		upstream_start(u);
+}
+
+bool upstream_cancel(struct upstream *u, uint64_t front_id)
+{
+	for (struct request *r = u->requests; r; r = r->next)
+		if (r->front_id == front_id) {
+			request_give_up(r, "cancelled");
+			request_free(r);
+			return true;
+		}
+	return false;
 }

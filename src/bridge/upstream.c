@@ -2,9 +2,9 @@
 /*
  * upstream.c - The life of a server: idle, starting, ready, failed.
  *
- * It is started by the first call and then kept. When it ends, those who wait hear of it, and the
- * next call starts it again: at once if it had worked for a while, otherwise after a time that
- * doubles. Nothing is tried without a caller.
+ * The first call starts it, and it is kept. When it ends, the calls that wait fail, and the next
+ * call starts it again: at once if it had worked for a while, otherwise after a time that doubles.
+ * Nothing is started without a call.
  */
 #include "bridge/upstream.h"
 
@@ -15,28 +15,23 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "bridge/config.h"
-#include "bridge/outlet.h"
-#include "bridge/say.h"
+#include "bridge/front_link.h"
+#include "bridge/log.h"
 
 #define BACK_OFF_MS 1000u
 #define BACK_OFF_MAX_MS 60000u
 #define HEALTHY_NS (60 * CLOCK_NS_PER_S) /* after so long an end counts as the first */
 #define WORKED_NS CLOCK_NS_PER_S         /* after so long the first is not waited for */
 
-const char *upstream_state_name(enum up_state s)
+static void set_state(struct upstream *u, enum up_state s, const char *message)
 {
 	static const char *const names[] = { "idle", "starting", "ready", "failed" };
 
-	return names[s];
-}
-
-static void set_state(struct upstream *u, enum up_state s, const char *message)
-{
 	u->state = s;
-	outlet_say(u->outlet,
-		   json_pack("{s:s, s:s, s:s, s:s*}", "event", "state", "server", u->config->name,
-			     "state", upstream_state_name(s), "message", message),
-		   NULL, 0);
+	front_link_send(u->front,
+			json_pack("{s:s, s:s, s:s, s:s*}", "event", "state", "server",
+				  u->config->name, "state", names[s], "message", message),
+			NULL, 0);
 }
 
 /* ---- from the wire ------------------------------------------------------------------------- */
@@ -55,7 +50,7 @@ static void on_closed(void *arg, const char *why)
 {
 	struct upstream *u = arg;
 
-	/* Some servers end at a first request that they do not know. */
+	/* Some legacy servers end at a first request that they do not know. */
 	if (u->state == UP_STARTING && u->modern && u->config->transport == BRIDGE_STDIO) {
 		u->legacy_only = true;
 		upstream_reopen(u);
@@ -74,8 +69,7 @@ static void close_wire(struct upstream *u)
 	u->version[0] = '\0';
 	u->listens = u->listing = u->modern = false;
 	u->nonsense = 0;
-	/* What was asked for the bridge's own sake; and what others wait for is sent anew, if it
-	 * was not yet. */
+	/* The bridge's own requests end here; those of the front that were not sent yet wait. */
 	for (struct request *r = u->requests, *next; r; r = next) {
 		next = r->next;
 		if (r->front_id == 0)
@@ -110,7 +104,7 @@ void upstream_fail(struct upstream *u, const char *why)
 	char message[400];
 
 	(void)snprintf(message, sizeof(message), "%s: the MCP server %s", u->config->name, why);
-	say_text(SAY_WARNING, "mcp_server_failed", u->config->name, why);
+	log_text(LOG_WARNING, "mcp_server_failed", u->config->name, "%s", why);
 	close_wire(u);
 	tools_free(u);
 	u->failures = worked > HEALTHY_NS ? 1 : u->failures + 1;
@@ -129,12 +123,13 @@ void upstream_fail(struct upstream *u, const char *why)
 		set_state(u, UP_FAILED, message);
 	}
 	while (u->requests)
-		request_fail(u->requests, "unavailable", message,
+		request_fail(u->requests, "unavailable",
 			     u->requests->id ?
 				     "it was in mid-call: whether the tool ran is not known" :
 			     u->config->transport == BRIDGE_STDIO ?
 				     "what it wrote to stderr is in the daemon's log" :
-				     NULL);
+				     NULL,
+			     "the MCP server %s", why);
 }
 
 void upstream_ready(struct upstream *u)
@@ -142,7 +137,7 @@ void upstream_ready(struct upstream *u)
 	timer_cancel(&u->timer);
 	u->ready_ns = clock_now_ns();
 	set_state(u, UP_READY, NULL);
-	say_text(SAY_INFO, "mcp_server_ready", u->config->name, u->version);
+	log_text(LOG_INFO, "mcp_server_ready", u->config->name, "%s", u->version);
 	calls_dispatch(u);
 }
 
@@ -159,11 +154,11 @@ static void open_wire(struct upstream *u)
 
 	if (r < 0) {
 		u->wire = NULL;
-		(void)snprintf(why, sizeof(why), "can not be started: %.250s", e.msg);
+		(void)snprintf(why, sizeof(why), "cannot be started: %.250s", e.msg);
 		upstream_fail(u, why);
 		return;
 	}
-	talk_begin(u);
+	handshake_begin(u);
 }
 
 static void start(struct upstream *u)
@@ -181,27 +176,15 @@ void upstream_start(struct upstream *u)
 		start(u);
 }
 
-/* One of those who are in the session that is gone. */
-static struct request *next_sent(const struct upstream *u)
-{
-	for (struct request *r = u->requests; r; r = r->next)
-		if (r->kind == ASK_CALL && r->id)
-			return r;
-	return NULL;
-}
-
 void upstream_renew(struct upstream *u)
 {
-	char message[300];
-
 	if (clock_now_ns() - u->ready_ns < WORKED_NS) {
 		upstream_fail(u, "does not know the session that it has just begun");
 		return;
 	}
-	(void)snprintf(message, sizeof(message), "%s: the MCP server forgot the session",
-		       u->config->name);
-	for (struct request *r; (r = next_sent(u));)
-		request_fail(r, "unavailable", message, "whether the tool ran is not known");
+	for (struct request *r; (r = request_find(u, ASK_CALL, true));)
+		request_fail(r, "unavailable", "whether the tool ran is not known",
+			     "the MCP server forgot the session");
 	close_wire(u);
 	tools_free(u);
 	start(u);
@@ -216,9 +199,9 @@ void upstream_reopen(struct upstream *u)
 /* ---- for the worker ------------------------------------------------------------------------ */
 
 void upstream_init(struct upstream *u, const struct server_config *s, const struct wire_base *b,
-		   struct outlet *o)
+		   struct front_link *o)
 {
-	*u = (struct upstream){ .config = s, .base = *b, .outlet = o };
+	*u = (struct upstream){ .config = s, .base = *b, .front = o };
 	u->timer.arg = u;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * upstream.h - One configured server: started when it is first needed, asked what it speaks,
- * called, restarted.
+ * upstream.h - One configured server: started when it is first needed, asked for its protocol
+ * version, called, restarted.
  *
- * In six files: upstream.c (its life), talk.c (the handshake of both eras), requests.c (what it is
- * asked), calls.c (calls of tools), answers.c (what comes from it), tools.c (its list of tools).
+ * In five files: upstream.c (its life), handshake.c (of both eras), requests.c (requests to it,
+ * calls of tools among them), answers.c (its messages), server_tools.c (its list of tools).
  */
 #ifndef CAISSON_BRIDGE_UPSTREAM_H
 #define CAISSON_BRIDGE_UPSTREAM_H
@@ -19,7 +19,7 @@
 #include "net/loop.h"
 #include "wire/bridge.h"
 
-struct outlet;
+struct front_link;
 struct server_config;
 
 #define REQUESTS_MAX 256u
@@ -28,7 +28,7 @@ struct server_config;
 
 enum up_state { UP_IDLE, UP_STARTING, UP_READY, UP_FAILED };
 
-/* What is asked of the server, or waits to be. */
+/* Kinds of requests. */
 enum ask {
 	ASK_DISCOVER,   /* modern handshake */
 	ASK_INITIALIZE, /* legacy handshake */
@@ -58,7 +58,7 @@ struct request {
 struct upstream {
 	const struct server_config *config;
 	struct wire_base base;
-	struct outlet *outlet;
+	struct front_link *front;
 	enum up_state state;
 	struct wire *wire; /* NULL unless STARTING or READY */
 	bool modern, legacy_only, use_sse, retried, listens, listing, relist;
@@ -74,14 +74,14 @@ struct upstream {
 	json_t *tools, *pages;
 	char *tools_text; /* {"tools":[...]} */
 	size_t tools_len, n_pages;
-	uint64_t tools_until_ns; /* 0: until it says that they changed */
+	uint64_t tools_until_ns; /* 0: until the server reports a change */
 };
 
 /* ---- for the worker ------------------------------------------------------------------------ */
 
 void upstream_init(struct upstream *u, const struct server_config *s, const struct wire_base *b,
-		   struct outlet *o);
-/* upstream_end() - Close the wire; whoever waits is not told. */
+		   struct front_link *o);
+/* upstream_end() - Close the wire, without a word to the front. */
 void upstream_end(struct upstream *u);
 
 void upstream_tools(struct upstream *u, uint64_t front_id, uint64_t timeout_ms);
@@ -91,19 +91,16 @@ void upstream_call(struct upstream *u, uint64_t front_id, const char *tool, stru
 /* upstream_cancel() - Whether it was one of ours. */
 bool upstream_cancel(struct upstream *u, uint64_t front_id);
 
-const char *upstream_state_name(enum up_state s);
-
 /* ---- between its files --------------------------------------------------------------------- */
 
 /* upstream.c */
 void upstream_start(struct upstream *u);
 void upstream_ready(struct upstream *u);
-/* upstream_fail() - It is of no use now: everybody who waits hears @why ("ended with status 1"). */
+/* upstream_fail() - End all its requests with @why ("ended with status 1"); rest for a while. */
 void upstream_fail(struct upstream *u, const char *why);
-/* upstream_reopen() - Close the wire and open it again, without telling anybody. */
+/* upstream_reopen() - Close the wire and open it again; requests wait. */
 void upstream_reopen(struct upstream *u);
-/* upstream_renew() - The server has forgotten the session: a new one, with what was not sent yet.
- */
+/* upstream_renew() - The server has forgotten the session: begin a new one. */
 void upstream_renew(struct upstream *u);
 
 /* requests.c */
@@ -114,15 +111,18 @@ void request_free(struct request *r);
  * follow, or NULL. */
 void request_send(struct request *r, const char *method, const char *params, const char *name,
 		  char *const *headers);
-void request_fail(struct request *r, const char *code, const char *message, const char *hint);
-/* request_give_up() - Nobody waits any more: tell the server. The request stays the caller's. */
+/* request_fail() - Its end, with "NAME: MESSAGE" for the front. @hint: or NULL. */
+void request_fail(struct request *r, const char *code, const char *hint, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* request_find() - The oldest of a kind that was sent, or was not yet. */
+struct request *request_find(const struct upstream *u, enum ask kind, bool sent);
+/* request_give_up() - Cancel it at the server. The request stays the caller's. */
 void request_give_up(struct request *r, const char *reason);
 /* notify() - @params as in request_send(). */
 void notify(struct upstream *u, const char *method, const char *params);
-/* say_to() - A message that nobody answers; @method is NULL if it is an answer itself. */
-void say_to(struct upstream *u, const char *text, size_t len, const char *method);
+/* upstream_send() - One without an answer; @method is NULL if it is an answer itself. */
+void upstream_send(struct upstream *u, const char *text, size_t len, const char *method);
 
-/* calls.c */
 /* calls_dispatch() - Send the calls that wait, as far as the server is ready for them. */
 void calls_dispatch(struct upstream *u);
 /* calls_send() - One of them; it may fail here, and be gone. */
@@ -132,24 +132,24 @@ void calls_send(struct request *r);
 void answers_message(struct upstream *u, char *text, size_t len);
 void answers_failure(struct upstream *u, uint64_t id, const struct wire_failure *f);
 
-/* talk.c */
-void talk_begin(struct upstream *u);
-void talk_initialize(struct upstream *u);
-void talk_result(struct request *r, const char *text, size_t len);
-void talk_error(struct request *r, int code, const char *message, const json_t *data);
-void talk_failure(struct request *r, const struct wire_failure *f);
-void talk_silence(struct request *r);
+/* handshake.c */
+void handshake_begin(struct upstream *u);
+void handshake_result(struct request *r, const char *text, size_t len);
+void handshake_error(struct request *r, int code, const char *message, const json_t *data);
+void handshake_failure(struct request *r, const struct wire_failure *f);
+void handshake_silence(struct request *r);
 
-/* tools.c */
+/* server_tools.c */
 void tools_want(struct upstream *u);
 void tools_page(struct request *r, const char *text, size_t len);
-void tools_failed(struct upstream *u, const char *code, const char *message);
+/* tools_failed() - End the requests that wait for the list. */
+void tools_failed(struct upstream *u, const char *code, const char *why);
 void tools_changed(struct upstream *u);
 void tools_free(struct upstream *u);
 bool tools_fresh(const struct upstream *u);
 /* tools_find() - The tool, or NULL. */
 const json_t *tools_find(const struct upstream *u, const char *name);
-/* tools_check_headers() - Whether what a tool wants as headers can be had. Pure. */
+/* tools_check_headers() - Whether the headers that a tool asks for are allowed. Pure. */
 bool tools_check_headers(const json_t *tool);
 /* tools_headers() - The headers for a call: a list that ends with NULL, or NULL without memory. The
  * caller frees it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire.h - A way to a server, whatever it is made of: messages out, messages in.
+ * wire.h - A connection to a server: messages out, messages in.
  *
  * There are three: a program's pipes, Streamable HTTP, and the older pair of an event stream and
  * POST. The user's functions are never called from inside open or send; in each of them the wire
@@ -25,7 +25,7 @@ struct wire_failure {
 	int http;            /* status, or 0: it did not come to that */
 	const char *message; /* as in "answered with HTTP status 502" */
 	bool too_large;
-	bool no_session; /* the server has forgotten the session: the request was not looked at */
+	bool no_session; /* the server has forgotten the session: it did not read the request */
 };
 
 struct wire_user {
@@ -51,10 +51,10 @@ struct wire_message {
 struct wire_ops {
 	/* 0, -EBUSY: too much waits already, -ENOMEM. */
 	int (*send)(struct wire *w, const struct wire_message *m, struct err *e);
-	/* Nobody waits for that answer any more, or @answered: it is here. What is only for it is
-	 * closed. */
+	/* The answer is not wanted any more, or @answered: it is here. Closes a connection that is
+	 * only for it. */
 	void (*abandon)(struct wire *w, uint64_t id, bool answered);
-	/* The handshake of a legacy server is over. @listen: it may speak without being asked. */
+	/* The handshake of a legacy server is over. @listen: it may send notifications. */
 	void (*settle)(struct wire *w, const char *version, bool listen);
 	/* Frees it. */
 	void (*close)(struct wire *w);
@@ -66,7 +66,7 @@ struct wire {
 	struct wire_user user;
 };
 
-/* What all wires are made with. */
+/* Shared by all wires. */
 struct wire_base {
 	struct loop *loop;
 	struct children *children;

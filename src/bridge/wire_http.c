@@ -19,9 +19,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "bridge/config.h"
-#include "bridge/events.h"
+#include "bridge/event_stream.h"
 #include "bridge/fetch.h"
-#include "bridge/say.h"
+#include "bridge/log.h"
 #include "bridge/wire.h"
 #include "mcp/message.h"
 #include "mcp/slice.h"
@@ -50,11 +50,11 @@ struct post {
 	struct post *next;
 	uint64_t id;         /* of the request in it; 0: nothing answers it */
 	struct fetch *fetch; /* NULL: waits to ask again */
-	bool unasked;        /* the stream of what a legacy server says without being asked */
+	bool unasked;        /* the stream of notifications of a legacy server */
 	bool modern, answered, streams;
 	unsigned int attempts;
 	struct buf body; /* an answer that is no stream */
-	struct events events;
+	struct event_stream events;
 	struct timer timer;
 };
 
@@ -71,7 +71,7 @@ static void free_post(struct post *p)
 	if (p->fetch)
 		fetch_stop(p->fetch);
 	buf_free(&p->body);
-	events_free(&p->events);
+	event_stream_free(&p->events);
 	free(p);
 }
 
@@ -86,8 +86,7 @@ static void add_headers(struct fetch *f, char *const *lines)
 		http_call_header(&f->http, "%s", lines[i]);
 }
 
-/* So that the server does not keep for ever what was for us. Nobody waits for the answer for long.
- */
+/* The server may forget the session. The answer is awaited for a moment only. */
 static void end_session(struct http_wire *w)
 {
 	const struct server_config *s = w->wire.config;
@@ -166,7 +165,7 @@ static struct post *make_post(struct http_wire *w, uint64_t id, bool modern)
 	p->id = id;
 	p->modern = modern;
 	buf_init(&p->body, BRIDGE_MESSAGE_MAX);
-	events_init(&p->events, BRIDGE_MESSAGE_MAX + 64);
+	event_stream_init(&p->events, BRIDGE_MESSAGE_MAX + 64);
 	p->events.on_event = on_event;
 	p->events.arg = p;
 	p->next = w->posts;
@@ -216,11 +215,11 @@ static void get_stream(struct timer *t)
 	fail(p, (struct wire_failure){ .message = "could not be asked: no memory" });
 }
 
-/* Whether it makes sense; then it will be done. */
+/* True: the stream can go on, and will be asked for. */
 static bool ask_again(struct post *p)
 {
 	uint64_t ms = p->events.has_retry ? p->events.retry_ms : RETRY_MS;
-	char id[EVENTS_ID_MAX];
+	char id[EVENT_STREAM_ID_MAX];
 	bool has_retry = p->events.has_retry;
 
 	if (p->modern || (p->id && !p->events.id[0]) || ++p->attempts > ATTEMPTS_MAX)
@@ -229,12 +228,12 @@ static bool ask_again(struct post *p)
 		ms *= 2;
 	if (ms > RETRY_MAX_MS)
 		ms = RETRY_MAX_MS;
-	/* The rest of an event that was cut off is of no use. */
+	/* The part of an event that was cut off is dropped. */
 	memcpy(id, p->events.id, sizeof(id));
 	uint64_t retry_ms = p->events.retry_ms;
 
-	events_free(&p->events);
-	events_init(&p->events, BRIDGE_MESSAGE_MAX + 64);
+	event_stream_free(&p->events);
+	event_stream_init(&p->events, BRIDGE_MESSAGE_MAX + 64);
 	memcpy(p->events.id, id, sizeof(id));
 	p->events.has_retry = has_retry;
 	p->events.retry_ms = retry_ms;
@@ -308,13 +307,12 @@ static void on_data(struct fetch *f, const char *data, size_t len)
 			fail(p, large);
 		return;
 	}
-	/* A post that is gone has stopped its fetch, which says so. */
-	if (!events_feed(&p->events, data, len) && !f->stopped && p->events.too_large)
+	/* A post that is gone has stopped its fetch. */
+	if (!event_stream_feed(&p->events, data, len) && !f->stopped && p->events.too_large)
 		fail(p, large);
 }
 
-/* The error of JSON-RPC in an answer that HTTP calls an error, as the message that it should have
- * been. */
+/* An HTTP error whose body is an error of JSON-RPC: pass that on as a message. */
 static bool hand_on_error(struct post *p)
 {
 	static const char *const keys[] = { "jsonrpc", "id", "error" };
@@ -334,7 +332,7 @@ static bool hand_on_error(struct post *p)
 	return true;
 }
 
-/* 404 says it. Some servers say it with 400 and one of the numbers that were in use for it. */
+/* The status is 404, or, of some servers, 400 with one of the codes that were in use for it. */
 static bool lost_session(const struct post *p, int status)
 {
 	json_t *body, *code;
@@ -377,7 +375,7 @@ static void on_end(struct fetch *f, const char *error)
 	char text[160];
 
 	if (error && f->http.error[0])
-		say_text(SAY_DEBUG, "mcp_http", p->w->wire.config->name, f->http.error);
+		log_text(LOG_DEBUG, "mcp_http", p->w->wire.config->name, "%s", f->http.error);
 	if (f->status >= 300) {
 		if (p->unasked && f->status >= 500 && ask_again(p))
 			return;
@@ -387,7 +385,7 @@ static void on_end(struct fetch *f, const char *error)
 	if (!error && !p->streams && p->body.len > 0 && !p->answered) {
 		if (!hand_on(p, p->body.data, p->body.len))
 			return;
-		/* Whatever it was, it was not what this was asked for. */
+		/* A message came, and it was not the answer. */
 		if (p->id && !p->answered) {
 			fail(p, (struct wire_failure){
 					.http = f->status,
@@ -401,7 +399,7 @@ static void on_end(struct fetch *f, const char *error)
 	}
 	if ((p->streams || (p->unasked && error)) && ask_again(p))
 		return;
-	(void)snprintf(text, sizeof(text), "can not be reached: %.120s", error ? error : "");
+	(void)snprintf(text, sizeof(text), "cannot be reached: %.120s", error ? error : "");
 	fail(p,
 	     (struct wire_failure){ .http = f->status,
 				    .message = !error    ? "ended its answer without a result" :
@@ -424,7 +422,7 @@ static void abandon(struct wire *wire, uint64_t id, bool answered)
 				free_post(p);
 				return;
 			}
-			/* Its connection can be used again when the stream has come to its end. */
+			/* The connection can be used again once the stream has ended. */
 			p->answered = true;
 			p->timer = (struct timer){ .fn = stop_lingering, .arg = p };
 			timer_set(w->loop, &p->timer, clock_now_ns() + LINGER_NS);

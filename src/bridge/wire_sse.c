@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wire_sse.c - The older pair (2024-11-05): one stream of events from the server, and an address
- * for POST that its first event names. What is sent before that waits. The address has to be of the
- * same origin: our headers go there.
+ * for POST that its first event names. Messages that are sent before wait. The address has to be of
+ * the same origin: our headers go there.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "bridge/config.h"
-#include "bridge/events.h"
+#include "bridge/event_stream.h"
 #include "bridge/fetch.h"
 #include "bridge/wire.h"
 #include "mcp/slice.h"
@@ -28,7 +28,7 @@ struct sse_wire {
 	struct loop *loop;
 	struct fetcher *fetcher;
 	struct fetch *stream;
-	struct events events;
+	struct event_stream events;
 	char *endpoint; /* NULL: not known yet */
 	struct letter *letters;
 	size_t n_letters;
@@ -64,7 +64,7 @@ static void bury(struct deferred *d)
 {
 	struct sse_wire *w = d->arg;
 
-	events_free(&w->events);
+	event_stream_free(&w->events);
 	free(w->endpoint);
 	free(w);
 }
@@ -102,18 +102,6 @@ static void add_headers(const struct sse_wire *w, struct fetch *f)
 
 /* ---- out ----------------------------------------------------------------------------------- */
 
-static void nothing(struct fetch *f)
-{
-	(void)f;
-}
-
-static void ignore(struct fetch *f, const char *data, size_t len)
-{
-	(void)f;
-	(void)data;
-	(void)len;
-}
-
 static void on_delivered(struct fetch *f, const char *error)
 {
 	struct letter *l = f->arg;
@@ -125,7 +113,7 @@ static void on_delivered(struct fetch *f, const char *error)
 
 	(void)snprintf(text, sizeof(text), "answered with HTTP status %d", f->status);
 	if (error)
-		failure.message = "can not be reached";
+		failure.message = "cannot be reached";
 	free_letter(l);
 	if (!good && id)
 		w->wire.user.on_failure(w->wire.user.arg, id, &failure);
@@ -137,8 +125,6 @@ static bool deliver(struct letter *l)
 
 	if (!f)
 		return false;
-	f->on_head = nothing;
-	f->on_data = ignore;
 	f->on_end = on_delivered;
 	f->arg = l;
 	add_headers(l->w, f);
@@ -162,7 +148,7 @@ static int send_message(struct wire *wire, const struct wire_message *m, struct 
 	l->w = w;
 	l->id = m->id;
 	buf_init(&l->text, BRIDGE_BODY_MAX + BRIDGE_PACKET_MAX);
-	/* At the end: the first come first. */
+	/* In the order in which they came. */
 	struct letter **q = &w->letters;
 
 	while (*q)
@@ -180,7 +166,7 @@ static void abandon(struct wire *wire, uint64_t id, bool answered)
 {
 	struct sse_wire *w = (struct sse_wire *)wire;
 
-	/* One that is under way is let go on: its answer is nobody's. */
+	/* A message that is under way goes on; its answer is dropped. */
 	for (struct letter *l = w->letters; l; l = l->next)
 		if (l->id == id && id) {
 			l->id = 0;
@@ -200,7 +186,7 @@ static void settle(struct wire *wire, const char *version, bool listen)
 
 /* ---- in ------------------------------------------------------------------------------------ */
 
-/* Where the server wants messages, made whole. NULL: elsewhere than it is itself. */
+/* The absolute URL for messages. NULL: it is of another origin than the server. */
 static char *resolve(const char *base, const char *reference)
 {
 	CURLU *u = curl_url();
@@ -267,7 +253,7 @@ static void on_data(struct fetch *f, const char *data, size_t len)
 {
 	struct sse_wire *w = f->arg;
 
-	if (!events_feed(&w->events, data, len) && w->events.too_large)
+	if (!event_stream_feed(&w->events, data, len) && w->events.too_large)
 		over(w, "sent a message of more than 64 MiB");
 }
 
@@ -276,7 +262,7 @@ static void on_end(struct fetch *f, const char *error)
 	struct sse_wire *w = f->arg;
 	char text[160];
 
-	(void)snprintf(text, sizeof(text), "can not be reached: %.120s", error ? error : "");
+	(void)snprintf(text, sizeof(text), "cannot be reached: %.120s", error ? error : "");
 	over(w, f->status ? "ended its stream of events" : text);
 }
 
@@ -292,7 +278,7 @@ int wire_sse_open(const struct wire_base *b, const struct server_config *s,
 		w->wire = (struct wire){ .ops = &ops, .config = s, .user = *user };
 		w->loop = b->loop;
 		w->fetcher = b->fetcher;
-		events_init(&w->events, BRIDGE_MESSAGE_MAX + 64);
+		event_stream_init(&w->events, BRIDGE_MESSAGE_MAX + 64);
 		w->events.on_event = on_event;
 		w->events.arg = w;
 	}
@@ -310,7 +296,7 @@ int wire_sse_open(const struct wire_base *b, const struct server_config *s,
 		}
 	}
 	if (w)
-		events_free(&w->events);
+		event_stream_free(&w->events);
 	free(w);
 	return err_set(e, -ENOMEM, "open it");
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire_stdio.c - A server that is a program: a message per line on its input and output, words for
+ * wire_stdio.c - A server that is a program: a message per line on its input and output, text for
  * people on stderr.
  *
- * What it does not read waits here, up to a limit; what it writes is read in shares, so that a
+ * Messages that it does not read wait here, up to a limit. Its output is read in shares, so that a
  * flood of one server does not keep the others waiting. Its stderr goes to the log, a few lines a
  * second.
  */
@@ -21,13 +21,13 @@
 #include "base/fd.h"
 #include "bridge/child.h"
 #include "bridge/config.h"
-#include "bridge/lines.h"
-#include "bridge/say.h"
+#include "bridge/log.h"
 #include "bridge/wire.h"
+#include "client/lines.h"
 #include "net/loop.h"
 #include "wire/bridge.h"
 
-#define SHARE (256u << 10)      /* bytes read of one server before others are heard */
+#define SHARE (256u << 10)      /* bytes read of one server before the others */
 #define UNREAD_MAX (128u << 20) /* bytes that it has not read */
 #define SILENCE_NS CLOCK_NS_PER_S
 #define CHATTER_LINE 1024u /* of stderr */
@@ -92,7 +92,7 @@ static void over(struct stdio_wire *w, const char *why)
 
 /* ---- stderr -------------------------------------------------------------------------------- */
 
-static bool on_words(void *arg, char *text, size_t len)
+static int on_words(void *arg, char *text, size_t len)
 {
 	struct stdio_wire *w = arg;
 	uint64_t now = clock_now_ns(),
@@ -105,25 +105,23 @@ static bool on_words(void *arg, char *text, size_t len)
 	}
 	if (w->words == 0) {
 		w->left_out++;
-		return true;
+		return 0;
 	}
 	if (w->left_out > 0) {
-		char line[80];
-
-		(void)snprintf(line, sizeof(line), "%" PRIu64 " lines were left out", w->left_out);
-		say_text(SAY_WARNING, "mcp_server_stderr", w->wire.config->name, line);
+		log_text(LOG_WARNING, "mcp_server_stderr", w->wire.config->name,
+			 "%" PRIu64 " lines were left out", w->left_out);
 		w->left_out = 0;
 	}
 	w->words--;
-	say(SAY_INFO, "mcp_server_stderr", w->wire.config->name, text, len);
-	return true;
+	log_bytes(LOG_INFO, "mcp_server_stderr", w->wire.config->name, text, len);
+	return 0;
 }
 
-static bool on_long_words(void *arg, uint64_t id)
+static int on_long_words(void *arg, const struct lines *l)
 {
 	char text[] = "(a line of more than 1 KiB)";
 
-	(void)id;
+	(void)l;
 	return on_words(arg, text, strlen(text));
 }
 
@@ -142,25 +140,26 @@ static void on_err(struct watch *watch, uint32_t events)
 
 /* ---- stdout -------------------------------------------------------------------------------- */
 
-static bool on_line(void *arg, char *text, size_t len)
+static int on_line(void *arg, char *text, size_t len)
 {
 	struct stdio_wire *w = arg;
 
 	w->wire.user.on_message(w->wire.user.arg, text, len);
-	return !w->dead;
+	return w->dead;
 }
 
-static bool on_long(void *arg, uint64_t id)
+/* Only the call that the line answers fails. */
+static int on_long(void *arg, const struct lines *l)
 {
 	struct stdio_wire *w = arg;
 	const struct wire_failure f = { .message = "sent a message of more than 64 MiB",
 					.too_large = true };
 
-	w->wire.user.on_failure(w->wire.user.arg, id, &f);
-	return !w->dead;
+	w->wire.user.on_failure(w->wire.user.arg, lines_id(l), &f);
+	return w->dead;
 }
 
-/* What is there, up to @most. False: there was the end, or the wire is closed. */
+/* Read up to @most bytes. False: at the end, or when the wire is closed. */
 static bool drain(struct stdio_wire *w, size_t most)
 {
 	static char bytes[SHARE];
@@ -172,7 +171,7 @@ static bool drain(struct stdio_wire *w, size_t most)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return true;
-		if (n <= 0 || !lines_feed(&w->lines, bytes, (size_t)n))
+		if (n <= 0 || lines_feed(&w->lines, bytes, (size_t)n) != 0)
 			return false;
 		done += (size_t)n;
 	}
@@ -194,7 +193,7 @@ static void on_out(struct watch *watch, uint32_t events)
 	if (w->dead)
 		return;
 	stop(&w->out);
-	/* Its end tells more than that it closed its output, if that comes too. */
+	/* Its exit status says more than a closed output, if it comes soon. */
 	w->silence = (struct timer){ .fn = on_silence, .arg = w };
 	timer_set(w->loop, &w->silence, clock_now_ns() + SILENCE_NS);
 }
@@ -204,7 +203,7 @@ static void on_exit_(struct child *c, const char *how)
 	struct stdio_wire *w = c->arg;
 
 	w->child = NULL;
-	/* Its last words are in the pipe: a pipe holds no more than this. */
+	/* Its last output is in the pipe: a pipe holds no more than this. */
 	if (w->out.fd >= 0)
 		(void)drain(w, 2 * SHARE + (1u << 20));
 	if (!w->dead && w->err.fd >= 0)
@@ -223,7 +222,7 @@ static void flush(struct stdio_wire *w)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno != EAGAIN) {
-			/* It does not listen any more; its end is told by others. */
+			/* It reads no more; its end is noticed elsewhere. */
 			stop(&w->in);
 			return;
 		}
@@ -306,14 +305,10 @@ int wire_stdio_open(const struct wire_base *b, const struct server_config *s,
 	w->words = CHATTER_BURST;
 	w->words_at = clock_now_ns();
 	buf_init(&w->unread, UNREAD_MAX + 1);
-	w->lines = (struct lines){ .text = { .max = BRIDGE_MESSAGE_MAX },
-				   .on_line = on_line,
-				   .on_long = on_long,
-				   .arg = w };
-	w->chatter = (struct lines){ .text = { .max = CHATTER_LINE },
-				     .on_line = on_words,
-				     .on_long = on_long_words,
-				     .arg = w };
+	lines_init(&w->lines, on_line, w);
+	lines_limit(&w->lines, BRIDGE_MESSAGE_MAX, on_long);
+	lines_init(&w->chatter, on_words, w);
+	lines_limit(&w->chatter, CHATTER_LINE, on_long_words);
 	w->in = (struct watch){ .fd = c->in, .fn = on_in, .arg = w };
 	w->out = (struct watch){ .fd = c->out, .events = EPOLLIN, .fn = on_out, .arg = w };
 	w->err = (struct watch){ .fd = c->err, .events = EPOLLIN, .fn = on_err, .arg = w };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bucket.h - What caisson-bucket was started with, and what one of its jobs has. */
+/* bucket.h - The configuration of caisson-bucket, and the state of one of its jobs. */
 #ifndef CAISSON_BUCKET_BUCKET_H
 #define CAISSON_BUCKET_BUCKET_H
 
@@ -32,9 +32,6 @@ struct bucket_config {
 int bucket_config_parse(int argc, char **argv, struct bucket_config *ret, struct err *e);
 const struct s3_place *bucket_place(const struct bucket_config *c, const char *name);
 
-/* bucket_jail() - From here on: what is described in jail.c. */
-int bucket_jail(struct err *e);
-
 struct job {
 	const struct bucket_req *q;
 	const struct s3_place *place;
@@ -52,8 +49,7 @@ int job_run(struct job *j, struct err *e);
 /* job_moved() - Tells how far it is, not more often than a few times a second. */
 void job_moved(struct job *j);
 
-/* The ops: job_put.c, job_pull.c, job_push.c. */
-int job_put(struct job *j, struct err *e);
+/* The ops: job_pull.c, job_push.c. */
 int job_look(struct job *j, struct err *e);
 int job_pull(struct job *j, struct err *e);
 int job_push(struct job *j, struct err *e);

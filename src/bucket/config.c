@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.c - The options of caisson-bucket: the front has checked them; the files that they name
- * are read here. */
+/* config.c - The options of caisson-bucket. The front has checked them; this file reads the files
+ * that they name. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,7 +83,7 @@ static int read_keys(const struct words *w, struct s3_creds *ret, struct err *e)
 	}
 	return err_say(
 		e, -ENOENT,
-		"there are no keys for the buckets: name a file with --s3-credentials, or set "
+		"there are no keys for the buckets; name a file with --s3-credentials, or set "
 		"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.c - Which function a request is for, and how it tells of itself; the small ones. */
+/* job.c - The table of requests, reports of progress, and the job that puts one object. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include "base/fd.h"
 #include "bucket/bucket.h"
 #include "bucket/manifest.h"
-#include "s3/key.h"
 #include "s3/object.h"
 
 #define TELL_NS (CLOCK_NS_PER_S / 4)
@@ -21,7 +20,7 @@ void job_moved(struct job *j)
 	struct pollfd p = { .fd = j->answer, .events = POLLOUT };
 	uint64_t now = clock_now_ns();
 
-	/* Whoever does not listen now is told later: it is not waited for. */
+	/* A front that does not read now gets a later report: never wait for it. */
 	if (now - j->told_ns < TELL_NS || poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
 		return;
 	j->told_ns = now;
@@ -57,7 +56,7 @@ static void put_moved(void *arg, uint64_t bytes)
 	job_moved(j);
 }
 
-int job_put(struct job *j, struct err *e)
+static int job_put(struct job *j, struct err *e)
 {
 	_buf_ struct buf key = BUF_INIT(S3_KEY_MAX), link = BUF_INIT(sizeof(j->r.link) - 1);
 	const char *problem = s3_key_problem(j->q->key, strlen(j->q->key));
@@ -70,7 +69,7 @@ int job_put(struct job *j, struct err *e)
 	if (buf_printf(&key, "%s%s", j->place->prefix, j->q->key) < 0)
 		return err_say(e, -EINVAL, "the name is longer than 1024 bytes");
 	if (n.type && strpbrk(n.type, "\r\n"))
-		return err_say(e, -EINVAL, "the type can not be in a header");
+		return err_say(e, -EINVAL, "the type is not valid in a header");
 	n.key = buf_str(&key);
 	j->r.total_bytes = n.size;
 	int r = s3_put(&j->client, &n, from_pipe, j, put_moved, e);
@@ -87,7 +86,7 @@ int job_put(struct job *j, struct err *e)
 	return 0;
 }
 
-/* ---- which --------------------------------------------------------------------------------- */
+/* ---- the table------------------------------------------------------------------------------ */
 
 int job_run(struct job *j, struct err *e)
 {
@@ -106,12 +105,12 @@ int job_run(struct job *j, struct err *e)
 	uint32_t op = j->q->op;
 
 	if (op >= BUCKET_OP_MAX_ || !ops[op].fn)
-		return err_say(e, -EINVAL, "there is no such request");
+		return err_say(e, -EINVAL, "unknown request");
 	for (int i = 0; i < ops[op].fds; i++)
 		if (j->fds[i] < 0)
 			return err_say(e, -EBADF, "a descriptor is missing");
 	if (ops[op].work && (strlen(j->q->work) != BUCKET_WORK_LEN ||
 			     strspn(j->q->work, "0123456789abcdef") != BUCKET_WORK_LEN))
-		return err_say(e, -EINVAL, "that is no workspace");
+		return err_say(e, -EINVAL, "invalid key of a workspace");
 	return ops[op].fn(j, e);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_pull.c - All objects of a place as one tar archive; and whether there would be another one
- * now.
+ * job_pull.c - All objects of a place as one tar archive; and whether they have changed since.
  *
- * First the list, so that what can not be is refused before anything is written. Then small
- * objects, several at a time into memory; large ones one by one, straight into the archive. Each is
- * asked for in the version of the list: one that changes meanwhile ends the job, and nothing of it
- * is used.
+ * First comes the list, so that invalid keys are refused before anything is written. Then small
+ * objects are read, several at a time into memory; large ones one by one, straight into the
+ * archive. Each request names the version of the list: an object that changes meanwhile ends the
+ * job, and nothing of it is used.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +17,6 @@
 #include "bucket/listing.h"
 #include "bucket/manifest.h"
 #include "hash/hash.h"
-#include "s3/key.h"
 
 #define SMALL_BYTES (1u << 20)
 #define AT_ONCE 16u
@@ -28,7 +26,7 @@ struct pull {
 	struct tar_writer out;
 	const struct listing *all;
 	const char *last;  /* the path before */
-	struct manifest m; /* of what was handed over */
+	struct manifest m; /* of the objects so far */
 	struct hash hash;
 	struct err *e;
 };
@@ -101,7 +99,7 @@ static int put_head(struct pull *p, const struct s3_object *o)
 		r = manifest_set(&p->m, o->key, o->size, o->etag, "");
 	hash_begin(&p->hash);
 	if (r < 0 || is_dir(o))
-		return r < 0 && !p->e->code ? err_set(p->e, r, "remember it") : r;
+		return r < 0 && !p->e->code ? err_set(p->e, r, "remember a directory") : r;
 	return write_error(p, put_entry(p, o->key, false, o->size, o->mtime));
 }
 
@@ -116,7 +114,7 @@ static int put_tail(struct pull *p, const struct s3_object *o)
 	if (r == 0)
 		r = manifest_set(&p->m, o->key, o->size, o->etag, hash);
 	if (r < 0)
-		return err_set(p->e, r, "remember what the bucket holds");
+		return err_set(p->e, r, "note an object in the manifest");
 	return write_error(p, tar_put_padding(&p->out, o->size));
 }
 

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job_push.c - What changed in a workspace goes into its bucket.
+ * job_push.c - The changes of a workspace go into its bucket.
  *
- * The manifest says what the bucket held when both were the same. The tree comes twice, as tar: the
- * first time it is only hashed, which tells what is another now and what is gone; the second time
- * what changed is put. So it does not matter how the tree came to be what it is, nor what was put
- * before by a job that failed.
+ * The manifest lists the content of the bucket when both were the same. The tree comes twice, as
+ * tar: the first time it is only hashed, which finds changed and removed files; the second time the
+ * changed files are put. So the history of the tree does not matter, nor what a failed job put
+ * before.
  *
- * Before anything is written the bucket is listed: where an object that would be replaced or
- * removed is not the one of the manifest, somebody else wrote it, and nothing is done. Each object
- * is put on the condition that this is still so. What was done is remembered, also when the job
- * fails in the middle: the next one goes on from there.
+ * Before anything is written, the bucket is listed. If an object that would be replaced or removed
+ * is not the one of the manifest, somebody else wrote it, and the job does nothing. Each object is
+ * put on the condition that this has not changed. The manifest is written also when the job fails
+ * in the middle: the next job goes on from there.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,6 @@
 #include "bucket/listing.h"
 #include "bucket/manifest.h"
 #include "hash/hash.h"
-#include "s3/key.h"
 #include "s3/object.h"
 
 #define NAMED 3u
@@ -42,7 +40,7 @@ struct push {
 	struct err *e;
 };
 
-/* ---- what changed -------------------------------------------------------------------------- */
+/* ---- changes ------------------------------------------------------------------------------- */
 
 static int hash_entry(struct push *p, const struct tar_entry *a, char out[S3_HASH_HEX + 1])
 {
@@ -75,8 +73,7 @@ static int look_at_file(struct push *p, const struct tar_entry *a)
 	return manifest_set(&p->todo, a->path, a->size, "", hash);
 }
 
-/* Directories are only what is in them, but for those that are marked. Links and pipes no bucket
- * holds. */
+/* A bucket has no directories, except those with a mark, and no links and pipes. */
 static void look_at_other(struct push *p, const struct tar_entry *a)
 {
 	char shown[80], mark[S3_KEY_MAX + 3];
@@ -101,7 +98,7 @@ static int look(struct push *p)
 		char shown[120];
 
 		if (problem)
-			return err_say(p->e, -EINVAL, "'%s' can be no key of a bucket: it %s",
+			return err_say(p->e, -EINVAL, "'%s' is not a valid key of a bucket: it %s",
 				       s3_key_show(a.path, strlen(a.path), shown, sizeof(shown)),
 				       problem);
 		if (a.type == '0')
@@ -116,8 +113,8 @@ static int look(struct push *p)
 
 /* ---- conflicts ----------------------------------------------------------------------------- */
 
-/* Whether the bucket has of @path what the manifest says. Without an ETag of both only being there
- * counts. */
+/* Whether the bucket has the object of the manifest at @path. Without both ETags, existence
+ * decides. */
 static bool as_it_was(const struct push *p, const char *path)
 {
 	const struct manifest_line *was = manifest_find(&p->m, path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listing.c - See listing.h. */
+/* listing.c - The list of a place, page by page, and the check that its keys can be a tree. */
 #include "bucket/listing.h"
 
 #include <errno.h>
@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "s3/key.h"
+#include "base/fd.h"
 #include "s3/object.h"
 
 #define NAMED 3u /* in a message */
 #define FILES_MAX 1000000u
-#define PAGES_MAX 20000u /* a server that never comes to an end is no server */
+#define PAGES_MAX 20000u /* a server may never come to an end */
 
 void listing_free(struct listing *l)
 {
@@ -23,28 +23,11 @@ void listing_free(struct listing *l)
 	*l = (struct listing){ 0 };
 }
 
-static int room(struct listing *l, size_t n)
-{
-	size_t cap = l->cap ? l->cap : 256;
-
-	while (cap < l->n + n)
-		cap *= 2;
-	if (cap == l->cap)
-		return 0;
-	struct s3_object *list = realloc(l->list, cap * sizeof(*list));
-
-	if (!list)
-		return -ENOMEM;
-	l->list = list;
-	l->cap = cap;
-	return 0;
-}
-
 int listing_add(struct listing *l, struct s3_page *page, const char *prefix, struct err *e)
 {
 	size_t skip = strlen(prefix);
 
-	if (room(l, page->n) < 0)
+	if (mem_grow(&l->list, &l->cap, l->n + page->n, sizeof(*l->list)) < 0)
 		return err_set(e, -ENOMEM, "list the bucket");
 	for (size_t i = 0; i < page->n; i++) {
 		struct s3_object *o = &page->list[i];
@@ -117,7 +100,7 @@ int listing_check(struct listing *l, struct err *e)
 						     sizeof(shown)));
 	if (bad == 0)
 		return 0;
-	return err_say(e, -EINVAL, "%zu keys of the bucket can not be files: %s%s", bad,
+	return err_say(e, -EINVAL, "%zu keys of the bucket cannot be files: %s%s", bad,
 		       buf_str(&names), bad > NAMED ? "; and more" : "");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listing.h - All objects of a place as files: sorted, each checked that it can be one. */
+/* listing.h - All objects of a place as files: sorted, and each checked. */
 #ifndef CAISSON_BUCKET_LISTING_H
 #define CAISSON_BUCKET_LISTING_H
 
@@ -20,8 +20,8 @@ void listing_free(struct listing *l);
 int listing_add(struct listing *l, struct s3_page *page, const char *prefix, struct err *e);
 
 /*
- * listing_check() - Sorts them, and refuses what can be no tree: unsafe names, a file that is a
- * directory too. The message names up to three. Pure.
+ * listing_check() - Sorts the keys, and refuses those that cannot be a tree: unsafe names, a file
+ * that is a directory too. The message names up to three. Pure.
  */
 int listing_check(struct listing *l, struct err *e);
 

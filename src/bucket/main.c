@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * main.c - caisson-bucket: the only one that can reach the operator's buckets.
+ * main.c - caisson-bucket: the only process that can reach the operator's buckets.
  *
- * Theory of operation. The front reads strangers' bytes, so it has neither keys nor a way out. This
- * program has both, and little else: its own user, no capability, no file but its manifests, no
- * program (jail.c). It is asked by the front alone, on descriptor 3, and ends when that ends.
- * Content comes and goes on pipes.
+ * Theory of operation. The front reads strangers' bytes, so it has neither keys nor a connection to
+ * the outside. This program has both, and little else. The front alone sends it requests, on
+ * descriptor 3; it ends with that socket. Content comes and goes on pipes.
  *
- * Each job is a process of its own, which does one thing after another and may wait: one that is
- * slow, or that a server's answer crashes, is nobody else's trouble. It ends when nobody reads its
- * answers any more.
+ * Each job is a process of its own, which works step by step and may wait: a slow job, or one that
+ * the answer of a server crashes, harms no other. A job ends when nobody reads its answers any
+ * more.
  *
- * A front in its jail can start no other one. So what was started, in its jail, only makes the one
- * that works, and another when that is killed and its jobs with it. Their pipes end, which says
- * that they died; what was not begun is in the socket still, and is the next one's.
+ * A front in its jail cannot start a program. So the process that it started before, in the jail of
+ * this program, only forks the worker, and another one when that is killed, and its jobs with it.
+ * The pipes of those jobs end, which tells the front that they died; requests that were not begun
+ * are still in the socket, for the next worker.
+ *
+ * The jail leaves descriptors that it is given, connections, its manifests, and the files that it
+ * takes to find a server: names (/etc) and certificates. It has its own user (as root), no
+ * capability, no program; Landlock lets it read below the directories of the resolver and the TLS
+ * library, and write below its own.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -30,13 +34,66 @@
 #include "base/fd.h"
 #include "base/supervise.h"
 #include "bucket/bucket.h"
+#include "bucket_filter.h"
+#include "cell/landlock.h"
+#include "cell/power.h"
+#include "cell/seccomp.h"
 
+#define JAIL_USER "caisson-bucket"
+#define JAIL_ID 0x6ffffffau /* beside the others': see front/support/jail.c */
 #define EXIT_FAILED 125
 #define FDS_MAX 3u
 #define DEATHS_MAX 100u
 #define AGAIN_MS 100u
 
-static void say(int fd, struct bucket_reply *r)
+/* ---- the jail ------------------------------------------------------------------------------ */
+
+static int confine_files(struct err *e)
+{
+	/* Where names and certificates are; resolv.conf is often a link into /run. */
+	static const char *const read_only[] = { "/etc", "/usr/share/ca-certificates",
+						 "/run/systemd/resolve", "/run/resolvconf" };
+	struct landlock_dir dirs[1 + ARRAY_SIZE(read_only)] = {
+		{ BUCKET_DIR_FD, LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE | LANDLOCK_READ_DIR |
+					 LANDLOCK_REMOVE_FILE | LANDLOCK_MAKE_REG |
+					 LANDLOCK_TRUNCATE },
+	};
+	size_t n = 1;
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(read_only); i++) {
+		int fd = open(read_only[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd >= 0)
+			dirs[n++] =
+				(struct landlock_dir){ fd, LANDLOCK_READ_FILE | LANDLOCK_READ_DIR };
+	}
+	r = landlock_deny_files_but(dirs, n);
+	while (n > 1)
+		fd_close(dirs[--n].fd);
+	return r < 0 ? err_set(e, r, "enter a Landlock domain") : 0;
+}
+
+static int enter_jail(struct err *e)
+{
+	struct power_user user;
+
+	if (power_user(JAIL_USER, JAIL_ID, &user, e) < 0)
+		return e->code;
+	if (user.uid && fchown(BUCKET_DIR_FD, user.uid, user.gid) < 0)
+		return err_set(e, -errno, "hand over the directory of manifests");
+	if (power_leave(&user, e) < 0 || power_settle(e) < 0)
+		return e->code;
+	if (POWER_SANITIZED)
+		return 0;
+	if (confine_files(e) < 0)
+		return e->code;
+	return seccomp_install_program(BUCKET_FILTER, ARRAY_SIZE(BUCKET_FILTER), e);
+}
+
+/* ---- a job --------------------------------------------------------------------------------- */
+
+static void report(int fd, struct bucket_reply *r)
 {
 	r->version = BUCKET_VERSION;
 	(void)fd_write_all(fd, r, sizeof(*r));
@@ -47,10 +104,8 @@ static void refuse(int answer, int code, const char *why)
 	struct bucket_reply r = { .say = BUCKET_DONE, .code = code };
 
 	(void)snprintf(r.msg, sizeof(r.msg), "%s", why);
-	say(answer, &r);
+	report(answer, &r);
 }
-
-/* ---- a job --------------------------------------------------------------------------------- */
 
 /* The child: until its end. */
 static void work(const struct bucket_config *c, const struct bucket_req *q, int *fds)
@@ -76,7 +131,7 @@ static void work(const struct bucket_config *c, const struct bucket_req *q, int 
 	j.r.code = r < 0 ? r : 0;
 	if (r < 0)
 		(void)snprintf(j.r.msg, sizeof(j.r.msg), "%.479s", e.msg);
-	say(j.answer, &j.r);
+	report(j.answer, &j.r);
 	_exit(r < 0);
 }
 
@@ -98,7 +153,7 @@ static void begin(const struct bucket_config *c, struct bucket_req *q, int *fds)
 	pid_t parent = getpid(), pid = fork();
 
 	if (pid == 0) {
-		/* Nobody would count it any more. */
+		/* A job without its worker would not be counted. */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 			_exit(1);
 		(void)close(BUCKET_FD);
@@ -112,14 +167,14 @@ static void begin(const struct bucket_config *c, struct bucket_req *q, int *fds)
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-/* Texts of a stranger have an end. */
-static void tame(struct bucket_req *q)
+/* The front may have been taken over: end every text. */
+static void end_texts(struct bucket_req *q)
 {
 	q->place[sizeof(q->place) - 1] = q->work[sizeof(q->work) - 1] = '\0';
 	q->key[sizeof(q->key) - 1] = q->type[sizeof(q->type) - 1] = '\0';
 }
 
-/* False: the front is gone, or makes no sense. */
+/* False: the front is gone, or sent a malformed request. */
 static bool receive(const struct bucket_config *c)
 {
 	static struct bucket_req q;
@@ -132,7 +187,7 @@ static bool receive(const struct bucket_config *c)
 	bool good = n == (ssize_t)sizeof(q) && q.version == BUCKET_VERSION && n_fds > 0;
 
 	if (good) {
-		tame(&q);
+		end_texts(&q);
 		begin(c, &q, fds);
 	}
 	for (size_t i = 0; n > 0 && i < n_fds; i++)
@@ -155,7 +210,7 @@ static int serve(const struct bucket_config *c)
 	}
 }
 
-/* ---- one after the other ------------------------------------------------------------------- */
+/* ---- the program --------------------------------------------------------------------------- */
 
 static int work_for_life(void *arg, uint32_t life)
 {
@@ -186,7 +241,7 @@ int main(int argc, char **argv)
 	struct err e = { 0 };
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C goes to the whole group; the front says when */
+	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the group; the socket tells the end */
 	(void)signal(SIGTERM, SIG_IGN);
 	(void)signal(SIGHUP, SIG_IGN);
 	(void)umask(077);
@@ -200,7 +255,7 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = curl_global_init(CURL_GLOBAL_DEFAULT) ?
 			    err_say(&e, -ENOMEM, "libcurl does not start") :
-			    bucket_jail(&e);
+			    enter_jail(&e);
 	if (r < 0) {
 		(void)fprintf(stderr, "caisson-bucket: %s\n", e.msg);
 		return EXIT_FAILED;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manifest.c - See manifest.h. A record is "SIZE ETAG SHA256 PATH" and a NUL: paths may hold
- * anything else. */
+/* manifest.c - Lines sorted by path, in memory and in a file. A record of the file is "SIZE ETAG
+ * SHA256 PATH" and a NUL: paths may hold every other byte. */
 #include "bucket/manifest.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -27,18 +26,6 @@ void manifest_free(struct manifest *m)
 		free(m->list[i].path);
 	free(m->list);
 	*m = (struct manifest){ 0 };
-}
-
-static int grow(struct manifest *m)
-{
-	size_t cap = m->cap ? 2 * m->cap : 64;
-	struct manifest_line *list = realloc(m->list, cap * sizeof(*list));
-
-	if (!list)
-		return -ENOMEM;
-	m->list = list;
-	m->cap = cap;
-	return 0;
 }
 
 /* Where it is, or would be. */
@@ -77,7 +64,7 @@ int manifest_set(struct manifest *m, const char *path, uint64_t size, const char
 	if (!found) {
 		char *copy = strdup(path);
 
-		if (!copy || (m->n == m->cap && grow(m) < 0)) {
+		if (!copy || mem_grow(&m->list, &m->cap, m->n + 1, sizeof(*m->list)) < 0) {
 			free(copy);
 			return -ENOMEM;
 		}
@@ -104,7 +91,7 @@ void manifest_drop(struct manifest *m, struct manifest_line *line)
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
-/* The next word, of less than @size bytes, and the blank behind it. NULL: it is none. */
+/* The next word, of less than @size bytes, and the blank behind it. NULL: there is none. */
 static const char *word(const char *at, char *to, size_t size)
 {
 	size_t n = at ? strcspn(at, " ") : 0;
@@ -153,24 +140,13 @@ static const char *name_of(const struct job *j, bool kept, char out[NAME_SIZE])
 int manifest_read(const struct job *j, struct manifest *ret, struct err *e)
 {
 	char name[NAME_SIZE];
-	struct stat st;
+	size_t len = 0;
 	_fd_ int fd = openat(j->dir, name_of(j, true, name), O_RDONLY | O_CLOEXEC);
+	_mem_ char *text = fd < 0 ? NULL : fd_read_whole(fd, FILE_MAX, &len);
 
 	*ret = (struct manifest){ 0 };
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(e, -errno, "read what the bucket held");
-	if (st.st_size > FILE_MAX)
-		return err_say(e, -E2BIG, "the manifest is larger than 256 MiB");
-	_mem_ char *text = malloc((size_t)st.st_size + 1);
-	size_t len = 0;
-	ssize_t n = text ? 1 : -1;
-
-	while (n > 0 && len < (size_t)st.st_size) {
-		n = pread(fd, text + len, (size_t)st.st_size - len, (off_t)len);
-		len += n > 0 ? (size_t)n : 0;
-	}
-	if (n < 0)
-		return err_set(e, text ? -errno : -ENOMEM, "read what the bucket held");
+	if (!text)
+		return err_set(e, -errno, "read the manifest of the bucket");
 	int r = manifest_parse(text, len, ret);
 
 	return r < 0 ? err_set(e, r, "the manifest") : 0;
@@ -196,7 +172,7 @@ int manifest_write(const struct job *j, bool kept, const struct manifest *m, str
 		r = -errno;
 	if (r < 0)
 		(void)unlinkat(j->dir, tmp, 0);
-	return r < 0 ? err_set(e, r, "remember what the bucket holds") : 0;
+	return r < 0 ? err_set(e, r, "write the manifest of the bucket") : 0;
 }
 
 int manifest_keep(struct job *j, struct err *e)
@@ -204,7 +180,7 @@ int manifest_keep(struct job *j, struct err *e)
 	char from[NAME_SIZE], to[NAME_SIZE];
 
 	if (renameat(j->dir, name_of(j, false, from), j->dir, name_of(j, true, to)) < 0)
-		return err_set(e, -errno, "remember what the bucket holds");
+		return err_set(e, -errno, "write the manifest of the bucket");
 	return 0;
 }
 
@@ -214,6 +190,6 @@ int manifest_forget(struct job *j, struct err *e)
 
 	if ((unlinkat(j->dir, name_of(j, true, name), 0) < 0 && errno != ENOENT) ||
 	    (unlinkat(j->dir, name_of(j, false, name), 0) < 0 && errno != ENOENT))
-		return err_set(e, -errno, "forget what the bucket held");
+		return err_set(e, -errno, "remove the manifest of the bucket");
 	return 0;
 }

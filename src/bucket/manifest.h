@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest.h - What a place in a bucket held when it and its workspace were the same: path, size,
- * ETag and hash of each object.
+ * manifest.h - The content of a place in a bucket when it and its workspace were the same: path,
+ * size, ETag and hash of each object.
  *
  * A file per workspace in the program's own directory, replaced as a whole, so it is the old one or
  * the new one.
@@ -24,7 +24,7 @@ struct manifest_line {
 	uint64_t size;
 	char etag[S3_ETAG_MAX];       /* empty: not known */
 	char sha256[S3_HASH_HEX + 1]; /* of the content */
-	bool seen;                    /* whoever looks through them */
+	bool seen;                    /* for the caller's use */
 };
 
 /* Sorted by path. */

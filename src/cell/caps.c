@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* caps.c - All five capability sets through capset(2) and prctl(2). */
+/* caps.c - All five capability sets through capset(2) and prctl(2), and the effective user. */
 #include "cell/caps.h"
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <stdlib.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -65,4 +67,23 @@ int caps_keep(uint64_t mask, int ambient)
 int caps_drop(void)
 {
 	return set_caps(0, 0);
+}
+
+int as_user_begin(uid_t uid)
+{
+	if (uid == 0)
+		return 0;
+	if (setresuid((uid_t)-1, uid, (uid_t)-1) < 0)
+		return -errno;
+	(void)setfsuid(0);
+	return 0;
+}
+
+void as_user_end(uid_t uid)
+{
+	int saved = errno;
+
+	if (uid != 0 && setresuid((uid_t)-1, 0, (uid_t)-1) < 0)
+		abort();
+	errno = saved;
 }

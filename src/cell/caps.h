@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * caps.h - Capability sets, by system call only: safe between clone and exec.
+ * caps.h - The rights of this thread: capability sets, and the user that it acts as. By system call
+ * only: safe between clone and exec.
  */
 #ifndef CAISSON_CELL_CAPS_H
 #define CAISSON_CELL_CAPS_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 /* caps_permitted() - The permitted set of this thread. 0 or -errno. */
 int caps_permitted(uint64_t *ret);
@@ -28,5 +30,22 @@ int caps_keep(uint64_t mask, int ambient);
  * privilege; with no-new-privileges nothing in that set can be gained. Return: 0 or -errno.
  */
 int caps_drop(void);
+
+/*
+ * as_user_begin(), as_user_end() - Be another user for the length of one call, so that the Linux
+ * kernel records that user.
+ *
+ * It records the effective user who made a user namespace or opened a file, and checks later what
+ * that user may do. A descriptor or a namespace that is meant for a zygote is therefore made as the
+ * zygote's user: its holder gets no more authority than it has itself.
+ *
+ * The file system's user stays root, so files that only root may open can still be opened.
+ * Capabilities stay too (SECBIT_NO_SETUID_FIXUP, set by the warden).
+ *
+ * @uid: 0: nothing changes. begin returns 0 or -errno; end keeps errno, and aborts a process that
+ *       cannot become itself again.
+ */
+int as_user_begin(uid_t uid);
+void as_user_end(uid_t uid);
 
 #endif

@@ -3,7 +3,7 @@
  * cgroup.c - Plan, make, use and remove one cell's cgroups.
  *
  * Theory of operation: a cell has one directory per hierarchy. Its base on v2 is made by the first
- * cell that needs it and removed by the last, so two callers may meet: whoever finds it gone
+ * cell that needs it and removed by the last, so two callers may meet: a caller that finds it gone
  * (ENOENT) makes it again and retries, a bounded number of times.
  *
  * Safety (this runs with privileges): a prefix comes from the machine's own mount table and our own
@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "cell/caps.h"
 #include "cell/cgroup_ops.h"
 
 #include <errno.h>
@@ -177,7 +178,7 @@ static int make_dir(struct cgroup *c, size_t i, struct err *e)
 
 		int r = ops_of(c)->base(base, e);
 
-		/* Someone removed it just after we made it: that is the retry's case. */
+		/* Another process may remove it just after we made it: then try again. */
 		if (r < 0 && r != -ENOENT && r != -ENODEV)
 			return r;
 	}
@@ -191,6 +192,24 @@ static int make_dir(struct cgroup *c, size_t i, struct err *e)
 	return 0;
 }
 
+static int put_limits(const struct cgroup *c, const struct cgroup_limits *l, struct err *e)
+{
+	const struct cgroup_ops *ops = ops_of(c);
+	int r = ops->memory(c, l->memory_bytes);
+
+	if (r < 0)
+		return err_set(e, r, "limit memory to %llu bytes",
+			       (unsigned long long)l->memory_bytes);
+	if (l->pids && (r = cgroup_put(cgroup_dir(c, CGROUP_PIDS), "pids.max", "%llu",
+				       (unsigned long long)l->pids)) < 0)
+		return err_set(e, r, "limit pids to %llu", (unsigned long long)l->pids);
+	if (l->cpu_milli && (r = ops->quota(c, l->cpu_milli)) < 0)
+		return err_set(e, r, "limit cpu to %u/1000", l->cpu_milli);
+	if (l->cpu_weight && (r = ops->weight(c, l->cpu_weight)) < 0)
+		return err_set(e, r, "set cpu weight %u", l->cpu_weight);
+	return 0;
+}
+
 int cgroup_create(struct cgroup *c, const struct cgroup_limits *limits, struct err *e)
 {
 	struct cgroup_limits want;
@@ -200,21 +219,14 @@ int cgroup_create(struct cgroup *c, const struct cgroup_limits *limits, struct e
 
 	if (r < 0)
 		return r;
-	while (made < c->n_dirs && r == 0) {
+	for (; made < c->n_dirs && r == 0; made += r == 0)
 		r = make_dir(c, made, e);
-		if (r == 0)
-			made++;
-	}
-	if (r == 0)
-		r = ops_of(c)->limit(c, NULL, &want, e);
-	if (r == 0)
-		r = ops_of(c)->watch(c, e);
-	if (r == 0) {
+	if (r == 0 && (r = put_limits(c, &want, e)) == 0 && (r = ops_of(c)->watch(c, e)) == 0) {
 		c->limits = want;
 		return 0;
 	}
 
-	/* Nobody can be in them yet. Where it failed there may be a new base, and no directory. */
+	/* They have no processes yet. Where it failed there may be a new base, and no directory. */
 	cgroup_close(c);
 	for (size_t i = 0; i < c->n_dirs && i <= made; i++) {
 		if (i < made)
@@ -230,33 +242,122 @@ int cgroup_clone_fd(const struct cgroup *c)
 	return cgroup_dir(c, CGROUP_UNIFIED);
 }
 
-int cgroup_set(struct cgroup *c, const struct cgroup_limits *limits, struct err *e)
-{
-	struct cgroup_limits want;
-	int r = check_limits(limits, &want, e);
-
-	if (r == 0)
-		r = ops_of(c)->limit(c, &c->limits, &want, e);
-	if (r == 0)
-		c->limits = want;
-	return r;
-}
-
 int cgroup_limits_read(const struct cgroup *c, struct cgroup_limits *ret, struct err *e)
 {
 	(void)memset(ret, 0, sizeof(*ret));
-	return ops_of(c)->limits_read(c, ret, e);
+	int r = ops_of(c)->limits_read(c, ret);
+
+	return r < 0 ? err_set(e, r, "read limits of cgroup %s", c->path[0]) : 0;
 }
 
 int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *e)
 {
 	(void)memset(ret, 0, sizeof(*ret));
-	return ops_of(c)->usage(c, ret, e);
+	int r = ops_of(c)->usage(c, ret);
+
+	return r < 0 ? err_set(e, r, "read usage of cgroup %s", c->path[0]) : 0;
 }
 
 int cgroup_oom_kills(const struct cgroup *c, uint64_t *ret_kills, struct err *e)
 {
-	return ops_of(c)->oom_kills(c, ret_kills, e);
+	int r = ops_of(c)->oom_kills(c, ret_kills);
+
+	return r < 0 ? err_set(e, r, "count out-of-memory kills") : 0;
+}
+
+uint32_t cgroup_gauges(const struct cgroup *c, int fds[GAUGE_MAX_])
+{
+	/* One row per gauge and kind of tree. */
+	static const struct {
+		bool v2;
+		enum cgroup_role role;
+		const char *file;
+		enum cell_gauge gauge;
+	} rows[] = {
+		{ true, CGROUP_UNIFIED, "cpu.stat", GAUGE_CPU_STAT },
+		{ true, CGROUP_UNIFIED, "memory.peak", GAUGE_MEMORY_PEAK },
+		{ true, CGROUP_UNIFIED, "pids.peak", GAUGE_PIDS_PEAK },
+		{ true, CGROUP_UNIFIED, "pids.events", GAUGE_PIDS_EVENTS },
+		{ false, CGROUP_CPUACCT, "cpuacct.usage", GAUGE_CPU_NS },
+		{ false, CGROUP_CPU, "cpu.stat", GAUGE_THROTTLED },
+		{ false, CGROUP_MEMORY, "memory.max_usage_in_bytes", GAUGE_MEMORY_PEAK },
+		{ false, CGROUP_PIDS, "pids.peak", GAUGE_PIDS_PEAK },
+		{ false, CGROUP_PIDS, "pids.events", GAUGE_PIDS_EVENTS },
+	};
+	uint32_t have = 0;
+
+	for (size_t g = 0; g < GAUGE_MAX_; g++)
+		fds[g] = -1;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		int dir = rows[i].v2 == (c->kind == CGROUP_V2) ? cgroup_dir(c, rows[i].role) : -1;
+
+		if (dir < 0)
+			continue;
+		fds[rows[i].gauge] = openat(dir, rows[i].file, O_RDONLY | O_CLOEXEC);
+		if (fds[rows[i].gauge] >= 0)
+			have |= 1u << rows[i].gauge;
+	}
+	return have;
+}
+
+/* ---- entering ------------------------------------------------------------------------------- */
+
+int cgroup_enter_open(const struct cgroup *c, struct cgroup_enter *ret, struct err *e)
+{
+	*ret = (struct cgroup_enter){ .n = 0 };
+	for (size_t i = 0; i < c->n_dirs; i++) {
+		if ((int)i == c->dir_of[CGROUP_UNIFIED])
+			continue;
+		int fd = openat(c->dirfd[i], "tasks", O_WRONLY | O_CLOEXEC);
+
+		if (fd < 0) {
+			int r = -errno;
+
+			cgroup_enter_close(ret);
+			return err_set(e, r, "open %s/tasks", c->path[i]);
+		}
+		ret->fd[ret->n++] = fd;
+	}
+	return 0;
+}
+
+int cgroup_join_open(const struct cgroup *c, uid_t uid, struct cgroup_enter *ret, struct err *e)
+{
+	int r = as_user_begin(uid);
+
+	*ret = (struct cgroup_enter){ .n = 0 };
+	if (r < 0)
+		return err_set(e, r, "become the zygote's user");
+	r = cgroup_enter_open(c, ret, e);
+	as_user_end(uid);
+	return r;
+}
+
+int cgroup_move(const struct cgroup *c, pid_t pid, struct err *e)
+{
+	char text[16];
+
+	if (c->kind != CGROUP_V2)
+		return 0;
+	(void)snprintf(text, sizeof(text), "%d", (int)pid);
+	int r = fd_write_file(c->dirfd[c->dir_of[CGROUP_UNIFIED]], "cgroup.procs", text);
+
+	return r < 0 ? err_set(e, r, "move the kernel into the cell's cgroup") : 0;
+}
+
+int cgroup_enter_self(const struct cgroup_enter *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (write(c->fd[i], "0", 1) != 1)
+			return -errno;
+	return 0;
+}
+
+void cgroup_enter_close(struct cgroup_enter *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		fd_close(c->fd[i]);
+	c->n = 0;
 }
 
 void cgroup_close(struct cgroup *c)

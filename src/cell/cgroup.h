@@ -48,7 +48,7 @@ enum cgroup_role {
 struct cgroup_site {
 	enum cgroup_kind kind;
 	size_t n_dirs;
-	/* What stands before a cell's name, distinct: co-mounted controllers share one. */
+	/* Paths before a cell's name, distinct: co-mounted controllers share one. */
 	char prefix[CGROUP_DIRS_MAX][CGROUP_PATH_MAX];
 	int8_t dir_of[CGROUP_ROLES_]; /* role -> index in prefix[], -1 when absent */
 	/* v2: the cgroup that cgroup_site_prepare() has to empty first, "" when there is none. */
@@ -76,11 +76,9 @@ struct cgroup {
 
 struct cgroup_usage {
 	uint64_t cpu_ns;
-	uint64_t memory_bytes, memory_peak; /* peak 0 when the kernel does not keep it (v2 < 5.19)
-					     */
+	uint64_t memory_bytes, memory_peak; /* peak 0 where it is not counted (v2 < 5.19) */
 	uint64_t memory_files;    /* shmem/tmpfs part of memory: the writable layer lives there */
-	uint64_t pids, pids_peak; /* peak 0 when the kernel does not count it (v2 < 6.1, v1 < 6.11)
-				   */
+	uint64_t pids, pids_peak; /* peak 0 where it is not counted (v2 < 6.1, v1 < 6.11) */
 	uint64_t oom_kills;       /* processes killed by the out-of-memory killer in this cgroup */
 	uint64_t pids_denied;     /* forks refused by the pids limit */
 	uint64_t throttled_ns;    /* time spent throttled by the cpu quota */
@@ -136,14 +134,11 @@ int cgroup_create(struct cgroup *c, const struct cgroup_limits *limits, struct e
 /* cgroup_clone_fd() - Descriptor for CLONE_INTO_CGROUP, or -1 without a unified tree. Borrowed. */
 int cgroup_clone_fd(const struct cgroup *c);
 
-/* cgroup_set() - Change limits of a live cgroup. -EBUSY: memory cannot be shrunk that far (v1). */
-int cgroup_set(struct cgroup *c, const struct cgroup_limits *limits, struct err *e);
-
 /* cgroup_limits_read() - The limits as the kernel holds them now (for receipts); 0 = none. */
 int cgroup_limits_read(const struct cgroup *c, struct cgroup_limits *ret, struct err *e);
 
-/* cgroup_gauges() - Open what tells of use; -1 where there is none. Return: 1u << gauge of those
- * opened. */
+/* cgroup_gauges() - Open the files that show the use of resources, for a reader without rights; -1
+ * where there is none. Return: 1u << gauge of those opened. */
 uint32_t cgroup_gauges(const struct cgroup *c, int fds[GAUGE_MAX_]);
 
 int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *e);
@@ -152,10 +147,46 @@ int cgroup_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *e
 int cgroup_oom_kills(const struct cgroup *c, uint64_t *ret_kills, struct err *e);
 
 /*
- * cgroup_kill() - SIGKILL everything in it: cgroup.kill, or, where there is none, no more forks and
- * a kill loop over cgroup.procs until all are dead. Idempotent; a removed cgroup is success.
+ * How a cell's first process enters its v1 cgroups without waiting. Writing another process's pid
+ * to cgroup.procs takes a lock whose writer waits for an RCU grace period: 4 to 15 ms on an idle
+ * machine, more than all the rest of making a cell. The Linux kernel skips that lock for one case:
+ * a single thread that moves itself, by writing "0" to `tasks`. So the parent opens the files (the
+ * permission is the opener's) and the child, which is one thread, does the writing. The unified
+ * tree needs none of this: clone3() makes the child inside it.
  */
-int cgroup_kill(const struct cgroup *c, struct err *e);
+struct cgroup_enter {
+	int fd[CGROUP_DIRS_MAX];
+	size_t n;
+};
+
+/* cgroup_enter_open() - In the parent: the descriptors to write to; none on pure v2. */
+int cgroup_enter_open(const struct cgroup *c, struct cgroup_enter *ret, struct err *e);
+
+/*
+ * cgroup_join_open() - The same for a process of @uid that another process clones: a zygote's
+ * kernel.
+ *
+ * On v1 the Linux kernel lets the holder of `tasks` move the processes that the user who opened it
+ * may move: for root every process of the machine, for another user that user's own. So the files
+ * are opened as @uid (caps.h), and the holder can put its own processes into this cell and no
+ * others.
+ *
+ * On pure v2 no users are compared, so no descriptor is given away there: cgroup_move().
+ */
+int cgroup_join_open(const struct cgroup *c, uid_t uid, struct cgroup_enter *ret, struct err *e);
+
+/*
+ * cgroup_move() - On pure v2: move a process in, whole. It waits for the lock described above. On
+ * v1 the process has moved itself, and this does nothing.
+ * @pid: a child of the caller's that was not waited for, so that the number cannot be another
+ *       process's
+ */
+int cgroup_move(const struct cgroup *c, pid_t pid, struct err *e);
+
+/* cgroup_enter_self() - In the child, still one thread: move in. System calls only. 0 or -errno. */
+int cgroup_enter_self(const struct cgroup_enter *c);
+
+void cgroup_enter_close(struct cgroup_enter *c);
 
 /* cgroup_close() - Close descriptors, remove nothing. */
 void cgroup_close(struct cgroup *c);
@@ -169,21 +200,21 @@ void cgroup_close(struct cgroup *c);
  */
 int cgroup_remove_path(const char *path, unsigned int deadline_ms, struct err *e);
 
-/* cgroup_stop_path() - Nobody in it can fork any more, where the directory can say so. Refuses what
- * cgroup_remove_path() refuses; says nothing. Before the removal of several that belong together.
- */
+/* cgroup_stop_path() - Forbid forks in it, where the directory can. Does nothing for a path that
+ * cgroup_remove_path() refuses. For use before the removal of several that belong together. */
 void cgroup_stop_path(const char *path);
 
 /*
- * cgroup_try_remove() - Remove every directory, and a "caisson" parent when it is empty. What is
- * busy is killed, and not waited for: -EBUSY says to come again, with the descriptors still open.
- * On success they are closed. Works on a plan that was never created, and again after success.
+ * cgroup_try_remove() - Remove every directory, and a "caisson" parent when it is empty. Processes
+ * in a busy one are killed, and not waited for: -EBUSY, with the descriptors still open, means to
+ * try again. On success they are closed. Works on a plan that was never created, and again after
+ * success.
  */
 int cgroup_try_remove(struct cgroup *c, struct err *e);
 
 /*
  * cgroup_remove() - The same until it is done, at most for @deadline_ms; closes the descriptors. On
- * failure what is left can be removed later by its path.
+ * failure the directories that are left can be removed later by path.
  */
 int cgroup_remove(struct cgroup *c, unsigned int deadline_ms, struct err *e);
 

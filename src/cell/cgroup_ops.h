@@ -20,7 +20,7 @@
 #define CGROUP_FLAT "caisson-"
 #define CGROUP_SELF "caisson.self" /* leaf for the processes of a vacated v2 cgroup */
 
-/* What a cell cannot do without, as a mask of roles, and its spelling for v2. */
+/* The controllers that every cell needs, as a mask of roles, and their names for v2. */
 #define CGROUP_BIT(role) (1u << (role))
 #define CGROUP_NEED (CGROUP_BIT(CGROUP_MEMORY) | CGROUP_BIT(CGROUP_PIDS) | CGROUP_BIT(CGROUP_CPU))
 #define CGROUP_ENABLE "+memory +pids +cpu"
@@ -55,7 +55,7 @@ void cgroup_map_self(struct cgroup_map *m, struct cgroup_text t);
 void cgroup_map_mounts(struct cgroup_map *m, struct cgroup_text t);
 
 /*
- * cgroup_map_kind() - What the texts say about this machine.
+ * cgroup_map_kind() - The kind of cgroups that the texts show for this machine.
  * @ret_missing: the needed roles that stand in the way of a result, when it is CGROUP_NONE.
  * CGROUP_V2 only says that v2 is the candidate: its controllers are not in these texts.
  */
@@ -117,20 +117,21 @@ void cgroup_quota(uint32_t cpu_milli, uint64_t *ret_quota_us, uint64_t *ret_peri
 /* cgroup_quota_milli() - The reverse, rounded to nearest. */
 uint32_t cgroup_quota_milli(uint64_t quota_us, uint64_t period_us);
 
-/* ---- what differs between the versions ---- */
+/* ---- operations that differ between the versions ---- */
 
 struct cgroup_ops {
 	/* Make the base and let it hand out controllers, NULL where there is none. Repeatable;
-	 * -ENOENT: somebody removed it meanwhile. */
+	 * -ENOENT: another process removed it meanwhile. */
 	int (*base)(const char *base, struct err *e);
-	/* Write limits; @old is what is in force, NULL for new directories. */
-	int (*limit)(const struct cgroup *c, const struct cgroup_limits *old,
-		     const struct cgroup_limits *want, struct err *e);
-	/* Open oom_fd (or leave it -1 where the kernel offers none) and set group kill. */
+	/* Write limits of new directories. 0 or -errno. memory: also when 0, for "no limit". */
+	int (*memory)(const struct cgroup *c, uint64_t bytes);
+	int (*quota)(const struct cgroup *c, uint32_t cpu_milli);
+	int (*weight)(const struct cgroup *c, uint32_t cpu_weight);
+	/* Open oom_fd (or leave it -1 where the Linux kernel offers none) and set group kill. */
 	int (*watch)(struct cgroup *c, struct err *e);
-	int (*limits_read)(const struct cgroup *c, struct cgroup_limits *ret, struct err *e);
-	int (*usage)(const struct cgroup *c, struct cgroup_usage *ret, struct err *e);
-	int (*oom_kills)(const struct cgroup *c, uint64_t *ret_kills, struct err *e);
+	int (*limits_read)(const struct cgroup *c, struct cgroup_limits *ret);
+	int (*usage)(const struct cgroup *c, struct cgroup_usage *ret);
+	int (*oom_kills)(const struct cgroup *c, uint64_t *ret_kills);
 };
 
 extern const struct cgroup_ops cgroup_ops_v1, cgroup_ops_v2;

@@ -156,7 +156,7 @@ static bool below(const char *root, const char *self, char *ret)
 	self += n;
 	if (strcmp(self, "/") == 0)
 		self++;
-	/* What is left must go down only, and a removed cgroup ("/x (deleted)") is no place. */
+	/* The rest must go down only, and must not be a removed cgroup ("/x (deleted)"). */
 	size_t len = strlen(self);
 	static const char gone[] = " (deleted)";
 

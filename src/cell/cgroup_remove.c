@@ -13,10 +13,10 @@
  * Not every process has to be in every directory of a cell: a zygote is not in its own of a bare v2
  * tree (launch.c), and a hostile one holds the files to enter single v1 directories of its cells.
  * So each directory is emptied by itself when rmdir says that it is busy, and those that can forbid
- * forks are told so before anything is killed. In one that can not, several rounds without a pause
- * outrun who forks.
+ * forks are told so before anything is killed. In one that cannot, several rounds without a pause
+ * outrun processes that fork.
  *
- * rmdir says EBUSY for a short while after the last process died; it is retried with a growing
+ * rmdir returns EBUSY for a short while after the last process died; it is retried with a growing
  * pause until the deadline, or by the caller (cgroup_try_remove()).
  */
 #include "base/clock.h"
@@ -36,7 +36,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KILL_DEADLINE_MS 5000u
 #define PAUSE_FIRST_NS 50000u
 #define PAUSE_MAX_NS 5000000u
 #define BATCH 64    /* pidfds open at a time */
@@ -71,21 +70,14 @@ static bool is_gone(int r)
 static int list(int dirfd, pid_t *ret)
 {
 	char buf[LISTED * 8];
-	size_t len = 0;
-	ssize_t n = 1;
 	_fd_ int fd = openat(dirfd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -errno : fd_read_full(fd, buf, sizeof(buf));
 
-	if (fd < 0)
-		return -errno;
-	while (n != 0 && len < sizeof(buf)) {
-		n = read(fd, buf + len, sizeof(buf) - len);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		len += n > 0 ? (size_t)n : 0;
-	}
-	while (len > 0 && buf[len - 1] != '\n')
-		len--; /* a cut number is another process */
-	return (int)cgroup_text_pids((struct cgroup_text){ buf, len }, ret, LISTED);
+	if (n < 0)
+		return (int)n;
+	while (n > 0 && buf[n - 1] != '\n')
+		n--; /* a cut number is another process */
+	return (int)cgroup_text_pids((struct cgroup_text){ buf, (size_t)n }, ret, LISTED);
 }
 
 static bool listed(const pid_t *pids, int n, pid_t pid)
@@ -122,13 +114,13 @@ static int kill_batch(int dirfd, const pid_t *pids, int n)
 	return failed ? failed : alive;
 }
 
-/* Most directories do not have it. */
+/* Most directories do not have this file. */
 static void forbid_forks(int dirfd)
 {
 	(void)fd_write_file(dirfd, "pids.max", "0");
 }
 
-/* SIGKILL to everybody who is in it now. Return: how many lived, or -errno; 0 when it is gone. */
+/* SIGKILL to every process in it. Return: how many lived, or -errno; 0 when it is gone. */
 static int kill_round(int dirfd, struct err *e)
 {
 	pid_t pids[LISTED] = { 0 };
@@ -151,7 +143,7 @@ static int kill_round(int dirfd, struct err *e)
 	return alive + (n == LISTED); /* there may be more */
 }
 
-/* The same until all are dead, or as often as pays without a pause. */
+/* The same until all are dead, at most ROUNDS times. */
 static int kill_rounds(int dirfd, struct err *e)
 {
 	int alive = 1;
@@ -174,21 +166,6 @@ static int kill_loop(int dirfd, uint64_t deadline_ns, struct err *e)
 		wait = pause_grow(wait);
 	}
 	return alive;
-}
-
-static int kill_cell(const struct cgroup *c, uint64_t deadline_ns, struct err *e)
-{
-	int unified = cgroup_clone_fd(c), pids = cgroup_dir(c, CGROUP_PIDS);
-
-	if (unified >= 0 && fd_write_file(unified, "cgroup.kill", "1") == 0 && unified == pids)
-		return 0;
-	/* The one that can forbid forks is the best. */
-	return pids < 0 ? 0 : kill_loop(pids, deadline_ns, e);
-}
-
-int cgroup_kill(const struct cgroup *c, struct err *e)
-{
-	return kill_cell(c, deadline_in(KILL_DEADLINE_MS), e);
 }
 
 /* rmdir with retries. */
@@ -273,7 +250,7 @@ void cgroup_stop_path(const char *path)
 		forbid_forks(fd);
 }
 
-/* Whoever is in a directory that could not be removed. */
+/* Kill the processes in a directory that could not be removed. */
 static void empty(const struct cgroup *c, size_t i)
 {
 	int fd = c->dirfd[i];

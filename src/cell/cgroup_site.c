@@ -58,8 +58,7 @@ static int read_map(struct cgroup_map *m, struct err *e)
 		size_t whole = end ? (size_t)(end - buf) + 1 : 0;
 
 		if (whole == 0 && have == sizeof(buf))
-			whole = have; /* a line that cannot be a cgroup's: its pieces do not parse
-				       */
+			whole = have; /* too long for a cgroup's line: its pieces do not parse */
 		cgroup_map_mounts(m, (struct cgroup_text){ buf, whole });
 		have -= whole;
 		(void)memmove(buf, buf + whole, have);
@@ -155,7 +154,7 @@ static int find_v1(const struct cgroup_map *m, struct cgroup_site *s, struct err
 	return 0; /* without it a v2 tree counts, or cpu time is not known from cgroups */
 }
 
-/* What a v2 cgroup would let us do. */
+/* The possibilities that a v2 cgroup offers. */
 struct level {
 	unsigned int have; /* controllers it got */
 	bool ready;        /* hands them out already, or will when asked */

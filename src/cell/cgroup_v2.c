@@ -17,9 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WEIGHT_DEFAULT 100u
-#define PERIOD_DEFAULT_US 100000u
-
 static int v2_base(const char *base, struct err *e)
 {
 	if (mkdir(base, 0755) < 0 && errno != EEXIST)
@@ -40,75 +37,43 @@ static int v2_base(const char *base, struct err *e)
 	return r < 0 ? err_set(e, r, "hand out " CGROUP_ENABLE " in cgroup %s", base) : 0;
 }
 
-static int put_max(int fd, const char *file, uint64_t v)
+static int put_memory_max(int fd, uint64_t bytes)
 {
-	return v ? cgroup_put(fd, file, "%llu", (unsigned long long)v) :
-		   cgroup_put(fd, file, "max");
+	return bytes ? cgroup_put(fd, "memory.max", "%llu", (unsigned long long)bytes) :
+		       cgroup_put(fd, "memory.max", "max");
 }
 
-static int put_memory(const struct cgroup *c, int fd, bool fresh, uint64_t bytes, struct err *e)
+/* Written also without a limit: it proves that the controllers are there. */
+static int v2_memory(const struct cgroup *c, uint64_t bytes)
 {
+	int fd = cgroup_dir(c, CGROUP_UNIFIED), r = put_memory_max(fd, bytes);
 	char base[CGROUP_PATH_MAX];
-	int r = put_max(fd, "memory.max", bytes), s;
 
-	if (r == -ENOENT && fresh) {
+	if (r == -ENOENT) {
 		(void)cgroup_parent(c->path[0], base);
-		r = v2_base(base, e);
-		if (r < 0)
-			return r;
-		r = put_max(fd, "memory.max", bytes);
+		r = v2_base(base, NULL);
+		if (r == 0)
+			r = put_memory_max(fd, bytes);
 	}
 	if (r < 0)
-		return err_set(e, r, "limit memory to %llu bytes", (unsigned long long)bytes);
+		return r;
 	/* Absent without swap accounting: then there is nothing to give on top. */
-	s = bytes ? cgroup_put(fd, "memory.swap.max", "0") :
-		    cgroup_put(fd, "memory.swap.max", "max");
-	if (s < 0 && s != -ENOENT)
-		return err_set(e, s, "forbid swap");
-	return 0;
+	r = cgroup_put(fd, "memory.swap.max", "%s", bytes ? "0" : "max");
+	return r == -ENOENT ? 0 : r;
 }
 
-static int put_quota(int fd, uint32_t milli)
+static int v2_quota(const struct cgroup *c, uint32_t milli)
 {
 	uint64_t quota, period;
 
-	if (milli == 0)
-		return cgroup_put(fd, "cpu.max", "max %u", PERIOD_DEFAULT_US);
 	cgroup_quota(milli, &quota, &period);
-	return cgroup_put(fd, "cpu.max", "%llu %llu", (unsigned long long)quota,
-			  (unsigned long long)period);
+	return cgroup_put(cgroup_dir(c, CGROUP_UNIFIED), "cpu.max", "%llu %llu",
+			  (unsigned long long)quota, (unsigned long long)period);
 }
 
-static int v2_limit(const struct cgroup *c, const struct cgroup_limits *old,
-		    const struct cgroup_limits *want, struct err *e)
+static int v2_weight(const struct cgroup *c, uint32_t weight)
 {
-	static const struct cgroup_limits none;
-	const struct cgroup_limits *was = old ? old : &none;
-	int fd = cgroup_dir(c, CGROUP_UNIFIED), r;
-
-	/* Written for a new directory in any case: it proves that the controllers are there. */
-	if (!old || want->memory_bytes != was->memory_bytes) {
-		r = put_memory(c, fd, !old, want->memory_bytes, e);
-		if (r < 0)
-			return r;
-	}
-	if (want->pids != was->pids) {
-		r = put_max(fd, "pids.max", want->pids);
-		if (r < 0)
-			return err_set(e, r, "limit pids to %llu", (unsigned long long)want->pids);
-	}
-	if (want->cpu_milli != was->cpu_milli) {
-		r = put_quota(fd, want->cpu_milli);
-		if (r < 0)
-			return err_set(e, r, "limit cpu to %u/1000", want->cpu_milli);
-	}
-	if (want->cpu_weight != was->cpu_weight) {
-		r = cgroup_put(fd, "cpu.weight", "%u",
-			       want->cpu_weight ? want->cpu_weight : WEIGHT_DEFAULT);
-		if (r < 0)
-			return err_set(e, r, "set cpu weight %u", want->cpu_weight);
-	}
-	return 0;
+	return cgroup_put(cgroup_dir(c, CGROUP_UNIFIED), "cpu.weight", "%u", weight);
 }
 
 /* Reading from the start is also what arms the next POLLPRI. */
@@ -147,22 +112,20 @@ static int v2_watch(struct cgroup *c, struct err *e)
 	return 0;
 }
 
-static int v2_limits_read(const struct cgroup *c, struct cgroup_limits *ret, struct err *e)
+static int v2_limits_read(const struct cgroup *c, struct cgroup_limits *ret)
 {
-	int fd = cgroup_dir(c, CGROUP_UNIFIED);
+	int fd = cgroup_dir(c, CGROUP_UNIFIED), r;
 	uint64_t weight = 0, quota, period;
 	char buf[64];
-	int r = cgroup_get_u64(fd, "memory.max", &ret->memory_bytes);
+	ssize_t n;
 
-	if (r == 0)
-		r = cgroup_get_u64(fd, "pids.max", &ret->pids);
-	if (r == 0)
-		r = cgroup_get_u64(fd, "cpu.weight", &weight);
-
-	ssize_t n = r == 0 ? fd_read_file(fd, "cpu.max", buf, sizeof(buf)) : r;
-
+	if ((r = cgroup_get_u64(fd, "memory.max", &ret->memory_bytes)) < 0 ||
+	    (r = cgroup_get_u64(fd, "pids.max", &ret->pids)) < 0 ||
+	    (r = cgroup_get_u64(fd, "cpu.weight", &weight)) < 0)
+		return r;
+	n = fd_read_file(fd, "cpu.max", buf, sizeof(buf));
 	if (n < 0)
-		return err_set(e, (int)n, "read limits of cgroup %s", c->path[0]);
+		return (int)n;
 	if (ret->memory_bytes == UINT64_MAX)
 		ret->memory_bytes = 0;
 	if (ret->pids == UINT64_MAX)
@@ -179,14 +142,12 @@ static int v2_limits_read(const struct cgroup *c, struct cgroup_limits *ret, str
 	return 0;
 }
 
-static int v2_oom_kills(const struct cgroup *c, uint64_t *ret_kills, struct err *e)
+static int v2_oom_kills(const struct cgroup *c, uint64_t *ret_kills)
 {
-	int r = c->oom_fd < 0 ? -EBADF : read_events(c->oom_fd, ret_kills);
-
-	return r < 0 ? err_set(e, r, "read memory.events") : 0;
+	return c->oom_fd < 0 ? -EBADF : read_events(c->oom_fd, ret_kills);
 }
 
-static int v2_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err *e)
+static int v2_usage(const struct cgroup *c, struct cgroup_usage *ret)
 {
 	int fd = cgroup_dir(c, CGROUP_UNIFIED);
 	uint64_t usec = 0, throttled = 0;
@@ -194,12 +155,11 @@ static int v2_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err
 		{ "usage_usec", &usec },
 		{ "throttled_usec", &throttled },
 	};
-	int r = cgroup_get_u64(fd, "memory.current", &ret->memory_bytes);
+	int r;
 
-	if (r == 0)
-		r = cgroup_get_keys(fd, "cpu.stat", cpu, ARRAY_SIZE(cpu));
-	if (r < 0)
-		return err_set(e, r, "read usage of cgroup %s", c->path[0]);
+	if ((r = cgroup_get_u64(fd, "memory.current", &ret->memory_bytes)) < 0 ||
+	    (r = cgroup_get_keys(fd, "cpu.stat", cpu, ARRAY_SIZE(cpu))) < 0)
+		return r;
 	ret->cpu_ns = usec * 1000;
 	ret->throttled_ns = throttled * 1000;
 	(void)cgroup_get_u64(fd, "memory.peak", &ret->memory_peak);
@@ -216,7 +176,9 @@ static int v2_usage(const struct cgroup *c, struct cgroup_usage *ret, struct err
 
 const struct cgroup_ops cgroup_ops_v2 = {
 	.base = v2_base,
-	.limit = v2_limit,
+	.memory = v2_memory,
+	.quota = v2_quota,
+	.weight = v2_weight,
 	.watch = v2_watch,
 	.limits_read = v2_limits_read,
 	.usage = v2_usage,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counters.h - Counts that the kernel keeps per user or for the whole machine, and a cell's share
- * of them.
+ * counters.h - Counts that the Linux kernel keeps per user or for the whole machine, and a cell's
+ * share of them.
  *
- * The kernel charges what a process takes (inotify instances, queued signals, message queues) to
- * its user in its user namespace, and then once more in each namespace above, to the user who made
- * the namespace below. So two things bound a cell: limits of its own namespace, and a maker that is
- * no one else. As root the maker is the cell's own first id; for cells that a zygote enters it is
- * the zygote's user, whose account they share, because only the maker may enter.
+ * The resources of a process (inotify instances, queued signals, message queues) are charged to its
+ * user in its user namespace, and then once more in each namespace above, to the user who made the
+ * namespace below. So two things bound a cell: the limits of its own namespace, and a maker that
+ * makes no other. As root the maker is the cell's own first id; for cells that a zygote enters it
+ * is the zygote's user, whose account they share, because only the maker may enter.
  * docs/threat-model.md has the table of all counters.
  */
 #ifndef CAISSON_CELL_COUNTERS_H
@@ -27,8 +27,7 @@ struct counters {
  * had at the first call. */
 void counters_choose(struct counters *ret);
 
-/* counters_limit() - The child's: limits of the user namespace it is in. Ends the child on failure.
- */
+/* counters_limit() - The child's half: limit its own user namespace, or end it. */
 void counters_limit(const struct plan *p);
 
 #endif

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cover.c - Read-only overlays of the host's directories over themselves.
+ * cover.c - Inodes of the cell's own for the directories of the host that it sees.
  *
- * An overlay does not show what is mounted below its lower. In a cell's mount namespace, which
- * belongs to a user namespace, such mounts are locked, and the kernel refuses the overlay instead
- * of hiding them: it is safe to try. It also writes a line to its log, so the parent leaves out
- * what would be refused.
+ * A lock, a lease or a watch belongs to an inode: on the host's own inodes cells would meet each
+ * other, and the host. So each directory is covered, in the cell's mount namespace alone, by a
+ * read-only overlay of itself, and the binds into the root are taken from there. The content of
+ * files stays one page cache. Where the Linux kernel refuses such an overlay, the directory is
+ * bound as it is; the receipt's mounts show which was done.
+ *
+ * An overlay does not show mounts below its lower. In a cell's mount namespace, which belongs to a
+ * user namespace, such mounts are locked, and the Linux kernel refuses the overlay instead of
+ * hiding them: it is safe to try. It also writes a line to its log, so the parent leaves out
+ * directories that would be refused.
  */
-#include "cell/cover.h"
-
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,10 +20,10 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "cell/mnt.h"
+#include "cell/root.h"
 
 /* On merged systems /bin and its like are links, and not covered. Of /etc only a few things are
  * bound into a root (root_host.c), from one overlay where possible. */
@@ -52,8 +56,7 @@ static uint32_t without_below(uint32_t chosen, const char *mount_point)
 	return chosen;
 }
 
-/* The fifth word of each line is where something is mounted. What is not readable is not covered.
- */
+/* The fifth word of each line is a mount point. A directory that cannot be read is not covered. */
 uint32_t cover_from(int mountinfo)
 {
 	uint32_t chosen = 0;

@@ -63,7 +63,7 @@ static void put_lost(struct collector *c, pid_t pid, bool is_init, const char *w
 {
 	int n = snprintf(c->text, sizeof(c->text), "%s: %s", what, strerror(error));
 
-	/* A process that ended is not a loss: there is nothing to vouch for. */
+	/* A process that ended is not a loss: there is nothing to report about it. */
 	if (error != ENOENT && error != ESRCH)
 		put(c, EVIDENCE_LOST, pid, is_init, (size_t)n);
 }
@@ -99,7 +99,7 @@ static void put_namespaces(struct collector *c, enum evidence_kind kind, pid_t p
 	put(c, kind, pid, is_init, len);
 }
 
-/* A descriptor that execve will close is said to be one. Returns the new length of the text. */
+/* Mark a descriptor that execve will close. Returns the new length of the text. */
 static size_t mark_cloexec(struct collector *c, int dir, const char *number, size_t len)
 {
 	char path[300], info[1024];
@@ -116,16 +116,24 @@ static size_t mark_cloexec(struct collector *c, int dir, const char *number, siz
 	return len + sizeof(EVIDENCE_CLOEXEC) - 1;
 }
 
-static void put_descriptors(struct collector *c, pid_t pid, bool is_init, int dir)
+static DIR *open_list(struct collector *c, pid_t pid, bool is_init, int dir, const char *name)
 {
-	int fd = openat(dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!d) {
-		put_lost(c, pid, is_init, "fd", errno);
+		put_lost(c, pid, is_init, name, errno);
 		fd_close(fd);
-		return;
 	}
+	return d;
+}
+
+static void put_descriptors(struct collector *c, pid_t pid, bool is_init, int dir)
+{
+	DIR *d = open_list(c, pid, is_init, dir, "fd");
+
+	if (!d)
+		return;
 	for (struct dirent *ent; (ent = readdir(d));) {
 		if (ent->d_name[0] == '.')
 			continue;
@@ -143,14 +151,10 @@ static void put_descriptors(struct collector *c, pid_t pid, bool is_init, int di
 /* Every thread's status, and the children of every thread onto the list of processes to visit. */
 static void put_threads(struct collector *c, pid_t pid, bool is_init, int dir)
 {
-	int fd = openat(dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	DIR *d = open_list(c, pid, is_init, dir, "task");
 
-	if (!d) {
-		put_lost(c, pid, is_init, "task", errno);
-		fd_close(fd);
+	if (!d)
 		return;
-	}
 	for (struct dirent *ent; (ent = readdir(d));) {
 		char path[300];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evidence.h - Collect what the kernel says about every thread of a cell. */
+/* evidence.h - Collect the texts of /proc about every thread of a cell. */
 #ifndef CAISSON_CELL_EVIDENCE_H
 #define CAISSON_CELL_EVIDENCE_H
 
@@ -10,8 +10,8 @@ struct err;
 
 /*
  * evidence_collect() - A sealed memfd in the format of wire/evidence.h.
- * @kernel: a process of the cell that is no descendant of @init; 0: none
  * @init:   host pid of the cell's pid 1
+ * @kernel: a process of the cell that is not a descendant of @init; 0: there is none
  * @cgroup: the cell's, or NULL
  *
  * Processes that come or go meanwhile may be missing; bounded in size. Descriptor or -errno.

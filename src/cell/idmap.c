@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* idmap.c - Writing id maps, by a parent, for a child that waits. */
+/*
+ * idmap.c - Id maps, written by the parent for a child that waits.
+ *
+ * A child cannot write the map of a range that is not its own id: that takes the capabilities of
+ * the parent, in the parent's user namespace. An id-mapped mount takes a user namespace, and that
+ * exists only with a process in it: one is cloned for the moment in which the namespace is opened.
+ */
 #include "cell/idmap.h"
 
 #include <errno.h>
@@ -19,7 +25,9 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 
-/* Are the ids that cells would get ours to give? Not in the small namespace of a container. */
+_Static_assert(CELL_UID == CELL_GID, "struct idmap has one number for both");
+
+/* Whether the ids of cells are mapped here; in a container they may not be. */
 static bool range_mapped(void)
 {
 	char text[4096];
@@ -46,6 +54,7 @@ void idmap_choose(uint32_t slot, struct idmap *ret)
 	*ret = (struct idmap){
 		.ranged = geteuid() == 0 && range_mapped(),
 		.base = IDMAP_BASE + slot * IDMAP_COUNT,
+		.self = CELL_UID,
 		.caller_uid = geteuid(),
 		.caller_gid = getegid(),
 	};
@@ -64,22 +73,17 @@ static int write_proc(pid_t pid, const char *name, const char *text, struct err 
 int idmap_write(const struct idmap *m, pid_t child, struct err *e)
 {
 	char uids[64], gids[64];
-	int r = 0;
+	int r;
 
-	if (m->ranged) {
-		(void)snprintf(uids, sizeof(uids), "0 %u %u\n", m->base, IDMAP_COUNT);
-		(void)snprintf(gids, sizeof(gids), "0 %u %u\n", m->base, IDMAP_COUNT);
-	} else {
-		(void)snprintf(uids, sizeof(uids), "%u %u 1\n", CELL_UID, (unsigned)m->caller_uid);
-		(void)snprintf(gids, sizeof(gids), "%u %u 1\n", CELL_GID, (unsigned)m->caller_gid);
-		/* The kernel's price for an unprivileged gid map: group lists can not change. */
-		r = write_proc(child, "setgroups", "deny", e);
-	}
-	if (r == 0)
-		r = write_proc(child, "uid_map", uids, e);
-	if (r == 0)
-		r = write_proc(child, "gid_map", gids, e);
-	return r;
+	(void)snprintf(uids, sizeof(uids), "%u %u %u\n", m->ranged ? 0 : m->self,
+		       m->ranged ? m->base : m->caller_uid, m->ranged ? IDMAP_COUNT : 1);
+	(void)snprintf(gids, sizeof(gids), "%u %u %u\n", m->ranged ? 0 : m->self,
+		       m->ranged ? m->base : m->caller_gid, m->ranged ? IDMAP_COUNT : 1);
+	/* The Linux kernel's price for an unprivileged gid map: group lists cannot change. */
+	if (!m->ranged && (r = write_proc(child, "setgroups", "deny", e)) < 0)
+		return r;
+	r = write_proc(child, "uid_map", uids, e);
+	return r < 0 ? r : write_proc(child, "gid_map", gids, e);
 }
 
 int idmap_userns(uint32_t uid, uint32_t gid, uint32_t to, uint32_t count, struct err *e)
@@ -92,8 +96,8 @@ int idmap_userns(uint32_t uid, uint32_t gid, uint32_t to, uint32_t count, struct
 	if (pid < 0)
 		return err_set(e, -errno, "clone a user namespace for an id-mapped mount");
 	if (pid == 0) {
-		/* Only has to exist until the parent has opened its namespace, and not longer than
-		 * it. It must not hold the parent's locks on journal records either. */
+		/* It has to exist until the parent has opened its namespace, and ends with the
+		 * parent. It must not hold the parent's locks on journal records either. */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ||
 		    syscall(SYS_close_range, 0u, ~0u, 0u) < 0)
 			_exit(1);
@@ -107,11 +111,8 @@ int idmap_userns(uint32_t uid, uint32_t gid, uint32_t to, uint32_t count, struct
 
 	if (r == 0)
 		r = write_proc(pid, "gid_map", gids, e);
-	if (r == 0) {
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			r = err_set(e, -errno, "open the user namespace of an id-mapped mount");
-	}
+	if (r == 0 && (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		r = err_set(e, -errno, "open the user namespace of an id-mapped mount");
 	(void)kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;

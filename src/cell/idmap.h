@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * idmap.h - Which host users stand behind the users of a cell.
+ * idmap.h - The host users behind the users of a cell.
  *
  * With privilege every cell has 65536 host ids of its own, from a part of the id space that nothing
  * else hands out, so two cells never share a user: not for signals, not for quotas, not for files.
  * The slot in the journal chooses them, and a lock that all wardens of the machine see
- * (cell/record.h). Without privilege only one id can be mapped: the caller's own, as the cell's
+ * (cell/journal.h). Without privilege only one id can be mapped: the caller's own, as the cell's
  * agent.
  */
 #ifndef CAISSON_CELL_IDMAP_H
@@ -24,6 +24,7 @@ struct err;
 struct idmap {
 	bool ranged;   /* a range of its own (privileged); otherwise the single caller's id */
 	uint32_t base; /* host id of the cell's id 0, when ranged */
+	uint32_t self; /* the id in the namespace that stands for the caller's, otherwise */
 	uid_t caller_uid;
 	gid_t caller_gid;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * landlock.c - Landlock domains: scopes only, or nothing at all but a few directories. Structs and
- * bits are spelled out: old headers lack the newer ones.
+ * landlock.c - Landlock domains: scopes alone, or everything denied except in a few directories.
+ * Structs and bits are spelled out: old headers lack the newer ones.
  */
 #include "cell/landlock.h"
 
@@ -32,7 +32,7 @@ struct path_beneath_attr {
 	int32_t parent_fd;
 } __attribute__((packed));
 
-/* What each version of the interface added. A right that is handled and has no rule is denied. */
+/* The rights that each version added. A right that is handled and has no rule is denied. */
 static const struct {
 	int abi;
 	struct ruleset_attr attr;
@@ -110,9 +110,4 @@ int landlock_deny_all_but(const struct landlock_dir *dirs, size_t n)
 int landlock_deny_files_but(const struct landlock_dir *dirs, size_t n)
 {
 	return deny(NET_CONNECT_TCP, dirs, n);
-}
-
-int landlock_deny_files(void)
-{
-	return landlock_deny_files_but(NULL, 0);
 }

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What may be kept below a directory; the kernel's own bits. */
+/* Rights that may be kept below a directory; the Linux kernel's own bits. */
 #define LANDLOCK_WRITE_FILE (UINT64_C(1) << 1)
 #define LANDLOCK_READ_FILE (UINT64_C(1) << 2)
 #define LANDLOCK_READ_DIR (UINT64_C(1) << 3)
@@ -39,7 +39,7 @@ int landlock_abi(void);
 
 /*
  * landlock_scope_self() - Put this thread and all it will start in a domain of its own.
- * @signals: processes outside the domain can not be signalled either, besides not being reached by
+ * @signals: processes outside the domain cannot be signalled either, besides not being reached by
  *           abstract sockets
  * Return: 1 when enforced, 0 when the kernel is too old for scopes (ABI < 6), or -errno.
  */
@@ -57,11 +57,9 @@ int landlock_scope_self(bool signals);
 int landlock_deny_all_but(const struct landlock_dir *dirs, size_t n);
 
 /*
- * landlock_deny_files_but() - The same, but TCP sockets may be connected: for caisson-bucket. They
- * may not be bound. landlock_deny_files() - That without any directory: for the gate. Return: as
- * above.
+ * landlock_deny_files_but() - The same, but TCP sockets may be connected, for caisson-bucket and
+ * the gate. They may not be bound. Return: as above.
  */
 int landlock_deny_files_but(const struct landlock_dir *dirs, size_t n);
-int landlock_deny_files(void);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * The child is cloned with all its namespaces at once (the cgroup namespace comes later, when it
  * is in its cgroups: it would otherwise be rooted at ours) and, where there is a unified tree,
- * straight into its cgroup; v1 cgroups it enters itself (cgroup_enter.h) before anything else.
+ * straight into its cgroup; v1 cgroups it enters itself (cgroup.h) before anything else.
  * Parent and child talk over one SEQPACKET pair: "go" downwards; upwards a stage_report, or end of
  * file when execve closed it. The parent does not wait for that: it has other cells to look after.
  */
@@ -15,9 +15,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -25,12 +23,11 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "cell/as_user.h"
+#include "cell/caps.h"
 #include "cell/cgroup.h"
 #include "cell/idmap.h"
 #include "cell/plan.h"
 #include "cell/stage.h"
-#include "cell/stage_zygote.h"
 #include "wire/init.h"
 
 #define CELL_NAMESPACES                                                                            \
@@ -46,7 +43,7 @@ static bool sysctl_is(const char *path, char value)
 	       text[1] == '\n';
 }
 
-/* clone said no: find out who forbids it, because the fix depends on it. */
+/* clone failed: find out what forbids it, because the remedy depends on it. */
 static int explain_clone(int error, struct err *e)
 {
 	if (sysctl_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
@@ -70,12 +67,12 @@ static int explain_clone(int error, struct err *e)
 	if (error == EPERM)
 		return err_say(
 			e, -error,
-			"the kernel refuses namespaces (EPERM): inside a container allow "
+			"the Linux kernel refuses namespaces (EPERM): inside a container allow "
 			"clone with CLONE_NEWUSER (docker: --security-opt seccomp=unconfined), "
 			"or run in a chroot-free environment");
 	if (error == EINVAL)
 		return err_say(e, -error,
-			       "this kernel lacks a namespace type that cells need "
+			       "this Linux kernel lacks a namespace type that cells need "
 			       "(CONFIG_USER_NS, PID_NS, NET_NS, IPC_NS, UTS_NS)");
 	return err_set(e, -error, "clone");
 }
@@ -87,7 +84,7 @@ static int socket_pair(int fds[2], struct err *e)
 	return 0;
 }
 
-/* The child's word: end of file (good), or a report (bad). */
+/* The child's result: end of file is success, a report is a failure. */
 static int read_report(int sync, const struct plan *p, struct err *e)
 {
 	struct stage_report report;
@@ -96,7 +93,7 @@ static int read_report(int sync, const struct plan *p, struct err *e)
 	if (n == 0)
 		return 0;
 	if (n != (ssize_t)sizeof(report))
-		return err_set(e, n < 0 ? (int)n : -EPROTO, "hear from the cell");
+		return err_set(e, n < 0 ? (int)n : -EPROTO, "read the cell's report");
 
 	char text[512];
 
@@ -104,7 +101,7 @@ static int read_report(int sync, const struct plan *p, struct err *e)
 	return err_say(e, report.error ? -report.error : -EIO, "%s", text);
 }
 
-/* A zygote has no id maps to wait for, and so nothing to be told. */
+/* A zygote has no id maps, and so does not wait for a message. */
 static int release_child(const struct plan *p, pid_t pid, int sync, struct err *e)
 {
 	int r = p->zygote ? 0 : idmap_write(&p->ids, pid, e);
@@ -112,7 +109,7 @@ static int release_child(const struct plan *p, pid_t pid, int sync, struct err *
 	if (r < 0 || p->zygote)
 		return r;
 	r = fd_send(sync, "g", 1, NULL, 0);
-	/* A child that died on its own has left its report: that says more than EPIPE. */
+	/* A child that died by itself has left its report, which says more than EPIPE. */
 	return r == -EPIPE ? 0 : r;
 }
 
@@ -157,7 +154,7 @@ int launch_begin(struct plan *p, const struct cgroup *cgroup, struct launched *r
 	int clone_fd = cgroup ? cgroup_clone_fd(cgroup) : -1;
 
 	/* Where v1 has the limits, a zygote's kernels do not leave its unified cgroup
-	 * (cgroup_enter.h): so it must not have one of its own, with which they would end. */
+	 * (cgroup.h): so it must not have one of its own, with which they would end. */
 	if (p->zygote && cgroup && cgroup->kind != CGROUP_V2)
 		clone_fd = -1;
 	struct clone_args args = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mask.c - What of /proc a cell does not see.
+ * mask.c - The files of /proc that a cell does not see.
  *
  * A new instance of /proc shows the processes and names of the cell's own namespaces, and beside
  * them files about the whole machine. Of these a cell keeps the ones that programs need
@@ -12,8 +12,6 @@
  * it, one system call each, and have its flags. Paths below our own /proc are the kernel's, and no
  * links.
  */
-#include "cell/mask.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -23,9 +21,10 @@
 
 #include "base/fd.h"
 #include "cell/mnt.h"
+#include "cell/root.h"
 #include "cell/stage.h"
 
-/* What this kernel does not have is skipped. */
+/* Files that this Linux kernel does not have are skipped. */
 static const struct mask_row {
 	const char *path;
 	bool is_dir;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mnt.c - Steps of building a root: see mnt.h. System calls only. */
+/* mnt.c - Directories and mounts below a root that may be hostile, by system calls only: mnt.h. */
 #include "cell/mnt.h"
 
 #include <errno.h>

@@ -24,8 +24,7 @@ int mnt_beneath(int root, const char *path, int flags);
 /* mnt_ensure_dir() - A directory below @root, made with all its missing parents. */
 int mnt_ensure_dir(int root, const char *path);
 
-/* mnt_place() - Move a detached mount onto @path below @root; the target is made when it is
- * missing. */
+/* mnt_place() - Move a detached mount onto @path below @root, which is made if missing. */
 int mnt_place(int mount, int root, const char *path, bool is_dir);
 
 /* mnt_restrict() - Set attributes of a tree of mounts, and make it private. */

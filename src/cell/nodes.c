@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodes.c - The device nodes of a cell: see nodes.h. */
-#include "cell/nodes.h"
-
+/*
+ * nodes.c - The device nodes of a cell.
+ *
+ * A lock or a watch on /dev/null belongs to its inode: on the host's own, cells would meet each
+ * other and the host. So each cell has nodes of its own, on a small tmpfs. A node works only on a
+ * filesystem that a process with CAP_MKNOD made in the host's user namespace: the warden of root
+ * makes it, detached, and the child binds the nodes on it. Without that right the host's nodes are
+ * bound; the receipt's mounts show which was done.
+ */
 #include <stdint.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -12,6 +17,7 @@
 #include "base/fd.h"
 #include "cell/mnt.h"
 #include "cell/plan.h"
+#include "cell/root.h"
 #include "cell/stage.h"
 
 #define NODE_ATTRS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)
@@ -56,8 +62,7 @@ static int clone_node(const struct plan *p, const struct node *n)
 
 void nodes_place(const struct plan *p, int dev)
 {
-	/* Only of a mount that is attached can parts be bound: for a moment it is where devpts will
-	 * be. */
+	/* Parts can be bound only of an attached mount: "pts" holds it for a moment. */
 	if (p->nodes_fd >= 0 && mnt_place(p->nodes_fd, dev, "pts", true) < 0)
 		stage_fail(p, STAGE_DEV, 104);
 	for (uint32_t i = 0; i < ARRAY_SIZE(nodes); i++) {

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.c - Compute a plan: id maps, option strings, and mounts made ready. */
+/*
+ * plan.c - Compute a plan: id maps, option strings, and mounts made ready.
+ *
+ * Descriptors that the client sent are checked here and nowhere else: only directories and regular
+ * files are mounted, and every mount is cloned and restricted before the cell can see it.
+ */
 #include "cell/plan.h"
 
 #include <errno.h>
@@ -10,13 +15,11 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "cell/cover.h"
-#include "cell/nodes.h"
+#include "cell/root.h"
 #include "cell/spec.h"
 
 #define PIDS_SLACK 16u
@@ -47,9 +50,8 @@ static int plan_top(struct plan *p, struct err *e)
 
 /*
  * With privilege: a private copy of the client's mount, restricted before the cell can see it, and
- * with its ids shifted so that the client's own files belong to the cell's agent; unless it is
- * plain: then
- * @userns is -1, and what it has for others is what the cell gets.
+ * with its ids shifted so that the client's own files belong to the cell's agent. A plain mount is
+ * not shifted (@userns is -1): the cell has the rights that the files give to others.
  *
  * Safe although the client may be hostile: it needed to open the object itself, nosuid and nodev
  * are forced, and the shifted ids are those of this cell alone.
@@ -84,15 +86,14 @@ static int mount_detach(struct plan_mount *m, int fd, int userns, struct err *e)
 	else if (m->rw)
 		return err_say(
 			e, -errno,
-			"its filesystem can not be id-mapped (%s), so the cell's user could not "
+			"its filesystem cannot be id-mapped (%s), so the cell's user could not "
 			"write there; mount it ro, or copy the files",
 			strerror(errno));
 	m->fd = TAKE_FD(tree);
 	return 0;
 }
 
-/* Without privilege the child must find the object again by path, and proves it by device and
- * inode. */
+/* Without privilege the child finds the object again by path; device and inode prove it. */
 static int mount_remember(struct plan_mount *m, int fd, const struct stat *st, struct err *e)
 {
 	char link[64], path[PATH_MAX];
@@ -123,7 +124,7 @@ static int plan_mount(struct plan *p, struct plan_mount *m, int fd, int userns, 
 	return p->ids.ranged ? mount_detach(m, fd, userns, e) : mount_remember(m, fd, &st, e);
 }
 
-/* From which id on the disk the agent's is made, and into what: shared by the mounts of a cell. */
+/* User namespaces that shift ids on the disk to the agent's: shared by the mounts of a cell. */
 struct shift {
 	int client, reader, workspace; /* -1: not made yet */
 };
@@ -183,7 +184,7 @@ static int plan_user_mounts(struct plan *p, const int *fds, struct shift *shift,
 	return 0;
 }
 
-/* What stands for the image among the client's descriptors. */
+/* How many of the client's descriptors are the image's. */
 static size_t image_fds(const struct cell_spec *s)
 {
 	switch (s->image) {
@@ -197,8 +198,8 @@ static size_t image_fds(const struct cell_spec *s)
 }
 
 /*
- * Each layer by itself: an overlay can not be id-mapped, what it is made of can. A directory is an
- * image of one layer, whose files have the ids that they show.
+ * Each layer by itself: an overlay cannot be id-mapped, but its lowers can. A directory is an image
+ * of one layer, whose files have the ids that they show.
  */
 static int plan_layers(struct plan *p, const int *fds, size_t n, uint32_t ids, struct err *e)
 {
@@ -289,15 +290,15 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 		.memory_bytes = spec->without & CELL_WITHOUT_CGROUP ? spec->limits.memory_bytes : 0,
 	};
 
-	int r = spec->image == CELL_IMAGE_HOST ? plan_top(p, e) : 0;
+	int r = 0;
 
-	if (spec->image == CELL_IMAGE_HOST)
-		p->cover = cover_choose();
 	if (p->ids.ranged)
 		p->nodes_fd = nodes_make();
-	if (r == 0)
-		r = plan_mounts(p, fds, n_fds, e);
-	if (r < 0)
+	if (spec->image == CELL_IMAGE_HOST) {
+		p->cover = cover_choose();
+		r = plan_top(p, e);
+	}
+	if (r < 0 || (r = plan_mounts(p, fds, n_fds, e)) < 0)
 		plan_free(p);
 	return r;
 }
@@ -317,4 +318,12 @@ void plan_free(struct plan *p)
 		mount_free(&p->layers[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(p->mounts); i++)
 		mount_free(&p->mounts[i]);
+}
+
+void plan_drop(struct plan **p)
+{
+	if (*p)
+		plan_free(*p);
+	free(*p);
+	*p = NULL;
 }

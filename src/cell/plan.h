@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "cell/cgroup_enter.h"
+#include "cell/cgroup.h"
 #include "cell/counters.h"
 #include "cell/idmap.h"
 #include "wire/init.h"
@@ -36,7 +36,7 @@ struct plan_mount {
 	ino_t ino;
 	bool is_dir;
 	bool rw;
-	bool apart;      /* to be shown through an overlay: see place.c */
+	bool apart;      /* to be shown through an overlay: see place_mount.c */
 	uint32_t flags;  /* enum cell_mount_flag */
 	char *src;       /* unprivileged: where the client's descriptor points; the plan's own */
 	const char *dst; /* without the leading slash */
@@ -51,8 +51,8 @@ struct plan {
 	char layer_size[32], layer_inodes[32];
 	size_t n_top;
 	struct plan_top top[PLAN_TOP_MAX];
-	uint32_t cover;  /* host image: see cover.h */
-	int nodes_fd;    /* privileged: a detached mount, see nodes.h; otherwise -1 */
+	uint32_t cover;  /* host image: see cover.c */
+	int nodes_fd;    /* privileged: a detached mount, see nodes.c; otherwise -1 */
 	int lease_fd;    /* what came with layers, to be held as long as the cell lives; or -1 */
 	size_t n_layers; /* of the image, the uppermost first; 0 for the host image */
 	struct plan_mount layers[CELL_LAYERS_MAX];
@@ -62,21 +62,20 @@ struct plan {
 	struct cgroup_enter enter; /* the v1 cgroups the child moves itself into; set by launch() */
 	int channel_fd;            /* init's end; a zygote's end of its warden socket */
 	int sync_fd;               /* the child's end; see launch.c */
-	/* Who makes, owns and pays for the cell's user namespace (counters.h): the cell's first id,
-	 * or a zygote's user; without privilege 0, and it is the warden. */
+	/* The user who makes, owns and is charged for the cell's user namespace (counters.h): the
+	 * cell's first id, or a zygote's user; without privilege 0, which stands for the warden. */
 	uid_t owner;
-	bool zygote;               /* what is made is a zygote: see zygote stage.h */
+	bool zygote;               /* the child becomes a zygote: see stage_zygote.c */
 	int status_fd;             /* a zygote's end of its status socket */
-	char guest_path[PATH_MAX]; /* zygote: the directory of kernel.pyz and enter.so, as it sees
-				      it */
+	char guest_path[PATH_MAX]; /* zygote: its path to the directory of kernel.pyz, enter.so */
 	char guest_script[PATH_MAX + 16]; /* zygote: kernel.pyz in it */
 };
 
 /*
  * plan_make() - Compute the plan of one cell.
  * @spec: checked by spec_check(); must outlive the plan
- * @fds:  the client's descriptors: the image's (enum cell_image), then one per mount that is no
- * part. Borrowed.
+ * @fds:  the client's descriptors: the image's (enum cell_image), then one per mount that is not a
+ *        part. Borrowed.
  *
  * With privilege this clones and restricts the mounts; plan_free() drops them. Large: keep static
  * or on the heap. On failure nothing is held.
@@ -85,5 +84,7 @@ int plan_make(const struct cell_spec *spec, uint32_t slot, const char *init_path
 	      size_t n_fds, struct plan *ret, struct err *e);
 
 void plan_free(struct plan *p);
+/* plan_drop() - The same for a plan on the heap: frees it and sets *@p to NULL, which it may be. */
+void plan_drop(struct plan **p);
 
 #endif

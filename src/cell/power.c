@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * power.c - See power.h.
+ * power.c - The steps by which a service gives up its rights.
  *
  * The order is forced, because each step may need what a later one takes away: the root (needs
  * CAP_SYS_CHROOT), the bounding set (needs CAP_SETPCAP), the user (needs CAP_SETUID), the other
@@ -43,18 +43,19 @@ static int become(const struct power_user *u, struct err *e)
 		       u->uid, u->name);
 }
 
-/* The one user and group that we are, so that files look as they did. */
+/* Map the one user and group that we are to themselves, so that files look as they did. */
 static int map_self(uid_t uid, gid_t gid)
 {
 	char users[64], groups[64];
 
 	(void)snprintf(users, sizeof(users), "%u %u 1", uid, uid);
 	(void)snprintf(groups, sizeof(groups), "%u %u 1", gid, gid);
-	int r = fd_write_file(AT_FDCWD, "/proc/self/setgroups", "deny");
+	int r;
 
-	if (r == 0)
-		r = fd_write_file(AT_FDCWD, "/proc/self/uid_map", users);
-	return r < 0 ? r : fd_write_file(AT_FDCWD, "/proc/self/gid_map", groups);
+	if ((r = fd_write_file(AT_FDCWD, "/proc/self/setgroups", "deny")) < 0 ||
+	    (r = fd_write_file(AT_FDCWD, "/proc/self/uid_map", users)) < 0)
+		return r;
+	return fd_write_file(AT_FDCWD, "/proc/self/gid_map", groups);
 }
 
 int power_root(int dir, struct err *e)
@@ -84,7 +85,7 @@ int power_leave(const struct power_user *u, struct err *e)
 	r = caps_drop();
 	if (r < 0)
 		return err_set(e, r, "drop capabilities");
-	/* Asked of the kernel, not concluded: the way back must be closed. */
+	/* Tried, not concluded: the way back must be closed. */
 	if (u->uid && (setresuid(0, 0, 0) == 0 || setresgid(0, 0, 0) == 0))
 		return err_say(e, -EPERM, "still able to become root after giving it up");
 	return 0;
@@ -98,16 +99,16 @@ int power_settle(struct err *e)
 		return err_set(e, -errno, "set RLIMIT_CORE");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_set(e, -errno, "set no-new-privileges");
-	/* After the change of user, which sets it anew: memory may hold tokens and keys. */
+	/* After the change of user, which resets it: memory may hold tokens and keys. */
 	if (prctl(PR_SET_DUMPABLE, POWER_SANITIZED, 0, 0, 0) < 0)
 		return err_set(e, -errno, "become undumpable");
-	/* The one we came with is the administrator's. A kernel without keys has nothing to give
-	 * up, and where a container refuses the call it refuses the keys as well. */
+	/* The inherited keyring is the administrator's. A Linux kernel without keys has nothing to
+	 * give up, and where a container refuses the call it refuses the keys as well. */
 	(void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
 	return 0;
 }
 
-/* A kernel that has filters looks for the program, and there is none. */
+/* A Linux kernel that has filters reads the program, and fails with EFAULT. */
 bool power_has_filters(void)
 {
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) < 0 && errno == EFAULT;

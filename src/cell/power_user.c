@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* power_user.c - See power.h. Apart from the rest: programs that are linked statically can not ask
- * who a user is. */
+/* power_user.c - Look up the user of a service. Apart from power.c, because programs that are
+ * linked statically cannot look up users. */
 #include <errno.h>
 #include <pwd.h>
 #include <unistd.h>

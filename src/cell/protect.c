@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* protect.c - The names, those who are missing, and the mounts upon them. */
+/* protect.c - The protected names, the files that are made for them, and the mounts upon them. */
 #include "cell/protect.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,7 +24,7 @@ const struct protect_name protect_names[] = {
 };
 const size_t protect_names_n = ARRAY_SIZE(protect_names);
 
-/* Whoever works in the directory is the owner of what is made in it. */
+/* The owner of the directory becomes the owner of the file. */
 static int make_missing(int dir, const struct protect_name *n)
 {
 	struct stat top;
@@ -61,7 +60,7 @@ int protect_prepare(int dir, struct err *e)
 			r = make_missing(dir, n);
 		if (r == -ELOOP)
 			return err_say(e, r,
-				       "'%s' in it is a symbolic link, and can not be protected: "
+				       "'%s' in it is a symbolic link, and cannot be protected: "
 				       "replace it, or mount with :rw-unprotected",
 				       n->path);
 		if (r < 0)
@@ -76,7 +75,7 @@ static int cover_one(int top, const struct protect_name *n)
 
 	if (at < 0)
 		return -1;
-	if (is_link(at)) { /* by now; whoever works there made it one */
+	if (is_link(at)) { /* it was replaced since protect_prepare() */
 		errno = ELOOP;
 		return -1;
 	}

@@ -10,7 +10,7 @@
  *
  * Every mount is made detached, restricted while nobody can see it, and only then moved into
  * place, so there is no moment in which it is there without its flags. Every target is resolved
- * below the new root without following links: a hostile image can not lead a mount elsewhere.
+ * below the new root without following links: a hostile image cannot lead a mount elsewhere.
  *
  * Runs in the child, after clone: see stage.h. The paths on the host that are named here are
  * constants.
@@ -18,28 +18,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cell/mask.h"
 #include "cell/mnt.h"
-#include "cell/nodes.h"
-#include "cell/place.h"
 #include "cell/plan.h"
-#include "cell/root_host.h"
+#include "cell/root.h"
 #include "cell/spec.h"
 #include "cell/stage.h"
 
-/* Any directory that surely exists; the layer covers it until the pivot takes everything away. */
+/* Any directory that surely exists; the layer covers it until the pivot removes everything. */
 #define ATTACH_POINT "/proc"
 
 /* ---- images of directories ---------------------------------------------------------------- */
 
-/* Find the client's object again by path, and prove that it is the one it opened. */
+/* Find the client's object again by path, and prove that it is the one that the client opened. */
 static int reopen(const struct plan_mount *m, uint64_t attrs)
 {
 	struct stat st;
@@ -57,10 +53,10 @@ static int reopen(const struct plan_mount *m, uint64_t attrs)
 }
 
 /*
- * The lowers get places of their own, with names of two letters, and the overlay is told of them by
- * these: as one option, relative to where we are, of which even the longest is shorter than the 256
- * bytes that the kernel takes. Newer kernels know other ways (lowerdir+, descriptors); this one is
- * the same on all of them.
+ * The lowers get mount points of their own, with names of two letters relative to the current
+ * directory, so that even the longest option "lowerdir" is shorter than the 256 bytes that the
+ * Linux kernel takes. Newer versions have other ways (lowerdir+, descriptors); this one works in
+ * all.
  */
 static int place_lowers(const struct plan *p, int layer)
 {
@@ -77,6 +73,38 @@ static int place_lowers(const struct plan *p, int layer)
 	return fchdir(dir);
 }
 
+/*
+ * The directories that every cell has, whatever the image brings. A directory of the image keeps
+ * its mode; the agent's three become the agent's.
+ */
+static void make_needed(const struct plan *p, int root)
+{
+	static const struct {
+		const char *path;
+		mode_t mode;
+		bool agent; /* belongs to the agent instead of root */
+	} needed[] = {
+		{ "tmp", 01777, false },      { "workspace", 0755, true }, { "home", 0755, false },
+		{ "home/agent", 0755, true }, { "dev", 0755, false },      { "proc", 0555, false },
+		{ "sys", 0555, false },       { "projects", 0755, true },
+	};
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(needed); i++) {
+		/* A zygote has no agent, and no right to copy up the image users' files. */
+		if (p->zygote && needed[i].agent)
+			continue;
+		_fd_ int was = mnt_beneath(root, needed[i].path, O_PATH | O_DIRECTORY);
+
+		if (was < 0)
+			fd_close(mnt_ensure_dir(root, needed[i].path));
+		_fd_ int dir = mnt_beneath(root, needed[i].path, O_RDONLY | O_DIRECTORY);
+
+		if (dir < 0 || (was < 0 && fchmod(dir, needed[i].mode) < 0) ||
+		    (needed[i].agent && p->ids.ranged && fchown(dir, CELL_UID, CELL_GID) < 0))
+			stage_fail(p, STAGE_TREE, i);
+	}
+}
+
 /* Lowers: the image. Upper and work: directories of the layer. The merged root is made detached. */
 static int overlay_root(const struct plan *p, int layer)
 {
@@ -87,64 +115,23 @@ static int overlay_root(const struct plan *p, int layer)
 			stage_fail(p, STAGE_OVERLAY, 1);
 	if (place_lowers(p, layer) < 0)
 		stage_fail(p, STAGE_OVERLAY, 2);
-	/* In the upper before it is one: whatever the image has there, a file or a link, is
-	 * covered. */
+	/* In the upper before the overlay is made: it covers a file or a link of the image. */
 	if (mkdirat(layer, "upper/etc", 0755) < 0 ||
 	    root_put_file(layer, "upper/etc/resolv.conf", ROOT_RESOLV_CONF) < 0)
 		stage_fail(p, STAGE_ETC, 0);
 
 	/* Redirects and copied metadata stay off: a layer could otherwise lead the mount astray. */
 	const struct mnt_option options[] = {
-		{ "lowerdir", p->lowers },
-		{ "upperdir", "../upper" },
-		{ "workdir", "../work" },
-		{ "redirect_dir", "nofollow" },
-		{ "index", "off" },
-		{ "metacopy", "off" },
-		{ NULL, NULL },
+		{ "lowerdir", p->lowers }, { "upperdir", "../upper" },
+		{ "workdir", "../work" },  { "redirect_dir", "nofollow" },
+		{ "index", "off" },        { "metacopy", "off" },
+		{ "userxattr", NULL },     { NULL, NULL },
 	};
-	_fd_ int fs = fsopen("overlay", FSOPEN_CLOEXEC);
-
-	if (fs < 0)
-		stage_fail(p, STAGE_OVERLAY, 3);
-	for (const struct mnt_option *o = options; o->key; o++)
-		if (fsconfig(fs, FSCONFIG_SET_STRING, o->key, o->value, 0) < 0)
-			stage_fail(p, STAGE_OVERLAY, 4);
-	if (fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) < 0 ||
-	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		stage_fail(p, STAGE_OVERLAY, 5);
-	_fd_ int merged = fsmount(fs, FSMOUNT_CLOEXEC, MNT_SAFE);
+	_fd_ int merged = mnt_make("overlay", options, MNT_SAFE);
 
 	if (merged < 0 || mnt_place(merged, layer, "root", true) < 0)
-		stage_fail(p, STAGE_OVERLAY, 6);
-
-	/* What every cell has, whatever the image brings. A directory of the image keeps its mode;
-	 * the agent's three become the agent's. */
-	static const struct {
-		const char *path;
-		mode_t mode;
-		bool agent; /* belongs to the agent instead of root */
-	} needed[] = {
-		{ "tmp", 01777, false },      { "workspace", 0755, true }, { "home", 0755, false },
-		{ "home/agent", 0755, true }, { "dev", 0755, false },      { "proc", 0555, false },
-		{ "sys", 0555, false },       { "projects", 0755, true },
-	};
-	for (uint32_t i = 0; i < ARRAY_SIZE(needed); i++) {
-		/* A zygote has no agent, and no right to copy up what belongs to the image's users.
-		 */
-		if (p->zygote && needed[i].agent)
-			continue;
-		_fd_ int was = mnt_beneath(merged, needed[i].path, O_PATH | O_DIRECTORY);
-
-		if (was < 0)
-			fd_close(mnt_ensure_dir(merged, needed[i].path));
-		_fd_ int dir = mnt_beneath(merged, needed[i].path, O_RDONLY | O_DIRECTORY);
-
-		if (dir < 0 || (was < 0 && fchmod(dir, needed[i].mode) < 0) ||
-		    (needed[i].agent && p->ids.ranged && !p->zygote &&
-		     fchown(dir, CELL_UID, CELL_GID) < 0))
-			stage_fail(p, STAGE_TREE, i);
-	}
+		stage_fail(p, STAGE_OVERLAY, 3);
+	make_needed(p, merged);
 	return TAKE_FD(merged);
 }
 
@@ -164,7 +151,7 @@ static void build_dev(const struct plan *p, int root)
 	if (p->spec->image == CELL_IMAGE_HOST) {
 		dev = mnt_beneath(root, "dev", O_PATH | O_DIRECTORY);
 	} else {
-		/* The image's own /dev is not to be believed: cover it. */
+		/* The image's own /dev is a stranger's: cover it. */
 		static const struct mnt_option options[] = {
 			{ "size", "1m" }, { "nr_inodes", "64" }, { "mode", "0755" }, { NULL, NULL }
 		};
@@ -209,7 +196,7 @@ static void build_dev(const struct plan *p, int root)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* Without privilege they are found by path, so before anything of the host is covered. */
+/* Without privilege they are found by path: before anything of the host is covered. */
 static void open_user_mounts(const struct plan *p, int trees[CELL_MOUNTS_MAX])
 {
 	for (uint32_t i = 0; i < p->n_mounts; i++) {
@@ -242,12 +229,12 @@ void root_build(const struct plan *p)
 						    { "nr_inodes", p->layer_inodes },
 						    { "mode", "0755" },
 						    { NULL, NULL } };
-	/* A zygote is in the host's pid namespace; of that it shall see its own processes only. */
+	/* A zygote is in the host's pid namespace, and sees only its own processes of it. */
 	const struct mnt_option proc_options[] = { { p->zygote ? "hidepid" : NULL, "invisible" },
 						   { NULL, NULL } };
 
 	(void)umask(0);
-	/* A new proc is only given to who still sees a whole one, so before anything is covered. */
+	/* A new proc can be mounted only where a whole one is visible: before any cover. */
 	_fd_ int proc =
 		mnt_make("proc", proc_options, MNT_SAFE | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY);
 

@@ -2,11 +2,9 @@
 /*
  * root_host.c - The tree of the host image: a small generated system around the machine's own /usr.
  *
- * What is shared with the host is the content of files, read-only. Their inodes are the cell's own
- * where the kernel gives them: see cover.h.
+ * The content of files is shared with the host, read-only. Their inodes are the cell's own where
+ * the Linux kernel allows it: see cover.c.
  */
-#include "cell/root_host.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -16,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cell/cover.h"
 #include "cell/mnt.h"
 #include "cell/plan.h"
+#include "cell/root.h"
 #include "cell/spec.h"
 #include "cell/stage.h"
 
@@ -56,10 +54,10 @@ static const struct etc_row {
 };
 
 /*
- * Of the real /etc only what indexes or configures /usr and says nothing about the machine's
+ * Of the real /etc only files that index or configure /usr and reveal nothing about the machine's
  * people, services or secrets: without these the dynamic loader misses libraries outside the
  * default directories, awk, R or BLAS (Debian alternatives) are dangling links, and matplotlib and
- * whatever draws text do not start.
+ * other programs that draw text do not start.
  */
 static const struct usr_row {
 	const char *host, *path;
@@ -81,8 +79,7 @@ static void host_tree_rows(const struct plan *p, int root)
 
 		if (mkdirat(root, t->path, t->mode) < 0 || fchmodat(root, t->path, t->mode, 0) < 0)
 			stage_fail(p, STAGE_TREE, i);
-		/* A zygote builds its root outside of any user namespace: nothing there is the
-		 * agent's. */
+		/* A zygote builds its root outside of any user namespace, without an agent. */
 		if (t->agent && p->ids.ranged && !p->zygote &&
 		    fchownat(root, t->path, CELL_UID, CELL_GID, 0) < 0)
 			stage_fail(p, STAGE_TREE, i);

@@ -39,11 +39,6 @@ int seccomp_install(struct err *e)
 	return seccomp_install_program(CELL_FILTER, ARRAY_SIZE(CELL_FILTER), e);
 }
 
-size_t seccomp_filter_len(void)
-{
-	return ARRAY_SIZE(CELL_FILTER);
-}
-
 const char *seccomp_policy_id(void)
 {
 	return CELL_FILTER_POLICY_ID;

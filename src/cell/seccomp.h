@@ -22,9 +22,6 @@ int seccomp_install(struct err *e);
 /* seccomp_install_program() - The same with another compiled filter; filters add up. */
 int seccomp_install_program(const struct sock_filter *filter, size_t len, struct err *e);
 
-/* seccomp_filter_len() - Instructions in the filter. */
-size_t seccomp_filter_len(void);
-
 /* seccomp_policy_id() - SHA-256 of the policy file the filter was made from, in hex. */
 const char *seccomp_policy_id(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spec.c - Ranges of every limit as one table, and the check over it. */
+/* spec.c - The range of every limit, in one table, and the check of a whole spec. */
 #include "cell/spec.h"
 
 #include <errno.h>
@@ -21,8 +21,7 @@ static const struct limit_row {
 	bool zero_is_none;
 	uint64_t initial;
 } limit_rows[] = {
-	/* Below 16 MiB not even the interpreter's loader fits: refuse instead of a puzzling kill.
-	 */
+	/* Below 16 MiB not even the interpreter's loader fits: refuse it here. */
 	{ "--memory", offsetof(struct cell_limits, memory_bytes), 16 * MIB, 1024 * GIB, false,
 	  512 * MIB },
 	{ "--disk", offsetof(struct cell_limits, disk_bytes), 1 * MIB, 1024 * GIB, false, 1 * GIB },
@@ -67,8 +66,7 @@ bool spec_path_normal(const char *path, uint32_t max)
 	return true;
 }
 
-/* A part is below the mount before it, of which it is one; that one can be written to, or it would
- * be pointless. */
+/* A part is below the nearest mount before it that is not one; that mount is writable. */
 static bool part_ok(const struct cell_spec *s, uint32_t i)
 {
 	uint32_t of = i;
@@ -151,7 +149,7 @@ int spec_check(const struct cell_spec *s, struct err *e)
 		return err_say(e, -EINVAL, "--image: an image has from 1 to %d layers",
 			       CELL_LAYERS_MAX);
 	if (s->without & CELL_WITHOUT_CGROUP && s->limits.cpu_time_ms)
-		return err_say(e, -EINVAL, "--cpu-time: can not be kept with --without cgroup");
+		return err_say(e, -EINVAL, "--cpu-time: cannot be enforced with --without cgroup");
 	if (s->without & ~(uint32_t)CELL_WITHOUT_ALL_)
 		return err_say(e, -EINVAL, "--without: unknown layer");
 	return check_mounts(s, e);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spec.h - What a cell may be asked to be: defaults, ranges, and the check that both sides run.
+ * spec.h - The specification of a cell: defaults, ranges, and the check that both sides run.
  *
- * The client checks to give a person a good message; the warden checks again because it believes
- * nobody. One table serves both, so they can not disagree.
+ * The client checks to give a person a good message; the warden checks again because it trusts no
+ * client. One table serves both, so they cannot disagree.
  */
 #ifndef CAISSON_CELL_SPEC_H
 #define CAISSON_CELL_SPEC_H
@@ -15,7 +15,7 @@
 
 struct err;
 
-/* Who code runs as inside every cell, and where it finds itself. */
+/* The user of code inside every cell, and its surroundings. */
 #define CELL_UID 1000u
 #define CELL_GID 1000u
 #define CELL_USER "agent"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage.c - The child's way from clone to init.
+ * stage.c - The child's steps from clone to init.
  *
- * Order matters and is this: into the cgroups, so that everything else is accounted for; what needs
- * the host's files under the host's ids; then wait until the parent has written the id maps; become
- * the cell's root, leave the old world (cgroup namespace, mounts, pivot), and last give up what is
- * not needed to start commands. The parent-death signal is set again after each change of ids,
- * because the kernel clears it there, and then the parent is checked: no window is left in which
- * a dead warden leaves a living cell.
+ * The order matters: enter the cgroups, so that everything after it is charged to the cell; do what
+ * needs the host's files under the host's ids; wait until the parent has written the id maps;
+ * become the cell's root; leave the host (cgroup namespace, mounts, pivot); and last give up what
+ * is not needed to start commands. The parent-death signal is set again after each change of ids,
+ * because the Linux kernel clears it there, and then the parent is checked: there is no moment in
+ * which a dead warden leaves a living cell.
  */
 #include "cell/stage.h"
 
@@ -31,10 +31,11 @@
 #include "cell/caps.h"
 #include "cell/counters.h"
 #include "cell/plan.h"
+#include "cell/root.h"
 #include "cell/spec.h"
 
-/* To start commands as another user with nothing: SETUID, SETGID; SETPCAP empties their bounding
- * set; KILL signals them. All of it only inside the cell's own user namespace. */
+/* SETUID and SETGID to start commands as another user, SETPCAP to empty their bounding set, KILL to
+ * signal them. All of them count only inside the cell's own user namespace. */
 #define INIT_CAPS (1ull << CAP_SETUID | 1ull << CAP_SETGID | 1ull << CAP_SETPCAP | 1ull << CAP_KILL)
 
 void stage_fail(const struct plan *p, enum stage_id stage, uint32_t item)
@@ -45,7 +46,15 @@ void stage_fail(const struct plan *p, enum stage_id stage, uint32_t item)
 	_exit(1);
 }
 
-static void die_with_parent(const struct plan *p)
+void stage_check(const struct plan *p, int r, enum stage_id stage, uint32_t item)
+{
+	if (r >= 0)
+		return;
+	errno = -r;
+	stage_fail(p, stage, item);
+}
+
+void stage_die_with_parent(const struct plan *p)
 {
 	struct pollfd pfd = { .fd = p->sync_fd };
 
@@ -56,12 +65,12 @@ static void die_with_parent(const struct plan *p)
 }
 
 /*
- * What a process inherits beside its descriptors: a real-time class (which a cgroup may refuse), an
- * io class, and a personality, which would weaken the layout of memory. Whoever was started for
- * idle moments (`chrt --idle`) can not get out of that without a capability, and need not: it is
- * less.
+ * Reset attributes that a process inherits beside its descriptors: a real-time class (which a
+ * cgroup may refuse), an io class, and a personality, which would weaken the layout of memory. A
+ * process of the idle class (`chrt --idle`) cannot leave it without a capability, and need not: the
+ * class gives it less.
  */
-static void shed_habits(const struct plan *p)
+static void reset_inherited(const struct plan *p)
 {
 	static const struct sched_param none;
 	bool idle = (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_IDLE;
@@ -69,17 +78,6 @@ static void shed_habits(const struct plan *p)
 	if ((!idle && sched_setscheduler(0, SCHED_OTHER, &none) < 0) ||
 	    syscall(SYS_ioprio_set, 1 /* IOPRIO_WHO_PROCESS */, 0, 0) < 0 || personality(0) < 0)
 		stage_fail(p, STAGE_CGROUP, 2);
-}
-
-/* First of all, so that everything after it is on the cell's account. */
-static void enter_cgroups(const struct plan *p)
-{
-	int r = cgroup_enter_self(&p->enter);
-
-	if (r < 0) {
-		errno = -r;
-		stage_fail(p, STAGE_CGROUP, 0);
-	}
 }
 
 static void wait_for_parent(const struct plan *p)
@@ -90,8 +88,7 @@ static void wait_for_parent(const struct plan *p)
 		_exit(1);
 }
 
-/* The cell's pid 1 runs from a read-only copy of the mount: /proc/1/exe leads to nothing writable.
- */
+/* The cell's pid 1 runs from a read-only copy of the mount, so /proc/1/exe is not writable. */
 static int open_init(const struct plan *p)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
@@ -115,22 +112,20 @@ static void become_cell_root(const struct plan *p)
 		stage_fail(p, STAGE_USER, 1);
 }
 
-/* Keys are reached through the session keyring, which is inherited from whoever started us. */
-static void leave_keyring(const struct plan *p)
+/* Keys are reached through the session keyring, which is inherited from the warden's starter. */
+void stage_leave_keyring(const struct plan *p)
 {
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
 		stage_fail(p, STAGE_KEYRING, 0);
 }
 
-/* When the whole machine runs out of memory, cells go before anything that looks after them. */
+/* When the machine runs out of memory, cells are killed before the programs that made them. */
 static void prefer_as_victim(const struct plan *p)
 {
 	int r = fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "800");
 
-	if (r < 0 && r != -EROFS && r != -EACCES) {
-		errno = -r;
-		stage_fail(p, STAGE_CGROUP, 1);
-	}
+	if (r != -EROFS && r != -EACCES)
+		stage_check(p, r, STAGE_CGROUP, 1);
 }
 
 /* Init has /dev/null as stdio, its channel as descriptor 3, and nothing else. */
@@ -159,9 +154,10 @@ void stage_run(const struct plan *p)
 	static char *const argv[] = { name, NULL };
 	static char *const envp[] = { NULL };
 
-	die_with_parent(p);
-	shed_habits(p);
-	enter_cgroups(p);
+	stage_die_with_parent(p);
+	reset_inherited(p);
+	/* Before the other steps, so that they are charged to the cell. */
+	stage_check(p, cgroup_enter_self(&p->enter), STAGE_CGROUP, 0);
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		stage_fail(p, STAGE_PRIVATE, 0);
 	int init = open_init(p);
@@ -170,12 +166,12 @@ void stage_run(const struct plan *p)
 
 	wait_for_parent(p);
 	become_cell_root(p);
-	die_with_parent(p);
+	stage_die_with_parent(p);
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		stage_fail(p, STAGE_CGROUPNS, 0);
 	counters_limit(p);
 	stage_net_settings(p);
-	leave_keyring(p);
+	stage_leave_keyring(p);
 	root_build(p);
 	stage_net(p);
 	if (sethostname(CELL_HOSTNAME, sizeof(CELL_HOSTNAME) - 1) < 0)
@@ -184,18 +180,13 @@ void stage_run(const struct plan *p)
 	set_descriptors(p);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		stage_fail(p, STAGE_CAPS, 1);
-	int r = caps_keep(INIT_CAPS, 1);
-
-	if (r < 0) {
-		errno = -r;
-		stage_fail(p, STAGE_CAPS, 0);
-	}
+	stage_check(p, caps_keep(INIT_CAPS, 1), STAGE_CAPS, 0);
 	(void)syscall(SYS_execveat, init, "", argv, envp, AT_EMPTY_PATH);
 	stage_fail(p, STAGE_EXEC, 0);
 }
 
 static const char *const stage_text[] = {
-	[STAGE_SYNC] = "follow the warden's life",
+	[STAGE_SYNC] = "end together with the warden",
 	[STAGE_CGROUP] = "enter the cell's cgroups",
 	[STAGE_PRIVATE] = "make the mount namespace private",
 	[STAGE_INIT] = "open caisson-init",

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage.h - What the cloned child does before it becomes init: seal itself in.
+ * stage.h - The steps by which the cloned child seals itself in, before it becomes init or a
+ * zygote.
  *
  * System calls only. Every step either succeeds or reports {stage, item, errno} to the parent and
- * ends the child; there is no "continue without". Nothing of the guest exists yet, so nothing here
- * can be raced by it.
+ * ends the child; no step is skipped. Nothing of the guest exists yet, so nothing here can be raced
+ * by it.
  */
 #ifndef CAISSON_CELL_STAGE_H
 #define CAISSON_CELL_STAGE_H
@@ -51,11 +52,19 @@ struct stage_report {
 /* stage_run() - Seal and exec init. Never returns. The parent sends one byte on the sync socket
  * when the id maps are in place; end of file there means success (close on exec). */
 _Noreturn void stage_run(const struct plan *p);
+/* stage_zygote_run() - The same for a zygote, which executes the interpreter (stage_zygote.c). */
+_Noreturn void stage_zygote_run(const struct plan *p);
 
-/* stage_fail() - Report and end the child. */
+/* stage_fail() - Report errno and end the child. */
 _Noreturn void stage_fail(const struct plan *p, enum stage_id stage, uint32_t item);
+/* stage_check() - The same for a negative errno @r; returns when @r is not negative. */
+void stage_check(const struct plan *p, int r, enum stage_id stage, uint32_t item);
 
-/* stage_describe() - What a report means and, where we know it, how to mend it. For the parent. */
+/* Steps that the child of a cell and that of a zygote share. */
+void stage_die_with_parent(const struct plan *p);
+void stage_leave_keyring(const struct plan *p);
+
+/* stage_describe() - A message for a report, with the remedy where it is known. For the parent. */
 void stage_describe(const struct stage_report *r, const struct plan *p, char *msg, uint32_t size);
 
 /* stage_net() - stage_net.c: lo up, with the addresses behind which a gate may listen. */
@@ -63,8 +72,5 @@ void stage_net(const struct plan *p);
 /* stage_net_settings() - Low ports are free to all, TCP does not pace; while the host's /proc is
  * still there. */
 void stage_net_settings(const struct plan *p);
-
-/* root_build() - root.c: make the root filesystem and move into it. */
-void root_build(const struct plan *p);
 
 #endif

@@ -2,10 +2,11 @@
 /*
  * stage_net.c - The cell's network: lo, and the addresses behind which the gate listens.
  *
- * Every cell has them, with egress or without: a room of the pool does not know yet who will take
- * it, and what nobody listens on refuses at once. There is no other device and no route to one, so
- * nothing of this leads anywhere. 198.18.0.1/15 on a loopback device makes the whole range local;
- * IPv6 needs a route for that. A kernel without IPv6 does without.
+ * Every cell has them, with egress or without: a cell of the pool does not know yet which sandbox
+ * will take it, and an address on which no socket listens refuses at once. There is no other device
+ * and no route to one, so these addresses lead to nothing else. 198.18.0.1/15 on a loopback device
+ * makes the whole range local; IPv6 needs a route for that, and is left out where the Linux kernel
+ * has none.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -56,8 +57,7 @@ static void attribute(struct request *q, uint16_t type, const void *data, uint16
 	q->head.nlmsg_len = (uint32_t)(NLMSG_ALIGN(q->head.nlmsg_len) + RTA_ALIGN(a->rta_len));
 }
 
-/* The kernel works on it while we send; without NLM_F_ACK only a failure is answered. 0 or -errno.
- */
+/* The Linux kernel acts during send(2); without NLM_F_ACK it answers failures only. 0 or -errno. */
 static int ask(int s, const struct request *q)
 {
 	struct {
@@ -127,8 +127,7 @@ static int add_gate_addresses(void)
 	return r;
 }
 
-/* The file shows the writer's own network namespace. Where /proc is read-only around us we do
- * without. */
+/* Acts on the writer's own network namespace. A read-only /proc is left as it is. */
 static int put(const char *path, const char *value)
 {
 	int r = fd_write_file(AT_FDCWD, path, value);
@@ -137,22 +136,16 @@ static int put(const char *path, const char *value)
 }
 
 /*
- * Ports below 1024 are nobody's in here: pid 1 listens on 443 for the gate without a capability for
- * it, and so may a service; without this, egress to such ports says that it can not be had. And
- * nothing can be congested where everything is one loopback device: an algorithm of the host's that
- * paces what it sends, as bbr does with a timer for every piece, would only cost time between the
- * cell and the gate.
+ * Ports below 1024 are free for every user here: pid 1 listens on 443 for the gate without a
+ * capability, and so may a service; without this setting egress to such ports is refused. And there
+ * is no congestion on a loopback device: a congestion control of the host that paces its output, as
+ * bbr does with a timer for every piece, would only cost time between the cell and the gate.
  */
 void stage_net_settings(const struct plan *p)
 {
-	int r = put("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-
-	if (r == 0)
-		(void)put("/proc/sys/net/ipv4/tcp_congestion_control", "reno");
-	if (r < 0) {
-		errno = -r;
-		stage_fail(p, STAGE_LOOPBACK, 2);
-	}
+	stage_check(p, put("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"), STAGE_LOOPBACK,
+		    2);
+	(void)put("/proc/sys/net/ipv4/tcp_congestion_control", "reno");
 }
 
 void stage_net(const struct plan *p)
@@ -163,10 +156,5 @@ void stage_net(const struct plan *p)
 	memcpy(req.ifr_name, "lo", 3);
 	if (s < 0 || ioctl(s, SIOCSIFFLAGS, &req) < 0)
 		stage_fail(p, STAGE_LOOPBACK, 0);
-	int r = add_gate_addresses();
-
-	if (r < 0) {
-		errno = -r;
-		stage_fail(p, STAGE_LOOPBACK, 1);
-	}
+	stage_check(p, add_gate_addresses(), STAGE_LOOPBACK, 1);
 }

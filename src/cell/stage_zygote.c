@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stage_zygote.c - The child's way from clone to a zygote's interpreter. System calls only. */
-#include "cell/stage_zygote.h"
-
-#include <errno.h>
+/*
+ * stage_zygote.c - The child's steps from clone to a zygote's interpreter.
+ *
+ * A zygote is not in a cell, because it has to be able to enter many. So it is confined by other
+ * means: a user of its own without any capability, a root file system like a cell's (a read-only
+ * view of /usr), its own mount, network, ipc, uts and cgroup namespaces, its own cgroup with limits
+ * (which it and its children can leave only for those of its cells), /proc that shows it only
+ * itself, and no new privileges ever. It never reads a client's bytes; the confinement bounds the
+ * harm of a preloaded module.
+ *
+ * Without root there is neither a second user nor a private root: the zygote is then an ordinary
+ * process of the caller.
+ */
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/keyctl.h>
-#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -18,6 +24,8 @@
 #include "base/fd.h"
 #include "cell/caps.h"
 #include "cell/plan.h"
+#include "cell/process.h"
+#include "cell/root.h"
 #include "cell/seccomp.h"
 #include "cell/spec.h"
 #include "cell/stage.h"
@@ -27,31 +35,6 @@
 /* Where images keep their interpreter, in the order of a cell's PATH. */
 static const char *const pythons[] = { "/usr/local/bin/python3", "/usr/bin/python3",
 				       "/bin/python3" };
-
-static void die_with_parent(const struct plan *p)
-{
-	struct pollfd pfd = { .fd = p->sync_fd };
-
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		stage_fail(p, STAGE_SYNC, 0);
-	if (poll(&pfd, 1, 0) > 0 && pfd.revents & (POLLHUP | POLLERR))
-		_exit(1);
-}
-
-/* What the warden ignores its descendants would ignore too. By the system call itself: the library
- * hides two signals. */
-static void reset_signals(void)
-{
-	const struct {
-		void *handler;
-		unsigned long flags;
-		void *restorer;
-		uint64_t mask;
-	} dfl = { 0 };
-
-	for (int sig = 1; sig <= 64; sig++)
-		(void)syscall(SYS_rt_sigaction, sig, &dfl, NULL, sizeof(dfl.mask));
-}
 
 static void private_root(const struct plan *p)
 {
@@ -67,12 +50,8 @@ static void private_root(const struct plan *p)
 static void become_user(const struct plan *p)
 {
 	uid_t id = p->owner;
-	int r = caps_bound(0);
 
-	if (r < 0) {
-		errno = -r;
-		stage_fail(p, STAGE_CAPS, 0);
-	}
+	stage_check(p, caps_bound(0), STAGE_CAPS, 0);
 	if (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
 		stage_fail(p, STAGE_USER, 0);
 }
@@ -101,24 +80,17 @@ static void set_descriptors(const struct plan *p)
 static void give_up(const struct plan *p)
 {
 	struct rlimit core = { 0, 0 };
-	int r = p->owner ? caps_keep(0, 0) : 0;
 
-	if (r < 0) {
-		errno = -r;
-		stage_fail(p, STAGE_CAPS, 1);
-	}
+	if (p->owner)
+		stage_check(p, caps_keep(0, 0), STAGE_CAPS, 1);
 	if (setrlimit(RLIMIT_CORE, &core) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		stage_fail(p, STAGE_CAPS, 2);
-	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
-		stage_fail(p, STAGE_KEYRING, 0);
+	stage_leave_keyring(p);
 	if (p->spec->without & CELL_WITHOUT_SECCOMP)
 		return;
-	/* What a kernel is allowed, and setns() on top, which it then takes from itself. */
-	r = seccomp_install_program(ZYGOTE_FILTER, ARRAY_SIZE(ZYGOTE_FILTER), NULL);
-	if (r < 0) {
-		errno = -r;
-		stage_fail(p, STAGE_CAPS, 3);
-	}
+	/* The filter of a kernel, and setns(), which each kernel then forbids itself. */
+	stage_check(p, seccomp_install_program(ZYGOTE_FILTER, ARRAY_SIZE(ZYGOTE_FILTER), NULL),
+		    STAGE_CAPS, 3);
 }
 
 void stage_zygote_run(const struct plan *p)
@@ -127,9 +99,8 @@ void stage_zygote_run(const struct plan *p)
 	char *const argv[] = {
 		python, isolated, (char *)p->guest_script, mode, (char *)p->guest_path, NULL
 	};
-	/* What a kernel finds as its environment: the same that init gives to commands. */
-	/* Kernels run on few processors; and a library with threads of its own can not be forked.
-	 */
+	/* The environment of its kernels, the same that init gives to commands. Libraries have one
+	 * thread: kernels run on few processors, and threads do not survive a fork. */
 	static char path[] = "PATH=" CELL_PATH, home[] = "HOME=" CELL_HOME,
 		    user[] = "USER=" CELL_USER, logname[] = "LOGNAME=" CELL_USER,
 		    lang[] = "LANG=C.UTF-8", shell[] = "SHELL=/bin/bash",
@@ -139,20 +110,16 @@ void stage_zygote_run(const struct plan *p)
 	static char *const envp[] = { path, home, user,     logname, lang, shell,
 				      blas, omp,  bytecode, mpl,     NULL };
 
-	die_with_parent(p);
-	reset_signals();
-	/* Its kernels inherit it, and can not set it: /proc is read-only where they are. */
+	stage_die_with_parent(p);
+	/* Signals that the warden ignores would be ignored by kernels, too. */
+	process_reset_signals();
+	/* Its kernels inherit it, and cannot set it: their /proc is read-only. */
 	(void)fd_write_file(AT_FDCWD, "/proc/self/oom_score_adj", "800");
-	int r = cgroup_enter_self(&p->enter);
-
-	if (r < 0) {
-		errno = -r;
-		stage_fail(p, STAGE_CGROUP, 0);
-	}
+	stage_check(p, cgroup_enter_self(&p->enter), STAGE_CGROUP, 0);
 	if (p->owner) {
 		private_root(p);
 		become_user(p);
-		die_with_parent(p);
+		stage_die_with_parent(p);
 	}
 	(void)setsid();
 	set_descriptors(p);

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* caisson.c - The command: a table of verbs, and the help that comes from it. */
+/*
+ * caisson.c - The command: a table of verbs, and the help that comes from it.
+ *
+ * Some verbs are programs of their own: they need libraries (HTTP, TLS, JSON) that the static
+ * command does not, and that would make `caisson run` start later. These programs have their own
+ * options, also for --help (src/front/support/config.c, src/remote, src/image).
+ */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,7 +14,10 @@
 
 #include "base/fd.h"
 #include "base/near.h"
+#include "cli/prepare.h"
 #include "cli/verbs.h"
+
+#define REMOTE "caisson-remote"
 
 enum group { RUN_HERE, DAEMON, SANDBOXES, GROUP_MAX_ };
 
@@ -22,49 +31,51 @@ _Static_assert(ARRAY_SIZE(titles) == GROUP_MAX_, "titles[] vs enum group");
 static const struct verb {
 	enum group group;
 	const char *name;
-	int (*run)(int argc, char **argv);
+	int (*run)(int argc, char **argv); /* NULL: */
+	const char *program;               /* the one that this becomes */
 	const char *usage, *help;
 } verbs[] = {
-	{ RUN_HERE, "run", verb_run, "caisson run [OPTIONS] CODE|FILE|- [ARGS...]",
+	{ RUN_HERE, "run", verb_run, NULL, "caisson run [OPTIONS] CODE|FILE|- [ARGS...]",
 	  "run code in a fresh cell" },
-	{ RUN_HERE, "exec", verb_exec, "caisson exec [OPTIONS] -- PROGRAM [ARGS...]",
+	{ RUN_HERE, "exec", verb_exec, NULL, "caisson exec [OPTIONS] -- PROGRAM [ARGS...]",
 	  "run any program in a fresh cell" },
-	{ DAEMON, "serve", verb_serve, "caisson serve [OPTIONS]",
+	{ DAEMON, "serve", verb_serve, NULL, "caisson serve [OPTIONS]",
 	  "HTTP daemon with warm, stateful interpreters" },
-	{ DAEMON, "mcp", verb_remote, "caisson mcp [OPTIONS] [-- SERVE OPTIONS]",
+	{ DAEMON, "mcp", NULL, REMOTE, "caisson mcp [OPTIONS] [-- SERVE OPTIONS]",
 	  "tools for models: MCP on standard input and output" },
-	{ DAEMON, "audit", verb_remote, "caisson audit ls|verify [OPTIONS]",
+	{ DAEMON, "audit", NULL, REMOTE, "caisson audit ls|verify [OPTIONS]",
 	  "the audit log: show it, check its chain" },
-	{ DAEMON, "approve", verb_remote, "caisson approve [ID] [--deny]",
-	  "tool calls of code that wait for your word" },
-	{ DAEMON, "image", verb_image, "caisson image pull|import|build|ls|inspect|verify|rm|prune",
+	{ DAEMON, "approve", NULL, REMOTE, "caisson approve [ID] [--deny]",
+	  "tool calls of code that wait for your decision" },
+	{ DAEMON, "image", NULL, "caisson-image",
+	  "caisson image pull|import|build|ls|inspect|verify|rm|prune",
 	  "images that cells can be made of" },
-	{ DAEMON, "policy", verb_policy, "caisson policy check FILE [-- SERVE OPTIONS]",
-	  "whether a daemon would take this policy" },
-	{ DAEMON, "doctor", verb_doctor, "caisson doctor [--json]",
-	  "say what this machine enforces, and what is missing" },
-	{ SANDBOXES, "create", verb_remote, "caisson create NAME [OPTIONS]", "make a sandbox" },
-	{ SANDBOXES, "run", verb_run, "caisson run --name NAME CODE|FILE|-",
+	{ DAEMON, "policy", NULL, "caisson-front", "caisson policy check FILE [-- SERVE OPTIONS]",
+	  "check a policy file as a daemon would" },
+	{ DAEMON, "doctor", verb_doctor, NULL, "caisson doctor [--json]",
+	  "what this machine enforces, and what is missing" },
+	{ SANDBOXES, "create", NULL, REMOTE, "caisson create NAME [OPTIONS]", "make a sandbox" },
+	{ SANDBOXES, "run", verb_run, NULL, "caisson run --name NAME CODE|FILE|-",
 	  "run code in its interpreter, which keeps variables" },
-	{ SANDBOXES, "exec", verb_exec, "caisson exec --name NAME -- PROGRAM [ARGS...]",
+	{ SANDBOXES, "exec", verb_exec, NULL, "caisson exec --name NAME -- PROGRAM [ARGS...]",
 	  "run any program in it" },
-	{ SANDBOXES, "shell", verb_remote, "caisson shell NAME", "an interactive shell in it" },
-	{ SANDBOXES, "cp", verb_remote, "caisson cp [-r] SRC DST",
+	{ SANDBOXES, "shell", NULL, REMOTE, "caisson shell NAME", "an interactive shell in it" },
+	{ SANDBOXES, "cp", NULL, REMOTE, "caisson cp [-r] SRC DST",
 	  "copy files; NAME:PATH is in a sandbox" },
-	{ SANDBOXES, "install", verb_remote, "caisson install NAME PACKAGE...",
+	{ SANDBOXES, "install", NULL, REMOTE, "caisson install NAME PACKAGE...",
 	  "packages for it, from the daemon's index" },
-	{ SANDBOXES, "ps", verb_remote, "caisson ps [-a]", "list sandboxes" },
-	{ SANDBOXES, "top", verb_remote, "caisson top", "what they use, live" },
-	{ SANDBOXES, "logs", verb_remote, "caisson logs [-f] NAME",
-	  "what was written in it lately" },
-	{ SANDBOXES, "port", verb_remote, "caisson port NAME PORT", "where a port of it is" },
-	{ SANDBOXES, "net", verb_remote, "caisson net NAME",
-	  "what it is connected to, what it may reach" },
-	{ SANDBOXES, "workspace", verb_remote, "caisson workspace VERB",
+	{ SANDBOXES, "ps", NULL, REMOTE, "caisson ps [-a]", "list sandboxes" },
+	{ SANDBOXES, "top", NULL, REMOTE, "caisson top", "their use of resources, live" },
+	{ SANDBOXES, "logs", NULL, REMOTE, "caisson logs [-f] NAME", "its latest output" },
+	{ SANDBOXES, "port", NULL, REMOTE, "caisson port NAME PORT", "the URL of a port of it" },
+	{ SANDBOXES, "net", NULL, REMOTE, "caisson net NAME",
+	  "its connections, and the hosts it may reach" },
+	{ SANDBOXES, "workspace", NULL, REMOTE, "caisson workspace VERB",
 	  "directories that outlive sandboxes" },
-	{ SANDBOXES, "stop", verb_remote, "caisson stop NAME...", "end what runs, keep the name" },
-	{ SANDBOXES, "kill", verb_remote, "caisson kill NAME...", "the same, at once" },
-	{ SANDBOXES, "rm", verb_remote, "caisson rm NAME...", "remove it with all its files" },
+	{ SANDBOXES, "stop", NULL, REMOTE, "caisson stop NAME...",
+	  "end its programs, keep the name" },
+	{ SANDBOXES, "kill", NULL, REMOTE, "caisson kill NAME...", "the same, at once" },
+	{ SANDBOXES, "rm", NULL, REMOTE, "caisson rm NAME...", "remove it with all its files" },
 };
 
 static int help(FILE *out)
@@ -85,7 +96,7 @@ static int help(FILE *out)
 	return out == stdout ? 0 : EXIT_CAISSON;
 }
 
-/* Whoever started us may have closed them; a descriptor of ours must not become "stdout". */
+/* The caller may have closed them; a descriptor of ours must not become "stdout". */
 static void open_stdio(void)
 {
 	for (int fd = 0; fd < 3; fd++)
@@ -119,7 +130,8 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i].name, name) == 0)
-			return verbs[i].run(verb_argc, verb_argv);
+			return verbs[i].run ? verbs[i].run(verb_argc, verb_argv) :
+					      become(verbs[i].program, verb_argv);
 	struct near n = near_word(name, strlen(name));
 	struct err e;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor.c - The verb `doctor`: what this machine gives, what will be enforced, what is missing.
+ * doctor.c - `caisson doctor`: what this machine supports, what is enforced, what is missing.
  *
- * Looking at sysctls and files explains; it proves nothing. So the last check makes a real cell
- * and reads the kernel's evidence about it: that check decides the exit code, the others say what
- * to mend when it fails.
+ * Sysctls and files explain a failure; they prove nothing. So the last check makes a real cell and
+ * reads the Linux kernel's evidence about it: that check decides the exit code, the others name the
+ * remedy when it fails.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,16 +24,18 @@
 #include "cell/cgroup.h"
 #include "cell/landlock.h"
 #include "cell/spec.h"
-#include "cli/image.h"
-#include "cli/index.h"
+#include "cli/cell_job.h"
 #include "cli/options.h"
-#include "cli/supervise.h"
+#include "cli/package_index.h"
+#include "cli/run_image.h"
 #include "cli/verbs.h"
+#include "client/program.h"
 
 enum grade { GOOD, WEAK, BAD };
 
 struct check {
 	const char *name;
+	void (*run)(struct check *c);
 	enum grade grade;
 	char found[256];
 	char fix[512]; /* empty when good */
@@ -112,7 +114,7 @@ static void check_seccomp(struct check *c)
 	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0)
 		set(c, GOOD, "filters available", "");
 	else
-		set(c, BAD, "no seccomp filters", "a kernel with CONFIG_SECCOMP_FILTER");
+		set(c, BAD, "no seccomp filters", "use a Linux kernel with CONFIG_SECCOMP_FILTER");
 }
 
 static void check_landlock(struct check *c)
@@ -180,7 +182,7 @@ static void check_languages(struct check *c)
 	    "apt-get install python3 (nodejs, r-base-core)");
 }
 
-/* Where the daemon gets packages from unless an option tells it otherwise. */
+/* The index that the daemon uses unless an option names another. */
 static void check_index(struct check *c, enum index_kind kind)
 {
 	static const char *const ours[] = {
@@ -213,7 +215,7 @@ static void check_npm(struct check *c)
 	check_index(c, INDEX_NPM);
 }
 
-/* A real cell, looked at from outside while its command stands still. */
+/* A real cell, inspected from outside while its command is held. */
 static void check_cell(struct check *c, const struct run_options *o, struct buf *receipt)
 {
 	static const char *const argv[] = { "sleep", "0.1", NULL };
@@ -226,7 +228,7 @@ static void check_cell(struct check *c, const struct run_options *o, struct buf 
 	_fd_ int image = -1;
 
 	whole = *o;
-	if (run_options_state_dir(o, state, sizeof(state), &e) < 0) {
+	if (state_dir(o->state, getenv("XDG_RUNTIME_DIR"), state, sizeof(state), &e) < 0) {
 		set(c, BAD, "no state directory", e.msg);
 		return;
 	}
@@ -260,7 +262,7 @@ static void check_cell(struct check *c, const struct run_options *o, struct buf 
 		.capture_bytes = 4096,
 		.receipt = true,
 	};
-	int r = supervise(&job, &out, &e);
+	int r = job_run(&job, &out, &e);
 
 	loan_close(&stored.loan);
 	(void)buf_append(receipt, buf_str(&job.receipt_json), job.receipt_json.len);
@@ -330,17 +332,19 @@ int verb_doctor(int argc, char **argv)
 {
 	static struct run_options o;
 	static struct check checks[] = {
-		{ .name = "kernel" },       { .name = "user" },      { .name = "user namespaces" },
-		{ .name = "seccomp" },      { .name = "landlock" },  { .name = "cgroup" },
-		{ .name = "overlay" },      { .name = "languages" }, { .name = "pip index" },
-		{ .name = "npm registry" }, { .name = "cell" },
+		{ .name = "kernel", .run = check_kernel },
+		{ .name = "user", .run = check_user },
+		{ .name = "user namespaces", .run = check_userns },
+		{ .name = "seccomp", .run = check_seccomp },
+		{ .name = "landlock", .run = check_landlock },
+		{ .name = "cgroup", .run = check_cgroup },
+		{ .name = "overlay", .run = check_overlay },
+		{ .name = "languages", .run = check_languages },
+		{ .name = "pip index", .run = check_pip },
+		{ .name = "npm registry", .run = check_npm },
+		{ .name = "cell" },
 	};
-	static void (*const run[])(struct check *) = {
-		check_kernel, check_user,    check_userns,    check_seccomp, check_landlock,
-		check_cgroup, check_overlay, check_languages, check_pip,     check_npm,
-	};
-	_Static_assert(ARRAY_SIZE(run) + 1 == ARRAY_SIZE(checks),
-		       "the last check is the cell itself");
+	struct check *cell = &checks[ARRAY_SIZE(checks) - 1];
 	_buf_ struct buf receipt = BUF_INIT(4u << 20);
 	struct err e = { 0 };
 	int r = run_options_parse(VERB_DOCTOR, argc, argv, &o, &e);
@@ -355,10 +359,8 @@ int verb_doctor(int argc, char **argv)
 		r = err_say(&e, -EINVAL, "unexpected argument '%s'", argv[o.parsed.end]);
 	if (r < 0)
 		return verb_fail(&e, o.json, EXIT_CAISSON);
-	for (size_t i = 0; i < ARRAY_SIZE(run); i++)
-		run[i](&checks[i]);
-	struct check *cell = &checks[ARRAY_SIZE(run)];
-
+	for (struct check *c = checks; c < cell; c++)
+		c->run(c);
 	check_cell(cell, &o, &receipt);
 	if (o.json) {
 		if (print_json(checks, ARRAY_SIZE(checks), &receipt, cell->grade != BAD) < 0)

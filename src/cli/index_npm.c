@@ -3,7 +3,7 @@
  * index_npm.c - The registry that npm of this machine would use, and the credentials for it.
  *
  * As npm reads it: /etc/npmrc and etc/npmrc of the prefix that node lies in, then ~/.npmrc, then
- * variables npm_config_..., in whatever case; a later one wins. Credentials stand beside a
+ * variables npm_config_..., in upper or lower case; a later one wins. Credentials stand beside a
  * registry, as "//host/path/:_authToken", and the longest path that the registry's begins with
  * counts. "${NAME}" in a value is a variable of the environment. A registry of a scope
  * ("@scope:registry") is not followed.
@@ -18,7 +18,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/options.h"
-#include "cli/index.h"
+#include "cli/package_index.h"
 
 #define PUBLIC "https://registry.npmjs.org"
 #define KEYS_MAX 32u
@@ -130,7 +130,7 @@ static void on_pair(void *arg, const char *section, const char *key, const char 
 
 /* ---- where they stand ---------------------------------------------------------------------- */
 
-/* A variable npm_config_NAME, in whatever case. */
+/* A variable npm_config_NAME, in upper or lower case. */
 static const char *npm_env(char **env, const char *name)
 {
 	static const char prefix[] = "npm_config_";
@@ -205,7 +205,7 @@ static void place_of(const struct index_url *u, char ret[KEY_TEXT_MAX])
 	size_t host = strcspn(rest + 2, "/") + 2, len = strlen(rest);
 	bool usual = u->port == (u->secure ? 443 : 80);
 
-	if (usual && memchr(rest, ':', host)) /* said, and not needed */
+	if (usual && memchr(rest, ':', host)) /* the default port, written out */
 		(void)snprintf(ret, KEY_TEXT_MAX, "//%s%s", u->host, rest + host);
 	else
 		(void)snprintf(ret, KEY_TEXT_MAX, "%s", rest);
@@ -258,7 +258,7 @@ static void take_row(const struct auth_row *row, struct index_choice *ret)
 		memcpy(ret->variable, row->variable, sizeof(ret->variable));
 }
 
-/* Those of the longest place that the registry lies in; the last word of each. */
+/* The rows of the longest place that the registry lies in; the last row of each kind counts. */
 static void take_keys(const struct reading *r, struct index_choice *ret)
 {
 	char place[KEY_TEXT_MAX];
@@ -276,7 +276,7 @@ static void take_keys(const struct reading *r, struct index_choice *ret)
 		if (strlen(r->rows[i].place) == best &&
 		    strncasecmp(place, r->rows[i].place, best) == 0)
 			take_row(&r->rows[i], ret);
-	if (ret->keys.value[INDEX_TOKEN][0]) { /* npm sends this one, then */
+	if (ret->keys.value[INDEX_TOKEN][0]) { /* npm prefers the token */
 		explicit_bzero(ret->keys.value[INDEX_USER], INDEX_KEY_MAX);
 		explicit_bzero(ret->keys.value[INDEX_PASSWORD], INDEX_KEY_MAX);
 	}

@@ -15,7 +15,7 @@
 
 #include "base/fd.h"
 #include "base/options.h"
-#include "cli/index.h"
+#include "cli/package_index.h"
 
 #define PUBLIC "https://pypi.org/simple"
 

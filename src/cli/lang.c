@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lang.c - The table of languages. */
+/* lang.c - The table of languages, and where the code of a run comes from. */
 #include "cli/lang.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
 
 static const struct lang langs[] = {
-	/* -u: what a program prints is seen when it prints it, not when a buffer is full. */
+	/* -u: output is passed on when it is printed, not when a buffer is full. */
 	{ "python", ".py", { "python3", "-u", "-c" }, NULL, { "python3", "-u" } },
 	{ "bash", ".sh", { "bash", "-c" }, "bash", { "bash" } },
 	{ "javascript", ".js", { "node", "-e" }, "--", { "node" } },
@@ -49,4 +54,59 @@ const struct lang *lang_of_file(const char *path)
 			return &langs[i];
 	}
 	return NULL;
+}
+
+int lang_source(const char *lang, const char *code, const char *arg, struct source *ret,
+		struct err *e)
+{
+	const char *text = code ? code : arg;
+	struct source s = { .lang = lang_find(lang ? lang : "python", e), .code = text, .fd = -1 };
+	struct stat st;
+
+	if (!s.lang)
+		return e->code;
+	*ret = s;
+	if (code)
+		return 0;
+	if (strcmp(arg, "-") == 0) {
+		*ret = (struct source){ .lang = s.lang, .fd = STDIN_FILENO, .name = arg };
+		return 0;
+	}
+	if (strlen(arg) >= 4096 || stat(arg, &st) < 0) {
+		/* Does it look like the name of a file that ought to be there? */
+		if (lang_of_file(arg) && !strpbrk(arg, " \t\n()[]{}'\"=;"))
+			return err_say(e, -ENOENT,
+				       "%s: no such file (for code of that look use -c)", arg);
+		return 0;
+	}
+	if (S_ISDIR(st.st_mode))
+		return err_say(e, -EISDIR, "%s is a directory (for code of that look use -c)", arg);
+	s.code = NULL;
+	s.name = arg;
+	s.fd = open(arg, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (s.fd < 0)
+		return err_set(e, -errno, "open %s", arg);
+	if (!lang && lang_of_file(arg))
+		s.lang = lang_of_file(arg);
+	*ret = s;
+	return 0;
+}
+
+int lang_read(int fd, const char *name, struct buf *b, struct err *e)
+{
+	for (;;) {
+		char *room = buf_reserve(b, 65536);
+
+		if (!room)
+			return err_say(e, -EFBIG, "%s: larger than %u MiB", name,
+				       LANG_SOURCE_MAX >> 20);
+		ssize_t n = read(fd, room, 65536);
+
+		if (n == 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return err_set(e, -errno, "read %s", name);
+		if (n > 0)
+			buf_commit(b, (size_t)n);
+	}
 }

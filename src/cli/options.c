@@ -8,7 +8,6 @@
 #include "cli/options.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,7 +15,6 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "cell/spec.h"
-#include "client/state.h"
 #include "image/ref.h"
 
 #define DAY_MS (24ull * 3600 * 1000)
@@ -280,9 +278,4 @@ void run_options_help(enum run_verb verb, FILE *out)
 	struct options p = table(verb);
 
 	options_help(&p, 0, out);
-}
-
-int run_options_state_dir(const struct run_options *o, char *path, size_t size, struct err *e)
-{
-	return state_dir(o->state, getenv("XDG_RUNTIME_DIR"), path, size, e);
 }

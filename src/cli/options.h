@@ -51,7 +51,4 @@ void run_options_free(struct run_options *o);
 /* run_options_help() - The option lines of a verb. */
 void run_options_help(enum run_verb verb, FILE *out);
 
-/* run_options_state_dir() - Where the journal is kept. */
-int run_options_state_dir(const struct run_options *o, char *path, size_t size, struct err *e);
-
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prepare.c - See prepare.h.
+ * prepare.c - `caisson serve` up to the moment when it becomes the daemon.
  *
  * The environment and the arguments of a process can be read for as long as it lives, and the
  * daemon's processes inherit them. So secrets that came in ours, and credentials of package
- * indexes, go on in memory that only those who are handed it can read.
+ * indexes, are moved to memory that only the holders of its descriptor can read.
  */
 #include "cli/prepare.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +19,12 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/options.h"
-#include "cli/index.h"
-#include "vault/hide.h"
+#include "cli/package_index.h"
+#include "cli/verbs.h"
+#include "client/program.h"
 #include "vault/source.h"
 
-/* Whether the front will use buckets: only then the keys in the environment are meant for it. */
+/* Whether the front will use buckets: only then the keys in the environment are for it. */
 static bool wants_buckets(char **argv)
 {
 	return options_peek(argv, environ, "--s3-bucket") ||
@@ -30,8 +32,8 @@ static bool wants_buckets(char **argv)
 	       options_lookup(environ, "COREASON_SANDBOX_S3_BUCKET");
 }
 
-/* What is in @fd is for whoever is told its number. 0, or -1 with a message. */
-static int tell(const char *name, int fd, struct err *e)
+/* The variable @name has the number of the descriptor @fd. 0, or a negative errno. */
+static int put_number(const char *name, int fd, struct err *e)
 {
 	char number[16];
 
@@ -41,7 +43,7 @@ static int tell(const char *name, int fd, struct err *e)
 	return 0;
 }
 
-/* Then nothing is served, whatever the other options and the environment hold. */
+/* With these nothing is served, whatever the other options and the environment hold. */
 static bool wants_help(char **argv)
 {
 	for (; *argv; argv++)
@@ -51,7 +53,7 @@ static bool wants_help(char **argv)
 	return false;
 }
 
-/* A prefix that is wrong is the front's to refuse. */
+/* A wrong prefix is left to the front, which refuses it. */
 int prepare_daemon(char **argv, struct err *e)
 {
 	const char *prefix = options_peek(argv, environ, "--secrets-env");
@@ -62,11 +64,34 @@ int prepare_daemon(char **argv, struct err *e)
 	if (!wants_help(argv) && index_settle(argv, &lines, e) < 0)
 		return e->code;
 	int fd = source_hide(prefix, environ, buf_str(&lines), e);
-	int keys = !e->code && wants_buckets(argv) ? hide_s3_keys(environ, e) : -1;
+	int keys = !e->code && wants_buckets(argv) ? source_hide_s3(environ, e) : -1;
 
 	if (lines.data)
 		explicit_bzero(lines.data, lines.len);
-	if (e->code || tell(SOURCE_FD_ENV, fd, e) < 0 || tell(HIDE_FD_S3, keys, e) < 0)
+	if (e->code || put_number(SOURCE_FD_ENV, fd, e) < 0 ||
+	    put_number(SOURCE_FD_S3, keys, e) < 0)
 		return e->code;
 	return 0;
+}
+
+int become(const char *program, char **argv)
+{
+	char path[PATH_MAX];
+	struct err e = { 0 };
+
+	if (program_find(program, path, sizeof(path), &e) == 0) {
+		(void)execv(path, argv);
+		(void)err_set(&e, -errno, "execute %s", path);
+	}
+	return verb_fail(&e, 0, EXIT_CAISSON);
+}
+
+int verb_serve(int argc, char **argv)
+{
+	struct err e = { 0 };
+
+	(void)argc;
+	if (prepare_daemon(argv, &e) < 0)
+		return verb_fail(&e, 0, EXIT_CAISSON);
+	return become("caisson-keeper", argv);
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prepare.h - The first work of every program that becomes the daemon: secrets out of sight,
- * package indexes found. */
+/* prepare.h - Becoming another program, and the first work of every program that becomes the
+ * daemon. */
 #ifndef CAISSON_CLI_PREPARE_H
 #define CAISSON_CLI_PREPARE_H
 
 struct err;
 
 /*
- * prepare_daemon() - Change @argv and the environment into those of the daemon: secrets are in
- * descriptors that are inherited, and the package indexes are named (cli/index.h). Right before
+ * prepare_daemon() - Change @argv and the environment into those of the daemon: secrets are moved
+ * to inherited descriptors, and the package indexes are named (cli/package_index.h). Right before
  * execve(). Return: 0, or a negative errno: an option or variable is wrong.
  */
 int prepare_daemon(char **argv, struct err *e);
+
+/* become() - Execute a program of ours. Returns only when that failed, an exit code. */
+int become(const char *program, char **argv);
 
 #endif

@@ -9,8 +9,5 @@ int verb_run(int argc, char **argv);
 int verb_exec(int argc, char **argv);
 int verb_doctor(int argc, char **argv);
 int verb_serve(int argc, char **argv);
-int verb_policy(int argc, char **argv);
-int verb_image(int argc, char **argv);
-int verb_remote(int argc, char **argv);
 
 #endif

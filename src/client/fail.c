@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fail.c - How every verb says that it failed. */
+/* fail.c - The report of a failure, which every verb ends with that fails. */
 #include "client/fail.h"
 
 #include <errno.h>
@@ -9,7 +9,40 @@
 #include "base/buf.h"
 #include "base/json.h"
 
-/* One line, whatever is in it: a message may quote what somebody typed or named a file. */
+const char *fail_code(const struct err *e)
+{
+	const char *name = strerrorname_np(-e->code);
+
+	return name ? name : "EIO";
+}
+
+void fail_json(const struct failure *f, int exit_code)
+{
+	_buf_ struct buf b = BUF_INIT(16384);
+	struct json j;
+
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "status", "failed");
+	json_member_int(&j, "exit_code", exit_code);
+	json_key(&j, "error");
+	json_object_begin(&j);
+	json_member_str(&j, "code", f->code);
+	json_member_str(&j, "message", f->message);
+	if (f->hint && f->hint[0])
+		json_member_str(&j, "hint", f->hint);
+	if (f->http_status)
+		json_member_uint(&j, "http_status", f->http_status);
+	if (f->retry_after_s)
+		json_member_uint(&j, "retry_after", f->retry_after_s);
+	json_object_end(&j);
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		(void)printf("%s\n", buf_str(&b));
+	(void)fflush(stdout);
+}
+
+/* A message may quote an argument or the name of a file: control characters are escaped. */
 static void print_line(const char *msg)
 {
 	char line[4 * sizeof(((struct err *)0)->msg) + 1];
@@ -27,28 +60,16 @@ static void print_line(const char *msg)
 
 int verb_fail(const struct err *e, int json, int exit_code)
 {
-	if (json) {
-		_buf_ struct buf b = BUF_INIT(16384);
-		struct json j;
+	const struct failure f = {
+		.code = fail_code(e),
+		.message = e->msg,
+		.hint = e->code == -EINVAL ? "caisson VERB --help lists the options" :
+					     "caisson doctor says what is missing here",
+	};
 
-		json_init(&j, &b);
-		json_object_begin(&j);
-		json_member_str(&j, "status", "failed");
-		json_member_int(&j, "exit_code", exit_code);
-		json_key(&j, "error");
-		json_object_begin(&j);
-		json_member_str(&j, "code",
-				strerrorname_np(-e->code) ? strerrorname_np(-e->code) : "EIO");
-		json_member_str(&j, "message", e->msg);
-		json_member_str(&j, "hint",
-				e->code == -EINVAL ? "caisson VERB --help lists the options" :
-						     "caisson doctor says what is missing here");
-		json_object_end(&j);
-		json_object_end(&j);
-		if (json_finish(&j) == 0)
-			(void)printf("%s\n", buf_str(&b));
-	} else {
+	if (json)
+		fail_json(&f, exit_code);
+	else
 		print_line(e->msg);
-	}
 	return exit_code;
 }

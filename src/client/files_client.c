@@ -95,7 +95,7 @@ static bool split(const char *text, size_t left, size_t first, size_t second,
 	return true;
 }
 
-static int tell_stat(const struct files_parser *p, const struct files_sink *sink, void *arg)
+static int take_stat(const struct files_parser *p, const struct files_sink *sink, void *arg)
 {
 	struct files_stat st;
 	struct files_text t[2];
@@ -104,10 +104,10 @@ static int tell_stat(const struct files_parser *p, const struct files_sink *sink
 	if (st.type >= FILES_T_MAX_ || st.mode > 07777 ||
 	    !split(p->text + sizeof(st), p->head.len - sizeof(st), st.name_len, st.target_len, t))
 		return -EPROTO;
-	return sink->stat(arg, &st, t[0], t[1]);
+	return sink->stat ? sink->stat(arg, &st, t[0], t[1]) : -EPROTO;
 }
 
-static int tell_event(const struct files_parser *p, const struct files_sink *sink, void *arg)
+static int take_event(const struct files_parser *p, const struct files_sink *sink, void *arg)
 {
 	struct files_event ev;
 	struct files_text t[2];
@@ -116,10 +116,10 @@ static int tell_event(const struct files_parser *p, const struct files_sink *sin
 	if (ev.kind == 0 || ev.kind >= FILES_E_MAX_ || ev.is_dir > 1 ||
 	    !split(p->text + sizeof(ev), p->head.len - sizeof(ev), ev.name_len, ev.from_len, t))
 		return -EPROTO;
-	return sink->event(arg, &ev, t[0], t[1]);
+	return sink->event ? sink->event(arg, &ev, t[0], t[1]) : -EPROTO;
 }
 
-static int tell_end(struct files_parser *p, const struct files_sink *sink, void *arg)
+static int take_end(struct files_parser *p, const struct files_sink *sink, void *arg)
 {
 	struct files_end end;
 	struct files_text t[2];
@@ -132,19 +132,19 @@ static int tell_end(struct files_parser *p, const struct files_sink *sink, void 
 	return sink->end(arg, &end, t[0]);
 }
 
-static int tell(struct files_parser *p, const struct files_sink *sink, void *arg)
+static int take_frame(struct files_parser *p, const struct files_sink *sink, void *arg)
 {
 	switch (p->head.type) {
 	case FILES_F_STAT:
-		return tell_stat(p, sink, arg);
+		return take_stat(p, sink, arg);
 	case FILES_F_EVENT:
-		return tell_event(p, sink, arg);
+		return take_event(p, sink, arg);
 	default:
-		return tell_end(p, sink, arg);
+		return take_end(p, sink, arg);
 	}
 }
 
-/* Takes some bytes, at least one. Return: how many, or what is wrong. */
+/* Takes some bytes, at least one. Return: how many, or a negative errno. */
 static ssize_t feed_head(struct files_parser *p, const char *data, size_t len)
 {
 	size_t n = sizeof(p->head) - p->have < len ? sizeof(p->head) - p->have : len;
@@ -182,7 +182,7 @@ static ssize_t feed_payload(struct files_parser *p, const struct files_sink *sin
 	if (p->head.type == FILES_F_DATA)
 		r = sink->data(arg, data, n);
 	else if (whole)
-		r = tell(p, sink, arg);
+		r = take_frame(p, sink, arg);
 	return r ? r : (ssize_t)n;
 }
 

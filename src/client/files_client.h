@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files_client.h - The asking side of a file call (wire/files.h): a request, and a parser of what
- * comes.
+ * files_client.h - The client of file calls (wire/files.h): a request, and a parser of the answer.
  *
- * The parser is pure and takes bytes in whatever pieces they come. Content is handed up as it comes
- * and not kept; everything else is kept until it is whole, in at most FILES_TEXT_MAX bytes. What a
- * worker says is data of its sandbox: lengths must add up, kinds must be known, nothing follows the
+ * The parser is pure and takes bytes in pieces of any size. Content is passed to the caller as it
+ * comes and not kept; everything else is kept until it is whole, in at most FILES_TEXT_MAX bytes.
+ * An answer is data of a sandbox: lengths must add up, kinds must be known, nothing follows the
  * end.
  */
 #ifndef CAISSON_CLIENT_FILES_CLIENT_H
@@ -27,8 +26,7 @@ struct files_request {
 	uint32_t uid, gid;
 };
 
-/* files_ask() - Ask for a file call. The answer comes as INIT_STARTED or INIT_FAILED with its id.
- */
+/* files_ask() - Send a file call. The answer comes as INIT_STARTED or INIT_FAILED with its id. */
 int files_ask(int channel, const struct files_request *q, struct err *e);
 
 /* Bytes that are not NUL-terminated. */
@@ -40,7 +38,8 @@ struct files_text {
 /* files_text_copy() - As a string, for free(); NULL without memory. */
 char *files_text_copy(struct files_text t);
 
-/* What a parser tells. A negative result ends the parsing, and files_feed() returns it. */
+/* The parts of an answer. A negative result ends the parsing, and files_feed() returns it. Without
+ * stat() or event() such a frame is malformed. */
 struct files_sink {
 	int (*stat)(void *arg, const struct files_stat *st, struct files_text name,
 		    struct files_text target);
@@ -59,7 +58,7 @@ struct files_parser {
 
 void files_parser_free(struct files_parser *p);
 
-/* files_feed() - 0; -EPROTO for what no worker would say; -ENOMEM; or what the sink returned. */
+/* files_feed() - 0; -EPROTO for bytes that no worker sends; -ENOMEM; or the sink's result. */
 int files_feed(struct files_parser *p, const struct files_sink *sink, void *arg, const void *data,
 	       size_t len);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gauges.h - What a cell has used, read from the kernel's own files that the warden opened for us.
+ * gauges.h - The use of resources of a cell, read from the Linux kernel's files that the warden
+ * opened for us.
  *
- * Asking the warden costs two changes of process; for an execution that ended well that would be a
- * fifth of its time. The numbers that only explain an end (out of memory, files in memory) are not
- * among them.
+ * A request to the warden costs two changes of process; for an execution that ended well that would
+ * be a fifth of its time. The numbers that only explain an end (out of memory, files in memory) are
+ * not among them.
  */
 #ifndef CAISSON_CLIENT_GAUGES_H
 #define CAISSON_CLIENT_GAUGES_H
@@ -26,7 +27,7 @@ void gauges_close(struct gauges *g); /* idempotent */
 
 /*
  * gauges_read() - Fill cpu_ns, throttled_ns, memory_peak, pids_peak and pids_denied of @u; the rest
- * stays. Return: false when one of them can not be told: ask the warden.
+ * stays. Return: false when one of them cannot be read: ask the warden.
  */
 bool gauges_read(const struct gauges *g, struct cell_usage *u);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image_opener_client.c - Start an image opener, and ask it. */
+/* image_opener_client.c - Start an image opener, and send it requests. */
 #include "client/image_opener_client.h"
 
 #include <errno.h>

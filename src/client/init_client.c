@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init_client.c - Requests to pid 1 of a cell, and its answers in words. */
+/* init_client.c - Requests to pid 1 of a cell, and messages for its failures. */
 #include "client/init_client.h"
 
 #include <errno.h>
@@ -59,21 +59,37 @@ static int make_blob(const struct exec_request *x, struct init_exec *m, struct e
 	return fd < 0 ? err_set(e, fd, "pack the request") : fd;
 }
 
+/* @what: the failure's message. */
+static int send_msg(int channel, const struct init_msg *m, const int *fds, size_t n,
+		    const char *what, struct err *e)
+{
+	int r = fd_send(channel, m, sizeof(*m), fds, n);
+
+	return r < 0 ? err_set(e, r, "%s", what) : 0;
+}
+
+/* Every byte of it is set, padding too: it goes to another process. */
+static struct init_msg *new_msg(struct init_msg *m, uint32_t type, uint32_t id)
+{
+	memset(m, 0, sizeof(*m));
+	m->type = type;
+	m->id = id;
+	return m;
+}
+
 int init_exec(int channel, const struct exec_request *x, struct err *e)
 {
 	struct init_msg m;
+	struct init_exec *q = &new_msg(&m, INIT_EXEC, x->id)->u.exec;
 	int fds[5];
 	size_t n = 0;
 
-	memset(&m, 0, sizeof(m));
-	m.type = INIT_EXEC;
-	m.id = x->id;
-	m.u.exec.flags = x->flags | (x->script_fd >= 0 ? INIT_SCRIPT : 0u);
-	m.u.exec.uid = x->uid;
-	m.u.exec.gid = x->gid;
-	m.u.exec.rows = x->rows;
-	m.u.exec.cols = x->cols;
-	_fd_ int blob = make_blob(x, &m.u.exec, e);
+	q->flags = x->flags | (x->script_fd >= 0 ? INIT_SCRIPT : 0u);
+	q->uid = x->uid;
+	q->gid = x->gid;
+	q->rows = x->rows;
+	q->cols = x->cols;
+	_fd_ int blob = make_blob(x, q, e);
 
 	if (blob < 0)
 		return blob;
@@ -82,21 +98,14 @@ int init_exec(int channel, const struct exec_request *x, struct err *e)
 		fds[n++] = x->script_fd;
 	for (int i = 0; i < 3 && !(x->flags & (INIT_TTY | INIT_CONTROL | INIT_PIPES)); i++)
 		fds[n++] = x->stdio[i];
-	int r = fd_send(channel, &m, sizeof(m), fds, n);
-
-	return r < 0 ? err_set(e, r, "ask the cell to start a command") : 0;
+	return send_msg(channel, &m, fds, n, "ask the cell to start a command", e);
 }
 
 int init_go(int channel, uint32_t id, struct err *e)
 {
 	struct init_msg m;
 
-	memset(&m, 0, sizeof(m));
-	m.type = INIT_GO;
-	m.id = id;
-	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
-
-	return r < 0 ? err_set(e, r, "let the command go") : 0;
+	return send_msg(channel, new_msg(&m, INIT_GO, id), NULL, 0, "let the command go", e);
 }
 
 int init_signal(int channel, uint32_t id, enum init_target target, int pid, int signo,
@@ -104,70 +113,47 @@ int init_signal(int channel, uint32_t id, enum init_target target, int pid, int 
 {
 	struct init_msg m;
 
-	memset(&m, 0, sizeof(m));
-	m.type = INIT_SIGNAL;
-	m.id = id;
-	m.u.signal.signo = signo;
+	new_msg(&m, INIT_SIGNAL, id)->u.signal.signo = signo;
 	m.u.signal.target = target;
 	m.u.signal.pid = pid;
-	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
-
-	return r < 0 ? err_set(e, r, "ask the cell to signal a command") : 0;
+	return send_msg(channel, &m, NULL, 0, "ask the cell to signal a command", e);
 }
 
 int init_signal_others(int channel, const uint32_t *spare, size_t n, int signo, struct err *e)
 {
 	struct init_msg m;
 
-	memset(&m, 0, sizeof(m));
-	m.type = INIT_SIGNAL;
-	m.u.signal.signo = signo;
+	new_msg(&m, INIT_SIGNAL, 0)->u.signal.signo = signo;
 	m.u.signal.target = INIT_TARGET_OTHERS;
 	for (size_t i = 0; i < n && i < INIT_SPARE_MAX; i++)
 		m.u.signal.spare[i] = spare[i];
-	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
-
-	return r < 0 ? err_set(e, r, "ask the cell to signal its commands") : 0;
+	return send_msg(channel, &m, NULL, 0, "ask the cell to signal its commands", e);
 }
 
 int init_disk(int channel, uint32_t id, struct err *e)
 {
 	struct init_msg m;
 
-	memset(&m, 0, sizeof(m));
-	m.type = INIT_DISK;
-	m.id = id;
-	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
-
-	return r < 0 ? err_set(e, r, "ask the cell about its disk") : 0;
+	return send_msg(channel, new_msg(&m, INIT_DISK, id), NULL, 0, "ask the cell about its disk",
+			e);
 }
 
 int init_connect(int channel, uint32_t id, uint32_t port, uint32_t family, struct err *e)
 {
 	struct init_msg m;
 
-	memset(&m, 0, sizeof(m));
-	m.type = INIT_CONNECT;
-	m.id = id;
-	m.u.connect.port = port;
+	new_msg(&m, INIT_CONNECT, id)->u.connect.port = port;
 	m.u.connect.family = family;
-	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
-
-	return r < 0 ? err_set(e, r, "ask the cell for a connection") : 0;
+	return send_msg(channel, &m, NULL, 0, "ask the cell for a connection", e);
 }
 
 int init_listen(int channel, uint32_t id, enum init_listen_kind kind, uint32_t port, struct err *e)
 {
 	struct init_msg m;
 
-	memset(&m, 0, sizeof(m));
-	m.type = INIT_LISTEN;
-	m.id = id;
-	m.u.listen.kind = kind;
+	new_msg(&m, INIT_LISTEN, id)->u.listen.kind = kind;
 	m.u.listen.port = port;
-	int r = fd_send(channel, &m, sizeof(m), NULL, 0);
-
-	return r < 0 ? err_set(e, r, "ask the cell for a listening socket") : 0;
+	return send_msg(channel, &m, NULL, 0, "ask the cell for a listening socket", e);
 }
 
 int init_recv(int channel, struct init_msg *ret, int ret_fds[INIT_FDS_MAX], size_t *ret_n,
@@ -186,7 +172,7 @@ int init_recv(int channel, struct init_msg *ret, int ret_fds[INIT_FDS_MAX], size
 		return -EAGAIN;
 	if (n == 0 || n == -ECONNRESET)
 		return 0;
-	return err_set(e, n < 0 ? (int)n : -EPROTO, "hear from the cell");
+	return err_set(e, n < 0 ? (int)n : -EPROTO, "receive from the cell");
 }
 
 #define EXIT_OURS 125
@@ -217,27 +203,20 @@ int init_explain(const struct init_failed *f, const char *program, const char *c
 		(void)err_say(e, -f->error, "%s: not found in the cell", program);
 		return EXIT_NOT_FOUND;
 	}
-	if (stage == INIT_STAGE_EXEC && f->error == E2BIG) {
-		(void)err_set(e, -E2BIG, "execute %s", program);
-		return EXIT_OURS;
-	}
-	if (stage == INIT_STAGE_EXEC) {
-		(void)err_set(e, -f->error, "%s: found in the cell but can not be executed",
+	if (stage == INIT_STAGE_EXEC && f->error != E2BIG) {
+		(void)err_set(e, -f->error, "%s: found in the cell but cannot be executed",
 			      program);
 		return EXIT_NOT_EXECUTABLE;
 	}
-	if (stage == INIT_STAGE_CWD) {
+	if (stage == INIT_STAGE_EXEC)
+		(void)err_set(e, -E2BIG, "execute %s", program);
+	else if (stage == INIT_STAGE_CWD)
 		(void)err_set(e, -f->error, "--workdir %s", cwd);
-		return EXIT_OURS;
-	}
-	if (stage == INIT_STAGE_FORK && f->error == EAGAIN) {
+	else if (stage == INIT_STAGE_FORK && f->error == EAGAIN)
 		(void)err_say(e, -EAGAIN, "the cell's pids limit leaves no room for the command");
-		return EXIT_OURS;
-	}
-	if (stage == INIT_STAGE_CREDS && f->error == EPERM) {
+	else if (stage == INIT_STAGE_CREDS && f->error == EPERM)
 		(void)err_say(e, -EPERM, "--user: without root a cell has only the user 1000:1000");
-		return EXIT_OURS;
-	}
-	(void)err_set(e, -f->error, "could not %s", stage_text[stage]);
+	else
+		(void)err_set(e, -f->error, "could not %s", stage_text[stage]);
 	return EXIT_OURS;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * init_client.h - The asking side of a cell's channel: start commands, signal them, hear of them.
+ * init_client.h - The client of a cell's pid 1: start commands, signal them, receive reports.
  */
 #ifndef CAISSON_CLIENT_INIT_CLIENT_H
 #define CAISSON_CLIENT_INIT_CLIENT_H
@@ -12,7 +12,7 @@
 
 struct err;
 
-/* What to run. Strings are borrowed. */
+/* A command. Strings are borrowed. */
 struct exec_request {
 	uint32_t id;
 	uint32_t flags; /* enum init_exec_flag; INIT_SCRIPT is set from script_fd */
@@ -39,11 +39,11 @@ int init_signal(int channel, uint32_t id, enum init_target target, int pid, int 
 
 /*
  * init_signal_others() - To the process groups of all commands but @spare, at most INIT_SPARE_MAX
- * of them; those that are 0 are none.
+ * of them; zeros are ignored.
  */
 int init_signal_others(int channel, const uint32_t *spare, size_t n, int signo, struct err *e);
 
-/* init_disk() - Ask how full the writable layer is. The answer comes as INIT_DISK with @id. */
+/* init_disk() - Ask for the use of the writable layer. The answer comes as INIT_DISK with @id. */
 int init_disk(int channel, uint32_t id, struct err *e);
 
 /*
@@ -64,8 +64,7 @@ int init_listen(int channel, uint32_t id, enum init_listen_kind kind, uint32_t p
 int init_recv(int channel, struct init_msg *ret, int ret_fds[INIT_FDS_MAX], size_t *ret_n,
 	      struct err *e);
 
-/* init_explain() - What a failed start means, for a person, and the exit code a shell would give.
- */
+/* init_explain() - A message for a failed start. Return: the exit code that a shell would give. */
 int init_explain(const struct init_failed *f, const char *program, const char *cwd, struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* notify.c - A datagram socket; what can not be connected is not talked to. */
+/* notify.c - A datagram socket to the service manager. */
 #include "client/notify.h"
 
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * packet.c - Head and body over a SEQPACKET socket.
  *
- * A body in a descriptor is read, not mapped: whoever sent it could shorten a mapping under our
- * feet. Its size is asked for once, and no more than that is read.
+ * A body in a descriptor is read, not mapped: its sender could shorten a mapping while we read it.
+ * Its size is asked for once, and no more than that is read.
  */
 #include "client/packet.h"
 

@@ -3,7 +3,7 @@
  * packet.h - Messages between front and bridge: a head, and a body of any size up to a limit.
  *
  * One packet of a SEQPACKET socket is head, newline, body; a body that is too large for it comes as
- * a memfd. What is in them is the caller's business. The format is that of docs/protocol/bridge.md.
+ * a memfd. Only the callers read heads and bodies; docs/protocol/bridge.md has their format.
  */
 #ifndef CAISSON_CLIENT_PACKET_H
 #define CAISSON_CLIENT_PACKET_H
@@ -24,7 +24,7 @@ void packet_queue_free(struct packet_queue *q);
 /*
  * packet_put() - Send, or add to what waits. @head: without a newline. @body: may be NULL.
  * Return: 0, 1 when something waits now (call packet_flush() when the socket takes more), -ENOMEM,
- * -EMSGSIZE, or what the socket says (-EPIPE: nobody is there).
+ * -EMSGSIZE, or the error of the socket (-EPIPE: nobody is there).
  */
 int packet_put(struct packet_queue *q, int sock, const char *head, size_t head_len,
 	       const char *body, size_t body_len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.c - Find a program of ours: a build tree first, then where it was installed. Start it. */
+/* program.c - The places of our programs and of the state directory; starting a program. */
 #include "client/program.h"
 
 #include <errno.h>
@@ -56,4 +56,21 @@ int program_start(struct spawn *s, int at, pid_t *ret_pid, struct err *e)
 	s->path = NULL;
 	s->n_fds--;
 	return r < 0 ? r : TAKE_FD(ours);
+}
+
+int state_dir(const char *given, const char *runtime, char *path, size_t size, struct err *e)
+{
+	int n;
+
+	if (given)
+		n = snprintf(path, size, "%s", given);
+	else if (geteuid() == 0)
+		n = snprintf(path, size, "/run/caisson");
+	else if (runtime && runtime[0] == '/')
+		n = snprintf(path, size, "%s/caisson", runtime);
+	else
+		n = snprintf(path, size, "/tmp/caisson-%u", (unsigned int)geteuid());
+	return n < 0 || (size_t)n >= size ?
+		       err_say(e, -ENAMETOOLONG, "--state: the path is too long") :
+		       0;
 }

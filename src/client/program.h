@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.h - Where our other programs are, and how one is started with a socket to it. */
+/* program.h - Where our programs and the state directory are; starting a program with a socket. */
 #ifndef CAISSON_CLIENT_PROGRAM_H
 #define CAISSON_CLIENT_PROGRAM_H
 
@@ -20,5 +20,13 @@ int program_find(const char *name, char *path, size_t size, struct err *e);
  * Return: our end, blocking and close-on-exec; or -errno.
  */
 int program_start(struct spawn *s, int at, pid_t *ret_pid, struct err *e);
+
+/*
+ * state_dir() - @given, or /run/caisson (root), or @runtime/caisson, or /tmp/caisson-UID.
+ * @given: from --state or CAISSON_STATE; NULL for the default
+ * @runtime: XDG_RUNTIME_DIR, may be NULL
+ * Return: 0 or -ENAMETOOLONG.
+ */
+int state_dir(const char *given, const char *runtime, char *path, size_t size, struct err *e);
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * receipt.c - From evidence to receipt.
  *
- * Two passes over the framed items: the first sums up what every thread has in common (the worst
- * value of each), the second writes what is a list. Nothing here believes a text further than its
- * frame: keys are looked up line by line in files that the kernel wrote, and what a guest could
- * have chosen (descriptor targets, names) only ever becomes an escaped JSON string.
+ * Two passes over the framed items: the first sums up all threads (the worst value of each), the
+ * second writes the lists. Nothing is read beyond its frame: keys are looked up line by line in
+ * files that the Linux kernel wrote, and texts that a guest could have chosen (descriptor targets,
+ * names) only ever become escaped JSON strings.
  */
 #include "client/receipt.h"
 
@@ -112,24 +112,26 @@ static bool line_value(struct view text, const char *key, int base, uint64_t *re
 	return false;
 }
 
+/* The smallest value of all threads; 0 where the line is missing. */
+static void add_least(const struct posture *p, struct view text, const char *key, uint64_t *least)
+{
+	uint64_t v = 0;
+
+	if (!line_value(text, key, 10, &v))
+		v = 0;
+	if (p->threads == 0 || v < *least)
+		*least = v;
+}
+
 static void add_status(struct posture *p, struct view text)
 {
 	uint64_t v = 0;
 
 	for (size_t i = 0; i < N_CAPS; i++)
 		p->caps[i] |= line_value(text, cap_keys[i], 16, &v) ? v : ~0ull;
-	if (!line_value(text, "Seccomp:", 10, &v))
-		v = 0;
-	if (p->threads == 0 || v < p->seccomp_min)
-		p->seccomp_min = v;
-	if (!line_value(text, "Seccomp_filters:", 10, &v))
-		v = 0;
-	if (p->threads == 0 || v < p->filters_min)
-		p->filters_min = v;
-	if (!line_value(text, "NoNewPrivs:", 10, &v))
-		v = 0;
-	if (p->threads == 0 || v < p->nnp_min)
-		p->nnp_min = v;
+	add_least(p, text, "Seccomp:", &p->seccomp_min);
+	add_least(p, text, "Seccomp_filters:", &p->filters_min);
+	add_least(p, text, "NoNewPrivs:", &p->nnp_min);
 	p->threads++;
 }
 
@@ -182,8 +184,8 @@ static void add_item(struct sum *s, const struct evidence_item *item, struct vie
 				  line_value(text, "cpu_milli ", 10, &s->cpu_milli);
 		break;
 	case EVIDENCE_LOST:
-		/* Without privilege the kernel does not show the descriptors of a pid 1 that can
-		 * not be traced. Anything else that is unknown is not vouched for. */
+		/* Without privilege the Linux kernel does not show the descriptors of a pid 1 that
+		 * cannot be traced. The receipt vouches for nothing else that is unknown. */
 		if (!(item->is_init && text.len > 3 && memcmp(text.data, "fd:", 3) == 0))
 			s->lost++;
 		break;
@@ -234,7 +236,7 @@ static void judge(struct sum *s, const struct cell_spec *spec, const struct init
 			ready->seccomp_on && s->init.seccomp_min == 2 &&
 				(s->commands.threads == 0 || s->commands.seccomp_min == 2),
 			"seccomp");
-	/* Landlock is a second layer: required where the kernel has it. */
+	/* Landlock is a second layer: required where the Linux kernel has it. */
 	if (!(spec->without & CELL_WITHOUT_LANDLOCK) && ready->landlock_abi >= 6)
 		require(s, ready->landlock_on, "landlock");
 	if (!(spec->without & CELL_WITHOUT_CGROUP)) {

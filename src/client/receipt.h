@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * receipt.h - Which layers are in force, told from the kernel's evidence.
+ * receipt.h - Which layers are in force, by the evidence of the Linux kernel.
  */
 #ifndef CAISSON_CLIENT_RECEIPT_H
 #define CAISSON_CLIENT_RECEIPT_H
@@ -17,8 +17,8 @@ struct err;
 /*
  * receipt_write() - Read evidence, compare it with what was asked for, write the receipt as JSON.
  * @evidence: memfd in the format of wire/evidence.h
- * @runs: something runs in the cell beside pid 1, and must be among the evidence. Without it
- * nothing needs to: the receipt then says so, and vouches for what would be started.
+ * @runs: a process runs in the cell beside pid 1, and must be among the evidence. Otherwise none
+ * has to: the receipt then reports that, and vouches for commands that are started later.
  *
  * Return: 0; -EPERM with a message that names the layer when a required one is not in force (the
  * receipt is written all the same); -EBADMSG when the evidence makes no sense.

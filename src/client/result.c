@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * result.c - The verdict over a run, and its words.
+ * result.c - The verdict over a run, and its hint.
  *
- * The order of the questions is the policy. What ended the cell as a whole comes first (memory, cpu
- * time, wall, output), because the main program's own status is then only an echo of the kill. Only
- * a program that ended by itself, and badly, is asked which limit it may have run into: a limit
- * that was touched without harm is listed, but is not the cause of anything.
+ * The order of the checks is the policy. The causes that end a cell as a whole come first (memory,
+ * cpu time, wall, output), because the main program's own status is then only an echo of the kill.
+ * Only for a program that ended by itself, and badly, a limit that it hit is the cause: a limit
+ * that was touched without harm is listed, and is not the cause of anything.
  */
 #include "client/result.h"
 
@@ -56,7 +56,7 @@ static void hint(struct result *r, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* How to get more of what there was not enough of, in the words of whoever asked. */
+/* How to raise a limit: by an option of the command, or by the daemon's API. */
 static const char *more_of(const struct outcome *o, enum result_cause c)
 {
 #define OF_SANDBOX(field) "make a sandbox with more " field " (create_sandbox, POST /v1/sandboxes)"
@@ -108,7 +108,7 @@ static void touched(const struct outcome *o, struct result *r)
 		r->limits_hit |= 1u << CAUSE_INODES;
 }
 
-/* What ended the cell as one. True when something did. */
+/* The causes that end the cell as a whole. True when there is one. */
 static bool judge_cell(const struct outcome *o, const struct cell_limits *l, struct result *r)
 {
 	char limit[NUM_FORMAT_MAX], part[NUM_FORMAT_MAX];
@@ -150,7 +150,7 @@ static bool judge_cell(const struct outcome *o, const struct cell_limits *l, str
 		hint(r, "interrupted from outside");
 	} else if (!o->exited) {
 		set(r, RESULT_FAILED, CAUSE_INIT, EXIT_OURS, 0, 0);
-		hint(r, "the cell ended without a word from its pid 1: it was killed from outside");
+		hint(r, "the cell ended without a report of its pid 1: it was killed from outside");
 	} else {
 		return false;
 	}
@@ -263,6 +263,11 @@ void result_json(struct json *j, const struct result *r, const struct outcome *o
 		if (r->limits_hit & 1u << c)
 			json_str(j, cause_names[c]);
 	json_array_end(j);
+	result_usage_json(j, o);
+}
+
+void result_usage_json(struct json *j, const struct outcome *o)
+{
 	json_key(j, "usage");
 	json_object_begin(j);
 	json_member_uint(j, "wall_ns", o->wall_ns);

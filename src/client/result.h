@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * result.h - How a run ended: one verdict from what the kernel said, never from what the guest
- * said.
+ * result.h - How a run ended: one verdict, from reports of the Linux kernel and never of the guest.
  */
 #ifndef CAISSON_CLIENT_RESULT_H
 #define CAISSON_CLIENT_RESULT_H
@@ -22,7 +21,7 @@ struct outcome {
 	struct cell_usage usage; /* from the cell's cgroup */
 	bool wall_hit;           /* we ended it at the deadline */
 	bool output_hit;         /* we ended it for its output */
-	bool api;                /* who reads the hint has the daemon's API, not options */
+	bool api;                /* the hint is for a client of the daemon's API, not for options */
 	int interrupted;         /* signal that made us end it, 0 none */
 	uint64_t wall_ns;
 	uint64_t stdout_bytes, stderr_bytes;
@@ -73,5 +72,7 @@ const char *result_cause_name(enum result_cause c);
 
 /* result_json() - The members of the result object that come from the verdict and the usage. */
 void result_json(struct json *j, const struct result *r, const struct outcome *o);
+/* result_usage_json() - Its member `usage` alone. */
+void result_usage_json(struct json *j, const struct outcome *o);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warden_client.c - Start a warden, and ask it. */
+/* warden_client.c - Start a warden, and send it requests. */
 #include "client/warden_client.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ static int ask(struct warden_client *w, struct warden_req *req, const int *fds, 
 	if (n == 0)
 		return err_say(e, -EPIPE, "the warden died; its cells died with it");
 	if (n < 0)
-		return err_set(e, (int)n, "hear from the warden");
+		return err_set(e, (int)n, "receive from the warden");
 	if (n != (ssize_t)sizeof(*reply) || reply->version != WARDEN_VERSION ||
 	    reply->seq != req->seq) {
 		fd_close(fd);
@@ -112,23 +112,6 @@ int warden_create(struct warden_client *w, const struct cell_spec *spec, const i
 		.host_base = reply.host_base,
 	};
 	return 0;
-}
-
-int warden_usage(struct warden_client *w, uint32_t cell, struct cell_usage *ret, struct err *e)
-{
-	struct warden_reply reply;
-	int r = ask_cell(w, WARDEN_USAGE, cell, &reply, NULL, e);
-
-	if (r == 0)
-		*ret = reply.usage;
-	return r;
-}
-
-int warden_kill(struct warden_client *w, uint32_t cell, struct err *e)
-{
-	struct warden_reply reply;
-
-	return ask_cell(w, WARDEN_KILL, cell, &reply, NULL, e);
 }
 
 int warden_evidence(struct warden_client *w, uint32_t cell, struct err *e)

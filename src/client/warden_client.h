@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warden_client.h - The asking side of the warden socket: plain functions for an unprivileged
- * caller.
+ * warden_client.h - The client of the warden socket: plain functions for an unprivileged caller.
  *
- * The counterpart of src/warden/dispatch.c, in the manner of a monitor's wrappers: each function is
- * one request and waits for its one reply.
+ * The counterpart of src/warden/dispatch.c: each function is one request, and waits for its one
+ * reply.
  */
 #ifndef CAISSON_CLIENT_WARDEN_CLIENT_H
 #define CAISSON_CLIENT_WARDEN_CLIENT_H
@@ -41,9 +40,6 @@ void warden_stop(struct warden_client *w);
 /* warden_create() - @fds: image directory if any, then mounts; borrowed. */
 int warden_create(struct warden_client *w, const struct cell_spec *spec, const int *fds,
 		  size_t n_fds, struct warden_cell *ret, struct err *e);
-
-int warden_usage(struct warden_client *w, uint32_t cell, struct cell_usage *ret, struct err *e);
-int warden_kill(struct warden_client *w, uint32_t cell, struct err *e);
 
 /* warden_evidence() - Memfd in the format of wire/evidence.h, or -errno. */
 int warden_evidence(struct warden_client *w, uint32_t cell, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* address.c - The tables of addresses that are nobody's business out there. */
+/* address.c - Tables of addresses that a cell must not reach, and conversions. See address.h. */
 #include "gate/address.h"
 
 #include <arpa/inet.h>
@@ -14,20 +14,15 @@ struct range {
 	const char *why;
 };
 
-/* Not even with an operator's leave: what answers there gives credentials to whoever asks. */
+/* Never, not even by --egress-private: services there give credentials to every client. */
 static const struct range never[] = {
 	{ "169.254.0.0/16", "a link-local address" }, /* 169.254.169.254: metadata of most clouds */
-	{ "100.100.100.200", "a metadata service" },
-	{ "168.63.129.16", "a metadata service" },
-	{ "192.0.0.192", "a metadata service" },
-	{ "fd00:ec2::254", "a metadata service" },
-	{ "fd20:ce::254", "a metadata service" },
-	{ "fe80::/10", "a link-local address" },
-	{ "224.0.0.0/4", "a multicast address" },
-	{ "255.255.255.255", "a broadcast address" },
-	{ "ff00::/8", "a multicast address" },
-	{ "0.0.0.0/8", "no address of a host" },
-	{ "::", "no address of a host" },
+	{ "100.100.100.200", "a metadata service" },  { "168.63.129.16", "a metadata service" },
+	{ "192.0.0.192", "a metadata service" },      { "fd00:ec2::254", "a metadata service" },
+	{ "fd20:ce::254", "a metadata service" },     { "fe80::/10", "a link-local address" },
+	{ "224.0.0.0/4", "a multicast address" },     { "255.255.255.255", "a broadcast address" },
+	{ "ff00::/8", "a multicast address" },        { "0.0.0.0/8", "not the address of a host" },
+	{ "::", "not the address of a host" },
 };
 
 static const struct range private_ranges[] = {
@@ -51,7 +46,7 @@ static const struct range private_ranges[] = {
 	{ "3fff::/20", "a reserved address" },
 };
 
-/* Where an IPv4 address stands in an IPv6 one, and from which byte. */
+/* Ranges of IPv6 that contain an IPv4 address, and its first byte. */
 static const struct {
 	const char *net;
 	unsigned int at;
@@ -68,7 +63,7 @@ bool address_is_allowed(const struct in6_addr *a, const struct prefix *allowed, 
 	return false;
 }
 
-static const char *look(const struct in6_addr *a, const struct range *table, size_t n)
+static const char *find_range(const struct in6_addr *a, const struct range *table, size_t n)
 {
 	struct prefix p;
 
@@ -78,7 +73,7 @@ static const char *look(const struct in6_addr *a, const struct range *table, siz
 	return NULL;
 }
 
-/* In IPv6 only what has been given out to anybody is somebody's: 2000::/3. */
+/* In IPv6 only 2000::/3 has been assigned. */
 static bool is_global(const struct in6_addr *a)
 {
 	return IN6_IS_ADDR_V4MAPPED(a) || (a->s6_addr[0] & 0xe0) == 0x20;
@@ -86,7 +81,7 @@ static bool is_global(const struct in6_addr *a)
 
 const char *address_refusal(const struct in6_addr *a, const struct prefix *allowed, size_t n)
 {
-	const char *why = look(a, never, ARRAY_SIZE(never));
+	const char *why = find_range(a, never, ARRAY_SIZE(never));
 	struct prefix p;
 
 	for (size_t i = 0; !why && i < ARRAY_SIZE(carriers); i++)
@@ -98,7 +93,7 @@ const char *address_refusal(const struct in6_addr *a, const struct prefix *allow
 		}
 	if (why || address_is_allowed(a, allowed, n))
 		return why;
-	why = look(a, private_ranges, ARRAY_SIZE(private_ranges));
+	why = find_range(a, private_ranges, ARRAY_SIZE(private_ranges));
 	return why || is_global(a) ? why : "a reserved address";
 }
 
@@ -156,7 +151,7 @@ bool address_is_ours(const struct in6_addr *a)
 
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&to, len) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&from, &got) < 0)
-		return false; /* no way there: the connection will say so */
+		return false; /* no route: the connection will fail */
 	return address_of((const struct sockaddr *)&from, &source) &&
 	       memcmp(&source, a, sizeof(source)) == 0;
 }

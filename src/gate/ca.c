@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ca.c - See ca.h.
+ * ca.c - Keys and certificates of one sandbox's authority. See ca.h.
  *
- * Two keys on P-256, one that signs and one that all the hosts' certificates share: whoever has
- * either has this process. Certificates carry the extensions that strict verifiers ask for (key
- * identifiers, critical basic constraints), are valid from a day before for a year, and the
- * authority may sign no other authority.
+ * There are two keys on P-256, one that signs and one that the certificates of all hosts share: an
+ * attacker who has either one has taken over this process. Certificates carry the extensions that
+ * strict verifiers require (key identifiers, critical basic constraints) and are valid from a day
+ * before for a year. The authority may sign no other authority.
  */
 #include "gate/ca.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.c - The options of caisson-gate: the front has checked them, and the gate checks them
- * again. */
+/* config.c - The options of caisson-gate, which the front has checked and the gate checks again. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,7 @@ static int set_index(void *target, const char *value, struct err *e)
 	memcpy(x->host, value, len);
 	if (x->server && strchr(x->server, '/') == NULL && prefix_parse(x->server, &p)) {
 		x->addresses[x->n++] = p.net;
-	} else if (x->server) { /* localhost, as RFC 6761 has it */
+	} else if (x->server) { /* localhost, by RFC 6761 */
 		(void)prefix_parse("127.0.0.1", &p);
 		x->addresses[x->n++] = p.net;
 		(void)prefix_parse("::1", &p);
@@ -46,8 +45,8 @@ static int set_private(void *target, const char *value, struct err *e)
 
 	if (c->n_private == GATE_PRIVATE_MAX ||
 	    !prefix_parse(value, &c->private_nets[c->n_private]))
-		return err_say(e, -EINVAL, "'%.64s' is not a range of addresses, or one too many",
-			       value);
+		return err_say(e, -EINVAL,
+			       "'%.64s' is not a range of addresses, or there are too many", value);
 	c->n_private++;
 	return 0;
 }

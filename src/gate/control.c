@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control.c - The front's requests, and what it is told. See wire/gate.h and docs/protocol/gate.md.
+/*
+ * control.c - Messages of the front and of the supervisor, and messages to the front. See
+ * wire/gate.h and docs/protocol/gate.md.
+ *
+ * Both peers send fixed-size structs. A message that makes no sense ends the gate. The gate never
+ * waits for the front: an event that the front does not read now is part of a summary later.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +20,14 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
-#include "gate/box.h"
 #include "gate/ca.h"
 #include "gate/flow.h"
 #include "gate/gate.h"
+#include "gate/gate_sandbox.h"
 
 #define PER_EVENT 32
 
-/* What the front does not read now it will be told in a summary, or ask for: it is never waited
- * for. */
-static int say(struct gate *g, struct gate_msg *m, const int *fds, size_t n)
+static int send_front(struct gate *g, struct gate_msg *m, const int *fds, size_t n)
 {
 	m->version = GATE_VERSION;
 	m->life = g->config.life;
@@ -35,42 +38,42 @@ bool control_event(struct gate *g, uint32_t id, const struct gate_event *ev)
 {
 	struct gate_msg m = { .op = GATE_EVENT, .id = id, .u.event = *ev };
 
-	return say(g, &m, NULL, 0) == 0;
+	return send_front(g, &m, NULL, 0) == 0;
 }
 
-/* The rules: a memfd of exactly so many structs. */
-static struct gate_rule *read_rules(int fd, uint32_t n, int *ret_error)
+/* Read a memfd that must hold exactly @n structs of @size into new memory, or return NULL. */
+static void *read_memfd(int fd, size_t n, size_t size, int *ret_error)
 {
 	struct stat st;
-	size_t size = n * sizeof(struct gate_rule);
-	struct gate_rule *rules;
+	void *data;
 
 	*ret_error = -EINVAL;
-	if (n > GATE_RULES_MAX || foreign_check(fd, FOREIGN_MEMORY) < 0 || fstat(fd, &st) < 0 ||
-	    (size_t)st.st_size != size)
+	if (foreign_check(fd, FOREIGN_MEMORY) < 0 || fstat(fd, &st) < 0 ||
+	    (size_t)st.st_size != n * size)
 		return NULL;
-	rules = malloc(size + 1);
-	if (rules && pread(fd, rules, size, 0) == (ssize_t)size)
-		return rules;
-	*ret_error = rules ? -EIO : -ENOMEM;
-	free(rules);
+	data = malloc(n * size + 1);
+	if (data && pread(fd, data, n * size, 0) == (ssize_t)(n * size))
+		return data;
+	*ret_error = data ? -EIO : -ENOMEM;
+	free(data);
 	return NULL;
 }
 
 static int on_set(struct gate *g, const struct gate_msg *m, int *fds, size_t n)
 {
 	int r = -EINVAL;
-	_mem_ struct gate_rule *rules = n > 0 ? read_rules(fds[0], m->u.set.n_rules, &r) : NULL;
+	uint32_t n_rules = m->u.set.n_rules;
+	_mem_ struct gate_rule *rules = n > 0 && n_rules <= GATE_RULES_MAX ?
+						read_memfd(fds[0], n_rules, sizeof(*rules), &r) :
+						NULL;
 
-	return rules ? box_set(g, m->id, &m->u.set, rules, fds + 1, n - 1) : r;
+	return rules ? gate_sandbox_set(g, m->id, &m->u.set, rules, fds + 1, n - 1) : r;
 }
 
 /* ---- secrets ------------------------------------------------------------------------------- */
 
-/*
- * What is bound is looked up with each request: from the next one on it is what is in force. One
- * that is under way with a secret that was withdrawn is cut.
- */
+/* Each request looks its secrets up, so the next one uses the new values. A request under way with
+ * a secret that was withdrawn is cut. */
 static bool take_vault(struct gate *g, int fd)
 {
 	struct vault fresh = { 0 };
@@ -81,13 +84,13 @@ static bool take_vault(struct gate *g, int fd)
 	}
 	vault_free(&g->vault);
 	g->vault = fresh;
-	for (struct box *b = g->boxes; b; b = b->next)
-		box_judge_again(b);
+	for (struct gate_sandbox *sb = LIST_FIRST(&g->sandboxes); sb; sb = LIST_NEXT(sb, link))
+		gate_sandbox_judge_again(sb);
 	return true;
 }
 
-/* Everything that the supervisor has said. False: it is gone, or makes no sense. */
-static bool hear_supervisor(struct gate *g)
+/* Read all messages of the supervisor. False: it is gone, or sent an invalid message. */
+static bool read_supervisor(struct gate *g)
 {
 	for (;;) {
 		struct gate_msg m;
@@ -112,7 +115,7 @@ static void on_supervisor(struct watch *w, uint32_t events)
 	struct gate *g = w->arg;
 
 	(void)events;
-	if (!hear_supervisor(g))
+	if (!read_supervisor(g))
 		loop_stop(&g->loop);
 }
 
@@ -120,21 +123,21 @@ static void on_supervisor(struct watch *w, uint32_t events)
 
 static int on_bind(struct gate *g, const struct gate_msg *m, int *fds, size_t n, int *ret_pem)
 {
-	struct gate_bind list[GATE_BINDS_MAX];
-	size_t size = m->u.n_binds * sizeof(list[0]);
 	_buf_ struct buf pem = BUF_INIT(16u << 10);
-	struct stat st;
+	int r = -EINVAL;
+	_mem_ struct gate_bind *list = n == 1 && m->u.n_binds <= GATE_BINDS_MAX ?
+					       read_memfd(fds[0], m->u.n_binds, sizeof(*list), &r) :
+					       NULL;
 
-	if (n != 1 || m->u.n_binds > GATE_BINDS_MAX || foreign_check(fds[0], FOREIGN_MEMORY) < 0 ||
-	    fstat(fds[0], &st) < 0 || (size_t)st.st_size != size ||
-	    pread(fds[0], list, size, 0) != (ssize_t)size)
-		return -EINVAL;
-	/* The front may know of secrets that are on their way to us. */
-	struct box *b = hear_supervisor(g) ? box_get(g, m->id) : NULL;
-	int r = b ? binds_set(&b->binds, &g->vault, list, m->u.n_binds) : -ENOMEM;
+	if (!list)
+		return r;
+	/* The front may know of secrets that are on their way to the gate. */
+	struct gate_sandbox *sb = read_supervisor(g) ? gate_sandbox_get(g, m->id) : NULL;
+
+	r = sb ? bindings_set(&sb->bindings, &g->vault, list, m->u.n_binds) : -ENOMEM;
 
 	if (r == 0)
-		r = ca_pem(b->binds.ca, &pem);
+		r = ca_pem(sb->bindings.ca, &pem);
 	if (r == 0)
 		*ret_pem = fd_memfd("caisson-ca", pem.data, pem.len);
 	return r < 0 ? r : *ret_pem < 0 ? *ret_pem : 0;
@@ -156,56 +159,57 @@ static void describe(const struct flow *f, struct gate_conn *c)
 	c->state = (uint16_t)state_of(f);
 	c->up = f->up;
 	c->down = f->down;
-	c->age_ms = (f->box->g->loop.now_ns - f->begun_ns) / CLOCK_NS_PER_MS;
+	c->age_ms = (f->sandbox->g->loop.now_ns - f->begun_ns) / CLOCK_NS_PER_MS;
 }
 
 static void on_inquire(struct gate *g, const struct gate_msg *q)
 {
 	struct gate_msg m = { .op = GATE_STATE, .id = q->id, .seq = q->seq };
-	struct box *b = box_find(g, q->id);
+	struct gate_sandbox *sb = gate_sandbox_find(g, q->id);
 	static struct gate_conn conns[GATE_CONNS_SHOWN];
-	static struct gate_name names[GATE_NAMES_SHOWN];
-	size_t n = 0, n_names = b ? asked_show(&b->asked, names, ARRAY_SIZE(names)) : 0;
+	const struct flow *f = sb ? LIST_FIRST(&sb->flows) : NULL;
+	_buf_ struct buf lists =
+		BUF_INIT(sizeof(conns) + GATE_NAMES_SHOWN * sizeof(struct gate_name));
+	size_t n = 0;
 
 	memset(conns, 0, sizeof(conns));
-	for (const struct flow *f = b ? b->flows : NULL; f && n < GATE_CONNS_SHOWN; f = f->next)
+	for (; f && n < GATE_CONNS_SHOWN; f = LIST_NEXT(f, link))
 		describe(f, &conns[n++]);
-	if (b)
-		m.u.numbers = b->numbers;
-	m.u.numbers.n_conns = (uint32_t)n;
-	m.u.numbers.n_names = (uint32_t)n_names;
-	_buf_ struct buf lists = BUF_INIT(sizeof(conns) + sizeof(names));
-
 	(void)buf_append(&lists, conns, n * sizeof(conns[0]));
-	(void)buf_append(&lists, names, n_names * sizeof(names[0]));
+	if (sb) {
+		m.u.numbers = sb->numbers;
+		m.u.numbers.n_names = (uint32_t)sb->n_recent;
+		(void)buf_append(&lists, sb->recent, sb->n_recent * sizeof(*sb->recent));
+	}
+	m.u.numbers.n_conns = (uint32_t)n;
 	_fd_ int fd = fd_memfd("caisson-net", lists.data, lists.len);
 
-	(void)say(g, &m, &fd, fd >= 0 ? 1 : 0);
+	(void)send_front(g, &m, &fd, fd >= 0 ? 1 : 0);
 }
 
-/* False: the front makes no sense, or is gone. */
+/* False: the front sent an invalid message, or is gone. */
 static bool serve(struct gate *g, const struct gate_msg *m, int *fds, size_t n)
 {
-	struct box *b = box_find(g, m->id);
+	struct gate_sandbox *sb = gate_sandbox_find(g, m->id);
 	struct gate_msg done = { .op = GATE_DONE, .id = m->id, .seq = m->seq };
 
 	if (m->version != GATE_VERSION || m->id == 0)
 		return false;
 	if (m->life != g->config.life)
-		return true; /* was said to the gate before us */
+		return true; /* for the gate before this one */
 	switch (m->op) {
 	case GATE_SET:
 		done.code = on_set(g, m, fds, n);
-		return say(g, &done, NULL, 0) == 0;
+		return send_front(g, &done, NULL, 0) == 0;
 	case GATE_BIND: {
 		_fd_ int pem = -1;
 
 		done.code = on_bind(g, m, fds, n, &pem);
-		return say(g, &done, &pem, pem >= 0 ? 1 : 0) == 0;
+		return send_front(g, &done, &pem, pem >= 0 ? 1 : 0) == 0;
 	}
 	case GATE_CLOSE:
-		if (b)
-			box_close(b);
+		if (sb)
+			gate_sandbox_close(sb);
 		return true;
 	case GATE_INQUIRE:
 		on_inquire(g, m);
@@ -239,26 +243,27 @@ static void on_control(struct watch *w, uint32_t events)
 	}
 }
 
-static int attend(struct gate *g, struct watch *w, int fd, void (*fn)(struct watch *, uint32_t),
-		  struct err *e)
+static int watch_socket(struct gate *g, struct watch *w, int fd,
+			void (*fn)(struct watch *, uint32_t), struct err *e)
 {
 	*w = (struct watch){ .fd = fd, .events = EPOLLIN, .fn = fn, .arg = g };
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
-		return err_set(e, -errno, "speak to the front");
+		return err_set(e, -errno, "watch a control socket");
 	return loop_add(&g->loop, w, e);
 }
 
 int control_open(struct gate *g, int fd, int supervisor, struct err *e)
 {
 	struct gate_msg ready = { .op = GATE_READY };
-	int r = attend(g, &g->supervisor, supervisor, on_supervisor, e);
+	int r = watch_socket(g, &g->supervisor, supervisor, on_supervisor, e);
 
-	if (r == 0 && !hear_supervisor(g))
-		r = -EPIPE;
-	if (r == 0)
-		r = attend(g, &g->control, fd, on_control, e);
 	if (r < 0)
 		return r;
-	r = say(g, &ready, NULL, 0);
-	return r < 0 ? err_set(e, r, "speak to the front") : 0;
+	if (!read_supervisor(g))
+		return -EPIPE;
+	r = watch_socket(g, &g->control, fd, on_control, e);
+	if (r < 0)
+		return r;
+	r = send_front(g, &ready, NULL, 0);
+	return r < 0 ? err_set(e, r, "report to the front") : 0;
 }

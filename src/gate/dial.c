@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dial.c - The other end of a flow: its name resolved, its addresses judged and tried; or the proxy
- * asked.
+ * dial.c - Connect a flow to its server: resolve the name, judge the addresses and try them; or ask
+ * the proxy.
  *
- * What the resolver says is judged (address.h), and what was judged is what is connected to:
- * nothing is resolved twice. Addresses are tried one after the other. A package index, to a
- * fetcher, may be at any address but those that nobody may reach: whoever started the daemon named
- * it. With a proxy its own name is what is looked up, and its addresses are not judged: the
- * operator chose it.
+ * The gate connects to exactly the addresses that it judged (address.h): nothing is resolved twice.
+ * It tries them one after the other. For a fetcher, a package index may be at any address except
+ * the forbidden ones: the operator named it. With a proxy the gate looks up the name of the proxy,
+ * and does not judge its addresses: the operator chose it.
  */
-#include "gate/dial.h"
+#include "gate/flow.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,16 +18,15 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "gate/box.h"
-#include "gate/flow.h"
 #include "gate/gate.h"
+#include "gate/gate_sandbox.h"
 
 #define CONNECT_NS (5 * CLOCK_NS_PER_S) /* for each address but the last */
 
 static void try_next(struct flow *f);
 static void fail_proxy(struct flow *f, const char *what);
 
-/* The proxy's answer is taken to its last byte and not further: what follows is the server's. */
+/* Read the proxy's answer to its last byte and not further: the server's bytes follow. */
 static void on_proxy(struct flow *f)
 {
 	char head[8192];
@@ -38,7 +36,7 @@ static void on_proxy(struct flow *f)
 	if ((n < 0 && errno == EAGAIN) || r == 0)
 		return;
 	if (r < 0) {
-		fail_proxy(f, r == -ECONNREFUSED ? "refused it" : "broke it off");
+		fail_proxy(f, r == -ECONNREFUSED ? "refused it" : "broke the connection off");
 		return;
 	}
 	(void)!recv(f->outer.fd, head, (size_t)r, MSG_DONTWAIT);
@@ -48,7 +46,8 @@ static void on_proxy(struct flow *f)
 static void ask_proxy(struct flow *f)
 {
 	char text[1536];
-	size_t n = proxy_request(&f->box->g->config.proxy, f->host, f->port, text, sizeof(text));
+	size_t n =
+		proxy_request(&f->sandbox->g->config.proxy, f->host, f->port, text, sizeof(text));
 
 	f->asked_proxy = true;
 	if (n == 0 || send(f->outer.fd, text, n, MSG_NOSIGNAL) != (ssize_t)n)
@@ -80,10 +79,10 @@ static void on_outer(struct watch *w, uint32_t events)
 	}
 }
 
-/* 0 when it is under way. */
+/* 0: the attempt is under way; or an errno. */
 static int dial(struct flow *f, const struct in6_addr *a, uint16_t port)
 {
-	struct gate *g = f->box->g;
+	struct gate *g = f->sandbox->g;
 	struct sockaddr_storage to;
 	socklen_t len = address_to(a, port, &to);
 
@@ -102,7 +101,7 @@ static int dial(struct flow *f, const struct in6_addr *a, uint16_t port)
 static const char *refusal_of(const struct flow *f, const struct in6_addr *a)
 {
 	static const struct prefix any = { 0 };
-	const struct gate_config *c = &f->box->g->config;
+	const struct gate_config *c = &f->sandbox->g->config;
 
 	if (f->index)
 		return address_refusal(a, &any, 1);
@@ -117,7 +116,8 @@ static void fail_proxy(struct flow *f, const char *what)
 {
 	char why[GATE_REASON_MAX];
 
-	(void)snprintf(why, sizeof(why), "the proxy %.50s %s", f->box->g->config.proxy.host, what);
+	(void)snprintf(why, sizeof(why), "the proxy %.50s %s", f->sandbox->g->config.proxy.host,
+		       what);
 	flow_fail(f, why);
 }
 
@@ -131,10 +131,10 @@ static void give_up(struct flow *f)
 		flow_refuse_soon(f, f->refusal ? f->refusal : "it has no address");
 }
 
-/* The next address that may be connected to, and can. Whose the proxy's is the operator knows. */
+/* Try the next allowed address. Proxy addresses are not judged: the operator chose them. */
 static void try_next(struct flow *f)
 {
-	const struct proxy *proxy = &f->box->g->config.proxy;
+	const struct proxy *proxy = &f->sandbox->g->config.proxy;
 
 	loop_del(&f->outer);
 	f->outer.fd = fd_close(f->outer.fd);
@@ -178,7 +178,7 @@ static void on_resolved(struct lookup *l, int code)
 
 void dial_begin(struct flow *f)
 {
-	struct gate *g = f->box->g;
+	struct gate *g = f->sandbox->g;
 	const struct proxy *proxy = &g->config.proxy;
 
 	f->lookup = (struct lookup){ .done = on_resolved, .arg = f };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dns.c - Questions of cells, and answers to them. */
+/* dns.c - Parse DNS questions of cells, and write the answers. See dns.h. */
 #include "gate/dns.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ static uint8_t *put16(uint8_t *p, unsigned int v)
 	return p + 2;
 }
 
-/* As it is shown and compared. */
-static char tame(uint8_t c, bool *is_host)
+/* The form that is shown and compared. */
+static char canonical_byte(uint8_t c, bool *is_host)
 {
 	if (c >= 'A' && c <= 'Z')
 		return (char)(c - 'A' + 'a');
@@ -39,7 +39,7 @@ static char tame(uint8_t c, bool *is_host)
 	return '?';
 }
 
-/* Return: bytes of the name on the wire, or 0. */
+/* Return: the length of the encoded name, or 0. */
 static size_t parse_name(const uint8_t *p, size_t len, struct dns_question *q)
 {
 	size_t at = 0, out = 0;
@@ -53,7 +53,7 @@ static size_t parse_name(const uint8_t *p, size_t len, struct dns_question *q)
 		if (out > 0)
 			q->name[out++] = '.';
 		for (size_t i = 0; i < n; i++)
-			q->name[out++] = tame(p[at + i], &q->is_host);
+			q->name[out++] = canonical_byte(p[at + i], &q->is_host);
 		at += n;
 	}
 	q->name[out] = '\0';
@@ -92,7 +92,7 @@ size_t dns_answer(const uint8_t *msg, const struct dns_question *q, enum dns_rco
 
 	if (q->wire_len + (n ? 12 + n : 0) > size)
 		return 0;
-	memcpy(out, msg, q->wire_len); /* the name as it was spelled */
+	memcpy(out, msg, q->wire_len); /* the name in its original spelling */
 	p = put16(p, q->id);
 	p = put16(p, flags);
 	p = put16(p, question);

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * gate.h - The gate's one object: what it was started with, the sandboxes it serves, the way to the
- * front.
- */
+/* gate.h - The gate's one object: its configuration, its sandboxes, its socket to the front. */
 #ifndef CAISSON_GATE_GATE_H
 #define CAISSON_GATE_GATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "gate/address.h"
 #include "gate/proxy.h"
 #include "net/loop.h"
+#include "vault/source.h"
 #include "vault/vault.h"
 #include "wire/gate.h"
 
-struct box;
+struct gate_sandbox;
 struct err;
 struct lookups;
 struct tls_client;
@@ -24,29 +23,27 @@ struct tls_client;
 #define GATE_PRIVATE_MAX 32u
 #define GATE_INDEXES_MAX 96u
 
-/* A server of a package index: who starts the daemon named it, so it may be at a private address.
- */
+/* A server of a package index. The operator named it, so it may be at a private address. */
 struct gate_index {
-	char host[GATE_HOST_MAX]; /* as cells know it */
+	char host[GATE_HOST_MAX]; /* its name in cells */
 	uint16_t port;
-	const char *server; /* which server that is: an address or localhost; NULL: the host */
+	const char *server;           /* its address, or localhost; NULL: the host */
 	struct in6_addr addresses[2]; /* of that server */
 	size_t n;
 };
 
 struct gate_config {
-	struct prefix private_nets[GATE_PRIVATE_MAX]; /* that the operator lets through */
+	struct prefix private_nets[GATE_PRIVATE_MAX]; /* that the operator allows */
 	size_t n_private;
 	struct gate_index indexes[GATE_INDEXES_MAX];
 	size_t n_indexes;
-	const char *dns;      /* "ADDRESS:PORT" instead of resolv.conf's; NULL: those */
+	const char *dns;      /* "ADDRESS:PORT" of a resolver; NULL: those of resolv.conf */
 	uint64_t connections; /* of one sandbox at a time */
 	uint64_t rate;        /* new ones per second */
-	const char *ca; /* further certificates that servers may prove themselves with; NULL: none
-			 */
-	uint64_t bytes; /* both ways, in its life; 0: no end */
-	struct proxy proxy; /* of the host, for the way out */
-	uint32_t life; /* which gate of its supervisor's this is, from 1; 0: it is the supervisor */
+	const char *ca;       /* a file of further certificates to trust; NULL: none */
+	uint64_t bytes;       /* in both directions, of one sandbox; 0: no limit */
+	struct proxy proxy;   /* of the host, for outgoing connections */
+	uint32_t life;        /* the number of this gate, from 1; 0: it is the supervisor */
 };
 
 struct gate {
@@ -54,23 +51,30 @@ struct gate {
 	struct loop loop;
 	struct watch control, supervisor;
 	struct lookups *lookups;
-	struct lookups *proxies; /* for the name of the proxy; NULL: it needs none */
+	struct lookups *proxies; /* for the name of the proxy; NULL: not needed */
 	struct vault vault;      /* all secrets of the operator */
 	struct tls_client *tls;  /* towards servers */
-	struct box *boxes;
-	size_t n_flows, flows_max; /* of all */
+	LIST_HEAD(gate_sandbox_list, gate_sandbox) sandboxes;
+	size_t n_flows, flows_max; /* of all sandboxes */
 };
 
-/* gate_config_parse() - The options that the front gives, and the proxy of the environment. */
+/* gate_config_parse() - The options from the front, and the proxy from the environment. */
 int gate_config_parse(int argc, char **argv, char **env, struct gate_config *ret, struct err *e);
 
-/* control_open() - Listen to the front on @fd, and to the supervisor, whose secrets are taken
- * first. */
+/* control_open() - Watch the sockets of the front and of the supervisor; secrets are read first. */
 int control_open(struct gate *g, int fd, int supervisor, struct err *e);
-/* control_event() - False: the front does not read; it is lost. */
+/* control_event() - False: the event is lost, since the front does not read. */
 bool control_event(struct gate *g, uint32_t id, const struct gate_event *ev);
 
 /* gate_jail() - Give up everything but sockets. */
 int gate_jail(struct err *e);
+
+/* supervisor_sources() - Take --secrets-file=, --secrets-env= and --secrets-command= out of
+ * @argv. */
+struct sources supervisor_sources(char **argv);
+
+/* supervisor_run() - The process that starts gates, with the rights of the user who started the
+ * daemon, until the front is gone. @argv: of the gates. Return: an exit status. */
+int supervisor_run(char **argv, char **env, const struct sources *from);
 
 #endif

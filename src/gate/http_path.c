@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_path.c - See http_path.h. */
+/*
+ * http_path.c - The readings of a path. See http_path.h.
+ *
+ * The path is decoded once. A reading is a set of further steps; all combinations of the steps that
+ * apply to the path are readings of it, and none of them may be ambiguous.
+ */
 #include "gate/http_path.h"
 
 #include <errno.h>
@@ -12,17 +17,17 @@
 #include "base/utf8.h"
 #include "net/target.h"
 
-/* What a reading does to a decoded path; a reading is a set of these, done in this order. */
+/* Steps of a reading, in this order. */
 enum step {
 	TWICE = 1u << 0, /* decode it once more */
 	CUT = 1u << 1,   /* end it at '?' or '#' */
 	STRIP = 1u << 2, /* drop what follows a ';' in each segment */
 };
 
-/* ---- what has no one reading --------------------------------------------------------------- */
+/* ---- ambiguous paths ----------------------------------------------------------------------- */
 
-/* Folded into text with one of . / \ % ; in it by Unicode's NFKC, or into a slash by Windows; and
- * C1 control codes. */
+/* Characters that Unicode's NFKC folds into text with one of . / \ % ; in it, or Windows into a
+ * slash; and C1 control codes. */
 static const struct {
 	uint32_t first, last;
 } folded[] = {
@@ -45,7 +50,7 @@ static uint32_t next_char(const unsigned char **p)
 	return code;
 }
 
-/* NULL, or what is wrong with the bytes of a decoded path. */
+/* NULL, or the problem with the bytes of a decoded path. */
 static const char *text_problem(const char *path)
 {
 	const unsigned char *p = (const unsigned char *)path;
@@ -64,7 +69,7 @@ static const char *text_problem(const char *path)
 	return NULL;
 }
 
-/* The same for its segments. */
+/* NULL, or the problem with its segments. */
 static const char *segment_problem(const char *path)
 {
 	for (const char *at = path; *at;) {
@@ -82,25 +87,13 @@ static const char *segment_problem(const char *path)
 
 /* ---- steps --------------------------------------------------------------------------------- */
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))
-		return (c | 0x20) - 'a' + 10;
-	return -1;
-}
-
 /* The byte that an escape stands for, or -1. */
 static int escape(const char *s)
 {
-	int high = s[0] == '%' ? hex_digit(s[1]) : -1;
-	int low = high < 0 ? -1 : hex_digit(s[2]);
-
-	return low < 0 ? -1 : high << 4 | low;
+	return s[0] == '%' ? target_escape(s, strnlen(s, 3)) : -1;
 }
 
-/* In place. NULL, or what is wrong with it. */
+/* In place. NULL, or the problem. */
 static const char *decode_again(char *path)
 {
 	char *to = path;
@@ -110,7 +103,7 @@ static const char *decode_again(char *path)
 
 		if (byte >= 0 && (byte < 0x20 || strchr("./\\%;?#", byte)))
 			return "an escape in an escape in the path";
-		if (from[0] == '%' && (from[1] | 0x20) == 'u' && hex_digit(from[2]) >= 0)
+		if (from[0] == '%' && (from[1] | 0x20) == 'u' && target_hex(from[2]) >= 0)
 			return "an escape of the form %uXXXX in the path";
 		*to++ = (char)(byte >= 0 ? byte : *from);
 		from += byte >= 0 ? 2 : 0;
@@ -141,7 +134,7 @@ static bool has_escape(const char *path)
 	return false;
 }
 
-/* A copy of the path with these steps done. NULL: no memory, or *ret_why. */
+/* A copy of the path after these steps. NULL: no memory, or ambiguous (*ret_why). */
 static char *reading(const char *path, unsigned int steps, const char **ret_why)
 {
 	char *copy = strdup(path);
@@ -183,7 +176,7 @@ int http_path_read(const char *raw, struct http_readings *ret, const char **ret_
 	*ret_why = NULL;
 	if (!path)
 		return -ENOMEM;
-	if (target_decode_path(raw, len, path, ret_why) < 0)
+	if (target_decode_path(raw, len, len, path, ret_why) < 0)
 		return -EINVAL;
 	apply = (has_escape(path) ? TWICE : 0u) | (strpbrk(path, "?#") ? CUT : 0u) |
 		(strchr(path, ';') ? STRIP : 0u);

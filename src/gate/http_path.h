@@ -3,13 +3,13 @@
  * http_path.h - The path of a request, in every way in which servers and proxies are known to read
  * it. Pure.
  *
- * Some decode a path twice, some drop what follows a ';' in each segment ("path parameters"), some
- * take a decoded '?' or
- * '#' for the end of the path. A rule holds only if it holds for all of these readings. What some
- * would resolve or fold into something else is refused: segments of dots and spaces, empty
- * segments, encoded slashes, backslashes, control bytes, UTF-8 that is not the shortest form,
- * characters that Unicode folds into a dot, slash, backslash, percent sign or semicolon, and an
- * escape that stands for one of these only when it is decoded twice.
+ * Some servers decode a path twice, some drop the part after a ';' in each segment ("path
+ * parameters"), some take a decoded '?' or '#' for the end of the path. A rule allows a request
+ * only if it allows all of these readings. Parts that some servers resolve or fold into something
+ * else are refused: segments of dots and spaces, empty segments, encoded slashes, backslashes,
+ * control bytes, UTF-8 that is not the shortest form, characters that Unicode folds into a dot,
+ * slash, backslash, percent sign or semicolon, and an escape that stands for one of these only when
+ * it is decoded twice.
  */
 #ifndef CAISSON_GATE_HTTP_PATH_H
 #define CAISSON_GATE_HTTP_PATH_H
@@ -24,7 +24,7 @@ struct http_readings {
 };
 
 /*
- * http_path_read() - @raw: as it was sent, without its query.
+ * http_path_read() - @raw: as sent, without its query.
  * Return: 0; -EINVAL and *ret_why, a static text; -ENOMEM. On failure there is nothing to free.
  */
 int http_path_read(const char *raw, struct http_readings *ret, const char **ret_why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_rule.c - See http_rule.h. */
+/* http_rule.c - Rules matched against hosts, methods and paths. See http_rule.h. */
 #include "gate/http_rule.h"
 
 #include <errno.h>
@@ -19,11 +19,11 @@ bool http_rule_good(const struct gate_rule *r)
 	       ends(r->path, sizeof(r->path)) && (!r->path[0] || r->path[0] == '/');
 }
 
-static bool covers(const struct gate_rule *h, const char *host, uint16_t port)
+bool rule_covers(const struct gate_rule *h, const char *host, uint16_t port)
 {
 	size_t len = strlen(host), want = strlen(h->host);
 
-	if (h->port != port)
+	if (port != 0 && h->port != port)
 		return false;
 	if (!(h->flags & GATE_WILD))
 		return strcmp(h->host, host) == 0;
@@ -36,14 +36,12 @@ static bool is_open(const struct gate_rule *h)
 	return !h->methods[0] && !h->path[0];
 }
 
-/* Whether requests have to be judged: some rule is about this host, and none lets everything
- * through. */
 bool http_ruled(const struct gate_rule *rules, size_t n, const char *host, uint16_t port)
 {
 	bool ruled = false;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!covers(&rules[i], host, port))
+		if (!rule_covers(&rules[i], host, port))
 			continue;
 		if (is_open(&rules[i]))
 			return false;
@@ -52,7 +50,7 @@ bool http_ruled(const struct gate_rule *rules, size_t n, const char *host, uint1
 	return ruled;
 }
 
-/* A star gives way to the last one that began: earlier ones can not be helped by taking more. */
+/* On a mismatch only the last star takes more: longer matches of earlier ones would not help. */
 bool http_path_matches(const char *pattern, const char *path)
 {
 	const char *star = NULL, *taken = NULL;
@@ -98,7 +96,7 @@ static void write_rules(const struct gate_rule *rules, size_t n, const char *hos
 	for (size_t i = 0; i < n; i++) {
 		const struct gate_rule *h = &rules[i];
 
-		if (!covers(h, host, port))
+		if (!rule_covers(h, host, port))
 			continue;
 		(void)buf_printf(out, "%s%s%s%s%s%s", between, h->methods, h->methods[0] ? " " : "",
 				 h->flags & GATE_WILD ? "*." : "", h->host, h->path);
@@ -110,7 +108,7 @@ static bool allows(const struct gate_rule *rules, size_t n, const char *host, ui
 		   const char *method, const char *path)
 {
 	for (size_t i = 0; i < n; i++)
-		if (covers(&rules[i], host, port) && has_method(rules[i].methods, method) &&
+		if (rule_covers(&rules[i], host, port) && has_method(rules[i].methods, method) &&
 		    (!rules[i].path[0] || http_path_matches(rules[i].path, path)))
 			return true;
 	return false;
@@ -123,9 +121,10 @@ int http_judge(const struct gate_rule *rules, size_t n, const char *host, uint16
 	const char *problem = NULL, *bad = NULL;
 
 	buf_clear(why);
-	/* It would be answered with what we put in. */
+	/* The answer would contain the values that the gate put in. */
 	if (strcmp(method, "TRACE") == 0 || strcmp(method, "CONNECT") == 0) {
-		(void)buf_printf(why, "%s is never allowed to a host that is looked into", method);
+		(void)buf_printf(why, "%s is never allowed to a host whose requests are read",
+				 method);
 		return 403;
 	}
 	if (!http_ruled(rules, n, host, port))
@@ -135,14 +134,14 @@ int http_judge(const struct gate_rule *rules, size_t n, const char *host, uint16
 	if (r == -ENOMEM)
 		return 503;
 	if (r < 0) {
-		(void)buf_printf(why, "the path could be read in two ways (%s)", problem);
+		(void)buf_printf(why, "the path can be read in two ways (%s)", problem);
 		return 403;
 	}
 	for (size_t i = 0; i < readings.n && !bad; i++)
 		if (!allows(rules, n, host, port, method, readings.paths[i]))
 			bad = readings.paths[i];
 	if (bad) {
-		(void)buf_printf(why, "%s %.200s is not allowed; allowed is: ", method, bad);
+		(void)buf_printf(why, "%s %.200s is not allowed; allowed: ", method, bad);
 		write_rules(rules, n, host, port, why);
 	}
 	http_readings_free(&readings);

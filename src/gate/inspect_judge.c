@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect_judge.c - Whether a request may go on: by the rules of its host, in each way in which a
- * server may read it.
+ * inspect_judge.c - Judge a request by the rules of its host, in each way in which a server may
+ * read it.
  *
- * Some servers take the method or the path of a request from other headers than its first line, so
- * a host with rules gets none of those that name a path, and every method that a header names is
- * judged as the request's own is. What a request was judged by is kept, because rules may change
- * while it is under way.
+ * Some servers take the method or the path of a request from other headers than its first line. So
+ * a host with rules gets no header that names a path, and every method that a header names is
+ * judged as the request's own method is. The judged parts of a request are kept, because rules may
+ * change while it is under way.
  */
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "gate/box.h"
 #include "gate/flow.h"
+#include "gate/gate_sandbox.h"
 #include "gate/http_rule.h"
 #include "gate/inspect.h"
 
-void inspect_forget_asked(struct inspect *i)
+void inspect_forget_judged(struct inspect *i)
 {
-	free(i->asked.method);
-	free(i->asked.path);
-	buf_free(&i->asked.overrides);
-	buf_free(&i->asked.secrets);
-	i->asked.method = i->asked.path = NULL;
+	free(i->judged.method);
+	free(i->judged.path);
+	buf_free(&i->judged.overrides);
+	buf_free(&i->judged.secrets);
+	i->judged.method = i->judged.path = NULL;
 }
 
-/* By the rules of now: 0, or a status and why. */
+/* By the present rules: 0, or a status and why. */
 static int judge(const struct inspect *i, const char *method, struct buf *why)
 {
 	const struct flow *f = i->flow;
-	const struct names *n = &f->box->names;
+	const struct host_map *n = &f->sandbox->hosts;
 
-	return http_judge(n->rules, n->n_rules, f->host, f->port, method, i->asked.path, why);
+	return http_judge(n->rules, n->n_rules, f->host, f->port, method, i->judged.path, why);
 }
 
 /* Servers that pass headers on as variables (CGI) read '_' and other signs in a name as '-'. */
@@ -55,13 +57,13 @@ static size_t next_header(const struct http_request *q, size_t k, const char *co
 	return k;
 }
 
-/* Every method that a header names: a server may go by any of them. */
+/* Every method that a header names: a server may use any of them. */
 static int judge_overrides(const struct inspect *i, struct buf *why)
 {
-	const char *at = buf_str(&i->asked.overrides), *end = at + i->asked.overrides.len;
+	const char *at = buf_str(&i->judged.overrides), *end = at + i->judged.overrides.len;
 	int r = 0;
 
-	if (i->asked.overrides.err) {
+	if (i->judged.overrides.err) {
 		(void)buf_puts(why, "the headers name too many methods");
 		return 403;
 	}
@@ -70,8 +72,8 @@ static int judge_overrides(const struct inspect *i, struct buf *why)
 	return r;
 }
 
-/* Of a host with rules: what could make a server read another request than the one that was judged.
- * 0, or a status. */
+/* Of a host with rules: refuse forms that a server could read as another request than the one that
+ * was judged. 0, or a status. */
 static int judge_form(const struct inspect *i, const struct http_request *q, struct buf *why)
 {
 	static const char *const names[] = { "x-original-url",     "x-original-uri",
@@ -80,7 +82,7 @@ static int judge_form(const struct inspect *i, const struct http_request *q, str
 					     "x-forwarded-method", NULL };
 	size_t k = next_header(q, 0, names);
 
-	if (!box_is_ruled(i->flow->box, i->flow->host, i->flow->port))
+	if (!gate_sandbox_has_rules(i->flow->sandbox, i->flow->host, i->flow->port))
 		return 0;
 	if (k < q->n_headers) {
 		(void)buf_printf(why,
@@ -98,10 +100,10 @@ static int judge_form(const struct inspect *i, const struct http_request *q, str
 	return 0;
 }
 
-/* The methods in the value of a header, which has several when it was repeated. */
+/* The methods in the value of a header; a repeated header has several. */
 static void keep_overrides(struct inspect *i, const char *value)
 {
-	struct buf *b = &i->asked.overrides;
+	struct buf *b = &i->judged.overrides;
 
 	for (const char *at = value + strspn(value, ", \t"); *at; at += strspn(at, ", \t")) {
 		size_t len = strcspn(at, ", \t");
@@ -113,32 +115,53 @@ static void keep_overrides(struct inspect *i, const char *value)
 	}
 }
 
-/* Keep what the request asks for. False: no memory. */
-static bool keep_asked(struct inspect *i, const struct http_request *q)
+/* Keep the parts of the request that rules are about. False: no memory. */
+static bool keep(struct inspect *i, const struct http_request *q)
 {
 	static const char *const names[] = { "x-http-method-override", "x-http-method",
 					     "x-method-override", NULL };
 
-	inspect_forget_asked(i);
-	i->asked.method = strdup(q->method);
-	i->asked.path = strndup(q->target, strcspn(q->target, "?"));
+	inspect_forget_judged(i);
+	i->judged.method = strdup(q->method);
+	i->judged.path = strndup(q->target, strcspn(q->target, "?"));
 	for (size_t k = next_header(q, 0, names); k < q->n_headers;
 	     k = next_header(q, k + 1, names))
 		keep_overrides(i, q->headers[k].value);
-	return i->asked.method && i->asked.path && i->asked.overrides.err != -ENOMEM;
+	return i->judged.method && i->judged.path && i->judged.overrides.err != -ENOMEM;
 }
 
 int inspect_judge_again(const struct inspect *i, struct buf *why)
 {
-	int r = judge(i, i->asked.method, why);
+	int r = judge(i, i->judged.method, why);
 
 	return r ? r : judge_overrides(i, why);
 }
 
+/* The name that a request is for must be the one that the connection is for; a request that names
+ * none gets it (inspect_head()). */
+static bool is_own_host(const struct flow *f, const char *host)
+{
+	size_t n = strcspn(host, ":");
+	const char *colon = host + n;
+	char port[8];
+
+	if (!*host)
+		return true;
+	if (n > 1 && host[n - 1] == '.')
+		n--;
+	(void)snprintf(port, sizeof(port), "%u", f->port);
+	return strlen(f->host) == n && strncasecmp(f->host, host, n) == 0 &&
+	       (!*colon || strcmp(colon + 1, port) == 0);
+}
+
 int inspect_judge(struct inspect *i, const struct http_request *q, struct buf *why)
 {
+	if (!is_own_host(i->flow, q->host)) {
+		(void)buf_puts(why, "the HTTP host is not the one that was connected to");
+		return 421;
+	}
 	i->last = inspect_has_body(q);
-	int r = keep_asked(i, q) ? inspect_judge_again(i, why) : 503;
+	int r = keep(i, q) ? inspect_judge_again(i, why) : 503;
 
 	if (r == 0)
 		r = judge_form(i, q, why);

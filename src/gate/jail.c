@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jail.c - What is left to the gate: descriptors it is given, sockets, and their bytes.
+ * jail.c - The gate's jail: it keeps descriptors that it is sent, sockets, and their bytes.
  *
- * The same layers as the front's (front/support/jail.c), with another user and another filter:
- * nothing of the front is within reach of one who takes the gate over, and the other way round.
- * Landlock leaves it no file; TCP it may connect, since that is what it is for.
+ * The same layers as the front's jail (front/support/jail.c), with another user and another filter:
+ * an attacker who takes over the gate cannot reach the front, nor the other way round. Landlock
+ * leaves it no file. It may connect TCP, which is its purpose.
  */
 #include "base/err.h"
 #include "base/fd.h"
@@ -26,7 +26,7 @@ int gate_jail(struct err *e)
 		return e->code;
 	if (POWER_SANITIZED)
 		return 0;
-	int r = landlock_deny_files();
+	int r = landlock_deny_files_but(NULL, 0);
 
 	if (r < 0)
 		return err_set(e, r, "enter a Landlock domain");

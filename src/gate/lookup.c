@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lookup.c - c-ares on our loop.
+ * lookup.c - c-ares on the event loop.
  *
- * c-ares opens its sockets itself and says which of them it wants to hear of; each gets a watch.
- * One of its queries can not be taken back, so what it calls back to is a struct of ours that
- * outlives the asker.
+ * c-ares opens its sockets itself and reports which events it needs; each socket gets a watch. A
+ * query of c-ares cannot be cancelled, so its callback gets a struct that outlives the caller.
  */
 #include "gate/lookup.h"
 
@@ -19,14 +18,14 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "gate/address.h"
-#include "gate/hosts.h"
+#include "gate/hosts_file.h"
 
 #define SOCKETS_MAX 64
 #define TIMEOUT_MS 2000
 #define TRIES 2
 #define KEPT_MAX 256u
 
-/* An answer that is still good. */
+/* An answer that is kept until it expires. */
 struct kept {
 	char host[GATE_HOST_MAX];
 	uint64_t until_ns;
@@ -39,13 +38,13 @@ struct lookups {
 	ares_channel channel;
 	struct watch sockets[SOCKETS_MAX]; /* fd -1: free */
 	struct timer timer;
-	struct hosts hosts;
-	struct kept kept[KEPT_MAX]; /* by hash: a newer one takes an older one's place */
+	struct hosts_file hosts;
+	struct kept kept[KEPT_MAX]; /* by hash: a newer answer replaces an older one */
 };
 
 struct lookup_call {
 	struct lookups *all;
-	struct lookup *asker; /* NULL: does not care any more */
+	struct lookup *caller; /* NULL: cancelled */
 	char host[GATE_HOST_MAX];
 };
 
@@ -81,7 +80,7 @@ static void on_socket(struct watch *w, uint32_t events)
 	arm(l);
 }
 
-static void on_wish(void *arg, ares_socket_t fd, int readable, int writable)
+static void on_interest(void *arg, ares_socket_t fd, int readable, int writable)
 {
 	struct lookups *l = arg;
 	struct watch *w = NULL;
@@ -97,7 +96,7 @@ static void on_wish(void *arg, ares_socket_t fd, int readable, int writable)
 	for (size_t i = 0; i < SOCKETS_MAX && !w; i++)
 		if (l->sockets[i].fd < 0)
 			w = &l->sockets[i];
-	if (!events || !w) /* one that is not watched runs into its timeout */
+	if (!events || !w) /* a query on a socket without a watch times out */
 		return;
 	*w = (struct watch){ .fd = fd, .events = events, .fn = on_socket, .arg = l };
 	if (loop_add(l->loop, w, NULL) < 0)
@@ -114,14 +113,14 @@ int lookups_open(struct loop *loop, const char *servers, bool local, struct look
 		.timeout = TIMEOUT_MS,
 		.tries = TRIES,
 		.lookups = dns_only,
-		.sock_state_cb = on_wish,
+		.sock_state_cb = on_interest,
 		.sock_state_cb_data = l,
 	};
 	const int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
 			 ARES_OPT_SOCK_STATE_CB;
 
 	if (!l)
-		return err_set(e, -ENOMEM, "prepare to look names up");
+		return err_set(e, -ENOMEM, "prepare DNS lookups");
 	l->loop = loop;
 	l->timer = (struct timer){ .fn = on_timer, .arg = l };
 	for (size_t i = 0; i < SOCKETS_MAX; i++)
@@ -134,10 +133,10 @@ int lookups_open(struct loop *loop, const char *servers, bool local, struct look
 		r = ares_set_servers_ports_csv(l->channel, servers);
 	if (r != ARES_SUCCESS) {
 		free(l);
-		return err_say(e, -EINVAL, "prepare to look names up: %s", ares_strerror(r));
+		return err_say(e, -EINVAL, "prepare DNS lookups: %s", ares_strerror(r));
 	}
 	if (!servers || local)
-		hosts_read(&l->hosts, "/etc/hosts");
+		hosts_file_read(&l->hosts, "/etc/hosts");
 	*ret = l;
 	return 0;
 }
@@ -148,12 +147,12 @@ void lookups_close(struct lookups *l)
 		return;
 	ares_destroy(l->channel);
 	timer_cancel(&l->timer);
-	hosts_free(&l->hosts);
+	hosts_file_free(&l->hosts);
 	free(l);
 	ares_library_cleanup();
 }
 
-/* ---- what is known already ----------------------------------------------------------------- */
+/* ---- answers that are kept ----------------------------------------------------------------- */
 
 static struct kept *place_of(struct lookups *l, const char *host)
 {
@@ -187,7 +186,7 @@ static void remember(struct lookups *all, const char *host, const struct lookup 
 	memcpy(k->addresses, l->addresses, sizeof(k->addresses));
 }
 
-/* ---- asking -------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------- */
 
 static uint64_t take_addresses(struct lookup *l, const struct ares_addrinfo *info)
 {
@@ -222,7 +221,7 @@ static int code_of(int status)
 static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *info)
 {
 	struct lookup_call *c = arg;
-	struct lookup *l = c->asker;
+	struct lookup *l = c->caller;
 	int code = code_of(status);
 
 	(void)timeouts;
@@ -244,13 +243,13 @@ static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo 
 
 void lookup_begin(struct lookups *all, struct lookup *l, const char *host)
 {
-	/* Not sorted: that would ask the kernel about each, and the answer's order is the owner's.
-	 */
+	/* Not sorted: sorting asks the Linux kernel about each address, and the owner of the name
+	 * chose the order. */
 	static const struct ares_addrinfo_hints hints = { .ai_family = AF_UNSPEC,
 							  .ai_flags = ARES_AI_NOSORT };
 	struct lookup_call *c;
 
-	l->n = hosts_find(&all->hosts, host, l->addresses, LOOKUP_ADDRESSES);
+	l->n = hosts_file_find(&all->hosts, host, l->addresses, LOOKUP_ADDRESSES);
 	if (l->n > 0 || recall(all, l, host)) {
 		l->done(l, 0);
 		return;
@@ -261,7 +260,7 @@ void lookup_begin(struct lookups *all, struct lookup *l, const char *host)
 		return;
 	}
 	c->all = all;
-	c->asker = l;
+	c->caller = l;
 	memcpy(c->host, host, strlen(host) + 1);
 	l->call = c;
 	ares_getaddrinfo(all->channel, host, NULL, &hints, on_answer, c);
@@ -271,6 +270,6 @@ void lookup_begin(struct lookups *all, struct lookup *l, const char *host)
 void lookup_cancel(struct lookup *l)
 {
 	if (l->call)
-		l->call->asker = NULL;
+		l->call->caller = NULL;
 	l->call = NULL;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lookup.h - What a name's addresses are, asked of the operator's resolver without waiting
- * (c-ares).
+ * lookup.h - Look up the addresses of a name at the operator's resolver, without blocking (c-ares).
  *
- * Only names that a rule allows are ever asked about, and only when somebody connects to one.
- * Answers are kept for as long as they say, at most LOOKUP_KEEP_S, so that a client that opens ten
- * connections asks once.
+ * The gate looks up only names that a rule allows, and only when a cell connects to one. Answers
+ * are kept for their TTL, at most LOOKUP_KEEP_S, so that ten connections of a client cause one
+ * query.
  */
 #ifndef CAISSON_GATE_LOOKUP_H
 #define CAISSON_GATE_LOOKUP_H
@@ -25,29 +24,28 @@ struct lookup_call;
 #define LOOKUP_ADDRESSES 8u
 #define LOOKUP_KEEP_S 30u
 
-/* Somebody who asks. The struct is his and zero but for done and arg. */
+/* One lookup. The struct is the caller's, and zero except for done and arg. */
 struct lookup {
-	/* Once; perhaps before lookup_begin() returns. @code: 0, -ENOENT (no such name, or no
-	 * address), or another -errno when nobody could tell. */
+	/* Called once; perhaps before lookup_begin() returns. @code: 0, -ENOENT (no such name, or
+	 * no address), or another -errno when the lookup failed. */
 	void (*done)(struct lookup *l, int code);
 	void *arg;
-	struct in6_addr addresses[LOOKUP_ADDRESSES]; /* IPv4 as mapped, in the order of the answer
-						      */
+	struct in6_addr addresses[LOOKUP_ADDRESSES]; /* IPv4 as mapped; in order */
 	size_t n;
 	struct lookup_call *call; /* NULL: not under way */
 };
 
 /*
- * lookups_open() - Before the jail: reads resolv.conf and hosts.
- * @servers: "ADDRESS[:PORT],..." instead of those of resolv.conf, and of hosts; NULL: those
- * @local: for names of the operator's own, as programs of this machine find them: hosts in every
- * case, and the search domains of resolv.conf
+ * lookups_open() - Before the jail: reads resolv.conf and the hosts file.
+ * @servers: "ADDRESS[:PORT],..." in place of resolv.conf and the hosts file; NULL: these two
+ * @local: for names of the operator, as programs of this machine find them: with the hosts file in
+ * every case, and with the search domains of resolv.conf
  */
 int lookups_open(struct loop *l, const char *servers, bool local, struct lookups **ret,
 		 struct err *e);
 void lookups_close(struct lookups *l);
 
 void lookup_begin(struct lookups *all, struct lookup *l, const char *host);
-void lookup_cancel(struct lookup *l); /* idempotent; done is not called any more */
+void lookup_cancel(struct lookup *l); /* idempotent; done is not called then */
 
 #endif

@@ -2,15 +2,15 @@
 /*
  * main.c - caisson-gate: the only way out of a cell.
  *
- * Theory of operation. The front starts this program before its jail; what it starts is the
- * supervisor (supervisor.c), which starts the gate itself: one process for all sandboxes of a
- * daemon, and another one when that has died. The front hands it sockets that were made inside
- * cells, with the rules for each. From then on it accepts there, decides by name, connects outside
- * and moves bytes; what happens is told to the front, which writes it down. It reads bytes of cells
- * and of the internet, so it has no power: a user of its own, no capability, no file, no program;
- * it can make sockets and connect them, and that is all (policy/gate.policy).
+ * Theory of operation. The front starts this program before it enters its jail. The first process
+ * is the supervisor (supervisor.c), which starts the gate: one process for all sandboxes of a
+ * daemon, and another one when it has died. The front sends the gate sockets that were made inside
+ * cells, with the rules for each. The gate accepts connections there, decides by name, connects
+ * outside, moves bytes, and reports events to the front, which records them. It reads bytes of
+ * cells and of the internet, so it has no power: a user of its own, no capability, no file, no
+ * program. It can make and connect sockets (policy/gate.policy).
  *
- * It ends when the front does, and with it everything that went through it.
+ * The gate ends with the front, and all its connections with it.
  */
 #include <errno.h>
 #include <signal.h>
@@ -21,15 +21,14 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
-#include "gate/box.h"
 #include "gate/gate.h"
+#include "gate/gate_sandbox.h"
 #include "gate/lookup.h"
-#include "gate/supervisor.h"
 #include "net/tls.h"
 
 #define EXIT_FAILED 125
-#define FILES_PER_FLOW 4u  /* two sockets, and a pipe when somebody is slow */
-#define FILES_OF_OURS 256u /* and of the sockets that listen */
+#define FILES_PER_FLOW 4u  /* two sockets, and a pipe when a peer is slow */
+#define FILES_OF_OURS 256u /* with the listening sockets */
 #define FLOWS_MAX 8192u
 
 static size_t flows_max(void)
@@ -47,20 +46,19 @@ static size_t flows_max(void)
 static int start(struct gate *g, struct err *e)
 {
 	const struct proxy *proxy = &g->config.proxy;
-	int r = loop_init(&g->loop, e);
+	bool proxy_named = proxy->on && !proxy->is_address;
 
-	if (r == 0)
-		r = lookups_open(&g->loop, g->config.dns, false, &g->lookups, e);
-	if (r == 0 && proxy->on && !proxy->is_address)
-		r = lookups_open(&g->loop, g->config.dns, true, &g->proxies, e);
-	if (r == 0)
-		r = tls_client_new(g->config.ca, &g->tls, e);
-	if (r == 0)
-		r = vault_init(&g->vault, false);
 	g->flows_max = flows_max();
-	if (r == 0)
-		r = gate_jail(e);
-	return r == 0 ? control_open(g, GATE_FD, GATE_SUPERVISOR_FD, e) : r;
+	if (loop_init(&g->loop, e) < 0 ||
+	    lookups_open(&g->loop, g->config.dns, false, &g->lookups, e) < 0 ||
+	    (proxy_named && lookups_open(&g->loop, g->config.dns, true, &g->proxies, e) < 0) ||
+	    tls_client_new(g->config.ca, &g->tls, e) < 0)
+		return e->code;
+	if (vault_init(&g->vault, false) < 0)
+		return err_set(e, -ENOMEM, "prepare the vault");
+	int r = gate_jail(e);
+
+	return r < 0 ? r : control_open(g, GATE_FD, GATE_SUPERVISOR_FD, e);
 }
 
 static int fail(const struct err *e)
@@ -76,7 +74,7 @@ static int run(struct gate *g, struct err *e)
 	(void)prctl(PR_SET_NAME, "caisson-gate");
 	(void)foreign_init();
 	(void)signal(SIGPIPE, SIG_IGN);
-	/* The terminal's signals go to the whole group; the front says when it is over. */
+	/* The terminal's signals go to the whole group; the gate ends when the front does. */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGTERM, SIG_IGN);
 	(void)signal(SIGHUP, SIG_IGN);
@@ -84,11 +82,11 @@ static int run(struct gate *g, struct err *e)
 	if (r == 0)
 		r = loop_run(&g->loop, e);
 	if (r == -EPIPE)
-		return EXIT_FAILED; /* the front was killed meanwhile: nobody is there to be told */
+		return EXIT_FAILED; /* the front was killed meanwhile: there is no reader */
 	if (r < 0)
 		return fail(e);
-	while (g->boxes)
-		box_close(g->boxes);
+	while (!LIST_EMPTY(&g->sandboxes))
+		gate_sandbox_close(LIST_FIRST(&g->sandboxes));
 	lookups_close(g->lookups);
 	lookups_close(g->proxies);
 	vault_free(&g->vault);
@@ -104,7 +102,7 @@ int main(int argc, char **argv, char **env)
 
 	for (argc = 0; argv[argc];)
 		argc++;
-	/* The supervisor looks too: what is wrong with it is wrong before anything was started. */
+	/* The supervisor checks the options too: errors show before anything is started. */
 	if (gate_config_parse(argc, argv, env, &g.config, &e) < 0)
 		return fail(&e);
 	return g.config.life ? run(&g, &e) : supervisor_run(argv, env, &from);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy.c - The URL of a proxy, whom it is for, and the two messages that are exchanged with it. */
+/* proxy.c - The URL of a proxy, the hosts it is for, its request and its answer. See proxy.h. */
 #include "gate/proxy.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ int proxy_parse(const char *url, const char *no, struct proxy *ret, struct err *
 	if (strncasecmp(url, "http://", 7) == 0)
 		url += 7;
 	else if (strstr(url, "://"))
-		return err_say(e, -EINVAL, "HTTPS_PROXY: only proxies with http:// are known");
+		return err_say(e, -EINVAL, "HTTPS_PROXY: only proxies with http:// are supported");
 	len = strcspn(url, "/");
 	at = memrchr(url, '@', len);
 	if (at && take_user(url, (size_t)(at - url), ret, e) < 0)
@@ -101,9 +101,8 @@ bool proxy_wanted(const struct proxy *p, const char *host)
 		s += n;
 		if (n == 1 && *name == '*')
 			return false;
-		while (n > 0 && (*name == '.' || *name == '*')) /* ".example.com", "*.example.com"
-								 */
-			name++, n--;
+		while (n > 0 && (*name == '.' || *name == '*'))
+			name++, n--; /* ".example.com", "*.example.com" */
 		if (n > 0 && n <= len && strncasecmp(host + len - n, name, n) == 0 &&
 		    (n == len || host[len - n - 1] == '.'))
 			return false;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resolver.c - The resolver in a cell: names that are allowed have an address, others do not exist.
+ * resolver.c - The DNS resolver in a cell: names that are allowed have an address, others do not
+ * exist.
  *
- * Nothing that is asked here ever goes anywhere: a name that nobody may reach is no way to send a
- * message to its owner. Over UDP, and over TCP for those who insist.
+ * No query is passed on: code cannot send a message to the owner of a name that it may not reach.
+ * Over UDP and TCP.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -15,18 +17,43 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/foreign.h"
-#include "gate/box.h"
 #include "gate/dns.h"
 #include "gate/gate.h"
+#include "gate/gate_sandbox.h"
 
 #define PER_EVENT 16
 #define QUERIES_MAX 16u /* connections at a time */
 #define QUERY_NS (5 * CLOCK_NS_PER_S)
 
-static size_t answer_host(struct box *b, const uint8_t *msg, const struct dns_question *q,
+void resolver_note(struct gate_sandbox *sb, const char *host, bool allowed)
+{
+	struct gate_name name = { .count = 0 }, *larger;
+	size_t at = 0;
+
+	while (at < sb->n_recent && strcmp(sb->recent[at].host, host) != 0)
+		at++;
+	if (at < sb->n_recent) {
+		name = sb->recent[at];
+	} else if (at == GATE_NAMES_SHOWN) {
+		at--; /* forget the name that was not requested for the longest time */
+	} else {
+		larger = reallocarray(sb->recent, at + 1, sizeof(*larger));
+		if (!larger)
+			return;
+		sb->recent = larger;
+		sb->n_recent++;
+	}
+	memmove(sb->recent + 1, sb->recent, at * sizeof(name));
+	(void)snprintf(name.host, sizeof(name.host), "%s", host);
+	name.count++;
+	name.allowed = allowed;
+	sb->recent[0] = name;
+}
+
+static size_t answer_host(struct gate_sandbox *sb, const uint8_t *msg, const struct dns_question *q,
 			  uint8_t *out, size_t size)
 {
-	int index = names_index(&b->names, q->name);
+	int index = host_map_index(&sb->hosts, q->name);
 	struct in_addr v4;
 	struct in6_addr v6;
 
@@ -34,17 +61,18 @@ static size_t answer_host(struct box *b, const uint8_t *msg, const struct dns_qu
 		return 0;
 	if (index < 0)
 		return dns_answer(msg, q, DNS_SERVFAIL, NULL, 0, out, size);
-	names_address4((size_t)index, &v4);
-	names_address6((size_t)index, &v6);
+	host_map_address4((size_t)index, &v4);
+	host_map_address6((size_t)index, &v6);
 	if (q->type == DNS_A)
 		return dns_answer(msg, q, DNS_OK, &v4, sizeof(v4), out, size);
-	if (q->type == DNS_AAAA && b->v6)
+	if (q->type == DNS_AAAA && sb->v6)
 		return dns_answer(msg, q, DNS_OK, &v6, sizeof(v6), out, size);
 	return dns_answer(msg, q, DNS_OK, NULL, 0, out, size);
 }
 
 /* Return: the length of the answer; 0: there is none. */
-static size_t answer(struct box *b, const uint8_t *msg, size_t len, uint8_t *out, size_t size)
+static size_t answer(struct gate_sandbox *sb, const uint8_t *msg, size_t len, uint8_t *out,
+		     size_t size)
 {
 	struct dns_question q;
 	int r = dns_parse(msg, len, &q);
@@ -52,26 +80,26 @@ static size_t answer(struct box *b, const uint8_t *msg, size_t len, uint8_t *out
 	if (r == -EPROTO)
 		return 0;
 	if (r < 0) {
-		q.wire_len = 12; /* without the question, which is not understood */
+		q.wire_len = 12; /* without the question, which cannot be read */
 		return dns_answer(msg, &q, r == -EBADMSG ? DNS_FORMERR : DNS_NOTIMP, NULL, 0, out,
 				  size);
 	}
-	b->numbers.asked++;
-	size_t n = q.is_host ? answer_host(b, msg, &q, out, size) : 0;
+	sb->numbers.asked++;
+	size_t n = q.is_host ? answer_host(sb, msg, &q, out, size) : 0;
 
 	if (n > 0 || !dns_is_reverse(q.name))
-		asked_note(&b->asked, q.name, n > 0);
+		resolver_note(sb, q.name, n > 0);
 	if (n > 0)
 		return n;
-	/* Before the answer: whoever reads the result of the code that asked knows it by then. */
+	/* Before the answer: the result of the code that sent the query has the refusal then. */
 	if (!dns_is_reverse(q.name))
-		box_refuse(b, GATE_NAME_REFUSED, q.name, 0, "", "no rule allows this name");
+		gate_sandbox_event(sb, GATE_NAME_REFUSED, q.name, 0, "no rule allows this name");
 	return dns_answer(msg, &q, DNS_NXDOMAIN, NULL, 0, out, size);
 }
 
 void resolver_udp(struct watch *w, uint32_t events)
 {
-	struct box *b = w->arg;
+	struct gate_sandbox *sb = w->arg;
 	uint8_t msg[DNS_MESSAGE_MAX], out[DNS_MESSAGE_MAX];
 
 	(void)events;
@@ -79,8 +107,8 @@ void resolver_udp(struct watch *w, uint32_t events)
 		struct sockaddr_storage from;
 		socklen_t len = sizeof(from);
 
-		if (!bucket_take(&b->asks, clock_now_ns())) {
-			box_rest(b);
+		if (!rate_limit_take(&sb->asks, clock_now_ns())) {
+			gate_sandbox_pause(sb);
 			return;
 		}
 		ssize_t n = recvfrom(w->fd, msg, sizeof(msg), MSG_DONTWAIT,
@@ -88,7 +116,7 @@ void resolver_udp(struct watch *w, uint32_t events)
 
 		if (n < 0)
 			return;
-		size_t m = answer(b, msg, (size_t)n, out, sizeof(out));
+		size_t m = answer(sb, msg, (size_t)n, out, sizeof(out));
 
 		if (m > 0)
 			(void)!sendto(w->fd, out, m, MSG_DONTWAIT | MSG_NOSIGNAL,
@@ -99,8 +127,8 @@ void resolver_udp(struct watch *w, uint32_t events)
 /* ---- over TCP ------------------------------------------------------------------------------ */
 
 struct query {
-	struct box *box;
-	struct query *prev, *next;
+	struct gate_sandbox *sandbox;
+	LIST_ENTRY(query) link;
 	struct watch watch;
 	struct timer timer;
 	uint8_t in[2 + DNS_MESSAGE_MAX];
@@ -108,27 +136,16 @@ struct query {
 	struct deferred reaper;
 };
 
-static void reap(struct deferred *d)
-{
-	free(d->arg);
-}
-
 static void query_end(struct query *q)
 {
-	struct box *b = q->box;
+	struct gate_sandbox *sb = q->sandbox;
 
 	loop_del(&q->watch);
 	q->watch.fd = fd_close(q->watch.fd);
 	timer_cancel(&q->timer);
-	if (q->prev)
-		q->prev->next = q->next;
-	else
-		b->queries = q->next;
-	if (q->next)
-		q->next->prev = q->prev;
-	b->n_queries--;
-	q->reaper = (struct deferred){ .fn = reap, .arg = q };
-	loop_defer(&b->g->loop, &q->reaper);
+	LIST_REMOVE(q, link);
+	sb->n_queries--;
+	loop_free_later(&sb->g->loop, &q->reaper, q);
 }
 
 static void on_late(struct timer *t)
@@ -136,11 +153,11 @@ static void on_late(struct timer *t)
 	query_end(t->arg);
 }
 
-/* Answers are small and few: one that the socket does not take at once ends it. */
+/* Answers are small and few: one that the socket does not take at once ends the connection. */
 static bool reply(struct query *q, size_t len)
 {
 	uint8_t out[2 + DNS_MESSAGE_MAX];
-	size_t n = answer(q->box, q->in + 2, len, out + 2, sizeof(out) - 2);
+	size_t n = answer(q->sandbox, q->in + 2, len, out + 2, sizeof(out) - 2);
 
 	out[0] = (uint8_t)(n >> 8);
 	out[1] = (uint8_t)n;
@@ -165,7 +182,7 @@ static void on_query(struct watch *w, uint32_t events)
 	while (q->have >= 2) {
 		size_t len = (size_t)(q->in[0] << 8 | q->in[1]);
 
-		if (len > DNS_MESSAGE_MAX || !bucket_take(&q->box->asks, clock_now_ns())) {
+		if (len > DNS_MESSAGE_MAX || !rate_limit_take(&q->sandbox->asks, clock_now_ns())) {
 			query_end(q);
 			return;
 		}
@@ -180,29 +197,27 @@ static void on_query(struct watch *w, uint32_t events)
 
 void resolver_tcp(struct watch *w, uint32_t events)
 {
-	struct box *b = w->arg;
-	_fd_ int fd = foreign_accept(w->fd, &b->stalled_ns);
-	struct query *q = fd >= 0 && b->n_queries < QUERIES_MAX ? calloc(1, sizeof(*q)) : NULL;
+	struct gate_sandbox *sb = w->arg;
+	_fd_ int fd = foreign_accept(w->fd, &sb->stalled_ns);
+	struct query *q = fd >= 0 && sb->n_queries < QUERIES_MAX ? calloc(1, sizeof(*q)) : NULL;
 
 	(void)events;
 	if (fd == -ETIMEDOUT)
 		loop_del(w);
 	if (!q)
 		return;
-	*q = (struct query){ .box = b, .next = b->queries };
+	q->sandbox = sb;
 	q->watch = (struct watch){ .fd = TAKE_FD(fd), .events = EPOLLIN, .fn = on_query, .arg = q };
 	q->timer = (struct timer){ .fn = on_late, .arg = q };
-	if (q->next)
-		q->next->prev = q;
-	b->queries = q;
-	b->n_queries++;
-	timer_set(&b->g->loop, &q->timer, b->g->loop.now_ns + QUERY_NS);
-	if (loop_add(&b->g->loop, &q->watch, NULL) < 0)
+	LIST_INSERT_HEAD(&sb->queries, q, link);
+	sb->n_queries++;
+	timer_set(&sb->g->loop, &q->timer, sb->g->loop.now_ns + QUERY_NS);
+	if (loop_add(&sb->g->loop, &q->watch, NULL) < 0)
 		query_end(q);
 }
 
-void resolver_close(struct box *b)
+void resolver_close(struct gate_sandbox *sb)
 {
-	while (b->queries)
-		query_end(b->queries);
+	while (!LIST_EMPTY(&sb->queries))
+		query_end(LIST_FIRST(&sb->queries));
 }

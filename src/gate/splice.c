@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * splice.c - Bytes from one socket to the other without being copied through us.
+ * splice.c - Move bytes from one socket to the other with splice(2), without copying them.
  *
- * Each direction borrows a pipe for as long as something is in it: what the sink did not take.
- * Nothing is read while something waits, so a reader that is slow holds its writer back, and at
- * most one pipe of the kernel's is filled per direction. The end of one direction is passed on and
- * leaves the other one open.
+ * Each direction borrows a pipe as long as bytes are in it that the sink did not take. Nothing is
+ * read while bytes wait, so a slow reader holds its writer back, and at most one pipe is filled per
+ * direction. The end of one direction is passed on and leaves the other one open.
  *
- * A pipe has a slot for each page of its size, and what comes from the network takes one for each
- * piece, however small: its size is how much one call moves. Who fills pipes again and again gets a
- * larger one; there are few of those, because one user may have only so many pages of pipes, and
- * they are kept, because to make one costs.
+ * A pipe has a slot for each page of its size, and each piece from the network takes a slot,
+ * however small it is: so the size of the pipe limits how much one call moves. A direction that
+ * fills pipes again and again gets a larger one. There are few large pipes, because the Linux
+ * kernel limits the pages of pipes per user. Pipes are kept, because making one is expensive.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,28 +20,28 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "gate/box.h"
 #include "gate/flow.h"
 #include "gate/gate.h"
+#include "gate/gate_sandbox.h"
 
-#define PIPE_BYTES (256u << 10) /* asked for; the kernel gives less to one who has many */
-#define MOVE_BYTES (1u << 20)   /* at once; the size of a large pipe too */
-#define SHARE_BYTES (2u << 20)  /* per event: others have a right to be heard too */
-#define TURNS 8                 /* the same, for pieces that are small */
-#define FAST_TURNS 16u /* that filled a pipe, one after the other: a large one is worth it */
-#define POOL_MAX 64u   /* empty pipes that are kept */
-#define LARGE_MAX 16u  /* large ones, in all */
+#define PIPE_BYTES (256u << 10) /* requested; the Linux kernel gives less to a user of many */
+#define MOVE_BYTES (1u << 20)   /* per call; also the size of a large pipe */
+#define SHARE_BYTES (2u << 20)  /* per event: others have their turn */
+#define TURNS 8                 /* the same, for small pieces */
+#define FAST_TURNS 16u          /* that filled a pipe in a row: a large pipe is worth it */
+#define POOL_MAX 64u            /* empty pipes that are kept */
+#define LARGE_MAX 16u           /* large pipes in all */
 
 struct channel {
-	int in, out; /* -1: there is none */
+	int in, out; /* -1: no pipe */
 	bool large;
 };
 
 struct direction {
-	struct channel pipe; /* none: nothing is held */
+	struct channel pipe; /* no pipe: nothing is held */
 	size_t held;
-	unsigned int full; /* turns that filled a pipe, one after the other */
-	bool eof, shut;    /* the source has ended; the sink was told */
+	unsigned int full; /* turns in a row that filled a pipe */
+	bool eof, shut;    /* the source has ended; the sink was shut down */
 };
 
 struct splice {
@@ -52,11 +51,11 @@ struct splice {
 /* ---- pipes --------------------------------------------------------------------------------- */
 
 static struct channel pool[POOL_MAX], large_pool[LARGE_MAX];
-static size_t n_pool, n_large_pool, n_large; /* kept, kept, and there are */
+static size_t n_pool, n_large_pool, n_large; /* in the pools; large pipes in all */
 
 static const struct channel no_channel = { .in = -1, .out = -1 };
 
-/* A large one may be had only until there are enough of them, or the kernel says so. */
+/* False: there are LARGE_MAX of them, or the Linux kernel refuses more. */
 static bool borrow_large(struct direction *d)
 {
 	struct channel *c = &d->pipe;
@@ -71,7 +70,7 @@ static bool borrow_large(struct direction *d)
 	if (fcntl(fd[1], F_SETPIPE_SZ, MOVE_BYTES) < 0) {
 		fd_close(fd[0]);
 		fd_close(fd[1]);
-		d->full = 0; /* not before it has been fast for a while again */
+		d->full = 0; /* try again after FAST_TURNS more */
 		return false;
 	}
 	n_large++;
@@ -116,7 +115,7 @@ static void give_back(struct direction *d)
 
 /* ---- moving -------------------------------------------------------------------------------- */
 
-/* What the source has and may be moved, into a pipe. 1: go on; 0; -errno. */
+/* Move bytes of the source, as many as may be moved, into a pipe. 1: go on; 0: wait; -errno. */
 static int fill(struct direction *d, int from, size_t *may, unsigned int flags)
 {
 	if (*may == 0)
@@ -139,8 +138,8 @@ static int fill(struct direction *d, int from, size_t *may, unsigned int flags)
 	return 1;
 }
 
-/* One turn: fill the pipe when it is empty, then empty it as far as the sink takes it. 1: go on; 0;
- * -errno. */
+/* One turn: fill the pipe when it is empty, then empty it as far as the sink takes the bytes. 1: go
+ * on; 0: wait; -errno. */
 static int turn(struct direction *d, int from, int to, size_t *may, size_t *moved)
 {
 	const unsigned int flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
@@ -159,7 +158,7 @@ static int turn(struct direction *d, int from, int to, size_t *may, size_t *move
 	return d->held == 0 && !d->eof;
 }
 
-/* @may: how much of the source's may be moved, and then how much more of it; SIZE_MAX: all */
+/* @may: how many bytes of the source may be moved, less those that were; SIZE_MAX: all */
 static int pump(struct direction *d, int from, int to, size_t *may, size_t *moved)
 {
 	int r = 1;
@@ -183,7 +182,7 @@ static void watch(struct flow *f, struct watch *w, uint32_t events)
 		loop_mod(w, events);
 	else {
 		w->events = events;
-		if (loop_add(&f->box->g->loop, w, NULL) < 0)
+		if (loop_add(&f->sandbox->g->loop, w, NULL) < 0)
 			flow_end(f, "the gate is out of descriptors");
 	}
 }
@@ -207,8 +206,8 @@ static void cut(struct flow *f)
 }
 
 /*
- * The path began before the client had spoken, and now it turns out to be another one's. Not when
- * the server has spoken already: it is no server of HTTP then, whatever the client says.
+ * The path began before the client's first bytes came, and these need another path. Not when the
+ * server has sent already: then it is no HTTP server, whatever the client sends.
  */
 static bool hand_over(struct flow *f)
 {
@@ -242,8 +241,8 @@ static void run(struct flow *f)
 	if ((up || down) && !flow_moved(f, up, down))
 		return;
 	if (r < 0) {
-		flow_end(f,
-			 r == -EPIPE || r == -ECONNRESET ? "one side broke it off" : strerror(-r));
+		flow_end(f, r == -EPIPE || r == -ECONNRESET ? "one side broke the connection off" :
+							      strerror(-r));
 		return;
 	}
 	if (s->up.shut && s->down.shut) {
@@ -277,12 +276,12 @@ static void begin(struct flow *f)
 	run(f);
 }
 
-/* What would be looked into now, and what may not be spoken any more. */
+/* By the present rules the gate would read this flow, or refuse its protocol. */
 static const char *objection(const struct flow *f)
 {
-	bool other = f->judged && f->hello.kind == HELLO_OTHER;
+	bool other = f->judged && f->sniff.kind == SNIFF_OTHER;
 
-	if (other ? flow_needs_http(f) : box_inspects(f->box, f->host, f->port))
+	if (other ? flow_needs_http(f) : gate_sandbox_inspects(f->sandbox, f->host, f->port))
 		return "the rules do not allow it any more";
 	return NULL;
 }

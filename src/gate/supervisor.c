@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * supervisor.c - Gate after gate on one socket, and the operator's secrets for each of them.
+ * supervisor.c - Start gate after gate on one socket, and give each the operator's secrets.
  *
- * Theory of operation. A gate reads strangers' bytes, so one day one may die of them; and the
- * front, in its jail, can start nothing. So what the front starts is this process. It reads the
- * secrets (vault/source.h: a child does), tells the front what that may know of them, and starts a
- * gate, which is this program again, executed anew. When a gate ends another one follows, at once
- * if it had lived for a while, and speaks on the same socket: messages are packets, so none is cut
- * in half, and each says for which gate it is. The front notices by GATE_READY and hands over every
- * sandbox again.
+ * Theory of operation. A gate reads strangers' bytes, which may crash it, and the front, in its
+ * jail, can start no program. So the front starts this process before. It reads the secrets (in a
+ * child: vault/source.h), sends the front the part that the front may know, and starts a gate: this
+ * program again, executed anew. When a gate ends, another one follows, at once if it had lived for
+ * a while. It uses the same socket: messages are packets, so none is cut in half, and each carries
+ * the number of its gate. The front learns of it by GATE_READY and sends every sandbox again.
  *
  * Why it is safe. It keeps the starter's rights, because the next gate needs them until it is in
- * its jail and the sources have to be read again. From the front, which may have been taken over,
- * it takes one fixed-size message with one meaning: read the sources again, those that were named
- * at the start. It never reads the gate's socket. Values of secrets are in a child that ends, and
- * in a sealed memfd that goes to gates alone: what is tied to hosts never passes through the front.
+ * its jail, and because the sources have to be read again. From the front, which may have been
+ * taken over, it accepts one fixed-size message with one meaning: read the sources that were named
+ * at the start again. It never reads the gate's socket. Values of secrets are in a child that ends,
+ * and in a sealed memfd that goes to gates alone: secrets that are tied to hosts never pass through
+ * the front.
  *
  * Why base/supervise.h does not fit. A gate is executed anew, with a socket of its own and the
  * secrets in it. This process answers the front and the reader of secrets meanwhile.
  */
-#include "gate/supervisor.h"
+#include "gate/gate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,29 +43,29 @@
 #include "wire/gate.h"
 
 #define EXIT_FAILED 125
-#define HEALTHY_NS (10 * CLOCK_NS_PER_S) /* who lived so long is followed at once */
+#define HEALTHY_NS (10 * CLOCK_NS_PER_S) /* a gate that lived so long is followed at once */
 #define BACK_OFF_MS 100u
 #define BACK_OFF_MAX_MS 5000u
 #define GRACE_NS (3 * CLOCK_NS_PER_S) /* for a gate whose front is gone */
 #define ARGS_MAX 128u
 
 struct supervisor {
-	char *argv[ARGS_MAX]; /* of gates; the last one says which it is */
+	char *argv[ARGS_MAX]; /* of gates; the last one is the number of the gate */
 	char life_text[24];
-	char *env[5]; /* of gates: what concerns the way out, and nothing else of ours */
+	char *env[5]; /* of gates: the variables for proxies alone */
 	char **own_env;
 	const struct sources *from;
 	int signals;
 	pid_t gate; /* 0: none */
 	int line;   /* to it; -1 */
 	uint32_t life;
-	uint64_t began_ns, next_ns; /* when it, and when the next one, is started */
+	uint64_t began_ns, next_ns; /* when the gate began, when the next one begins */
 	unsigned int wait_ms;
-	int whole;    /* secrets as they are in force, for the next gate; -1: none */
+	int whole;    /* the secrets in force, for the next gate; -1: none */
 	pid_t reader; /* 0: none */
 	int answer;   /* of it; -1 */
 	bool loaded;  /* once */
-	bool again;   /* somebody asked while it read */
+	bool again;   /* read once more: the front asked meanwhile */
 	bool over;
 	int status; /* to end with */
 };
@@ -104,7 +104,7 @@ static void give_vault(struct supervisor *m)
 {
 	const struct gate_msg msg = { .version = GATE_VERSION, .op = GATE_VAULT, .id = 1 };
 
-	/* One that does not listen for so long that its socket is full is stuck. */
+	/* A gate whose socket is full does not read: it is stuck. */
 	if (m->line >= 0 && m->whole >= 0 &&
 	    fd_send(m->line, &msg, sizeof(msg), &m->whole, 1) < 0 && m->gate > 0)
 		(void)kill(m->gate, SIGKILL);
@@ -113,8 +113,7 @@ static void give_vault(struct supervisor *m)
 static int spawn(struct supervisor *m, int theirs)
 {
 	const struct spawn s = {
-		.path = "/proc/self/exe", /* the program that we are, whatever has its name by now
-					   */
+		.path = "/proc/self/exe", /* this program, whatever file has its name now */
 		.argv = m->argv,
 		.envp = m->env,
 		.fds = { { GATE_FD, GATE_FD }, { theirs, GATE_SUPERVISOR_FD } },
@@ -149,12 +148,12 @@ static void start(struct supervisor *m)
 	m->began_ns = clock_now_ns();
 	(void)snprintf(m->life_text, sizeof(m->life_text), "--life=%u", m->life);
 	(void)fcntl(m->line, F_SETFL, O_NONBLOCK);
-	give_vault(m); /* lies there when it looks */
+	give_vault(m); /* waits in the socket */
 	if (spawn(m, theirs) < 0)
 		start_later(m);
 }
 
-/* A first one that can not start has said why, and so will every other. */
+/* A first gate that cannot start has reported why, and every other one would fail as well. */
 static void on_gate_end(struct supervisor *m, int status)
 {
 	m->gate = 0;
@@ -173,7 +172,7 @@ static void on_gate_end(struct supervisor *m, int status)
 
 /* ---- secrets ------------------------------------------------------------------------------- */
 
-static void tell(const struct err *e, int blind)
+static void report(const struct err *e, int blind)
 {
 	struct supervisor_msg msg = { .version = GATE_VERSION,
 				      .op = SUPERVISOR_SECRETS,
@@ -183,15 +182,15 @@ static void tell(const struct err *e, int blind)
 	(void)fd_send(GATE_SUPERVISOR_FD, &msg, sizeof(msg), &blind, blind >= 0 ? 1 : 0);
 }
 
-/* What could not be read the first time stops the daemon's start; later, what was before holds. */
+/* If the first reading fails, the daemon does not start; later the old secrets stay in force. */
 static void finish(struct supervisor *m, const struct err *e, int whole, int blind)
 {
 	if (e->code == 0) {
 		fd_close(m->whole);
 		m->whole = whole;
-		give_vault(m); /* before the front knows: it may ask the gate for them */
+		give_vault(m); /* before the front knows: it may ask the gate to bind them */
 	}
-	tell(e, blind);
+	report(e, blind);
 	if (m->loaded)
 		return;
 	m->loaded = true;
@@ -255,7 +254,7 @@ static void on_signal(struct supervisor *m)
 	int status;
 
 	while (read(m->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		; /* the terminal's signals go to the whole group; the front says when it is over */
+		; /* signals of the terminal are ignored: the front's end is the end */
 	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
 		if (pid == m->gate)
 			on_gate_end(m, status);
@@ -287,7 +286,7 @@ static void turn(struct supervisor *m)
 		start(m);
 }
 
-/* Its socket closes with the front's: it ends by itself, or it is stuck. */
+/* The gate's socket closes with the front's: the gate ends by itself, or it is stuck. */
 static void end_gate(struct supervisor *m)
 {
 	uint64_t until = clock_now_ns() + GRACE_NS;

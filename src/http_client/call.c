@@ -22,7 +22,7 @@
 #define ANSWER_LINE_MAX 4096u     /* of one that is looked at */
 #define UPLOAD_BUFFER (256L << 10)
 
-/* ---- what arrives ---------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 static size_t header_callback(char *data, size_t one, size_t n, void *arg)
 {
@@ -68,7 +68,7 @@ static size_t upload_callback(char *data, size_t one, size_t n, void *arg)
 	return r < 0 ? CURL_READFUNC_ABORT : (size_t)r;
 }
 
-/* ---- what is asked for ----------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 static void drop_headers(struct http_call *q)
 {

@@ -68,7 +68,7 @@ void http_call_begin(struct http_call *q, const struct http_call_options *o, con
 /* http_call_header() - "Name: value". An empty value is sent as such. The end wipes it. */
 void http_call_header(struct http_call *q, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* http_call_body() - What is sent. Borrowed until the end. */
+/* http_call_body() - The body. Borrowed until the end. */
 void http_call_body(struct http_call *q, const void *data, size_t len);
 /* http_call_upload() - The body comes from q->source. @size: -1 where it is not known. */
 void http_call_upload(struct http_call *q, int64_t size);
@@ -95,7 +95,7 @@ bool http_call_step(CURLM *multi);
 
 /* http_call_status() - Of the latest answer; 0 before there is one. */
 int http_call_status(const struct http_call *q);
-/* http_call_why() - What went wrong, for people. May name machines and addresses. */
+/* http_call_why() - The reason of a failure, for people. May name machines and addresses. */
 const char *http_call_why(const struct http_call *q, CURLcode code);
 
 /* http_origin_is() - Whether both URLs have the same scheme, host and port. Pure. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * build.c - Running mmdebstrap where its packages' scripts are root of nothing.
+ * build.c - Running mmdebstrap in a user namespace, in which its packages' scripts are root.
  *
- * One child with two pipes: the archive on its stdout, what it says on its stderr. Both are read
- * until they end; the archive is hashed while it is written down. Its scratch directory is its own
- * and is removed by it; what it leaves when it is killed is removed here.
+ * One child with two pipes: the archive on its stdout, messages on its stderr. Both are read until
+ * they end; the archive is hashed while it is written. mmdebstrap removes its scratch directory;
+ * what is left when it was killed is removed here.
  */
 #include "image/build.h"
 
@@ -18,7 +18,6 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -30,9 +29,9 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/idmap.h"
-#include "image/digest.h"
+#include "image/image_digest.h"
+#include "image/image_store.h"
 #include "image/layer.h"
-#include "image/tree.h"
 
 #define PROGRAM "mmdebstrap"
 #define NAMESPACES                                                                                 \
@@ -42,27 +41,27 @@
 
 struct builder {
 	const struct build_request *request;
-	bool ranged;
+	struct idmap ids;
 	char scratch[sizeof(SCRATCH) + 16]; /* "": not made */
-	int go[2], out[2], say[2];
+	int go[2], out[2], log[2];
 	pid_t pid;
-	char line[512], last[512]; /* what it is saying; the last line that was an error */
+	char line[512], last[512]; /* of its messages: the current line, and the last error */
 	size_t line_len;
 };
 
 /* ---- no waiting for the disk --------------------------------------------------------------- */
 
-/* A call that is answered with success, and not done. */
+/* A system call that returns success and does nothing. */
 #define NOT_DONE(call)                                                                             \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1),                                         \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO)
 
 /*
- * dpkg brings each file and each line of its books to the disk before it goes on, several times a
- * package: on a disk that is slow at it that is most of a build. Nobody needs it here: if the
- * machine stops there is no image, and what is left of the archive gets no name. Without root this
- * can not be had: it would take newuidmap its power. The packages are for this machine, so the
- * numbers of its calls are the only ones.
+ * dpkg syncs each file and each line of its database to the disk, several times per package: on a
+ * slow disk that is most of the time of a build. It serves nothing here: if the machine stops there
+ * is no image, and the unfinished archive gets no name. Not without root: no-new-privileges, which
+ * such a filter takes then, would keep newuidmap from its capability. The packages are for this
+ * machine, so its own numbers of system calls are the only ones.
  */
 static int sync_nothing(void)
 {
@@ -87,7 +86,7 @@ static _Noreturn void child(const struct builder *b)
 	const struct build_request *w = b->request;
 	char tmp[sizeof("TMPDIR=") + sizeof(SCRATCH) + 16], include[4096];
 	char *argv[] = { (char *)PROGRAM,
-			 (char *)(b->ranged ? "--mode=root" : "--mode=unshare"),
+			 (char *)(b->ids.ranged ? "--mode=root" : "--mode=unshare"),
 			 (char *)"--variant=minbase",
 			 (char *)"--format=tar",
 			 include,
@@ -111,14 +110,14 @@ static _Noreturn void child(const struct builder *b)
 	(void)snprintf(include, sizeof(include), "--include=%s", w->packages);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || read(b->go[0], &word, 1) != 1)
 		_exit(126);
-	if (b->ranged && (syscall(SYS_setgroups, 0, NULL) < 0 || setresgid(0, 0, 0) < 0 ||
-			  setresuid(0, 0, 0) < 0))
+	if (b->ids.ranged && (syscall(SYS_setgroups, 0, NULL) < 0 || setresgid(0, 0, 0) < 0 ||
+			      setresuid(0, 0, 0) < 0))
 		_exit(126);
-	if (b->ranged)
-		(void)sync_nothing(); /* slower without, but not worse */
+	if (b->ids.ranged)
+		(void)sync_nothing(); /* the build is only slower without it */
 	int null = open("/dev/null", O_RDONLY);
 
-	if (null < 0 || dup2(null, 0) < 0 || dup2(b->out[1], 1) < 0 || dup2(b->say[1], 2) < 0 ||
+	if (null < 0 || dup2(null, 0) < 0 || dup2(b->out[1], 1) < 0 || dup2(b->log[1], 2) < 0 ||
 	    syscall(SYS_close_range, 3u, ~0u, 0u) < 0 || chdir("/") < 0)
 		_exit(126);
 	(void)execvpe(PROGRAM, argv, env);
@@ -142,16 +141,16 @@ static int make_scratch(struct builder *b)
 
 static int start(struct builder *b, struct err *e)
 {
-	const struct idmap ids = { .ranged = true, .base = IMAGE_ID_BASE };
-	struct clone_args args = { .flags = b->ranged ? NAMESPACES : 0, .exit_signal = SIGCHLD };
+	struct clone_args args = { .flags = b->ids.ranged ? NAMESPACES : 0,
+				   .exit_signal = SIGCHLD };
 	int r = 0;
 
 	if (pipe2(b->go, O_CLOEXEC) < 0 || pipe2(b->out, O_CLOEXEC) < 0 ||
-	    pipe2(b->say, O_CLOEXEC) < 0)
+	    pipe2(b->log, O_CLOEXEC) < 0)
 		return err_set(e, -errno, "make pipes");
 	if (make_scratch(b) < 0)
 		return err_set(e, -errno, "make a directory in /var/tmp");
-	if (b->ranged && chown(b->scratch, IMAGE_ID_BASE, IMAGE_ID_BASE) < 0)
+	if (b->ids.ranged && chown(b->scratch, IMAGE_ID_BASE, IMAGE_ID_BASE) < 0)
 		return err_set(e, -errno, "give %s to the image store's users", b->scratch);
 	b->pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (b->pid < 0)
@@ -159,16 +158,16 @@ static int start(struct builder *b, struct err *e)
 	if (b->pid == 0)
 		child(b);
 	b->out[1] = fd_close(b->out[1]);
-	b->say[1] = fd_close(b->say[1]);
-	if (b->ranged)
-		r = idmap_write(&ids, b->pid, e);
+	b->log[1] = fd_close(b->log[1]);
+	if (b->ids.ranged)
+		r = idmap_write(&b->ids, b->pid, e);
 	if (r == 0 && (r = fd_write_all(b->go[1], "g", 1)) < 0)
 		(void)err_set(e, r, "start " PROGRAM);
 	return r;
 }
 
-/* One line of what it says: progress is shown, the rest remembered. */
-static void said(struct builder *b, struct show *show)
+/* One line of messages: progress is shown, the last of the others is kept. */
+static void take_line(struct builder *b, struct show *show)
 {
 	b->line[b->line_len] = '\0';
 	if (strncmp(b->line, "I: ", 3) == 0)
@@ -178,25 +177,25 @@ static void said(struct builder *b, struct show *show)
 	b->line_len = 0;
 }
 
-static void hear(struct builder *b, const char *data, size_t n, struct show *show)
+static void take_messages(struct builder *b, const char *data, size_t n, struct show *show)
 {
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)data[i];
 
 		if (c == '\n')
-			said(b, show);
+			take_line(b, show);
 		else if (b->line_len < sizeof(b->line) - 1)
 			b->line[b->line_len++] = c < ' ' || c == 0x7f ? ' ' : (char)c;
 	}
 }
 
-/* Both pipes, to their ends. */
-static int listen_to(struct builder *b, int to, struct digest *d, struct show *show,
-		     uint64_t *ret_size, struct err *e)
+/* Read both pipes to their ends. */
+static int read_pipes(struct builder *b, int to, struct hash *h, struct show *show,
+		      uint64_t *ret_size, struct err *e)
 {
 	static char chunk[CHUNK];
 	struct pollfd p[2] = { { .fd = b->out[0], .events = POLLIN },
-			       { .fd = b->say[0], .events = POLLIN } };
+			       { .fd = b->log[0], .events = POLLIN } };
 
 	while (p[0].fd >= 0 || p[1].fd >= 0) {
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
@@ -211,13 +210,14 @@ static int listen_to(struct builder *b, int to, struct digest *d, struct show *s
 			if (n <= 0) {
 				p[i].fd = -1;
 			} else if (i == 1) {
-				hear(b, chunk, (size_t)n, show);
+				take_messages(b, chunk, (size_t)n, show);
 			} else {
 				int r = fd_write_all(to, chunk, (size_t)n);
 
+				if (r < 0)
+					return err_set(e, r, "write the archive");
 				*ret_size += (uint64_t)n;
-				if (r < 0 || digest_add(d, chunk, (size_t)n) < 0)
-					return err_set(e, r < 0 ? r : -EIO, "write the archive");
+				hash_add(h, chunk, (size_t)n);
 			}
 		}
 	}
@@ -231,10 +231,12 @@ static int judge(const struct builder *b, int status, struct err *e)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return err_say(e, -ENOENT,
 			       PROGRAM
-			       " is not here, which builds images: apt-get install " PROGRAM);
-	return err_say(
-		e, -EIO, PROGRAM " failed: %.300s%s", b->last[0] ? b->last : "no word of why",
-		b->ranged ? "" : " (without root it needs newuidmap and a line in /etc/subuid)");
+			       ", which builds images, is not installed: apt-get install " PROGRAM);
+	return err_say(e, -EIO, PROGRAM " failed: %.300s%s",
+		       b->last[0] ? b->last : "it gave no reason",
+		       b->ids.ranged ?
+			       "" :
+			       " (without root it needs newuidmap and a line in /etc/subuid)");
 }
 
 static int finish(struct builder *b, int r, struct err *e)
@@ -252,7 +254,7 @@ static int finish(struct builder *b, int r, struct err *e)
 	for (size_t i = 0; i < 2; i++) {
 		fd_close(b->go[i]);
 		fd_close(b->out[i]);
-		fd_close(b->say[i]);
+		fd_close(b->log[i]);
 	}
 	if (b->scratch[0]) {
 		_fd_ int top = open("/var/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -266,20 +268,19 @@ int build_tar(const struct build_request *w, int to, struct show *show,
 	      char ret_diff_id[IMAGE_DIGEST_MAX], uint64_t *ret_size, struct err *e)
 {
 	struct builder b = { .request = w,
-			     .ranged = layer_ranged(),
+			     .ids = layer_ids(),
 			     .go = { -1, -1 },
 			     .out = { -1, -1 },
-			     .say = { -1, -1 } };
-	struct digest *d = digest_new();
-	int r = d ? start(&b, e) : err_set(e, -ENOMEM, "hash the archive");
+			     .log = { -1, -1 } };
+	_hash_ struct hash h = { 0 };
+	int r = start(&b, e);
 
 	*ret_size = 0;
+	hash_begin(&h);
 	if (r == 0)
-		r = listen_to(&b, to, d, show, ret_size, e);
+		r = read_pipes(&b, to, &h, show, ret_size, e);
 	r = finish(&b, r, e);
-	if (r < 0) {
-		digest_free(d);
-		return r;
-	}
-	return digest_end(d, ret_diff_id) < 0 ? err_say(e, -EIO, "hash the archive") : 0;
+	if (r == 0 && digest_end(&h, ret_diff_id) < 0)
+		r = err_say(e, -EIO, "hash the archive");
+	return r;
 }

@@ -2,12 +2,11 @@
 /*
  * gc.c - Mark, then sweep.
  *
- * A manifest that can not be read stops it: which layers it has is not known, so none may go. A
- * layer is renamed into tmp/ before it is emptied: half of one is never found under its name.
+ * A manifest that cannot be read stops the collection: its layers are unknown, so no layer may go.
+ * A layer is renamed into tmp/ before it is emptied, so half a layer never has a layer's name.
  */
 #include "image/gc.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,16 +17,15 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "image/digest.h"
-#include "image/record.h"
+#include "image/documents.h"
+#include "image/image_digest.h"
+#include "image/image_store.h"
 #include "image/refs.h"
-#include "image/store.h"
-#include "image/tree.h"
 
 #define HEX_LEN 64
 #define DEAD "dead-"
 
-/* Names to keep, of all kinds together: what they name can not be mistaken for each other. */
+/* Names to keep, of all kinds together: no two kinds can have the same hash. */
 struct marks {
 	char (*hex)[HEX_LEN + 1];
 	size_t n, cap;
@@ -62,12 +60,11 @@ static int mark_image(const struct store *s, struct marks *m, const char *digest
 {
 	struct manifest manifest;
 	struct config config;
-	int r = record_load(s, digest, &manifest, &config, e);
+	int r = store_documents(s, digest, &manifest, &config, e);
 
 	if (r < 0)
 		return r;
-	r = mark(m, digest_hex(digest), e);
-	if (r == 0)
+	if ((r = mark(m, digest_hex(digest), e)) == 0)
 		r = mark(m, digest_hex(manifest.config.digest), e);
 	for (size_t i = 0; i < config.n_layers && r == 0; i++)
 		r = mark(m, digest_hex(config.diff_ids[i]), e);
@@ -90,26 +87,6 @@ bool gc_in_use(const struct store *s, const char *digest)
 }
 
 /* ---- directories --------------------------------------------------------------------------- */
-
-typedef int entry_fn(void *arg, const char *name, struct err *e);
-
-/* Each name of a directory of the store, but those with a dot in front. */
-static int each(int dir, entry_fn *fn, void *arg, struct err *e)
-{
-	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *d = copy < 0 ? NULL : fdopendir(copy);
-	const struct dirent *en;
-
-	if (!d) {
-		fd_close(copy);
-		return err_set(e, -errno, "look through the image store");
-	}
-	while (r == 0 && (en = readdir(d)))
-		if (en->d_name[0] != '.')
-			r = fn(arg, en->d_name, e);
-	(void)closedir(d);
-	return r;
-}
 
 struct gc {
 	const struct store *s;
@@ -155,7 +132,7 @@ static int drop_layer(void *arg, const char *name, struct err *e)
 	struct gc *gc = arg;
 	char dead[STORE_NAME_MAX], hex[HEX_LEN + 1];
 
-	/* A layer and its seal: the same digits, and ".seal" behind them. */
+	/* A layer and its seal have the same digits; the seal has ".seal" after them. */
 	(void)snprintf(hex, sizeof(hex), "%.64s", name);
 	if (marked(&gc->marks, hex))
 		return 0;
@@ -186,11 +163,11 @@ static int mark_all(struct gc *gc, struct err *e)
 		if (r < 0)
 			return err_wrap(
 				e,
-				"%.200s can not be read, so nothing is removed ('caisson image rm' it)",
+				"%.200s cannot be read, so nothing is removed ('caisson image rm' it)",
 				refs.rows[i].ref);
 	}
 	if (r == 0)
-		r = each(gc->s->leases, mark_lease, gc, e);
+		r = store_each(gc->s->leases, mark_lease, gc, e);
 	if (r == 0 && gc->marks.n > 1)
 		qsort(gc->marks.hex, gc->marks.n, sizeof(*gc->marks.hex), by_text);
 	return r;
@@ -199,27 +176,26 @@ static int mark_all(struct gc *gc, struct err *e)
 static int take_away(struct gc *gc, struct err *e)
 {
 	_fd_ int lock = store_lock(gc->s, true, e);
-	int r = lock < 0 ? lock : mark_all(gc, e);
+	int r;
 
-	if (r == 0)
-		r = each(gc->s->leases, drop_lease, gc, e);
-	if (r == 0)
-		r = each(gc->s->blobs, drop_blob, gc, e);
-	if (r == 0)
-		r = each(gc->s->layers, drop_layer, gc, e);
-	return r;
+	if (lock < 0)
+		return lock;
+	if ((r = mark_all(gc, e)) < 0 || (r = store_each(gc->s->leases, drop_lease, gc, e)) < 0 ||
+	    (r = store_each(gc->s->blobs, drop_blob, gc, e)) < 0)
+		return r;
+	return store_each(gc->s->layers, drop_layer, gc, e);
 }
 
-/* Out of sight under the lock; the work of removing keeps nobody from opening an image. */
+/* Layers lose their names under the lock; their removal delays no process that opens images. */
 int gc_run(const struct store *s, bool parts, struct gc_result *ret, struct err *e)
 {
 	struct gc gc = { .s = s, .ret = ret, .parts = parts };
-	int r;
 
 	*ret = (struct gc_result){ 0 };
-	r = take_away(&gc, e);
+	int r = take_away(&gc, e);
+
 	if (r == 0)
-		r = each(s->tmp, drop_rest, &gc, e);
+		r = store_each(s->tmp, drop_rest, &gc, e);
 	free(gc.marks.hex);
 	return r;
 }

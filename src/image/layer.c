@@ -4,18 +4,18 @@
  *
  *     archive -> inflate -> hash -> files -> the layer's directory
  *
- * What inflates, and what makes files, parse a stranger's bytes and may be taken over by them.
- * Layers of the store are shared by all images that name the same diff_id, the hash of the
- * uncompressed archive, so that hash must not be theirs to say: another image's layer could be
- * replaced. It is said by the process between them, which parses nothing, of exactly the bytes that
- * the files are made of. Whoever takes `inflate` over can give the next one any bytes, and they are
- * hashed; whoever takes `files` over decides what becomes of an archive that took it over, which is
- * an archive of that hash.
+ * `inflate` and `files` parse a stranger's bytes, which may take them over. Layers of the store are
+ * shared by all images that name the same diff_id, the hash of the uncompressed archive. So neither
+ * of the two may report that hash: the layer of another image could be replaced. `hash`, the
+ * process between them, parses nothing and reports the hash of exactly the bytes that the files are
+ * made of. An attacker who takes over `inflate` can send any bytes, and these are hashed; an
+ * attacker who takes over `files` determines the files of an archive that did this, under that
+ * archive's hash.
  *
- * As root the child's user namespace has the range of the image store: its root is the host's user
- * IMAGE_ID_BASE, which owns nothing but layers. As anybody else the namespace has one user, the
- * caller. The program is executed, not only forked, so that nothing of this process, a registry's
- * password for example, is in its memory.
+ * As root, the child's user namespace has the ids of the image store: its root is the host's user
+ * IMAGE_ID_BASE, which owns nothing but layers. Otherwise the namespace has one user, the caller.
+ * The program is executed, not only forked, so that nothing of this process, such as a registry's
+ * password, is in its memory.
  */
 #include "image/layer.h"
 
@@ -28,7 +28,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +36,7 @@
 #include "base/fd.h"
 #include "cell/idmap.h"
 #include "client/program.h"
-#include "image/digest.h"
+#include "image/image_digest.h"
 
 #define PROGRAM "caisson-unpack"
 #define NAMESPACES                                                                                 \
@@ -45,18 +44,23 @@
 	 CLONE_NEWCGROUP)
 #define FIRST_FREE_FD 10 /* above those that the program gets */
 
-bool layer_ranged(void)
+_Static_assert(IMAGE_ID_COUNT == IDMAP_COUNT,
+	       "the range of the image store is as large as a cell's");
+
+struct idmap layer_ids(void)
 {
 	struct idmap m;
 
 	idmap_choose(0, &m);
-	return m.ranged;
+	m.base = IMAGE_ID_BASE;
+	m.self = 0;
+	return m;
 }
 
-/* What the child needs; everything computed before it is cloned. */
+/* Everything that the child needs, computed before it is cloned. */
 struct start {
-	int go, go_out; /* its two ends; the other one is the parent's */
-	int in, out, report, dir, null, program;
+	int go, go_out; /* both ends; the parent writes to the second */
+	int fds[6];     /* descriptors 0 to 4 of the program, and the program itself */
 	char bytes[24], entries[24];
 	const char *step, *ranged;
 };
@@ -65,10 +69,11 @@ struct start {
 
 static _Noreturn void child(const struct start *st)
 {
-	const int fds[] = { st->in, st->out, st->null, st->report, st->dir, st->program };
+	const int n = (int)ARRAY_SIZE(st->fds);
 	char *argv[] = { (char *)PROGRAM,     (char *)st->step,   (char *)st->bytes,
 			 (char *)st->entries, (char *)st->ranged, NULL };
 	char *env[] = { NULL };
+	int high[ARRAY_SIZE(st->fds)];
 	char word;
 
 	(void)close(st->go_out); /* or the end of a parent that is killed now would not be seen */
@@ -76,46 +81,21 @@ static _Noreturn void child(const struct start *st)
 		_exit(1);
 	if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
 		_exit(1);
-	/* All of @fds are FIRST_FREE_FD or above, so none is lost on the way. */
-	for (int i = 0; i < (int)ARRAY_SIZE(fds); i++)
-		if (dup2(fds[i], i) < 0)
+	/* First above the numbers that they go to, so that no copy overwrites one still needed. */
+	for (int i = 0; i < n; i++)
+		if ((high[i] = fcntl(st->fds[i], F_DUPFD, FIRST_FREE_FD)) < 0)
 			_exit(1);
-	if (syscall(SYS_close_range, (unsigned int)ARRAY_SIZE(fds), ~0u, 0u) < 0 ||
-	    fcntl((int)ARRAY_SIZE(fds) - 1, F_SETFD, FD_CLOEXEC) < 0)
+	for (int i = 0; i < n; i++)
+		if (dup2(high[i], i) < 0)
+			_exit(1);
+	if (syscall(SYS_close_range, (unsigned int)n, ~0u, 0u) < 0 ||
+	    fcntl(n - 1, F_SETFD, FD_CLOEXEC) < 0)
 		_exit(1);
-	(void)syscall(SYS_execveat, (int)ARRAY_SIZE(fds) - 1, "", argv, env, AT_EMPTY_PATH);
+	(void)syscall(SYS_execveat, n - 1, "", argv, env, AT_EMPTY_PATH);
 	_exit(1);
 }
 
 /* ---- the parent ---------------------------------------------------------------------------- */
-
-static int write_map(pid_t pid, const char *name, const char *text, struct err *e)
-{
-	char path[64];
-	int r;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	r = fd_write_file(AT_FDCWD, path, text);
-	return r < 0 ? err_set(e, r, "write %s of the unpacker's user namespace", name) : 0;
-}
-
-static int write_maps(pid_t pid, bool ranged, struct err *e)
-{
-	char uids[64], gids[64];
-	int r = 0;
-
-	if (ranged) {
-		(void)snprintf(uids, sizeof(uids), "0 %u %u\n", IMAGE_ID_BASE, IMAGE_ID_COUNT);
-		memcpy(gids, uids, sizeof(gids));
-	} else {
-		(void)snprintf(uids, sizeof(uids), "0 %u 1\n", (unsigned int)geteuid());
-		(void)snprintf(gids, sizeof(gids), "0 %u 1\n", (unsigned int)getegid());
-		r = write_map(pid, "setgroups", "deny", e);
-	}
-	if (r == 0)
-		r = write_map(pid, "uid_map", uids, e);
-	return r == 0 ? write_map(pid, "gid_map", gids, e) : r;
-}
 
 static int open_program(struct err *e)
 {
@@ -128,18 +108,13 @@ static int open_program(struct err *e)
 	return fd < 0 ? err_set(e, -errno, "open %s", path) : fd;
 }
 
-static int above(int fd)
-{
-	return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-}
-
 static void reap(pid_t pid)
 {
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }
 
-static pid_t start(const struct start *st, int go, bool ranged, struct err *e)
+static pid_t start(const struct start *st, const struct idmap *ids, struct err *e)
 {
 	struct clone_args args = { .flags = NAMESPACES, .exit_signal = SIGCHLD };
 	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
@@ -149,14 +124,14 @@ static pid_t start(const struct start *st, int go, bool ranged, struct err *e)
 		return err_set(e, -errno, "make user namespaces, which unpacking an image takes");
 	if (pid == 0)
 		child(st);
-	r = write_maps(pid, ranged, e);
-	if (r == 0)
-		r = fd_write_all(go, "g", 1);
+	r = idmap_write(ids, pid, e);
+	if (r == 0 && (r = fd_write_all(st->go_out, "g", 1)) < 0)
+		(void)err_set(e, r, "start the unpacker");
 	if (r == 0)
 		return pid;
 	(void)kill(pid, SIGKILL);
 	reap(pid);
-	return e && e->code ? r : err_set(e, r, "start the unpacker");
+	return r;
 }
 
 static uint64_t bytes_allowed(uint64_t size)
@@ -167,50 +142,40 @@ static uint64_t bytes_allowed(uint64_t size)
 	return by_ratio > UNPACK_RATIO_FROM ? by_ratio : UNPACK_RATIO_FROM;
 }
 
-/* One step. @in, @out: -1 is none. */
+/* One step. @in, @out: -1: /dev/null. */
 static int launch(struct layer_step *to, const char *step, int in, int out, int dir, uint64_t bytes,
 		  struct err *e)
 {
-	bool ranged = layer_ranged();
-	_fd_ int program = open_program(e);
-	int go[2] = { -1, -1 }, report[2] = { -1, -1 };
+	const struct idmap ids = layer_ids();
+	_fd_ int program = open_program(e), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int go[2], report[2];
 
 	if (program < 0)
 		return program;
-	if (pipe2(go, O_CLOEXEC) < 0 || pipe2(report, O_CLOEXEC) < 0) {
-		fd_close(go[0]);
-		fd_close(go[1]);
+	if (null < 0)
+		return err_set(e, -errno, "open /dev/null");
+	if (pipe2(go, O_CLOEXEC) < 0)
 		return err_set(e, -errno, "make a pipe");
-	}
-	_fd_ int null = open("/dev/null", O_RDWR | O_CLOEXEC), null_copy = above(null);
-	_fd_ int go_in = above(go[0]), report_out = above(report[1]), dir_copy = above(dir);
-	_fd_ int in_copy = above(in >= 0 ? in : null), out_copy = above(out >= 0 ? out : null);
-	_fd_ int program_copy = above(program);
-	struct start st = { .go = go_in,
-			    .go_out = go[1],
-			    .in = in_copy,
-			    .out = out_copy,
-			    .report = report_out,
-			    .dir = dir_copy,
-			    .null = null_copy,
-			    .program = program_copy,
-			    .step = step,
-			    .ranged = ranged ? "1" : "0" };
+	_fd_ int go_in = go[0], go_out = go[1];
 
-	fd_close(go[0]);
-	fd_close(report[1]);
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return err_set(e, -errno, "make a pipe");
+	_fd_ int report_in = report[0], report_out = report[1];
+	struct start st = { .go = go_in,
+			    .go_out = go_out,
+			    .fds = { in < 0 ? null : in, out < 0 ? null : out, null, report_out,
+				     dir, program },
+			    .step = step,
+			    .ranged = ids.ranged ? "1" : "0" };
+
 	(void)snprintf(st.bytes, sizeof(st.bytes), "%" PRIu64, bytes);
 	(void)snprintf(st.entries, sizeof(st.entries), "%llu", UNPACK_ENTRIES_MAX);
-	to->pid = start(&st, go[1], ranged, e);
-	fd_close(go[1]);
-	if (to->pid < 0) {
-		fd_close(report[0]);
-		int r = to->pid;
+	pid_t pid = start(&st, &ids, e);
 
-		to->pid = 0;
-		return r;
-	}
-	to->report = report[0];
+	if (pid < 0)
+		return pid;
+	to->pid = pid;
+	to->report = TAKE_FD(report_in);
 	return 0;
 }
 
@@ -224,16 +189,15 @@ static void end_step(struct layer_step *st)
 	st->report = fd_close(st->report);
 }
 
-/* To the users that it is unpacked as, who could not enter it otherwise. */
+/* The users of the unpacker could not enter the directory otherwise. */
 static int give_away(int dir, struct err *e)
 {
-	if (layer_ranged() && fchown(dir, IMAGE_ID_BASE, IMAGE_ID_BASE) < 0)
+	if (layer_ids().ranged && fchown(dir, IMAGE_ID_BASE, IMAGE_ID_BASE) < 0)
 		return err_set(e, -errno, "give a directory to the image store's users");
 	return 0;
 }
 
-/* The two that have nothing to do with files: their root is a directory that is not there any more.
- */
+/* The two steps that need no files: their root is a directory that was removed. */
 static int launch_readers(struct layer_job *job, const struct store *s, int archive, int to,
 			  struct err *e)
 {
@@ -269,24 +233,27 @@ static int launch_all(struct layer_job *job, const struct store *s, int dir, int
 	return r == 0 ? launch(&job->files, UNPACK_FILES, in, -1, dir, bytes, e) : r;
 }
 
+static void end_steps(struct layer_job *job)
+{
+	end_step(&job->inflate);
+	end_step(&job->hash);
+	end_step(&job->files);
+}
+
 int layer_begin(struct layer_job *job, const struct store *s, int archive, uint64_t size,
 		struct err *e)
 {
-	int r;
-
 	*job = LAYER_JOB_NONE;
 	_fd_ int dir = store_tree_new(s, job->tree, e);
 
 	if (dir < 0)
 		return dir;
-	if (lseek(archive, 0, SEEK_SET) < 0)
-		r = err_set(e, -errno, "read a layer");
-	else
-		r = launch_all(job, s, dir, archive, bytes_allowed(size), e);
+	int r = lseek(archive, 0, SEEK_SET) < 0 ?
+			err_set(e, -errno, "read a layer") :
+			launch_all(job, s, dir, archive, bytes_allowed(size), e);
+
 	if (r < 0) {
-		end_step(&job->inflate);
-		end_step(&job->hash);
-		end_step(&job->files);
+		end_steps(job);
 		store_tree_drop(s, job->tree);
 	}
 	return r;
@@ -294,17 +261,8 @@ int layer_begin(struct layer_job *job, const struct store *s, int archive, uint6
 
 static int read_report(int fd, struct unpack_report *ret)
 {
-	size_t at = 0;
-
-	while (at < sizeof(*ret)) {
-		ssize_t n = read(fd, (char *)ret + at, sizeof(*ret) - at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -EPIPE;
-		at += (size_t)n;
-	}
+	if (fd_read_full(fd, ret, sizeof(*ret)) != (ssize_t)sizeof(*ret))
+		return -EPIPE;
 	ret->msg[sizeof(ret->msg) - 1] = '\0';
 	ret->diff_id[sizeof(ret->diff_id) - 1] = '\0';
 	ret->seal[sizeof(ret->seal) - 1] = '\0';
@@ -319,14 +277,14 @@ static int take_report(struct layer_step *st, struct unpack_report *ret, struct 
 	if (r < 0)
 		return err_say(
 			e, -EIO,
-			"the unpacker ended without a word: the layer is damaged, or memory is short");
+			"the unpacker ended without a report: the layer is damaged, or memory is short");
 	if (ret->code != 0)
 		return err_say(e, ret->code < 0 ? ret->code : -EIO, "%s", ret->msg);
 	return 0;
 }
 
-/* Those before the last have said what they have to say when that one has read to its end; if it
- * has not, it says why. */
+/* When the last step has read to its end, the steps before it have reported. If it has not, its own
+ * report has the reason. */
 static bool has_reported(const struct layer_step *st)
 {
 	struct pollfd p = { .fd = st->report, .events = POLLIN };
@@ -337,7 +295,7 @@ static bool has_reported(const struct layer_step *st)
 static int take_reports(struct layer_job *job, struct unpack_report *ret, struct err *e)
 {
 	struct layer_step *const before[] = { &job->inflate, &job->hash };
-	struct unpack_report said = { 0 };
+	struct unpack_report before_it = { 0 };
 	struct err last = { 0 }, first = { 0 };
 	int r = take_report(&job->files, ret, &last);
 
@@ -346,21 +304,21 @@ static int take_reports(struct layer_job *job, struct unpack_report *ret, struct
 		if (first.code)
 			;
 		else if (has_reported(before[i]))
-			(void)take_report(before[i], &said, &first);
+			(void)take_report(before[i], &before_it, &first);
 		else
 			(void)err_say(&first, -EPIPE, "the layer was not read to its end");
 		end_step(before[i]);
 	}
-	/* A step that could not pass on what it read was left by the last one. */
+	/* EPIPE: the last step ended first, and has the reason. */
 	if (first.code && (r == 0 || first.code != -EPIPE))
 		return err_say(e, first.code, "%s", first.msg);
 	if (r < 0)
 		return err_say(e, r, "%s", last.msg);
-	memcpy(ret->diff_id, said.diff_id, sizeof(ret->diff_id));
+	memcpy(ret->diff_id, before_it.diff_id, sizeof(ret->diff_id));
 	return 0;
 }
 
-/* Reports are a stranger's word too, but that of the step that hashes. */
+/* Only the report of the step that hashes can be trusted, and only its diff_id is compared. */
 int layer_end(struct layer_job *job, const struct store *s, const char *diff_id,
 	      struct unpack_report *ret, struct err *e)
 {
@@ -379,9 +337,7 @@ void layer_abort(struct layer_job *job, const struct store *s)
 {
 	if (!job->files.pid)
 		return;
-	end_step(&job->inflate);
-	end_step(&job->hash);
-	end_step(&job->files);
+	end_steps(job);
 	store_tree_drop(s, job->tree);
 }
 
@@ -392,16 +348,18 @@ int layer_verify(const struct store *s, const char *diff_id, struct err *e)
 	struct layer_step step = { .report = -1 };
 	char want[IMAGE_DIGEST_MAX];
 	struct unpack_report report;
-	int r = dir < 0 ? err_set(e, -errno, "open layer %s", diff_id) :
-			  store_seal_read(s, diff_id, want, e);
+	int r;
 
-	if (r == 0)
-		r = launch(&step, UNPACK_SEAL, -1, -1, dir, 0, e);
-	if (r == 0)
-		r = take_report(&step, &report, e);
-	if (r == 0 && strcmp(report.seal, want) != 0)
-		r = err_say(e, -EBADMSG,
-			    "layer %s is not what was unpacked: remove the image and pull it again",
-			    diff_id);
-	return r;
+	if (dir < 0)
+		return err_set(e, -errno, "open layer %s", diff_id);
+	if ((r = store_seal_read(s, diff_id, want, e)) < 0 ||
+	    (r = launch(&step, UNPACK_SEAL, -1, -1, dir, 0, e)) < 0 ||
+	    (r = take_report(&step, &report, e)) < 0)
+		return r;
+	if (strcmp(report.seal, want) != 0)
+		return err_say(
+			e, -EBADMSG,
+			"layer %s is not what was unpacked: remove the image and pull it again",
+			diff_id);
+	return 0;
 }

@@ -2,49 +2,22 @@
 /*
  * open.c - From a reference to descriptors.
  *
- * Manifest and configuration are hashed again each time: they say which layers are stacked, and
- * whoever could change them in the store could give an image another root.
+ * Manifest and configuration are hashed each time: they determine which layers are stacked, so a
+ * changed document in the store would give an image another root.
  */
 #include "image/open.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <unistd.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "image/digest.h"
-#include "image/manifest.h"
-#include "image/record.h"
+#include "image/documents.h"
+#include "image/image_digest.h"
+#include "image/image_store.h"
 #include "image/refs.h"
-#include "image/store.h"
-
-int record_load(const struct store *s, const char *digest, struct manifest *m, struct config *c,
-		struct err *e)
-{
-	_buf_ struct buf text = BUF_INIT(MANIFEST_BYTES_MAX + (64u << 10));
-	int r = store_blob_read(s, digest, &text, e);
-
-	if (r == 0)
-		r = manifest_parse(buf_str(&text), text.len, m, e);
-	if (r < 0)
-		return r;
-	buf_clear(&text);
-	r = store_blob_read(s, m->config.digest, &text, e);
-	if (r == 0)
-		r = config_parse(buf_str(&text), text.len, c, e);
-	if (r < 0)
-		return r;
-	if (c->n_layers == m->n_layers)
-		return 0;
-	config_free(c);
-	return err_say(e, -EBADMSG,
-		       "manifest and configuration disagree about the number of layers");
-}
 
 static int not_there(const struct ref *want, struct err *e)
 {
@@ -62,8 +35,7 @@ static int take_lease(const struct store *s, const char *digest, struct err *e)
 
 	if (fd < 0)
 		return err_set(e, -errno, "open the lease of %s", digest);
-	/* Never waits: who would hold it otherwise holds the store's lock too, which is ours now.
-	 */
+	/* Never waits: it is locked exclusively only under the store's lock, which is ours now. */
 	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
 		return err_set(e, -errno, "lease %s", digest);
 	return TAKE_FD(fd);
@@ -101,7 +73,7 @@ static int open_locked(const struct store *s, const struct ref *want, struct ima
 	ret->lease = take_lease(s, ret->digest, e);
 	if (ret->lease < 0)
 		return ret->lease;
-	r = record_load(s, ret->digest, &m, &c, e);
+	r = store_documents(s, ret->digest, &m, &c, e);
 	if (r < 0)
 		return r;
 	ret->config = c.run;
@@ -115,10 +87,7 @@ int image_open(int store, const char *text, struct image *ret, struct err *e)
 	int r;
 
 	*ret = (struct image){ .lease = -1 };
-	r = ref_parse(text, &want, e);
-	if (r == 0)
-		r = store_open_at(&s, store, e);
-	if (r < 0)
+	if ((r = ref_parse(text, &want, e)) < 0 || (r = store_open_at(&s, store, e)) < 0)
 		return r;
 	_fd_ int lock = store_lock(&s, false, e);
 

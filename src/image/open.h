@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open.h - An image of the store, for whoever makes cells of it.
+ * open.h - An image of the store, for a process that makes cells of it.
  *
- * The store (image/store.h) is a directory of mode 0700 that belongs to who pulls. Whoever opens an
- * image needs the rights of that user, once; what it gets are descriptors, which can be passed on
- * to who has none.
+ * The store (image/image_store.h) is a directory of mode 0700 that belongs to the user who pulls.
+ * To open an image takes the rights of that user, once; the result is descriptors, which can be
+ * passed on to a process without those rights.
  *
- * Layers are directories that never change once they have their name. What a layer hides of those
- * below it is in the form that an overlay mounted with "userxattr" understands: a character device
- * 0/0 for a name that is gone, the attribute user.overlay.opaque=y on a directory that begins anew.
- * Nothing else in a layer is a device; there are no set-id bits, no file capabilities and no other
- * user.overlay.* attributes.
+ * Layers are directories that never change once they have their name. A layer hides names of the
+ * layers below it in the form that an overlay mounted with "userxattr" understands: a character
+ * device 0/0 hides one name, the attribute user.overlay.opaque=y on a directory hides all names in
+ * it. Nothing else in a layer is a device; there are no set-id bits, no file capabilities and no
+ * other user.overlay.* attributes.
  *
- * Who owns the files: in a store of root, user N of the image is the host's user IMAGE_ID_BASE + N,
- * for N below IMAGE_ID_COUNT; an id-mapped mount from there to a cell's range makes it N again. In
- * a store of an ordinary user everything is that user's own.
+ * Owners of the files: in a store of root, user N of the image is the host's user IMAGE_ID_BASE +
+ * N, for N below IMAGE_ID_COUNT; an id-mapped mount from there to a cell's range makes it N again.
+ * In a store of an ordinary user that user owns everything.
  *
  * An image that is open is in use: its lease is a shared lock (flock) on a file of the store, and
- * `rm` and `prune` leave it and its layers alone. The lock goes with the last copy of the
- * descriptor, in whatever process that is, so it can be passed on and kept like any other.
+ * `rm` and `prune` leave it and its layers alone. The lock ends with the last copy of the
+ * descriptor, in any process, so it can be passed on and kept like any other.
  */
 #ifndef CAISSON_IMAGE_OPEN_H
 #define CAISSON_IMAGE_OPEN_H
@@ -36,7 +36,8 @@ struct err;
 #define IMAGE_LAYERS_MAX 64
 #define IMAGE_WORDS_MAX 1024 /* in each of the lists below */
 
-/* What the image says about programs in it. Strings are without control characters, and bounded. */
+/* How programs of the image are started. Strings are bounded, and have no control characters but
+ * tab and newline. */
 struct image_config {
 	char **env; /* "NAME=value"; this and the next two end with NULL and are never NULL */
 	char **entrypoint;
@@ -55,22 +56,21 @@ struct image {
 };
 
 /*
- * image_open() - What the store has under this name.
+ * image_open() - Open the image that the store has under this name.
  * @store: directory descriptor, see image_store_open()
  * @ref:   "python:3.11-slim", or any other form of ref.h
  *
- * Return: 0; -ENOENT when it is not there (the message names the command that brings it); -EINVAL
- * for what is no reference; -EBADMSG when manifest or configuration are not what they were; or
- * another -errno. On failure there is nothing to close.
+ * Return: 0; -ENOENT when it is not there (the message has the command to pull it); -EINVAL for an
+ * invalid reference; -EBADMSG when manifest or configuration were changed; or another -errno. On
+ * failure there is nothing to close.
  */
 int image_open(int store, const char *ref, struct image *ret, struct err *e);
 
-/* image_close() - Everything, the lease too. An image that is all zero has not been opened: do not.
- */
+/* image_close() - Close everything, including the lease. Only for an image that was opened. */
 void image_close(struct image *im);
 
 /*
- * image_store_open() - The directory of the store, which must be there.
+ * image_store_open() - The directory of the store, which must exist.
  * @path: NULL: the default, /var/lib/caisson/images for root, $XDG_DATA_HOME/caisson/images
  *        (~/.local/share/...) for others
  * Return: descriptor, or -errno with a message.

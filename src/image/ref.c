@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ref.c - A reference is cut from its end: digest, tag, then registry and name. */
+/*
+ * ref.c - References are parsed from their end: digest, tag, then registry and name.
+ *
+ * The order resolves the two meanings of a colon: after the last slash it begins a tag, before the
+ * first one it separates the registry's port.
+ */
 #include "image/ref.h"
 
 #include <arpa/inet.h>
@@ -8,6 +13,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/wild.h"
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -21,10 +27,7 @@ _Static_assert(REF_HOST_MAX + REF_NAME_MAX + REF_TAG_MAX + IMAGE_DIGEST_MAX <= I
 
 static bool only(const char *s, size_t len, const char *of)
 {
-	for (size_t i = 0; i < len; i++)
-		if (!s[i] || !strchr(of, s[i]))
-			return false;
-	return true;
+	return strspn(s, of) >= len;
 }
 
 bool ref_digest_ok(const char *text)
@@ -130,8 +133,8 @@ static int cut_end(char *text, struct ref *ret, struct err *e)
 		if (!ref_digest_ok(at + 1))
 			return err_say(
 				e, -EINVAL,
-				"the digest of an image is sha256: and 64 hexadecimal digits in lower case, "
-				"not '%.80s'",
+				"'%.80s' is not a digest: it must be sha256: and 64 hexadecimal digits in "
+				"lower case",
 				at + 1);
 		memcpy(ret->digest, at + 1, strlen(at + 1) + 1);
 		*at = '\0';
@@ -142,7 +145,7 @@ static int cut_end(char *text, struct ref *ret, struct err *e)
 		if (!tag_ok(colon + 1))
 			return err_say(
 				e, -EINVAL,
-				"the tag of an image is at most 128 letters, digits, '.', '_' and '-', not '%.80s'",
+				"'%.80s' is not a tag: it must be at most 128 letters, digits, '.', '_' and '-'",
 				colon + 1);
 		memcpy(ret->tag, colon + 1, strlen(colon + 1) + 1);
 		*colon = '\0';
@@ -179,7 +182,7 @@ int ref_parse(const char *input, struct ref *ret, struct err *e)
 		if (!host_ok(text) || slash - text >= REF_HOST_MAX)
 			return err_say(
 				e, -EINVAL,
-				"'%.80s' is no registry; it is a host name, perhaps with a port: example.com:5000",
+				"'%.80s' is not a registry: it must be a host name, optionally with a port: example.com:5000",
 				text);
 		memcpy(ret->host, text, (size_t)(slash - text) + 1);
 		name = slash + 1;
@@ -196,8 +199,8 @@ int ref_parse(const char *input, struct ref *ret, struct err *e)
 	if (!name_ok(name))
 		return err_say(
 			e, -EINVAL,
-			"'%.80s' is no name of an image: lower case letters and digits, with '.', '_', '-' "
-			"between them and '/' between parts",
+			"'%.80s' is not the name of an image: it must be lower case letters and digits, "
+			"with '.', '_', '-' between them and '/' between parts",
 			name);
 	memcpy(ret->name, library, strlen(library));
 	memcpy(ret->name + strlen(library), name, strlen(name) + 1);
@@ -222,7 +225,7 @@ void ref_short(const struct ref *r, char text[IMAGE_REF_MAX])
 	bool library = docker && strncmp(r->name, LIBRARY, strlen(LIBRARY)) == 0 &&
 		       !strchr(r->name + strlen(LIBRARY), '/');
 	const char *name = library ? r->name + strlen(LIBRARY) : r->name;
-	/* "a.b/c" of docker.io would look like a registry. */
+	/* "a.b" of "a.b/c", a name of docker.io, would look like a registry. */
 	size_t first = strcspn(name, "/");
 
 	if (!docker || (name[first] && is_host(name, first)))
@@ -249,31 +252,7 @@ bool ref_pattern_ok(const char *pattern)
 	return n > 0 && n < IMAGE_REF_MAX && only(pattern, n, LOWER UPPER DIGITS "._-/:@*[]");
 }
 
-/* '*' is any characters, slashes too. Linear in both but for the last star that is tried again. */
-static bool glob(const char *p, const char *s)
-{
-	const char *star = NULL, *again = NULL;
-
-	while (*s) {
-		if (*p == '*') {
-			star = p++;
-			again = s;
-		} else if (*p == *s) {
-			p++;
-			s++;
-		} else if (star) {
-			p = star + 1;
-			s = ++again;
-		} else {
-			return false;
-		}
-	}
-	while (*p == '*')
-		p++;
-	return !*p;
-}
-
-/* Without a tag of its own a pattern is one of names. */
+/* Whether the pattern has a tag or a digest; without them it is one of names. */
 static bool has_end(const char *pattern)
 {
 	const char *slash = strrchr(pattern, '/');
@@ -288,12 +267,12 @@ bool ref_matches(const struct ref *r, const char *pattern)
 
 	if (!has_end(pattern))
 		bare.tag[0] = bare.digest[0] = '\0';
-	/* "name:tag" is also met by what is pinned further, "name:tag@digest". */
+	/* "name:tag" also matches "name:tag@digest". */
 	else if (!strchr(pattern, '@') && r->tag[0])
 		bare.digest[0] = '\0';
 	ref_format(&bare, text);
-	if (glob(pattern, text))
+	if (wild_match(pattern, text))
 		return true;
 	ref_short(&bare, text);
-	return glob(pattern, text);
+	return wild_match(pattern, text);
 }

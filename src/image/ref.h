@@ -2,15 +2,14 @@
 /*
  * ref.h - Names of images: "python:3.11-slim", "registry.example.com:5000/x/y@sha256:...".
  *
- * The first part is a registry when it has a dot or a colon in it or is "localhost"; otherwise the
- * name is one of docker.io, and one without a slash of docker.io/library. Without tag and digest
- * the tag is "latest". The canonical form has all of it and is the key of the store. Pure.
+ * The first part is a registry when it contains a dot or a colon or is "localhost"; otherwise the
+ * registry is docker.io, and a name without a slash is one of docker.io/library. Without tag and
+ * digest the tag is "latest". The canonical form has every part and is the key of the store. Pure.
  */
 #ifndef CAISSON_IMAGE_REF_H
 #define CAISSON_IMAGE_REF_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "image/open.h"
 
@@ -24,12 +23,11 @@ struct err;
 struct ref {
 	char host[REF_HOST_MAX]; /* lower case, with its port */
 	char name[REF_NAME_MAX];
-	char tag[REF_TAG_MAX];         /* "": by digest alone */
-	char digest[IMAGE_DIGEST_MAX]; /* "": by tag alone */
+	char tag[REF_TAG_MAX];         /* "": only a digest */
+	char digest[IMAGE_DIGEST_MAX]; /* "": only a tag */
 };
 
-/* ref_parse() - 0, or -EINVAL with a message that says which part is wrong, and how it should be.
- */
+/* ref_parse() - 0, or -EINVAL with a message that names the wrong part and the correct form. */
 int ref_parse(const char *text, struct ref *ret, struct err *e);
 
 /* ref_format() - The canonical form; it parses to the same. */
@@ -38,17 +36,16 @@ void ref_format(const struct ref *r, char text[IMAGE_REF_MAX]);
 /* ref_short() - As people write it: without docker.io/library/. It parses to the same. */
 void ref_short(const struct ref *r, char text[IMAGE_REF_MAX]);
 
-/* ref_is_local() - Whether the registry is this machine, to which plain HTTP is no worse than TLS.
- */
+/* ref_is_local() - Whether the registry is this machine, where plain HTTP is as safe as TLS. */
 bool ref_is_local(const struct ref *r);
 
 /* ref_digest_ok() - "sha256:" and 64 lower case hexadecimal digits. */
 bool ref_digest_ok(const char *text);
 
 /*
- * ref_pattern_ok() - A pattern of references: canonical or short, where '*' stands for any
- * characters. ref_matches() - Whether the canonical form of @r, or the short one, is of this
- * pattern. A pattern without tag and digest means every tag.
+ * ref_pattern_ok() - A pattern of references: canonical or short; '*' stands for any characters.
+ * ref_matches() - Whether the canonical or the short form of @r matches this pattern. A pattern
+ * without tag and digest matches every tag.
  */
 bool ref_pattern_ok(const char *pattern);
 bool ref_matches(const struct ref *r, const char *pattern);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refs.c - Lines of three words. */
+/*
+ * refs.c - The file "refs": one line of three words per reference, in memory as an array.
+ *
+ * A line that is not in its one canonical form makes the whole file damaged: the collector must not
+ * remove images because a line was skipped.
+ */
 #include "image/refs.h"
 
 #include <errno.h>
@@ -8,13 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "image/store.h"
+#include "image/image_store.h"
 
 #define NAME "refs"
 #define BYTES_MAX (REFS_MAX * (IMAGE_REF_MAX + IMAGE_DIGEST_MAX + 24))
@@ -102,21 +106,15 @@ int refs_load(const struct store *s, struct refs *ret, struct err *e)
 {
 	_fd_ int fd = openat(s->dir, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	_buf_ struct buf text = BUF_INIT(BYTES_MAX);
-	ssize_t n = 1;
 
 	*ret = (struct refs){ 0 };
 	if (fd < 0)
 		return errno == ENOENT ? 0 :
 					 err_set(e, -errno, "open the image store's references");
-	while (n > 0) {
-		char *to = buf_reserve(&text, 16 << 10);
+	int r = fd_read_buf(fd, &text);
 
-		n = to ? read(fd, to, 16 << 10) : -1;
-		if (n < 0)
-			return err_set(e, to ? -errno : text.err,
-				       "read the image store's references");
-		buf_commit(&text, (size_t)n);
-	}
+	if (r < 0)
+		return err_set(e, r, "read the image store's references");
 	return refs_parse(buf_str(&text), text.len, ret, e);
 }
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refs.h - Which reference means which manifest: the file "refs" of a store, as a whole.
+ * refs.h - Which reference names which manifest: the file "refs" of a store, as a whole.
  *
- * A line that is none is an error, not skipped: a store that is not understood must not be cleaned
- * up.
+ * An invalid line is an error and is not skipped: images must not be removed because a line was not
+ * understood.
  */
 #ifndef CAISSON_IMAGE_REFS_H
 #define CAISSON_IMAGE_REFS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,7 +44,7 @@ int refs_save(const struct store *s, const struct refs *r, struct err *e);
  */
 const struct refs_row *refs_find(const struct refs *r, const struct ref *want);
 
-/* refs_set() - Add it, or let it mean something else. 0, -ENOMEM, -E2BIG. */
+/* refs_set() - Add a reference, or change the manifest that it names. 0, -ENOMEM, -E2BIG. */
 int refs_set(struct refs *r, const char *ref, const char *digest, uint64_t time_s, struct err *e);
 void refs_drop(struct refs *r, const struct refs_row *row);
 

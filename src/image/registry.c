@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.c - Where requests go, and what they show. */
+/*
+ * registry.c - Addresses of requests to a registry, and their header Authorization.
+ *
+ * The header is kept as text and added by transfer.c, only to requests for the registry's own
+ * origin: libcurl's own ways to send credentials could not be taken back for a redirect.
+ */
 #include "image/registry.h"
 
 #include <errno.h>
@@ -8,13 +13,15 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json.h"
-#include "image/document.h"
+#include "base/fd.h"
+#include "image/documents.h"
 
+#define TOKEN_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 #define CONNECT_S 20L
-#define STALL_S 60L /* no byte for so long: try again */
+#define STALL_S 60L /* without a byte: try again */
 #define TOKEN_MAX (64u << 10)
 
 int registry_open(struct registry *r, const struct ref *ref, const struct registry_options *o,
@@ -44,7 +51,7 @@ void registry_close(struct registry *r)
 int registry_url(const struct registry *r, const char *kind, const char *what, char *url,
 		 size_t size)
 {
-	/* Docker's registry does not live at its name. */
+	/* Docker's registry is not at the host of its name. */
 	const char *host = strcmp(r->ref.host, REF_DOCKER) == 0 ? "registry-1.docker.io" :
 								  r->ref.host;
 	int n = snprintf(url, size, "%s://%s/v2/%s/%s/%s", r->plain ? "http" : "https", host,
@@ -68,6 +75,94 @@ void registry_begin(const struct registry *r, struct http_call *q, const char *u
 					     .buffer = 512L << 10 };
 
 	http_call_begin(q, &o, "GET", url); /* transfer.c follows redirects, without credentials */
+}
+
+/* ---- challenges: a word without '=' begins one, the others are its parameters --------------- */
+
+struct word {
+	const char *text;
+	size_t len;
+};
+
+static bool is(struct word w, const char *name)
+{
+	return w.len == strlen(name) && strncasecmp(w.text, name, w.len) == 0;
+}
+
+/* Copy a token or a quoted string to @to, if that is not NULL. Return: the text after it. */
+static const char *take_value(const char *p, char *to, size_t size)
+{
+	size_t n = 0;
+	bool quoted = *p == '"', fits = true;
+
+	if (to)
+		to[0] = '\0';
+	p += quoted;
+	while (*p && (quoted ? *p != '"' : *p != ',' && *p != ' ' && *p != '\t')) {
+		if (quoted && *p == '\\' && p[1])
+			p++;
+		fits = fits && n + 1 < size && *p >= ' ' && *p <= '~';
+		if (fits && to)
+			to[n++] = *p;
+		p++;
+	}
+	fits = fits && (!quoted || *p == '"');
+	if (to)
+		to[fits ? n : 0] = '\0';
+	return p + (quoted && *p);
+}
+
+static char *place(struct challenge *c, struct word name, size_t *ret_size)
+{
+	const struct {
+		const char *name;
+		char *to;
+		size_t size;
+	} rows[] = {
+		{ "realm", c->realm, sizeof(c->realm) },
+		{ "service", c->service, sizeof(c->service) },
+		{ "scope", c->scope, sizeof(c->scope) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (is(name, rows[i].name)) {
+			*ret_size = rows[i].size;
+			return rows[i].to;
+		}
+	return NULL;
+}
+
+static void begin(struct challenge *c, struct word scheme, bool *bearer)
+{
+	*bearer = is(scheme, "Bearer") && c->scheme != CHALLENGE_BEARER;
+	if (*bearer)
+		c->scheme = CHALLENGE_BEARER;
+	else if (is(scheme, "Basic") && c->scheme == CHALLENGE_NONE)
+		c->scheme = CHALLENGE_BASIC;
+}
+
+void challenge_parse(struct challenge *c, const char *p)
+{
+	bool bearer = false;
+
+	while (*(p += strspn(p, " \t,\r\n"))) {
+		struct word w = { p, strspn(p, TOKEN_CHARS) };
+		const char *after = w.text + w.len;
+		size_t size = 0;
+
+		if (w.len == 0)
+			return;
+		after += strspn(after, " \t");
+		if (*after == '=') {
+			char *to = bearer ? place(c, w, &size) : NULL;
+
+			after++;
+			p = take_value(after + strspn(after, " \t"), to, size);
+		} else {
+			begin(c, w, &bearer);
+			p = w.text + w.len;
+		}
+	}
 }
 
 /* ---- tokens -------------------------------------------------------------------------------- */
@@ -96,7 +191,7 @@ static int token_url(const struct registry *r, const struct challenge *c, struct
 	(void)snprintf(scope, sizeof(scope), "repository:%s:pull", r->ref.name);
 	if (e == 0 && c->service[0])
 		e = add_query(url, "service", c->service);
-	/* What we came for, not what the registry would like us to ask for. */
+	/* The scope that is needed, and not the one that the registry asks for. */
 	return e == 0 ? add_query(url, "scope", scope) : e;
 }
 
@@ -130,11 +225,11 @@ static int take_token(struct registry *r, const struct buf *body, struct err *e)
 	if (!*token)
 		token = document_text(doc, "access_token");
 	if (!token_ok(token))
-		return err_say(e, -EBADMSG, "the registry's token is none");
+		return err_say(e, -EBADMSG, "the registry returned an invalid token");
 	return set_auth(r, "Bearer", token, e);
 }
 
-/* One request, waited for: everything else waits for its answer too. */
+/* One request that is waited for: everything else needs its answer. */
 static int fetch_token(struct registry *r, const struct challenge *c, struct err *e)
 {
 	_buf_ struct buf url = BUF_INIT(8192);
@@ -159,29 +254,26 @@ static int fetch_token(struct registry *r, const struct challenge *c, struct err
 			       http_call_why(&q, code));
 	if (status == 401 || status == 403)
 		return err_say(
-			e, -EACCES, "the registry refuses %s",
+			e, -EACCES,
 			r->creds.user[0] ?
-				"these credentials" :
-				"without credentials: log in with 'docker login' or 'podman login'");
+				"the registry refuses these credentials" :
+				"the registry requires credentials: log in with 'docker login' "
+				"or 'podman login'");
 	if (status != 200)
 		return err_say(e, -EIO, "ask %.100s for a token: HTTP %d", c->realm, status);
 	return take_token(r, &body, e);
 }
 
-/* Of libcurl's ways to show them this is the one that we can take back for another host. */
-static int show_basic(struct registry *r, struct err *e)
+static int set_basic(struct registry *r, struct err *e)
 {
 	_buf_ struct buf plain = BUF_INIT(8192);
 	_buf_ struct buf text = BUF_INIT(16384);
-	struct json j;
 
 	(void)buf_printf(&plain, "%s:%s", r->creds.user, r->creds.password);
-	json_init(&j, &text);
-	json_base64(&j, buf_str(&plain), plain.len);
-	if (plain.err || json_finish(&j) < 0)
-		return err_set(e, -ENOMEM, "show credentials");
-	text.data[text.len - 1] = '\0'; /* without its quotes */
-	return set_auth(r, "Basic", text.data + 1, e);
+	base64_encode(buf_str(&plain), plain.len, &text);
+	if (plain.err || text.err)
+		return err_set(e, -ENOMEM, "prepare credentials");
+	return set_auth(r, "Basic", buf_str(&text), e);
 }
 
 int registry_authorize(struct registry *r, const struct challenge *c, struct err *e)
@@ -190,16 +282,16 @@ int registry_authorize(struct registry *r, const struct challenge *c, struct err
 		if (!registry_url_ok(r, c->realm))
 			return err_say(
 				e, -EACCES,
-				"the registry wants tokens from '%.100s', which is not https",
+				"the registry takes tokens from '%.100s', which is not https",
 				c->realm);
 		return fetch_token(r, c, e);
 	}
 	if (c->scheme == CHALLENGE_BASIC && r->creds.user[0])
-		return show_basic(r, e);
+		return set_basic(r, e);
 	return err_say(
 		e, -EACCES,
 		c->scheme == CHALLENGE_NONE ?
-			"the registry refuses, and says no way to log in" :
-			"the registry wants a user and a password: log in with 'docker login' or "
+			"the registry refuses, and offers no way to log in" :
+			"the registry requires a user and a password: log in with 'docker login' or "
 			"'podman login', or name a file with --authfile");
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * registry.h - One repository of one registry: where it is, and what it is shown to let us read.
+ * registry.h - One repository of one registry: its address, and the credentials for it.
  *
- * Credentials go to the registry itself when it asks for them (Basic), or to the place that it
- * names for tokens (Bearer), and to nobody else: not to where it redirects. Plain HTTP is tried
- * only with a registry on this machine, or when the caller allows it, and only when it does not
- * speak TLS.
+ * Credentials are sent to the registry itself when it asks for them (Basic), or to the server that
+ * it names for tokens (Bearer), and to no other: not to a server that it redirects to. Plain HTTP
+ * is tried only with a registry on this machine, or when the caller allows it, and only when the
+ * registry does not speak TLS.
  */
 #ifndef CAISSON_IMAGE_REGISTRY_H
 #define CAISSON_IMAGE_REGISTRY_H
@@ -14,26 +14,40 @@
 #include <stddef.h>
 
 #include "http_client/call.h"
-#include "image/challenge.h"
-#include "image/creds.h"
 #include "image/ref.h"
+#include "image/registry_creds.h"
 
 struct err;
+
+/* The header WWW-Authenticate: the credentials that a registry requires. */
+enum challenge_scheme { CHALLENGE_NONE, CHALLENGE_BASIC, CHALLENGE_BEARER };
+
+struct challenge {
+	enum challenge_scheme scheme;
+	/* Of Bearer: where to request a token, and for what. Printable; "": not given. */
+	char realm[1024], service[256], scope[512];
+};
+
+/*
+ * challenge_parse() - Add one header's value; several add up, and Bearer is preferred. A parameter
+ * that is too long or invalid counts as not given.
+ */
+void challenge_parse(struct challenge *c, const char *value);
 
 struct registry_options {
 	bool insecure;        /* plain HTTP and any certificate */
 	const char *ca_file;  /* NULL: the system's */
-	const char *authfile; /* NULL: see creds.h */
+	const char *authfile; /* NULL: see registry_creds.h */
 };
 
 struct registry {
 	struct ref ref;
 	struct registry_options options;
-	bool http_ok, plain;  /* may it, does it speak plain HTTP */
-	bool answered;        /* something came back: what it speaks is known */
+	bool http_ok, plain;  /* plain HTTP is allowed; is used */
+	bool answered;        /* an answer came, so plain is settled */
 	unsigned int answers; /* to requests of transfers, counted */
 	struct creds creds;
-	char *auth; /* the header to show, "Authorization: ..."; NULL: none yet */
+	char *auth; /* the header "Authorization: ..."; NULL: not needed so far */
 	CURLM *multi;
 };
 
@@ -41,19 +55,17 @@ int registry_open(struct registry *r, const struct ref *ref, const struct regist
 		  struct err *e);
 void registry_close(struct registry *r);
 
-/* registry_url() - "https://HOST/v2/NAME/KIND/WHAT". @kind: "manifests" or "blobs". 0 or
- * -ENAMETOOLONG. */
+/* registry_url() - "https://HOST/v2/NAME/KIND/WHAT", @kind: "manifests" or "blobs". 0 or -errno. */
 int registry_url(const struct registry *r, const char *kind, const char *what, char *url,
 		 size_t size);
 
-/* registry_url_ok() - Whether it may be asked for: https, or http where allowed. For redirects. */
+/* registry_url_ok() - Whether a request may go there: https, or http where allowed. */
 bool registry_url_ok(const struct registry *r, const char *url);
 
-/* registry_begin() - A request for @url, as all to this registry are. */
+/* registry_begin() - A request for @url, with the options of all requests to this registry. */
 void registry_begin(const struct registry *r, struct http_call *q, const char *url);
 
-/* registry_authorize() - The registry said this; get what it wants. 0, -EACCES when there is
- * nothing to show. */
+/* registry_authorize() - Get credentials for a challenge into r->auth. 0, or -EACCES: none. */
 int registry_authorize(struct registry *r, const struct challenge *c, struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* show.c - Rows of layers, drawn over themselves on a terminal, said once elsewhere. */
+/* show.c - One row per layer: drawn again and again on a terminal, printed once elsewhere. */
 #include "image/show.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/num.h"
-#include "image/digest.h"
+#include "image/image_digest.h"
 #include "remote/tty.h"
 
 #define BAR_MAX 40

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * show.h - How far it is: bars on a terminal, lines in a file, events for a program.
+ * show.h - Progress: bars on a terminal, lines in a file, events for a program.
  *
  * Bars and lines go to stderr; events are a JSON object per line on stdout.
  */
@@ -31,10 +31,10 @@ struct show {
 	uint64_t next_ns;
 };
 
-/* show_begin() - @json, @quiet: as the command says; otherwise what stderr is decides. */
+/* show_begin() - @json, @quiet: the command's options; without them stderr decides. */
 void show_begin(struct show *s, bool json, bool quiet);
 
-/* show_step() - Something that has no layer: "pulling", with its text. */
+/* show_step() - Progress that belongs to no layer: "pulling", with its text. */
 void show_step(struct show *s, const char *event, const char *text);
 
 /* show_add() - One more layer. Return: its number. */
@@ -44,7 +44,7 @@ void show_row(struct show *s, size_t i, enum show_state state, uint64_t done);
 /* show_tick() - Draw again, not too often. */
 void show_tick(struct show *s);
 
-/* show_end() - The bars stay as they are; what follows is below them. */
+/* show_end() - The bars stay as they are; further output is below them. */
 void show_end(struct show *s);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transfer.c - A request after the other until there is an answer that settles it.
+ * transfer.c - One request after another until there is a final answer.
  *
- * One request ends in one of five ways: it is what was asked for; the registry wants to see
- * something first (401: get it, ask again, twice at most); it is elsewhere (3xx: ask there, without
- * credentials if that is another origin, five times at most); it did not work this time (network,
- * 429, 5xx: wait, longer each time or as long as the registry says, and go on where the file ends);
- * or it is no use (anything else).
+ * A request ends in one of five ways: with the content; with 401 (get credentials, request again,
+ * LOGINS_MAX times); with a redirect (request there, without credentials if it is another origin,
+ * HOPS_MAX times); with a failure that may pass (network, 429, 5xx: wait, longer each time or as
+ * long as the registry asks, and continue at the end of the file); or with a final refusal.
  */
 #include "image/transfer.h"
 
@@ -19,10 +18,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "image/digest.h"
-#include "image/document.h"
-#include "image/manifest.h"
-#include "image/registry.h"
+#include "image/documents.h"
+#include "image/image_digest.h"
 
 #define TRIES_MAX 6
 #define HOPS_MAX 5
@@ -45,16 +42,13 @@ static void fail(struct transfer *t)
 	t->state = TRANSFER_FAILED;
 }
 
-/* ---- what arrives -------------------------------------------------------------------------- */
+/* ---- content ------------------------------------------------------------------------------- */
 
 static int start_over(struct transfer *t)
 {
-	digest_free(t->sum);
-	t->sum = digest_new();
+	hash_begin(&t->sum);
 	t->have = 0;
 	buf_clear(&t->body);
-	if (!t->sum)
-		return -ENOMEM;
 	if (t->fd >= 0 && (ftruncate(t->fd, 0) < 0 || lseek(t->fd, 0, SEEK_SET) < 0))
 		return -errno;
 	return 0;
@@ -74,19 +68,18 @@ static int on_body(void *arg, const char *data, size_t n)
 		(void)buf_append_some(&t->problem, data, n);
 		return 0;
 	}
-	/* The whole thing again although a part was asked for. */
+	/* The whole content, although a part was requested. */
 	if (status == 200 && t->from > 0) {
 		t->from = 0;
 		if ((r = start_over(t)) < 0)
 			return err_set(&t->err, r, "write to the image store");
 	}
 	if (n > most(t) - t->have)
-		return err_say(&t->err, -EFBIG, "%.80s has more bytes than it should", t->what);
+		return err_say(&t->err, -EFBIG, "%.80s is longer than announced", t->what);
 	r = t->fd >= 0 ? fd_write_all(t->fd, data, n) : buf_append(&t->body, data, n);
-	if (r == 0)
-		r = digest_add(t->sum, data, n);
 	if (r < 0)
 		return err_set(&t->err, r, "write to the image store");
+	hash_add(&t->sum, data, n);
 	t->have += n;
 	return 0;
 }
@@ -95,14 +88,14 @@ static void on_header(void *arg, const char *name, const char *value)
 {
 	struct transfer *t = arg;
 
-	if (!name) { /* of an answer that another follows, nothing is left */
+	if (!name) { /* another answer begins: forget the one before */
 		t->challenge = (struct challenge){ 0 };
 		t->retry_after_ms = 0;
 		t->type[0] = '\0';
 	} else if (strcasecmp(name, "WWW-Authenticate") == 0) {
 		challenge_parse(&t->challenge, value);
 	} else if (strcasecmp(name, "Retry-After") == 0) {
-		unsigned long s = strtoul(value, NULL, 10); /* a date gives 0: our own pace */
+		unsigned long s = strtoul(value, NULL, 10); /* a date gives 0: our own pauses */
 
 		t->retry_after_ms = s < WAIT_MAX_MS / 1000 ? s * 1000 : WAIT_MAX_MS;
 	} else if (strcasecmp(name, "Content-Type") == 0) {
@@ -110,7 +103,7 @@ static void on_header(void *arg, const char *name, const char *value)
 	}
 }
 
-/* ---- asking -------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 static void fill_headers(struct transfer *t)
 {
@@ -125,14 +118,14 @@ static void fill_headers(struct transfer *t)
 
 static void ask(struct transfer *t)
 {
-	/* What goes to memory is small, and begun anew each time. */
+	/* A document in memory is small, and begun anew each time. */
 	int r = t->fd < 0 ? start_over(t) : 0;
 
 	buf_clear(&t->problem);
 	registry_begin(t->r, &t->http, t->url);
 	fill_headers(t);
 	if (r < 0 || http_call_start(&t->http, t->r->multi) < 0) {
-		(void)err_set(&t->err, -ENOMEM, "ask the registry");
+		(void)err_set(&t->err, -ENOMEM, "send a request to the registry");
 		fail(t);
 		return;
 	}
@@ -152,22 +145,19 @@ static void ask_first(struct transfer *t)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* All of it is here: is it what it should be? */
+/* The content is complete: check its digest. */
 static void check(struct transfer *t)
 {
-	struct digest *sum = t->sum;
-
-	t->sum = NULL;
-	if (digest_end(sum, t->got) < 0)
+	if (digest_end(&t->sum, t->got) < 0)
 		(void)err_set(&t->err, -EIO, "hash %.80s", t->what);
 	else if (t->digest && strcmp(t->got, t->digest) != 0 && t->resumed && start_over(t) == 0) {
-		t->resumed = false; /* perhaps it was the part that lay here */
+		t->resumed = false; /* perhaps the part in the file was wrong */
 		ask_first(t);
 		return;
 	} else if (t->digest && strcmp(t->got, t->digest) != 0)
 		(void)err_say(&t->err, -EBADMSG,
-			      "the registry's %s is %s: it is damaged or not what was asked for",
-			      t->digest, t->got);
+			      "the registry's %s is %s: it is damaged, or another one", t->digest,
+			      t->got);
 	else {
 		t->state = TRANSFER_DONE;
 		return;
@@ -179,7 +169,7 @@ static void check(struct transfer *t)
 
 static void try_later(struct transfer *t, const char *why)
 {
-	/* As long as it gets further it may be cut as often as it likes. */
+	/* A transfer that gets further each time may be cut any number of times. */
 	if (t->fd >= 0 && t->have > t->from)
 		t->tries = 0;
 	uint64_t ms = (uint64_t)WAIT_FIRST_MS << t->tries;
@@ -203,11 +193,11 @@ static void follow(struct transfer *t)
 	(void)curl_easy_getinfo(t->http.easy, CURLINFO_REDIRECT_URL, &to);
 	if (!to || strlen(to) >= sizeof(t->url) || !registry_url_ok(t->r, to)) {
 		(void)err_say(&t->err, -EPROTO,
-			      "the registry redirects to '%.100s', which is not followed",
+			      "the registry redirects to '%.100s', which is not allowed",
 			      to ? to : "");
 		fail(t);
 	} else if (++t->hops > HOPS_MAX) {
-		(void)err_say(&t->err, -ELOOP, "the registry redirects without end");
+		(void)err_say(&t->err, -ELOOP, "the registry redirects too often");
 		fail(t);
 	} else {
 		memcpy(t->url, to, strlen(to) + 1);
@@ -220,7 +210,7 @@ static void log_in(struct transfer *t)
 	if (++t->logins > LOGINS_MAX) {
 		(void)err_say(
 			&t->err, -EACCES,
-			"the registry refuses what it asked for: wrong credentials, or no right to %s",
+			"the registry refuses the credentials: they are wrong, or have no access to %s",
 			t->r->ref.name);
 		fail(t);
 	} else if (registry_authorize(t->r, &t->challenge, &t->err) < 0) {
@@ -230,8 +220,8 @@ static void log_in(struct transfer *t)
 	}
 }
 
-/* A registry's own words: {"errors":[{"code","message"}]}. */
-static void say_refused(struct transfer *t, int status)
+/* With the registry's own message: {"errors":[{"code","message"}]}. */
+static void set_refused(struct transfer *t, int status)
 {
 	json_t *doc = json_loadb(buf_str(&t->problem), t->problem.len, 0, NULL);
 	const json_t *first = json_array_get(json_object_get(doc, "errors"), 0);
@@ -248,7 +238,7 @@ static void say_refused(struct transfer *t, int status)
 	fail(t);
 }
 
-/* Whoever speaks no TLS says so at once; only then, and only where it is allowed, without. */
+/* A server without TLS fails at once: then, and only where it is allowed, plain HTTP is tried. */
 static bool try_plain(struct transfer *t, CURLcode code)
 {
 	if (t->r->answered || t->r->plain || !t->r->http_ok ||
@@ -274,7 +264,7 @@ static void answer(void *arg, CURLcode code)
 			      t->r->ref.host, http_call_why(&t->http, code));
 		fail(t);
 	} else if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT) {
-		(void)err_say(&t->err, -EHOSTUNREACH, "%.80s can not be reached: %.250s",
+		(void)err_say(&t->err, -EHOSTUNREACH, "%.80s cannot be reached: %.250s",
 			      t->r->ref.host, http_call_why(&t->http, code));
 		fail(t);
 	} else if (code != CURLE_OK) {
@@ -285,12 +275,12 @@ static void answer(void *arg, CURLcode code)
 			try_later(t, "the answer was cut");
 		else
 			check(t);
-	} else if (status == 416 && t->from > 0) { /* what is here can not be gone on with */
+	} else if (status == 416 && t->from > 0) { /* the part in the file cannot be continued */
 		if (start_over(t) < 0) {
 			(void)err_set(&t->err, -EIO, "write to the image store");
 			fail(t);
 		} else {
-			try_later(t, "it can not be resumed");
+			try_later(t, "it cannot be resumed");
 		}
 	} else if (status == 401 && http_origin_is(t->url, t->first_url)) {
 		log_in(t);
@@ -304,36 +294,28 @@ static void answer(void *arg, CURLcode code)
 		memcpy(t->url, t->first_url, sizeof(t->url));
 		try_later(t, text);
 	} else {
-		say_refused(t, status);
+		set_refused(t, status);
 	}
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-/* What an earlier pull left in the file, hashed; more than it should be is nothing. */
+/* Hash what an earlier pull left in the file; if that is too long, begin anew. */
 static int take_file(struct transfer *t)
 {
-	char *chunk = malloc(1 << 20);
-	ssize_t n = 1;
-	int r = chunk ? 0 : -ENOMEM;
+	static char chunk[256u << 10];
+	ssize_t n;
 
-	if (r == 0 && lseek(t->fd, 0, SEEK_SET) < 0)
-		r = -errno;
-	while (r == 0 && n > 0) {
-		n = read(t->fd, chunk, 1 << 20);
-		if (n < 0)
-			r = -errno;
-		else if (n > 0 && (uint64_t)n > t->size - t->have) {
-			r = start_over(t);
-			break;
-		} else if (n > 0) {
-			r = digest_add(t->sum, chunk, (size_t)n);
-			t->have += (uint64_t)n;
-		}
+	if (lseek(t->fd, 0, SEEK_SET) < 0)
+		return -errno;
+	while ((n = read(t->fd, chunk, sizeof(chunk))) > 0) {
+		if ((uint64_t)n > t->size - t->have)
+			return start_over(t);
+		hash_add(&t->sum, chunk, (size_t)n);
+		t->have += (uint64_t)n;
 	}
 	t->resumed = t->have > 0;
-	free(chunk);
-	return r;
+	return n < 0 ? -errno : 0;
 }
 
 void transfer_begin(struct transfer *t, struct registry *r)
@@ -346,10 +328,8 @@ void transfer_begin(struct transfer *t, struct registry *r)
 	t->http = (struct http_call){
 		.on_header = on_header, .on_body = on_body, .on_end = answer, .arg = t
 	};
-	t->sum = digest_new();
-	if (!t->sum)
-		code = -ENOMEM;
-	else if (t->fd >= 0)
+	hash_begin(&t->sum);
+	if (t->fd >= 0)
 		code = take_file(t);
 	if (code < 0) {
 		(void)err_set(&t->err, code, "begin a transfer");
@@ -391,10 +371,9 @@ void transfers_step(struct registry *r, struct transfer **list, size_t n, struct
 void transfer_end(struct transfer *t)
 {
 	http_call_free(&t->http);
-	digest_free(t->sum);
+	hash_close(&t->sum);
 	buf_free(&t->body);
 	buf_free(&t->problem);
-	t->sum = NULL;
 }
 
 int transfer_wait(struct transfer *t)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transfer.h - One thing from a registry: asked for, tried again, resumed, checked.
+ * transfer.h - One document or layer from a registry: requested, retried, resumed, checked.
  *
- * A transfer into memory is a manifest or a configuration; one into a file is a layer, and goes on
- * where the file ends. What arrives is hashed on the way. Several run at once on the registry's
- * handle.
+ * A transfer into memory is a manifest or a configuration; one into a file is a layer, and
+ * continues at the end of the file. The bytes are hashed as they arrive. Several transfers run at
+ * once on the registry's handle.
  *
  * Life: transfer_begin() -> transfers_step() until it is over (state) -> transfer_end().
  */
@@ -16,58 +16,54 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "hash/hash.h"
 #include "http_client/call.h"
-#include "image/challenge.h"
 #include "image/open.h"
-
-struct digest;
-struct registry;
+#include "image/registry.h"
 
 enum transfer_state {
-	TRANSFER_IDLE,
-	TRANSFER_RUNS,
-	TRANSFER_WAITS, /* until `at`, to be tried again */
+	TRANSFER_RUNS = 1,
+	TRANSFER_WAITS, /* until at_ns, for the next try */
 	TRANSFER_DONE,
-	TRANSFER_FAILED, /* err says why */
+	TRANSFER_FAILED, /* err has the reason */
 };
 
 #define TRANSFER_URL_MAX 4096
 
 struct transfer {
-	/* What is asked for. */
+	/* The request. */
 	const char *kind, *what; /* "manifests" or "blobs"; tag or digest; borrowed */
-	const char *digest;      /* what it must be; NULL: whatever it is */
-	uint64_t size;           /* what it must have; not looked at without digest */
+	const char *digest;      /* of the content; NULL: any content */
+	uint64_t size;           /* of the content; unused without digest */
 	int fd;                  /* the file; -1: into body */
 
 	enum transfer_state state;
 	struct err err;
 	struct buf body;
 	char type[128];             /* Content-Type */
-	char got[IMAGE_DIGEST_MAX]; /* the digest of what came */
-	uint64_t have;              /* bytes that are there */
+	char got[IMAGE_DIGEST_MAX]; /* the digest of the content that came */
+	uint64_t have;              /* bytes so far */
 
 	/* Inside. */
 	struct registry *r;
 	struct http_call http;
-	struct digest *sum;
+	struct hash sum;
 	char url[TRANSFER_URL_MAX], first_url[TRANSFER_URL_MAX];
 	struct challenge challenge;
-	struct buf problem; /* what a registry says when it refuses */
+	struct buf problem; /* the body of an answer that refuses */
 	int status;
-	uint64_t from; /* first byte that was asked for */
-	bool resumed;  /* something of it was in the file */
+	uint64_t from; /* first byte of the request */
+	bool resumed;  /* the file had some bytes already */
 	unsigned int tries, hops, logins;
 	uint64_t retry_after_ms, at_ns;
 };
 
-/* transfer_begin() - The request is filled in, the rest is zero. What is in the file is hashed
- * first. */
+/* transfer_begin() - The request is filled in, the rest zero. Hashes the file's content first. */
 void transfer_begin(struct transfer *t, struct registry *r);
 
 /*
- * transfers_step() - Let those that run go on, for at most @ms or until something happens.
- * @fds: others to wait for, as curl_multi_poll() has them
+ * transfers_step() - Continue those that run, for at most @ms or until something happens.
+ * @fds: other descriptors to wait for, as in curl_multi_poll()
  */
 void transfers_step(struct registry *r, struct transfer **list, size_t n, struct curl_waitfd *fds,
 		    unsigned int n_fds, int ms);

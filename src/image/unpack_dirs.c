@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unpack_dirs.c - See unpack_dirs.h. */
-#include "image/unpack_dirs.h"
+/*
+ * unpack_dirs.c - Opening and making directories below a layer's root, by names of strangers.
+ *
+ * A path is always resolved from the root by the Linux kernel, with RESOLVE_IN_ROOT: whatever links
+ * the archive has made, no lookup leaves the root. The descriptor of the last parent is reused
+ * while entries stay in the same directory; it is dropped whenever a name was replaced that may
+ * have been a link on its path.
+ */
+#include "image/unpack_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +35,7 @@ int layer_open(int root, const char *path, int flags)
 				      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	int fd = -1;
 
-	/* EAGAIN: something was renamed or mounted, anywhere on the machine, while a ".." of a link
-	 * was followed. */
+	/* EAGAIN: a rename or mount on this machine while a ".." was followed. */
 	for (int i = 0; i < TRIES; i++)
 		if ((fd = (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how))) >=
 			    0 ||
@@ -50,7 +56,7 @@ int layer_opaque(int parent, const char *name)
 	return fd < 0 || fsetxattr(fd, OPAQUE_XATTR, "y", 1, 0) < 0 ? -errno : 0;
 }
 
-/* A directory that the archive did not name before what is in it; a whiteout makes way for it. */
+/* A directory that the archive names only in the paths of its entries. It replaces a whiteout. */
 static int make_dir(int parent, const char *name)
 {
 	struct stat st;
@@ -142,7 +148,7 @@ int layer_set_times(struct layer_dirs *d)
 		const struct timespec both[2] = { d->times[i].time, d->times[i].time };
 		_fd_ int fd = layer_open(d->root, d->times[i].path, O_RDONLY | O_DIRECTORY);
 
-		/* Something else may have taken its place. */
+		/* Another entry may have replaced the directory. */
 		if (r == 0 && fd >= 0 && futimens(fd, both) < 0)
 			r = -errno;
 	}

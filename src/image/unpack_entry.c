@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack_entry.c - See unpack_entry.h.
+ * unpack_entry.c - Making one file, directory or link of a layer, with owner, mode and times.
  *
- * A name may be there and hidden in one layer: it hides what is below and brings its own. So a
- * directory that takes the place of a whiteout, or that a whiteout comes after, begins anew
- * (opaque); anything else covers what is below by itself.
+ * An archive may have an entry and a whiteout of the same name: the entry then replaces that of
+ * lower layers. So a directory that replaces a whiteout, or that is followed by one, becomes
+ * opaque; any other kind of file hides the name in lower layers by itself. An entry that was there
+ * under the name is unlinked first and never written through.
  */
-#include "image/unpack_entry.h"
+#include "image/unpack_files.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -30,7 +31,7 @@ int unpack_too_large(const struct unpack *u, struct err *e)
 		       (unsigned long long)u->limits->bytes >> 20);
 }
 
-/* ---- what an entry says -------------------------------------------------------------------- */
+/* ---- attributes of an entry ---------------------------------------------------------------- */
 
 static struct timespec time_of(struct archive_entry *en)
 {
@@ -65,7 +66,7 @@ static mode_t mode_of(struct unpack *u, struct archive_entry *en)
 	return mode & 01777;
 }
 
-/* Only what an ordinary program could set. The overlay's own would say what is below what. */
+/* Only attributes that an ordinary program could set; the overlay's own would change its layers. */
 static int set_xattrs(struct unpack *u, struct archive_entry *en, int fd)
 {
 	const char *name;
@@ -88,21 +89,19 @@ static int set_xattrs(struct unpack *u, struct archive_entry *en, int fd)
 	return 0;
 }
 
-/* Owner first: a change of owner may take bits of the mode away. */
+/* Owner first: a change of owner may clear bits of the mode. */
 static int set_meta(struct unpack *u, struct archive_entry *en, int fd)
 {
-	int r = set_owner(u, en, fd, "");
+	int r;
 
-	if (r == 0)
-		r = set_xattrs(u, en, fd);
-	if (r == 0 && fchmod(fd, mode_of(u, en)) < 0)
-		r = -errno;
-	return r;
+	if ((r = set_owner(u, en, fd, "")) < 0 || (r = set_xattrs(u, en, fd)) < 0)
+		return r;
+	return fchmod(fd, mode_of(u, en)) < 0 ? -errno : 0;
 }
 
 /* ---- kinds of entries ---------------------------------------------------------------------- */
 
-/* What was there under this name, of this archive, makes way. 1: it was a whiteout. */
+/* Remove an earlier entry of this name, unless it is a directory. 1: it was a whiteout. */
 static int make_way(struct unpack *u, int parent, const char *name)
 {
 	struct stat st;
@@ -192,11 +191,9 @@ static int put_file(struct unpack *u, struct archive_entry *en, int parent, cons
 			fd = openat(parent, name, flags, 0600);
 		r = r < 0 ? r : fd < 0 ? -errno : 0;
 	}
-	if (r == 0)
-		r = put_content(u, fd, size, e);
-	if (r == 0)
-		r = set_meta(u, en, fd);
-	return r == 0 && futimens(fd, both) < 0 ? -errno : r;
+	if (r < 0 || (r = put_content(u, fd, size, e)) < 0 || (r = set_meta(u, en, fd)) < 0)
+		return r;
+	return futimens(fd, both) < 0 ? -errno : 0;
 }
 
 static int put_symlink(struct unpack *u, struct archive_entry *en, int parent, const char *name)
@@ -214,12 +211,10 @@ static int put_symlink(struct unpack *u, struct archive_entry *en, int parent, c
 		return -errno;
 	u->ret->xattrs += archive_entry_xattr_count(en) > 0;
 	r = set_owner(u, en, parent, name);
-	if (r == 0 && utimensat(parent, name, both, AT_SYMLINK_NOFOLLOW) < 0)
-		r = -errno;
-	return r;
+	return r == 0 && utimensat(parent, name, both, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : r;
 }
 
-/* The other name must be there, in this layer, and be a file or a link. */
+/* The target must exist, in this layer, and be a file or a link. */
 static int put_hardlink(struct unpack *u, const char *target, int parent, const char *name,
 			struct err *e)
 {
@@ -228,8 +223,8 @@ static int put_hardlink(struct unpack *u, const char *target, int parent, const 
 	int r;
 
 	if (unpack_name(target, path) != NAME_PLAIN)
-		return err_say(e, -EPERM, "a hard link to '%.150s', which is no file of the layer",
-			       target);
+		return err_say(e, -EPERM,
+			       "a hard link to '%.150s', which is not a file of the layer", target);
 	slash = strrchr(path, '/');
 	if (slash)
 		*slash = '\0';
@@ -238,8 +233,8 @@ static int put_hardlink(struct unpack *u, const char *target, int parent, const 
 
 	if (dir < 0 || fstatat(dir, base, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
-		return err_say(e, -EPERM, "a hard link to '%.150s', which is no file of the layer",
-			       target);
+		return err_say(e, -EPERM,
+			       "a hard link to '%.150s', which is not a file of the layer", target);
 	if (fstatat(parent, name, &old, AT_SYMLINK_NOFOLLOW) == 0 && old.st_ino == st.st_ino &&
 	    old.st_dev == st.st_dev)
 		return 0;
@@ -285,16 +280,16 @@ static int put_plain(struct unpack *u, struct archive_entry *en, char *path, str
 
 int unpack_entry(struct unpack *u, struct archive_entry *en, struct err *e)
 {
-	const char *said = archive_entry_pathname(en);
+	const char *given = archive_entry_pathname(en);
 	char path[UNPACK_PATH_MAX], whole[UNPACK_PATH_MAX], *name;
 	int kind, r = 0;
 
-	if (!said)
+	if (!given)
 		return err_say(e, -EBADMSG, "the layer has an entry without a name");
-	kind = unpack_name(said, path);
+	kind = unpack_name(given, path);
 	if (kind < 0)
 		return err_say(e, kind, "'%.150s' leaves the layer, or is too long or too deep",
-			       said);
+			       given);
 	if (++u->ret->entries > u->limits->entries)
 		return err_say(e, -EFBIG, "the layer has more than %llu entries",
 			       (unsigned long long)u->limits->entries);
@@ -317,6 +312,6 @@ int unpack_entry(struct unpack *u, struct archive_entry *en, struct err *e)
 	    archive_entry_filetype(en) == AE_IFDIR)
 		r = layer_note_time(&u->dirs, whole, time_of(en));
 	if (r < 0 && e->code == 0)
-		return err_set(e, r, "unpack '%.150s'", said);
-	return r < 0 ? err_wrap(e, "'%.150s'", said) : 0;
+		return err_set(e, r, "unpack '%.150s'", given);
+	return r < 0 ? err_wrap(e, "'%.150s'", given) : 0;
 }

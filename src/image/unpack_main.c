@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack_main.c - caisson-unpack: one step of the way from a layer's archive to its files, and
- * nothing else.
+ * unpack_main.c - caisson-unpack: one step from a layer's archive to its files, and nothing else.
  *
- * Theory of operation. An archive is a stranger's, and so is every byte that two decompressors and
- * a tar reader parse of it. So that is done by a process that is worth nothing: started by layer.c
- * in user, mount, pid, network, ipc, uts and cgroup namespaces of its own, with the users of the
- * image store and no others (as root), or with the caller as its only one. Here it makes the
- * layer's directory its root, gives up every capability but those that owners and modes of files
- * take, in that user namespace alone, and puts a Landlock domain and a system call filter
- * (policy/unpack.policy) on itself. It has the ends of its step, and a pipe for one report.
+ * Theory of operation. An archive is a stranger's, and two decompressors and a tar reader parse it.
+ * So that is done by a process without any power: layer.c starts it in user, mount, pid, network,
+ * ipc, uts and cgroup namespaces of its own, with the users of the image store and no others (as
+ * root), or with the caller as its only user. Here it makes the layer's directory its root, gives
+ * up every capability but those to set owners and modes of files, which count in that user
+ * namespace alone, and puts a Landlock domain and a system call filter (policy/unpack.policy) on
+ * itself. It has the descriptors of its step, and a pipe for one report.
  *
- * Whoever takes one of these processes over makes it say what he likes. So a layer takes three of
- * them (unpack.h): the first, which reads the compression, has no directory; the last, which reads
- * the archive, has no say in what the archive's hash is; and the one between parses nothing. The
- * root of the first two is a directory that has been removed.
+ * An attacker who takes over one of these processes controls its report. So a layer takes three of
+ * them (layer.c). The root of the first two is a directory that has been removed.
  *
  * usage: caisson-unpack STEP BYTES ENTRIES RANGED    (started by caisson image, not by hand)
  */
@@ -36,8 +33,7 @@
 #include "cell/caps.h"
 #include "cell/landlock.h"
 #include "cell/power.h"
-#include "image/digest.h"
-#include "image/seal.h"
+#include "image/image_digest.h"
 #include "image/unpack.h"
 #include "unpack_filter.h"
 
@@ -55,15 +51,12 @@ static int limit(int what, uint64_t value)
 
 static int limits(uint64_t bytes)
 {
-	int r = limit(RLIMIT_CORE, 0);
+	int r;
 
-	if (r == 0)
-		r = limit(RLIMIT_FSIZE, bytes);
-	if (r == 0)
-		r = limit(RLIMIT_NOFILE, UNPACK_DEPTH_MAX + 64);
-	if (r == 0 && !POWER_SANITIZED)
-		r = limit(RLIMIT_AS, MEMORY_MAX);
-	return r;
+	if ((r = limit(RLIMIT_CORE, 0)) < 0 || (r = limit(RLIMIT_FSIZE, bytes)) < 0 ||
+	    (r = limit(RLIMIT_NOFILE, UNPACK_DEPTH_MAX + 64)) < 0 || POWER_SANITIZED)
+		return r;
+	return limit(RLIMIT_AS, MEMORY_MAX);
 }
 
 static bool is(const char *step, const char *name)
@@ -84,35 +77,11 @@ static int enter_jail(const char *step, uint64_t bytes, struct err *e)
 
 	if (fchdir(UNPACK_DIR_FD) < 0 || chroot(".") < 0)
 		return err_set(e, -errno, "make the layer's directory the root");
-	r = limits(bytes);
-	if (r == 0)
-		r = caps_keep(has_tree ? CAPS : 0, 0);
-	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		r = -errno;
-	if (r < 0)
+	if ((r = limits(bytes)) < 0 || (r = caps_keep(has_tree ? CAPS : 0, 0)) < 0)
 		return err_set(e, r, "enter the jail");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_set(e, -errno, "set no-new-privileges");
 	return power_confine(&tree, has_tree, UNPACK_FILTER, ARRAY_SIZE(UNPACK_FILTER), e);
-}
-
-static int hash(struct unpack_report *ret, struct err *e)
-{
-	static char piece[256u << 10];
-	struct digest *d = digest_new();
-	int r = d ? 0 : -ENOMEM;
-	ssize_t n = 0;
-
-	while (r == 0 && (n = read(STDIN_FILENO, piece, sizeof(piece))) > 0) {
-		r = digest_add(d, piece, (size_t)n);
-		if (r == 0)
-			r = fd_write_all(STDOUT_FILENO, piece, (size_t)n);
-	}
-	if (r == 0 && n < 0)
-		r = -errno;
-	if (r == 0)
-		r = digest_end(d, ret->diff_id);
-	else
-		digest_free(d);
-	return r < 0 ? err_set(e, r, "hash the layer") : 0;
 }
 
 static int work(const char *step, const struct unpack_limits *l, struct unpack_report *ret,
@@ -123,7 +92,9 @@ static int work(const char *step, const struct unpack_limits *l, struct unpack_r
 	if (is(step, UNPACK_INFLATE))
 		return unpack_inflate(STDIN_FILENO, STDOUT_FILENO, e);
 	if (is(step, UNPACK_HASH))
-		return hash(ret, e);
+		return (r = digest_fd(STDIN_FILENO, STDOUT_FILENO, ret->diff_id)) < 0 ?
+			       err_set(e, r, "hash the layer") :
+			       0;
 	if (is(step, UNPACK_FILES))
 		r = unpack(STDIN_FILENO, UNPACK_DIR_FD, l, ret, e);
 	else if (is(step, UNPACK_SEAL))
@@ -146,14 +117,12 @@ int main(int argc, char **argv)
 	}
 	l = (struct unpack_limits){ strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10),
 				    argv[4][0] == '1' };
-	/* What opens files does so now: names in archives are UTF-8, and OpenSSL reads its
-	 * configuration. */
+	/* Libraries open their files now: locale (UTF-8 names), OpenSSL's configuration. */
 	(void)setlocale(LC_CTYPE, "C.UTF-8");
 	(void)digest_of("", 0, warm);
-	(void)signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of write(2) */
 	(void)umask(0);
-	(void)signal(SIGPIPE, SIG_IGN); /* whoever reads what we pass on says what was wrong with it
-					 */
+	(void)signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of write(2) */
+	(void)signal(SIGPIPE, SIG_IGN); /* the step that reads from us reports the reason */
 	r = enter_jail(argv[1], l.bytes, &e);
 	if (r == 0)
 		r = work(argv[1], &l, &report, &e);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unpack_name.c - Names in a layer's archive, and those that mean that something is gone. */
+/*
+ * unpack_name.c - Names in a layer's archive: normalised, or refused; and the marks for names that
+ * are hidden (whiteouts, opaque directories).
+ */
 #include <errno.h>
 #include <string.h>
 

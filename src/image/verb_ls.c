@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verb_ls.c - `caisson image ls` and `caisson image inspect REF`. */
+/* verb_ls.c - `caisson image ls`, `caisson image inspect REF`, `caisson image verify [REF...]`. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,11 +9,12 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/num.h"
-#include "image/digest.h"
+#include "image/documents.h"
 #include "image/gc.h"
-#include "image/record.h"
+#include "image/image_digest.h"
+#include "image/image_store.h"
+#include "image/layer.h"
 #include "image/refs.h"
-#include "image/tree.h"
 #include "image/verbs.h"
 #include "remote/table.h"
 
@@ -30,7 +30,7 @@ static void stamp(uint64_t time_s, char text[32])
 		(void)strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
-/* On the disk, unpacked. */
+/* Size on the disk, unpacked. */
 static uint64_t bytes_of(const struct store *s, const struct config *c)
 {
 	uint64_t bytes = 0;
@@ -38,12 +38,6 @@ static uint64_t bytes_of(const struct store *s, const struct config *c)
 	for (size_t i = 0; i < c->n_layers; i++)
 		tree_bytes(s->layers, digest_hex(c->diff_ids[i]), &bytes);
 	return bytes;
-}
-
-static void finish(struct json *j, const struct buf *b)
-{
-	if (json_finish(j) == 0)
-		(void)printf("%s\n", buf_str(b));
 }
 
 /* ---- ls ------------------------------------------------------------------------------------ */
@@ -108,7 +102,7 @@ static void list(const struct store *s, const struct refs *refs, bool json)
 	for (size_t i = 0; i < refs->n; i++) {
 		struct manifest m;
 		struct config c;
-		bool whole = record_load(s, refs->rows[i].digest, &m, &c, NULL) == 0;
+		bool whole = store_documents(s, refs->rows[i].digest, &m, &c, NULL) == 0;
 
 		if (json)
 			row_json(&j, s, &refs->rows[i], whole ? &c : NULL);
@@ -119,7 +113,7 @@ static void list(const struct store *s, const struct refs *refs, bool json)
 	}
 	if (json) {
 		json_array_end(&j);
-		finish(&j, &out);
+		image_print(&j, &out);
 	} else {
 		table_render(&t, isatty(STDOUT_FILENO), 0, &out);
 		(void)fputs(buf_str(&out), stdout);
@@ -127,27 +121,19 @@ static void list(const struct store *s, const struct refs *refs, bool json)
 	table_free(&t);
 }
 
-int verb_ls(int argc, char **argv)
+int verb_ls(const struct image_options *o, struct store *s, struct err *e)
 {
-	static const struct form form = { .verb = OPT_LS,
-					  .usage = "ls",
-					  .text = "Lists the images of the store.\n" };
-	_store_ struct store s = STORE_NONE;
 	_refs_ struct refs refs = { 0 };
-	struct image_options o;
-	struct err e = { 0 };
-	int code;
+	int r = store_open(s, o->store, false, e);
 
-	if (!image_begin(&o, &form, argc, argv, &code))
-		return code;
-	/* No store is one without images. */
-	if (store_open(&s, o.store, false, &e) == -ENOENT && !o.store)
-		e = (struct err){ 0 };
-	else if (!e.code)
-		(void)refs_load(&s, &refs, &e);
-	if (!e.code)
-		list(&s, &refs, o.json);
-	return image_end(&o, &e);
+	/* Without a store at the default place there are no images. */
+	if (r == -ENOENT && !o->store)
+		r = 0;
+	else if (r == 0)
+		r = refs_load(s, &refs, e);
+	if (r == 0)
+		list(s, &refs, o->json);
+	return r;
 }
 
 /* ---- inspect ------------------------------------------------------------------------------- */
@@ -204,36 +190,86 @@ static void inspect(const struct store *s, const struct refs_row *row, const str
 	json_member_str(&j, "user", c->run.user);
 	layers_json(&j, s, m, c);
 	json_object_end(&j);
-	finish(&j, &out);
+	image_print(&j, &out);
 }
 
-int verb_inspect(int argc, char **argv)
+int verb_inspect(const struct image_options *o, struct store *s, struct err *e)
 {
-	static const struct form form = { .verb = OPT_INSPECT,
-					  .usage = "inspect REF",
-					  .text = "Says as JSON what one image is.\n",
-					  .min = 1,
-					  .max = 1 };
-	_store_ struct store s = STORE_NONE;
 	_refs_ struct refs refs = { 0 };
-	const struct refs_row *row = NULL;
-	struct image_options o;
+	const struct refs_row *row;
 	struct manifest m;
 	struct config c;
-	struct ref want;
-	struct err e = { 0 };
-	int code;
+	struct ref ref;
+	int r;
 
-	if (!image_begin(&o, &form, argc, argv, &code))
-		return code;
-	if (ref_parse(o.rest[0], &want, &e) == 0 && store_open(&s, o.store, false, &e) == 0 &&
-	    refs_load(&s, &refs, &e) == 0 && !(row = refs_find(&refs, &want)))
-		(void)err_say(&e, -ENOENT,
-			      "the image %.200s is not in the store: caisson image pull %.200s",
-			      o.rest[0], o.rest[0]);
-	if (row && record_load(&s, row->digest, &m, &c, &e) == 0) {
-		inspect(&s, row, &m, &c);
+	if ((r = ref_parse(o->rest[0], &ref, e)) < 0 ||
+	    (r = store_open(s, o->store, false, e)) < 0 || (r = refs_load(s, &refs, e)) < 0)
+		return r;
+	row = image_find(&refs, o->rest[0], e);
+	r = row ? store_documents(s, row->digest, &m, &c, e) : e->code;
+	if (r == 0) {
+		inspect(s, row, &m, &c);
 		config_free(&c);
 	}
-	return image_end(&o, &e);
+	return r;
+}
+
+/* ---- verify -------------------------------------------------------------------------------- */
+
+/* Every byte of the layers, against what was unpacked. */
+static int verify_one(const struct store *s, const struct refs_row *row, struct err *e)
+{
+	struct manifest m;
+	struct config c;
+	int r = store_documents(s, row->digest, &m, &c, e);
+
+	if (r < 0)
+		return err_wrap(e, "%.200s", row->ref);
+	for (size_t i = 0; i < c.n_layers && r == 0; i++)
+		r = layer_verify(s, c.diff_ids[i], e);
+	config_free(&c);
+	return r < 0 ? err_wrap(e, "%.200s", row->ref) : 0;
+}
+
+static void report_whole(bool json, const struct refs_row *row)
+{
+	_buf_ struct buf b = BUF_INIT(4096);
+	struct json j;
+
+	if (!json) {
+		(void)printf("%s whole\n", row->ref);
+		return;
+	}
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "ref", row->ref);
+	json_member_str(&j, "digest", row->digest);
+	json_member_str(&j, "status", "whole");
+	json_object_end(&j);
+	image_print(&j, &b);
+}
+
+int verb_verify(const struct image_options *o, struct store *s, struct err *e)
+{
+	_refs_ struct refs refs = { 0 };
+	bool wanted[REFS_MAX] = { false };
+	int r;
+
+	if ((r = image_change(o, s, e)) < 0 || (r = refs_load(s, &refs, e)) < 0)
+		return r;
+	for (int i = 0; i < o->n_rest; i++) {
+		const struct refs_row *row = image_find(&refs, o->rest[i], e);
+
+		if (!row)
+			return e->code;
+		wanted[row - refs.rows] = true;
+	}
+	for (size_t i = 0; i < refs.n && r == 0; i++) {
+		if (o->n_rest && !wanted[i])
+			continue;
+		r = verify_one(s, &refs.rows[i], e);
+		if (r == 0)
+			report_whole(o->json, &refs.rows[i]);
+	}
+	return r;
 }

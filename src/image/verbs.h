@@ -1,74 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs.h - One function per verb of `caisson image`, and what they share. argv[0] is the verb. */
+/* verbs.h - One function per verb of `caisson image`, and functions that they share. */
 #ifndef CAISSON_IMAGE_VERBS_H
 #define CAISSON_IMAGE_VERBS_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 
 #include "base/err.h"
+#include "image/image_store.h"
 #include "image/ref.h"
-#include "image/store.h"
 
-int verb_pull(int argc, char **argv);
-int verb_import(int argc, char **argv);
-int verb_ls(int argc, char **argv);
-int verb_inspect(int argc, char **argv);
-int verb_rm(int argc, char **argv);
-int verb_prune(int argc, char **argv);
-int verb_build(int argc, char **argv);
-int verb_verify(int argc, char **argv);
+#define IMAGE_BUILD_NAME "caisson/base" /* of an image that is built without a name */
 
-#define ALLOW_MAX 64
+struct buf;
+struct incoming_result;
+struct json;
+struct refs;
+struct refs_row;
 
-/* Options of all of them; each verb has those that its form names. */
+/* The options of all verbs; the table in main.c has the verbs that each option belongs to. */
 struct image_options {
 	const char *store, *ca, *authfile, *name;
 	bool json, quiet, insecure, all;
 	const char *package, *suite, *mirror; /* of build */
-	const char *allow; /* patterns with commas between them; NULL: anything */
-	char **rest;       /* the other arguments; owned */
+	const char *allow; /* patterns, separated by commas; NULL: anything is allowed */
+	char **rest;       /* the other arguments */
 	int n_rest;
-};
-
-enum image_verb {
-	OPT_PULL = 1 << 0,
-	OPT_IMPORT = 1 << 1,
-	OPT_LS = 1 << 2,
-	OPT_INSPECT = 1 << 3,
-	OPT_RM = 1 << 4,
-	OPT_PRUNE = 1 << 5,
-	OPT_BUILD = 1 << 6,
-	OPT_VERIFY = 1 << 7,
-	OPT_ALL = (1 << 8) - 1,
-};
-
-struct form {
-	enum image_verb verb;
-	const char *usage, *text;
-	int min, max; /* of other arguments */
+	bool prune; /* the verb is prune, not rm */
 };
 
 /*
- * image_begin() - Parse the options.
- * Return: true, go on and call image_end(); false: *ret_exit is all there is to say.
+ * A verb prints its result on stdout. @s is closed by the caller, and is not open yet: most verbs
+ * check their arguments first. Return: 0, or a negative errno with a message.
  */
-bool image_begin(struct image_options *o, const struct form *form, int argc, char **argv,
-		 int *ret_exit);
-/* image_end() - Say what went wrong, if anything. Return: the exit code. */
-int image_end(struct image_options *o, const struct err *e);
+int verb_pull(const struct image_options *o, struct store *s, struct err *e);
+int verb_import(const struct image_options *o, struct store *s, struct err *e);
+int verb_build(const struct image_options *o, struct store *s, struct err *e);
+int verb_ls(const struct image_options *o, struct store *s, struct err *e);
+int verb_inspect(const struct image_options *o, struct store *s, struct err *e);
+int verb_verify(const struct image_options *o, struct store *s, struct err *e);
+int verb_rm(const struct image_options *o, struct store *s, struct err *e); /* and prune */
 
-/* image_allowed() - Whether --allow lets this one through. 0 or -EACCES. */
-int image_allowed(const struct image_options *o, const struct ref *ref, struct err *e);
+/* image_allowed() - Whether @allow, the patterns of --allow or NULL, permits @ref. 0 or -EACCES. */
+int image_allowed(const char *allow, const struct ref *ref, struct err *e);
 
-/* image_change() - Open the store to change it; says so when it has to wait. */
+/* image_change() - Open the store to change it; reports on stderr when it has to wait. */
 int image_change(const struct image_options *o, struct store *s, struct err *e);
 
-/* image_dropped() - A line on stderr about what layers had that is not in the store. */
-struct pull_result;
-void image_dropped(const struct image_options *o, const struct pull_result *r);
-/* image_done() - The last word of pull and import. */
-void image_done(const struct image_options *o, const struct pull_result *r);
+/* image_find() - The image that an argument names; or NULL, with the command to pull it. */
+const struct refs_row *image_find(const struct refs *refs, const char *text, struct err *e);
+
+/* image_done() - Report an image that is in the store now. */
+void image_done(const struct image_options *o, const struct incoming_result *r);
+
+/* image_print() - A finished JSON document as one line on stdout. */
+void image_print(struct json *j, const struct buf *b);
 
 #endif

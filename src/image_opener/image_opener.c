@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_opener.c - caisson-image-opener: opens images of the store for whoever makes cells of them.
+ * image_opener.c - caisson-image-opener: opens images of the store for processes that make cells.
  *
- * Theory of operation. An image is a manifest, a configuration and directories, all of them brought
- * by strangers. The front reads strangers' bytes and may open no file; the command is static, and
- * parses no JSON; so somebody has to stand between them and the store, who can read that and
- * nothing else. That is this process: own user (as root) with the one capability to read what it
- * does not own, since the store is the puller's alone; the store as its root; Landlock, with
- * reading below it as the only right; and a filter without sockets, programs and processes
- * (policy/image-opener.policy). It is asked on descriptor 3, answers with descriptors, holds none
- * of them itself, and ends when its socket does.
+ * Theory of operation. An image is a manifest, a configuration and directories, all of them made by
+ * strangers. The front reads strangers' bytes and may open no file; the command is static, and
+ * parses no JSON. So this process stands between them and the store, and can read the store and
+ * nothing else: own user (as root) with the one capability to read files of others, since the store
+ * belongs to the user who pulls; the store as its root; Landlock, with reading below it as the only
+ * right; and a filter without sockets, programs and processes (policy/image-opener.policy). It
+ * receives requests on descriptor 3, replies with descriptors, keeps none of them, and ends with
+ * its socket.
  *
  * usage: caisson-image-opener [STORE]
  */
@@ -33,9 +33,9 @@
 #include "cell/caps.h"
 #include "cell/landlock.h"
 #include "cell/power.h"
-#include "image/digest.h"
+#include "image/image_digest.h"
+#include "image/image_store.h"
 #include "image/open.h"
-#include "image/store.h"
 #include "image_opener/layer_lookup.h"
 #include "image_opener_filter.h"
 #include "wire/image_opener.h"
@@ -46,7 +46,7 @@
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 
 _Static_assert(IMAGE_LAYERS_MAX <= CELL_LAYERS_MAX, "every image of the store fits into a cell");
-_Static_assert(IMAGE_ID_BASE == CELL_LAYER_IDS, "whose the files of layers are");
+_Static_assert(IMAGE_ID_BASE == CELL_LAYER_IDS, "the owner of the files of layers");
 _Static_assert(IMAGE_REF_MAX <= IMAGE_OPENER_REF_MAX, "a reference fits into a reply");
 
 /* ---- the jail ------------------------------------------------------------------------------ */
@@ -69,7 +69,7 @@ static int leave_privilege(struct err *e)
 	return r < 0 ? err_set(e, r, "become a user without rights") : 0;
 }
 
-/* What libraries read from files when they are first used, they read now. */
+/* Libraries that read files at their first use do that now. */
 static int prime_libraries(struct err *e)
 {
 	size_t seed = 0;
@@ -77,12 +77,9 @@ static int prime_libraries(struct err *e)
 	if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
 		return err_set(e, -errno, "getrandom");
 	json_object_seed(seed | 1);
-	struct digest *d = digest_new();
+	char warm[IMAGE_DIGEST_MAX];
 
-	if (!d)
-		return err_say(e, -ENOMEM, "no SHA-256");
-	digest_free(d);
-	return 0;
+	return digest_of("", 0, warm) < 0 ? err_say(e, -ENOMEM, "no SHA-256") : 0;
 }
 
 /* @store: -1 when there is none, and so nothing to read. */
@@ -170,7 +167,7 @@ static int lend(int store, struct image_opener_req *q, struct image_opener_reply
 	return sent;
 }
 
-/* False: whoever asked is gone, or speaks another version. */
+/* False: the peer is gone, or has another version. */
 static bool answer(int store, const struct err *why, struct image_opener_req *q)
 {
 	static struct image_opener_reply r;
@@ -184,8 +181,7 @@ static bool answer(int store, const struct err *why, struct image_opener_req *q)
 	return fd_send(IMAGE_OPENER_FD, &r, sizeof(r), NULL, 0) == 0;
 }
 
-/* A store in which nothing was removed yet may lack the file that is locked for reading; in the
- * jail none is made. */
+/* A store in which nothing was removed yet may lack its lock file, which the jail cannot make. */
 static void make_lock(int dir)
 {
 	_store_ struct store s = STORE_NONE;
@@ -194,7 +190,7 @@ static void make_lock(int dir)
 		fd_close(store_lock(&s, false, NULL));
 }
 
-/* One question, or as many as come. 0: whoever asked is gone. */
+/* One request, or all until the peer is gone, which is 0. */
 static int serve(int store, const struct err *why, bool once)
 {
 	do {
@@ -224,7 +220,7 @@ static int serve_in_jail(int store, const struct err *why, bool once)
 	return 1;
 }
 
-/* By a child that is in the jail. EXIT_ANSWERED, or how we end. */
+/* By a child in the jail. EXIT_ANSWERED, or the exit status. */
 static int answer_once(const struct err *why)
 {
 	int status;
@@ -238,9 +234,8 @@ static int answer_once(const struct err *why)
 }
 
 /*
- * While there is no store (nothing was pulled yet), it is looked for at each question, and not
- * before: whoever makes one takes a moment. Who can still open it must read nothing of a
- * stranger's.
+ * While there is no store (nothing was pulled yet), each request looks for it again. The process
+ * that can still open the store is not in the jail, so it reads no byte of a request.
  */
 static int run(const char *path)
 {
@@ -265,7 +260,7 @@ static int run(const char *path)
 int main(int argc, char **argv)
 {
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C goes to the whole group; our socket says when */
+	(void)signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the group; the socket tells the end */
 	(void)signal(SIGTERM, SIG_IGN);
 	if (argc > 2 || fcntl(IMAGE_OPENER_FD, F_SETFD, FD_CLOEXEC) < 0) {
 		(void)fprintf(stderr, "caisson-image-opener: started by caisson, not by hand\n");

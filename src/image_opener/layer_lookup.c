@@ -2,16 +2,14 @@
 /*
  * layer_lookup.c - Names in layers, without mounting them.
  *
- * The uppermost layer that has a name decides, also when all it says is that the name is gone. A
- * link that leads from one layer into another is taken for what it seems to be: the program that it
- * stands for.
+ * The uppermost layer that has a name decides, also by a whiteout, which removes the name. A link
+ * that leads into another layer counts as the program that it stands for.
  */
 #include "image_opener/layer_lookup.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -34,7 +32,7 @@ static int open_in(int layer, const char *path, int flags)
 	return (int)syscall(SYS_openat2, layer, path, &how, sizeof(how));
 }
 
-/* 1: it is there; 0: this layer says that it is not; -1: this layer says nothing. */
+/* 1: the file is there; 0: this layer has a whiteout for it; -1: neither. */
 static int look(int layer, const char *path)
 {
 	struct stat st;
@@ -87,17 +85,9 @@ static char *read_file(const int *layers, size_t n, const char *path)
 
 		if (fd < 0)
 			continue;
-		if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > PASSWD_MAX)
+		if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 			return NULL;
-		char *text = malloc((size_t)st.st_size + 1);
-		ssize_t got = text ? pread(fd, text, (size_t)st.st_size, 0) : -1;
-
-		if (got < 0) {
-			free(text);
-			return NULL;
-		}
-		text[got] = '\0';
-		return text;
+		return fd_read_whole(fd, PASSWD_MAX, NULL);
 	}
 	return NULL;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layer_lookup.h - Looking into the layers of an image that is not mounted: which programs there
- * are, who a user is.
+ * layer_lookup.h - Find programs and users in the layers of an image that is not mounted.
  *
- * What it finds is a hint, for messages and defaults: layers are the work of strangers, and the
- * cell decides. Nothing outside of a layer is ever reached, whatever its links say.
+ * The result is a hint for messages and defaults: strangers made the layers, and the cell decides.
+ * No link of a layer leads out of it.
  */
 #ifndef CAISSON_IMAGE_OPENER_LAYER_LOOKUP_H
 #define CAISSON_IMAGE_OPENER_LAYER_LOOKUP_H

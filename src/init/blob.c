@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* blob.c - Mapping what the client packed, after a look at its seals. */
+/* blob.c - Mapping a sealed memfd with the strings of a request. */
 #include "init/blob.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ int blob_map(struct blob *b, int fd, uint32_t len)
 	int seals = fcntl(fd, F_GET_SEALS);
 
 	*b = (struct blob){ 0 };
-	/* Sealed, so that what was checked is what is used, and no read can fault. */
+	/* Sealed, so that the content cannot change after the checks, and no read can fault. */
 	if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_WRITE)) != (F_SEAL_SHRINK | F_SEAL_WRITE))
 		return EPERM;
 	if (len == 0 || len > INIT_BLOB_MAX || fstat(fd, &st) < 0 || st.st_size != (off_t)len)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct blob {
-	void *map; /* NULL: none */
+	void *map; /* NULL: not mapped */
 	size_t len;
 };
 

@@ -2,11 +2,11 @@
 /*
  * command.c - From a request to a running program.
  *
- * The child gives up, in this order: its group list and ids, all capabilities in all five sets,
- * its limits' upper ends, init's descriptors, init's session. What init itself was sealed with
- * (no-new-privileges, the system call filter, the Landlock domain) it inherits and can not shed.
- * Whatever fails is reported through a close-on-exec socket as {stage, errno}; end of file there
- * means that execve succeeded.
+ * The child gives up, in this order: its group list and ids, all capabilities in all five sets, its
+ * limits' upper ends, init's descriptors, init's session. It inherits init's own layers
+ * (no-new-privileges, the system call filter, the Landlock domain) and cannot shed them. A step
+ * that fails is reported through a close-on-exec socket as {stage, errno}; end of file there means
+ * that execve succeeded.
  */
 #include "init/command.h"
 
@@ -28,7 +28,7 @@
 
 #include "base/fd.h"
 #include "cell/caps.h"
-#include "cell/rlimit.h"
+#include "cell/process.h"
 #include "init/files.h"
 
 #define HELD_FD 3
@@ -59,9 +59,9 @@ static int find_strings(const struct init_exec *x, struct command *c)
 }
 
 /*
- * A program gets pipes, and nothing else that a client may hold. The client may have been taken
- * over, and code in the cell may be its accomplice: a directory of the host would lead the code out
- * by its "..", whatever the cell's root is.
+ * A program gets pipes from the client, and no other kind of descriptor. The client may have been
+ * taken over, and code in the cell may be its accomplice: a directory of the host would lead that
+ * code out of the cell's root by its "..".
  */
 static bool is_pipe(int fd)
 {
@@ -152,7 +152,8 @@ static int shed_privilege(const struct command *c, const struct init_config *con
 
 /*
  * Written before the program starts, by the program's own user, never through a link. The limits
- * come later, and the signal of the one for files would tell nobody why: so it is asked for here.
+ * are set later, and the signal of the one for the size of files would give no reason: so the size
+ * is checked here.
  */
 static int write_script(const struct command *c, const struct init_config *config)
 {
@@ -177,8 +178,7 @@ static int write_script(const struct command *c, const struct init_config *confi
 	return 0;
 }
 
-/* A pty of the cell's own devpts, opened by its user so that it belongs to it. The master goes up.
- */
+/* A pty of the cell's own devpts, opened by its user, who then owns it. Init gets the master. */
 static int open_tty(const struct command *c, int report)
 {
 	int unlock = 0;
@@ -211,9 +211,9 @@ struct pipe_end {
 };
 
 /*
- * Pipes made by the cell's user, so that they are its own to open by name; the other ends go up.
- * All of them are above the numbers in use until they are copied down. What has the number @null
- * gets nothing; -1: nobody does.
+ * Pipes made by the cell's user, who may then open them by name; init gets the other ends. All of
+ * them are above the numbers in use until they are copied down. Descriptor @null becomes /dev/null;
+ * -1: none does.
  */
 static int open_pipes(int report, int null, const struct pipe_end *ends, size_t n)
 {
@@ -273,27 +273,20 @@ static int set_stdio(const struct command *c)
 	return 0;
 }
 
-/* By the system call itself: the library hides two signals that whoever started us may ignore. */
 static void reset_signals(void)
 {
-	const struct {
-		void *handler;
-		unsigned long flags;
-		void *restorer;
-		uint64_t mask;
-	} dfl = { 0 };
 	sigset_t none;
 
-	for (int sig = 1; sig <= 64; sig++)
-		(void)syscall(SYS_rt_sigaction, sig, &dfl, NULL, sizeof(dfl.mask));
+	process_reset_signals();
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 /*
- * Say that only execve is left, and wait to be let go. Whoever looks may be an ordinary user, to
- * whom the kernel shows the descriptors of a dumpable process only: so be one, as after execve,
- * when nothing of init's is left to be found. Returns the report socket, which is all that remains.
+ * Report that only execve is left, and wait for permission. A warden of an ordinary user inspects
+ * this process, and the Linux kernel shows that user the descriptors of a dumpable process only: so
+ * become one, as execve would; nothing of init's is left to be found. Returns the report socket,
+ * the only descriptor that remains.
  */
 static int hold(int report)
 {
@@ -309,7 +302,7 @@ static int hold(int report)
 	return HELD_FD;
 }
 
-/* As execvpe(), but never hands a file to a shell. Returns the errno that says most. */
+/* As execvpe(), but never hands a file to a shell. Returns the most specific errno. */
 static int exec_path(char **argv, char **envp)
 {
 	const char *path = "";
@@ -337,7 +330,7 @@ static int exec_path(char **argv, char **envp)
 	return best;
 }
 
-/* A file call: the program is ours. With the report closed it has started. */
+/* A file call: the program is part of init. It has started when the report socket is closed. */
 static _Noreturn void work(const struct files_call *call, int report)
 {
 	if (prctl(PR_SET_NAME, "caisson-files", 0, 0, 0) < 0)
@@ -357,10 +350,10 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 		fail(report, INIT_STAGE_CREDS, r);
 	if (c->flags & INIT_SCRIPT && (r = write_script(c, config)))
 		fail(report, INIT_STAGE_SCRIPT, r);
-	/* After the script, whose descriptor may have a number that the kernel needs; before the
+	/* After the script, whose descriptor may have a number that the command needs; before the
 	 * limits, because for a moment there are descriptors above a low one. */
 	if (c->flags & (INIT_CONTROL | INIT_PIPES) || c->files) {
-		/* Its number may be one that the kernel needs. */
+		/* Its number may also be one that the command needs. */
 		int high = fcntl(report, F_DUPFD_CLOEXEC, CONTROL_ABOVE);
 
 		if (high < 0)
@@ -369,7 +362,7 @@ static _Noreturn void child(const struct command *c, const struct init_config *c
 		if ((r = open_own(c, report)))
 			fail(report, INIT_STAGE_STDIO, r);
 	}
-	if ((r = -rlimit_apply(config)))
+	if ((r = -process_limit(config)))
 		fail(report, INIT_STAGE_LIMITS, r);
 	if (chdir(c->cwd) < 0)
 		fail(report, INIT_STAGE_CWD, errno);
@@ -428,7 +421,7 @@ int command_start(const struct command *c, const struct init_config *config,
 			continue;
 		}
 		if (n == 0)
-			break; /* executed, or died without a word: wait() will tell which */
+			break; /* executed, or died without a report: wait() tells which */
 		ret->failed = n == (ssize_t)sizeof(f) ?
 				      f :
 				      (struct init_failed){ INIT_STAGE_FORK, EPROTO };

@@ -2,10 +2,9 @@
 /*
  * files.h - A file call: the request, and the worker that is its program.
  *
- * init only unpacks the request; everything else happens in the worker, which command.c has made a
+ * Init only unpacks the request; everything else happens in the worker, which command.c has made a
  * command like any other before it calls files_main(). The worker looks up paths as any program of
- * the cell would: whatever a link does, it leads to nothing that the sandbox's code could not open
- * itself.
+ * the cell would: a link leads it to nothing that the sandbox's code could not open itself.
  */
 #ifndef CAISSON_INIT_FILES_H
 #define CAISSON_INIT_FILES_H
@@ -39,7 +38,7 @@ _Noreturn void files_main(const struct files_call *c);
 
 struct files_io;
 
-/* The calls, one function each. 0 or a positive errno; files_io.h says how they speak. */
+/* The calls, one function each. 0 or a positive errno; their output goes through files_io.c. */
 int files_read(const struct files_call *c, struct files_io *io);
 int files_hash(const struct files_call *c, struct files_io *io);
 int files_stat(const struct files_call *c, struct files_io *io);

@@ -3,9 +3,9 @@
  * files_delete.c - Deleting a name, or a tree.
  *
  * Links are deleted, never followed. A tree may be deeper than there are descriptors or bytes in a
- * path: so one directory is open at a time, the way up goes by "..", and is checked against what
- * was left on the way down. Somebody who moves a directory meanwhile makes the call fail, not go
- * astray.
+ * path: so one directory is open at a time, the way up goes by "..", and is checked against the
+ * directory that was left on the way down. A directory that is moved meanwhile makes the call fail;
+ * it never deletes elsewhere.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,8 +17,7 @@
 
 #include "base/fd.h"
 #include "init/files.h"
-#include "init/files_io.h"
-#include "init/files_path.h"
+#include "init/files_worker.h"
 
 #define LEVELS_MAX 100000u
 
@@ -99,7 +98,7 @@ static int go_up(struct tree *t)
 		t->io->end.count++;
 		return 0;
 	}
-	/* Not empty: something came in meanwhile, and the next look finds it, if there is one. */
+	/* Not empty: a file was made meanwhile, and the next sweep of the parent finds it. */
 	if (errno == ENOENT || (t->n > 0 && (errno == ENOTEMPTY || errno == EEXIST)))
 		return 0;
 	return io_trouble(t->io, l->name, errno);
@@ -108,15 +107,8 @@ static int go_up(struct tree *t)
 /* 0: it is gone; EISDIR: a directory with something in it. */
 static int remove_one(struct tree *t, const char *name)
 {
-	if (unlinkat(t->fd, name, 0) == 0) {
-		t->io->end.count++;
-		return 0;
-	}
-	if (errno == ENOENT)
-		return 0;
-	if (errno != EISDIR)
-		return io_trouble(t->io, name, errno);
-	if (unlinkat(t->fd, name, AT_REMOVEDIR) == 0) {
+	if (unlinkat(t->fd, name, 0) == 0 ||
+	    (errno == EISDIR && unlinkat(t->fd, name, AT_REMOVEDIR) == 0)) {
 		t->io->end.count++;
 		return 0;
 	}
@@ -125,8 +117,7 @@ static int remove_one(struct tree *t, const char *name)
 	return errno == ENOENT ? 0 : io_trouble(t->io, name, errno);
 }
 
-/* Delete what is in the open directory, up to the first directory that is not empty: in there next.
- */
+/* Delete the entries of the open directory, up to a directory that is not empty: go there. */
 static int sweep(struct tree *t, bool *ret_down)
 {
 	int fd = dup(t->fd);
@@ -163,8 +154,7 @@ static int delete_tree(struct tree *t, const char *name)
 		bool down;
 
 		r = sweep(t, &down);
-		/* A directory that was not there any more, or is not a directory now: look again.
-		 */
+		/* A directory that vanished, or is not a directory any more: sweep again. */
 		if (r == ENOENT || r == ENOTDIR || r == ELOOP)
 			r = 0;
 		else if (r == 0 && !down)
@@ -181,7 +171,7 @@ static int delete_name(struct tree *t, const char *name, const struct stat *st, 
 		t->io->end.count++;
 		return 0;
 	}
-	/* Nothing of a tree is touched when its own name can not go in the end. */
+	/* Nothing of a tree is deleted when its own name could not be removed in the end. */
 	if (S_ISDIR(st->st_mode) && faccessat(t->fd, ".", W_OK | X_OK, 0) < 0)
 		return errno;
 	int r = remove_one(t, name);
@@ -193,12 +183,9 @@ int files_delete(const struct files_call *c, struct files_io *io)
 {
 	struct place p;
 	struct stat st;
-	struct tree t = { .io = io };
-	int r = place_find(&p, c->path);
+	struct tree t = { .io = io, .fd = place_enter(&p, c->path, false) };
+	int r;
 
-	if (r)
-		return r;
-	t.fd = place_open(&p, false);
 	if (t.fd < 0)
 		return -t.fd;
 	if (fstatat(t.fd, p.name, &st, AT_SYMLINK_NOFOLLOW) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* files_io.c - Frames of a file call, written and read by its worker. */
-#include "init/files_io.h"
+#include "init/files_worker.h"
 
 #include <errno.h>
 #include <string.h>
@@ -107,28 +107,14 @@ void io_data(struct files_io *io, const void *data, size_t len)
 
 /* ---- from the host --------------------------------------------------------------------------- */
 
-/* Up to @size bytes; 0 only at the end of the pipe. */
-static ssize_t read_some(void *data, size_t size)
-{
-	ssize_t n;
-
-	do
-		n = read(FILES_IN, data, size);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
-}
-
 static ssize_t next_head(struct files_io *io)
 {
 	struct files_frame head = { 0 };
 
-	for (size_t have = 0; have < sizeof(head);) {
-		ssize_t n = read_some((char *)&head + have, sizeof(head) - have);
+	ssize_t n = fd_read_full(FILES_IN, &head, sizeof(head));
 
-		if (n <= 0)
-			return n < 0 ? n : -ECANCELED;
-		have += (size_t)n;
-	}
+	if (n != (ssize_t)sizeof(head))
+		return n < 0 ? n : -ECANCELED;
 	if (head.type == FILES_F_END && head.len == 0) {
 		io->in_ended = true;
 		return 0;
@@ -149,10 +135,13 @@ ssize_t io_take(struct files_io *io, void *data, size_t size)
 		if (r <= 0)
 			return r;
 	}
-	ssize_t n = read_some(data, size < io->in_left ? size : io->in_left);
+	ssize_t n;
 
+	do
+		n = read(FILES_IN, data, size < io->in_left ? size : io->in_left);
+	while (n < 0 && errno == EINTR);
 	if (n <= 0)
-		return n < 0 ? n : -ECANCELED;
+		return n < 0 ? -errno : -ECANCELED;
 	io->in_left -= (uint32_t)n;
 	io->end.bytes += (uint64_t)n;
 	return n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files_path.c - Splitting paths and making what is missing above them. */
-#include "init/files_path.h"
+/* files_path.c - Splitting paths, and making the missing directories above them. */
+#include "init/files_worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ int place_find(struct place *p, const char *path)
 	return 0;
 }
 
-/* Each prefix in turn. What is there already is what mkdir says EEXIST to, whatever it is. */
+/* Each prefix in turn; mkdir returns EEXIST for one that exists, of any kind. */
 int dirs_make(const char *path)
 {
 	char dir[FILES_PATH_MAX];
@@ -72,6 +72,13 @@ int place_open(const struct place *p, bool parents)
 		return -r;
 	fd = open(p->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
+}
+
+int place_enter(struct place *p, const char *path, bool parents)
+{
+	int r = place_find(p, path);
+
+	return r ? -r : place_open(p, parents);
 }
 
 const char *link_read(int dirfd, const char *name, char *buf)

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files_read.c - Reading: content, its hash, and what a name is.
+ * files_read.c - Reading: content, its hash, the attributes of a name, and lists of directories.
  *
- * Only plain files have content. They are opened without waiting, so a pipe that nobody writes to
- * is an answer and not a hang, and looked at through the descriptor, so what was checked is what is
- * read.
+ * Only plain files have content. They are opened without waiting, so a pipe without a writer is an
+ * answer and not a hang, and checked through the descriptor that is then read.
+ *
+ * A list has the order of the directory; the client sorts it. A single file is a list of itself,
+ * with an empty name.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/sha256.h"
 #include "init/files.h"
-#include "init/files_io.h"
-#include "init/files_path.h"
+#include "init/files_worker.h"
 
-/* Descriptor or -errno; -ENXIO for what is neither file nor directory. */
+/* Descriptor or -errno; -ENXIO for other kinds than files and directories. */
 static int open_file(const char *path, struct stat *st)
 {
 	_fd_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -43,8 +43,8 @@ static ssize_t read_at(int fd, void *data, size_t size, uint64_t at)
 }
 
 /*
- * How much to send: what was asked for, of what was there when it was opened. Files of /proc say
- * that they have no size, and have content: of them, as much as comes.
+ * How much to send: the requested part of the size at the time of opening. Files of /proc have
+ * content and a size of 0: they are read to their end.
  */
 static uint64_t amount(const struct init_files *q, const struct stat *st, uint64_t *ret_at)
 {
@@ -127,4 +127,54 @@ int files_stat(const struct files_call *c, struct files_io *io)
 		return errno;
 	io_stat(io, &st, "", S_ISLNK(st.st_mode) ? link_read(AT_FDCWD, c->path, target) : NULL);
 	return 0;
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+struct listing {
+	const struct files_call *call;
+	struct files_io *io;
+	bool full; /* the limit is reached, and there is more */
+};
+
+static int visit(struct walk *w, int dirfd, const char *name, const char *path,
+		 const struct stat *st)
+{
+	struct listing *l = w->arg;
+	char target[FILES_PATH_MAX];
+
+	if (l->call->q.limit > 0 && l->io->end.count >= l->call->q.limit) {
+		l->full = true;
+		return WALK_STOP;
+	}
+	io_stat(l->io, st, path, S_ISLNK(st->st_mode) ? link_read(dirfd, name, target) : NULL);
+	l->io->end.count++;
+	return l->io->broken ? WALK_STOP : 0;
+}
+
+int files_list(const struct files_call *c, struct files_io *io)
+{
+	static struct walk w;
+	struct listing l = { .call = c, .io = io };
+	struct stat st;
+	int fd = open(c->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOTDIR && stat(c->path, &st) == 0 && !S_ISDIR(st.st_mode)) {
+		io_stat(io, &st, "", NULL);
+		io->end.count = 1;
+		return 0;
+	}
+	if (fd < 0)
+		return errno;
+	w = (struct walk){
+		.visit = visit,
+		.arg = &l,
+		.depth = c->q.flags & FILES_RECURSIVE ? c->q.depth : 0,
+	};
+	int r = walk_dir(&w, fd);
+
+	/* Where one level was requested, deeper levels are not a cut. */
+	if (l.full || (w.cut && c->q.flags & FILES_RECURSIVE))
+		io->end.flags |= FILES_CUT;
+	return r ? io_trouble(io, w.path, r) : 0;
 }

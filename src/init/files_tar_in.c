@@ -12,7 +12,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,8 +19,7 @@
 #include "archive/reader.h"
 #include "base/fd.h"
 #include "init/files.h"
-#include "init/files_io.h"
-#include "init/files_path.h"
+#include "init/files_worker.h"
 
 #define META_MAX (64u << 10) /* a pax header or a long name; the Linux kernel bounds paths */
 

@@ -19,9 +19,7 @@
 #include "archive/writer.h"
 #include "base/fd.h"
 #include "init/files.h"
-#include "init/files_io.h"
-#include "init/files_path.h"
-#include "init/files_walk.h"
+#include "init/files_worker.h"
 
 #define XATTRS_MAX (24u << 10)
 
@@ -29,7 +27,7 @@ struct pack {
 	struct tar_writer out;
 	struct files_io *io;
 	uint64_t limit;
-	struct tar_names *names; /* NULL: not whole */
+	void **names; /* of files with several (archive/whole.h); NULL: not whole */
 };
 
 static int emit(void *arg, const void *data, size_t len)
@@ -101,7 +99,7 @@ static int put_file(struct pack *p, int dirfd, const char *name, const char *pat
 		return 0;
 	p->io->end.count++;
 	if (p->names && st.st_nlink > 1) {
-		const char *first = tar_names_find(p->names, &st, path);
+		const char *first = tar_first_name(p->names, &st, path);
 
 		if (!first)
 			return ENOMEM;
@@ -147,11 +145,7 @@ static int visit(struct walk *w, int dirfd, const char *name, const char *path,
 static int pack_one(struct pack *p, const char *path)
 {
 	struct place at;
-	int r = place_find(&at, path);
-
-	if (r)
-		return r;
-	_fd_ int dir = place_open(&at, false);
+	_fd_ int dir = place_enter(&at, path, false);
 
 	return dir < 0 ? -dir : put_file(p, dir, at.name, at.name);
 }
@@ -159,7 +153,7 @@ static int pack_one(struct pack *p, const char *path)
 int files_tar_out(const struct files_call *c, struct files_io *io)
 {
 	static struct walk w;
-	static struct tar_names names;
+	static void *names;
 	struct pack p = { .out = { emit, &p },
 			  .io = io,
 			  .limit = c->q.limit,

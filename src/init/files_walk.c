@@ -3,10 +3,10 @@
  * files_walk.c - A walk that does not recurse and does not use paths.
  *
  * One descriptor per level, so a tree may be deeper than a path is long, and a directory that is
- * moved away under our feet is still the directory that was seen. What vanishes meanwhile is passed
- * over. It does not go into /proc.
+ * moved meanwhile is still the directory that was seen. Entries that vanish meanwhile are skipped.
+ * It does not go into /proc.
  */
-#include "init/files_walk.h"
+#include "init/files_worker.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -46,7 +46,7 @@ static int enter(struct level *l, int fd, size_t path_len)
 	return 0;
 }
 
-/* 0 entered, WALK_STOP not: nothing of it is to be seen; or an errno. */
+/* 0: entered; WALK_STOP: not entered; or an errno. */
 static int go_down(struct walk *w, struct level *l, const char *name, const struct stat *st)
 {
 	int fd = openat(dirfd(l->dir), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files_watch.c - Telling what changes below a directory, until the host hangs up.
+ * files_watch.c - Reporting changes below a directory, until the host hangs up.
  *
  * inotify watches directories, not trees: a tree is a table of them, up to a bound. A directory
- * that appears is added, and what is already in it is told as created, because it may have come
- * before the watch did. Events are gathered for a moment; of the same news about the same name in
- * that time one is told. When the kernel lost some, that is told, and the table is made anew.
+ * that appears is added, and the files in it are reported as created, because they may have come
+ * before the watch did. Events are gathered for a moment; of equal events of one name in that time
+ * one is reported. When the Linux kernel lost some, that is reported, and the table is made anew.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,8 +20,7 @@
 
 #include "base/fd.h"
 #include "init/files.h"
-#include "init/files_io.h"
-#include "init/files_path.h"
+#include "init/files_worker.h"
 
 #define GATHER_NS 20000000
 #define RECENT 256u
@@ -34,7 +33,7 @@ struct dir {
 	char *path; /* from the root, "" for itself */
 };
 
-/* News of this moment, by a hash of the name. */
+/* Events of this moment, by a hash of the name. */
 struct news {
 	uint64_t name;
 	enum files_event_kind kind;
@@ -43,8 +42,7 @@ struct news {
 struct watcher {
 	struct files_io *io;
 	int fd, root;
-	char base[FILES_PATH_MAX]; /* absolute. Not held open: what is held is not seen to be
-				      deleted */
+	char base[FILES_PATH_MAX]; /* absolute. Held open, its deletion would not be reported */
 	bool recursive, over;
 	struct dir dirs[FILES_WATCHES_MAX];
 	size_t n;
@@ -56,7 +54,7 @@ struct watcher {
 	char move_from[FILES_PATH_MAX];
 };
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 static uint64_t hash(const char *s)
 {
@@ -83,7 +81,7 @@ static const char *last_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* A draft of ours is nobody's news. */
+/* A draft of files_write.c is not reported. */
 static bool is_draft(const char *path)
 {
 	return strncmp(last_of(path), FILES_DRAFT, strlen(FILES_DRAFT)) == 0;
@@ -96,7 +94,7 @@ static bool join(char *to, const char *dir, const char *name)
 	return n >= 0 && (size_t)n < FILES_PATH_MAX;
 }
 
-/* A file without a name is said to be "#" and its number. If no such name is there, it is one. */
+/* inotify names a file without a name "#" and its number. If no such name exists, it is one. */
 static bool is_nameless(const struct watcher *w, const char *path)
 {
 	const char *name = last_of(path);
@@ -107,9 +105,8 @@ static bool is_nameless(const struct watcher *w, const char *path)
 	       faccessat(AT_FDCWD, full, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
-/* Created or modified: once in a while is enough, and what is new need not be said to have changed.
- */
-static void tell(struct watcher *w, enum files_event_kind kind, bool is_dir, const char *path)
+/* Created or modified: reported once in a while, and a new file is not also modified. */
+static void report(struct watcher *w, enum files_event_kind kind, bool is_dir, const char *path)
 {
 	uint64_t name = hash(path);
 
@@ -124,7 +121,7 @@ static void tell(struct watcher *w, enum files_event_kind kind, bool is_dir, con
 	io_event(w->io, kind, is_dir, path, NULL);
 }
 
-static void tell_deleted(struct watcher *w, bool is_dir, const char *path)
+static void report_deleted(struct watcher *w, bool is_dir, const char *path)
 {
 	forget_news(w, path);
 	if (!is_draft(path))
@@ -147,7 +144,7 @@ static void drop(struct watcher *w, struct dir *d)
 	*d = w->dirs[--w->n];
 }
 
-/* A directory that is not there any more, or not one, needs no watch. */
+/* A directory that vanished, or is not a directory any more, needs no watch. */
 static void add_dir(struct watcher *w, const char *path)
 {
 	char full[FILES_PATH_MAX];
@@ -185,8 +182,7 @@ static bool is_dir(int dirfd, const struct dirent *entry)
 	return fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The directories in this one join the table, behind it; with @announce everything in it is news.
- */
+/* Add the directories in this one to the table; @announce: report entries as created. */
 static void scan(struct watcher *w, const char *dir, bool announce)
 {
 	char path[FILES_PATH_MAX];
@@ -207,7 +203,7 @@ static void scan(struct watcher *w, const char *dir, bool announce)
 		    !join(path, dir, entry->d_name))
 			continue;
 		if (announce)
-			tell(w, FILES_E_CREATED, sub, path);
+			report(w, FILES_E_CREATED, sub, path);
 		if (sub)
 			add_dir(w, path);
 	}
@@ -223,7 +219,7 @@ static void add_tree(struct watcher *w, const char *path, bool announce)
 		scan(w, w->dirs[i].path, announce);
 }
 
-/* A directory that moved: its watches have old names. */
+/* A directory that moved: its watches have old paths. */
 static void drop_tree(struct watcher *w, const char *path)
 {
 	size_t len = strlen(path);
@@ -252,11 +248,11 @@ static void start_over(struct watcher *w)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* A move out of what we watch looks like a deletion. */
+/* A move out of the watched tree is reported as a deletion. */
 static void settle_move(struct watcher *w)
 {
 	if (w->cookie)
-		tell_deleted(w, w->move_dir, w->move_from);
+		report_deleted(w, w->move_dir, w->move_from);
 	w->cookie = 0;
 }
 
@@ -266,9 +262,9 @@ static void on_moved_to(struct watcher *w, const struct inotify_event *e, bool d
 	if (w->cookie == 0 || w->cookie != e->cookie) {
 		settle_move(w);
 		forget_news(w, path);
-		tell(w, FILES_E_CREATED, dir, path);
+		report(w, FILES_E_CREATED, dir, path);
 	} else if (is_draft(w->move_from)) {
-		tell(w, FILES_E_MODIFIED, dir, path);
+		report(w, FILES_E_MODIFIED, dir, path);
 	} else {
 		forget_news(w, w->move_from);
 		forget_news(w, path);
@@ -289,13 +285,13 @@ static void on_name(struct watcher *w, const struct inotify_event *e, const char
 	}
 	settle_move(w);
 	if (e->mask & IN_CREATE) {
-		tell(w, FILES_E_CREATED, dir, path);
+		report(w, FILES_E_CREATED, dir, path);
 		if (dir && w->recursive)
 			add_tree(w, path, true);
 	} else if (e->mask & IN_MODIFY) {
-		tell(w, FILES_E_MODIFIED, dir, path);
+		report(w, FILES_E_MODIFIED, dir, path);
 	} else if (e->mask & IN_DELETE) {
-		tell_deleted(w, dir, path);
+		report_deleted(w, dir, path);
 	} else if (e->mask & IN_MOVED_FROM) {
 		w->cookie = e->cookie;
 		w->move_dir = dir;
@@ -320,7 +316,7 @@ static void on_event(struct watcher *w, const struct inotify_event *e)
 		return;
 	if (e->wd == w->root &&
 	    e->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED | IN_UNMOUNT)) {
-		tell_deleted(w, true, "");
+		report_deleted(w, true, "");
 		w->over = true;
 		return;
 	}
@@ -333,9 +329,9 @@ static void on_event(struct watcher *w, const struct inotify_event *e)
 }
 
 /*
- * One buffer of news, told before more is looked for: code can make news faster than they are told,
- * and a worker that reads until there are none would neither tell nor hear that the host hung up.
- * 1: there may be more, 0: none for now, else -errno.
+ * One buffer of events, reported before more is read: code can make events faster than they are
+ * reported, and a worker that reads until there are none would neither report nor notice that the
+ * host hung up. 1: there may be more, 0: none for now, else -errno.
  */
 static int read_events(struct watcher *w)
 {
@@ -351,20 +347,20 @@ static int read_events(struct watcher *w)
 		on_event(w, e);
 		at += (ssize_t)(sizeof(*e) + e->len);
 	}
-	if (r == 0) /* else the other half of a move may be in what comes next */
+	if (r == 0) /* else the other half of a move may be in the next buffer */
 		settle_move(w);
 	io_flush(w->io);
 	w->n_recent = 0;
 	return r;
 }
 
-static int wait_for_news(struct watcher *w)
+static int wait_for_events(struct watcher *w)
 {
 	const struct timespec gather = { .tv_nsec = GATHER_NS };
 	int r = 0;
 
 	while (r >= 0 && !w->over && !w->io->broken) {
-		/* On the write end of a pipe, POLLERR comes when nobody reads any more. */
+		/* On the write end of a pipe, POLLERR comes when the read end is closed. */
 		struct pollfd fds[] = { { .fd = w->fd, .events = POLLIN }, { .fd = FILES_OUT } };
 
 		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
@@ -415,5 +411,5 @@ int files_watch(const struct files_call *c, struct files_io *io)
 		return errno ? errno : ENOENT;
 	io_stat(io, &st, "", NULL);
 	io_flush(io);
-	return wait_for_news(&w);
+	return wait_for_events(&w);
 }

@@ -2,24 +2,22 @@
 /*
  * files_write.c - Writing a file, making a directory, moving a name.
  *
- * A file is written beside its place and then given its name, so that whoever reads sees the old
- * content or the new one. Until then it has no name at all (O_TMPFILE), and is gone with the
- * worker, however that ends; where the file system can not do this it has a name that is removed on
- * every way out but SIGKILL. What has the name already is replaced: a link is replaced itself, not
- * what it points to; a directory is not replaced at all.
+ * A file is written beside its place and then given its name, so that a reader sees the old content
+ * or the new one. Until then it has no name at all (O_TMPFILE), and is gone when the worker ends;
+ * where the file system cannot do this it has a name that is removed on every way out but SIGKILL.
+ * An old file of the name is replaced: a link is replaced itself, not its target; a directory is
+ * not replaced at all.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "init/files.h"
-#include "init/files_io.h"
-#include "init/files_path.h"
+#include "init/files_worker.h"
 
 struct draft {
 	int dir, fd;
@@ -68,7 +66,7 @@ static int draft_fill(struct draft *d, struct files_io *io)
 	return (int)-n;
 }
 
-/* The directory is held open: whatever becomes of its path, this is where the file goes. */
+/* The directory is held open: the file goes there, whatever becomes of its path. */
 static int draft_publish(struct draft *d, const char *name)
 {
 	char self[40];
@@ -77,7 +75,7 @@ static int draft_publish(struct draft *d, const char *name)
 		(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", d->fd);
 		if (linkat(AT_FDCWD, self, d->dir, name, AT_SYMLINK_FOLLOW) == 0)
 			return 0;
-		/* Only renaming replaces, and only what has a name can be renamed. */
+		/* Only renaming replaces, and only a file with a name can be renamed. */
 		if (errno != EEXIST ||
 		    linkat(AT_FDCWD, self, d->dir, d->name, AT_SYMLINK_FOLLOW) < 0)
 			return errno;
@@ -89,7 +87,7 @@ static int draft_publish(struct draft *d, const char *name)
 	return 0;
 }
 
-/* The mode that was asked for; or the one of the file that is replaced; or the usual one. */
+/* The requested mode; or that of the file that is replaced; or the usual one. */
 static mode_t mode_for(const struct init_files *q, const struct stat *old)
 {
 	if (q->flags & FILES_HAS_MODE)
@@ -135,11 +133,7 @@ int files_mkdir(const struct files_call *c, struct files_io *io)
 	bool parents = c->q.flags & FILES_PARENTS;
 	struct place p;
 	struct stat st;
-	int r = place_find(&p, c->path);
-
-	if (r)
-		return r;
-	_fd_ int dir = place_open(&p, parents);
+	_fd_ int dir = place_enter(&p, c->path, parents);
 
 	if (dir < 0)
 		return -dir;
@@ -159,25 +153,19 @@ int files_move(const struct files_call *c, struct files_io *io)
 {
 	unsigned int flags = c->q.flags & FILES_OVERWRITE ? 0u : RENAME_NOREPLACE;
 	struct place from, to;
-	int r = place_find(&from, c->path);
-
-	if (r)
-		return r;
-	r = place_find(&to, c->to);
-	if (r)
-		return io_trouble(io, c->to, r);
-	_fd_ int from_dir = place_open(&from, false);
+	_fd_ int from_dir = place_enter(&from, c->path, false);
 
 	if (from_dir < 0)
 		return -from_dir;
-	_fd_ int to_dir = place_open(&to, c->q.flags & FILES_PARENTS);
+	_fd_ int to_dir = place_enter(&to, c->to, c->q.flags & FILES_PARENTS);
 
 	if (to_dir < 0)
 		return io_trouble(io, c->to, -to_dir);
 	if (renameat2(from_dir, from.name, to_dir, to.name, flags) == 0)
 		return 0;
-	r = errno;
-	/* Of these only the new name can be the reason. */
+	int r = errno;
+
+	/* Only the new name can cause these errors. */
 	if (r == EEXIST || r == ENOTEMPTY || r == EISDIR || r == ENOTDIR)
 		return io_trouble(io, c->to, r);
 	return r;

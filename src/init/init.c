@@ -8,12 +8,12 @@
  * then serves requests one by one, reaps, and reports. It keeps no output and no files: stdio of
  * commands are the client's own pipes.
  *
- * It ends when the channel does: a cell without a client is over, and the kernel kills what is
- * left in the pid namespace of a pid 1 that ends. Guests can not end it: signals from inside its
- * pid namespace do not reach a pid 1 that has no handler for them, it is another user, and it is
- * in no debugger's reach.
+ * It ends when the channel does: a cell without a client is over, and the Linux kernel kills the
+ * other processes in the pid namespace of a pid 1 that ends. Guests cannot end it: signals from
+ * inside its pid namespace do not reach a pid 1 that has no handler for them, it is another user,
+ * and it is in no debugger's reach.
  *
- * A message that makes no sense ends the cell too. The client is the only one that can send one.
+ * An invalid message ends the cell too. Only the client can send one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -35,14 +34,13 @@
 #include "cell/landlock.h"
 #include "cell/seccomp.h"
 #include "init/command.h"
-#include "init/connect.h"
 #include "init/files.h"
-#include "init/listen.h"
+#include "init/sockets.h"
 #include "wire/init.h"
 #include "wire/warden.h"
 
 #define EXIT_CHANNEL 0   /* the client went away: the ordinary end */
-#define EXIT_PROTOCOL 70 /* somebody broke the protocol */
+#define EXIT_PROTOCOL 70 /* the client broke the protocol */
 #define EXIT_SEAL 71     /* a layer could not be put on */
 
 #define CAPS_SERVING                                                                               \
@@ -146,7 +144,7 @@ static struct running *find_free(void)
 	return NULL;
 }
 
-/* The command stands before execve: say so, and let nothing else happen until it was looked at. */
+/* The command waits before execve: report it, and do nothing else until the client has looked. */
 static void wait_go(uint32_t id, pid_t pid)
 {
 	struct init_msg held = { .type = INIT_HELD, .id = id, .u.pid = pid };
@@ -162,7 +160,7 @@ static void wait_go(uint32_t id, pid_t pid)
 		_exit(EXIT_PROTOCOL);
 }
 
-/* @r: what is wrong with the request, 0 for nothing. */
+/* @r: the positive errno of an invalid request, or 0. */
 static void start_command(const struct init_msg *m, const struct command *c, int r)
 {
 	struct command_start start;
@@ -212,31 +210,19 @@ static void serve_files(const struct init_msg *m, const int *fds, size_t n_fds)
 	files_free(&call);
 }
 
-static void serve_connect(const struct init_msg *m)
+/* @fd: the socket, or -errno of @stage. */
+static void send_socket(uint32_t id, int fd, enum init_stage stage)
 {
-	struct init_msg connected = { .type = INIT_CONNECTED, .id = m->id };
-	int fd = connect_begin(&m->u.connect);
+	struct init_msg made = { .type = INIT_CONNECTED, .id = id };
 
 	if (fd < 0)
-		send_failed(m->id, (struct init_failed){ INIT_STAGE_CONNECT, -fd });
-	else
-		send_msg(&connected, &fd, 1);
-	fd_close(fd);
-}
-
-static void serve_listen(const struct init_msg *m)
-{
-	struct init_msg made = { .type = INIT_CONNECTED, .id = m->id };
-	int fd = listen_make(&m->u.listen);
-
-	if (fd < 0)
-		send_failed(m->id, (struct init_failed){ INIT_STAGE_LISTEN, -fd });
+		send_failed(id, (struct init_failed){ stage, -fd });
 	else
 		send_msg(&made, &fd, 1);
 	fd_close(fd);
 }
 
-/* What a client that went away has left running, but for what the next one takes over. */
+/* All commands of a client that went away, except those that the next one takes over. */
 static void signal_others(const struct init_signal *s)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(running); i++) {
@@ -249,7 +235,7 @@ static void signal_others(const struct init_signal *s)
 	}
 }
 
-/* Whoever is gone needs no signal. Nothing outside this pid namespace can be named. */
+/* A command that has ended gets no signal. Nothing outside this pid namespace can be named. */
 static void serve_signal(const struct init_msg *m)
 {
 	const struct init_signal *s = &m->u.signal;
@@ -322,10 +308,10 @@ static void serve(void)
 		serve_signal(&m);
 		break;
 	case INIT_CONNECT:
-		serve_connect(&m);
+		send_socket(m.id, sockets_connect(&m.u.connect), INIT_STAGE_CONNECT);
 		break;
 	case INIT_LISTEN:
-		serve_listen(&m);
+		send_socket(m.id, sockets_listen(&m.u.listen), INIT_STAGE_LISTEN);
 		break;
 	case INIT_DISK:
 		serve_disk(m.id);
@@ -333,7 +319,7 @@ static void serve(void)
 	default:
 		_exit(EXIT_PROTOCOL);
 	}
-	/* Only a command takes descriptors, and it has taken all of its own. */
+	/* Only a command takes descriptors, and it takes all that came. */
 	for (size_t i = 0; m.type != INIT_EXEC && i < n_fds; i++)
 		fd_close(fds[i]);
 }
@@ -376,7 +362,7 @@ int main(void)
 {
 	sigset_t chld;
 
-	/* Ignored by whoever started us all, it would leave us nobody to wait for. */
+	/* If an ancestor ignores it, there would be no process to wait for. */
 	(void)signal(SIGCHLD, SIG_DFL);
 	read_config();
 	seal();

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.c - Offsets in, offsets out. Every one of them is a stranger's number until it was
- * compared. */
+/*
+ * frame.c - The table of offsets at the start of a Jupyter message: checked, read, written.
+ *
+ * Every offset is a stranger's number: check_table() compares all of them with the length before
+ * one is used.
+ */
 #include "jupyter/frame.h"
 
 #include <stdint.h>

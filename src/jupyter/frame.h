@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frame.h - How a Jupyter message lies in a WebSocket message. There are two ways; the client
+ * frame.h - How a Jupyter message is put into a WebSocket message. There are two ways; the client
  * chooses when it connects.
  *
  * FRAME_JSON, the default: one JSON object that has everything and names its channel, as text. With
@@ -39,15 +39,13 @@ struct frame {
 const char *frame_split(enum frame_kind kind, bool text, const char *data, size_t len,
 			struct frame *ret);
 
-/* A message to be sent: JSON texts, and the two values that clients look for outside of the header.
- */
+/* A message to be sent: JSON texts, and two values that clients expect beside the header. */
 struct frame_message {
 	const char *channel, *type, *id;
 	struct frame_part header, parent, metadata, content;
 };
 
-/* frame_join() - Append it to @out, as text for FRAME_JSON and binary for FRAME_V1. 0 or out->err.
- */
+/* frame_join() - Append it to @out: text for FRAME_JSON, binary for FRAME_V1. 0 or out->err. */
 int frame_join(enum frame_kind kind, const struct frame_message *m, struct buf *out);
 
 #endif

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keeper.c - caisson-keeper: starts the front, holds what it is given, and starts the next one.
+ * keeper.c - caisson-keeper: starts the front, holds its descriptors, and starts the next front.
  *
  * Theory of operation. `caisson serve` becomes this process. It starts caisson-front and then does
- * three things: it takes descriptors under keys and gives them up again (wire/keeper.h), it passes
- * on SIGTERM and SIGINT one way and three words to a service manager the other way, opens the
- * operator's files again on SIGHUP and hands them over unread, and it waits. When the front is
- * killed, by whomever, the next one is started and handed everything that is held: cells, kernels
- * and listening sockets have not noticed. When the front ends by itself (it was told to, it could
- * not start, the warden is gone) so does the keeper, with its code; all descriptors close with it,
- * and the warden sees to the rest.
+ * three things: it takes descriptors under keys and gives them up again (wire/keeper.h); it passes
+ * SIGTERM and SIGINT to the front, and three words of the front to a service manager; on SIGHUP it
+ * opens the operator's files again and hands them over unread. When a signal kills the front, the
+ * keeper starts the next one and hands over everything that it holds: cells, kernels and listening
+ * sockets do not notice. When the front ends by itself (it was told to, it could not start, the
+ * warden is gone) so does the keeper, with the same code; all descriptors close with it, and the
+ * warden ends the cells.
  *
- * Why it is safe. It keeps the rights of whoever started it, because the next front needs them
- * until it is in its jail. So it reads from the front, which may have been taken over, fixed-size
- * messages alone: a key that is compared with a bound, and descriptors that it never reads, writes,
- * maps or opens anything with. Nothing is allocated per message. A front that floods it fills its
- * own table; one that sends nonsense is not listened to. The one thing that a front can make it do
- * is start a front, at most as often as the back-off allows, with the arguments and environment
- * that it was itself started with. Which files are opened on SIGHUP those say too, and no message.
+ * Why it is safe. It keeps the rights of its starter, because the next front needs them until it is
+ * in its jail. So it reads from the front, which may have been taken over, fixed-size messages
+ * alone: a key that is compared with a bound, and descriptors that it never reads, writes, maps or
+ * opens anything with. Nothing is allocated per message. A front that floods it fills its own
+ * table; after an invalid message it reads no more. The one thing that a front can make it do is
+ * start a front, at most as often as the back-off allows, with the arguments and environment that
+ * it was itself started with. These, and no message, also name the files that are opened on SIGHUP.
  *
- * What a front leaves may be what kills the next one: a front says when it has lived with it for a
- * moment (KEEPER_SETTLED). After a few that crashed before that, or more that were killed,
- * everything but lock and listening sockets is dropped; after some more the keeper gives up.
+ * The descriptors that a front leaves may be what kills the next one: a front reports when it has
+ * lived with them for a moment (KEEPER_SETTLED). After a few that crashed before that, or more that
+ * were killed, everything but lock and listening sockets is dropped; after some more the keeper
+ * gives up.
  *
  * Why base/supervise.h does not fit. The keeper takes descriptors and signals while a front lives,
  * and hands them to the next one. How soon that starts, and with what, depends on whether the
@@ -54,7 +55,7 @@
 #include "wire/keeper.h"
 
 #define EXIT_FAILED 125
-#define HARM_KILLED 1u   /* a front that did not settle, and was killed by somebody */
+#define HARM_KILLED 1u   /* a front that did not settle, and was ended by SIGKILL */
 #define HARM_CRASHED 3u  /* ... or died of itself */
 #define HARM_DROP 9u     /* in a row: what they were handed may be the reason */
 #define HARM_GIVE_UP 24u /* it was not */
@@ -74,13 +75,13 @@ struct keeper {
 	sigset_t before; /* the signal mask that we came with, and the front gets */
 	int signals;     /* signalfd */
 	int sock;        /* to the front; -1: it closed it */
-	int manager;     /* who wants to hear how we are; -1: nobody */
+	int manager;     /* socket of the service manager; -1: none */
 	int table;
 	pid_t front; /* 0: none runs */
 	int status;  /* of the last one */
 	uint32_t life;
 	unsigned int unsettled, harm; /* fronts in a row that died before they had settled */
-	int stopping;                 /* somebody told us to end */
+	int stopping;                 /* the signal that told us to end; 0: none */
 };
 
 /* ---- what is held --------------------------------------------------------------------------- */
@@ -109,10 +110,10 @@ static void put(uint32_t key, const int *fds, size_t n)
 static const char *const words[KEEPER_WORD_MAX_] = KEEPER_WORDS;
 
 /*
- * Everything that the front has said. After what makes no sense, or could not be read, nothing else
- * can follow: the socket closes, which the front takes for our end and ends; so what is held goes
- * too, or the warden, whom the front waits for then, would wait for us. An end of file alone is a
- * front that died, or is done: that is seen elsewhere.
+ * All messages of the front. After an invalid one, or one that could not be read, the socket
+ * closes. The front takes that for our end, and ends; so all descriptors are dropped too, or the
+ * warden, for which the front then waits, would wait for us. An end of file alone is a front that
+ * died, or is done: that is noticed elsewhere.
  */
 static void listen_to_front(struct keeper *k)
 {
@@ -124,11 +125,10 @@ static void listen_to_front(struct keeper *k)
 
 		if (n == -EAGAIN)
 			return;
-		/* It died with something of ours unread; what it said before is still to be read.
-		 */
+		/* It died with a message of ours unread; its own messages are still to be read. */
 		if (n == -ECONNRESET)
 			continue;
-		/* No descriptor is left for those that came: that key has nothing, then. */
+		/* We have no descriptors left for those that came: the key gets none. */
 		if (n == -EMSGSIZE && m.version == KEEPER_VERSION && m.key < KEEPER_KEYS) {
 			drop(m.key);
 			continue;
@@ -186,8 +186,7 @@ static int spawn(struct keeper *k, int theirs, struct err *e)
 	(void)sigemptyset(&unignored);
 	(void)sigaddset(&unignored, SIGPIPE);
 	(void)sigaddset(&mask, SIGHUP); /* until it ignores it */
-	/* While it goes on with what another had, it does not hear SIGTERM before it can listen to
-	 * it. */
+	/* While it takes over from another front, SIGTERM waits until it can handle it. */
 	if (k->life > 1) {
 		(void)sigaddset(&mask, SIGTERM);
 		(void)sigaddset(&mask, SIGINT);
@@ -196,7 +195,7 @@ static int spawn(struct keeper *k, int theirs, struct err *e)
 	return spawn_program(&s, &k->front, e);
 }
 
-static int say(struct keeper *k, enum keeper_op op, uint32_t key, const int *fds, size_t n)
+static int send_front(struct keeper *k, enum keeper_op op, uint32_t key, const int *fds, size_t n)
 {
 	struct keeper_msg m = { .version = KEEPER_VERSION, .op = op, .key = key };
 
@@ -204,18 +203,18 @@ static int say(struct keeper *k, enum keeper_op op, uint32_t key, const int *fds
 	return fd_send(k->sock, &m, sizeof(m), fds, n);
 }
 
-/* One that does not read, or that can not be told, would wait for the rest for ever: it is ended,
+/* A front that does not read, or cannot be sent to, would wait for the rest for ever: it is ended,
  * and the next one begins. */
 static void hand_over(struct keeper *k)
 {
-	int r = say(k, KEEPER_TABLE, k->life, &k->table, 1);
+	int r = send_front(k, KEEPER_TABLE, k->life, &k->table, 1);
 
 	for (uint32_t key = 0; key < KEEPER_KEYS && r == 0; key++)
 		if (held[key].n > 0)
-			r = say(k, KEEPER_PUT, key, held[key].fds, held[key].n);
+			r = send_front(k, KEEPER_PUT, key, held[key].fds, held[key].n);
 	if (r == 0)
-		r = say(k, KEEPER_ALL, 0, NULL, 0);
-	/* From here on nothing may wait for it, or signals would not be heard. */
+		r = send_front(k, KEEPER_ALL, 0, NULL, 0);
+	/* From here on nothing may wait for it, or signals would go unnoticed. */
 	if (fcntl(k->sock, F_SETFL, O_NONBLOCK) < 0 || r < 0)
 		(void)kill(k->front, SIGKILL);
 }
@@ -243,7 +242,7 @@ static int start(struct keeper *k, struct err *e)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-/* Whoever ended: the front, or somebody whose parent it was. */
+/* The front may have ended, or a process whose parent it was. */
 static void reap(struct keeper *k)
 {
 	int status;
@@ -251,7 +250,7 @@ static void reap(struct keeper *k)
 	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
 		if (pid == k->front) {
 			k->front = 0;
-			/* It asks to be taken for killed. */
+			/* A front that exits so asks to be treated as killed. */
 			k->status = WIFEXITED(status) && WEXITSTATUS(status) == KEEPER_AGAIN ?
 					    SIGKILL :
 					    status;
@@ -273,7 +272,7 @@ static void hand_files(struct keeper *k)
 
 		if (path && fd < 0)
 			m.signo = (uint32_t)errno;
-		if (path || !options[i]) /* the others are not ours to open: that it is time */
+		if (path || !options[i]) /* files that are not ours to open: only the signal */
 			(void)fd_send(k->sock, &m, sizeof(m), &fd, fd >= 0 ? 1 : 0);
 	}
 }
@@ -312,13 +311,13 @@ static void wait_for_front(struct keeper *k, int ms)
 		if (p[0].revents)
 			on_signal(k);
 	} while (any ? k->front > 0 : !k->stopping);
-	/* Its last words. */
+	/* Its last messages. */
 	listen_to_front(k);
 	k->sock = fd_close(k->sock);
 }
 
-/* The front is done. What is held closes, so the warden ends with everything that it made; wait for
- * that. */
+/* The front is done. Close everything, so that the warden ends with everything that it made; wait
+ * for that. */
 static void let_go(struct keeper *k)
 {
 	struct pollfd p = { .fd = k->signals, .events = POLLIN };
@@ -345,7 +344,7 @@ static int fail(const struct err *e)
 	return EXIT_FAILED;
 }
 
-/* The front was killed. Whether there shall be another, and with what. */
+/* The front was killed. Whether to start another; drops descriptors that may be the reason. */
 static bool go_on(struct keeper *k, struct err *e)
 {
 	const char *name = sigabbrev_np(WTERMSIG(k->status));
@@ -384,14 +383,14 @@ static int setup(struct keeper *k, struct err *e)
 	(void)sigaddset(&set, SIGCHLD);
 	(void)sigaddset(&set, SIGHUP);
 	(void)sigprocmask(SIG_BLOCK, &set, &k->before);
-	(void)signal(SIGCHLD, SIG_DFL); /* ignored, nobody could be waited for */
+	(void)signal(SIGCHLD, SIG_DFL); /* ignored, nothing would be left to wait for */
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGHUP, SIG_DFL); /* ignored, it would not be heard */
+	(void)signal(SIGHUP, SIG_DFL); /* ignored, it would not be reported */
 	fd_many();                     /* a dozen per sandbox */
 	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k->signals < 0)
 		return err_set(e, -errno, "watch signals");
-	/* What a front started is ours when it dies: the warden, first of all. */
+	/* Processes that a front started are ours when it dies: the warden, first of all. */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_set(e, -errno, "become a subreaper");
 	/* Environments of sandboxes are among what is held. */
@@ -423,10 +422,10 @@ int main(int argc, char **argv)
 		return fail(&e);
 	if (WIFEXITED(k.status))
 		return WEXITSTATUS(k.status);
-	/* As the front ended, or as we were told to before it listened. */
+	/* As the front ended, or by the signal that we got before it handled signals. */
 	int signo = WTERMSIG(k.status) == KEEPER_STOP ? k.stopping : WTERMSIG(k.status);
 
-	/* A front that was to end, and was killed over it: nobody killed us. */
+	/* A front that was killed while it ended: nobody killed us. */
 	if (k.stopping && signo == SIGKILL) {
 		(void)err_say(&e, -ECANCELED, "the front was killed while it ended");
 		return fail(&e);

@@ -77,8 +77,9 @@ void chain_start(struct chain_link *link)
 	memset(link->hash, '0', CHAIN_HEX);
 }
 
-int chain_sha256(struct chain *c, const void *a, size_t a_len, const void *b, size_t b_len,
-		 char hex[CHAIN_HEX + 1])
+/* The hash of @a followed by @b. 0 or -EIO. */
+static int sha256(struct chain *c, const void *a, size_t a_len, const void *b, size_t b_len,
+		  char hex[CHAIN_HEX + 1])
 {
 	hash_begin(&c->hash);
 	hash_add(&c->hash, a, a_len);
@@ -152,7 +153,7 @@ static int put_value(struct chain *c, struct buf *out, const struct ledger_field
 	case LEDGER_BOOL:
 		return buf_puts(out, f->v.b ? "true" : "false");
 	case LEDGER_SHA256:
-		if (chain_sha256(c, f->v.s, f->len, NULL, 0, hex) < 0)
+		if (sha256(c, f->v.s, f->len, NULL, 0, hex) < 0)
 			return -EIO;
 		return buf_printf(out, "\"%s\"", hex);
 	case LEDGER_OBJECT:
@@ -244,7 +245,7 @@ int chain_format(struct chain *c, struct buf *out, const struct chain_link *link
 	if (r < 0)
 		return r;
 	(void)buf_printf(out, "%s%s\"", tail_prev, link->hash);
-	if (chain_sha256(c, buf_str(out), out->len, "}", 1, made.hash) < 0)
+	if (sha256(c, buf_str(out), out->len, "}", 1, made.hash) < 0)
 		return -EIO;
 	(void)buf_printf(out, "%s%s%s\n", tail_hash + 1, made.hash, tail_end);
 	if (out->err)
@@ -366,7 +367,7 @@ int chain_check(struct chain *c, const char *line, size_t len, struct chain_link
 
 	if (why)
 		return err_say(e, -EBADMSG, "the line %s", why);
-	if (chain_sha256(c, line, l.body_len, "}", 1, hex) < 0)
+	if (sha256(c, line, l.body_len, "}", 1, hex) < 0)
 		return err_say(e, -EIO, "OpenSSL failed to hash a line");
 	if (memcmp(hex, l.hash, CHAIN_HEX) != 0)
 		return err_say(e, -EBADMSG,

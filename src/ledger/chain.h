@@ -2,12 +2,12 @@
 /*
  * chain.h - One line of the ledger: written, taken apart, and tied to the line before.
  *
- *   {"seq":7,"time":"2026-11-16T03:25:16.123Z","event":"execution.end","owner":"ann","sandbox":"job",
- *    ...members of the event...,"prev":"<64 hex digits>","hash":"<64 hex digits>"}\n
+ *   {"seq":7,"time":"2026-11-16T03:25:16.123Z","event":"execution.end","owner":"ann",
+ *    "sandbox":"job",...members of the event...,"prev":"<64 hex>","hash":"<64 hex>"}\n
  *
  * without the line break shown here. `hash` is the SHA-256 of the line as it is in the file without
  * `,"hash":"..."` and without its newline; `prev` is the hash of the line before, 64 zeros in
- * line 1. The exact definition, for whoever checks without us, is docs/protocol/ledger.md.
+ * line 1. docs/protocol/ledger.md has the exact definition, for checks by other programs.
  *
  * Values that come from clients or guests are escaped, made valid UTF-8 and cut at CHAIN_VALUE_MAX
  * bytes (paths: CHAIN_PATH_MAX) with a mark. A member that does not fit in the line any more is
@@ -99,10 +99,6 @@ void chain_freep(struct chain **c);
 
 /* chain_start() - The link that line 1 ties to: number 0, 64 zeros. */
 void chain_start(struct chain_link *link);
-
-/* chain_sha256() - Hash of @a followed by @b as hex with a NUL. 0 or -EIO. */
-int chain_sha256(struct chain *c, const void *a, size_t a_len, const void *b, size_t b_len,
-		 char hex[CHAIN_HEX + 1]);
 
 /*
  * chain_format() - The line after @link, with its newline, into @out, which is cleared first.

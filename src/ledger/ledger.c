@@ -30,11 +30,11 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "ledger/names.h"
-#include "ledger/scan.h"
-#include "ledger/torn.h"
+#include "ledger/files.h"
 
 #define CREATE_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC)
+#define TORN_NAME_ROOM 64
+#define TORN_TRIES 100 /* names of one millisecond */
 
 struct ledger {
 	int dirfd;
@@ -62,6 +62,58 @@ static uint64_t real_now_ns(void)
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	return (uint64_t)now.tv_sec * CLOCK_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* ---- a cut-off last line --------------------------------------------------------------------- */
+
+/* A new, empty file `ledger.torn-<time>`; @name is set to its name. A descriptor or -errno. */
+static int make_torn(int dirfd, uint64_t time_ns, char name[TORN_NAME_ROOM])
+{
+	time_t seconds = (time_t)(time_ns / CLOCK_NS_PER_S);
+	struct tm tm = { 0 };
+	char when[40] = "", again[8] = "";
+	int fd = -1;
+
+	(void)gmtime_r(&seconds, &tm);
+	(void)strftime(when, sizeof(when), "%Y%m%dT%H%M%S", &tm);
+	for (int i = 0; i < TORN_TRIES; i++) {
+		if (i > 0)
+			(void)snprintf(again, sizeof(again), "-%d", i);
+		(void)snprintf(name, TORN_NAME_ROOM, "ledger.torn-%.20s.%03uZ%s", when,
+			       (unsigned int)(time_ns / CLOCK_NS_PER_MS % 1000), again);
+		fd = openat(dirfd, name, CREATE_FLAGS, 0600);
+		if (fd >= 0 || errno != EEXIST)
+			break;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+static int copy(int from_fd, uint64_t from, int to)
+{
+	char block[4096];
+
+	for (;;) {
+		ssize_t n = pread(from_fd, block, sizeof(block), (off_t)from);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		int r = fd_write_all(to, block, (size_t)n);
+
+		if (r < 0)
+			return r;
+		from += (uint64_t)n;
+	}
+}
+
+/* Replace the content of @to by the bytes of @fd from @from on, and bring it to the disk. @fd is
+ * not changed, so no byte is lost, and a failure can be tried again. 0 or -errno. */
+static int copy_torn(int dirfd, int fd, uint64_t from, int to)
+{
+	int r = ftruncate(to, 0) < 0 ? -errno : copy(fd, from, to);
+
+	return r == 0 && (fdatasync(to) < 0 || fsync(dirfd) < 0) ? -errno : r;
 }
 
 /* ---- the current file ---------------------------------------------------------------------- */
@@ -92,9 +144,9 @@ static int recover(struct ledger *l, struct err *e)
 	int r = 0;
 
 	if (l->torn_fd < 0)
-		r = l->torn_fd = torn_make(l->dirfd, l->now_ns(), l->recovered_name);
+		r = l->torn_fd = make_torn(l->dirfd, l->now_ns(), l->recovered_name);
 	if (r >= 0)
-		r = torn_copy(l->dirfd, l->fd, l->size, l->torn_fd);
+		r = copy_torn(l->dirfd, l->fd, l->size, l->torn_fd);
 	if (r < 0)
 		return err_set(e, r, "set the cut-off last line of the ledger aside in %s",
 			       l->recovered_name);
@@ -208,7 +260,7 @@ int ledger_sync(struct ledger *l, struct err *e)
 	l->ok = false;
 	if (l->fd >= 0 && fdatasync(l->fd) < 0)
 		return err_set(e, -errno, "write " LEDGER_CURRENT " to the disk");
-	/* Some file systems can not sync a directory, and have no need to. */
+	/* Some file systems cannot sync a directory, and have no need to. */
 	if (l->dir_dirty && fsync(l->dirfd) < 0 && errno != EINVAL)
 		return err_set(e, -errno, "write the ledger's directory to the disk");
 	l->dir_dirty = false;

@@ -4,7 +4,7 @@
  *
  * In its directory, `ledger.jsonl` is written; when it has reached its size it becomes
  * `ledger-<number of its first line, 20 digits>.jsonl` and the next line, in a new file, carries
- * the hash on. What a crash left of a last line is moved to `ledger.torn-<time>` and never deleted.
+ * the hash on. A last line that a crash cut off is moved to `ledger.torn-<time>`, never deleted.
  * The lines are described in chain.h, reading them in reader.h.
  *
  * For one thread of one process. Nothing here waits but for the disk. Memory is taken at open and
@@ -46,10 +46,10 @@ struct ledger_config {
  * cut-off last line is set aside, and the event `recovered` written. Older files are for `caisson
  * audit verify`; that they were moved to an archive is no error.
  *
- * Only one process may have a ledger open; whoever owns the state directory sees to that.
+ * Only one process may have a ledger open: the one that holds the lock of the state directory.
  *
  * Return: 0; -EBADMSG when a line is damaged or missing, with file, line, reason and the fix in @e;
- * another -errno when a file can not be read, made or written. A disk that is too full to set the
+ * another -errno when a file cannot be read, made or written. A disk that is too full to set the
  * cut-off line aside is no error here: ledger_ok() is then false, and each append tries again.
  */
 int ledger_open(int dirfd, const struct ledger_config *config, struct ledger **ret, struct err *e);

@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -20,7 +19,6 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "ledger/ledger.h"
-#include "ledger/scan.h"
 
 #define SETTLE_TRIES 10
 #define SETTLE_NS 20000000L

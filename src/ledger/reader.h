@@ -2,10 +2,11 @@
 /*
  * reader.h - All lines of a ledger in order, checked; also while a daemon writes to it.
  *
- * A chain shows every change, insertion, removal and swap between its first and its last line. What
- * it can not show alone: that lines were taken from the end, or that whoever can write the files
- * made all of it anew. For that, a head that was noted elsewhere is compared (`caisson audit verify
- * --head`). Files from the beginning may have gone to an archive; first_seq says where it begins.
+ * A chain shows every change, insertion, removal and swap between its first and its last line.
+ * Alone it cannot show that lines were taken from the end, or that a process that can write the
+ * files made all of it anew. For that, `caisson audit verify --head` compares a head that was noted
+ * elsewhere. Files from the beginning may have gone to an archive; first_seq is the first line
+ * found.
  */
 #ifndef CAISSON_LEDGER_READER_H
 #define CAISSON_LEDGER_READER_H
@@ -15,7 +16,7 @@
 #include <stdint.h>
 
 #include "ledger/chain.h"
-#include "ledger/names.h"
+#include "ledger/files.h"
 
 struct err;
 
@@ -50,7 +51,7 @@ typedef int (*reader_fn)(const struct reader_line *line, const struct reader_rep
  * @fn: NULL when only the report is wanted. Not called for lines that are too long.
  *
  * Return: 0 also when damaged (look at @ret); -ENOENT when there is no ledger; -errno when
- * something can not be read.
+ * something cannot be read.
  */
 int reader_run(int dirfd, bool past_damage, reader_fn fn, void *arg, struct reader_report *ret,
 	       struct err *e);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * era.c - The ladder: each step answers for itself, and the first that fails is the answer.
+ * era.c - The checks of a message; the first that fails decides the answer.
  *
- * The order is the protocol's: what a message claims, whether header and body agree, whether the
- * claim is one we know, whether it is complete, and then the headers that repeat its method and its
- * name.
+ * The order is the protocol's: the claimed version, whether header and body agree, whether the
+ * version is known, whether the message is complete, and then the headers that repeat its method
+ * and its name.
  */
 #include "mcp/era.h"
 
@@ -89,7 +89,7 @@ static void check_name(const struct mcp_message *m, const char *header, struct m
 		return;
 	value = json_string_value(json_object_get(m->params, member));
 	if (!value)
-		return; /* what is wrong with the parameters, the method says */
+		return; /* the method itself refuses wrong parameters */
 	if (!header) {
 		refuse(r, 400, MCP_BAD_HEADER, "header Mcp-Name is missing: it repeats params.%s",
 		       member);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * era.h - Which of its two wires a message of the Model Context Protocol is on.
+ * era.h - Which of the two eras of the Model Context Protocol a message belongs to.
  *
  * Legacy: revisions with an `initialize` handshake, up to 2025-11-25. Modern: 2026-07-28, where
- * every request says for itself who asks and in which version, and repeats the parts that a proxy
+ * every request names its client and version, and repeats the parts that a proxy
  * routes by as HTTP headers. Both are served at one address; a message is modern when it, or its
  * header, claims to be.
  */

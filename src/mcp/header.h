@@ -2,7 +2,7 @@
 /*
  * header.h - Values of the body that are repeated as HTTP headers (Mcp-Name, Mcp-Param-...).
  *
- * What is not plain ASCII, or could be mistaken, comes as =?base64?...?= with UTF-8 inside.
+ * A value that is not plain ASCII, or is ambiguous, comes as =?base64?...?= with UTF-8 inside.
  */
 #ifndef CAISSON_MCP_HEADER_H
 #define CAISSON_MCP_HEADER_H
@@ -24,7 +24,7 @@ int mcp_header_decode(const char *value, struct buf *out);
 int mcp_header_encode(const char *value, struct buf *out);
 
 /*
- * mcp_header_mirrors() - Whether the header says what the body says: a string, a boolean or an
+ * mcp_header_mirrors() - Whether the header equals the value of the body: a string, a boolean or an
  * integer as text. A value that is absent or null has no header. NULL: absent. Pure.
  */
 bool mcp_header_mirrors(const char *header, const json_t *value);

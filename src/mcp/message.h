@@ -16,8 +16,8 @@
 #define MCP_INTERNAL (-32603)
 #define MCP_BAD_SESSION (-32000)   /* legacy: what is wrong with the HTTP request */
 #define MCP_NO_SESSION (-32001)    /* legacy */
-#define MCP_NO_RESOURCE (-32002)   /* legacy; modern says MCP_INVALID_PARAMS */
-#define MCP_BAD_HEADER (-32020)    /* a header is missing, or says other than the body */
+#define MCP_NO_RESOURCE (-32002)   /* legacy; modern has MCP_INVALID_PARAMS */
+#define MCP_BAD_HEADER (-32020)    /* a header is missing, or differs from the body */
 #define MCP_NO_CAPABILITY (-32021) /* the client did not declare what this needs */
 #define MCP_NO_VERSION (-32022)    /* the version that the client claims is not spoken here */
 

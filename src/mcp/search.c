@@ -252,8 +252,8 @@ static void read_question(const char *query, struct question *q)
 	}
 }
 
-/* What each tool has of one asked word, added to its score; how many have it makes it worth more or
- * less. */
+/* Add to each tool's score how well it fits one asked word. A word that few tools have counts more.
+ */
 static void ask_word(struct search *s, const struct word *asked, uint32_t *part, uint32_t *score,
 		     uint8_t *hits)
 {

@@ -4,8 +4,8 @@
  *
  * An index of tools as MCP servers list them, and questions to it in words as people and models
  * write them: in any order, with parts of words, plurals and small typos. A thousand tools take a
- * few milliseconds to index, and one to ask. No clock, no I/O. What servers say is a stranger's
- * text, and bounded here.
+ * few milliseconds to index, and one to ask. No clock, no I/O. Texts of servers are not trusted,
+ * and bounded here.
  */
 #ifndef CAISSON_MCP_SEARCH_H
 #define CAISSON_MCP_SEARCH_H

@@ -93,9 +93,8 @@ static unsigned int least(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* Steps from one to the other; exact up to @most, beyond that just more. */
-static unsigned int distance(const struct word *a, unsigned int a_len, const struct word *b,
-			     unsigned int b_len, unsigned int most)
+unsigned int word_distance(const struct word *a, unsigned int a_len, const struct word *b,
+			   unsigned int b_len, unsigned int most)
 {
 	unsigned int row[3][WORD_MAX + 1];
 	unsigned int *before = row[0], *last = row[1], *now = row[2];
@@ -134,7 +133,7 @@ static unsigned int typo(const struct word *asked, unsigned int a, const struct 
 
 	if (most == 0 || w < TYPO_MIN || longer > most)
 		return 0;
-	unsigned int n = distance(asked, a, word, w, most);
+	unsigned int n = word_distance(asked, a, word, w, most);
 
 	return n > most ? 0 : 60 - 15 * n;
 }

@@ -27,11 +27,18 @@ bool word_next(const char **at, const char *end, struct word *ret);
 void word_stem(struct word *w);
 
 /*
- * word_near() - How much @word says to somebody who asks for @asked: 0 nothing, 100 it is the same.
+ * word_near() - How well @word fits a search for @asked: 0 not at all, 100 it is the same.
  * In between: another form of it, one that begins with it, one that contains it, one with a letter
  * or two wrong.
  */
 unsigned int word_near(const struct word *asked, const struct word *word);
+
+/*
+ * word_distance() - Letters that are wrong, missing, too many, or two that changed places, between
+ * the first @a_len and @b_len letters. Exact up to @most; a larger one is only larger than @most.
+ */
+unsigned int word_distance(const struct word *a, unsigned int a_len, const struct word *b,
+			   unsigned int b_len, unsigned int most);
 
 /* word_common() - One that stands in every sentence. */
 bool word_common(const struct word *w);

@@ -151,8 +151,8 @@ static int begin(struct scan *s)
 }
 
 /*
- * What follows a value that has ended, up to where the next one begins or the level @until is
- * closed. Return: 1: a value begins, 0: the level is closed, or -EINVAL.
+ * From the end of a value to the beginning of the next one, or to the end of the level @until.
+ * Return: 1: a value begins, 0: the level is closed, or -EINVAL.
  */
 static int next(struct scan *s, unsigned int until, bool fresh)
 {

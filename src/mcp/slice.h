@@ -2,9 +2,9 @@
 /*
  * slice.h - Members of a JSON object as pieces of its text, without building a tree of it.
  *
- * A result may have 50 MB, and only its head matters to whoever passes it on. The whole text is
- * still checked: what slice_members() accepts is one object of strict JSON (RFC 8259) in UTF-8, at
- * most SLICE_DEPTH_MAX deep.
+ * A result may have 50 MB, and only its head matters to a process that passes it on. The whole text
+ * is still checked: slice_members() accepts one object of strict JSON (RFC 8259) in UTF-8, at most
+ * SLICE_DEPTH_MAX deep.
  */
 #ifndef CAISSON_MCP_SLICE_H
 #define CAISSON_MCP_SLICE_H

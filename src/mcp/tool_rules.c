@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_rules.c - May this call be made? Every no names the rule that says so. */
+/* tool_rules.c - Whether a call may be made. Every refusal names its rule. */
 #include "mcp/tool_rules.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static uint64_t left(const struct tool_rules_layer *l, size_t i, uint64_t now_ns
 {
 	uint64_t most = l->rules->rates[i].most * MILLI, have = l->usage->tokens[i];
 	uint64_t since = now_ns - l->usage->at_ns[i];
-	/* A whole minute fills it; and a product that can not overflow. */
+	/* A whole minute fills it; and the product cannot overflow. */
 	uint64_t more = since >= MINUTE_NS ? most :
 					     most * (since / 1000000) / (MINUTE_NS / 1000000);
 
@@ -70,15 +71,16 @@ static const char *name_of(const struct tool_rules_layer *l, const struct tool_r
 	return n->text;
 }
 
-static void say_where(const struct tool_rules_layer *l, const struct tool_rules_call *c,
-		      const char *key, const char *pattern, char *out, size_t size)
+/* "mcpServers.github.caisson.deny get_*", or "tools.deny github.get_*" of a sandbox. */
+static void name_rule(const struct tool_rules_layer *l, const struct tool_rules_call *c,
+		      const char *key, const char *pattern, struct tool_decision *d)
 {
-	if (l->rules->narrows)
-		(void)snprintf(out, size, "tools.%s%s%s", key, pattern ? " " : "",
-			       pattern ? pattern : "");
-	else
-		(void)snprintf(out, size, "mcpServers.%.64s.caisson.%s%s%s", c->server, key,
-			       pattern ? " " : "", pattern ? pattern : "");
+	char where[100] = "tools";
+
+	if (!l->rules->narrows)
+		(void)snprintf(where, sizeof(where), "mcpServers.%.64s.caisson", c->server);
+	(void)snprintf(d->rule, sizeof(d->rule), "%s.%s%s%s", where, key, pattern ? " " : "",
+		       pattern ? pattern : "");
 }
 
 static const char *matching(const json_t *list, const char *name)
@@ -91,9 +93,20 @@ static const char *matching(const json_t *list, const char *name)
 	return NULL;
 }
 
-static bool refuse(struct tool_decision *d, const char *code, const struct tool_rules_call *c,
-		   const char *why)
+/* @key, @pattern: the rule. Return: true. */
+__attribute__((format(printf, 7, 8))) static bool refuse(struct tool_decision *d, const char *code,
+							 const struct tool_rules_layer *l,
+							 const struct tool_rules_call *c,
+							 const char *key, const char *pattern,
+							 const char *fmt, ...)
 {
+	char why[160];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	name_rule(l, c, key, pattern, d);
 	d->verdict = TOOL_RULES_MAY_NOT;
 	d->code = code;
 	(void)snprintf(d->message, sizeof(d->message),
@@ -108,10 +121,7 @@ static bool denied(const struct tool_rules_layer *l, const struct tool_rules_cal
 	struct name n;
 	const char *pattern = matching(l->rules->deny, name_of(l, c, &n));
 
-	if (!pattern)
-		return false;
-	say_where(l, c, "deny", pattern, d->rule, sizeof(d->rule));
-	return refuse(d, "refused", c, "it is denied");
+	return pattern && refuse(d, "refused", l, c, "deny", pattern, "it is denied");
 }
 
 static bool not_granted(const struct tool_rules_layer *l, const struct tool_rules_call *c,
@@ -122,13 +132,12 @@ static bool not_granted(const struct tool_rules_layer *l, const struct tool_rule
 	if (matching(l->rules->allow, c->tool) || other == TOOL_RULES_ALL ||
 	    (other == TOOL_RULES_READ_ONLY && c->read_only))
 		return false;
-	say_where(l, c, "default", other == TOOL_RULES_NONE ? "none" : "read-only", d->rule,
-		  sizeof(d->rule));
-	return refuse(d, "refused", c,
+	return refuse(d, "refused", l, c, "default",
+		      other == TOOL_RULES_NONE ? "none" : "read-only",
+		      "%sthe operator's allow does not name it",
 		      other == TOOL_RULES_NONE ?
-			      "the operator's allow does not name it" :
-			      "its server does not say that it is read-only, and the "
-			      "operator's allow does not name it");
+			      "" :
+			      "its server does not say that it is read-only, and ");
 }
 
 static bool not_named(const struct tool_rules_layer *l, const struct tool_rules_call *c,
@@ -138,21 +147,17 @@ static bool not_named(const struct tool_rules_layer *l, const struct tool_rules_
 
 	if (!l->rules->allow || matching(l->rules->allow, name_of(l, c, &n)))
 		return false;
-	say_where(l, c, "allow", NULL, d->rule, sizeof(d->rule));
-	return refuse(d, "refused", c, "the sandbox's allow does not name it");
+	return refuse(d, "refused", l, c, "allow", NULL, "the sandbox's allow does not name it");
 }
 
 static bool too_large(const struct tool_rules_layer *l, const struct tool_rules_call *c,
 		      struct tool_decision *d)
 {
-	char why[96];
-
 	if (c->argument_bytes <= l->rules->argument_bytes)
 		return false;
-	say_where(l, c, "max_argument_bytes", NULL, d->rule, sizeof(d->rule));
-	(void)snprintf(why, sizeof(why), "its arguments are %zu bytes, at most %llu are allowed",
-		       c->argument_bytes, (unsigned long long)l->rules->argument_bytes);
-	return refuse(d, "too_large", c, why);
+	return refuse(d, "too_large", l, c, "max_argument_bytes", NULL,
+		      "its arguments are %zu bytes, at most %llu are allowed", c->argument_bytes,
+		      (unsigned long long)l->rules->argument_bytes);
 }
 
 static bool spent(const struct tool_rules_layer *l, const struct tool_rules_call *c,
@@ -160,18 +165,14 @@ static bool spent(const struct tool_rules_layer *l, const struct tool_rules_call
 {
 	struct name n;
 	const char *name = name_of(l, c, &n);
-	char why[96];
 
 	for (size_t i = 0; l->usage && i < l->rules->n_budgets; i++) {
 		const struct tool_rules_limit *b = &l->rules->budgets[i];
 
-		if (!wild_match(b->pattern, name) || l->usage->spent[i] < b->most)
-			continue;
-		say_where(l, c, "budget", b->pattern, d->rule, sizeof(d->rule));
-		(void)snprintf(why, sizeof(why),
-			       "all %llu calls of this sandbox's budget are spent",
-			       (unsigned long long)b->most);
-		return refuse(d, "budget", c, why);
+		if (wild_match(b->pattern, name) && l->usage->spent[i] >= b->most)
+			return refuse(d, "budget", l, c, "budget", b->pattern,
+				      "all %llu calls of this sandbox's budget are spent",
+				      (unsigned long long)b->most);
 	}
 	return false;
 }
@@ -181,7 +182,6 @@ static bool too_fast(const struct tool_rules_layer *l, const struct tool_rules_c
 {
 	struct name n;
 	const char *name = name_of(l, c, &n);
-	char why[96];
 
 	for (size_t i = 0; l->usage && i < l->rules->n_rates; i++) {
 		const struct tool_rules_limit *b = &l->rules->rates[i];
@@ -190,11 +190,9 @@ static bool too_fast(const struct tool_rules_layer *l, const struct tool_rules_c
 		if (have >= MILLI)
 			continue;
 		d->retry_ms = b->most ? (MILLI - have) * 60 / b->most + 1 : 60000;
-		say_where(l, c, "rate", b->pattern, d->rule, sizeof(d->rule));
-		(void)snprintf(why, sizeof(why),
-			       "more than %llu calls in a minute; again in %llu ms",
-			       (unsigned long long)b->most, (unsigned long long)d->retry_ms);
-		return refuse(d, "rate", c, why);
+		return refuse(d, "rate", l, c, "rate", b->pattern,
+			      "more than %llu calls in a minute; again in %llu ms",
+			      (unsigned long long)b->most, (unsigned long long)d->retry_ms);
 	}
 	return false;
 }
@@ -208,7 +206,7 @@ static bool asks(const struct tool_rules_layer *l, const struct tool_rules_call 
 	if (!pattern)
 		return false;
 	d->verdict = TOOL_RULES_ASK;
-	say_where(l, c, "approve", pattern, d->rule, sizeof(d->rule));
+	name_rule(l, c, "approve", pattern, d);
 	return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tool_rules.h - Which tools of other servers code may call, how often, and after whose word. Pure.
+ * tool_rules.h - Which tools of MCP servers code may call, how often, and which need approval.
+ * Pure.
  *
  * Two sets of rules hold at once: the operator's for a server (the member `caisson` of its entry in
  * mcpServers, patterns of tools), and those of a sandbox (`tools` of its spec, patterns of
@@ -8,12 +9,12 @@
  *
  *   deny            of either
  *   default, allow  of the operator: a tool that no `allow` names must be annotated as read-only
- * (default "read-only"), may be called anyway ("all"), or may not ("none") allow           of the
- * sandbox: when there is one, it has to name the tool sizes, budgets, rates of both approve of
- * either: a person has to say yes
+ *                   (default "read-only"), may be called anyway ("all"), or may not ("none")
+ *   allow           of the sandbox: when there is one, it has to name the tool
+ *   sizes, budgets, rates of both
+ *   approve         of either: a person has to approve the call
  *
- * That a tool is read-only is what its server says of it; an operator who does not believe that
- * says "none".
+ * The server itself declares a tool read-only; an operator who does not trust that sets "none".
  */
 #ifndef CAISSON_MCP_TOOL_RULES_H
 #define CAISSON_MCP_TOOL_RULES_H
@@ -89,7 +90,7 @@ struct tool_rules_layer {
 struct tool_rules_call {
 	const char *server, *tool;
 	size_t argument_bytes;
-	bool read_only; /* so says its server */
+	bool read_only; /* its server declares so */
 };
 
 enum tool_verdict { TOOL_RULES_MAY, TOOL_RULES_ASK, TOOL_RULES_MAY_NOT };
@@ -102,7 +103,7 @@ struct tool_decision {
 	uint64_t retry_ms; /* rate */
 };
 
-/* tool_rules_decide() - May it be made now? Spends nothing. */
+/* tool_rules_decide() - Whether the call may be made now. Spends nothing. */
 void tool_rules_decide(const struct tool_rules_layer *operator_,
 		       const struct tool_rules_layer *sandbox, const struct tool_rules_call *c,
 		       uint64_t now_ns, struct tool_decision *ret);

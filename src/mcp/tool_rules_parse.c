@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_rules_parse.c - Rules from JSON. A key that nobody knows is an error: a rule must not get
- * lost by a typing mistake. */
+/* tool_rules_parse.c - Rules from JSON. An unknown key is an error: a rule must not get lost by a
+ * typing mistake. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* uri.c - Between URIs and what they name. */
+/* uri.c - Read and write URIs of files and outputs. */
 #include "mcp/uri.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uri.h - Names of what is in sandboxes: sandbox://NAME/files/PATH,
+ * uri.h - URIs of files and outputs in sandboxes: sandbox://NAME/files/PATH,
  * sandbox://NAME/executions/ID/stdout.
  *
  * A path is that of a file of the sandbox, relative to /workspace; an absolute one begins with
@@ -26,7 +26,7 @@ struct mcp_uri {
 				      */
 };
 
-/* mcp_uri_parse() - False: it is none of ours. Pure. */
+/* mcp_uri_parse() - False: it is another URI. Pure. */
 bool mcp_uri_parse(const char *text, struct mcp_uri *ret);
 
 /* mcp_uri_file() - Append the name of a file. @name: that of a sandbox. Pure. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* addr.c - Socket addresses from and to text. See addr.h and conn.h for the contracts. */
+/* addr.c - Socket addresses from and to text. See addr.h and conn.h. */
 #include "net/addr.h"
 
 #include <arpa/inet.h>
@@ -35,7 +35,7 @@ static int split(const char *text, char *host, size_t size, bool *ret_v6, const 
 	return 0;
 }
 
-/* What of a mistyped address is quoted: printable, and short. */
+/* A mistyped address as errors quote it: printable and short. */
 static const char *quoted(const char *text, char *out, size_t size)
 {
 	size_t n = 0;
@@ -65,7 +65,7 @@ int addr_parse(const char *text, struct sockaddr_storage *ret, struct err *e)
 	if (r < 0 || inet_pton(is_v6 ? AF_INET6 : AF_INET, host,
 			       is_v6 ? (void *)&v6.sin6_addr : (void *)&v4.sin_addr) != 1)
 		return err_say(e, -EINVAL,
-			       "'%s' is no numeric address with a port; write it as "
+			       "'%s' is not a numeric address with a port; write it as "
 			       "127.0.0.1:8001 or [::1]:8001",
 			       shown);
 	if (!port_text || num_parse_u64(port_text, 0, UINT16_MAX, &port, NULL) < 0)
@@ -95,7 +95,7 @@ void addr_peer(const struct sockaddr_storage *from, struct peer *ret)
 	memcpy(&v4, from, sizeof(v4));
 	memcpy(&v6, from, sizeof(v6));
 	if (from->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-		/* What came to a socket for both is the same client as on one for IPv4. */
+		/* A socket for both families shows the client that one for IPv4 would show. */
 		memcpy(&v4.sin_addr, &v6.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
 		v4.sin_port = v6.sin6_port;
 		is_v4 = true;
@@ -109,7 +109,7 @@ void addr_peer(const struct sockaddr_storage *from, struct peer *ret)
 		port = ntohs(v6.sin6_port);
 		(void)inet_ntop(AF_INET6, &v6.sin6_addr, ret->host, sizeof(ret->host));
 		ret->is_loopback = IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
-		/* One customer has as many addresses as the other half has numbers. */
+		/* One customer has all addresses of its first 64 bits. */
 		memset(&v6.sin6_addr.s6_addr[8], 0, 8);
 		(void)inet_ntop(AF_INET6, &v6.sin6_addr, ret->net, sizeof(ret->net));
 	}

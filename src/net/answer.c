@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * answer.c - See answer.h.
+ * answer.c - Parse the answer of an untrusted server, with llhttp. See answer.h.
  *
- * The parser is stopped at the end of every message, so that one run of it never sees two: an
- * answer of 1xx is followed by a fresh parser, and what follows the answer itself is not looked at.
+ * The parser is stopped at the end of every message, so that one run of it never sees two: a fresh
+ * parser follows a 1xx answer, and bytes after the answer itself are not parsed.
  */
 #include "net/answer.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Beyond this no head can pass, however its headers are cut: text has one NUL more per part. */
+/* The largest text of a head: one NUL more for each name and value. */
 #define TEXT_MAX (ANSWER_HEAD_MAX + 4 * ANSWER_HEADERS_MAX)
 
 static int refuse(struct answer *a, const char *why)
@@ -21,7 +21,7 @@ static int refuse(struct answer *a, const char *why)
 	return -1;
 }
 
-/* ---- what llhttp tells --------------------------------------------------------------------- */
+/* ---- callbacks of llhttp ------------------------------------------------------------------- */
 
 static int on_name(llhttp_t *p, const char *at, size_t len)
 {
@@ -67,8 +67,7 @@ static int on_value_end(llhttp_t *p)
 	return 0;
 }
 
-/* Names in lower case, values without space around them; neither with a byte that could end a line.
- */
+/* Names in lower case, values without space around them; neither with a control byte. */
 static bool tidy(struct answer *a)
 {
 	for (size_t i = 0; i < a->n; i++) {
@@ -110,18 +109,18 @@ static int on_headers(llhttp_t *p)
 	a->status = p->status_code;
 	p->upgrade = 0;
 	if (!tidy(a))
-		return refuse(a, "its headers hold bytes that no header may hold");
+		return refuse(a, "its headers contain invalid bytes");
 	if (a->status >= 100 && a->status < 200 && a->status != 101)
-		return 1; /* it is not the answer yet */
+		return 1; /* not the final answer */
 	if (a->status == 101 && (!a->may_switch || !answer_header(a, "upgrade")))
-		return refuse(a, "it switches to another protocol, which nobody asked for");
+		return refuse(a, "it switches to another protocol without a request for it");
 	if (a->status != 101 && (a->status < 200 || a->status > 599))
-		return refuse(a, "its status is out of 200 to 599");
+		return refuse(a, "its status is not between 200 and 599");
 	if (!framing_is_plain(a, p))
 		return refuse(a, "its transfer coding is not 'chunked'");
 	a->headed = true;
 	a->ops->head(a);
-	/* Whatever they announce, these have no body. */
+	/* These have no body, whatever they announce. */
 	return a->to_head || a->status == 101 || a->status == 204 || a->status == 304 ? 1 : 0;
 }
 
@@ -152,7 +151,7 @@ static const llhttp_settings_t settings = {
 	.on_message_complete = on_message,
 };
 
-/* ---- feeding it ---------------------------------------------------------------------------- */
+/* ---- input --------------------------------------------------------------------------------- */
 
 static void restart(struct answer *a)
 {
@@ -182,7 +181,7 @@ static int fail(struct answer *a)
 
 	if (a->text.err == -ENOMEM)
 		return -ENOMEM;
-	(void)refuse(a, reason && *reason ? reason : "it is no HTTP");
+	(void)refuse(a, reason && *reason ? reason : "it is not HTTP");
 	a->over = true;
 	return -EPROTO;
 }
@@ -225,7 +224,7 @@ int answer_eof(struct answer *a)
 	if (a->over && (r == HPE_OK || r == HPE_PAUSED))
 		return 1;
 	(void)refuse(a, a->headed ? "it broke off" :
-				    "the connection was closed before its head was whole");
+				    "the connection was closed before the end of its head");
 	a->over = true;
 	return -EPROTO;
 }

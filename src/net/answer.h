@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * answer.h - The answer of a server that nobody trusts, taken apart: the other side of HTTP/1.x.
+ * answer.h - Parse the answer of a server that is not trusted: the client's side of HTTP/1.x.
  *
- * For whoever passes an answer on with a framing of his own: what comes out is a status, headers
- * and bytes, and where the message ends is decided here, once. Parsing is llhttp's in strict mode;
- * beyond that refused are a head over ANSWER_HEAD_MAX bytes (1xx answers before it count) or with
- * more than ANSWER_HEADERS_MAX headers, control bytes in a value, a transfer coding other than
- * `chunked`, a status out of 200 to 599, and a 101 that was not asked for or does not say to what
- * it switches. 1xx answers are dropped; trailers too.
+ * For a relay, which frames the answer anew: the parser yields a status, headers and bytes, and
+ * decides alone where the message ends. Parsing is llhttp's in strict mode. Also refused are a head
+ * over ANSWER_HEAD_MAX bytes (1xx answers before it count) or with more than ANSWER_HEADERS_MAX
+ * headers, control bytes in a value, a transfer coding other than `chunked`, a status out of 200 to
+ * 599, and a 101 that was not requested or names no protocol. 1xx answers and trailers are dropped.
  *
  * Pure and bounded: it holds one head, and no body.
  */
@@ -27,7 +26,7 @@
 struct answer;
 
 struct answer_ops {
-	/* The head is whole: status, headers, length. Also of a 101, after which no body comes. */
+	/* The head is complete: status, headers, length. Also of a 101, which has no body. */
 	void (*head)(struct answer *a);
 	void (*body)(struct answer *a, const char *data, size_t len); /* not empty */
 };
@@ -36,9 +35,9 @@ struct answer {
 	const struct answer_ops *ops;
 	void *arg;
 	int status;      /* valid from head on */
-	bool has_length; /* the body is announced to have exactly so many bytes: */
+	bool has_length; /* the head announces the length of the body: */
 	uint64_t length;
-	const char *why; /* what was wrong; static */
+	const char *why; /* why it was refused; static */
 
 	bool to_head, may_switch; /* see answer_init() */
 	bool headed, over;
@@ -52,7 +51,7 @@ struct answer {
 };
 
 /*
- * answer_init() - @to_head: of a HEAD request, so there is no body. @may_switch: 101 was asked for.
+ * answer_init() - @to_head: of a HEAD request, so there is no body. @may_switch: 101 was requested.
  * answer_free() in every case.
  */
 void answer_init(struct answer *a, bool to_head, bool may_switch, const struct answer_ops *ops,
@@ -60,14 +59,14 @@ void answer_init(struct answer *a, bool to_head, bool may_switch, const struct a
 void answer_free(struct answer *a);
 
 /*
- * answer_feed() - More bytes of it. @ret_used: with 1, how many of them were its.
- * Return: 0 go on; 1 it is over; -EPROTO it makes no sense (why); -ENOMEM.
+ * answer_feed() - Parse more bytes. @ret_used: with 1, how many of them belong to the answer.
+ * Return: 0 go on; 1 the answer is complete; -EPROTO it is invalid (why); -ENOMEM.
  */
 int answer_feed(struct answer *a, const char *data, size_t len, size_t *ret_used);
-/* answer_eof() - The server closed. 1: the answer is whole; -EPROTO: it is not. */
+/* answer_eof() - The server closed. 1: the answer is complete; -EPROTO: it is not. */
 int answer_eof(struct answer *a);
 
-/* From head on. Names are in lower case, in the order in which they came, and may repeat. */
+/* From head on. Names are in lower case, in the order of the head, and may repeat. */
 const char *answer_name(const struct answer *a, size_t i);
 const char *answer_value(const struct answer *a, size_t i);
 /* answer_header() - The first of that name, or NULL. */

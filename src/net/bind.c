@@ -2,9 +2,8 @@
 /*
  * bind.c - Listening sockets. See conn.h for the contracts.
  *
- * Messages name the address and the way out: they are what the operator sees when a daemon does not
- * start. The sockets are non-blocking, since a connection that was ready may be gone when it is
- * accepted.
+ * Messages name the address and the remedy: the operator sees them when a daemon does not start.
+ * The sockets are non-blocking, since a connection that was ready may be gone when it is accepted.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -34,7 +33,7 @@ static const char *tcp_hint(int code)
 	case EACCES:
 		return "; an ordinary user may not take this port: choose one from 1024 up";
 	case EAFNOSUPPORT:
-		return "; this kernel does not speak that protocol: choose an IPv4 address";
+		return "; this Linux kernel has no IPv6: choose an IPv4 address";
 	}
 	return "";
 }
@@ -73,7 +72,7 @@ int listener_tcp(const char *addr, struct err *e)
 	return TAKE_FD(fd);
 }
 
-/* Whether somebody accepts connections at @at: 1, 0, or -errno when there is no telling. */
+/* Whether a program accepts connections at @at: 1, 0, or -errno when that is unknown. */
 static int is_live(const struct sockaddr_un *at)
 {
 	_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -93,7 +92,7 @@ static int is_live(const struct sockaddr_un *at)
 	return -errno;
 }
 
-/* Make way for a socket at @path, at the cost of nothing but the remains of one that died. */
+/* Remove the socket file of a program that ended, and nothing else, from @path. */
 static int remove_stale(const struct sockaddr_un *at, struct err *e)
 {
 	const char *path = at->sun_path;
@@ -103,7 +102,7 @@ static int remove_stale(const struct sockaddr_un *at, struct err *e)
 		return errno == ENOENT ? 0 : err_set(e, -errno, "look at '%s'", path);
 	if (!S_ISSOCK(probed.st_mode))
 		return err_say(e, -EEXIST,
-			       "'%s' exists and is no socket; remove it or choose another path",
+			       "'%s' exists and is not a socket; remove it or choose another path",
 			       path);
 	int r = is_live(at);
 
@@ -113,8 +112,8 @@ static int remove_stale(const struct sockaddr_un *at, struct err *e)
 			"another program serves the socket '%s'; stop it or choose another path",
 			path);
 	if (r < 0)
-		return err_set(e, r, "ask who serves the socket '%s'", path);
-	/* Not the one that somebody else has put there meanwhile. */
+		return err_set(e, r, "check who serves the socket '%s'", path);
+	/* Not a socket that another program has put there meanwhile. */
 	if (lstat(path, &now) < 0)
 		return errno == ENOENT ? 0 : err_set(e, -errno, "look at '%s'", path);
 	if (now.st_dev != probed.st_dev || now.st_ino != probed.st_ino)
@@ -142,7 +141,7 @@ int listener_unix(const char *path, unsigned int mode, struct err *e)
 
 	if (r < 0)
 		return r;
-	/* Through the mask, so that there is no moment at which it is open to more people. */
+	/* Through the umask, so that the mode is right from the first moment on. */
 	mode_t old = umask((mode_t)(~mode & 0777));
 
 	r = bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 ? -errno : 0;

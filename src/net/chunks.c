@@ -3,14 +3,14 @@
  * chunks.c - The scanner of chunked framing. See chunks.h.
  *
  * Theory of operation: a state per place in `size [;extension] CRLF data CRLF`, until a chunk of
- * size zero, which only an empty line may follow. Data is skipped, not looked at. Invariant: total
- * and size <= max, which is clamped so that one more digit never overflows; a digit that takes the
- * size past what is left is refused at once.
+ * size zero, which only an empty line may follow. Data is skipped. Invariant: total and size <=
+ * max, which is clamped so that one more digit never overflows; a digit that makes the size exceed
+ * the rest is refused at once.
  */
 #include "net/chunks.h"
 
-#include <stdbool.h>
-#include <string.h>
+#include "net/http_header.h"
+#include "net/target.h"
 
 enum state {
 	S_SIZE_FIRST,
@@ -45,17 +45,9 @@ static enum chunks_result next(struct chunks *c, enum state s)
 	return CHUNKS_MORE;
 }
 
-static int hex_digit(unsigned char b)
-{
-	if (b >= '0' && b <= '9')
-		return b - '0';
-	b |= 0x20;
-	return b >= 'a' && b <= 'f' ? b - 'a' + 10 : -1;
-}
-
 static enum chunks_result in_size(struct chunks *c, unsigned char b)
 {
-	int digit = hex_digit(b);
+	int digit = target_hex((char)b);
 
 	if (++c->line > CHUNK_LINE_MAX)
 		return bad(c, 400, "a chunk line is too long");
@@ -73,31 +65,25 @@ static enum chunks_result in_size(struct chunks *c, unsigned char b)
 	return bad(c, 400, "a chunk does not begin with its size in hexadecimal");
 }
 
-static bool is_token(unsigned char b)
-{
-	return (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || (b >= '0' && b <= '9') ||
-	       (b && strchr("!#$%&'*+-.^_`|~", b));
-}
-
 /*
  * *( ";" token [ "=" ( token / quoted-string ) ] ), without spaces, without escapes in quotes, and
- * with nothing behind a value that is not quoted: exactly what llhttp takes as well.
+ * with nothing after an unquoted value: exactly the extensions that llhttp accepts as well.
  */
 static int next_of_extension(unsigned int state, unsigned char b)
 {
 	switch ((enum state)state) {
 	case S_NAME_FIRST:
-		return is_token(b) ? S_NAME : S_BAD;
+		return header_is_tchar(b) ? S_NAME : S_BAD;
 	case S_NAME:
 		if (b == '=')
 			return S_VALUE_FIRST;
 		if (b == ';')
 			return S_NAME_FIRST;
-		return is_token(b) ? S_NAME : b == '\r' ? S_SIZE_LF : S_BAD;
+		return header_is_tchar(b) ? S_NAME : b == '\r' ? S_SIZE_LF : S_BAD;
 	case S_VALUE_FIRST:
-		return b == '"' ? S_QUOTED : is_token(b) ? S_VALUE : S_BAD;
+		return b == '"' ? S_QUOTED : header_is_tchar(b) ? S_VALUE : S_BAD;
 	case S_VALUE:
-		return is_token(b) ? S_VALUE : b == '\r' ? S_SIZE_LF : S_BAD;
+		return header_is_tchar(b) ? S_VALUE : b == '\r' ? S_SIZE_LF : S_BAD;
 	case S_QUOTED:
 		if (b == '"')
 			return S_QUOTE_END;

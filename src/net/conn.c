@@ -2,24 +2,23 @@
 /*
  * conn.c - The life of a connection. See conn.h for the contract, conn_io.c for its bytes.
  *
- * Theory of operation: the states are in conn_int.h. A TLS connection is shown to the owner only
- * when its handshake is complete, so an owner never meets one that cannot carry bytes yet, and a
- * stranger who speaks no TLS is no concern of the layers above.
+ * Theory of operation: the states are in conn_int.h. The owner gets a TLS connection only when its
+ * handshake is complete, so an owner never has one that cannot carry bytes yet, and a peer that
+ * does not speak TLS never reaches the layers above.
  *
- * The end has one door, conn_end(): it takes the descriptor out of the loop and closes it, stops
- * the timers, and leaves on_close to the end of the round. Whoever is in the middle of something
- * with the connection (a read loop, the owner's own callback) looks at the state after each call it
- * made; the memory is still there.
+ * Every connection ends in conn_end(): it takes the descriptor out of the loop and closes it, stops
+ * the timers, and defers on_close to the end of the round. Code that works on the connection (a
+ * read loop, a callback of the owner) checks the state after each call; the memory is still valid.
  *
  * Finishing: a close() with unread input makes TCP send a reset, and a reset makes the peer's
- * kernel throw away what it has not read yet, which may be our last response. So after the queue is
- * written we say our end (close_notify, shutdown) and read on, into nothing, until the peer has
- * said its own. That is bounded: by the linger deadline while there is something to be written (a
- * peer that takes some of it until then gets another one: a slow line is not a dead one), by
- * DRAIN_NS and DISCARD_MAX after.
+ * kernel discard bytes that the peer has not read yet, which may be our last response. So after the
+ * queue is written we end our stream (close_notify, shutdown) and read and discard input until the
+ * peer has ended its own. That is bounded: by the linger deadline while there is output (a peer
+ * that takes some of it gets another one, since a slow line is not a dead one), by DRAIN_NS and
+ * DISCARD_MAX after.
  *
- * A peer that is given up because it does not read gets the reset: it has lost the rest anyway,
- * should know so, and what the kernel holds for it, megabytes, would be held on for minutes
+ * A connection that is given up because its peer does not read is reset: the peer has lost the rest
+ * anyway and learns of it, and the Linux kernel frees the megabytes that it would hold for minutes
  * otherwise.
  */
 #include "net/conn.h"
@@ -57,7 +56,7 @@ static void on_guard(struct timer *t)
 {
 	struct conn *c = t->arg;
 
-	/* In DRAIN all was said, and the peer had its time to hear it. */
+	/* In DRAIN all output was sent, and the peer had its time to read it. */
 	if (c->state == CONN_FLUSH && conn_moved(c))
 		timer_set(c->loop, &c->guard, clock_now_ns() + c->config->linger_ns);
 	else
@@ -120,7 +119,7 @@ void conn_ready(struct conn *c)
 	timer_cancel(&c->guard);
 	c->state = CONN_OPEN;
 	if (!c->config->on_accept(c, c->config->arg)) {
-		c->ops = NULL; /* who does not want it is not told of its end */
+		c->ops = NULL; /* an owner that refuses it gets no on_close */
 		conn_end(c, -ECONNREFUSED);
 	}
 }
@@ -176,7 +175,7 @@ void conn_flushed(struct conn *c)
 		timer_set(c->loop, &c->guard, until);
 }
 
-/* For the owner */
+/* ---- for the owner ------------------------------------------------------------------------- */
 
 void conn_set_ops(struct conn *c, const struct conn_ops *ops, void *user)
 {
@@ -223,7 +222,7 @@ size_t conn_queued(const struct conn *c)
 	return c->out.len - c->out_head;
 }
 
-/* What the peer's kernel has said to have; of a socket that is not TCP, what ours took. */
+/* Bytes that the peer's kernel has acknowledged; without TCP, those that our kernel took. */
 static uint64_t acknowledged(const struct conn *c)
 {
 	struct tcp_info info = { 0 };
@@ -235,8 +234,8 @@ static uint64_t acknowledged(const struct conn *c)
 }
 
 /*
- * Not the queue alone: the kernel asks for more when a third of its buffer is free, which may be a
- * megabyte, and to a slow line that is a minute.
+ * Not the queue alone: the Linux kernel asks for more when a third of its buffer is free, which may
+ * be a megabyte, and that takes a slow line a minute.
  */
 uint64_t conn_moved(struct conn *c)
 {
@@ -273,7 +272,7 @@ void conn_pause(struct conn *c, bool pause)
 		return;
 	c->paused = pause;
 	c->end_ahead = false;
-	/* The loop will not tell of bytes that have left the socket already. */
+	/* The loop does not report bytes that have left the socket already. */
 	if (!pause && c->tls)
 		loop_defer(c->loop, &c->pump);
 	conn_rearm(c);
@@ -309,7 +308,7 @@ void conn_finish(struct conn *c)
 
 void conn_close(struct conn *c, int why)
 {
-	/* Orderly, and nothing in the way: let the peer tell it from a cut. */
+	/* An orderly end without a queue: close_notify lets the peer tell it from a cut. */
 	if (c->tls && c->state == CONN_OPEN && why == 0 && conn_queued(c) == 0) {
 		tls_shutdown(c->tls);
 		(void)conn_send_tls(c);

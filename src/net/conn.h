@@ -4,8 +4,8 @@
  *
  * Output is queued and never blocks; the queue has a high-water mark at which producers should stop
  * (conn_congested()) and a hard maximum at which the connection is ended, so a client that does not
- * read costs a bounded amount of memory. Input is handed up as it comes; whoever is not ready for
- * more pauses the connection, and TCP does the rest.
+ * read costs a bounded amount of memory. Input is handed up as it comes; an owner that is not ready
+ * for more pauses the connection, and TCP slows the peer down.
  *
  * Life: made by a listener; the owner sets ops in the listener's on_accept, which for TLS comes
  * after the handshake. It ends by conn_close() (at once), conn_finish() (after the queue is
@@ -44,7 +44,7 @@ struct peer {
  * its own and any other connection.
  */
 struct conn_ops {
-	/* @len bytes arrived. All of them are the owner's now (it copies what it keeps). */
+	/* @len bytes arrived. The owner copies those that it keeps. */
 	void (*on_data)(struct conn *c, const char *data, size_t len);
 	/* The queue fell below the low-water mark after it was above the high one, or after
 	 * conn_ask_drain(). */
@@ -56,12 +56,13 @@ struct conn_ops {
 	 * -ECONNRESET.
 	 */
 	void (*on_eof)(struct conn *c);
-	/* The deadline set by conn_deadline() passed. It has to be set again to come again. */
+	/* The deadline of conn_deadline() passed. It fires once. */
 	void (*on_deadline)(struct conn *c);
 	/*
 	 * Over. The last call. @why: 0 orderly, or a negative errno: what conn_close() was given,
 	 * -EPIPE and -ECONNRESET the peer is gone, -ENOBUFS see conn_write(), -ETIMEDOUT see
-	 * conn_finish(), -EPROTO broken TLS, -ESHUTDOWN listener_free(), or what the system said.
+	 * conn_finish(), -EPROTO broken TLS, -ESHUTDOWN listener_free(), or the error of a system
+	 * call.
 	 */
 	void (*on_close)(struct conn *c, int why);
 };
@@ -74,13 +75,13 @@ struct listener_config {
 	size_t max_conns;
 	/*
 	 * Per peer.net, of those that conn_admit() was not called for; 0 = any number; unix is
-	 * exempt. Over it the oldest of them is closed and counted: one that says who it is gets
-	 * in, whatever else comes from the same address.
+	 * exempt. Over it the oldest of them is closed and counted: a client that proves who it is
+	 * gets in, whatever else comes from the same address.
 	 */
 	size_t max_strangers;
 	size_t queue_high, queue_low, queue_max;
-	uint64_t linger_ns; /* conn_finish(): how long nothing of the rest may go */
-	/* Set ops and user (conn_set_ops). False: it is closed, and nobody is told. */
+	uint64_t linger_ns; /* conn_finish(): the longest time without progress */
+	/* Set ops and user (conn_set_ops). False: it is closed, without on_close. */
 	bool (*on_accept)(struct conn *c, void *arg);
 	void *arg;
 };
@@ -89,8 +90,8 @@ struct listener;
 
 /*
  * listener_tcp() - Bind and listen. @addr: numeric "127.0.0.1:8001", "[::]:8001" (IPv4 too),
- * ":8001" is an error that says to name an address. SO_REUSEADDR; TCP_NODELAY on accepted sockets.
- * Return: descriptor or -errno with a message that names the address and the fix.
+ * ":8001" is an error that asks for an address. SO_REUSEADDR; TCP_NODELAY on accepted sockets.
+ * Return: descriptor or -errno with a message that names the address and the remedy.
  */
 int listener_tcp(const char *addr, struct err *e);
 
@@ -103,14 +104,14 @@ int listener_tcp(const char *addr, struct err *e);
 void listener_limit_unsent(int fd);
 
 /*
- * listener_unix() - A stale socket file that nobody listens on is replaced; a live one is
- * -EADDRINUSE, anything else in its place -EEXIST. @mode: e.g. 0660, whatever the umask is; for the
- * start of a program, since the umask is the whole process's for a moment.
+ * listener_unix() - A stale socket file without a listener is replaced; a live one is -EADDRINUSE,
+ * any other file in its place -EEXIST. @mode: e.g. 0660, whatever the umask is; for the start of a
+ * program, since it changes the umask of the whole process for a moment.
  */
 int listener_unix(const char *path, unsigned int mode, struct err *e);
 
 /*
- * addr_is_loopback() - Whether @addr ("host:port") binds only loopback; -EINVAL: no numeric
+ * addr_is_loopback() - Whether @addr ("host:port") binds only loopback; -EINVAL: not a numeric
  * address.
  */
 int addr_is_loopback(const char *addr, struct err *e);
@@ -126,16 +127,16 @@ void listener_stop(struct listener *ls);
 size_t listener_count(const struct listener *ls);     /* connections now, handshakes too */
 uint64_t listener_refused(const struct listener *ls); /* by the caps, so far */
 /*
- * listener_free() - Ends what is left, calling on_close. Not from inside a callback of a
- * connection.
+ * listener_free() - Ends the connections that are left, with on_close. Not from inside a callback
+ * of a connection.
  */
 void listener_free(struct listener *ls);
 
 /*
- * conn_open() - One that was accepted by somebody else: @fd is non-blocking and owned from now on.
- * Its end is told to @ops and @user also when it comes before config->on_accept, which is where
- * they may be set anew. @config is borrowed; its maxima of connections are not looked at. Return:
- * NULL without memory; the socket is closed then.
+ * conn_open() - A connection that the caller accepted: @fd is non-blocking and owned from now on.
+ * @ops and @user get its end also when it comes before config->on_accept, which may set others.
+ * @config is borrowed; its maxima of connections do not count. Return: NULL without memory; the
+ * socket is closed then.
  */
 struct conn *conn_open(struct loop *l, int fd, struct tls_server *tls,
 		       const struct listener_config *config, const struct conn_ops *ops,
@@ -145,10 +146,10 @@ void conn_set_ops(struct conn *c, const struct conn_ops *ops, void *user); /* op
 void *conn_user(const struct conn *c);
 const struct peer *conn_peer(const struct conn *c);
 struct loop *conn_loop(const struct conn *c);
-/* conn_admit() - Its peer has proved who it is: it is no stranger any more. Idempotent. */
+/* conn_admit() - The peer has proved who it is and is no stranger any more. Idempotent. */
 void conn_admit(struct conn *c);
-/* conn_uid() - The user at the other end of a TCP connection within this machine (sockdiag.h),
- * asked for once. */
+/* conn_uid() - The user at the other end of a TCP connection within this machine (sockdiag.h); the
+ * first answer is kept. */
 int conn_uid(struct conn *c, struct sockdiag *d, uid_t *ret);
 bool conn_is_tls(const struct conn *c);
 
@@ -160,16 +161,16 @@ int conn_write(struct conn *c, const void *data, size_t len);
 /* conn_writev() - The same of several pieces, as one. */
 int conn_writev(struct conn *c, const struct iovec *iov, size_t n_iov);
 size_t conn_queued(const struct conn *c);
-/* conn_moved() - How much has left since it was asked last: to our kernel, and from there to the
- * peer's, each counted. */
+/* conn_moved() - Bytes that moved since the last call: to our kernel, and from there to the peer's,
+ * each counted. */
 uint64_t conn_moved(struct conn *c);
-/* conn_given() - How much was written to it until now; conn_arrived(): the peer's kernel has as
- * much. */
+/* conn_given() - Bytes that were written to it so far. conn_arrived() - Whether the peer's kernel
+ * has as many. */
 uint64_t conn_given(const struct conn *c);
 bool conn_arrived(const struct conn *c, uint64_t given);
 bool conn_congested(const struct conn *c); /* was above high water; on_drain will follow */
-/* conn_ask_drain() - Something is queued: on_drain comes when more of it has left and no more than
- * queue_low is left. */
+/* conn_ask_drain() - With bytes in the queue: on_drain comes when some of them have left and no
+ * more than queue_low are left. */
 void conn_ask_drain(struct conn *c);
 
 /*
@@ -179,11 +180,11 @@ void conn_pause(struct conn *c, bool pause);
 void conn_deadline(struct conn *c, uint64_t at_ns); /* 0 = none; forgotten by conn_finish() */
 
 /*
- * conn_finish() - Nothing more will be written, and what arrives is thrown away: write the rest of
- * the queue (nothing of it went for linger_ns: -ETIMEDOUT), say the end, and give the peer two
- * seconds to say its own, so that no reset overtakes the last bytes. Then on_close.
+ * conn_finish() - The owner writes no more, and input is discarded: write the rest of the queue
+ * (without progress for linger_ns: -ETIMEDOUT), end our stream, and give the peer two seconds to
+ * end its own, so that no reset overtakes the last bytes. Then on_close.
  */
 void conn_finish(struct conn *c);
-void conn_close(struct conn *c, int why); /* at once; what is queued is lost */
+void conn_close(struct conn *c, int why); /* at once; the queue is lost */
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * conn_int.h - The inside of a connection, for conn.c (its life), conn_io.c (its bytes) and
- * listen.c (where it comes from) alone.
+ * listener.c (where it comes from) alone.
  */
 #ifndef CAISSON_NET_CONN_INT_H
 #define CAISSON_NET_CONN_INT_H
+
+#include <sys/queue.h>
 
 #include "base/buf.h"
 #include "net/conn.h"
@@ -14,17 +16,17 @@ struct tls;
 
 /* Only forward; every state may go to CLOSED. */
 enum conn_state {
-	CONN_HANDSHAKE, /* TLS only: nobody above knows of it yet */
+	CONN_HANDSHAKE, /* TLS only: the owner does not have it yet */
 	CONN_OPEN,
-	CONN_FLUSH,  /* conn_finish(): the queue is being written, input is thrown away */
-	CONN_DRAIN,  /* we said our end, and throw input away until the peer says its own */
-	CONN_CLOSED, /* no descriptor any more; on_close is on its way */
+	CONN_FLUSH,  /* conn_finish(): the queue is being written, input is discarded */
+	CONN_DRAIN,  /* our stream has ended; input is discarded until the peer ends its own */
+	CONN_CLOSED, /* the descriptor is closed; on_close will come */
 };
 
 struct conn {
 	struct loop *loop;
 	const struct listener_config *config;
-	const struct conn_ops *ops; /* NULL until set, and when nobody is to be told */
+	const struct conn_ops *ops; /* NULL until set, and for an end without on_close */
 	void *user;
 	struct peer peer;
 
@@ -39,23 +41,22 @@ struct conn {
 	int why;        /* CLOSED: for on_close */
 	bool paused;    /* by the owner */
 	bool eof;       /* the peer's end was handed up */
-	bool fin;       /* the socket has nothing more to be read */
-	bool end_ahead; /* paused: the peer's end is there, behind bytes that are not read yet */
+	bool fin;       /* the socket has no more input */
+	bool end_ahead; /* paused: the peer's end has come, after bytes that are not read yet */
 	bool congested; /* was above the high-water mark, not yet below the low one */
 
-	struct buf out; /* to be sent from out_head on; what is before it was sent */
+	struct buf out; /* sent up to out_head */
 	size_t out_head;
 	uint64_t sent;      /* bytes that the kernel took */
-	uint64_t moved;     /* at the last conn_moved(): those, and those that the peer's kernel has
-			       said to have */
-	uint64_t discarded; /* bytes of input thrown away since conn_finish() */
+	uint64_t moved;     /* at the last conn_moved(): those and the acknowledged ones */
+	uint64_t discarded; /* bytes of input since conn_finish() */
 
 	struct listener *listener;
-	struct conn *next, **link;   /* in the listener's list */
+	LIST_ENTRY(conn) link;       /* in the listener's list */
 	struct strangers *strangers; /* those of its address, when it is one; or NULL */
-	struct conn *older, *newer;  /* among them */
-	struct conn *elder, *junior; /* among the strangers of all addresses */
-	bool evicted;                /* it ends to make room, and is not counted any more */
+	TAILQ_ENTRY(conn) in_net;    /* among them, the oldest first */
+	TAILQ_ENTRY(conn) in_all;    /* among the strangers of all addresses */
+	bool evicted;                /* it ends to make room, and no longer counts */
 };
 
 /*
@@ -66,7 +67,7 @@ struct conn {
 struct conn *conn_new(struct loop *l, int fd, struct tls_server *tls,
 		      const struct listener_config *config, const struct peer *peer);
 void conn_start(struct conn *c);
-/* conn_ready() - Show it to the owner: at once when plain, after the handshake with TLS. */
+/* conn_ready() - Hand it to the owner: at once when plain, after the handshake with TLS. */
 void conn_ready(struct conn *c);
 /* conn_end() - As conn_close(), in any state. */
 void conn_end(struct conn *c, int why);
@@ -81,12 +82,12 @@ void conn_flushed(struct conn *c);
 void conn_event(struct watch *w, uint32_t events);
 /* conn_pump() - Hand up what TLS still holds. */
 void conn_pump(struct deferred *d);
-/* conn_send_tls() - Send, or queue, what TLS has to say. 0 or -errno, then the connection ended. */
+/* conn_send_tls() - Send or queue the output of TLS. 0, or -errno: the connection ended. */
 int conn_send_tls(struct conn *c);
-/* conn_rearm() - Ask the loop for exactly what this state waits for. */
+/* conn_rearm() - Ask the loop for exactly the events that this state waits for. */
 void conn_rearm(struct conn *c);
 
-/* listen.c */
+/* listener.c */
 
 /* listener_forget() - @c is about to be freed. */
 void listener_forget(struct conn *c);

@@ -2,20 +2,19 @@
 /*
  * conn_io.c - The bytes of a connection. See conn.h for the contract, conn.c for its life.
  *
- * Output: what the kernel takes at once never touches the queue. The rest waits in one buffer that
- * is sent from out_head on; the sent part is moved out of the way only when it is the larger part,
+ * Output: bytes that the Linux kernel takes at once never touch the queue. The rest waits in one
+ * buffer that is sent from out_head on; the sent part is removed only when it is the larger part,
  * so every byte is moved at most once on average. Invariant: no more than config->queue_max bytes
  * wait, and the buffer's content is at most twice that. An empty queue holds no memory.
  *
  * Input: at most READ_BUDGET bytes per round, so that one fast sender does not starve the others;
- * epoll is level-triggered and brings us back. While paused nothing is read, and EPOLLRDHUP alone
- * is asked for: it tells of the peer's end. That end is handed up at once when nothing is unread
- * before it, which is what a client that has vanished looks like. Otherwise it keeps its place
- * behind the unread bytes, and the kernel is told to say no more of it until the owner goes on
- * reading.
+ * epoll is level-triggered and reports the rest again. While paused nothing is read, and only
+ * EPOLLRDHUP is requested, which reports the peer's end. That end is handed up at once when no
+ * unread bytes are before it: so a client that has left is noticed. Otherwise it keeps its place
+ * behind the unread bytes, and the event is not requested until the owner goes on reading.
  *
- * A hang-up (both directions are gone) and an error cannot be masked, so they must end it: an error
- * at once, a hang-up as soon as nothing more is going to be read.
+ * A hang-up (both directions have ended) and an error cannot be masked, so they must end the
+ * connection: an error at once, a hang-up as soon as nothing more is going to be read.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -29,7 +28,7 @@
 #define READ_BUDGET (4 * READ_SIZE)
 #define DISCARD_MAX (UINT64_C(64) << 20)
 
-/* Whether bytes are taken from the socket in this state, to be handed up or thrown away. */
+/* Whether bytes are read from the socket in this state, to be handed up or discarded. */
 static bool is_reading(const struct conn *c)
 {
 	switch (c->state) {
@@ -61,9 +60,9 @@ void conn_rearm(struct conn *c)
 	loop_mod(&c->watch, events);
 }
 
-/* Output */
+/* ---- output -------------------------------------------------------------------------------- */
 
-/* Bytes that the kernel took, 0 when it is full; an error ends the connection. */
+/* Bytes that the Linux kernel took, 0 when it is full; an error ends the connection. */
 static ssize_t send_now(struct conn *c, const struct iovec *iov, size_t n_iov)
 {
 	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = n_iov };
@@ -93,12 +92,12 @@ static size_t total(const struct iovec *iov, size_t n_iov)
 	return len;
 }
 
-/* What is behind the first @skip bytes of @iov, @len of them. */
+/* Queue the @len bytes of @iov after the first @skip. */
 static int enqueue(struct conn *c, const struct iovec *iov, size_t n_iov, size_t skip, size_t len)
 {
 	size_t queued = conn_queued(c);
 
-	/* Once it finishes nobody adds to it but a goodbye of some bytes. */
+	/* After conn_finish() only a close_notify of some bytes is added. */
 	if (c->state <= CONN_OPEN &&
 	    (len > c->config->queue_max || queued > c->config->queue_max - len)) {
 		conn_end(c, -ENOBUFS);
@@ -151,7 +150,7 @@ int conn_send_tls(struct conn *c)
 	return r;
 }
 
-/* Record by record: what is encrypted and not yet sent stays bounded by the queue. */
+/* Record by record: encrypted bytes stay bounded by the queue. */
 static int write_tls(struct conn *c, const char *p, size_t len)
 {
 	while (len > 0) {
@@ -218,7 +217,7 @@ static void flush(struct conn *c)
 	}
 }
 
-/* Input */
+/* ---- input --------------------------------------------------------------------------------- */
 
 /* Bytes, 0 at the end of the stream, -EAGAIN; any other error ended the connection. */
 static ssize_t receive(struct conn *c, char *data, size_t size, int flags)
@@ -243,7 +242,7 @@ static void hand_up_eof(struct conn *c)
 	if (c->ops && c->ops->on_eof)
 		c->ops->on_eof(c);
 	else
-		conn_finish(c); /* or nobody ever would */
+		conn_finish(c);
 }
 
 static void hand_up(struct conn *c, const char *data, size_t len)
@@ -252,7 +251,7 @@ static void hand_up(struct conn *c, const char *data, size_t len)
 		c->ops->on_data(c, data, len);
 }
 
-/* The socket's end. Under TLS it is a cut: the peer did not say that it was done. */
+/* The socket's end. Under TLS it is a cut: the peer sent no close_notify. */
 static void socket_ended(struct conn *c)
 {
 	c->fin = true;
@@ -262,7 +261,7 @@ static void socket_ended(struct conn *c)
 		hand_up_eof(c);
 }
 
-/* Not TLS, or broken TLS: tell the peer which, as far as the socket takes it now. */
+/* Not TLS, or broken TLS: send the alert, as far as the socket takes it now. */
 static void tls_broken(struct conn *c)
 {
 	(void)conn_send_tls(c);
@@ -335,7 +334,7 @@ static void read_some(struct conn *c)
 			take_ciphertext(c, data, (size_t)n);
 		else
 			hand_up(c, data, (size_t)n);
-		/* Less than asked for was all there was; if not, epoll comes back with it. */
+		/* A short read has emptied the socket; if not, epoll reports it again. */
 		if ((size_t)n < sizeof(data))
 			return;
 		got += (size_t)n;
@@ -361,9 +360,9 @@ static void discard_some(struct conn *c)
 }
 
 /*
- * Paused, and the peer has said its end. Is it the next thing in the stream? With TLS that takes a
- * look behind the encryption, since the goodbye itself is a record: bytes are taken from the
- * socket only as long as they are no data.
+ * Paused, and the peer has ended its stream. Is that end the next thing in the stream? With TLS the
+ * records have to be decrypted, since close_notify is a record: bytes are taken from the socket
+ * only as long as they are no data.
  */
 static void look_for_end(struct conn *c)
 {
@@ -426,7 +425,7 @@ void conn_event(struct watch *w, uint32_t events)
 		else if (events & EPOLLRDHUP && c->state == CONN_OPEN && !c->eof)
 			look_for_end(c);
 	}
-	/* Nobody is there to read what we write, and nothing is left to be read. */
+	/* The peer reads no more, and nothing is left to be read. */
 	if (events & EPOLLHUP && !is_reading(c))
 		conn_end(c, c->state == CONN_DRAIN ? 0 : -EPIPE);
 	conn_rearm(c);

@@ -2,10 +2,10 @@
 /*
  * exchange.c - The life of one request and its response, apart from their bytes.
  *
- * It begins with a head that was parsed, or with an error that has to be answered, and ends in one
- * of two ways: the response is handed over (exchange_finish) or the client is gone (exchange_gone).
- * In both on_done is the last that is heard of it. One block of memory holds the struct, the
- * headers and their text.
+ * It begins with a parsed head, or with an error that has to be answered, and ends in one of two
+ * ways: the response is handed over (exchange_finish) or the client is gone (exchange_gone). In
+ * both on_done is its last callback. One block of memory holds the struct, the headers and their
+ * text.
  */
 #include <assert.h>
 #include <errno.h>
@@ -41,7 +41,8 @@ struct http_exchange *exchange_new(struct http_conn *h, size_t n_headers, size_t
 
 void exchange_free(struct http_exchange *x)
 {
-	/* Whoever answers in on_head may still want to say with which status. */
+	timer_cancel(&x->alive);
+	/* A handler that answers in on_head may still read the status. */
 	if (x->h->in_head) {
 		x->h->spent = x;
 		return;
@@ -57,6 +58,7 @@ void exchange_gone(struct http_exchange *x)
 	struct http_conn *h = x->h;
 
 	x->gone = true;
+	timer_cancel(&x->alive);
 	h->x = NULL;
 	if (x->on_gone)
 		x->on_gone(x);
@@ -100,10 +102,10 @@ void http_fail(struct http_conn *h, int status, const char *message)
 		http_drop(h, -ENOMEM);
 		return;
 	}
-	/* Once an answer has begun no more of the request is looked at. */
+	/* Once an answer has begun no more of the request is parsed. */
 	assert(x->status == 0);
 	x->failed = true;
-	/* A handler that has begun with a body hears that it breaks off. */
+	/* A handler that has begun to read a body learns that it breaks off. */
 	if (x->on_body && x->on_gone) {
 		void (*on_gone)(struct http_exchange * x) = x->on_gone;
 

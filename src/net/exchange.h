@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exchange.h - What http.c, http_time.c, exchange.c, request.c, response.c and upgrade.c know of
- * each other. Not for handlers.
+ * exchange.h - The structs and functions that http_conn.c, http_time.c, exchange.c, http_request.c,
+ * http_response.c and upgrade.c share. Not for handlers.
  *
- * http.c owns the connection's state machine, http_time.c its deadlines, exchange.c the life of a
- * request and its answer, request.c turns bytes into a request, response.c turns answers into
- * bytes, upgrade.c hands the connection over to a WebSocket.
+ * http_conn.c owns the connection's state machine, http_time.c its deadlines, exchange.c the life
+ * of a request and its answer, http_request.c turns bytes into a request, http_response.c turns
+ * answers into bytes, upgrade.c hands the connection over to a WebSocket.
  */
 #ifndef CAISSON_NET_EXCHANGE_H
 #define CAISSON_NET_EXCHANGE_H
 
 #include <llhttp.h>
+#include <sys/queue.h>
 
 #include "base/buf.h"
 #include "net/chunks.h"
@@ -20,13 +21,12 @@
 #include "net/prescan.h"
 
 enum http_state {
-	HTTP_STATE_IDLE, /* between requests; input may wait for its turn, or for output to be taken
-			  */
-	HTTP_STATE_HEAD, /* a head has begun */
-	HTTP_STATE_BODY, /* on_head agreed, the body is arriving */
+	HTTP_STATE_IDLE,     /* between requests; input may wait for its turn, or for the output */
+	HTTP_STATE_HEAD,     /* a head has begun */
+	HTTP_STATE_BODY,     /* on_head agreed, the body is arriving */
 	HTTP_STATE_HANDLING, /* the request is the handler's, or its answer is being written */
-	HTTP_STATE_CLOSING,  /* conn_finish() or conn_close() was called: input is dropped */
-	HTTP_STATE_UPGRADED, /* the connection has another owner; only our own memory is left */
+	HTTP_STATE_CLOSING,  /* after conn_finish() or conn_close(): input is dropped */
+	HTTP_STATE_UPGRADED, /* the connection has another owner; only memory is left */
 };
 
 struct http_exchange {
@@ -37,18 +37,18 @@ struct http_exchange {
 	void *user;
 	void (*on_gone)(struct http_exchange *x);
 	void (*on_drain)(struct http_exchange *x);
-	void (*on_body)(struct http_exchange *x, const char *data, size_t len); /* http_take_body()
-										 */
+	/* http_take_body() */
+	void (*on_body)(struct http_exchange *x, const char *data, size_t len);
 	/* A reply too large for one piece: rest_len bytes, of which the first rest_at are out. */
 	const char *rest;
 	size_t rest_len, rest_at;
-	char *rest_copy; /* NULL: the owner of the body keeps it */
+	char *rest_copy;    /* NULL: the owner of the body keeps it */
+	struct timer alive; /* of a stream of events: the next comment */
 	uint64_t started_ns, bytes_out;
-	uint64_t body_ns;     /* when the body began to be waited for; pauses of the handler do not
-				 count */
+	uint64_t body_ns;     /* when the wait for the body began, plus pauses of the handler */
 	uint64_t body_seen;   /* bytes of it so far */
-	uint64_t piece_ns;    /* when the last of them came, or was wanted */
-	uint64_t pause_ns;    /* since when the handler wants no more */
+	uint64_t piece_ns;    /* when the last of them came, or the handler resumed */
+	uint64_t pause_ns;    /* when the handler paused */
 	uint64_t stream_left; /* of a response with a length */
 	int64_t length;       /* Content-Length of the request */
 	int status;           /* of the response, 0 until its head is written */
@@ -63,21 +63,21 @@ struct http_exchange {
 struct http_conn {
 	struct conn *conn;
 	const struct http_config *config;
-	struct http_conn *next, **prev; /* all of this process; see http_drain() */
+	LIST_ENTRY(http_conn) link; /* all of this process; see http_drain() */
 	enum http_state state;
-	bool advancing; /* somebody further up the stack goes on when we return */
+	bool advancing; /* advance() is on the stack and goes on */
 	bool paused, eof, draining;
 	bool spoken;    /* the peer has sent something */
 	struct buf in;  /* input not taken yet, from `off` on */
 	size_t off;     /* taken */
-	size_t scanned; /* of what follows off: seen by the prescan */
+	size_t scanned; /* bytes after off that the prescan has seen */
 	struct buf out; /* scratch: one response head, one chunk */
 	struct prescan scan;
 	struct chunks chunks;
 	llhttp_t parser;
 	struct deferred again;       /* more input to look at, in the next turn */
 	struct http_exchange *x;     /* the current one, NULL between requests */
-	struct http_exchange *spent; /* over, but on_head has not returned yet */
+	struct http_exchange *spent; /* over, but on_head has not returned */
 	bool in_head;
 	uint64_t begun_ns;    /* idle: since when; head: its first byte */
 	uint64_t deadline_ns; /* as set in conn */
@@ -87,11 +87,11 @@ struct http_conn {
  * memory. */
 struct http_exchange *exchange_new(struct http_conn *h, size_t n_headers, size_t text_len,
 				   char **ret_text);
-/* exchange_free() - Memory only; nobody is told. */
+/* exchange_free() - Memory only, without callbacks. */
 void exchange_free(struct http_exchange *x);
 /* exchange_gone() - The client has vanished before the response was complete. */
 void exchange_gone(struct http_exchange *x);
-/* exchange_finish() - The response is handed over: tell on_done, free it, go on or close. */
+/* exchange_finish() - The response is handed over: call on_done, free it, go on or close. */
 void exchange_finish(struct http_exchange *x);
 
 /*
@@ -100,13 +100,11 @@ void exchange_finish(struct http_exchange *x);
  */
 int request_head(struct http_conn *h, const char **ret_message);
 /*
- * request_body() - Bytes of the body of h->x. @ret_used: how many were its.
+ * request_body() - Parse bytes of the body of h->x. @ret_used: how many belong to it.
  * Return: 0 (x->body_done says whether it is complete), a status with *ret_message set, or -ENOMEM.
  */
 int request_body(struct http_conn *h, const char *data, size_t len, size_t *ret_used,
 		 const char **ret_message);
-/* header_has_token() - Whether a comma-separated list (NULL: none) has @token, in any case. */
-bool header_has_token(const char *list, const char *token);
 
 /* response_more() - Go on with a large reply after the queue has drained. */
 void response_more(struct http_exchange *x);
@@ -119,16 +117,16 @@ void http_fail(struct http_conn *h, int status, const char *message);
 /* http_finish(), http_drop() - conn_finish(), conn_close(); input is dropped from now on. */
 void http_finish(struct http_conn *h);
 void http_drop(struct http_conn *h, int why);
-/* http_settle() - Set what is to happen when nothing does. @h may be freed when this returns. */
+/* http_settle() - Set deadline and pause for the state. @h may be freed when this returns. */
 void http_settle(struct http_conn *h);
 void http_deadline(struct http_conn *h, uint64_t at_ns); /* 0: none */
 void http_on_deadline(struct conn *c);
 void http_pause(struct http_conn *h, bool pause);
 size_t http_input_len(const struct http_conn *h);
-/* http_detach() - The connection is another's now: take the input not looked at yet, free the
+/* http_detach() - The connection has another owner: return the input not parsed yet, free the
  * rest. */
 void http_detach(struct http_conn *h, struct buf *ret_in);
-/* http_watch_write() - Something was queued: it has to make progress. */
+/* http_watch_write() - Output was queued: it has to make progress. */
 void http_watch_write(struct http_conn *h);
 
 #endif

@@ -3,11 +3,11 @@
  * http.h - HTTP/1.1 server over conn.h: requests up, responses down, in order.
  *
  * Parsing is llhttp's in strict mode, behind scans of the raw bytes (prescan.h, chunks.h) that
- * refuse what parsers disagree about. Requests of one connection are handed up one at a time: the
- * next one that was pipelined is parsed only when the response before it is complete and the kernel
- * has taken all of it, so answers are in order by construction, and a client that pipelines costs
- * no memory beyond its input buffer (reading is paused). One connection gets one request per turn
- * of the loop: a client that pipelines holds up neither other connections nor timers.
+ * refuse forms that parsers disagree about. Requests of one connection are handed up one at a time:
+ * the next pipelined one is parsed only when the response before it is complete and the Linux
+ * kernel has taken all of it, so answers are in order by construction, and a client that pipelines
+ * costs no memory beyond its input buffer (reading is paused). One connection gets one request per
+ * round of the loop: a client that pipelines delays neither other connections nor timers.
  *
  * An exchange is one request and its response. The handler gets it when the head is parsed
  * (on_head: may refuse before a body is read; `Expect: 100-continue` is answered only after on_head
@@ -15,9 +15,8 @@
  * http_reply(), or as a stream. It must not touch the exchange after on_gone, or after it finished
  * the response.
  *
- * A client that ends its side of the connection while its request is being handled is gone: going
- * away and half-closing cannot be told apart. What is answered at once still reaches a client that
- * half-closed.
+ * A client that ends its stream while its request is being handled is gone: leaving and
+ * half-closing cannot be told apart. An immediate answer still reaches a client that half-closed.
  *
  * Errors of the protocol itself (400, 408, 413, 414, 417, 426, 431, 501 for unknown methods and
  * transfer codings, 505) are answered through config->on_error so that they have the one error
@@ -49,22 +48,21 @@ struct http_config {
 	uint64_t body_ns;       /* for the whole body: 408 */
 	uint64_t body_min_rate; /* bytes per second that a body needs after 5 s; 0 = any */
 	uint64_t first_ns;      /* to the first byte of the first request; 0 = idle_ns */
-	uint64_t idle_ns;       /* between requests: closed without a word */
-	uint64_t write_ns; /* output waits and (almost) nothing of it was taken for so long: closed
-			    */
+	uint64_t idle_ns;       /* between requests: closed without an answer */
+	uint64_t write_ns;      /* output waits without (much) progress for so long: closed */
 
 	/*
 	 * Head parsed. Return 0 to go on, or a status after having answered with http_reply() (the
-	 * connection is then closed if a body is outstanding). Until it returns the exchange may be
-	 * looked at even so: `return http_status(x)`. Once it has answered, or begun a stream,
-	 * on_request is not called. A status without an answer is answered through on_error.
+	 * connection is then closed if a body is outstanding). The exchange stays valid until it
+	 * returns: `return http_status(x)`. Once it has answered, or begun a stream, on_request is
+	 * not called. A status without an answer is answered through on_error.
 	 */
 	int (*on_head)(struct http_exchange *x);
 	void (*on_request)(struct http_exchange *x);
 	/*
 	 * Write a response for a protocol error: called instead of on_request. @message, a static
 	 * text, names the problem. Must call http_reply(), before it returns. For an error in the
-	 * head there was no on_head, and fields of the request that are not known are "".
+	 * head there was no on_head, and unknown fields of the request are "".
 	 */
 	void (*on_error)(struct http_exchange *x, int status, const char *message);
 	/*
@@ -73,13 +71,13 @@ struct http_config {
 	 * begun.
 	 */
 	void (*on_done)(struct http_exchange *x);
-	/* The connection is over, also between requests; not of one that became something else. May
-	 * be NULL. */
+	/* The connection is over, also between requests; not called after an upgrade. May be
+	 * NULL. */
 	void (*on_end)(void *arg);
-	/* For whoever passes requests on: path is as it was sent, and not judged. */
+	/* For relays: path is as sent, and not checked. */
 	bool raw_path;
-	/* How much of a path, as it was sent, is ours to read (target_decode_own()). NULL: all of
-	 * it. */
+	/* How many bytes of a path, as sent, are the server's own (target_decode_path()). NULL: all
+	 * of them. */
 	size_t (*own_path)(const char *path, size_t len);
 	void *arg;
 };
@@ -118,71 +116,74 @@ const struct http_request *http_request(const struct http_exchange *x);
 const char *http_header(const struct http_exchange *x, const char *lower_name);
 /*
  * http_query() - Decoded value of a query parameter into @out, which is emptied first.
- * Return: false when it is absent, there twice, or when any part of the query is malformed.
+ * Return: false when it is absent or repeated, or when any part of the query is malformed.
  */
 bool http_query(const struct http_exchange *x, const char *name, struct buf *out);
 
 /*
  * http_take_body() - In on_head: the body, of any length, is handed up as it comes instead of being
- * kept, and on_request follows it as ever, with an empty one. Every piece has to come within
- * config->body_ns, and the minimum rate is kept, counting no time in which the handler did not want
- * more. A body that breaks off calls on_gone before it is answered through on_error. Not called
- * once it is answered.
+ * kept; on_request follows, with an empty body. Every piece has to come within config->body_ns, and
+ * at the minimum rate; pauses of the handler do not count. For a body that breaks off, on_gone is
+ * called before it is answered through on_error. @on_body is not called after the answer.
  */
 void http_take_body(struct http_exchange *x,
 		    void (*on_body)(struct http_exchange *x, const char *data, size_t len));
-/* http_pause_body() - No more of it for now. A piece that was read already may still come. */
+/* http_pause_body() - Pause or resume. A piece that was read already may still come. */
 void http_pause_body(struct http_exchange *x, bool pause);
 
 struct conn *http_conn(const struct http_exchange *x);
 const struct http_config *http_config_of(const struct http_exchange *x);
 
 /*
- * One pointer for the handler, and what to call when the client vanished before the response was
+ * One pointer for the handler, and a callback for a client that leaves before the response is
  * complete. on_gone is called at most once, and never after http_reply() or the end of a stream;
  * on_done follows it, and then the exchange is freed.
  */
 void http_set_user(struct http_exchange *x, void *user, void (*on_gone)(struct http_exchange *x));
 void *http_user(const struct http_exchange *x);
 
-/* Extra response headers, before http_reply() or http_stream(). Values with control bytes, and
- * names that are this layer's own (Content-Length, Transfer-Encoding, Connection), are a bug:
- * asserted. */
+/* Extra response headers, before http_reply() or http_stream(). Asserts that values have no control
+ * bytes, and that names are not this layer's own (Content-Length, Transfer-Encoding,
+ * Connection). */
 void http_add_header(struct http_exchange *x, const char *name, const char *value);
 
 /*
- * http_reply() - The whole response; @body is copied where it has to wait. HEAD gets the headers
- * with the same Content-Length and no body. 204/304 no body. @content_type may be NULL. Answered
- * before its body was complete, a request's connection is closed.
+ * http_reply() - The whole response; @body is copied when it has to wait. HEAD gets the headers
+ * with the same Content-Length and no body. 204/304 no body. @content_type may be NULL. If the
+ * request's body is incomplete, its connection is closed after the answer.
  */
 void http_reply(struct http_exchange *x, int status, const char *content_type, const void *body,
 		size_t len);
 
-/* http_reply_kept() - The same with a @body that outlives the process's connections, and is not
- * copied. */
+/* http_reply_kept() - The same with a @body that outlives all connections, and is not copied. */
 void http_reply_kept(struct http_exchange *x, int status, const char *content_type,
 		     const void *body, size_t len);
 
 /* http_stream() - A response of unknown length: chunked (or until close for HTTP/1.0). */
 void http_stream(struct http_exchange *x, int status, const char *content_type);
-/* http_stream_sized() - A response of exactly @len bytes that comes in pieces. Ended before:
- * aborted. */
+/* http_stream_sized() - A response of exactly @len bytes in pieces. An earlier end aborts it. */
 void http_stream_sized(struct http_exchange *x, int status, const char *content_type, uint64_t len);
 /* http_stream_write() - 0, or a negative errno when the connection has ended: on_gone will come. */
 int http_stream_write(struct http_exchange *x, const void *data, size_t len);
-/* http_stream_writev() - The same of at most HTTP_PIECES pieces, as one. */
+/* http_stream_writev() - The same with at most HTTP_PIECES pieces, as one. */
 #define HTTP_PIECES 4
 int http_stream_writev(struct http_exchange *x, const struct iovec *iov, size_t n_iov);
-/* http_stream_lost() - There is no memory for what had to be written: cut, as when a write fails.
- * Return: @why. */
+/* http_stream_lost() - Out of memory for a write: cut the stream, as when a write fails. Return:
+ * @why. */
 int http_stream_lost(struct http_exchange *x, int why);
 /* http_stream_congested() - Stop producing; on_drain will come. */
 bool http_stream_congested(const struct http_exchange *x);
 void http_stream_on_drain(struct http_exchange *x, void (*fn)(struct http_exchange *x));
 /* http_stream_end() - Final chunk; the exchange is over. */
 void http_stream_end(struct http_exchange *x);
-/* http_stream_abort() - No final chunk, connection closed: the client sees that it is not whole. */
+/* http_stream_abort() - No final chunk, connection closed: the client sees that it is
+ * incomplete. */
 void http_stream_abort(struct http_exchange *x);
+/*
+ * sse_begin() - http_stream() of Server-Sent Events. It sends a comment every 15 seconds, because
+ * proxies end a connection that is silent.
+ */
+void sse_begin(struct http_exchange *x);
 /*
  * sse_event() - One Server-Sent Event on a stream whose content type is text/event-stream. @data
  * may have newlines. id, event may be NULL, and have no newline: -EINVAL. Else as
@@ -190,7 +191,8 @@ void http_stream_abort(struct http_exchange *x);
  */
 int sse_event(struct http_exchange *x, const char *id, const char *event, const char *data,
 	      size_t len);
-int sse_comment(struct http_exchange *x, const char *text); /* keep-alive */
+/* sse_comment() - Text that readers of events ignore. */
+int sse_comment(struct http_exchange *x, const char *text);
 
 /* For the log line in on_done. bytes_out: all that was handed to the connection, head included. */
 int http_status(const struct http_exchange *x);
@@ -210,10 +212,10 @@ struct ws *http_upgrade_ws(struct http_exchange *x, const struct ws_ops *ops, vo
 
 /*
  * http_upgrade() - 101 to @protocol, with the headers that were added; the exchange is over
- * (on_done called). For whoever passes bytes on, and asks nothing of the handshake.
- * @ret_early: replaced by input that came behind the request; the caller's to free
- * Return: the connection, which has no deadline and is read; its ops must be set at once. NULL: it
- * is too late.
+ * (on_done called). For relays: the handshake is not checked.
+ * @ret_early: replaced by input after the request; the caller frees it
+ * Return: the connection, which has no deadline and is read; its ops must be set at once. NULL: the
+ * client is gone, or the request is answered.
  */
 struct conn *http_upgrade(struct http_exchange *x, const char *protocol, struct buf *ret_early);
 
@@ -223,7 +225,7 @@ struct conn *http_upgrade(struct http_exchange *x, const char *protocol, struct 
  * not drained.
  */
 void http_drain(const struct http_config *config);
-/* http_live() - Connections served with this config; those that became WebSockets are not. */
+/* http_live() - The number of connections with this config, without upgraded ones. */
 size_t http_live(const struct http_config *config);
 
 #endif

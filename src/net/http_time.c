@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http_time.c - What happens on a connection when nothing happens: deadlines, and who is read from.
+ * http_time.c - The deadlines of a connection, and whether it is read.
  *
- * Theory of operation: a connection has one deadline, and its state says which one it is:
+ * Theory of operation: a connection has one deadline, which depends on its state:
  *
- *   IDLE      the next request may take so long, and the first one a shorter time, because so far
- * nobody knows whose connection it is; or, with output queued, as HANDLING HEAD      from the first
- * byte of a head to its last BODY      the whole body, and from five seconds on its rate. The time
- * at which what has come would be too little is computed, and looked at again when it is there:
- * bytes that arrive move no timer. Of a body that is not kept, the time between two pieces in the
- *             whole's place; none while the handler wants no more of it
- *   HANDLING  none; but while output is queued some of it has to be taken from time to time
+ * - IDLE: the time to the next request; to the first one it is shorter, since the client is
+ *   unknown. With output in the queue, as HANDLING.
+ * - HEAD: from the first byte of a head to its last.
+ * - BODY: for the whole body, and from five seconds on for its rate. The timer is set to the moment
+ *   at which the bytes so far would be too few, and computed again then: bytes that arrive move no
+ *   timer. For a body that is not kept, the time between two pieces takes the place of the whole;
+ *   there is no deadline while the handler has paused it.
+ * - HANDLING: none; but while output is queued, the client has to take some of it from time to
+ *   time.
  *
  * http_settle() is called whenever the state machine has come to rest.
  */
@@ -25,8 +27,8 @@
 /* How long a body may take to get up to its minimum rate. */
 #define RATE_GRACE_NS (5 * CLOCK_NS_PER_S)
 
-/* Who takes less than this of what is queued, in the time that a write may take, holds our memory
- * and does not read. */
+/* A client that takes less than this of the queue in config->write_ns does not read, and holds our
+ * memory. */
 #define WRITE_MIN 512
 
 static uint64_t now_ns(const struct http_conn *h)
@@ -50,7 +52,7 @@ void http_pause(struct http_conn *h, bool pause)
 	conn_pause(h->conn, pause);
 }
 
-/* How long the body may still take: its whole time, and as long as its rate is kept. */
+/* The deadline of the body: for the whole of it, and for its rate. */
 static uint64_t body_deadline(const struct http_conn *h)
 {
 	const struct http_exchange *x = h->x;
@@ -78,7 +80,6 @@ void http_watch_write(struct http_conn *h)
 	}
 }
 
-/* The state is what it is until something happens: set what is to happen when nothing does. */
 void http_settle(struct http_conn *h)
 {
 	bool waiting = http_input_len(h) > 0;
@@ -120,7 +121,7 @@ void http_settle(struct http_conn *h)
 			http_deadline(h, 0);
 			return;
 		}
-		/* It only moves away while bytes arrive: on_deadline() looks again. */
+		/* It only moves later while bytes arrive: http_on_deadline() computes it again. */
 		if (h->deadline_ns == 0)
 			http_deadline(h, body_deadline(h));
 		return;

@@ -4,12 +4,12 @@
  *
  * Theory of operation: a round is one epoll_wait(), then the descriptors that are ready, then the
  * timers that are due, then the deferred work. Descriptors come before timers so that after a long
- * round a client whose bytes are already here is not told that it was too slow.
+ * round a client whose bytes have already come is not treated as too slow.
  *
- * epoll is level-triggered: nobody has to drain anything, and a callback may stop after its fair
- * share. A round is finite whatever callbacks do: at most BATCH_MAX events, each timer once,
- * and only the work that was deferred before the deferred work began; what is added meanwhile
- * belongs to the next round, which then does not wait.
+ * epoll is level-triggered: callbacks need not drain anything, and may stop after their fair share.
+ * A round is finite whatever callbacks do: at most BATCH_MAX events, each timer once, and only the
+ * work that was deferred before the deferred work began; work that is added meanwhile belongs to
+ * the next round, which then does not wait.
  *
  * Removal inside a callback: the events of the round are in an array; loop_del() blanks those of
  * its watch. Timers leave the heap before their callback runs, deferred work leaves its list before
@@ -45,7 +45,7 @@ int loop_init(struct loop *l, struct err *e)
 
 void loop_free(struct loop *l)
 {
-	/* Whoever cancels its timer after this must not reach into the freed heap. */
+	/* A timer that is cancelled after this must not reach into the freed heap. */
 	for (size_t i = 0; i < l->n_timers; i++)
 		l->heap[i]->loop = NULL;
 	free(l->heap);
@@ -54,7 +54,7 @@ void loop_free(struct loop *l)
 	l->deferred_tail = &l->deferred;
 }
 
-/* Descriptors */
+/* ---- descriptors --------------------------------------------------------------------------- */
 
 int loop_add(struct loop *l, struct watch *w, struct err *e)
 {
@@ -73,8 +73,8 @@ void loop_mod(struct watch *w, uint32_t events)
 	if (w->events == events)
 		return;
 	w->events = events;
-	/* Changing what is registered needs no memory: it fails only for a descriptor that was
-	 * closed under the watch, and to go on would mean to watch somebody else's. */
+	/* This needs no memory: it fails only for a descriptor that was closed under the watch, and
+	 * going on would mean to watch another one. */
 	if (w->loop && epoll_ctl(w->loop->epoll, EPOLL_CTL_MOD, w->fd, &ev) < 0)
 		abort();
 }
@@ -94,7 +94,7 @@ void loop_del(struct watch *w)
 	w->loop = NULL;
 }
 
-/* Timers */
+/* ---- timers -------------------------------------------------------------------------------- */
 
 static void place(struct loop *l, size_t i, struct timer *t)
 {
@@ -138,7 +138,7 @@ static void heap_grow(struct loop *l)
 	struct timer **heap = reallocarray(l->heap, cap, sizeof(struct timer *));
 
 	if (!heap)
-		abort(); /* a deadline that is silently not kept would be worse */
+		abort(); /* a missed deadline would be worse */
 	l->heap = heap;
 	l->cap_timers = cap;
 }
@@ -153,9 +153,9 @@ void timer_set(struct loop *l, struct timer *t, uint64_t at_ns)
 		place(l, l->n_timers++, t);
 		t->loop = l;
 	}
-	/* A timer that a timer sets for now, or for the past, is for the next round. */
+	/* A timer that a timer sets for now, or for the past, fires in the next round. */
 	t->at_ns = l->firing && at_ns <= l->now_ns ? l->now_ns + 1 : at_ns;
-	/* It has to move one way at most; the other call finds it in its place. */
+	/* It moves in one direction at most; the other call does nothing. */
 	sift_up(l, t->index);
 	sift_down(l, t->index);
 }
@@ -188,7 +188,7 @@ static void fire_timers(struct loop *l)
 	l->firing = false;
 }
 
-/* Deferred work */
+/* ---- deferred work ------------------------------------------------------------------------- */
 
 void loop_defer(struct loop *l, struct deferred *d)
 {
@@ -221,6 +221,17 @@ void loop_undefer(struct loop *l, struct deferred *d)
 	}
 }
 
+static void free_arg(struct deferred *d)
+{
+	free(d->arg);
+}
+
+void loop_free_later(struct loop *l, struct deferred *d, void *p)
+{
+	*d = (struct deferred){ .fn = free_arg, .arg = p };
+	loop_defer(l, d);
+}
+
 static void run_deferred(struct loop *l)
 {
 	struct deferred *d;
@@ -235,10 +246,10 @@ static void run_deferred(struct loop *l)
 	}
 }
 
-/* Rounds */
+/* ---- rounds -------------------------------------------------------------------------------- */
 
 /*
- * Milliseconds to wait, rounded up: a timer that is woken for too early would be waited for again.
+ * Milliseconds to wait, rounded up: waking too early would mean to wait again.
  */
 static int wait_ms(const struct loop *l)
 {
@@ -264,7 +275,7 @@ static void dispatch(struct loop *l, struct epoll_event *batch, int n)
 
 		if (!w)
 			continue;
-		/* A callback of this round may have changed what is asked for since. */
+		/* A callback of this round may have changed the requested events. */
 		uint32_t events = batch[i].events & (w->events | EPOLLERR | EPOLLHUP);
 
 		if (events)

@@ -5,7 +5,7 @@
  * Everything that can happen is a descriptor (sockets, pipes, pidfds, a signalfd) or a timer. The
  * structs are the caller's and live in its own objects; the loop allocates nothing per event. A
  * watch or timer may be removed, and its memory freed, from inside any callback, its own included:
- * events of the same round that were meant for it are dropped.
+ * its events of the same round are dropped.
  */
 #ifndef CAISSON_NET_LOOP_H
 #define CAISSON_NET_LOOP_H
@@ -19,7 +19,7 @@ struct loop;
 
 struct watch {
 	int fd;
-	uint32_t events; /* EPOLL* asked for */
+	uint32_t events; /* requested: EPOLL* */
 	void (*fn)(struct watch *w, uint32_t events);
 	void *arg;
 	struct loop *loop; /* NULL when not added */
@@ -44,11 +44,11 @@ struct deferred {
 struct loop {
 	int epoll;
 	bool stop, firing;
-	uint64_t now_ns; /* when this round began: good enough for deadlines */
+	uint64_t now_ns; /* when this round began: precise enough for deadlines */
 	struct timer **heap;
 	size_t n_timers, cap_timers;
 	struct deferred *deferred, **deferred_tail; /* for the end of this round */
-	struct deferred *running;                   /* what is left of it while it runs */
+	struct deferred *running;                   /* the rest of it while it runs */
 	void *batch; /* the events of this round, so that loop_del() can blank them */
 	int n_batch;
 };
@@ -60,7 +60,7 @@ void loop_free(struct loop *l);
 
 /*
  * loop_add() - w->fd, w->events, w->fn (and arg) are filled by the caller. Level-triggered: an
- * event that is not dealt with comes again. EPOLLERR and EPOLLHUP come unasked.
+ * event that is not handled comes again. EPOLLERR and EPOLLHUP always come.
  */
 int loop_add(struct loop *l, struct watch *w, struct err *e);
 void loop_mod(struct watch *w, uint32_t events);
@@ -76,6 +76,8 @@ void timer_cancel(struct timer *t); /* idempotent */
  */
 void loop_defer(struct loop *l, struct deferred *d);
 void loop_undefer(struct loop *l, struct deferred *d); /* idempotent */
+/* loop_free_later() - free(@p), in which @d is, at the end of the round. */
+void loop_free_later(struct loop *l, struct deferred *d, void *p);
 
 /*
  * loop_run() - Until loop_stop(); the round in which that is called is completed. Can be run again.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prefix.c - Ranges of addresses as text and as bits. */
+/* prefix.c - Ranges of addresses, parsed and matched. See prefix.h. */
 #include "net/prefix.h"
 
 #include <arpa/inet.h>

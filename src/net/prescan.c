@@ -2,13 +2,14 @@
 /*
  * prescan.c - The head scanner. See prescan.h for what it accepts.
  *
- * Theory of operation: one state per place in the grammar, one byte at a time, nothing kept but the
+ * Theory of operation: one state per place in the grammar, one byte at a time. It keeps only the
  * first bytes of the current name and the running values of the three headers that frame a message
- * (Host, Content-Length, Transfer-Encoding). Every state lists what may come; everything else is an
- * error, and the two errors that hide in any place, a bare CR and a bare LF, are named as such.
+ * (Host, Content-Length, Transfer-Encoding). Every state lists the bytes that may come; all others
+ * are errors, and the two errors that may hide in any place, a bare CR and a bare LF, have messages
+ * of their own.
  *
- * Invariants: head_len <= head_max; after DONE or BAD the state does not change any more. Whoever
- * feeds it one byte a time gets what whoever feeds it all at once gets.
+ * Invariants: head_len <= head_max; after DONE or BAD the state does not change any more. The
+ * result does not depend on how the bytes are split.
  */
 #include "net/prescan.h"
 
@@ -16,6 +17,7 @@
 #include <strings.h>
 
 #include "net/http.h"
+#include "net/http_header.h"
 
 _Static_assert(PRESCAN_HEADERS_MAX == HTTP_HEADERS_MAX, "one limit, two names");
 
@@ -63,14 +65,8 @@ static bool is_digit(unsigned char c)
 	return c >= '0' && c <= '9';
 }
 
-/* tchar of RFC 9110 */
-static bool is_token(unsigned char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) ||
-	       (c && strchr("!#$%&'*+-.^_`|~", c));
-}
-
-/* A byte that its state does not allow: the ones that fit nowhere get a name of their own. */
+/* A byte that its state does not allow; those that are invalid everywhere have their own
+ * message. */
 static enum prescan_result unexpected(struct prescan *p, unsigned char c, const char *message)
 {
 	if (c == '\n')
@@ -82,7 +78,7 @@ static enum prescan_result unexpected(struct prescan *p, unsigned char c, const 
 	return bad(p, 400, message);
 }
 
-/* The LF after a CR; nothing else may stand there. */
+/* The LF after a CR, where no other byte may be. */
 static enum prescan_result expect_lf(struct prescan *p, unsigned char c, enum state then)
 {
 	if (c != '\n')
@@ -94,7 +90,7 @@ static enum prescan_result in_method(struct prescan *p, unsigned char c)
 {
 	if (c == ' ' && p->at > 0)
 		return next(p, S_TARGET);
-	if (!is_token(c))
+	if (!header_is_tchar(c))
 		return unexpected(p, c, "the request does not begin with a method");
 	if (++p->at > PRESCAN_METHOD_MAX)
 		return bad(p, 400, "the method is too long");
@@ -123,7 +119,7 @@ static enum prescan_result in_version(struct prescan *p, unsigned char c)
 	if (c != '\r')
 		return PRESCAN_MORE;
 	if (p->word[5] != '1' || p->word[7] > '1')
-		return bad(p, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+		return bad(p, 505, "only HTTP/1.0 and HTTP/1.1 are supported");
 	p->minor = (unsigned int)(p->word[7] - '0');
 	return next(p, S_LINE_LF);
 }
@@ -131,7 +127,7 @@ static enum prescan_result in_version(struct prescan *p, unsigned char c)
 /* The name is complete: is it one of those that frame the message? */
 static enum prescan_result name_done(struct prescan *p)
 {
-	size_t len = p->at < sizeof(p->word) ? p->at : 0; /* longer ones are none of them */
+	size_t len = p->at < sizeof(p->word) ? p->at : 0; /* no longer name matters */
 
 	p->kind = KIND_OTHER;
 	p->value = VALUE_NONE;
@@ -163,7 +159,7 @@ static enum prescan_result in_name(struct prescan *p, unsigned char c)
 		return name_done(p);
 	if (c == ' ' || c == '\t')
 		return bad(p, 400, "space between a header's name and its colon");
-	if (!is_token(c))
+	if (!header_is_tchar(c))
 		return unexpected(p, c, "a byte in a header's name that is not allowed there");
 	if (p->at < sizeof(p->word))
 		p->word[p->at++] = (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
@@ -200,7 +196,7 @@ static enum prescan_result length_byte(struct prescan *p, unsigned char c)
 	return PRESCAN_MORE;
 }
 
-/* One byte of the value of Transfer-Encoding; judged as a whole when the line is over. */
+/* One byte of the value of Transfer-Encoding; value_done() judges the whole. */
 static void coding_byte(struct prescan *p, unsigned char c)
 {
 	if (p->value == VALUE_WRONG)
@@ -210,7 +206,7 @@ static void coding_byte(struct prescan *p, unsigned char c)
 			p->value = VALUE_AFTER;
 		else if (p->value != VALUE_AFTER)
 			p->value = VALUE_WRONG;
-	} else if (!is_token(c) || p->value == VALUE_AFTER) {
+	} else if (!header_is_tchar(c) || p->value == VALUE_AFTER) {
 		p->value = VALUE_WRONG;
 	} else if (p->value != VALUE_UNKNOWN) {
 		p->value = p->at < sizeof(coding) - 1 && (c | 0x20) == coding[p->at] ?

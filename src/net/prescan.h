@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prescan.h - The raw bytes of a request head, judged before the parser sees them.
+ * prescan.h - The raw bytes of a request head, checked before the parser sees them.
  *
- * Two parsers that read one head differently are how requests are smuggled. This one accepts a
- * subset of HTTP/1.x on which all of them agree, and names what it refuses; only then does llhttp
- * parse, and its idea of where the body ends has to be the same as the one found here.
+ * Requests are smuggled when two parsers read one head differently. This scanner accepts a subset
+ * of HTTP/1.x on which all parsers agree, and names the problem of what it refuses; only then
+ * llhttp parses, and has to find the same end of the body as this scanner.
  *
  * Refused, 400 unless noted: bare CR, bare LF, NUL and other control bytes (but tab in a value), a
  * line that begins with space or tab, space before the colon, an empty or non-token name, no Host
@@ -28,17 +28,17 @@
 #define PRESCAN_METHOD_MAX 24
 
 enum prescan_result {
-	PRESCAN_MORE, /* all bytes are taken, and the head is not over */
+	PRESCAN_MORE, /* all bytes are taken, and the head is incomplete */
 	PRESCAN_DONE, /* the head ends after head_len bytes */
 	PRESCAN_BAD,  /* status and message say why */
 };
 
 struct prescan {
-	/* What PRESCAN_BAD means. The message is static. */
+	/* The meaning of PRESCAN_BAD. The message is static. */
 	int status;
 	const char *message;
 
-	/* What PRESCAN_DONE found. */
+	/* The results of PRESCAN_DONE. */
 	size_t head_len; /* bytes taken so far; with the empty line at the end */
 	size_t skipped;  /* of these, an empty line before the request line: 0 or 2 */
 	size_t target_len;

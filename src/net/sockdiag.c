@@ -2,26 +2,26 @@
 /*
  * sockdiag.c - Which user holds the other end of a TCP connection within this machine.
  *
- * Theory of operation: we ask the kernel for the socket whose two ends are ours, swapped. Four
- * things would make the answer a lie, and each is checked:
+ * Theory of operation: we ask the Linux kernel for the socket whose two ends are ours, swapped.
+ * Four cases would make the answer wrong, and each is checked:
  *
- * - When no such connection exists the kernel answers with a socket that listens on the peer's
- * port. So the ends in the answer must be those that we asked for.
- * - A socket that nobody holds any more (closed, TIME_WAIT) has no user, and kernels call it user
- * 0. Its inode is 0 too, and a socket that somebody holds has one.
- * - The peer may close while we ask, and somebody else take its port. Its new socket cannot get
- * beyond SYN_SENT while ours exists, because both would be the same connection. So the state must
- * be that of an established connection, and ours must still be connected after the answer has come.
- * - A user who has no number in our user namespace is told as the overflow user, who may be
- * ourselves. Where such users exist that number is nobody.
+ * - When no such connection exists, the kernel answers with a socket that listens on the peer's
+ *   port. So the ends in the answer must be the requested ones.
+ * - A socket without a holder (closed, TIME_WAIT) has no user, and the kernel reports user 0. Its
+ *   inode is 0 too; the socket of a process has another inode.
+ * - The peer may close meanwhile, and another process may take its port. The new socket cannot get
+ *   beyond SYN_SENT while ours exists, because both would be the same connection. So the state must
+ *   be that of an established connection, and ours must still be connected after the answer.
+ * - A user without a number in our user namespace is reported as the overflow user, who may be
+ *   ourselves. Where such users exist, that number identifies no user.
  *
- * The socket outlives the start of its holder, which then reads strangers' bytes. With a plain one
- * a program in its place could list all sockets of the machine. So a filter on the socket drops
- * every message but an error and the answer to one exact question about a connection to our own
- * port; it is locked, so its holder cannot take it off. (Ending a connection over sock_diag,
- * SOCK_DESTROY, takes CAP_NET_ADMIN in the asking process.)
+ * The socket outlives the start of its holder, which then reads strangers' bytes. With a plain
+ * socket an attacker who takes over the holder could list all sockets of the machine. So a filter
+ * on the socket drops every message except errors and the answer to one exact question about a
+ * connection to our own port; it is locked, so its holder cannot remove it. (Ending a connection
+ * over sock_diag, SOCK_DESTROY, takes CAP_NET_ADMIN in the asking process.)
  *
- * The kernel answers inside send(): the answer is there, or none will come.
+ * The kernel answers inside send(): when send() returns, the answer is there, or none will come.
  */
 #include "net/sockdiag.h"
 
@@ -42,12 +42,13 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "net/prefix.h"
 
 #define LOOPBACK_INTERFACE 1 /* in every network namespace; peers may be bound to it */
-#define ANSWERS_MAX 8        /* left from before, at most: each question takes its answer away */
+#define ANSWERS_MAX 8        /* at most so many old ones: each question reads its answer */
 #define OVERFLOW_UID 65534u  /* unless the administrator has chosen another */
 
-/* One end of a connection. IPv4 is written as IPv6: a socket for both is told in either form. */
+/* One end of a connection. IPv4 as mapped in IPv6: a socket for both is reported in either form. */
 struct end {
 	struct in6_addr addr;
 	in_port_t port; /* as on the wire */
@@ -68,14 +69,6 @@ struct reply {
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-static struct in6_addr map_v4(uint32_t addr)
-{
-	struct in6_addr mapped = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
-
-	mapped.s6_addr32[3] = addr;
-	return mapped;
-}
-
 static int get_end(int fd, int (*name)(int, struct sockaddr *, socklen_t *), struct end *ret)
 {
 	union {
@@ -87,20 +80,24 @@ static int get_end(int fd, int (*name)(int, struct sockaddr *, socklen_t *), str
 
 	if (name(fd, &at.any, &len) < 0)
 		return -errno;
-	if (at.any.sa_family == AF_INET)
-		*ret = (struct end){ map_v4(at.v4.sin_addr.s_addr), at.v4.sin_port };
-	else if (at.any.sa_family == AF_INET6)
+	if (at.any.sa_family == AF_INET) {
+		prefix_map4(&at.v4.sin_addr, &ret->addr);
+		ret->port = at.v4.sin_port;
+	} else if (at.any.sa_family == AF_INET6) {
 		*ret = (struct end){ at.v6.sin6_addr, at.v6.sin6_port };
-	else
+	} else {
 		return -EAFNOSUPPORT;
+	}
 	return 0;
 }
 
 static bool is_end(const struct end *end, int family, const __be32 *addr, __be16 port)
 {
-	struct in6_addr got = map_v4(addr[0]);
+	struct in6_addr got;
 
-	if (family != AF_INET)
+	if (family == AF_INET)
+		prefix_map4(addr, &got);
+	else
 		memcpy(&got, addr, sizeof(got));
 	return port == end->port && IN6_ARE_ADDR_EQUAL(&got, &end->addr);
 }
@@ -137,7 +134,7 @@ static int send_question(struct sockdiag *d, const struct end *own, const struct
 	return send(d->fd, &q, sizeof(q), MSG_DONTWAIT) == (ssize_t)sizeof(q) ? 0 : -errno;
 }
 
-/* What the kernel finds for a socket whose own end and peer are these. */
+/* Ask for the socket whose own end and peer are these. */
 static int ask(struct sockdiag *d, const struct end *own, const struct end *peer,
 	       struct inet_diag_msg *ret)
 {
@@ -166,8 +163,8 @@ static int ask(struct sockdiag *d, const struct end *own, const struct end *peer
 	return r < 0 ? r : -EBADMSG;
 }
 
-/* Somebody holds the socket, and it is connected. We have not ended our side yet: it has no other
- * states then. */
+/* A process holds the socket, and it is connected. We have not ended our stream, so no other states
+ * are possible. */
 static bool is_held(const struct inet_diag_msg *m)
 {
 	return m->idiag_inode != 0 &&
@@ -210,7 +207,7 @@ int sockdiag_peer(struct sockdiag *d, int fd, uid_t *ret)
 #define IF(here, op, k, yes, no)                                                                   \
 	BPF_JUMP(BPF_JMP | (op) | BPF_K, k, (uint8_t)((yes) - (here)-1), (uint8_t)((no) - (here)-1))
 
-/* Loads take the wire's order, in which ports are; the header has the machine's. */
+/* Loads use network order, in which ports are; the header has the machine's order. */
 static int lock_to_port(int fd, in_port_t port)
 {
 	enum { DROP = 10, PASS = 11 };
@@ -237,7 +234,7 @@ static int lock_to_port(int fd, in_port_t port)
 	return 0;
 }
 
-/* Whether the kernel describes @listener: then it will describe what connects to it. */
+/* Whether the kernel finds @listener: then it will find connections to it. */
 static int probe(struct sockdiag *d, int listener, const struct end *own)
 {
 	const struct end nobody = { 0 };
@@ -252,8 +249,8 @@ static int probe(struct sockdiag *d, int listener, const struct end *own)
 	return m.idiag_inode == (uint32_t)st.st_ino ? 0 : -ENOTCONN;
 }
 
-/* Whom the kernel calls users that our user namespace has no number for; -1: it has one for
- * everybody. */
+/* The number that the kernel reports for users without one in our user namespace; -1: all users
+ * have one. */
 static uid_t find_unnamed(void)
 {
 	unsigned int first, outside, count, overflow = OVERFLOW_UID;

@@ -2,8 +2,8 @@
 /*
  * sockdiag.h - Which user holds the other end of a TCP connection within this machine.
  *
- * The kernel knows the user of every socket in its network namespace and tells it over netlink
- * (sock_diag(7)): one exact lookup in a hash table, without privileges.
+ * The Linux kernel knows the user of every socket in its network namespace and reports it over
+ * netlink (sock_diag(7)): one exact lookup in a hash table, without privileges.
  */
 #ifndef CAISSON_NET_SOCKDIAG_H
 #define CAISSON_NET_SOCKDIAG_H
@@ -16,24 +16,24 @@ struct err;
 struct sockdiag {
 	int fd; /* netlink; -1: not open */
 	uint32_t seq;
-	uid_t unnamed; /* the kernel's word for users without a name in our user namespace; -1: all
-			  have one */
+	uid_t unnamed; /* reported for users without a number in our user namespace; -1: all have
+			  one */
 };
 
 /*
  * sockdiag_open() - For the connections that @listener, a TCP socket on a loopback address,
- * accepts. Proves that the kernel answers by asking for @listener itself; an answer about anything
- * but a connection to its port is dropped by the kernel from then on, for whoever holds the
+ * accepts. Proves that the kernel answers by asking for @listener itself. From then on the kernel
+ * drops all answers except those about a connection to its port, for every holder of the
  * descriptor. Return: 0, or -errno with the reason: a kernel without sock_diag, a filter on
  * socket(), a listener of another network namespace.
  */
 int sockdiag_open(int listener, struct sockdiag *ret, struct err *e);
 
 /*
- * sockdiag_peer() - Who holds the other end of the accepted connection @fd. Never blocks; takes
- * about 2 microseconds. Return: 0, or -errno: the peer has closed its socket, is not on this
- * machine or is a user without a name in our user namespace, or the kernel has no memory. Nobody is
- * known then.
+ * sockdiag_peer() - The user who holds the other end of the accepted connection @fd. Never blocks;
+ * takes about 2 microseconds. Return: 0, or -errno when the user is unknown: the peer has closed
+ * its socket, is not on this machine or has no number in our user namespace, or the kernel has no
+ * memory.
  */
 int sockdiag_peer(struct sockdiag *d, int fd, uid_t *ret);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* target.c - Request targets. See target.h. */
+/* target.c - Request targets, Host and query parameters. See target.h. */
 #include "net/target.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static int refuse(const char **ret_why, const char *why)
 	return -EINVAL;
 }
 
-static int hex_digit(char c)
+int target_hex(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -24,17 +24,16 @@ static int hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The byte that the escape at @s stands for, or -1. */
-static int escape(const char *s, size_t len)
+int target_escape(const char *s, size_t len)
 {
 	int high, low;
 
-	if (len < 3 || (high = hex_digit(s[1])) < 0 || (low = hex_digit(s[2])) < 0)
+	if (len < 3 || (high = target_hex(s[1])) < 0 || (low = target_hex(s[2])) < 0)
 		return -1;
 	return high << 4 | low;
 }
 
-/* Length of "http://" or "https://" at @s, in any case; 0 when it is neither. */
+/* Length of "http://" or "https://" at @s, in any case; 0: neither. */
 static size_t scheme(const char *s, size_t len)
 {
 	if (len >= 7 && strncasecmp(s, "http://", 7) == 0)
@@ -92,12 +91,7 @@ static bool has_dot_segment(const char *s)
 	return false;
 }
 
-int target_decode_path(const char *s, size_t len, char *out, const char **ret_why)
-{
-	return target_decode_own(s, len, len, out, ret_why);
-}
-
-int target_decode_own(const char *s, size_t len, size_t own, char *out, const char **ret_why)
+int target_decode_path(const char *s, size_t len, size_t own, char *out, const char **ret_why)
 {
 	size_t n = 0;
 
@@ -107,7 +101,7 @@ int target_decode_own(const char *s, size_t len, size_t own, char *out, const ch
 		int byte = (unsigned char)s[i];
 
 		if (s[i] == '%') {
-			byte = escape(s + i, len - i);
+			byte = target_escape(s + i, len - i);
 			if (byte < 0)
 				return refuse(ret_why, "a malformed percent escape in the path");
 			if (byte == '/' && i < own)
@@ -139,7 +133,7 @@ static bool is_alnum(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* ":" and a number up to 65535, or nothing at all. */
+/* ":" and a number up to 65535, or an empty text. */
 static bool port_valid(const char *s, size_t len)
 {
 	unsigned int port = 0;
@@ -166,7 +160,7 @@ bool host_valid(const char *s, size_t len)
 		if (!end || end == s + 1)
 			return false;
 		for (i = 1; s[i] != ']'; i++)
-			if (hex_digit(s[i]) < 0 && s[i] != ':' && s[i] != '.')
+			if (target_hex(s[i]) < 0 && s[i] != ':' && s[i] != '.')
 				return false;
 		return port_valid(end + 1, len - (size_t)(end + 1 - s));
 	}
@@ -183,7 +177,7 @@ static int decode(const char *s, size_t len, struct buf *out)
 		int byte = s[i] == '+' ? ' ' : (unsigned char)s[i];
 
 		if (s[i] == '%') {
-			byte = escape(s + i, len - i);
+			byte = target_escape(s + i, len - i);
 			i += 2;
 		}
 		if (byte <= 0)

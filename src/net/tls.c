@@ -2,18 +2,18 @@
 /*
  * tls.c - TLS sessions over memory. See tls.h for the contract.
  *
- * Theory of operation: each session has two memory BIOs, one that we fill with what the peer sent
- * and one that OpenSSL fills with what the peer shall get. OpenSSL never waits: an empty input BIO
+ * Theory of operation: each session has two memory BIOs, one that we fill with the bytes of the
+ * peer and one that OpenSSL fills with bytes for the peer. OpenSSL never waits: an empty input BIO
  * means "more is needed", the output BIO takes everything. So the socket's rules (non-blocking,
- * bounded queue, deadlines) are in one place, conn.c, for plain and encrypted connections alike.
+ * bounded queue, deadlines) are in one place for plain and encrypted connections alike.
  *
- * Bounds: the input BIO holds what one tls_feed() brought, since it is fed only when empty. The
+ * Bounds: the input BIO holds the bytes of one tls_feed(), since it is fed only when empty. The
  * output BIO holds one record or one flight of the handshake. A peer cannot make us repeat work:
  * no renegotiation, and OpenSSL itself limits key updates, empty records and warnings in a row.
  * Sessions are resumed by tickets only (no cache to fill), under a key that this process made and
  * forgets. Data before the end of the handshake (0-RTT) is not accepted: it could be replayed.
  *
- * A session that failed once is not used again, not even to say goodbye: OpenSSL forbids it.
+ * A session that failed once is not used again, not even for close_notify: OpenSSL forbids it.
  */
 #include "net/tls.h"
 
@@ -43,8 +43,7 @@ struct tls_server {
 
 struct tls_client {
 	SSL_CTX *ctx;
-	struct buf roots; /* of this machine: a hundred certificates that are parsed when somebody
-			     is connected to */
+	struct buf roots; /* certificates of this machine, parsed at the first connection */
 };
 
 struct tls {
@@ -53,7 +52,7 @@ struct tls {
 	bool failed;
 };
 
-/* The innermost reason of the last failure; the outer ones say only through where it came. */
+/* The innermost reason of the last failure. */
 static const char *reason(void)
 {
 	const char *text = ERR_reason_error_string(ERR_get_error());
@@ -62,7 +61,7 @@ static const char *reason(void)
 	return text ? text : "unknown reason";
 }
 
-/* An encrypted key must be an error, not a question on the terminal of a daemon. */
+/* An encrypted key is an error: a daemon must not ask for a passphrase on its terminal. */
 static int no_passphrase(char *buf, int size, int writing, void *arg)
 {
 	(void)writing;
@@ -79,15 +78,21 @@ static int pick_protocol(SSL *ssl, const unsigned char **out, unsigned char *out
 
 	(void)ssl;
 	(void)arg;
-	/* A client that offers only others would take our answers for something else. */
+	/* A client that offers only other protocols would misread the answers. */
 	if (SSL_select_next_proto((unsigned char **)(uintptr_t)out, out_len, ours, sizeof(ours) - 1,
 				  in, in_len) != OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	return SSL_TLSEXT_ERR_OK;
 }
 
-static int set_rules(SSL_CTX *ctx, struct err *e)
+/* A context with the rules that all sessions have. */
+static int new_context(const SSL_METHOD *method, SSL_CTX **ret, struct err *e)
 {
+	ERR_clear_error();
+	SSL_CTX *ctx = *ret = SSL_CTX_new(method);
+
+	if (!ctx)
+		return err_say(e, -ENOMEM, "set up TLS: %s", reason());
 	(void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
 					       SSL_OP_CIPHER_SERVER_PREFERENCE |
 					       SSL_OP_PRIORITIZE_CHACHA);
@@ -96,7 +101,7 @@ static int set_rules(SSL_CTX *ctx, struct err *e)
 	(void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
 	SSL_CTX_set_alpn_select_cb(ctx, pick_protocol, NULL);
-	/* TLS 1.2: forward secrecy and authenticated encryption only. 1.3 has nothing else. */
+	/* TLS 1.2: forward secrecy and authenticated encryption only, as in 1.3. */
 	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 ||
 	    SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) != 1 ||
 	    SSL_CTX_set_num_tickets(ctx, 1) != 1 || SSL_CTX_set_max_early_data(ctx, 0) != 1 ||
@@ -105,7 +110,7 @@ static int set_rules(SSL_CTX *ctx, struct err *e)
 	return 0;
 }
 
-/* OpenSSL's own message for a file that cannot be opened names neither file nor cause. */
+/* OpenSSL's message for a file that cannot be opened names neither file nor cause. */
 static int check_readable(const char *path, const char *what, struct err *e)
 {
 	_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -136,7 +141,7 @@ static int load_files(SSL_CTX *ctx, const char *cert_file, const char *key_file,
 				       "the TLS key '%s' is encrypted; 'openssl pkey -in %s -out "
 				       "PLAIN' removes the passphrase",
 				       key_file, key_file);
-		/* The certificate is there already, so a key of another one fails here. */
+		/* The certificate is loaded, so the key of another one fails here. */
 		return err_say(e, -EINVAL, "the TLS key '%s' is not the PEM key of '%s': %s",
 			       key_file, cert_file, reason());
 	}
@@ -151,14 +156,9 @@ static int load_files(SSL_CTX *ctx, const char *cert_file, const char *key_file,
 int tls_server_new(const char *cert_file, const char *key_file, struct tls_server **ret,
 		   struct err *e)
 {
-	ERR_clear_error();
 	struct tls_server *t = calloc(1, sizeof(*t));
-
-	if (!t || !(t->ctx = SSL_CTX_new(TLS_server_method()))) {
-		free(t);
-		return err_say(e, -ENOMEM, "set up TLS: %s", reason());
-	}
-	int r = set_rules(t->ctx, e);
+	int r = t ? new_context(TLS_server_method(), &t->ctx, e) :
+		    err_set(e, -ENOMEM, "set up TLS");
 
 	if (r == 0)
 		r = load_files(t->ctx, cert_file, key_file, e);
@@ -173,10 +173,9 @@ int tls_server_new(const char *cert_file, const char *key_file, struct tls_serve
 
 int tls_server_made(X509 *cert, EVP_PKEY *key, struct tls_server **ret)
 {
-	ERR_clear_error();
 	struct tls_server *t = calloc(1, sizeof(*t));
 
-	if (t && (t->ctx = SSL_CTX_new(TLS_server_method())) && set_rules(t->ctx, NULL) == 0 &&
+	if (t && new_context(TLS_server_method(), &t->ctx, NULL) == 0 &&
 	    SSL_CTX_use_certificate(t->ctx, cert) == 1 &&
 	    SSL_CTX_use_PrivateKey(t->ctx, key) == 1) {
 		*ret = t;
@@ -215,42 +214,43 @@ static void trust_text(SSL_CTX *ctx, const struct buf *text)
 	ERR_clear_error();
 }
 
-/* The usual places, in the order of how many machines have them. Where there is none nobody is
- * trusted. */
+/* The usual files, the most common first. Without any, no server is trusted. */
 static void read_roots(struct buf *out)
 {
 	const char *const files[] = { getenv("SSL_CERT_FILE"), "/etc/ssl/certs/ca-certificates.crt",
 				      "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
 				      X509_get_default_cert_file() };
 
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
 		if (read_whole(files[i], out))
 			return;
 		else
 			buf_clear(out);
 }
 
+static int trust_file(SSL_CTX *ctx, const char *ca_file, struct err *e)
+{
+	int r = check_readable(ca_file, "certificate", e);
+
+	if (r == 0 && SSL_CTX_load_verify_file(ctx, ca_file) != 1)
+		r = err_say(e, -EINVAL, "'%s' has no PEM certificate: %s", ca_file, reason());
+	return r;
+}
+
 int tls_client_new(const char *ca_file, struct tls_client **ret, struct err *e)
 {
-	ERR_clear_error();
 	struct tls_client *c = calloc(1, sizeof(*c));
-	int r = 0;
+	int r = c ? new_context(TLS_client_method(), &c->ctx, e) :
+		    err_set(e, -ENOMEM, "set up TLS");
 
-	if (!c || !(c->ctx = SSL_CTX_new(TLS_client_method()))) {
-		free(c);
-		return err_say(e, -ENOMEM, "set up TLS: %s", reason());
-	}
-	r = set_rules(c->ctx, e);
 	if (r == 0) {
 		SSL_CTX_set_verify(c->ctx, SSL_VERIFY_PEER, NULL);
 		buf_init(&c->roots, ROOTS_MAX);
 		read_roots(&c->roots);
+		ERR_clear_error();
 	}
 	if (r == 0 && ca_file)
-		r = check_readable(ca_file, "certificate", e);
-	ERR_clear_error();
-	if (r == 0 && ca_file && SSL_CTX_load_verify_file(c->ctx, ca_file) != 1)
-		r = err_say(e, -EINVAL, "'%s' has no PEM certificate: %s", ca_file, reason());
+		r = trust_file(c->ctx, ca_file, e);
 	ERR_clear_error();
 	if (r < 0) {
 		tls_client_free(c);
@@ -289,7 +289,7 @@ static int new_session(SSL_CTX *ctx, struct tls **ret)
 		ERR_clear_error();
 		return -ENOMEM;
 	}
-	/* An empty input is "not yet", not "the end". */
+	/* An empty input means "not yet", not the end. */
 	(void)BIO_set_mem_eof_return(in, -1);
 	t->in = in;
 	t->out = out;
@@ -324,7 +324,7 @@ int tls_connect(struct tls_client *client, const char *host, struct tls **ret)
 	unsigned char raw[16];
 	bool named = inet_pton(AF_INET, host, raw) != 1 && inet_pton(AF_INET6, host, raw) != 1;
 
-	/* A certificate may be for an address; the server's name (SNI) is never one. */
+	/* A certificate may be for an address; the server name (SNI) is never one. */
 	if (SSL_set1_host(ssl, host) == 1 && (!named || SSL_set_tlsext_host_name(ssl, host) == 1) &&
 	    SSL_set_alpn_protos(ssl, http, sizeof(http) - 1) == 0)
 		return 0;
@@ -359,7 +359,7 @@ int tls_feed(struct tls *t, const void *data, size_t len)
 	return BIO_write_ex(t->in, data, len, &written) == 1 && written == len ? 0 : -ENOMEM;
 }
 
-/* What a call that did not succeed means: 0, -EAGAIN or -EPROTO. */
+/* The result of a call that did not succeed: 0, -EAGAIN or -EPROTO. */
 static int verdict(struct tls *t, int result)
 {
 	int why = SSL_get_error(t->ssl, result);
@@ -383,7 +383,7 @@ int tls_handshake(struct tls *t)
 	if (r == 1)
 		return 0;
 	r = verdict(t, r);
-	return r == 0 ? -EPROTO : r; /* a goodbye before the handshake was complete */
+	return r == 0 ? -EPROTO : r; /* close_notify before the handshake was complete */
 }
 
 ssize_t tls_read(struct tls *t, void *data, size_t size)
@@ -421,8 +421,7 @@ int tls_write(struct tls *t, const void *data, size_t len)
 
 	if (r == (int)len)
 		return 0;
-	/* The output takes everything, so there is no "later": only a peer that left half a key
-	 * update lying around could be waited for, and none does. */
+	/* The output BIO takes everything, so there is nothing to wait for. */
 	ERR_clear_error();
 	t->failed = true;
 	return -EPROTO;

@@ -2,9 +2,9 @@
 /*
  * tls.h - TLS, by OpenSSL, over memory: it never touches a socket.
  *
- * A tls_server is the certificate and the rules, a tls_client those it trusts and the rules; a tls
- * is one connection's session with either. Ciphertext goes in with tls_feed() and comes out of
- * tls_output(); whoever holds the socket carries it.
+ * A tls_server has a certificate and the rules, a tls_client has trusted certificates and the
+ * rules; a tls is one connection's session with either. Ciphertext goes in with tls_feed() and
+ * comes out of tls_output(); the owner of the socket sends and receives it.
  */
 #ifndef CAISSON_NET_TLS_H
 #define CAISSON_NET_TLS_H
@@ -28,24 +28,24 @@ struct x509_st;
  */
 int tls_server_new(const char *cert_file, const char *key_file, struct tls_server **ret,
 		   struct err *e);
-/* tls_server_made() - The same with a certificate that was made here. The two stay the caller's. 0
- * or -errno. */
+/* tls_server_made() - The same with a certificate and key in memory, which stay the caller's. 0 or
+ * -errno. */
 int tls_server_made(struct x509_st *cert, struct evp_pkey_st *key, struct tls_server **ret);
 void tls_server_free(struct tls_server *t); /* sessions may outlive it */
 
 /*
- * tls_client_new() - Trusts what this machine trusts, and who is in @ca_file (PEM; NULL: nobody
- * else). The same rules. Everything is read here.
+ * tls_client_new() - Trusts the certificates of this machine and those in @ca_file (PEM; NULL: no
+ * others). The same rules. All files are read here.
  */
 int tls_client_new(const char *ca_file, struct tls_client **ret, struct err *e);
 void tls_client_free(struct tls_client *c); /* sessions may outlive it */
 
 /*
- * tls_connect() - A session with @host, a name or an address, which the other side must prove. A
- * name is told to it. Return: 0 or -ENOMEM.
+ * tls_connect() - A session with @host, a name or an address, which the server must prove. A name
+ * is sent to it (SNI). Return: 0 or -ENOMEM.
  */
 int tls_connect(struct tls_client *client, const char *host, struct tls **ret);
-/* tls_problem() - Why a handshake failed, in a few words; static. */
+/* tls_problem() - Why a handshake failed; a static text. */
 const char *tls_problem(const struct tls *t);
 
 /* tls_new() - 0 or -ENOMEM. */
@@ -58,26 +58,26 @@ void tls_free(struct tls *t);
  */
 int tls_feed(struct tls *t, const void *data, size_t len);
 
-/* tls_handshake() - Go on with it. 0 done, -EAGAIN more input is needed, -EPROTO failed. */
+/* tls_handshake() - Continue it. 0 done, -EAGAIN more input is needed, -EPROTO failed. */
 int tls_handshake(struct tls *t);
 
 /*
- * tls_read() - Decrypt. Return: bytes, 0 the peer said that it will send no more (close_notify),
+ * tls_read() - Decrypt. Return: bytes, 0 the peer will send no more (close_notify),
  * -EAGAIN more input is needed, -EPROTO the stream is not (or no longer) TLS.
  */
 ssize_t tls_read(struct tls *t, void *data, size_t size);
 
-/* tls_peek() - As tls_read() of one byte, which stays where it is. */
+/* tls_peek() - As tls_read() of one byte, which is not taken. */
 ssize_t tls_peek(struct tls *t);
 
 /* tls_write() - Encrypt at most TLS_RECORD_MAX bytes. 0 or -EPROTO. */
 int tls_write(struct tls *t, const void *data, size_t len);
 
-/* tls_shutdown() - Say close_notify, once, and unless the session failed. */
+/* tls_shutdown() - Send close_notify, once, unless the session failed. */
 void tls_shutdown(struct tls *t);
 
 /*
- * tls_output() - Ciphertext to be sent; valid until the next call. After it was taken: tls_sent().
+ * tls_output() - Ciphertext to be sent; valid until the next call. tls_sent() follows.
  */
 size_t tls_output(struct tls *t, const char **ret);
 void tls_sent(struct tls *t);

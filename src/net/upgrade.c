@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * upgrade.c - Leaving HTTP: the opening handshake of a WebSocket (RFC 6455, section 4.2), from the
- * server's side, and the switch to a protocol that others have agreed on.
+ * server's side, and the switch of a relay to a protocol that client and server agreed on.
  *
- * No extension is ever negotiated. A subprotocol is the handler's choice: it adds the header itself
- * before it upgrades.
+ * No extension is negotiated. A handler that chooses a subprotocol adds the header before it
+ * upgrades.
  */
 #include <errno.h>
 #include <openssl/evp.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "net/exchange.h"
+#include "net/http_header.h"
 #include "net/ws.h"
 
 #define GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -43,7 +44,7 @@ static int check(const struct http_exchange *x, const char **ret_why)
 		return 400;
 	}
 	if (!version || strcmp(version, "13") != 0) {
-		*ret_why = "only version 13 of WebSocket is spoken here";
+		*ret_why = "only version 13 of WebSocket is supported";
 		return 426;
 	}
 	if (!key || !key_valid(key)) {
@@ -75,7 +76,7 @@ static int accept_value(const char *key, char out[static 32])
 	return 0;
 }
 
-/* 101 with the headers that were added; the exchange is over, and its connection nobody's. */
+/* 101 with the headers that were added; the exchange is over, and its connection without owner. */
 static void switch_over(struct http_exchange *x, const char *protocol, struct buf *ret_early)
 {
 	struct http_conn *h = x->h;
@@ -90,7 +91,7 @@ static void switch_over(struct http_exchange *x, const char *protocol, struct bu
 	x->status = 101;
 	http_pause(h, false);
 	if (h->out.err || x->extra.err || response_write(x, h->out.data, h->out.len) < 0)
-		conn_close(h->conn, -ENOBUFS); /* the next owner hears of it */
+		conn_close(h->conn, -ENOBUFS); /* the next owner gets on_close */
 	http_deadline(h, 0);
 	h->x = NULL;
 	h->config->on_done(x);

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink.c - See uplink.h.
+ * uplink.c - A connection to a server. See uplink.h.
  *
- * A watch that wants nothing is taken out of the loop: a hang-up can not be masked, and would be
- * told again and again. What it has to say is found when it is wanted again.
+ * A watch without requested events is taken out of the loop: a hang-up cannot be masked, and epoll
+ * would report it again and again. It is found when events are requested again.
  *
- * The socket may be one that somebody else made and still holds (base/foreign.h): no call waits,
+ * The socket may be one that another process made and still holds (base/foreign.h): no call waits,
  * whatever its flags are.
+ *
+ * Why conn.h does not fit. A client that is gone has to be noticed at once, also while it is
+ * paused, so that no work is done for it: there an error or a hang-up ends the connection. A server
+ * that is gone may have sent its answer before: here all bytes that it sent are read first, at the
+ * pace of the client, and only then its end counts.
  */
 #include "net/uplink.h"
 
@@ -44,7 +49,7 @@ static void broken(struct uplink *u, int why)
 	u->ops->broken(u, why);
 }
 
-/* Ask the loop for exactly what is waited for. */
+/* Request exactly the events that are needed. */
 static void arm(struct uplink *u)
 {
 	uint32_t want = 0;
@@ -105,7 +110,7 @@ static void flush(struct uplink *u)
 	}
 }
 
-/* What TLS has to say joins the queue. */
+/* The output of TLS joins the queue. */
 static int queue_tls(struct uplink *u)
 {
 	const char *text;
@@ -179,7 +184,7 @@ void uplink_pause(struct uplink *u, bool pause)
 	arm(u);
 }
 
-/* Everything that is decrypted, as far as the owner wants it. */
+/* Hand up all decrypted bytes, until the owner pauses. */
 static void hand_up_decrypted(struct uplink *u)
 {
 	char data[TLS_RECORD_MAX];
@@ -217,7 +222,7 @@ static void shake_hands(struct uplink *u)
 	int r = tls_handshake(u->tls);
 
 	if (queue_tls(u) < 0 || (r < 0 && r != -EAGAIN)) {
-		flush(u); /* the alert, as far as it goes */
+		flush(u); /* the alert, as far as the socket takes it */
 		u->problem = tls_problem(u->tls);
 		broken(u, -EPROTO);
 		return;

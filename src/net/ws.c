@@ -3,15 +3,15 @@
  * ws.c - A WebSocket over a connection.
  *
  * Theory of operation: OPEN -> CLOSING -> OVER, only forward. We close, and the peer has a deadline
- * to answer; or the peer closes, and is answered at once (ws_wire.c); or one of us breaks off. The
- * owner hears of the end once, from the loop, with the code of whoever was first. What arrives
- * after OVER is dropped; messages that arrive while CLOSING are, too.
+ * to answer; or the peer closes, and is answered at once (ws_wire.c); or the connection breaks. The
+ * owner gets on_close once, from the loop, with the code of the side that closed first. Input after
+ * OVER is dropped; so are messages while CLOSING.
  *
- * A ping goes out every times.ping_ns. Any byte that comes within times.pong_ns is an answer: a
- * large message may well stand before the pong.
+ * A ping is sent every times.ping_ns. Any byte that comes within times.pong_ns is an answer: a
+ * large message may come before the pong.
  *
- * A peer that has not got yet what it should answer, and takes of what is before that, is slow and
- * not gone: it has the same time again.
+ * A peer that has not received the ping or close yet, but takes bytes before it, is slow and not
+ * gone: it gets the same time again.
  */
 #include "net/ws.h"
 
@@ -24,7 +24,7 @@
 #include "net/ws_int.h"
 
 #define REASON_MAX 123
-/* Input that was read before a pause took hold; more is a connection that does not obey. */
+/* Input that was read before a pause took effect. */
 #define INPUT_MAX (1024 * 1024)
 
 static const struct ws_times default_times = {
@@ -91,7 +91,7 @@ static void on_eof(struct conn *c)
 	ws_cut(w, -ECONNRESET);
 }
 
-/* What was said last is to be answered within @ns. */
+/* The peer has to answer the last frame within @ns. */
 static void await(struct ws *w, uint64_t ns)
 {
 	w->said_at = conn_given(w->conn);
@@ -113,7 +113,7 @@ static void on_deadline(struct conn *c)
 								 w->times.pong_ns));
 		return;
 	}
-	/* Whoever we do not read from cannot be heard. */
+	/* While input is paused no answer can be seen. */
 	if (w->state == WS_CLOSING || (w->pinged && !w->heard && !w->paused)) {
 		ws_cut(w, -ETIMEDOUT);
 		return;
@@ -188,7 +188,7 @@ void ws_start(struct ws *w, struct buf *early)
 	conn_set_ops(w->conn, &ws_conn_ops, w);
 	conn_pause(w->conn, false);
 	conn_deadline(w->conn, now + w->times.ping_ns);
-	/* Not now: the caller does not know us yet. */
+	/* Not now: the caller does not have @w yet. */
 	if (w->in.len > 0)
 		loop_defer(conn_loop(w->conn), &w->again);
 }
@@ -257,7 +257,7 @@ void ws_close(struct ws *w, int code, const char *reason)
 			len--;
 	}
 	if (wslay_event_queue_close(w->wslay, (uint16_t)code, (const uint8_t *)reason, len) != 0)
-		return; /* already closing: the peer was first */
+		return; /* already closing: the peer closed first */
 	w->state = WS_CLOSING;
 	w->code = code;
 	if (w->paused)

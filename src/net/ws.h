@@ -3,9 +3,8 @@
  * ws.h - A WebSocket after its handshake, framing by wslay.
  *
  * Whole messages up, whole messages down. Control frames, fragments, masking, UTF-8 and close codes
- * (1002, 1007, 1009) are handled here. A ping flood or endless 1-byte fragments are bounded (a
- * budget of frames per second, then 1008). A peer that does not answer our ping within the deadline
- * is gone.
+ * (1002, 1007, 1009) are handled here. A budget of frames per second, then 1008, bounds ping floods
+ * and endless 1-byte fragments. A peer that does not answer our ping within the deadline is gone.
  *
  * Made by http_upgrade_ws(). Every function may be called from inside every callback but on_close.
  */

@@ -24,13 +24,13 @@ struct ws {
 	wslay_event_context_ptr wslay;
 	enum ws_state state;
 	int code;            /* for on_close */
-	int broken;          /* the close code of what the peer did, found while wslay reads */
+	int broken;          /* the close code of an error, found while wslay reads */
 	const char *problem; /* its reason */
 	bool feeding, paused;
-	bool control; /* the current frame is a control frame */
-	bool pinged, heard;
+	bool control;       /* the current frame is a control frame */
+	bool pinged, heard; /* a ping is out; bytes came since */
 	uint64_t pinged_ns;
-	uint64_t said_at; /* conn_given() behind the ping, or the close, that is to be answered */
+	uint64_t said_at; /* conn_given() after the ping or close that is to be answered */
 	uint64_t frames, frames_ns; /* the bucket, in billionths of a frame; when it was filled */
 	size_t message_max;
 	struct buf in, out, message;
@@ -39,15 +39,15 @@ struct ws {
 	struct deferred again;
 };
 
-/* ws_over() - All is said: finish the connection. ws_cut() - No more words: close it, 1006. */
+/* ws_over() - Finish the connection. ws_cut() - Close it at once, 1006. */
 void ws_over(struct ws *w, int code);
 void ws_cut(struct ws *w, int why);
 
 /* ws_wire_init() - Make w->wslay, fill the frame budget. 0 or -ENOMEM. */
 int ws_wire_init(struct ws *w);
-/* ws_flush() - Write what wslay has to say. 0, or a negative errno when the connection ended. */
+/* ws_flush() - Write the output of wslay. 0, or a negative errno when the connection ended. */
 int ws_flush(struct ws *w);
-/* ws_feed() - Let wslay read what there is, and act on what it found. */
+/* ws_feed() - Let wslay read the input, and act on the result. */
 void ws_feed(struct ws *w);
 
 #endif

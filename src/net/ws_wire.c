@@ -7,17 +7,18 @@
  * bits, opcodes, lengths, fragments and UTF-8, answers pings and echoes closes. It runs without its
  * own buffering of messages, which would cost an allocation for each fragment: fragments are
  * gathered here, and the size of a whole message and the number of frames are checked when a frame
- * begins. Two things that wslay lets pass or leaves without a code are done here as well: an error
+ * begins. Two errors that wslay accepts or leaves without a code are handled here as well: an error
  * in a frame's header is 1002, and so is a close frame of one byte. A peer that broke the protocol
- * gets one close frame, from here, whoever found it, and is not waited for.
+ * gets one close frame, from here, and is not waited for.
  *
- * wslay gets its input frame by frame, a control frame only when it is whole: it checks the UTF-8
- * of a close reason in each piece that it gets, as if every piece began with a close code. So
- * however the peer's bytes were cut, what it gets back is the same; and because wslay never holds
- * more than one frame, a pause takes hold at once.
+ * wslay gets its input frame by frame, a control frame only when it is complete: it checks the
+ * UTF-8 of a close reason in each piece that it gets, as if every piece began with a close code. So
+ * the answer does not depend on how the peer's bytes were split; and because wslay never holds more
+ * than one frame, a pause takes effect at once.
  *
- * The frame budget is a bucket of FRAMES_BURST, refilled with FRAMES_PER_S: whoever sends faster
- * for longer is closed with 1008. So control frames and empty fragments are as dear as messages.
+ * The frame budget is a bucket of FRAMES_BURST, refilled with FRAMES_PER_S: a peer that sends
+ * faster for longer is closed with 1008. So control frames and empty fragments cost as much as
+ * messages.
  */
 #include <errno.h>
 #include <string.h>
@@ -46,8 +47,7 @@ static int write_out(struct ws *w)
 	return r;
 }
 
-/* Collect what wslay has to say, and write it. A failure of wslay is one of memory: its own or
- * ours. */
+/* Collect the output of wslay, and write it. wslay fails only without memory: its own or ours. */
 int ws_flush(struct ws *w)
 {
 	if (wslay_event_send(w->wslay) != 0 && !w->out.err)
@@ -71,7 +71,8 @@ static ssize_t on_send(wslay_event_context_ptr ctx, const uint8_t *data, size_t 
 /*
  * How many of the next bytes, at most @max, wslay may have: a part of a data frame that begins with
  * a whole header, or a whole control frame. wslay asks when it has used up what it had, and then
- * has room for more than a control frame can take. What it will refuse anyway need not be whole.
+ * has room for more than a control frame can take. A frame that it will refuse need not be
+ * complete.
  */
 static size_t next_piece(struct ws *w, size_t max)
 {
@@ -113,7 +114,7 @@ static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *to, size_t len, int
 	return (ssize_t)len;
 }
 
-/* The peer did something for which it is closed; wslay reads no further. */
+/* The peer broke a rule, for which it is closed; wslay reads no further. */
 static void breach(struct ws *w, int code, const char *problem)
 {
 	if (w->broken == 0) {
@@ -129,8 +130,7 @@ static bool spend_frame(struct ws *w)
 	uint64_t full = FRAMES_BURST * CLOCK_NS_PER_S, now = conn_loop(w->conn)->now_ns,
 		 passed = now - w->frames_ns;
 
-	/* A second of nothing is FRAMES_PER_S frames; after two the bucket is full whatever it
-	 * was. */
+	/* An idle second refills FRAMES_PER_S frames; two seconds fill the bucket. */
 	w->frames += passed < 2 * CLOCK_NS_PER_S ? passed * FRAMES_PER_S : full;
 	if (w->frames > full)
 		w->frames = full;
@@ -177,7 +177,7 @@ static void on_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_
 	if (w->broken != 0)
 		return;
 	if (wslay_is_ctrl_frame(msg->opcode)) {
-		/* A pong goes before whatever comes next, even a close: collect it now. */
+		/* A pong goes before the next frame, even before a close: collect it now. */
 		if (msg->opcode == WSLAY_PING)
 			(void)wslay_event_send(w->wslay);
 		return;
@@ -198,7 +198,7 @@ static const struct wslay_event_callbacks callbacks = {
 	.on_msg_recv_callback = on_msg,
 };
 
-/* Tell the peer what it did, and do not wait for it. */
+/* Send the peer the reason, and do not wait for it. */
 static void fail(struct ws *w, int code, const char *reason)
 {
 	size_t len = strlen(reason);
@@ -213,7 +213,7 @@ static void fail(struct ws *w, int code, const char *reason)
 	ws_over(w, code);
 }
 
-/* wslay has queued a close frame of its own: what for? */
+/* wslay has queued a close frame of its own: find the reason. */
 static void found_by_wslay(struct ws *w)
 {
 	static const struct {
@@ -227,7 +227,7 @@ static void found_by_wslay(struct ws *w)
 	size_t len = w->out.len;
 
 	(void)wslay_event_send(w->wslay);
-	w->out.len = len; /* ours goes in its place */
+	w->out.len = len; /* our close frame takes its place */
 
 	int code = wslay_event_get_status_code_sent(w->wslay);
 
@@ -237,7 +237,6 @@ static void found_by_wslay(struct ws *w)
 	breach(w, WSLAY_CODE_PROTOCOL_ERROR, "malformed frame"); /* unless it was one of those */
 }
 
-/* Let wslay read what there is, and act on what it found. */
 void ws_feed(struct ws *w)
 {
 	if (w->feeding || w->paused || w->state == WS_OVER)

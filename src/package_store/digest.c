@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digest.c - Entries, hashed one by one; then sorted, and hashed together. */
+/* digest.c - Hash each entry of an archive or a tree; sort the sums; hash them. */
 #include "package_store/digest.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
+#include "package_store/package_dir.h"
+#include "tree_store/tree.h"
+
+#define READ_BYTES (256u << 10)
 
 int digest_begin(struct digest *d, char type, bool executable, const char *path, const char *link,
 		 struct err *e)
 {
-	if (d->n == d->cap) {
-		size_t cap = d->cap ? 2 * d->cap : 1024;
-		void *grown = realloc(d->all, cap * sizeof(*d->all));
-
-		if (!grown)
-			return err_set(e, -ENOMEM, "hash the packages");
-		d->all = grown;
-		d->cap = cap;
-	}
+	if (mem_grow(&d->all, &d->cap, d->n + 1, sizeof(*d->all)) < 0)
+		return err_set(e, -ENOMEM, "hash the packages");
 	sha256_init(&d->one);
 	sha256_add(&d->one, &type, 1);
 	sha256_add(&d->one, executable && type == '0' ? "x" : "-", 1);
@@ -56,12 +56,85 @@ void digest_hex(struct digest *d, char hex[65])
 	for (size_t i = 0; i < d->n; i++)
 		sha256_add(&s, d->all[i], sizeof(d->all[i]));
 	sha256_end(&s, all);
-	for (size_t i = 0; i < sizeof(all); i++)
-		(void)snprintf(hex + 2 * i, 3, "%02x", all[i]);
+	tree_hex(all, sizeof(all), hex);
 }
 
 void digest_free(struct digest *d)
 {
 	free(d->all);
 	*d = (struct digest){ 0 };
+}
+
+/* ---- trees on the disk --------------------------------------------------------------------- */
+
+struct look {
+	struct digest digest;
+	bool contents; /* hash the content, not the notes of the Linux kernel */
+	struct err *e;
+};
+
+static int add_content(struct digest *d, int dir, const char *name)
+{
+	static char chunk[READ_BYTES];
+	_fd_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+		digest_add(d, chunk, (size_t)n);
+	return n < 0 ? -errno : 0;
+}
+
+static void add_notes(struct digest *d, const struct stat *st)
+{
+	const int64_t notes[] = { (int64_t)st->st_mode,        (int64_t)st->st_size,
+				  (int64_t)st->st_mtim.tv_sec, (int64_t)st->st_mtim.tv_nsec,
+				  (int64_t)st->st_ctim.tv_sec, (int64_t)st->st_ctim.tv_nsec };
+
+	digest_add(d, notes, sizeof(notes));
+}
+
+static int add_entry(void *arg, int dir, const char *name, const char *path, const struct stat *st)
+{
+	struct look *l = arg;
+	const char type = S_ISREG(st->st_mode) ? '0' :
+			  S_ISLNK(st->st_mode) ? '2' :
+			  S_ISDIR(st->st_mode) ? '5' :
+						 '?';
+	char target[PACKAGE_PATH_MAX] = "";
+
+	if (type == '2' && readlinkat(dir, name, target, sizeof(target) - 1) < 0)
+		return -errno;
+	int r = digest_begin(&l->digest, type, st->st_mode & S_IXUSR, path, target, l->e);
+
+	if (r == 0 && !l->contents)
+		add_notes(&l->digest, st);
+	else if (r == 0 && type == '0')
+		r = add_content(&l->digest, dir, name);
+	if (r == 0)
+		digest_end(&l->digest);
+	return r;
+}
+
+static int look(int root, bool contents, char ret_hex[65], struct err *e)
+{
+	static char where[TREE_PATH_MAX];
+	struct look l = { .contents = contents, .e = e };
+	int r = tree_walk(root, add_entry, &l, where);
+
+	if (r == 0)
+		digest_hex(&l.digest, ret_hex);
+	digest_free(&l.digest);
+	return r < 0 ? err_set(e, r, "read the packages") : 0;
+}
+
+int digest_seal(int root, char ret_hex[65], struct err *e)
+{
+	return look(root, false, ret_hex, e);
+}
+
+int digest_hash(int root, char ret_hex[65], struct err *e)
+{
+	return look(root, true, ret_hex, e);
 }

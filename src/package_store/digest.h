@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * digest.h - The hash of a tree: that of the sorted hashes of its entries.
+ * digest.h - The hash and the seal of a tree of packages.
  *
- * So it does not depend on the order in which a directory was read, and what is unpacked has the
- * same as what is found on the disk later.
+ * The hash is that of the sorted hashes of all entries. So it does not depend on the order of an
+ * archive or a directory: a tree has the same hash while it is unpacked and on the disk later.
+ *
+ * The hash reads all content. The seal is the same sum over what the Linux kernel notes of each
+ * entry: name, mode, size and times. A process that writes to a file, or puts another in its place,
+ * changes the time of change and cannot set it. An equal seal therefore means that nobody wrote by
+ * way of the file system. A different seal is a reason to compare the hash: a copy of the directory
+ * has other times and the same content.
  *
  * Life: zeroed -> digest_begin(), digest_add()..., digest_end() for each entry -> digest_hex() ->
  * digest_free().
@@ -32,8 +38,12 @@ int digest_begin(struct digest *d, char type, bool executable, const char *path,
 void digest_add(struct digest *d, const void *data, size_t len);
 void digest_end(struct digest *d);
 
-/* digest_hex() - Of all of them. */
+/* digest_hex() - Of all entries. */
 void digest_hex(struct digest *d, char hex[65]);
 void digest_free(struct digest *d);
+
+/* digest_seal(), digest_hash() - Of the tree at @root on the disk. 0 or -errno. */
+int digest_seal(int root, char ret_hex[65], struct err *e);
+int digest_hash(int root, char ret_hex[65], struct err *e);
 
 #endif

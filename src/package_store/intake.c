@@ -9,8 +9,8 @@
  * (archive/path.c has the argument), and no link of the tree leads a later reader out of it. Modes
  * are ours: 0755 for directories and for files that may be executed, 0644 for the rest.
  *
- * The hash (digest.h) is over the tree that was made: a directory counts once, whether the archive
- * names it or only its content.
+ * The hash (digest.h) is that of the tree: a directory counts once, whether the archive names it or
+ * only its content.
  */
 #include "package_store/intake.h"
 
@@ -24,7 +24,6 @@
 #include "archive/path.h"
 #include "base/fd.h"
 #include "base/foreign.h"
-#include "package_store/check.h"
 #include "package_store/package_dir.h"
 
 #define READ_BYTES (256u << 10)
@@ -58,7 +57,7 @@ static int enter_dir(void *arg, int at, const char *name, const char *path, size
 	return r < 0 ? r : tar_enter_dir(NULL, at, name, path, len);
 }
 
-/* A directory may be there for what is in it; then it is hashed. */
+/* Its content may have come before it: then the directory is there, and hashed. */
 static int take_dir(struct intake *in, const struct tar_entry *en, int dir, const char *name)
 {
 	int r = make_dir(in, dir, name, en->path);
@@ -116,41 +115,7 @@ static int on_close(void *arg, struct err *e)
 	return 0;
 }
 
-/* ---- frames ---------------------------------------------------------------------------------- */
-
-static int on_data(void *arg, const char *data, size_t len)
-{
-	static const struct tar_sink sink = { on_entry, on_content, on_close };
-	struct intake *in = arg;
-
-	return tar_feed(&in->reader, &sink, in, data, len, &in->err);
-}
-
-static int on_end(void *arg, const struct files_end *end, struct files_text where)
-{
-	struct intake *in = arg;
-
-	in->ended = true;
-	if (end->error)
-		return err_set(&in->err, -end->error, "pack '%.*s' in the cell",
-			       where.len < 150 ? (int)where.len : 150, where.data);
-	if (!tar_ended(&in->reader))
-		return err_say(&in->err, -EBADMSG, "the archive has no end");
-	return 0;
-}
-
-static int on_stat(void *arg, const struct files_stat *st, struct files_text a, struct files_text b)
-{
-	(void)arg, (void)st, (void)a, (void)b;
-	return -EPROTO;
-}
-
-static int on_event(void *arg, const struct files_event *ev, struct files_text a,
-		    struct files_text b)
-{
-	(void)arg, (void)ev, (void)a, (void)b;
-	return -EPROTO;
-}
+static const struct tar_sink sink = { on_entry, on_content, on_close };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -168,7 +133,9 @@ int intake_begin(struct intake *in, int store_dir, const struct package_store_re
 							     PACKAGE_STORE_FILES_MAX,
 					.kinds = "025",
 					.links_inside = true };
-	in->reader.rules = &in->rules;
+	in->archive = (struct cell_archive){
+		.sink = &sink, .arg = in, .e = &in->err, .reader.rules = &in->rules
+	};
 	if (foreign_check(fd, FOREIGN_PIPE) < 0)
 		return err_say(&in->err, -EPROTO, "the cell sent something else than a pipe");
 	in->root = package_dir_new(store_dir, in->key, &in->err);
@@ -178,20 +145,15 @@ int intake_begin(struct intake *in, int store_dir, const struct package_store_re
 bool intake_read(struct intake *in)
 {
 	static char chunk[READ_BYTES];
-	static const struct files_sink sink = { on_stat, on_data, on_event, on_end };
 	ssize_t n = foreign_read(in->fd, chunk, sizeof(chunk), &in->stalled_ns);
 
 	if (n == -EAGAIN)
 		return false;
 	if (n <= 0) {
-		(void)err_say(&in->err, -EPIPE, "the cell ended before its packages were here");
+		(void)err_say(&in->err, -EPIPE, "the cell ended before it had sent its packages");
 		return true;
 	}
-	int r = files_feed(&in->parser, &sink, in, chunk, (size_t)n);
-
-	if (r < 0 && !in->err.code)
-		(void)err_say(&in->err, r, "the cell said what makes no sense");
-	return r < 0 || in->ended;
+	return cell_archive_feed(&in->archive, chunk, (size_t)n) < 0 || in->archive.ended;
 }
 
 void intake_end(struct intake *in, struct package_store_reply *ret)
@@ -204,20 +166,19 @@ void intake_end(struct intake *in, struct package_store_reply *ret)
 	if (in->err.code == 0 && package_dir_finish(in->store_dir, in->key, &in->err) == 0)
 		named = true;
 	if (in->err.code == 0)
-		(void)check_seal(in->root, ret->seal, &in->err);
+		(void)digest_seal(in->root, ret->seal, &in->err);
 	if (in->err.code && in->root >= 0)
 		(void)package_dir_drop(in->store_dir, in->key, !named, &ignored);
 	fd_close(in->root);
 	ret->code = in->err.code;
-	ret->bytes = in->reader.bytes;
-	ret->files = in->reader.files;
+	ret->bytes = in->archive.reader.bytes;
+	ret->files = in->archive.reader.files;
 	(void)snprintf(ret->msg, sizeof(ret->msg), "%.255s", in->err.msg);
 	if (ret->code == 0) {
 		memcpy(ret->key, in->key, sizeof(in->key));
 		digest_hex(&in->digest, ret->sha256);
 	}
 	digest_free(&in->digest);
-	tar_reader_free(&in->reader);
-	files_parser_free(&in->parser);
+	cell_archive_free(&in->archive);
 	in->seq = 0;
 }

@@ -2,25 +2,127 @@
 /*
  * api.c - Calls to the daemon, by libcurl.
  *
- * Each call runs in curl's multi interface, although there is never more than one: so a signal or
- * another descriptor can be heard while the answer is awaited. A sink that blocks (a slow reader of
- * our stdout) blocks the reading, the socket fills, and the daemon makes the program wait: nothing
- * grows here.
+ * Each call runs in curl's multi interface, although there is never more than one, so that a signal
+ * or another descriptor is noticed while the answer is awaited. A sink that blocks (a slow reader
+ * of our stdout) stops the reading, the socket fills, and the daemon makes the program wait:
+ * nothing grows here.
+ *
+ * A token is never taken from the command line (every user of the machine can read those) and never
+ * printed, not even in a message about it.
  */
 #include "remote/api.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/err.h"
-#include "remote/access.h"
+#include "base/fd.h"
+#include "client/program.h"
 #include "remote/options.h"
 
 #define CONNECT_S 10L
 #define POLL_MS 1000
+#define TOKEN_FILE_MAX 65536
+
+/* ---- socket and token ---------------------------------------------------------------------- */
+
+int api_socket(const struct remote_options *o, char *path, size_t size, struct err *e)
+{
+	char state[4096];
+	int n;
+
+	if (o->socket && strcmp(o->socket, "none") == 0)
+		return err_say(e, -EINVAL, "'none' cannot be reached: name a socket, or use --url");
+	if (o->socket) {
+		n = snprintf(path, size, "%s", o->socket);
+	} else {
+		int r = state_dir(o->state, getenv("XDG_RUNTIME_DIR"), state, sizeof(state), e);
+
+		if (r < 0)
+			return r;
+		n = snprintf(path, size, "%s/caisson.sock", state);
+	}
+	return n < 0 || (size_t)n >= size ?
+		       err_say(e, -ENAMETOOLONG,
+			       "the path is longer than the %zu bytes of a socket", size - 1) :
+		       0;
+}
+
+/* RFC 6750's b64token, which may follow "Bearer ". */
+static bool token_valid(const char *s)
+{
+	size_t len = strlen(s);
+
+	if (len == 0 || len > 4096)
+		return false;
+	return strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=") ==
+	       len;
+}
+
+static int keep_token(const char *token, const char *from, char **ret, struct err *e)
+{
+	if (!token_valid(token))
+		return err_say(e, -EINVAL,
+			       "%s: holds no token (letters, digits and -._~+/= in one line)",
+			       from);
+	*ret = strdup(token);
+	return *ret ? 0 : err_set(e, -ENOMEM, "keep the token");
+}
+
+static int token_of_file(const char *path, char **ret, struct err *e)
+{
+	char text[TOKEN_FILE_MAX];
+	struct stat st;
+
+	_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(e, -errno, "--token-file %s", path);
+	if (S_ISREG(st.st_mode) && st.st_mode & 077)
+		return err_say(e, -EPERM, "--token-file %s: others can read it: chmod 600 %s", path,
+			       path);
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	if (n < 0)
+		return err_set(e, -errno, "--token-file %s", path);
+	text[n] = '\0';
+	char *line = text + strspn(text, " \t\r\n");
+
+	/* Comments of a daemon's own file. */
+	while (*line == '#') {
+		line += strcspn(line, "\n");
+		line += strspn(line, " \t\r\n");
+	}
+	line[strcspn(line, " \t\r\n")] = '\0';
+	const char *colon = strchr(line, ':');
+	int r = keep_token(colon ? colon + 1 : line, path, ret, e);
+
+	explicit_bzero(text, sizeof(text));
+	return r;
+}
+
+int api_token(const struct remote_options *o, char **ret, struct err *e)
+{
+	const char *direct = getenv("CAISSON_TOKEN");
+
+	*ret = NULL;
+	if (o->token_file)
+		return token_of_file(o->token_file, ret, e);
+	return direct && *direct ? keep_token(direct, "CAISSON_TOKEN", ret, e) : 0;
+}
+
+void api_wipe(char *token)
+{
+	if (token)
+		explicit_bzero(token, strlen(token));
+	free(token);
+}
 
 /* ---- the daemon ---------------------------------------------------------------------------- */
 
@@ -39,7 +141,7 @@ int api_open(struct api *a, const struct remote_options *o, struct problem *p)
 
 	*a = (struct api){ .ca_file = o->ca_file };
 	r = o->url ? url_parse(o->url, &a->url, &e) :
-		     access_socket(o, a->socket, sizeof(a->socket), &e);
+		     api_socket(o, a->socket, sizeof(a->socket), &e);
 	if (r < 0) {
 		(void)err_wrap(&e, o->url ? "--url" : "--socket");
 		return problem_ours(p, &e);
@@ -50,7 +152,7 @@ int api_open(struct api *a, const struct remote_options *o, struct problem *p)
 		(void)snprintf(a->where, sizeof(a->where), "on %s", a->socket);
 	if (!o->url)
 		(void)snprintf(a->url.base, sizeof(a->url.base), "http://localhost");
-	if (access_token(o, &a->token, &e) < 0)
+	if (api_token(o, &a->token, &e) < 0)
 		return problem_ours(p, &e);
 	if (a->token && o->url && !a->url.tls && !a->url.loopback)
 		(void)fprintf(stderr,
@@ -67,7 +169,7 @@ int api_again(struct api *a, const struct api *other, struct problem *p)
 	a->multi = NULL;
 	a->token = other->token ? strdup(other->token) : NULL;
 	if (other->token && !a->token)
-		return problem_say(p, EXIT_OURS, "ENOMEM", "no memory");
+		return problem_no_memory(p);
 	return make_handles(a, p);
 }
 
@@ -76,7 +178,7 @@ void api_close(struct api *a)
 	http_call_free(&a->http);
 	if (a->multi)
 		(void)curl_multi_cleanup(a->multi);
-	access_wipe(a->token);
+	api_wipe(a->token);
 	*a = (struct api){ 0 };
 }
 
@@ -85,7 +187,7 @@ void api_begin(const struct api *a, struct http_call *q, const char *method, con
 	const struct http_call_options o = {
 		.ca_file = a->ca_file,
 		.socket = a->socket[0] ? a->socket : NULL,
-		/* What is on this machine is not asked for elsewhere. */
+		/* A proxy is of no use for a daemon on this machine. */
 		.direct = a->socket[0] || a->url.loopback,
 		.http1 = true,
 		.connect_s = CONNECT_S,
@@ -109,10 +211,10 @@ int api_explain(const struct api *a, CURLcode code, const struct http_call *q, s
 		(void)problem_say(p, EXIT_NO_DAEMON, "no_daemon", "no daemon answers %s: %s",
 				  a->where, number ? strerror((int)number) : detail);
 		if (number == EACCES || number == EPERM)
-			problem_hint(
-				p, "who started it may open it; --url and a token work for others");
+			problem_hint(p, "only the user who started it may open it; "
+					"others need --url and a token");
 		else
-			problem_hint(p, "start one with 'caisson serve', or say where it is: "
+			problem_hint(p, "start one with 'caisson serve', or name it: "
 					"--socket PATH or --url URL");
 		break;
 	case CURLE_PEER_FAILED_VERIFICATION:
@@ -120,7 +222,7 @@ int api_explain(const struct api *a, CURLcode code, const struct http_call *q, s
 	case CURLE_SSL_CACERT_BADFILE:
 		(void)problem_say(p, EXIT_NO_DAEMON, "tls_failed",
 				  "no safe connection to the daemon %s: %s", a->where, detail);
-		problem_hint(p, "--ca-file FILE names the certificate that it is to be known by");
+		problem_hint(p, "--ca-file FILE names the certificates to trust");
 		break;
 	case CURLE_OPERATION_TIMEDOUT:
 		(void)problem_say(p, EXIT_NO_DAEMON, "no_answer",
@@ -129,7 +231,7 @@ int api_explain(const struct api *a, CURLcode code, const struct http_call *q, s
 	default:
 		(void)problem_say(p, EXIT_NO_DAEMON, "connection_broken",
 				  "the connection to the daemon %s broke: %s", a->where, detail);
-		problem_hint(p, "its log says why, if it was the daemon");
+		problem_hint(p, "if the daemon closed it, the daemon's log says why");
 	}
 	return -1;
 }
@@ -260,7 +362,7 @@ int api_call(struct api *a, const struct api_call *c, struct api_answer *ret, st
 	if (code == CURLE_OK)
 		return 0;
 	if (ret->gave_up)
-		return problem_say(p, EXIT_OURS, "ECANCELED", "given up");
+		return problem_say(p, EXIT_OURS, "ECANCELED", "cancelled");
 	return api_explain(a, code, &a->http, p);
 }
 
@@ -270,23 +372,42 @@ void api_answer_free(struct api_answer *x)
 	*x = (struct api_answer){ 0 };
 }
 
-json_t *api_json(struct api *a, const char *method, const char *path, json_t *body,
-		 struct problem *p)
+json_t *api_json_ms(struct api *a, const char *method, const char *path, json_t *body,
+		    uint64_t timeout_ms, struct problem *p)
 {
 	struct api_answer answer = { 0 };
-	struct api_call call = { .method = method, .path = path, .json = body };
+	const struct api_call call = {
+		.method = method, .path = path, .json = body, .timeout_ms = timeout_ms
+	};
+	int r = api_call(a, &call, &answer, p);
 	json_t *root = NULL;
 
-	if (api_call(a, &call, &answer, p) == 0) {
-		root = json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
-		if (!json_is_object(root)) {
-			json_decref(root);
-			root = NULL;
-			(void)problem_say(p, EXIT_OTHER, "bad_answer",
-					  "the answer %s is not what a caisson daemon says",
-					  a->where);
-		}
+	json_decref(body);
+	if (r == 0)
+		root = answer.status == 204 ?
+			       json_object() :
+			       json_loadb(buf_str(&answer.body), answer.body.len, 0, NULL);
+	if (r == 0 && !json_is_object(root)) {
+		json_decref(root);
+		root = NULL;
+		(void)problem_say(p, EXIT_OTHER, "bad_answer",
+				  "the answer %s is not that of a caisson daemon", a->where);
 	}
 	api_answer_free(&answer);
 	return root;
+}
+
+json_t *api_json(struct api *a, const char *method, const char *path, json_t *body,
+		 struct problem *p)
+{
+	return api_json_ms(a, method, path, body, 0, p);
+}
+
+json_t *api_sandbox(struct api *a, const char *method, const char *name, const char *rest,
+		    json_t *body, struct problem *p)
+{
+	_buf_ struct buf path = BUF_INIT(64u << 10);
+
+	url_sandbox(&path, name, rest);
+	return api_json(a, method, buf_str(&path), body, p);
 }

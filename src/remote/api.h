@@ -3,8 +3,8 @@
  * api.h - One daemon, and requests to it.
  *
  * HTTP by libcurl, over the daemon's unix socket or to a URL. Calls are made one after another on a
- * connection that is kept. Redirects are not followed, a token is sent nowhere else than to the
- * daemon that was named.
+ * connection that is kept. Redirects are not followed: a token is sent only to the daemon that was
+ * named.
  */
 #ifndef CAISSON_REMOTE_API_H
 #define CAISSON_REMOTE_API_H
@@ -19,6 +19,7 @@
 #include "remote/problem.h"
 #include "remote/url.h"
 
+struct err;
 struct remote_options;
 
 #define API_BODY_MAX (256u << 20) /* of an answer that is kept in memory */
@@ -32,7 +33,7 @@ struct api {
 	char socket[108];    /* empty: url */
 	char *token;         /* owned, wiped at the end; NULL: none */
 	const char *ca_file; /* borrowed */
-	char where[600];     /* for messages */
+	char where[600];     /* "on PATH" or "at URL", for messages */
 };
 
 struct api_call {
@@ -44,8 +45,7 @@ struct api_call {
 	/* A body that is read while it is sent: bytes, 0 at the end, negative to give up. */
 	int64_t (*source)(void *arg, char *data, size_t size);
 	int64_t source_size; /* -1: not known */
-	/* Takes the body of a good answer, as it comes; anything but 0 gives up. NULL: it is kept.
-	 */
+	/* Takes the body of a good answer, as it comes; anything but 0 gives up. NULL: kept. */
 	int (*sink)(void *arg, const char *data, size_t len);
 	void *arg;           /* for all three */
 	uint64_t timeout_ms; /* 0: API_TIMEOUT_MS */
@@ -76,14 +76,36 @@ int api_again(struct api *a, const struct api *other, struct problem *p);
 int api_call(struct api *a, const struct api_call *c, struct api_answer *ret, struct problem *p);
 void api_answer_free(struct api_answer *x);
 
-/* api_json() - A call that answers with JSON. The object, or NULL with @p. */
+/*
+ * api_json() - A call that answers with a JSON object, or with 204 and nothing: a new object, which
+ * is empty for 204; or NULL with @p. @body: the reference is taken; may be NULL.
+ */
 json_t *api_json(struct api *a, const char *method, const char *path, json_t *body,
 		 struct problem *p);
+/* api_json_ms() - The same with a time limit of its own. */
+json_t *api_json_ms(struct api *a, const char *method, const char *path, json_t *body,
+		    uint64_t timeout_ms, struct problem *p);
+/* api_sandbox() - api_json() of /v1/sandboxes/@name@rest. */
+json_t *api_sandbox(struct api *a, const char *method, const char *name, const char *rest,
+		    json_t *body, struct problem *p);
 
 /* api_begin() - A request that is set up for this daemon: address, certificates; no token. */
 void api_begin(const struct api *a, struct http_call *q, const char *method, const char *path);
 
-/* api_explain() - Why the daemon could not be spoken with. Return: -1. */
+/* api_explain() - Why the daemon could not be reached, or did not answer. Return: -1. */
 int api_explain(const struct api *a, CURLcode code, const struct http_call *q, struct problem *p);
+
+/* ---- for tests ----------------------------------------------------------------------------- */
+
+/* api_socket() - --socket, or caisson.sock in the state directory. 0, -EINVAL or -ENAMETOOLONG. */
+int api_socket(const struct remote_options *o, char *path, size_t size, struct err *e);
+
+/*
+ * api_token() - From --token-file, else from CAISSON_TOKEN. A file may have the form of the
+ * daemon's own (NAME:TOKEN); its first line counts. Other users must not be able to read it.
+ * @ret: NULL when there is none; end it with api_wipe().
+ */
+int api_token(const struct remote_options *o, char **ret, struct err *e);
+void api_wipe(char *token); /* NULL is fine */
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_ls.c - Lines of the ledger that somebody asked for, as a table or as they are.
+ * audit_ls.c - `caisson audit ls`: lines of the ledger, as a table or as they are.
  *
- * They are checked on the way. Damage does not hide what comes after it, which may be what one
- * looks for: those lines are marked, and the exit code and a line on stderr say so.
+ * The lines are checked on the way. Lines after a damage are printed too, as they may be the ones
+ * that the reader looks for; they are marked, and the exit code and a line on stderr report it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,10 +17,14 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "ledger/reader.h"
-#include "remote/audit.h"
-#include "remote/terminal.h"
+#include "remote/audit_verb.h"
+#include "remote/list.h"
+#include "remote/meter.h"
+#include "remote/text.h"
+#include "remote/tty.h"
 
 #define TIME_ROOM 32
+#define DAY_S 86400
 
 struct kept {
 	char *text;
@@ -30,7 +34,7 @@ struct kept {
 
 struct ls {
 	const struct audit_options *o;
-	struct progress progress;
+	struct meter meter;
 	char since[TIME_ROOM]; /* in the ledger's own form, which sorts as text */
 	struct kept *ring;     /* of o->tail, when that is asked for */
 	uint64_t matches;
@@ -38,36 +42,11 @@ struct ls {
 
 /* ---- --since ------------------------------------------------------------------------------- */
 
-/* "Z", "+02:00", or nothing. */
-static int parse_zone(const char *s, long *ret)
-{
-	static const char shape[] = "+hh:mm";
-	long part[2] = { 0 }; /* hours, minutes */
-
-	*ret = 0;
-	if (!*s || strcmp(s, "Z") == 0 || strcmp(s, "z") == 0)
-		return 0;
-	if (strlen(s) != strlen(shape) || (*s != '+' && *s != '-') || s[3] != ':')
-		return -EINVAL;
-	for (size_t i = 1; i < strlen(shape); i++) {
-		if (i == 3)
-			continue;
-		if (s[i] < '0' || s[i] > '9')
-			return -EINVAL;
-		part[i > 3] = part[i > 3] * 10 + (s[i] - '0');
-	}
-	if (part[0] > 23 || part[1] > 59)
-		return -EINVAL;
-	*ret = (part[0] * 3600 + part[1] * 60) * (*s == '-' ? -1 : 1);
-	return 0;
-}
-
 static int parse_since(const char *s, char ret[TIME_ROOM], struct err *e)
 {
 	struct tm tm = { 0 };
 	uint64_t ago_ms;
 	unsigned int ms = 0;
-	long zone = 0;
 	time_t when;
 	const char *rest = strptime(s, "%Y-%m-%d", &tm);
 
@@ -84,8 +63,12 @@ static int parse_since(const char *s, char ret[TIME_ROOM], struct err *e)
 			for (rest++; *rest >= '0' && *rest <= '9'; rest++, scale /= 10)
 				ms += (unsigned int)(*rest - '0') * scale;
 		}
-		if (!rest || parse_zone(rest, &zone) < 0)
+		if (rest && *rest) /* "Z", "+02:00" */
+			rest = *rest == 'z' ? rest + 1 : strptime(rest, "%z", &tm);
+		if (!rest || *rest || labs(tm.tm_gmtoff) >= DAY_S)
 			goto wrong;
+		long zone = tm.tm_gmtoff;
+
 		when = timegm(&tm) - zone;
 	}
 	if (!gmtime_r(&when, &tm) || tm.tm_year < -1900 || tm.tm_year > 8099)
@@ -96,37 +79,29 @@ static int parse_since(const char *s, char ret[TIME_ROOM], struct err *e)
 		       (unsigned int)tm.tm_sec, ms % 1000);
 	return 0;
 wrong:
-	return err_say(
-		e, -EINVAL,
-		"--since: '%.60s' is no time; 2026-11-16, 2026-11-16T03:25:16Z, 90s, 30m and "
-		"2h are",
-		s);
+	return err_say(e, -EINVAL,
+		       "--since: '%.60s' is not a time; use the form of 2026-11-16, "
+		       "2026-11-16T03:25:16Z, 90s, 30m or 2h",
+		       s);
 }
 
 /* ---- which --------------------------------------------------------------------------------- */
-
-static const char *member(const json_t *line, const char *key)
-{
-	const char *s = json_string_value(json_object_get(line, key));
-
-	return s ? s : "";
-}
 
 static bool is_wanted(const struct ls *l, const json_t *line)
 {
 	const struct audit_options *o = l->o;
 
-	return (!o->sandbox || strcmp(member(line, "sandbox"), o->sandbox) == 0) &&
-	       (!o->owner || strcmp(member(line, "owner"), o->owner) == 0) &&
-	       (!o->event || strcmp(member(line, "event"), o->event) == 0) &&
-	       (!l->since[0] || strcmp(member(line, "time"), l->since) >= 0);
+	return (!o->sandbox || strcmp(list_text(line, "sandbox"), o->sandbox) == 0) &&
+	       (!o->owner || strcmp(list_text(line, "owner"), o->owner) == 0) &&
+	       (!o->event || strcmp(list_text(line, "event"), o->event) == 0) &&
+	       (!l->since[0] || strcmp(list_text(line, "time"), l->since) >= 0);
 }
 
 /* ---- a line of the table ------------------------------------------------------------------- */
 
 static void put_cell(const char *s, size_t width)
 {
-	size_t n = terminal_text(stdout, s, strlen(s));
+	size_t n = text_print(stdout, s, strlen(s));
 
 	(void)printf("%*s", (int)(n < width ? width - n : 0) + 1, "");
 }
@@ -139,7 +114,7 @@ static void put_detail(const char *key, const json_t *value)
 	if (s && strlen(s) == CHAIN_HEX && strspn(s, "0123456789abcdef") == CHAIN_HEX)
 		(void)printf("%.12s", s);
 	else if (s)
-		(void)terminal_text(stdout, s, strlen(s));
+		(void)text_print(stdout, s, strlen(s));
 	else if (json_is_integer(value))
 		(void)printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else
@@ -164,16 +139,16 @@ static void put_row(json_t *line, bool good)
 	const char *key, *inner_key;
 	json_t *value, *inner;
 
-	terminal_colour(good ? TERMINAL_DIM : TERMINAL_RED);
-	put_cell(member(line, "time"), 24);
+	tty_style(good ? "2" : "31"); /* dim, red */
+	put_cell(list_text(line, "time"), 24);
 	(void)printf("%c%6" JSON_INTEGER_FORMAT " ", good ? ' ' : '!',
 		     json_integer_value(json_object_get(line, "seq")));
-	terminal_colour(TERMINAL_PLAIN);
-	terminal_colour(TERMINAL_BOLD);
-	put_cell(member(line, "event"), 18);
-	terminal_colour(TERMINAL_PLAIN);
-	put_cell(*member(line, "owner") ? member(line, "owner") : "-", 10);
-	put_cell(*member(line, "sandbox") ? member(line, "sandbox") : "-", 15);
+	tty_style("0");
+	tty_style("1"); /* bold */
+	put_cell(list_text(line, "event"), 18);
+	tty_style("0");
+	put_cell(*list_text(line, "owner") ? list_text(line, "owner") : "-", 10);
+	put_cell(*list_text(line, "sandbox") ? list_text(line, "sandbox") : "-", 15);
 	json_object_foreach(line, key, value)
 	{
 		if (is_column(key))
@@ -185,7 +160,7 @@ static void put_row(json_t *line, bool good)
 	(void)putchar('\n');
 }
 
-/* A line that is not JSON is one that was damaged: it is shown as what it is. */
+/* A line that is not JSON is a damaged one: it is shown as text. */
 static void show(const struct ls *l, const char *text, size_t len, bool good)
 {
 	json_t *line;
@@ -199,7 +174,7 @@ static void show(const struct ls *l, const char *text, size_t len, bool good)
 		put_row(line, good);
 	} else {
 		(void)printf("!      ");
-		(void)terminal_text(stdout, text, len);
+		(void)text_print(stdout, text, len);
 		(void)putchar('\n');
 	}
 	json_decref(line);
@@ -241,7 +216,7 @@ static int take(const struct reader_line *line, const struct reader_report *so_f
 		l->matches++;
 	}
 	if (so_far->lines % 1024 == 0 && (l->ring || l->matches == 0))
-		progress_update(&l->progress, so_far->bytes, so_far->total_bytes);
+		audit_progress(&l->meter, so_far);
 	return r;
 }
 
@@ -277,9 +252,9 @@ int audit_ls(const struct audit_options *o, int dirfd, struct err *e)
 	if (!o->json)
 		(void)printf("%-24s %7s %-18s %-10s %-16s DETAILS\n", "TIME", "SEQ", "EVENT",
 			     "OWNER", "SANDBOX");
-	progress_begin(&l.progress, "reading the ledger");
+	meter_begin(&l.meter, 0);
 	r = reader_run(dirfd, true, take, &l, &report, e);
-	progress_end(&l.progress);
+	meter_end(&l.meter);
 	if (l.ring)
 		show_ring(&l);
 	if (r < 0)
@@ -289,7 +264,7 @@ int audit_ls(const struct audit_options *o, int dirfd, struct err *e)
 	(void)fflush(stdout);
 	(void)fprintf(stderr,
 		      "caisson: the ledger is damaged: %s, line %" PRIu64
-		      ": %s; what comes from there on proves nothing\n",
+		      ": %s; the lines from there on prove nothing\n",
 		      report.file, report.line, report.why);
 	return AUDIT_EXIT_DAMAGED;
 }

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy.c - The four ways of a copy. */
+/*
+ * copy.c - `caisson cp`: files and directories into and out of a sandbox.
+ *
+ * Names are decided as cp(1) decides them. A file that arrives here is written under another name
+ * first, and gets its own when it is whole; directories are filled as they come, as tar archives.
+ */
 #include "remote/copy.h"
 
 #include <errno.h>
@@ -13,11 +18,14 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "remote/list.h"
 #include "remote/meter.h"
-#include "remote/pack.h"
-#include "remote/place.h"
-#include "remote/session.h"
-#include "remote/unpack.h"
+#include "remote/pack_dir.h"
+#include "remote/sandbox_path.h"
+#include "remote/unpack_dir.h"
+#include "remote/verb.h"
+
+#define PATH_BYTES 8192u
 
 /* Either end of a copy. */
 struct copy {
@@ -25,7 +33,7 @@ struct copy {
 	struct pack *pack;
 	struct unpack *unpack;
 	struct meter meter;
-	struct err e; /* of what happened here */
+	struct err e; /* of our own end */
 };
 
 static void file_path(struct buf *b, const char *name, const char *route, const char *path)
@@ -34,7 +42,7 @@ static void file_path(struct buf *b, const char *name, const char *route, const 
 	url_query(b, "path", path);
 }
 
-/* What happened here explains more than that the call was given up. */
+/* An error of our own end explains more than the cancelled call. */
 static int finish(struct session *s, struct copy *c, int r, struct copied *ret)
 {
 	meter_end(&c->meter);
@@ -44,7 +52,8 @@ static int finish(struct session *s, struct copy *c, int r, struct copied *ret)
 	return r;
 }
 
-json_t *copy_stat(struct session *s, const char *name, const char *path)
+/* A new object, or NULL with s->problem (status 404: there is no such file). */
+static json_t *stat_there(struct session *s, const char *name, const char *path)
 {
 	_buf_ struct buf url = BUF_INIT(64u << 10);
 
@@ -52,7 +61,7 @@ json_t *copy_stat(struct session *s, const char *name, const char *path)
 	return api_json(&s->api, "GET", buf_str(&url), NULL, &s->problem);
 }
 
-/* ---- there --------------------------------------------------------------------------------- */
+/* ---- into the sandbox ----------------------------------------------------------------------- */
 
 static int64_t from_file(void *arg, char *data, size_t size)
 {
@@ -81,24 +90,28 @@ static int64_t from_pack(void *arg, char *data, size_t size)
 	return n;
 }
 
-static int upload(struct session *s, const char *url, int64_t size,
-		  int64_t (*source)(void *arg, char *data, size_t size), struct copy *c)
+/* One call of any length. @source or @sink is NULL. */
+static int transfer(struct session *s, const char *url, struct copy *c, int64_t size,
+		    int64_t (*source)(void *arg, char *data, size_t size),
+		    int (*sink)(void *arg, const char *data, size_t len))
 {
 	struct api_answer answer = { 0 };
-	struct api_call call = { .method = "PUT",
-				 .path = url,
-				 .source = source,
-				 .source_size = size,
-				 .arg = c,
-				 .timeout_ms = API_ENDLESS };
+	const struct api_call call = { .method = source ? "PUT" : "GET",
+				       .path = url,
+				       .accept = source ? NULL : "*/*",
+				       .source = source,
+				       .source_size = size,
+				       .sink = sink,
+				       .arg = c,
+				       .timeout_ms = API_ENDLESS };
 	int r = api_call(&s->api, &call, &answer, &s->problem);
 
 	api_answer_free(&answer);
 	return r;
 }
 
-int copy_put_file(struct session *s, const char *from, const char *name, const char *path,
-		  struct copied *ret)
+static int put_file(struct session *s, const char *from, const char *name, const char *path,
+		    struct copied *ret)
 {
 	_buf_ struct buf url = BUF_INIT(64u << 10);
 	struct copy c = { .fd = STDIN_FILENO };
@@ -119,27 +132,14 @@ int copy_put_file(struct session *s, const char *from, const char *name, const c
 		url_query(&url, "mode", mode);
 	}
 	meter_begin(&c.meter, (uint64_t)st.st_size);
-	int r = upload(s, buf_str(&url), S_ISREG(st.st_mode) ? (int64_t)st.st_size : -1, from_file,
-		       &c);
+	int r = transfer(s, buf_str(&url), &c, S_ISREG(st.st_mode) ? (int64_t)st.st_size : -1,
+			 from_file, NULL);
 
 	return finish(s, &c, r, ret);
 }
 
-static int make_dir(struct session *s, const char *name, const char *path)
-{
-	_buf_ struct buf url = BUF_INIT(1024);
-	json_t *body = json_pack("{s:s, s:b}", "path", path, "parents", 1);
-
-	url_sandbox(&url, name, "/files/mkdir");
-	json_t *made = api_json(&s->api, "POST", buf_str(&url), body, &s->problem);
-
-	json_decref(body);
-	json_decref(made);
-	return made ? 0 : -1;
-}
-
-int copy_put_dir(struct session *s, const char *from, const char *name, const char *path,
-		 struct copied *ret)
+static int put_dir(struct session *s, const char *from, const char *name, const char *path,
+		   struct copied *ret)
 {
 	_buf_ struct buf url = BUF_INIT(64u << 10);
 	struct copy c = { .fd = -1 };
@@ -147,19 +147,23 @@ int copy_put_dir(struct session *s, const char *from, const char *name, const ch
 	c.pack = pack_open(from, &c.e);
 	if (!c.pack)
 		return problem_ours(&s->problem, &c.e);
-	int r = make_dir(s, name, path);
+	json_t *made = api_sandbox(&s->api, "POST", name, "/files/mkdir",
+				   json_pack("{s:s, s:b}", "path", path, "parents", 1),
+				   &s->problem);
+	int r = made ? 0 : -1;
 
+	json_decref(made);
 	if (r == 0) {
 		file_path(&url, name, "/files/tar", path);
 		meter_begin(&c.meter, 0);
-		r = upload(s, buf_str(&url), -1, from_pack, &c);
+		r = transfer(s, buf_str(&url), &c, -1, from_pack, NULL);
 	}
 	ret->skipped = pack_skipped(c.pack);
 	pack_close(c.pack);
 	return finish(s, &c, r, ret);
 }
 
-/* ---- here ---------------------------------------------------------------------------------- */
+/* ---- out of the sandbox --------------------------------------------------------------------- */
 
 static int to_file(void *arg, const char *data, size_t len)
 {
@@ -180,29 +184,13 @@ static int to_unpack(void *arg, const char *data, size_t len)
 	return unpack_feed(c->unpack, data, len, &c->e);
 }
 
-static int download(struct session *s, const char *url, int (*sink)(void *, const char *, size_t),
-		    struct copy *c)
-{
-	struct api_answer answer = { 0 };
-	struct api_call call = { .method = "GET",
-				 .path = url,
-				 .accept = "*/*",
-				 .sink = sink,
-				 .arg = c,
-				 .timeout_ms = API_ENDLESS };
-	int r = api_call(&s->api, &call, &answer, &s->problem);
-
-	api_answer_free(&answer);
-	return r;
-}
-
-/* A name beside @to that nobody has; the descriptor, or -errno. */
+/* A new file beside @to, under a random name; the descriptor, or -errno. */
 static int open_beside(const char *to, unsigned int mode, struct buf *ret)
 {
 	for (int i = 0; i < 100; i++) {
 		uint32_t number;
 		size_t len;
-		const char *base = place_base(to, &len);
+		const char *base = sandbox_path_base(to, &len);
 
 		if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
 			return -EIO;
@@ -218,8 +206,8 @@ static int open_beside(const char *to, unsigned int mode, struct buf *ret)
 	return -EEXIST;
 }
 
-int copy_get_file(struct session *s, const char *name, const char *path, const char *to,
-		  unsigned int mode, struct copied *ret)
+static int get_file(struct session *s, const char *name, const char *path, const char *to,
+		    unsigned int mode, struct copied *ret)
 {
 	_buf_ struct buf url = BUF_INIT(64u << 10), beside = BUF_INIT(8192);
 	struct copy c = { .fd = STDOUT_FILENO };
@@ -240,7 +228,7 @@ int copy_get_file(struct session *s, const char *name, const char *path, const c
 	c.fd = direct ? STDOUT_FILENO : fd;
 	file_path(&url, name, "/files", path);
 	meter_begin(&c.meter, 0);
-	int r = download(s, buf_str(&url), to_file, &c);
+	int r = transfer(s, buf_str(&url), &c, 0, NULL, to_file);
 
 	if (r == 0 && !direct && !special && rename(buf_str(&beside), to) < 0) {
 		(void)err_set(&c.e, -errno, "write %s", to);
@@ -251,8 +239,8 @@ int copy_get_file(struct session *s, const char *name, const char *path, const c
 	return finish(s, &c, r, ret);
 }
 
-int copy_get_dir(struct session *s, const char *name, const char *path, const char *to,
-		 struct copied *ret)
+static int get_dir(struct session *s, const char *name, const char *path, const char *to,
+		   struct copied *ret)
 {
 	_buf_ struct buf url = BUF_INIT(64u << 10);
 	struct copy c = { .fd = -1 };
@@ -271,11 +259,156 @@ int copy_get_dir(struct session *s, const char *name, const char *path, const ch
 		return problem_ours(&s->problem, &c.e);
 	file_path(&url, name, "/files/tar", path);
 	meter_begin(&c.meter, 0);
-	int r = download(s, buf_str(&url), to_unpack, &c);
+	int r = transfer(s, buf_str(&url), &c, 0, NULL, to_unpack);
 
 	if (r == 0)
 		r = unpack_end(c.unpack, &c.e) < 0 ? -1 : 0;
 	ret->skipped = unpack_skipped(c.unpack);
 	unpack_close(c.unpack);
 	return finish(s, &c, r, ret);
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static bool is_dir_type(const json_t *stat)
+{
+	return strncmp(list_text(stat, "type"), "dir", 3) == 0;
+}
+
+static bool ends_with_slash(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n > 0 && path[n - 1] == '/';
+}
+
+/* A file or directory that is copied into a directory keeps its name. */
+static int below(struct buf *out, const char *dir, const char *from, struct err *e)
+{
+	size_t len;
+	const char *base = sandbox_path_base(from, &len);
+
+	if (len == 0 || (len == 1 && *base == '.') ||
+	    (len == 2 && base[0] == '.' && base[1] == '.') || (len == 1 && *base == '-'))
+		return err_say(e, -EINVAL,
+			       "'%s' has no name of its own: name the file to copy it to", from);
+	(void)buf_printf(out, "%s%s%.*s", dir, ends_with_slash(dir) ? "" : "/", (int)len, base);
+	return 0;
+}
+
+static int need_recursive(const struct session *s, const char *what, struct err *e)
+{
+	return s->o.recursive ? 0 : err_say(e, -EISDIR, "%s is a directory: cp -r copies it", what);
+}
+
+int cp_put(struct session *s, const char *from, const struct sandbox_path *to, struct copied *done)
+{
+	_buf_ struct buf path = BUF_INIT(PATH_BYTES);
+	struct err e = { 0 };
+	struct stat st = { 0 };
+	int r = 0;
+
+	if (strcmp(from, "-") != 0 && stat(from, &st) < 0)
+		r = err_set(&e, -errno, "%s", from);
+	else if (S_ISDIR(st.st_mode))
+		r = need_recursive(s, from, &e);
+	if (r < 0)
+		return problem_ours(&s->problem, &e);
+	json_t *there = stat_there(s, to->name, to->path);
+	bool into = there ? is_dir_type(there) : ends_with_slash(to->path);
+
+	json_decref(there);
+	if (!there && (s->problem.status != 404 || strcmp(s->problem.code, "no_such_sandbox") == 0))
+		return -1;
+	if (into)
+		r = below(&path, to->path, from, &e);
+	else
+		(void)buf_puts(&path, to->path);
+	if (r < 0)
+		return problem_ours(&s->problem, &e);
+	return S_ISDIR(st.st_mode) ? put_dir(s, from, to->name, buf_str(&path), done) :
+				     put_file(s, from, to->name, buf_str(&path), done);
+}
+
+static unsigned int mode_of(const json_t *stat)
+{
+	const char *text = list_text(stat, "mode");
+
+	return *text ? (unsigned int)strtoul(text, NULL, 8) & 0777 : 0666;
+}
+
+int cp_get(struct session *s, const struct sandbox_path *from, const char *to, struct copied *done)
+{
+	_buf_ struct buf path = BUF_INIT(PATH_BYTES);
+	struct err e = { 0 };
+	struct stat st;
+	json_t *there = stat_there(s, from->name, from->path);
+	bool is_dir = is_dir_type(there);
+	unsigned int mode = mode_of(there);
+	int r = 0;
+
+	json_decref(there);
+	if (!there)
+		return -1;
+	if (is_dir)
+		r = need_recursive(s, from->path, &e);
+	if (r == 0 && is_dir && strcmp(to, "-") == 0)
+		r = err_say(&e, -EINVAL, "a directory cannot be written to standard output");
+	bool into = strcmp(to, "-") != 0 && ((stat(to, &st) == 0 && S_ISDIR(st.st_mode)) ||
+					     (ends_with_slash(to) && !is_dir));
+
+	/* "cp -r NAME:. DIR" fills DIR. */
+	if (r == 0 && into && !(is_dir && strcmp(from->path, ".") == 0))
+		r = below(&path, to, from->path, &e);
+	else
+		(void)buf_puts(&path, to);
+	if (r < 0)
+		return problem_ours(&s->problem, &e);
+	return is_dir ? get_dir(s, from->name, from->path, buf_str(&path), done) :
+			get_file(s, from->name, from->path, buf_str(&path), mode, done);
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
+int copy_sides(struct session *s, struct sandbox_path *from, struct sandbox_path *to,
+	       const char *both, const char *neither)
+{
+	struct err e = { 0 };
+
+	if (sandbox_path_parse(s->o.rest[0], from, &e) < 0 ||
+	    sandbox_path_parse(s->o.rest[1], to, &e) < 0)
+		return problem_ours(&s->problem, &e);
+	if (from->remote == to->remote)
+		return problem_wrong(&s->problem, "%s", from->remote ? both : neither);
+	return 0;
+}
+
+void copy_json(const struct copied *done)
+{
+	json_t *root = json_pack("{s:I, s:I}", "bytes", (json_int_t)done->bytes, "skipped",
+				 (json_int_t)done->skipped);
+
+	session_json(root);
+	json_decref(root);
+}
+
+int remote_cp(struct session *s)
+{
+	struct sandbox_path from, to;
+	struct copied done = { 0 };
+	int r = copy_sides(s, &from, &to,
+			   "one side must be here: copy out of the one sandbox first",
+			   "neither side is in a sandbox: NAME:PATH names one");
+
+	if (r == 0)
+		r = from.remote ? cp_get(s, &from, to.path, &done) :
+				  cp_put(s, from.path, &to, &done);
+	if (r == 0 && s->o.json)
+		copy_json(&done);
+	if (done.skipped)
+		(void)fprintf(
+			stderr,
+			"caisson: %llu left out: not a file, directory or link that stays inside\n",
+			(unsigned long long)done.skipped);
+	return r;
 }

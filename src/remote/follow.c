@@ -4,15 +4,8 @@
  *
  * Theory of operation. The answer is a stream of JSON lines with increasing ids. `started` names
  * the execution, `done` is its result, `refused` an error instead of it. When the stream ends
- * without either, the events after the last id that we saw are asked for, a few times; when the
+ * without either, the events after the last id that we have are asked for, a few times. When the
  * daemon does not have them any more, the output is read by offset instead, and then the result.
- *
- * A JSON string can not hold bytes that are no UTF-8; the daemon writes U+FFFD for them, and adds
- * the bytes in base64. One that does not is older: as long as a stream's text is free of that
- * character it is the program's very bytes, and their number is the offset in what the daemon
- * keeps. From the first doubtful event on, that stream's events are only a bell: the bytes are
- * fetched from the kept output by offset. Beyond what the daemon keeps (it says so) the text is all
- * there is, and a line on stderr says that it may not be exact.
  */
 #include "remote/follow.h"
 
@@ -20,34 +13,25 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "client/lines.h"
 #include "remote/event.h"
-#include "remote/lines.h"
 #include "remote/list.h"
-#include "remote/session.h"
 #include "remote/text.h"
+#include "remote/tty.h"
+#include "remote/verb.h"
 
 #define ATTEMPTS 8
 #define PAUSE_MS 100L
 #define POLL_MS 200
 #define ID_MAX 64
 #define TEXT_MAX (64u << 20)
-
-/* One of the two streams of the program. */
-struct half {
-	const char *name;
-	int fd;
-	uint64_t bytes; /* passed on so far */
-	bool by_offset; /* its events are only a bell */
-	bool inexact;   /* neither way was complete */
-};
+#define INTERRUPT_MS 5000
 
 struct follow {
 	struct session *s;
@@ -57,14 +41,23 @@ struct follow {
 	char id[ID_MAX + 1]; /* of the execution; empty: not known yet */
 	uint64_t last;       /* id of the last event */
 	struct lines lines;
-	struct buf text; /* of one event */
-	struct half halves[2];
-	json_t *result; /* `done` */
-	bool refused, broken_pipe, left;
+	struct buf text;   /* of one event */
+	uint64_t bytes[2]; /* of stdout and stderr, passed on so far */
+	json_t *result;    /* `done` */
+	bool refused, left;
 	bool shown; /* the value of a last expression */
 	int signals, signo, n_signals;
 	int number; /* errno of a write that failed */
 };
+
+/* "/v1/sandboxes/NAME/executions/ID" and @rest. */
+static void execution_path(const struct follow *f, const char *rest, struct buf *path)
+{
+	buf_clear(path);
+	url_sandbox(path, f->name, "/executions/");
+	url_escape(path, f->id);
+	(void)buf_puts(path, rest);
+}
 
 /* ---- the second connection ----------------------------------------------------------------- */
 
@@ -78,18 +71,18 @@ static int side_call(struct follow *f, const struct api_call *c, struct api_answ
 	return api_call(&f->side, c, answer, &p);
 }
 
-/* One that was not begun has no name that we know; it is cancelled when we leave. */
+/* Before `started` there is no name for the execution; the daemon cancels it when we leave. */
 static void interrupt(struct follow *f)
 {
-	if (!f->id[0])
-		return;
 	_buf_ struct buf path = BUF_INIT(1024);
 	struct api_answer answer = { 0 };
 
-	url_sandbox(&path, f->name, "/executions/");
-	url_escape(&path, f->id);
-	(void)buf_puts(&path, "/interrupt");
-	struct api_call c = { .method = "POST", .path = buf_str(&path), .timeout_ms = 5000 };
+	if (!f->id[0])
+		return;
+	execution_path(f, "/interrupt", &path);
+	struct api_call c = { .method = "POST",
+			      .path = buf_str(&path),
+			      .timeout_ms = INTERRUPT_MS };
 
 	(void)side_call(f, &c, &answer);
 	api_answer_free(&answer);
@@ -97,20 +90,17 @@ static void interrupt(struct follow *f)
 
 /* ---- output -------------------------------------------------------------------------------- */
 
-static int put(struct follow *f, struct half *h, const char *data, size_t len)
+static int put(struct follow *f, bool is_stderr, const char *data, size_t len)
 {
-	int r = fd_write_all(h->fd, data, len);
+	int r = fd_write_all(is_stderr ? STDERR_FILENO : STDOUT_FILENO, data, len);
 
-	h->bytes += len;
-	if (r == 0)
-		return 0;
-	f->broken_pipe = r == -EPIPE;
-	f->number = -r;
-	return -1;
+	f->bytes[is_stderr] += len;
+	f->number = r < 0 ? -r : f->number;
+	return r < 0 ? -1 : 0;
 }
 
-/* All that is kept from where we are. */
-static int fetch(struct follow *f, struct half *h)
+/* The output that the daemon has kept, from where we are. */
+static int fetch(struct follow *f, bool is_stderr)
 {
 	_buf_ struct buf path = BUF_INIT(1024);
 	struct api_answer answer = { 0 };
@@ -118,114 +108,90 @@ static int fetch(struct follow *f, struct half *h)
 	int r;
 
 	do {
-		before = h->bytes;
-		buf_clear(&path);
-		url_sandbox(&path, f->name, "/executions/");
-		url_escape(&path, f->id);
-		(void)buf_puts(&path, "/output");
-		url_query(&path, "stream", h->name);
-		url_query_uint(&path, "offset", h->bytes);
+		before = f->bytes[is_stderr];
+		execution_path(f, "/output", &path);
+		url_query(&path, "stream", is_stderr ? "stderr" : "stdout");
+		url_query_uint(&path, "offset", before);
 		struct api_call c = { .method = "GET",
 				      .path = buf_str(&path),
 				      .accept = "application/octet-stream" };
 
 		r = side_call(f, &c, &answer);
 		if (r == 0 && answer.body.len > 0)
-			r = put(f, h, buf_str(&answer.body), answer.body.len) < 0 ? -2 : 0;
-	} while (r == 0 && h->bytes > before);
+			r = put(f, is_stderr, buf_str(&answer.body), answer.body.len);
+	} while (r == 0 && f->bytes[is_stderr] > before);
 	api_answer_free(&answer);
 	return r;
 }
 
-/* What an event of output has, in f->text. */
-static int on_text(struct follow *f, struct half *h, bool exact)
+/* A value as text; its other forms are for --json. */
+static int on_bundle(struct follow *f, const json_t *root, bool is_result)
 {
-	if (!exact && !h->inexact && f->id[0])
-		h->by_offset = true;
-	if (h->by_offset) {
-		int r = fetch(f, h);
-
-		if (r != -1)
-			return r;
-		h->by_offset = false; /* not kept: the text is all there is */
-		h->inexact = true;
-	}
-	return put(f, h, buf_str(&f->text), f->text.len);
-}
-
-/* What a value looks like as text; its other forms are for --json. */
-static int on_bundle(struct follow *f, const struct event *ev)
-{
-	const json_t *data = json_object_get(ev->root, "data");
-	const json_t *text = json_object_get(json_is_object(data) ? data : ev->root, "text/plain");
+	const json_t *data = json_object_get(root, "data");
+	const json_t *text = json_object_get(json_is_object(data) ? data : root, "text/plain");
+	uint64_t bytes = f->bytes[0];
+	int r;
 
 	if (!json_is_string(text))
 		return 0;
-	/* Not part of what the program wrote: offsets do not move. */
-	uint64_t bytes = f->halves[0].bytes;
-
-	f->shown |= event_is(ev, "result");
-	int r = put(f, &f->halves[0], json_string_value(text), json_string_length(text));
-
-	r = r < 0 ? r : put(f, &f->halves[0], "\n", 1);
-	f->halves[0].bytes = bytes;
+	f->shown |= is_result;
+	r = put(f, false, json_string_value(text), json_string_length(text));
+	r = r < 0 ? r : put(f, false, "\n", 1);
+	f->bytes[0] = bytes; /* the program did not write it: offsets do not move */
 	return r;
 }
 
 static void on_refused(struct follow *f, const json_t *refusal)
 {
-	char *text = json_dumps(refusal, 0);
 	unsigned int status = (unsigned int)list_uint(refusal, "status");
 
 	f->refused = true;
-	(void)problem_answer(&f->s->problem, status ? status : 409, text ? text : "",
-			     text ? strlen(text) : 0, 0);
-	free(text);
+	(void)problem_refusal(&f->s->problem, status ? status : 409, refusal, 0);
 }
 
-static int on_output(struct follow *f, const struct event *ev)
+static int on_event(struct follow *f, const struct event *ev)
 {
-	buf_clear(&f->text);
-	int exact = event_text(ev, &f->text);
+	bool is_stderr = event_is(ev, "stderr");
 
-	return exact < 0 ? 0 : on_text(f, &f->halves[event_is(ev, "stderr")], exact);
-}
-
-static int on_line(void *arg, const char *line, size_t len)
-{
-	struct follow *f = arg;
-	struct event_output quick;
-	struct event ev;
-	int r = 0;
-
-	if (event_quick(line, len, &quick, &f->text)) {
-		if (quick.id <= f->last)
-			return 0;
-		f->last = quick.id;
-		return on_text(f, &f->halves[quick.is_stderr], quick.exact);
-	}
-	if (event_parse(line, len, &ev) < 0)
-		return 0; /* what we do not know is no reason to lose what we do */
-	if (ev.id && ev.id <= f->last) {
-		event_free(&ev);
-		return 0;
-	}
-	f->last = ev.id ? ev.id : f->last;
-	if (event_is(&ev, "started"))
-		(void)snprintf(f->id, sizeof(f->id), "%s", list_text(ev.root, "execution_id"));
-	else if (event_is(&ev, "stdout") || event_is(&ev, "stderr"))
-		r = on_output(f, &ev);
-	else if (event_is(&ev, "result") || event_is(&ev, "display"))
-		r = on_bundle(f, &ev);
-	else if (event_is(&ev, "refused"))
-		on_refused(f, ev.root);
-	else if (event_is(&ev, "done")) {
-		const json_t *inner = json_object_get(ev.root, "result");
+	if (event_is(ev, "started")) {
+		(void)snprintf(f->id, sizeof(f->id), "%s", list_text(ev->root, "execution_id"));
+	} else if (event_is(ev, "stdout") || is_stderr) {
+		buf_clear(&f->text);
+		if (event_text(ev, &f->text) == 0)
+			return put(f, is_stderr, buf_str(&f->text), f->text.len);
+	} else if (event_is(ev, "result") || event_is(ev, "display")) {
+		return on_bundle(f, ev->root, event_is(ev, "result"));
+	} else if (event_is(ev, "refused")) {
+		on_refused(f, ev->root);
+	} else if (event_is(ev, "done")) {
+		json_t *inner = json_object_get(ev->root, "result");
 
 		/* The result object, or, one level below, its own member of that name: a value. */
 		json_decref(f->result);
-		f->result = json_object_get(inner, "exit_code") ? json_incref((json_t *)inner) :
-								  json_incref(ev.root);
+		f->result = json_incref(json_object_get(inner, "exit_code") ? inner : ev->root);
+	}
+	return 0;
+}
+
+static int on_line(void *arg, char *line, size_t len)
+{
+	struct follow *f = arg;
+	bool is_stderr;
+	struct event ev;
+	uint64_t id;
+	int r = 0;
+
+	if (event_quick(line, len, &id, &is_stderr, &f->text)) {
+		if (id <= f->last)
+			return 0;
+		f->last = id;
+		return put(f, is_stderr, buf_str(&f->text), f->text.len);
+	}
+	if (event_parse(line, len, &ev) < 0)
+		return 0; /* an event that we do not know must not cost us the others */
+	if (!ev.id || ev.id > f->last) {
+		f->last = ev.id ? ev.id : f->last;
+		r = on_event(f, &ev);
 	}
 	event_free(&ev);
 	return r;
@@ -243,43 +209,35 @@ static int on_data(void *arg, const char *data, size_t len)
 static int on_signal(void *arg)
 {
 	struct follow *f = arg;
-	struct signalfd_siginfo info;
+	int signo = tty_signal(f->signals);
 
-	if (read(f->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+	if (signo == 0)
 		return 0;
-	f->signo = (int)info.ssi_signo;
+	f->signo = signo;
 	if (++f->n_signals == 1)
 		interrupt(f);
-	/* Whoever asks twice, or more firmly, is not kept waiting. */
+	/* A second signal, or another one than SIGINT, does not wait for the end. */
 	f->left = f->n_signals > 1 || f->signo != SIGINT || !f->id[0];
 	return f->left;
 }
 
-static int watch_signals(struct follow *f)
-{
-	sigset_t set;
-
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGHUP);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	f->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return f->signals < 0 ? -errno : 0;
-}
-
-static int listen_once(struct follow *f, struct api_call *c)
+static int listen_once(struct follow *f, const char *method, const char *path, json_t *body)
 {
 	struct api_answer answer = { 0 };
+	const struct api_call c = {
+		.method = method,
+		.path = path,
+		.json = body,
+		.accept = "application/x-ndjson",
+		.sink = on_data,
+		.arg = f,
+		.timeout_ms = API_ENDLESS,
+		.watch_fd = f->signals,
+		.on_watch = on_signal,
+	};
 
-	c->accept = "application/x-ndjson";
-	c->sink = on_data;
-	c->arg = f;
-	c->timeout_ms = API_ENDLESS;
-	c->watch_fd = f->signals;
-	c->on_watch = on_signal;
 	buf_clear(&f->lines.partial); /* a line that was cut comes again */
-	int r = api_call(&f->s->api, c, &answer, &f->s->problem);
+	int r = api_call(&f->s->api, &c, &answer, &f->s->problem);
 
 	if (r == 0)
 		r = lines_end(&f->lines) < 0 ? -1 : 0;
@@ -287,26 +245,24 @@ static int listen_once(struct follow *f, struct api_call *c)
 	return r;
 }
 
-/* How it stands with the execution; NULL: nobody knows any more. */
-static json_t *ask(struct follow *f)
+static bool is_over(const struct follow *f)
+{
+	return f->result || f->refused || f->left || f->number;
+}
+
+/* Without events: the kept output of both streams, and at the end the result. */
+static int read_rest(struct follow *f)
 {
 	_buf_ struct buf path = BUF_INIT(1024);
 
-	url_sandbox(&path, f->name, "/executions/");
-	url_escape(&path, f->id);
-	return api_json(&f->s->api, "GET", buf_str(&path), NULL, &f->s->problem);
-}
-
-/* Without events: what is kept of both streams, and at the end the result. */
-static int read_rest(struct follow *f)
-{
-	f->s->problem = (struct problem){ 0 }; /* what there was is no reason to give up */
-	for (;;) {
+	execution_path(f, "", &path);
+	f->s->problem = (struct problem){ 0 }; /* the lost events are no reason to give up */
+	while (!f->refused && !f->result) {
 		struct pollfd p = { .fd = f->signals, .events = POLLIN };
-		json_t *v = ask(f);
+		json_t *v = api_json(&f->s->api, "GET", buf_str(&path), NULL, &f->s->problem);
 		json_t *result = json_object_get(v, "result");
 
-		if (!v || fetch(f, &f->halves[0]) != 0 || fetch(f, &f->halves[1]) != 0) {
+		if (!v || fetch(f, false) != 0 || fetch(f, true) != 0) {
 			json_decref(v);
 			return -1;
 		}
@@ -315,46 +271,30 @@ static int read_rest(struct follow *f)
 		else if (strcmp(list_text(v, "state"), "done") == 0)
 			on_refused(f, json_object_get(v, "refusal"));
 		json_decref(v);
-		if (f->refused)
-			return 0;
-		if (f->result) {
-			struct event last = { .root = json_object_get(f->result, "result"),
-					      .type = "result" };
-
-			return f->shown ? 0 : on_bundle(f, &last);
-		}
-		if (poll(&p, 1, POLL_MS) > 0 && on_signal(f))
+		if (!is_over(f) && poll(&p, 1, POLL_MS) > 0 && on_signal(f))
 			return 0;
 	}
-}
-
-static bool is_over(const struct follow *f)
-{
-	return f->result || f->refused || f->broken_pipe || f->left || f->number;
+	return f->result && !f->shown ? on_bundle(f, json_object_get(f->result, "result"), true) :
+					0;
 }
 
 static int listen_all(struct follow *f, const char *path, json_t *body)
 {
-	struct api_call first = { .method = "POST", .path = path, .json = body };
-	int r = listen_once(f, &first);
+	int r = listen_once(f, "POST", path, body);
 
 	for (int i = 0; !is_over(f) && f->id[0] && i < ATTEMPTS; i++) {
 		_buf_ struct buf again = BUF_INIT(1024);
 		struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L * (i + 1) };
-
-		(void)nanosleep(&pause, NULL);
-		url_sandbox(&again, f->name, "/executions/");
-		url_escape(&again, f->id);
-		(void)buf_puts(&again, "/events");
-		url_query_uint(&again, "cursor", f->last);
-		struct api_call more = { .method = "GET", .path = buf_str(&again) };
 		uint64_t before = f->last;
 
-		r = listen_once(f, &more);
+		(void)nanosleep(&pause, NULL);
+		execution_path(f, "/events", &again);
+		url_query_uint(&again, "cursor", f->last);
+		r = listen_once(f, "GET", buf_str(&again), NULL);
 		i = f->last > before ? -1 : i;
 		if (r < 0 && f->s->problem.status == 410)
 			r = read_rest(f);
-		/* An answer that says no is one. */
+		/* A refusal is an answer, and not tried again. */
 		if (r < 0 && f->s->problem.status >= 400 && f->s->problem.status < 500)
 			break;
 	}
@@ -365,71 +305,60 @@ static int listen_all(struct follow *f, const char *path, json_t *body)
 
 int follow_exit_code(const json_t *result)
 {
+	static const char *const limits[] = { "timeout", "limit", "failed", "not_started" };
 	const json_t *code = json_object_get(result, "exit_code");
-	const char *status = list_text(result, "status");
 	const char *hint = list_text(result, "hint");
 	json_int_t v = json_integer_value(code);
 
 	if (!*hint)
 		hint = list_text(json_object_get(result, "cause"), "hint");
-	/* The program's own failures speak for themselves; limits need a line. */
-	if (*hint && (strcmp(status, "timeout") == 0 || strcmp(status, "limit") == 0 ||
-		      strcmp(status, "failed") == 0 || strcmp(status, "not_started") == 0)) {
-		_buf_ struct buf line = BUF_INIT(4096);
-
-		text_escape(&line, hint, strlen(hint));
-		(void)fprintf(stderr, "caisson: %s\n", buf_str(&line));
+	/* A program prints its own failures; a limit needs a line of ours. */
+	for (size_t i = 0; *hint && i < ARRAY_SIZE(limits); i++) {
+		if (strcmp(list_text(result, "status"), limits[i]) != 0)
+			continue;
+		(void)fprintf(stderr, "caisson: ");
+		(void)text_print(stderr, hint, strlen(hint));
+		(void)fprintf(stderr, "\n");
 	}
 	return json_is_integer(code) && v >= 0 && v <= 255 ? (int)v : EXIT_OURS;
 }
 
-static int conclude(struct follow *f, int r)
+int follow_write_failed(struct session *s, int number)
 {
 	struct err e = { 0 };
 
-	for (size_t i = 0; i < 2; i++)
-		if (f->halves[i].inexact)
-			(void)fprintf(
-				stderr,
-				"caisson: %s had bytes that are no UTF-8, beyond what the daemon "
-				"keeps: some were replaced\n",
-				f->halves[i].name);
-	if (f->broken_pipe) {
-		interrupt(f); /* nobody reads it: the program need not go on */
+	if (number == EPIPE)
 		return 128 + SIGPIPE;
-	}
+	(void)err_set(&e, -number, "pass the program's output on");
+	(void)problem_ours(&s->problem, &e);
+	session_fail(s);
+	return EXIT_OURS;
+}
+
+static int conclude(struct follow *f, int r)
+{
 	if (f->number) {
-		interrupt(f);
-		(void)err_set(&e, -f->number, "pass the program's output on");
-		session_fail_err(f->s, &e);
-		return EXIT_OURS;
+		interrupt(f); /* nobody reads it: the program need not go on */
+		return follow_write_failed(f->s, f->number);
 	}
 	if (f->left)
 		return 128 + f->signo;
-	if (r < 0 || f->refused) {
-		if (!f->s->problem.exit_code)
-			(void)problem_say(&f->s->problem, EXIT_OTHER, "no_result",
-					  "the daemon ended the stream without a result");
-		session_fail(f->s);
-		return EXIT_OURS;
-	}
-	return follow_exit_code(f->result);
+	if (r == 0 && !f->refused)
+		return follow_exit_code(f->result);
+	if (!f->s->problem.exit_code)
+		(void)problem_say(&f->s->problem, EXIT_OTHER, "no_result",
+				  "the daemon ended the stream without a result");
+	session_fail(f->s);
+	return EXIT_OURS;
 }
 
 int follow_run(struct session *s, const char *name, const char *route, json_t *body)
 {
 	_buf_ struct buf path = BUF_INIT(1024);
-	struct follow f = {
-		.s = s,
-		.name = name,
-		.halves = { { .name = "stdout", .fd = STDOUT_FILENO },
-			    { .name = "stderr", .fd = STDERR_FILENO } },
-		.signals = -1,
-	};
+	struct follow f = { .s = s, .name = name, .signals = tty_signals(false) };
 
 	lines_init(&f.lines, on_line, &f);
 	buf_init(&f.text, TEXT_MAX);
-	(void)watch_signals(&f);
 	url_sandbox(&path, name, route);
 	int code = conclude(&f, listen_all(&f, buf_str(&path), body));
 

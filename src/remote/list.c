@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list.c - `caisson ps`, and the listing that `top` shares with it. */
+/* list.c - Tables from JSON; `caisson ps`, and the list of sandboxes that `top` shares with it. */
 #include "remote/list.h"
 
 #include <stdio.h>
@@ -7,10 +7,10 @@
 
 #include "base/fd.h"
 #include "base/num.h"
-#include "remote/session.h"
-#include "remote/verbs.h"
+#include "remote/tty.h"
+#include "remote/verb.h"
 
-#define PAGES_MAX 1000 /* a cursor that never ends is the daemon's fault, not our loop */
+#define PAGES_MAX 1000 /* a daemon whose cursor never ends must not keep us in the loop */
 #define OUT_MAX (64u << 20)
 
 const char *list_text(const json_t *object, const char *key)
@@ -26,6 +26,78 @@ uint64_t list_uint(const json_t *object, const char *key)
 
 	return v > 0 && v < 1e18 ? (uint64_t)v : 0;
 }
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+static void put_cell(struct table *t, const struct list_column *c, const json_t *row)
+{
+	const json_t *object = c->in ? json_object_get(row, c->in) : row;
+	uint64_t v = c->key ? list_uint(object, c->key) : 0;
+	char text[NUM_FORMAT_MAX] = "0";
+
+	if (c->put) {
+		c->put(t, row);
+		return;
+	}
+	switch (c->kind) {
+	case LIST_TEXT:
+		table_cell(t, c->style, list_text(object, c->key));
+		return;
+	case LIST_NUMBER:
+		(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
+		break;
+	case LIST_SIZE:
+		if (v)
+			(void)num_format_size(v, text, sizeof(text));
+		break;
+	case LIST_MIB:
+		(void)num_format_size(v << 20, text, sizeof(text));
+		break;
+	case LIST_MS:
+		(void)num_format_ms(v, text, sizeof(text));
+		break;
+	case LIST_SECONDS:
+		(void)snprintf(text, sizeof(text), "0 s");
+		if (v)
+			(void)num_format_ms(v * 1000, text, sizeof(text));
+		break;
+	case LIST_COUNT:
+		(void)snprintf(text, sizeof(text), "%zu",
+			       json_array_size(json_object_get(object, c->key)));
+		break;
+	}
+	table_cell(t, c->style, text);
+}
+
+void list_render(const struct list_column *columns, size_t n, const json_t *rows, size_t width,
+		 struct buf *out)
+{
+	struct table_column titles[TABLE_COLUMNS_MAX];
+	struct table t;
+	const json_t *row;
+	size_t i;
+
+	for (size_t k = 0; k < n; k++)
+		titles[k] = (struct table_column){ columns[k].title, columns[k].kind != LIST_TEXT };
+	table_init(&t, titles, n);
+	json_array_foreach(rows, i, row)
+	{
+		for (size_t k = 0; k < n; k++)
+			put_cell(&t, &columns[k], row);
+	}
+	table_render(&t, tty_color(), width, out);
+	table_free(&t);
+}
+
+void list_print(const struct list_column *columns, size_t n, const json_t *rows)
+{
+	_buf_ struct buf out = BUF_INIT(OUT_MAX);
+
+	list_render(columns, n, rows, 0, &out);
+	(void)fwrite(buf_str(&out), 1, out.len, stdout);
+}
+
+/* ---- sandboxes ----------------------------------------------------------------------------- */
 
 /* One page into @all. The next cursor, owned by @ret_page; NULL at the end or with the problem. */
 static int page(struct session *s, const char *cursor, json_t *all, json_t **ret_page)
@@ -44,9 +116,11 @@ static int page(struct session *s, const char *cursor, json_t *all, json_t **ret
 	*ret_page = root;
 	if (!root)
 		return -1;
-	json_array_foreach(json_object_get(root, "sandboxes"), i,
-			   v) if (s->o.all || strcmp(list_text(v, "state"), "running") == 0)(void)
-		json_array_append(all, v);
+	json_array_foreach(json_object_get(root, "sandboxes"), i, v)
+	{
+		if (s->o.all || strcmp(list_text(v, "state"), "running") == 0)
+			(void)json_array_append(all, v);
+	}
 	return 0;
 }
 
@@ -72,96 +146,58 @@ json_t *list_fetch(struct session *s)
 	return all;
 }
 
-enum table_style list_style(const char *state)
+void list_put_state(struct table *t, const json_t *sandbox)
 {
-	return strcmp(state, "running") == 0 ? STYLE_GOOD :
-	       strcmp(state, "lost") == 0    ? STYLE_BAD :
-					       STYLE_DIM;
+	const char *state = list_text(sandbox, "state");
+
+	table_cell(t,
+		   strcmp(state, "running") == 0 ? STYLE_GOOD :
+		   strcmp(state, "lost") == 0    ? STYLE_BAD :
+						   STYLE_DIM,
+		   state);
 }
 
-/* ---- ps ------------------------------------------------------------------------------------ */
-
-static void put_time(struct table *t, uint64_t seconds)
+static void put_cpus(struct table *t, const json_t *sandbox)
 {
-	char text[NUM_FORMAT_MAX];
-
-	table_cell(t, STYLE_PLAIN,
-		   seconds ? num_format_ms(seconds * 1000, text, sizeof(text)) : "0 s");
+	table_printf(t, "%g",
+		     json_number_value(json_object_get(json_object_get(sandbox, "spec"), "cpus")));
 }
 
-static void put_labels(struct table *t, const json_t *labels)
+static void put_labels(struct table *t, const json_t *sandbox)
 {
+	json_t *labels = json_object_get(json_object_get(sandbox, "spec"), "labels"), *v;
 	_buf_ struct buf b = BUF_INIT(4096);
 	const char *key;
-	json_t *v;
 
-	json_object_foreach((json_t *)labels, key, v)(void)
-		buf_printf(&b, "%s%s=%s", b.len ? "," : "", key,
-			   json_is_string(v) ? json_string_value(v) : "?");
+	json_object_foreach(labels, key, v)
+	{
+		(void)buf_printf(&b, "%s%s=%s", b.len ? "," : "", key,
+				 json_is_string(v) ? json_string_value(v) : "?");
+	}
 	table_cell(t, STYLE_PLAIN, buf_str(&b));
 }
 
-static void put_row(struct table *t, const json_t *v)
+static void print(const struct session *s, const json_t *list)
 {
-	const json_t *spec = json_object_get(v, "spec");
-	const char *state = list_text(v, "state");
-	char text[NUM_FORMAT_MAX];
+	static const struct list_column columns[] = {
+		{ "NAME", .key = "name" },
+		{ "STATE", .put = list_put_state },
+		{ "AGE", LIST_SECONDS, .key = "age_seconds" },
+		{ "IDLE", LIST_SECONDS, .key = "idle_seconds" },
+		{ "RUNS", LIST_NUMBER, .key = "executions" },
+		{ "MEMORY", LIST_MIB, .key = "memory_mib", .in = "spec" },
+		{ "CPUS", LIST_NUMBER, .put = put_cpus },
+		{ "LABELS", .put = put_labels },
+		{ "REASON", LIST_TEXT, .key = "reason", .style = STYLE_DIM },
+	};
 
-	table_cell(t, STYLE_PLAIN, list_text(v, "name"));
-	table_cell(t, list_style(state), state);
-	put_time(t, list_uint(v, "age_seconds"));
-	put_time(t, list_uint(v, "idle_seconds"));
-	table_printf(t, "%llu", (unsigned long long)list_uint(v, "executions"));
-	table_cell(t, STYLE_PLAIN,
-		   num_format_size(list_uint(spec, "memory_mib") << 20, text, sizeof(text)));
-	table_printf(t, "%g", json_number_value(json_object_get(spec, "cpus")));
-	put_labels(t, json_object_get(spec, "labels"));
-	table_cell(t, STYLE_DIM, list_text(v, "reason"));
+	(void)s;
+	list_print(columns, ARRAY_SIZE(columns), json_object_get(list, "sandboxes"));
 }
 
-static void print_table(const json_t *all)
+int remote_ps(struct session *s)
 {
-	static const struct table_column columns[] = {
-		{ "NAME", false }, { "STATE", false },  { "AGE", true },
-		{ "IDLE", true },  { "RUNS", true },    { "MEMORY", true },
-		{ "CPUS", true },  { "LABELS", false }, { "REASON", false },
-	};
-	_buf_ struct buf out = BUF_INIT(OUT_MAX);
-	struct table t;
-	size_t i;
-	const json_t *v;
+	json_t *all = list_fetch(s);
 
-	table_init(&t, columns, ARRAY_SIZE(columns));
-	json_array_foreach(all, i, v) put_row(&t, v);
-	table_render(&t, session_color(), 0, &out);
-	(void)fwrite(buf_str(&out), 1, out.len, stdout);
-	table_free(&t);
-}
-
-int verb_ps(int argc, char **argv)
-{
-	static const struct form form = {
-		.verb = OPT_PS,
-		.usage = "ps [-a] [--label KEY=VALUE] [OPTIONS]",
-		.text = "Lists your sandboxes: those that run, with -a also those that were stopped or "
-			"lost.\n",
-	};
-	struct session s;
-
-	if (session_begin(&s, &form, argc, argv)) {
-		json_t *all = list_fetch(&s);
-
-		if (!all) {
-			session_fail(&s);
-		} else if (s.o.json) {
-			json_t *root = json_pack("{s:o}", "sandboxes", all);
-
-			session_json(root);
-			json_decref(root);
-		} else {
-			print_table(all);
-			json_decref(all);
-		}
-	}
-	return session_end(&s);
+	return session_show(s, all ? json_pack("{s:o}", "sandboxes", all) : NULL, print);
 }

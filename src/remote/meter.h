@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* meter.h - How far a copy is: a line on stderr, on a terminal, once it takes longer than a second.
- */
+/* meter.h - The progress of a copy: a line on stderr, on a terminal, after the first second. */
 #ifndef CAISSON_REMOTE_METER_H
 #define CAISSON_REMOTE_METER_H
 

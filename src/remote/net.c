@@ -1,173 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net.c - `caisson net`: what a sandbox may reach, what it is connected to, what was refused. */
+/* net.c - `caisson net`: hosts that a sandbox may reach, its connections, and what was refused. */
 #include <stdio.h>
-#include <string.h>
 
-#include "base/err.h"
 #include "base/fd.h"
-#include "base/num.h"
 #include "remote/list.h"
-#include "remote/place.h"
-#include "remote/session.h"
-#include "remote/verbs.h"
+#include "remote/verb.h"
 
-#define OUT_MAX (4u << 20)
-
-static void put_size(struct table *t, uint64_t bytes)
+static bool is_allowed(const json_t *name)
 {
-	char text[NUM_FORMAT_MAX];
-
-	table_cell(t, STYLE_PLAIN, bytes ? num_format_size(bytes, text, sizeof(text)) : "0");
+	return json_is_true(json_object_get(name, "allowed"));
 }
 
-static void print_connections(const json_t *net, struct buf *out)
+static void put_host(struct table *t, const json_t *name)
 {
-	static const struct table_column titles[] = {
-		{ "HOST", false }, { "PORT", true }, { "ADDRESS", false }, { "STATE", false },
-		{ "OUT", true },   { "IN", true },   { "AGE", true },
-	};
-	struct table t;
-	char text[NUM_FORMAT_MAX];
-	size_t i;
-	const json_t *c;
-
-	table_init(&t, titles, ARRAY_SIZE(titles));
-	json_array_foreach(json_object_get(net, "connections"), i, c)
-	{
-		table_cell(&t, STYLE_PLAIN, list_text(c, "host"));
-		table_printf(&t, "%llu", (unsigned long long)list_uint(c, "port"));
-		table_cell(&t, STYLE_DIM, list_text(c, "address"));
-		table_cell(&t, STYLE_PLAIN, list_text(c, "state"));
-		put_size(&t, list_uint(c, "bytes_out"));
-		put_size(&t, list_uint(c, "bytes_in"));
-		table_cell(&t, STYLE_PLAIN,
-			   num_format_ms(list_uint(c, "age_ms"), text, sizeof(text)));
-	}
-	table_render(&t, session_color(), 0, out);
-	table_free(&t);
+	table_cell(t, is_allowed(name) ? STYLE_PLAIN : STYLE_BAD, list_text(name, "host"));
 }
 
-static void print_names(const json_t *net, struct buf *out)
+static void put_allowed(struct table *t, const json_t *name)
 {
-	static const struct table_column titles[] = { { "ASKED FOR", false },
-						      { "TIMES", true },
-						      { "", false } };
-	struct table t;
-	size_t i;
-	const json_t *n;
+	table_cell(t, STYLE_DIM, is_allowed(name) ? "allowed" : "refused");
+}
 
-	if (json_array_size(json_object_get(net, "names")) == 0)
+static void put_port(struct table *t, const json_t *refusal)
+{
+	unsigned long long port = list_uint(refusal, "port");
+
+	if (port)
+		table_printf(t, "%llu", port);
+	else
+		table_cell(t, STYLE_DIM, "-");
+}
+
+static const struct list_column connections[] = {
+	{ "HOST", .key = "host" },
+	{ "PORT", LIST_NUMBER, .key = "port" },
+	{ "ADDRESS", .key = "address", .style = STYLE_DIM },
+	{ "STATE", .key = "state" },
+	{ "OUT", LIST_SIZE, .key = "bytes_out" },
+	{ "IN", LIST_SIZE, .key = "bytes_in" },
+	{ "AGE", LIST_MS, .key = "age_ms" },
+};
+
+static const struct list_column names[] = {
+	{ "ASKED FOR", .put = put_host },
+	{ "TIMES", LIST_NUMBER, .key = "count" },
+	{ "", .put = put_allowed },
+};
+
+static const struct list_column refusals[] = {
+	{ "REFUSED", .key = "host", .style = STYLE_BAD },
+	{ "PORT", LIST_NUMBER, .put = put_port },
+	{ "WHY", .key = "why" },
+	{ "WHEN", .key = "at", .style = STYLE_DIM },
+};
+
+static void print_more(const struct list_column *columns, size_t n, const json_t *rows)
+{
+	if (json_array_size(rows) == 0)
 		return;
-	table_init(&t, titles, ARRAY_SIZE(titles));
-	json_array_foreach(json_object_get(net, "names"), i, n)
-	{
-		bool allowed = json_is_true(json_object_get(n, "allowed"));
-
-		table_cell(&t, allowed ? STYLE_PLAIN : STYLE_BAD, list_text(n, "host"));
-		table_printf(&t, "%llu", (unsigned long long)list_uint(n, "count"));
-		table_cell(&t, STYLE_DIM, allowed ? "allowed" : "refused");
-	}
-	(void)buf_puts(out, "\n");
-	table_render(&t, session_color(), 0, out);
-	table_free(&t);
+	(void)printf("\n");
+	list_print(columns, n, rows);
 }
 
-static void print_refusals(const json_t *net, struct buf *out)
+static void print_net(const struct session *s, const json_t *net)
 {
-	static const struct table_column titles[] = {
-		{ "REFUSED", false }, { "PORT", true }, { "WHY", false }, { "WHEN", false }
+	static const struct {
+		const char *key, *text;
+	} totals[] = {
+		{ "opened", "connections opened, " },
+		{ "refused", "refused, " },
+		{ "failed", "failed; " },
+		{ "names_asked", "names asked for, " },
+		{ "names_refused", "refused; " },
+		{ "bytes_out", "bytes out, " },
+		{ "bytes_in", "in\n" },
 	};
-	struct table t;
-	size_t i;
-	const json_t *r;
 
-	if (json_array_size(json_object_get(net, "refusals")) == 0)
-		return;
-	table_init(&t, titles, ARRAY_SIZE(titles));
-	json_array_foreach(json_object_get(net, "refusals"), i, r)
-	{
-		table_cell(&t, STYLE_BAD, list_text(r, "host"));
-		if (list_uint(r, "port"))
-			table_printf(&t, "%llu", (unsigned long long)list_uint(r, "port"));
-		else
-			table_cell(&t, STYLE_DIM, "-");
-		table_cell(&t, STYLE_PLAIN, list_text(r, "why"));
-		table_cell(&t, STYLE_DIM, list_text(r, "at"));
-	}
-	(void)buf_puts(out, "\n");
-	table_render(&t, session_color(), 0, out);
-	table_free(&t);
+	(void)s;
+	list_print(connections, ARRAY_SIZE(connections), json_object_get(net, "connections"));
+	print_more(names, ARRAY_SIZE(names), json_object_get(net, "names"));
+	print_more(refusals, ARRAY_SIZE(refusals), json_object_get(net, "refusals"));
+	(void)printf("\n");
+	for (size_t i = 0; i < ARRAY_SIZE(totals); i++)
+		(void)printf("%llu %s", (unsigned long long)list_uint(net, totals[i].key),
+			     totals[i].text);
 }
 
-static void print_net(const json_t *net)
+static void print_egress(const struct session *s, const json_t *v)
 {
-	_buf_ struct buf out = BUF_INIT(OUT_MAX);
-
-	print_connections(net, &out);
-	print_names(net, &out);
-	print_refusals(net, &out);
-	(void)buf_printf(
-		&out,
-		"\n%llu connections opened, %llu refused, %llu failed; %llu names asked for, "
-		"%llu refused; %llu bytes out, %llu in\n",
-		(unsigned long long)list_uint(net, "opened"),
-		(unsigned long long)list_uint(net, "refused"),
-		(unsigned long long)list_uint(net, "failed"),
-		(unsigned long long)list_uint(net, "names_asked"),
-		(unsigned long long)list_uint(net, "names_refused"),
-		(unsigned long long)list_uint(net, "bytes_out"),
-		(unsigned long long)list_uint(net, "bytes_in"));
-	(void)fwrite(buf_str(&out), 1, out.len, stdout);
-}
-
-static void print_egress(const json_t *v)
-{
-	size_t i;
 	const json_t *entry;
+	size_t i;
 
-	json_array_foreach(json_object_get(v, "egress"), i, entry)(void)
-		printf("%s\n", json_string_value(entry));
-}
-
-/* `--egress none` is an empty list. */
-static json_t *body_of(const struct remote_options *o)
-{
-	json_t *list = remote_options_list(o->egress, true);
-
-	return list ? json_pack("{s:o}", "egress", list) : NULL;
-}
-
-int verb_net(int argc, char **argv)
-{
-	static const struct form form = {
-		.verb = OPT_NET,
-		.usage = "net NAME [--egress HOST]...",
-		.text = "Shows the connections that go out of a sandbox now, names it asked for, what was refused, and how much was moved.\n"
-			"With --egress: from now on it may reach these hosts and no others; none stands for nothing.\n",
-		.min = 1,
-		.max = 1,
-	};
-	struct session s;
-
-	if (session_begin(&s, &form, argc, argv)) {
-		_buf_ struct buf path = BUF_INIT(1024);
-		json_t *body = body_of(&s.o), *v = NULL;
-		struct err e = { 0 };
-
-		url_sandbox(&path, s.o.rest[0], body ? "/egress" : "/net");
-		if (place_check_name(s.o.rest[0], &e) < 0)
-			session_fail_err(&s, &e);
-		else if (!(v = api_json(&s.api, body ? "PUT" : "GET", buf_str(&path), body,
-					&s.problem)))
-			session_fail(&s);
-		else if (s.o.json)
-			session_json(v);
-		else if (body)
-			print_egress(v);
-		else
-			print_net(v);
-		json_decref(v);
-		json_decref(body);
+	(void)s;
+	json_array_foreach(json_object_get(v, "egress"), i, entry)
+	{
+		(void)printf("%s\n", json_string_value(entry));
 	}
-	return session_end(&s);
+}
+
+int remote_net(struct session *s)
+{
+	/* `--egress none` is an empty list. */
+	json_t *list = remote_options_list(s->o.egress, true);
+	json_t *body = list ? json_pack("{s:o}", "egress", list) : NULL;
+
+	return session_show(s,
+			    api_sandbox(&s->api, body ? "PUT" : "GET", s->o.rest[0],
+					body ? "/egress" : "/net", body, &s->problem),
+			    list ? print_egress : print_net);
 }

@@ -94,8 +94,10 @@ static const struct option_row rows[] = {
 	  .help = "working directory in the sandbox (/workspace)" },
 	{ "--cwd", NULL, "DIR", OPTION_TEXT, AT(workdir), .verbs = OPT_EXEC | OPT_SHELL,
 	  .help = "the same as --workdir" },
-	{ "--lang", "-l", "LANG", OPTION_TEXT, AT(lang), .verbs = OPT_RUN | OPT_INSTALL,
+	{ "--lang", "-l", "LANG", OPTION_TEXT, AT(lang), .verbs = OPT_RUN,
 	  .help = "python (default), bash, javascript or r; without it the suffix of a file decides" },
+	{ "--lang", "-l", "LANG", OPTION_TEXT, AT(lang), .verbs = OPT_INSTALL,
+	  .help = "python (default) or javascript" },
 	{ "--code", "-c", "CODE", OPTION_STRING, AT(code), .verbs = OPT_RUN,
 	  .help = "run CODE, even if it looks like a file name" },
 	{ "--stdin", "-i", NULL, OPTION_FLAG, AT(send_stdin), .verbs = PROGRAMS,
@@ -252,4 +254,9 @@ json_t *remote_options_list(const char *const *list, bool none)
 	for (; *list; list++)
 		(void)json_array_append_new(array, json_string(*list));
 	return array;
+}
+
+json_t *remote_options_seconds(uint64_t ms)
+{
+	return ms % 1000 ? json_real((double)ms / 1000) : json_integer((json_int_t)(ms / 1000));
 }

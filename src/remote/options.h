@@ -35,20 +35,20 @@ enum remote_verb {
 	OPT_MCP = 1u << 12,
 	OPT_NET = 1u << 13,
 	OPT_APPROVE = 1u << 14,
-	OPT_INSTALL = 1u << 20,
-	OPT_WORKSPACE = 1u << 21,
+	OPT_INSTALL = 1u << 15,
+	OPT_WORKSPACE = 1u << 16,
 };
 
 struct remote_options {
 	const char *socket, *url, *state;  /* where the daemon is */
-	const char *token_file, *ca_file;  /* who we are, who it is */
+	const char *token_file, *ca_file;  /* its token, its certificates */
 	const char *name;                  /* --name */
 	const char *lang, *code, *workdir; /* NULL: not given */
 	const char *image, *workspace;
 	const char *listen;               /* [ADDRESS:]PORT */
 	const char *tools, *print_config; /* of `mcp` */
 	const char *tool_rules;           /* JSON */
-	const char *reason;               /* of a decision */
+	const char *reason;               /* of `approve` */
 	/* Lists end with NULL. */
 	const char *server[REMOTE_LIST_MAX + 1];
 	const char *env[REMOTE_LIST_MAX + 1], *label[REMOTE_LIST_MAX + 1]; /* "K=V" */
@@ -77,8 +77,7 @@ int remote_options_parse(enum remote_verb verb, int argc, char **argv, struct re
 			 struct err *e);
 void remote_options_free(struct remote_options *o);
 
-/* remote_options_help() - The option lines of a verb: its own first, then how the daemon is found.
- */
+/* remote_options_help() - The option lines of a verb: its own first, then those of the daemon. */
 void remote_options_help(enum remote_verb verb, FILE *out);
 
 /*
@@ -87,8 +86,10 @@ void remote_options_help(enum remote_verb verb, FILE *out);
  */
 json_t *remote_options_list(const char *const *list, bool none);
 
-/* remote_options_pairs() - "K=V" as a new object; of a key that comes twice the last value counts.
- */
+/* remote_options_pairs() - "K=V" as a new object; the last value of a key counts. */
 json_t *remote_options_pairs(const char *const *list);
+
+/* remote_options_seconds() - A new number: an integer where @ms are whole seconds. */
+json_t *remote_options_seconds(uint64_t ms);
 
 #endif

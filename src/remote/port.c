@@ -1,18 +1,241 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port.c - `caisson port`: ways to the services of a sandbox. */
+/*
+ * port.c - `caisson port`: open, list, forward and close the ports of a sandbox.
+ *
+ * With --listen, TCP connections to a local port are carried to the sandbox. One process per
+ * connection waits for the two ends of it and for nothing else; the daemon bounds how many there
+ * may be. They end with their connection. Ctrl-C ends them together with us, since they are of one
+ * process group.
+ */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/num.h"
-#include "remote/forward.h"
 #include "remote/list.h"
-#include "remote/place.h"
-#include "remote/session.h"
-#include "remote/verbs.h"
+#include "remote/tunnel.h"
+#include "remote/verb.h"
 
-/* A daemon that listens on no address says paths alone. */
+#define PROTOCOL "caisson-tcp"
+#define PIECE 16384
+
+/* ---- where to listen ----------------------------------------------------------------------- */
+
+static int parse_address(const char *text, struct sockaddr_storage *ret, socklen_t *ret_len,
+			 struct err *e)
+{
+	const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
+	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
+	char host[64] = "127.0.0.1";
+	uint64_t n = 0;
+
+	if (colon)
+		(void)snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
+	*ret = (struct sockaddr_storage){ 0 };
+	if (num_parse_u64(port, 0, 65535, &n, e) < 0)
+		return err_wrap(e, "--listen");
+	size_t len = strlen(host);
+
+	if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons((uint16_t)n);
+		*ret_len = sizeof(*v4);
+		return 0;
+	}
+	if (len > 2 && host[0] == '[' && host[len - 1] == ']') {
+		host[len - 1] = '\0';
+		if (inet_pton(AF_INET6, host + 1, &v6->sin6_addr) == 1) {
+			v6->sin6_family = AF_INET6;
+			v6->sin6_port = htons((uint16_t)n);
+			*ret_len = sizeof(*v6);
+			return 0;
+		}
+	}
+	return err_say(e, -EINVAL,
+		       "--listen: '%.64s' is no address; give PORT, 127.0.0.1:PORT or [::1]:PORT",
+		       text);
+}
+
+static int listen_on(const char *text, struct err *e)
+{
+	struct sockaddr_storage at;
+	socklen_t len = 0;
+	int on = 1;
+
+	if (parse_address(text, &at, &len, e) < 0)
+		return e->code;
+	_fd_ int fd = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+	    bind(fd, (const struct sockaddr *)&at, len) < 0 || listen(fd, 64) < 0)
+		return err_set(e, -errno, "--listen: %.64s", text);
+	return TAKE_FD(fd);
+}
+
+static void print_address(int fd)
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t len = sizeof(at);
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&at;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&at;
+	bool six;
+	char text[INET6_ADDRSTRLEN] = "";
+
+	(void)getsockname(fd, (struct sockaddr *)&at, &len);
+	six = at.ss_family == AF_INET6;
+	(void)inet_ntop(at.ss_family, six ? (const void *)&v6->sin6_addr : &v4->sin_addr, text,
+			sizeof(text));
+	(void)printf(six ? "[%s]:%u\n" : "%s:%u\n", text,
+		     ntohs(six ? v6->sin6_port : v4->sin_port));
+	(void)fflush(stdout);
+}
+
+/* ---- one connection ------------------------------------------------------------------------ */
+
+struct half {
+	char data[PIECE];
+	size_t len, at;
+	bool ended; /* nothing more comes */
+	bool told;  /* the other side was told */
+};
+
+static bool is_empty(const struct half *h)
+{
+	return h->at == h->len;
+}
+
+/* 1: something moved, 0: not now, -1: it broke. */
+static int fill(struct half *h, ssize_t n)
+{
+	if (n == -EAGAIN)
+		return 0;
+	if (n < 0)
+		return -1;
+	h->ended = n == 0;
+	h->len = (size_t)n;
+	h->at = 0;
+	return 1;
+}
+
+static int drain(struct half *h, ssize_t n)
+{
+	if (n == -EAGAIN)
+		return 0;
+	if (n < 0)
+		return -1;
+	h->at += (size_t)n;
+	return 1;
+}
+
+static ssize_t result(ssize_t n)
+{
+	return n < 0 ? (errno == EINTR ? -EAGAIN : -errno) : n;
+}
+
+static int step_up(struct half *h, int fd, struct tunnel *l)
+{
+	if (is_empty(h) && !h->ended)
+		return fill(h, result(recv(fd, h->data, sizeof(h->data), MSG_DONTWAIT)));
+	if (!is_empty(h))
+		return drain(h, tunnel_send(l, h->data + h->at, h->len - h->at));
+	if (!h->told)
+		tunnel_finish(l);
+	h->told = true;
+	return 0;
+}
+
+static int step_down(struct half *h, int fd, struct tunnel *l)
+{
+	if (is_empty(h) && !h->ended)
+		return fill(h, tunnel_recv(l, h->data, sizeof(h->data)));
+	if (!is_empty(h))
+		return drain(h, result(send(fd, h->data + h->at, h->len - h->at,
+					    MSG_DONTWAIT | MSG_NOSIGNAL)));
+	h->told = true;
+	return 0;
+}
+
+/* Until the sandbox has closed its side and all of its bytes are delivered. */
+static void carry(int fd, struct tunnel *l)
+{
+	static struct half up, down;
+
+	while (!down.told) {
+		int a = step_up(&up, fd, l), b = step_down(&down, fd, l);
+
+		if (a < 0 || b < 0)
+			return;
+		if (a > 0 || b > 0 || down.told)
+			continue;
+		struct pollfd p[] = {
+			{ .fd = fd,
+			  .events = (short)((is_empty(&up) && !up.ended ? POLLIN : 0) |
+					    (is_empty(&down) ? 0 : POLLOUT)) },
+			{ .fd = l->fd,
+			  .events = (short)((is_empty(&down) && !down.ended ? POLLIN : 0) |
+					    (is_empty(&up) ? 0 : POLLOUT)) },
+		};
+
+		if (!p[0].events)
+			p[0].fd = -1; /* poll() would report a hang-up again and again */
+		if (poll(p, ARRAY_SIZE(p), -1) < 0 && errno != EINTR)
+			return;
+	}
+}
+
+static _Noreturn void serve(struct session *s, const char *path, int fd)
+{
+	struct problem p = { 0 };
+	struct tunnel l;
+
+	if (tunnel_open(&l, &s->api, path, PROTOCOL, "", NULL, &p) < 0) {
+		(void)fprintf(stderr, "caisson: %s\n", p.message);
+		_exit(1);
+	}
+	carry(fd, &l);
+	tunnel_close(&l);
+	_exit(0);
+}
+
+/* Until a signal ends us. Prints the address when it listens. Return: -1 with s->problem. */
+static int forward(struct session *s, const char *path)
+{
+	struct err e = { 0 };
+	_fd_ int at = listen_on(s->o.listen, &e);
+
+	if (at < 0)
+		return problem_ours(&s->problem, &e);
+	(void)signal(SIGCHLD, SIG_IGN);
+	print_address(at);
+	for (;;) {
+		_fd_ int fd = accept4(at, NULL, NULL, SOCK_CLOEXEC);
+
+		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+			continue;
+		pid_t pid = fd < 0 ? -1 : fork();
+
+		if (pid == 0)
+			serve(s, path, fd);
+		if (pid < 0) {
+			(void)err_set(&e, -errno, "take a connection");
+			return problem_ours(&s->problem, &e);
+		}
+	}
+}
+
+/* ---- the verb ------------------------------------------------------------------------------ */
+
+/* A daemon that listens on no address answers with paths alone. */
 static void print_url(const struct session *s, const json_t *port)
 {
 	const char *url = list_text(port, "url");
@@ -22,99 +245,54 @@ static void print_url(const struct session *s, const json_t *port)
 
 static void print_all(const struct session *s, const json_t *list)
 {
+	const json_t *port;
 	size_t i;
-	json_t *port;
 
 	json_array_foreach(json_object_get(list, "ports"), i, port)
 	{
-		(void)printf("%lld ", (long long)json_integer_value(json_object_get(port, "port")));
+		(void)printf("%llu ", (unsigned long long)list_uint(port, "port"));
 		print_url(s, port);
 	}
 }
 
-static int check(const struct remote_options *o, uint64_t *port, struct err *e)
+static int parse(struct session *s, uint64_t *ret_port)
 {
-	int r = place_check_name(o->rest[0], e);
+	const struct remote_options *o = &s->o;
+	struct err e = { 0 };
 
-	if (r == 0 && (o->close || o->listen) && o->n_rest < 2)
-		r = err_say(e, -EINVAL, "--%s: say which PORT", o->close ? "close" : "listen");
-	if (r == 0 && o->close && o->listen)
-		r = err_say(e, -EINVAL, "--close and --listen do not go together");
-	if (r == 0 && o->n_rest == 2 && (r = num_parse_u64(o->rest[1], 1, 65535, port, e)) < 0)
-		r = err_wrap(e, "PORT");
-	return r;
-}
-
-static void close_port(struct session *s, const char *path)
-{
-	const struct api_call call = { .method = "DELETE", .path = path };
-	struct api_answer a = { 0 };
-
-	if (api_call(&s->api, &call, &a, &s->problem) < 0)
-		session_fail(s);
-	api_answer_free(&a);
-}
-
-/* The daemon's end of it is the port's own path. */
-static void listen_here(struct session *s, struct buf *path)
-{
-	json_t *v = api_json(&s->api, "POST", buf_str(path), NULL, &s->problem);
-
-	(void)buf_puts(path, "/");
-	if (v)
-		forward_run(s, buf_str(path));
-	else
-		session_fail(s);
-	json_decref(v);
-}
-
-static void say(struct session *s, const char *method, const char *path,
-		void (*print)(const struct session *s, const json_t *v))
-{
-	json_t *v = api_json(&s->api, method, path, NULL, &s->problem);
-
-	if (!v)
-		session_fail(s);
-	else if (s->o.json)
-		session_json(v);
-	else
-		print(s, v);
-	json_decref(v);
-}
-
-int verb_port(int argc, char **argv)
-{
-	static const struct form form = {
-		.verb = OPT_PORT,
-		.usage = "port NAME [PORT] [--listen [ADDRESS:]PORT | --close]",
-		.text = "Opens a port of the sandbox and prints the URL under which its service is reached through the\n"
-			"daemon, by anybody who has the URL; or, with --listen, makes a port of this machine be that port, for any\n"
-			"TCP. Without PORT: the ports that are open.\n",
-		.min = 1,
-		.max = 2,
-	};
-	struct session s;
-
-	if (session_begin(&s, &form, argc, argv)) {
-		_buf_ struct buf path = BUF_INIT(1024);
-		struct err e = { 0 };
-		uint64_t port = 0;
-
-		if (check(&s.o, &port, &e) < 0) {
-			session_fail_err(&s, &e);
-		} else {
-			url_sandbox(&path, s.o.rest[0], "/ports");
-			if (port)
-				(void)buf_printf(&path, "/%u", (unsigned int)port);
-			if (s.o.close)
-				close_port(&s, buf_str(&path));
-			else if (s.o.listen)
-				listen_here(&s, &path);
-			else if (port)
-				say(&s, "POST", buf_str(&path), print_url);
-			else
-				say(&s, "GET", buf_str(&path), print_all);
-		}
+	if ((o->close || o->listen) && o->n_rest < 2)
+		return problem_wrong(&s->problem, "--%s: PORT is missing",
+				     o->close ? "close" : "listen");
+	if (o->close && o->listen)
+		return problem_wrong(&s->problem, "--close and --listen do not go together");
+	if (o->n_rest == 2 && num_parse_u64(o->rest[1], 1, 65535, ret_port, &e) < 0) {
+		(void)err_wrap(&e, "PORT");
+		return problem_ours(&s->problem, &e);
 	}
-	return session_end(&s);
+	return 0;
+}
+
+int remote_port(struct session *s)
+{
+	_buf_ struct buf path = BUF_INIT(1024);
+	uint64_t number = 0;
+	json_t *v;
+
+	if (parse(s, &number) < 0)
+		return -1;
+	url_sandbox(&path, s->o.rest[0], "/ports");
+	if (number)
+		(void)buf_printf(&path, "/%u", (unsigned int)number);
+	v = api_json(&s->api,
+		     s->o.close ? "DELETE" :
+		     number     ? "POST" :
+				  "GET",
+		     buf_str(&path), NULL, &s->problem);
+	if (!s->o.close && !s->o.listen)
+		return session_show(s, v, number ? print_url : print_all);
+	json_decref(v);
+	if (!v || s->o.close)
+		return v ? 0 : -1;
+	(void)buf_puts(&path, "/"); /* the port's own path carries connections */
+	return forward(s, buf_str(&path));
 }

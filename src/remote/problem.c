@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* problem.c - From an answer of the daemon to what a person reads. */
+/* problem.c - From an answer of the daemon to a message for a person. */
 #include "remote/problem.h"
 
-#include <errno.h>
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json.h"
+#include "client/fail.h"
 #include "remote/text.h"
 
 #define LINE_MAX_BYTES 8192u
@@ -38,9 +36,7 @@ void problem_hint(struct problem *p, const char *fmt, ...)
 
 int problem_ours(struct problem *p, const struct err *e)
 {
-	const char *name = strerrorname_np(-e->code);
-
-	return problem_say(p, EXIT_OURS, name ? name : "EIO", "%s", e->msg);
+	return problem_say(p, EXIT_OURS, fail_code(e), "%s", e->msg);
 }
 
 int problem_exit_code(unsigned int status)
@@ -73,7 +69,7 @@ static void copy_member(const json_t *object, const char *key, char *to, size_t 
 	(void)snprintf(to, size, "%s", s ? s : "");
 }
 
-/* What this program can do about it, rather than what a client of HTTP could. */
+/* The remedy in terms of this command, instead of the daemon's in terms of HTTP. */
 static void own_hint(struct problem *p)
 {
 	if (p->status == 401 && strstr(p->message, "without a token only"))
@@ -94,11 +90,10 @@ static void own_hint(struct problem *p)
 		problem_hint(p, "the daemon's log says more");
 }
 
-int problem_answer(struct problem *p, unsigned int status, const char *body, size_t len,
-		   unsigned int retry_after_s)
+int problem_refusal(struct problem *p, unsigned int status, const json_t *answer,
+		    unsigned int retry_after_s)
 {
-	json_t *root = json_loadb(body, len, 0, NULL);
-	const json_t *error = json_object_get(root, "error");
+	const json_t *error = json_object_get(answer, "error");
 
 	*p = (struct problem){ .exit_code = problem_exit_code(status),
 			       .status = status,
@@ -106,7 +101,6 @@ int problem_answer(struct problem *p, unsigned int status, const char *body, siz
 	copy_member(error, "code", p->code, sizeof(p->code));
 	copy_member(error, "message", p->message, sizeof(p->message));
 	copy_member(error, "hint", p->hint, sizeof(p->hint));
-	json_decref(root);
 	if (!p->code[0])
 		(void)snprintf(p->code, sizeof(p->code), "http_%u", status);
 	if (!p->message[0])
@@ -118,39 +112,24 @@ int problem_answer(struct problem *p, unsigned int status, const char *body, siz
 	return -1;
 }
 
-static void print_object(const struct problem *p, int exit_code)
+int problem_answer(struct problem *p, unsigned int status, const char *body, size_t len,
+		   unsigned int retry_after_s)
 {
-	_buf_ struct buf b = BUF_INIT(LINE_MAX_BYTES);
-	struct json j;
+	json_t *root = json_loadb(body, len, 0, NULL);
+	int r = problem_refusal(p, status, root, retry_after_s);
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	json_member_str(&j, "status", "failed");
-	json_member_int(&j, "exit_code", exit_code);
-	json_key(&j, "error");
-	json_object_begin(&j);
-	json_member_str(&j, "code", p->code);
-	json_member_str(&j, "message", p->message);
-	if (p->hint[0])
-		json_member_str(&j, "hint", p->hint);
-	if (p->status)
-		json_member_uint(&j, "http_status", p->status);
-	if (p->retry_after_s)
-		json_member_uint(&j, "retry_after", p->retry_after_s);
-	json_object_end(&j);
-	json_object_end(&j);
-	if (json_finish(&j) == 0)
-		(void)printf("%s\n", buf_str(&b));
-	(void)fflush(stdout);
+	json_decref(root);
+	return r;
 }
 
-int problem_print_as(const struct problem *p, bool json, int exit_code)
+void problem_print(const struct problem *p, bool json, int exit_code)
 {
 	_buf_ struct buf line = BUF_INIT(LINE_MAX_BYTES);
+	const struct failure f = { p->code, p->message, p->hint, p->status, p->retry_after_s };
 
 	if (json) {
-		print_object(p, exit_code);
-		return exit_code;
+		fail_json(&f, exit_code);
+		return;
 	}
 	text_escape(&line, p->message, strlen(p->message));
 	if (p->hint[0]) {
@@ -160,10 +139,4 @@ int problem_print_as(const struct problem *p, bool json, int exit_code)
 	}
 	(void)fflush(stdout);
 	(void)fprintf(stderr, "caisson: %s\n", buf_str(&line));
-	return exit_code;
-}
-
-int problem_print(const struct problem *p, bool json)
-{
-	return problem_print_as(p, json, p->exit_code);
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* programs.c - `caisson exec --name` and `caisson run --name`: from arguments to an execution. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -13,62 +10,38 @@
 #include "base/utf8.h"
 #include "cli/lang.h"
 #include "remote/follow.h"
-#include "remote/place.h"
-#include "remote/pump.h"
-#include "remote/session.h"
-#include "remote/verbs.h"
+#include "remote/interactive.h"
+#include "remote/sandbox_path.h"
+#include "remote/verb.h"
 
-#define INPUT_MAX (64u << 20)
-
-static int slurp(int fd, const char *name, struct buf *b, struct err *e)
+/* All of @fd, which has to be UTF-8, as the member @key. */
+static int put_file(json_t *body, const char *key, int fd, const char *name, struct err *e)
 {
-	for (;;) {
-		char *room = buf_reserve(b, 65536);
+	_buf_ struct buf b = BUF_INIT(LANG_SOURCE_MAX);
 
-		if (!room)
-			return err_say(e, -EFBIG, "%s: larger than %u MiB", name, INPUT_MAX >> 20);
-		ssize_t n = read(fd, room, 65536);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_set(e, -errno, "read %s", name);
-		if (n == 0)
-			break;
-		buf_commit(b, (size_t)n);
-	}
-	if (!utf8_valid(buf_str(b), b->len))
-		return err_say(e, -EILSEQ, "%s: is no UTF-8 text, which is all that can be sent so",
+	if (lang_read(fd, name, &b, e) < 0)
+		return e->code;
+	if (!utf8_valid(buf_str(&b), b.len))
+		return err_say(e, -EILSEQ, "%s: is not UTF-8 text, and nothing else can be sent so",
 			       name);
+	if (b.len == 0 && strcmp(key, "code") == 0)
+		return err_say(e, -EINVAL, "%s: is empty", name);
+	(void)json_object_set_new(body, key, json_stringn(buf_str(&b), b.len));
 	return 0;
-}
-
-static void put_text(json_t *body, const char *key, const struct buf *b)
-{
-	(void)json_object_set_new(body, key, json_stringn(buf_str(b), b->len));
 }
 
 static int put_stdin(json_t *body, struct err *e)
 {
-	_buf_ struct buf b = BUF_INIT(INPUT_MAX);
-	int r = slurp(STDIN_FILENO, "standard input", &b, e);
-
-	if (r == 0)
-		put_text(body, "stdin", &b);
-	return r;
+	return put_file(body, "stdin", STDIN_FILENO, "standard input", e);
 }
 
 static void put_timeout(json_t *body, const struct remote_options *o)
 {
-	if (!options_given(&o->parsed, "--timeout"))
-		return;
-	(void)json_object_set_new(body, "timeout",
-				  o->timeout_ms % 1000 ?
-					  json_real((double)o->timeout_ms / 1000) :
-					  json_integer((json_int_t)o->timeout_ms / 1000));
+	if (options_given(&o->parsed, "--timeout"))
+		(void)json_object_set_new(body, "timeout", remote_options_seconds(o->timeout_ms));
 }
 
-/* The result as one object, when it is over. */
+/* Wait for the end, and print the result as one object. */
 static int run_json(struct session *s, const char *route, json_t *body)
 {
 	_buf_ struct buf path = BUF_INIT(1024);
@@ -99,8 +72,8 @@ static int run_json(struct session *s, const char *route, json_t *body)
 static int check(const struct remote_options *o, struct err *e)
 {
 	if (!o->name)
-		return err_say(e, -EINVAL, "--name is missing: which sandbox?");
-	return place_check_name(o->name, e);
+		return err_say(e, -EINVAL, "--name is missing: the name of a sandbox");
+	return sandbox_name_check(o->name, e);
 }
 
 /* ---- exec ---------------------------------------------------------------------------------- */
@@ -114,7 +87,7 @@ static int make_exec(const struct remote_options *o, json_t *body, struct err *e
 
 		if (!word) {
 			json_decref(args);
-			return err_say(e, -EILSEQ, "argument %d is no UTF-8 text", i + 1);
+			return err_say(e, -EILSEQ, "argument %d is not UTF-8 text", i + 1);
 		}
 		if (i == 0)
 			(void)json_object_set_new(body, "cmd", word);
@@ -130,96 +103,50 @@ static int make_exec(const struct remote_options *o, json_t *body, struct err *e
 	return 0;
 }
 
-int verb_exec(int argc, char **argv)
+int remote_exec(struct session *s)
 {
-	static const struct form form = {
-		.verb = OPT_EXEC,
-		.usage = "exec --name NAME [OPTIONS] -- PROGRAM [ARGS...]",
-		.text = "Runs a program in a sandbox, without a shell in between. Output comes while it runs, byte\n"
-			"for byte; the exit code is the program's. Without --name: a fresh cell on this machine.\n",
-		.min = 1,
-		.max = -1,
-	};
-	struct session s;
+	json_t *body = json_object();
+	struct err e = { 0 };
+	int r = check(&s->o, &e);
 
-	if (session_begin(&s, &form, argc, argv)) {
-		json_t *body = json_object();
-		struct err e = { 0 };
-		int r = check(&s.o, &e);
-
-		if (r == 0)
-			r = make_exec(&s.o, body, &e);
-		if (r == 0 && s.o.json && s.o.send_stdin)
-			r = put_stdin(body, &e);
-		if (r < 0)
-			session_fail_err(&s, &e);
-		else if (s.o.json)
-			s.code = run_json(&s, "/exec", body);
-		else if (s.o.send_stdin)
-			s.code = pump_run(&s, s.o.name, body);
-		else
-			s.code = follow_run(&s, s.o.name, "/exec", body);
-		json_decref(body);
-	}
-	return session_end(&s);
+	if (r == 0)
+		r = make_exec(&s->o, body, &e);
+	if (r == 0 && s->o.json && s->o.send_stdin)
+		r = put_stdin(body, &e);
+	if (r < 0)
+		(void)problem_ours(&s->problem, &e);
+	else if (s->o.json)
+		s->code = run_json(s, "/exec", body);
+	else if (s->o.send_stdin)
+		s->code = interactive_run(s, s->o.name, body, false);
+	else
+		s->code = follow_run(s, s->o.name, "/exec", body);
+	json_decref(body);
+	return r < 0 ? -1 : 0;
 }
 
 /* ---- run ----------------------------------------------------------------------------------- */
 
-static int use_file(int fd, const char *name, json_t *body, struct err *e)
+static int put_source(const struct remote_options *o, json_t *body, struct err *e)
 {
-	_buf_ struct buf b = BUF_INIT(INPUT_MAX);
-	int r = slurp(fd, name, &b, e);
+	struct source s;
 
-	if (r == 0 && b.len == 0)
-		r = err_say(e, -EINVAL, "%s: is empty", name);
-	if (r == 0)
-		put_text(body, "code", &b);
-	return r;
-}
+	if (lang_source(o->lang, o->code, o->code ? NULL : o->rest[0], &s, e) < 0)
+		return e->code;
+	(void)json_object_set_new(body, "language", json_string(s.lang->name));
+	if (!s.code) {
+		bool is_stdin = strcmp(s.name, "-") == 0;
+		_fd_ int fd = is_stdin ? -1 : s.fd;
 
-static int use_code(const char *text, json_t *body, struct err *e)
-{
-	json_t *code = *text ? json_string(text) : NULL;
-
-	if (!code)
-		return err_say(e, -EINVAL, "the code is empty, or no UTF-8 text");
-	(void)json_object_set_new(body, "code", code);
-	return 0;
-}
-
-/* As `caisson run` does: a file when there is one of that name, else code. */
-static int use_source(const struct remote_options *o, const char *source, json_t *body,
-		      const struct lang **lang, struct err *e)
-{
-	struct stat st;
-
-	if (strcmp(source, "-") == 0)
-		return use_file(STDIN_FILENO, "standard input", body, e);
-	if (strlen(source) < 4096 && stat(source, &st) == 0) {
-		_fd_ int fd = open(source, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-
-		if (fd < 0)
-			return err_set(e, -errno, "open %s", source);
-		if (S_ISDIR(st.st_mode))
-			return err_say(e, -EISDIR,
-				       "%s is a directory (for code of that look use -c)", source);
-		if (!o->lang && lang_of_file(source))
-			*lang = lang_of_file(source);
-		return use_file(fd, source, body, e);
+		return put_file(body, "code", s.fd, is_stdin ? "standard input" : s.name, e);
 	}
-	if (lang_of_file(source) && !strpbrk(source, " \t\n()[]{}'\"=;"))
-		return err_say(e, -ENOENT, "%s: no such file (for code of that look use -c)",
-			       source);
-	return use_code(source, body, e);
+	if (!*s.code || json_object_set_new(body, "code", json_string(s.code)) < 0)
+		return err_say(e, -EINVAL, "the code is empty, or not UTF-8 text");
+	return 0;
 }
 
 static int make_run(const struct remote_options *o, json_t *body, struct err *e)
 {
-	const struct lang *lang = lang_find(o->lang ? o->lang : "python", e);
-
-	if (!lang)
-		return e->code;
 	if (!o->code && o->n_rest == 0)
 		return err_say(e, -EINVAL, "nothing to run: caisson run --name NAME 'print(6*7)'");
 	if (o->n_rest > (o->code ? 0 : 1))
@@ -228,39 +155,27 @@ static int make_run(const struct remote_options *o, json_t *body, struct err *e)
 			"code in a sandbox's interpreter has no arguments: send them in the code, "
 			"or use 'caisson exec --name'");
 	if (!o->code && o->send_stdin && strcmp(o->rest[0], "-") == 0)
-		return err_say(e, -EINVAL, "standard input can not be both the code and its input");
-	int r = o->code ? use_code(o->code, body, e) : use_source(o, o->rest[0], body, &lang, e);
-
-	if (r == 0 && o->send_stdin)
-		r = put_stdin(body, e);
-	(void)json_object_set_new(body, "language", json_string(lang->name));
+		return err_say(e, -EINVAL, "standard input cannot be both the code and its input");
+	if (put_source(o, body, e) < 0 || (o->send_stdin && put_stdin(body, e) < 0))
+		return e->code;
 	put_timeout(body, o);
-	return r;
+	return 0;
 }
 
-int verb_run(int argc, char **argv)
+int remote_run(struct session *s)
 {
-	static const struct form form = {
-		.verb = OPT_RUN,
-		.usage = "run --name NAME [OPTIONS] CODE|FILE|-",
-		.text = "Runs code in the interpreter of a sandbox, which keeps its variables for the next time.\n"
-			"The value of a last expression is printed. Without --name: a fresh cell on this machine.\n",
-		.min = 0,
-		.max = -1,
-	};
-	struct session s;
+	json_t *body = json_object();
+	struct err e = { 0 };
+	int r = check(&s->o, &e);
 
-	if (session_begin(&s, &form, argc, argv)) {
-		json_t *body = json_object();
-		struct err e = { 0 };
-
-		if (check(&s.o, &e) < 0 || make_run(&s.o, body, &e) < 0)
-			session_fail_err(&s, &e);
-		else if (s.o.json)
-			s.code = run_json(&s, "/execute", body);
-		else
-			s.code = follow_run(&s, s.o.name, "/execute", body);
-		json_decref(body);
-	}
-	return session_end(&s);
+	if (r == 0)
+		r = make_run(&s->o, body, &e);
+	if (r < 0)
+		(void)problem_ours(&s->problem, &e);
+	else if (s->o.json)
+		s->code = run_json(s, "/execute", body);
+	else
+		s->code = follow_run(s, s->o.name, "/execute", body);
+	json_decref(body);
+	return r < 0 ? -1 : 0;
 }

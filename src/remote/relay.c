@@ -2,10 +2,10 @@
 /*
  * relay.c - Lines to messages, messages to lines.
  *
- * What a message means is the daemon's business (src/front/mcp/duplex.c), also what is wrong with
- * it: here lines are only told from each other. A line that is no text goes as a binary message, so
- * that it can be refused; an empty binary message is the end of our input, after which the daemon
- * closes when it has answered everything.
+ * The daemon alone reads messages and judges them (src/front/mcp/duplex.c); here bytes are only
+ * split into lines. A line that is not UTF-8 goes as a binary message, which the daemon refuses; an
+ * empty binary message is the end of our input, after which the daemon closes the connection when
+ * it has answered everything.
  */
 #include "remote/relay.h"
 
@@ -14,20 +14,19 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "remote/lines.h"
+#include "client/lines.h"
 #include "remote/problem.h"
+#include "remote/tty.h"
 #include "remote/websocket.h"
 
 #define IN_WAITS (1u << 20)   /* more than this waits for the daemon: no more lines are read */
 #define OUT_WAITS (64u << 20) /* for the host: no more messages are read */
 #define OUT_MAX (512u << 20)
-#define PIECE                                                                                      \
-	4096u /* what a pipe takes at once when it takes anything: writing it does not block */
+#define PIECE 4096u /* a pipe that is ready takes so much without blocking */
 
 struct relay {
 	struct websocket *ws;
@@ -41,7 +40,7 @@ struct relay {
 
 /* ---- to the daemon ------------------------------------------------------------------------- */
 
-static int on_line(void *arg, const char *line, size_t len)
+static int on_line(void *arg, char *line, size_t len)
 {
 	struct relay *r = arg;
 
@@ -49,12 +48,13 @@ static int on_line(void *arg, const char *line, size_t len)
 	return r->over;
 }
 
-static int on_long(void *arg)
+static int on_long(void *arg, const struct lines *l)
 {
 	static const char error[] = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,"
 				    "\"message\":\"a line is at most 16 MiB long\"}}\n";
 	struct relay *r = arg;
 
+	(void)l;
 	return buf_puts(&r->out, error);
 }
 
@@ -74,7 +74,7 @@ static void on_input(struct relay *r)
 
 /* ---- to the host --------------------------------------------------------------------------- */
 
-/* Line ends in JSON stand between values only, and can be spaces as well. */
+/* JSON has line ends only between values, where spaces mean the same. */
 static void on_message(void *arg, bool text, const char *data, size_t len)
 {
 	struct relay *r = arg;
@@ -88,8 +88,6 @@ static void on_message(void *arg, bool text, const char *data, size_t len)
 			r->out.data[i] = ' ';
 	(void)buf_puts(&r->out, "\n");
 }
-
-static const struct websocket_ops ops = { .on_message = on_message };
 
 static void on_output(struct relay *r)
 {
@@ -110,23 +108,14 @@ static void on_output(struct relay *r)
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-static void on_signal(struct relay *r)
-{
-	struct signalfd_siginfo info;
-
-	if (read(r->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		r->signo = (int)info.ssi_signo;
-}
-
 static void turn(struct relay *r)
 {
 	size_t left = r->out.len - r->out_at;
-	bool deaf = left > OUT_WAITS;
 	bool full = r->eof || r->over || websocket_queued(r->ws) > IN_WAITS;
 	short events = websocket_events(r->ws);
 	struct pollfd p[] = {
 		{ .fd = r->over ? -1 : websocket_fd(r->ws),
-		  .events = (short)(deaf ? events & ~POLLIN : events) },
+		  .events = (short)(left > OUT_WAITS ? events & ~POLLIN : events) },
 		{ .fd = full ? -1 : STDIN_FILENO, .events = POLLIN },
 		{ .fd = left > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
 		{ .fd = r->signals, .events = POLLIN },
@@ -141,13 +130,13 @@ static void turn(struct relay *r)
 	if (p[2].revents)
 		on_output(r);
 	if (p[3].revents)
-		on_signal(r);
+		r->signo = tty_signal(r->signals);
 }
 
 int relay_run(struct relay *r, struct problem *p)
 {
-	r->over = !websocket_step(r->ws); /* what came with the handshake */
-	/* What was answered is written, whatever became of the daemon. */
+	r->over = !websocket_step(r->ws); /* reads bytes that came with the handshake */
+	/* Answers that are here are written, even if the daemon has ended. */
 	while ((!r->over || r->out.len > r->out_at) && !r->signo && !r->number && !r->out.err)
 		turn(r);
 	if (r->signo)
@@ -158,7 +147,8 @@ int relay_run(struct relay *r, struct problem *p)
 		return problem_say(p, EXIT_OURS, "output_failed", "write to standard output: %s",
 				   strerror(r->number));
 	if (r->out.err)
-		return problem_say(p, EXIT_OURS, "ENOMEM", "too much waits to be read from us");
+		return problem_say(p, EXIT_OURS, "ENOMEM",
+				   "the host does not read: more than 512 MiB of answers wait");
 	if (!r->eof)
 		return problem_say(p, EXIT_NO_DAEMON, "connection_broken",
 				   "the daemon ended the connection");
@@ -170,14 +160,14 @@ struct relay *relay_open(const struct api *a, int signals, struct problem *p)
 	struct relay *r = calloc(1, sizeof(*r));
 
 	if (!r) {
-		(void)problem_say(p, EXIT_OURS, "ENOMEM", "no memory");
+		(void)problem_no_memory(p);
 		return NULL;
 	}
 	r->signals = signals;
 	buf_init(&r->out, OUT_MAX);
 	lines_init(&r->lines, on_line, r);
 	lines_limit(&r->lines, RELAY_LINE_MAX, on_long);
-	r->ws = websocket_open(a, RELAY_PATH, &ops, r, p);
+	r->ws = websocket_open(a, RELAY_PATH, on_message, r, p);
 	if (!r->ws) {
 		relay_close(r);
 		return NULL;

@@ -1,34 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remote.c - caisson-remote: the verbs that need a daemon, or what a daemon left.
+ * remote.c - caisson-remote: the verbs that need a daemon, or the files of one.
  *
- * `caisson VERB` becomes this program for them (src/cli/serve.c). argv[0] is the verb. A new one is
- * a row here, a row in src/cli/caisson.c, and a file in this directory.
+ * `caisson VERB` becomes this program for them (src/cli/caisson.c). argv[0] is the verb. A new verb
+ * is a row here, a row in src/cli/caisson.c, and a function in a file of this directory.
  */
 #include <errno.h>
 #include <jansson.h>
 #include <locale.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fd.h"
-#include "remote/verbs.h"
+#include "client/fail.h"
+#include "remote/verb.h"
 
-static const struct verb {
-	const char *name;
-	int (*run)(int argc, char **argv);
-} verbs[] = {
-	{ "approve", verb_approve }, { "audit", verb_audit }, { "cp", verb_cp },
-	{ "create", verb_create },   { "exec", verb_exec },   { "install", verb_install },
-	{ "kill", verb_kill },       { "logs", verb_logs },   { "mcp", verb_mcp },
-	{ "net", verb_net },         { "port", verb_port },   { "ps", verb_ps },
-	{ "rm", verb_rm },           { "run", verb_run },     { "shell", verb_shell },
-	{ "stop", verb_stop },       { "top", verb_top },     { "workspace", verb_workspace },
+static const struct verb verbs[] = {
+	{ "approve", OPT_APPROVE, "approve [ls | ID] [--deny] [--reason TEXT]",
+	  "Without ID: lists the tool calls of code in your sandboxes that wait for a person. With ID, or\n"
+	  "the beginning of one: approves that call, once; with --deny, denies it. A call that nobody\n"
+	  "decides in time is denied.\n",
+	  0, 1, false, remote_approve },
+	{ "cp", OPT_CP, "cp [-r] SRC DST",
+	  "Copies a file, or with -r a directory, into or out of a sandbox. One side is NAME:PATH; a\n"
+	  "relative PATH is below /workspace. '-' is standard input or output.\n",
+	  2, 2, false, remote_cp },
+	{ "create", OPT_CREATE, "create NAME [OPTIONS]",
+	  "Makes a sandbox that keeps files and variables under NAME until it is removed, and\n"
+	  "prints its name. It is no error if one with the same options is there already.\n",
+	  1, 1, true, remote_create },
+	{ "exec", OPT_EXEC, "exec --name NAME [OPTIONS] -- PROGRAM [ARGS...]",
+	  "Runs a program in a sandbox, without a shell in between. Output comes while it runs, byte\n"
+	  "for byte; the exit code is the program's. Without --name: a fresh cell on this machine.\n",
+	  1, -1, false, remote_exec },
+	{ "install", OPT_INSTALL, "install NAME PACKAGE... [--lang LANG]",
+	  "Installs packages into the sandbox NAME: names on the daemon's index, perhaps with\n"
+	  "versions, as in numpy or 'requests>=2,<3'. They can be imported at once.\n",
+	  2, -1, true, remote_install },
+	{ "kill", OPT_KILL, "kill NAME...",
+	  "Ends everything in the sandbox at once and keeps the name as stopped.\n", 1, -1, false,
+	  remote_kill },
+	{ "logs", OPT_LOGS, "logs [-f] [--tail N] NAME",
+	  "Shows the latest output of code and commands in the sandbox (the last 64 KiB), byte for byte.\n"
+	  "With -f it goes on until the sandbox ends.\n",
+	  1, 1, true, remote_logs },
+	{ "mcp", OPT_MCP, "mcp [OPTIONS] [-- SERVE OPTIONS]",
+	  "Speaks the Model Context Protocol on standard input and output, one message per line. Uses the\n"
+	  "daemon that runs. When none does, or after --, it starts one that ends with it; the arguments\n"
+	  "after -- are options of 'caisson serve', as in: caisson mcp -- --memory 1G\n",
+	  0, -1, false, remote_mcp },
+	{ "net", OPT_NET, "net NAME [--egress HOST]...",
+	  "Shows the open connections out of a sandbox, the names that it asked for, the refusals, and the\n"
+	  "bytes that were moved. With --egress: from now on it may reach these hosts and no others; none\n"
+	  "stands for no host.\n",
+	  1, 1, true, remote_net },
+	{ "port", OPT_PORT, "port NAME [PORT] [--listen [ADDRESS:]PORT | --close]",
+	  "Opens a port of the sandbox and prints the URL at which the daemon serves it to everybody who\n"
+	  "has the URL. With --listen: forwards a port of this machine to it, for any TCP. Without PORT:\n"
+	  "lists the open ports.\n",
+	  1, 2, true, remote_port },
+	{ "ps", OPT_PS, "ps [-a] [--label KEY=VALUE] [OPTIONS]",
+	  "Lists your sandboxes: those that run, with -a also those that were stopped or lost.\n",
+	  0, 0, false, remote_ps },
+	{ "rm", OPT_RM, "rm [-f] NAME...",
+	  "Removes sandboxes, with everything that runs in them and all their files.\n", 1, -1,
+	  false, remote_rm },
+	{ "run", OPT_RUN, "run --name NAME [OPTIONS] CODE|FILE|-",
+	  "Runs code in the interpreter of a sandbox, which keeps its variables for the next time.\n"
+	  "The value of a last expression is printed. Without --name: a fresh cell on this machine.\n",
+	  0, -1, false, remote_run },
+	{ "shell", OPT_SHELL, "shell NAME [OPTIONS] [-- PROGRAM ARGS...]",
+	  "Opens a shell (/bin/bash, or PROGRAM) in a sandbox, on a terminal of its own. The exit code\n"
+	  "is the shell's.\n",
+	  1, -1, true, remote_shell },
+	{ "stop", OPT_STOP, "stop [--grace TIME] NAME...",
+	  "Asks everything in the sandbox to end (SIGTERM), ends it after the grace, and keeps the\n"
+	  "name as stopped. Its variables and files are gone.\n",
+	  1, -1, false, remote_stop },
+	{ "top", OPT_TOP, "top [-a] [--label KEY=VALUE] [OPTIONS]",
+	  "Shows the sandboxes and their use of resources, once a second; q quits. Without a terminal, or\n"
+	  "with --json, once.\n",
+	  0, 0, false, remote_top },
 };
 
-/* A request without one of its members is another request: who can not build it ends, before it is
- * sent. */
+/* A request without one of its members would be another request, so no memory ends the program. */
 static void *must(size_t n)
 {
 	void *p = malloc(n);
@@ -46,13 +101,16 @@ int main(int argc, char **argv)
 	struct err e;
 
 	json_set_alloc_funcs(must, free);
-	/* How wide a character is, whatever the caller's locale: text is UTF-8 here. */
+	/* For the width of characters: text is UTF-8 here, whatever the caller's locale. */
 	(void)setlocale(LC_CTYPE, "C.UTF-8");
-	if (argc > 0)
-		for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-			if (strcmp(verbs[i].name, argv[0]) == 0)
-				return verbs[i].run(argc, argv);
-	(void)err_say(&e, -2,
+	if (argc > 0 && strcmp(argv[0], "audit") == 0)
+		return audit_main(argc, argv);
+	if (argc > 0 && strcmp(argv[0], "workspace") == 0)
+		return workspace_main(argc, argv);
+	for (size_t i = 0; argc > 0 && i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(verbs[i].name, argv[0]) == 0)
+			return session_run(&verbs[i], argc, argv);
+	(void)err_say(&e, -ENOENT,
 		      "caisson-remote is started by caisson: 'caisson --help' lists its verbs");
 	return verb_fail(&e, 0, EXIT_CAISSON);
 }

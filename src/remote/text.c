@@ -14,25 +14,21 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 
+#define TEXT_MAX (256u << 20)
+
+/* The code point of a valid character of @n bytes. */
 static uint32_t decode(const char *s, size_t n)
 {
 	const unsigned char *p = (const unsigned char *)s;
+	uint32_t v = n == 1 ? p[0] : p[0] & (0xffu >> (n + 1));
 
-	switch (n) {
-	case 1:
-		return p[0];
-	case 2:
-		return (uint32_t)(p[0] & 0x1f) << 6 | (p[1] & 0x3f);
-	case 3:
-		return (uint32_t)(p[0] & 0x0f) << 12 | (uint32_t)(p[1] & 0x3f) << 6 | (p[2] & 0x3f);
-	default:
-		return (uint32_t)(p[0] & 0x07) << 18 | (uint32_t)(p[1] & 0x3f) << 12 |
-		       (uint32_t)(p[2] & 0x3f) << 6 | (p[3] & 0x3f);
-	}
+	for (size_t i = 1; i < n; i++)
+		v = v << 6 | (p[i] & 0x3f);
+	return v;
 }
 
-/* Not controls, but as good at showing something that is not there. */
-static bool deceives(uint32_t c)
+/* Characters without a width of their own, and those that change the direction of text. */
+static bool is_hidden(uint32_t c)
 {
 	return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
 	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || c == 0x061c;
@@ -52,12 +48,21 @@ void text_escape(struct buf *b, const char *s, size_t len)
 			(void)buf_puts(b, "\\t");
 		else if (c < 0x20 || c == 0x7f)
 			(void)buf_printf(b, "\\x%02x", (unsigned)c);
-		else if ((c >= 0x80 && c < 0xa0) || deceives(c))
+		else if ((c >= 0x80 && c < 0xa0) || is_hidden(c))
 			(void)buf_printf(b, "\\u{%04x}", (unsigned)c);
 		else
 			(void)buf_append(b, s + i, n);
 		i += n ? n : 1;
 	}
+}
+
+size_t text_print(FILE *out, const char *s, size_t len)
+{
+	_buf_ struct buf safe = BUF_INIT(TEXT_MAX);
+
+	text_escape(&safe, s, len);
+	(void)fwrite(buf_str(&safe), 1, safe.len, out);
+	return text_width(buf_str(&safe), safe.len);
 }
 
 static size_t columns_of(const char *s, size_t n)
@@ -71,11 +76,9 @@ size_t text_width(const char *s, size_t len)
 {
 	size_t width = 0;
 
-	for (size_t i = 0; i < len;) {
-		size_t n = utf8_next(s + i, len - i);
-
+	for (size_t i = 0, n; i < len; i += n ? n : 1) {
+		n = utf8_next(s + i, len - i);
 		width += columns_of(s + i, n);
-		i += n ? n : 1;
 	}
 	return width;
 }

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * top.c - `caisson top`: the sandboxes and what they use, again and again.
+ * top.c - `caisson top`: the sandboxes and their use of resources, once a second.
  *
- * The share of processors is the difference of two readings, so the first screen has none. Only as
- * many sandboxes as the screen has lines are asked for their numbers.
+ * The share of processors is the difference of two readings, so the first screen has none. The
+ * daemon is asked for the numbers of as many sandboxes as the screen has lines.
  */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/num.h"
 #include "remote/list.h"
-#include "remote/session.h"
 #include "remote/tty.h"
-#include "remote/verbs.h"
+#include "remote/verb.h"
 
 #define REFRESH_MS 1000
 #define FRAME_MAX (4u << 20)
@@ -29,15 +27,6 @@ struct look {
 	json_t *all;    /* whole objects */
 	uint64_t at_ns; /* when */
 };
-
-static json_t *fetch_one(struct session *s, const char *name)
-{
-	_buf_ struct buf path = BUF_INIT(1024);
-	struct problem gone;
-
-	url_sandbox(&path, name, "");
-	return api_json(&s->api, "GET", buf_str(&path), NULL, &gone);
-}
 
 /* At most @max of them with their numbers; the others as they are in the list. */
 static int look(struct session *s, size_t max, struct look *ret)
@@ -51,7 +40,10 @@ static int look(struct session *s, size_t max, struct look *ret)
 	ret->all = json_array();
 	json_array_foreach(list, i, v)
 	{
-		json_t *whole = i < max ? fetch_one(s, list_text(v, "name")) : NULL;
+		struct problem gone;
+		json_t *whole = i < max ? api_sandbox(&s->api, "GET", list_text(v, "name"), "",
+						      NULL, &gone) :
+					  NULL;
 
 		(void)json_array_append_new(ret->all, whole ? whole : json_incref(v));
 	}
@@ -61,77 +53,78 @@ static int look(struct session *s, size_t max, struct look *ret)
 
 static double cpu_seconds(const json_t *v)
 {
-	const json_t *usage = json_object_get(v, "usage");
-	const json_t *seconds = json_object_get(usage, "cpu_seconds");
-
-	return json_is_number(seconds) ? json_number_value(seconds) :
-					 json_number_value(json_object_get(usage, "cpu_ms")) / 1000;
+	return json_number_value(json_object_get(json_object_get(v, "usage"), "cpu_seconds"));
 }
 
 static const json_t *find(const json_t *all, const char *name)
 {
-	size_t i;
 	const json_t *v;
+	size_t i;
 
-	json_array_foreach(all, i, v) if (strcmp(list_text(v, "name"), name) == 0) return v;
+	json_array_foreach(all, i, v)
+	{
+		if (strcmp(list_text(v, "name"), name) == 0)
+			return v;
+	}
 	return NULL;
 }
 
-static void put_cpu(struct table *t, const json_t *v, const struct look *now,
-		    const struct look *before)
+/* The share of processors since the look before, as a member of each sandbox. */
+static void compare(const struct look *now, const struct look *before)
 {
-	const json_t *old = before->all ? find(before->all, list_text(v, "name")) : NULL;
 	double seconds = (double)(now->at_ns - before->at_ns) / (double)CLOCK_NS_PER_S;
-	double used = cpu_seconds(v) - cpu_seconds(old);
+	json_t *v;
+	size_t i;
 
-	if (!old || used < 0 || seconds <= 0)
-		table_cell(t, STYLE_DIM, "-");
-	else
-		table_printf(t, "%.0f %%", 100 * used / seconds);
+	json_array_foreach(now->all, i, v)
+	{
+		const json_t *old = find(before->all, list_text(v, "name"));
+		double used = cpu_seconds(v) - cpu_seconds(old);
+
+		if (old && used >= 0 && seconds > 0)
+			(void)json_object_set_new(v, "cpu_percent",
+						  json_real(100 * used / seconds));
+	}
 }
 
-static void put_row(struct table *t, const json_t *v, const struct look *now,
-		    const struct look *before)
+static void put_cpu(struct table *t, const json_t *v)
 {
-	const json_t *spec = json_object_get(v, "spec"), *usage = json_object_get(v, "usage");
-	const char *state = list_text(v, "state");
-	uint64_t peak = list_uint(usage, "memory_peak");
+	const json_t *percent = json_object_get(v, "cpu_percent");
+
+	if (percent)
+		table_printf(t, "%.0f %%", json_number_value(percent));
+	else
+		table_cell(t, STYLE_DIM, "-");
+}
+
+static void put_cpu_time(struct table *t, const json_t *v)
+{
 	char text[NUM_FORMAT_MAX];
 
-	peak = peak ? peak : list_uint(usage, "memory_peak_bytes");
-	table_cell(t, STYLE_PLAIN, list_text(v, "name"));
-	table_cell(t, list_style(state), state);
-	put_cpu(t, v, now, before);
 	table_cell(t, STYLE_PLAIN,
 		   num_format_ms((uint64_t)(cpu_seconds(v) * 1000), text, sizeof(text)));
-	table_cell(t, STYLE_PLAIN, peak ? num_format_size(peak, text, sizeof(text)) : "-");
-	table_cell(t, STYLE_PLAIN,
-		   num_format_size(list_uint(spec, "memory_mib") << 20, text, sizeof(text)));
-	table_printf(t, "%llu", (unsigned long long)list_uint(usage, "pids_peak"));
-	table_printf(t, "%llu", (unsigned long long)list_uint(v, "executions"));
-	table_printf(t, "%llu", (unsigned long long)list_uint(v, "queued"));
-	uint64_t idle = list_uint(v, "idle_seconds");
-
-	table_cell(t, STYLE_PLAIN, idle ? num_format_ms(idle * 1000, text, sizeof(text)) : "0 s");
 }
 
-static void render(const struct look *now, const struct look *before, bool color, size_t columns,
-		   struct buf *out)
+static void put_peak(struct table *t, const json_t *v)
 {
-	static const struct table_column titles[] = {
-		{ "NAME", false },   { "STATE", false }, { "CPU", true },  { "CPU TIME", true },
-		{ "PEAK", true },    { "LIMIT", true },  { "PIDS", true }, { "RUNS", true },
-		{ "WAITING", true }, { "IDLE", true },
-	};
-	struct table t;
-	size_t i;
-	const json_t *v;
+	uint64_t peak = list_uint(json_object_get(v, "usage"), "memory_peak");
+	char text[NUM_FORMAT_MAX];
 
-	table_init(&t, titles, ARRAY_SIZE(titles));
-	json_array_foreach(now->all, i, v) put_row(&t, v, now, before);
-	table_render(&t, color, columns, out);
-	table_free(&t);
+	table_cell(t, STYLE_PLAIN, peak ? num_format_size(peak, text, sizeof(text)) : "-");
 }
+
+static const struct list_column columns[] = {
+	{ "NAME", .key = "name" },
+	{ "STATE", .put = list_put_state },
+	{ "CPU", LIST_NUMBER, .put = put_cpu },
+	{ "CPU TIME", LIST_NUMBER, .put = put_cpu_time },
+	{ "PEAK", LIST_NUMBER, .put = put_peak },
+	{ "LIMIT", LIST_MIB, .key = "memory_mib", .in = "spec" },
+	{ "PIDS", LIST_NUMBER, .key = "pids_peak", .in = "usage" },
+	{ "RUNS", LIST_NUMBER, .key = "executions" },
+	{ "WAITING", LIST_NUMBER, .key = "queued" },
+	{ "IDLE", LIST_SECONDS, .key = "idle_seconds" },
+};
 
 /* ---- the screen ---------------------------------------------------------------------------- */
 
@@ -149,13 +142,13 @@ static void put_lines(const struct buf *table, size_t rows, struct buf *frame)
 	}
 }
 
-static void show(const struct session *s, const struct look *now, const struct look *before)
+static void show(const struct session *s, const struct look *now)
 {
 	_buf_ struct buf table = BUF_INIT(FRAME_MAX), frame = BUF_INIT(FRAME_MAX);
 	uint16_t rows, cols;
 
 	tty_size(&rows, &cols);
-	render(now, before, session_color(), cols, &table);
+	list_render(columns, ARRAY_SIZE(columns), now->all, cols, &table);
 	(void)buf_printf(&frame, "\033[H%zu sandbox%s %.*s, q to quit\033[K\r\n\033[K\r\n",
 			 json_array_size(now->all), json_array_size(now->all) == 1 ? "" : "es",
 			 cols > 40 ? cols - 40 : 0, s->api.where);
@@ -171,7 +164,6 @@ static bool wait_for_key(struct session *s, int signals, uint64_t until_ns)
 		uint64_t now = clock_now_ns();
 		struct pollfd p[] = { { .fd = STDIN_FILENO, .events = POLLIN },
 				      { .fd = signals, .events = POLLIN } };
-		struct signalfd_siginfo info;
 		char key;
 
 		if (now >= until_ns)
@@ -179,91 +171,59 @@ static bool wait_for_key(struct session *s, int signals, uint64_t until_ns)
 		(void)poll(p, 2, (int)((until_ns - now) / CLOCK_NS_PER_MS) + 1);
 		if (p[0].revents && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q'))
 			return true;
-		if (!p[1].revents || read(signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		int signo = p[1].revents ? tty_signal(signals) : 0;
+
+		if (signo == 0)
 			continue;
-		if (info.ssi_signo == SIGWINCH)
-			return false;
-		if (info.ssi_signo == SIGTSTP) {
+		if (signo == SIGTSTP)
 			tty_stop();
+		if (signo == SIGTSTP || signo == SIGWINCH || signo == SIGCONT)
 			return false;
-		}
-		s->code = info.ssi_signo == SIGINT ? 0 : 128 + (int)info.ssi_signo;
+		s->code = signo == SIGINT ? 0 : 128 + signo;
 		return true;
 	}
 }
 
-static void live(struct session *s)
+static int live(struct session *s)
 {
 	struct look before = { 0 }, now = { 0 };
+	_fd_ int signals = tty_signals(true);
 	uint16_t rows, cols;
-	sigset_t set;
 	bool over = false;
-
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGHUP);
-	(void)sigaddset(&set, SIGWINCH);
-	(void)sigaddset(&set, SIGTSTP);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	_fd_ int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	int r = 0;
 
 	(void)tty_enter(TTY_KEYS);
-	while (!over) {
+	while (!over && r == 0) {
 		uint64_t until = clock_now_ns() + REFRESH_MS * CLOCK_NS_PER_MS;
 
 		tty_size(&rows, &cols);
-		if (look(s, rows, &now) < 0) {
-			tty_leave();
-			session_fail(s);
+		r = look(s, rows, &now);
+		if (r < 0)
 			break;
-		}
-		show(s, &now, &before);
+		compare(&now, &before);
+		show(s, &now);
 		json_decref(before.all);
 		before = now;
-		now.all = NULL;
 		over = wait_for_key(s, signals, until);
 	}
 	tty_leave();
 	json_decref(before.all);
+	return r;
 }
 
-static void once(struct session *s)
+static void print(const struct session *s, const json_t *list)
 {
-	_buf_ struct buf out = BUF_INIT(FRAME_MAX);
-	struct look now = { 0 }, before = { 0 };
-
-	if (look(s, SIZE_MAX, &now) < 0) {
-		session_fail(s);
-		return;
-	}
-	if (s->o.json) {
-		json_t *root = json_pack("{s:O}", "sandboxes", now.all);
-
-		session_json(root);
-		json_decref(root);
-	} else {
-		render(&now, &before, session_color(), 0, &out);
-		(void)fwrite(buf_str(&out), 1, out.len, stdout);
-	}
-	json_decref(now.all);
+	(void)s;
+	list_print(columns, ARRAY_SIZE(columns), json_object_get(list, "sandboxes"));
 }
 
-int verb_top(int argc, char **argv)
+int remote_top(struct session *s)
 {
-	static const struct form form = {
-		.verb = OPT_TOP,
-		.usage = "top [-a] [--label KEY=VALUE] [OPTIONS]",
-		.text = "Shows the sandboxes and what they use, once a second; q quits. Without a terminal, or with\n"
-			"--json, once.\n",
-	};
-	struct session s;
+	struct look now = { 0 };
 
-	if (session_begin(&s, &form, argc, argv)) {
-		if (!s.o.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
-			live(&s);
-		else
-			once(&s);
-	}
-	return session_end(&s);
+	if (!s->o.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO))
+		return live(s);
+	if (look(s, SIZE_MAX, &now) < 0)
+		return -1;
+	return session_show(s, json_pack("{s:o}", "sandboxes", now.all), print);
 }

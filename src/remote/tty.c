@@ -3,17 +3,21 @@
 #include "remote/tty.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 static struct termios saved;
 static enum tty_mode mode_now;
 static volatile sig_atomic_t entered;
 
-/* Faults of our own end us too; the others are blocked and read where tty is used. */
+/* Faults of our own; tty_signals() reads the other signals that would end us. */
 static const int fatal[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGQUIT };
 
 static void put(const char *s)
@@ -64,7 +68,7 @@ bool tty_enter(enum tty_mode mode)
 		struct sigaction sa = { .sa_handler = on_fatal,
 					.sa_flags = (int)(SA_RESETHAND | SA_NODEFER) };
 
-		for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(fatal); i++)
 			(void)sigaction(fatal[i], &sa, NULL);
 		(void)atexit(tty_leave);
 		prepared = true;
@@ -91,4 +95,41 @@ void tty_size(uint16_t *rows, uint16_t *cols)
 		w = (struct winsize){ .ws_row = 24, .ws_col = 80 };
 	*rows = w.ws_row;
 	*cols = w.ws_col;
+}
+
+bool tty_color(void)
+{
+	static int wanted = -1;
+
+	if (wanted < 0) {
+		const char *no = getenv("NO_COLOR");
+
+		wanted = isatty(STDOUT_FILENO) && !(no && *no);
+	}
+	return wanted;
+}
+
+void tty_style(const char *code)
+{
+	if (tty_color())
+		(void)printf("\033[%sm", code);
+}
+
+int tty_signals(bool terminal)
+{
+	static const int wanted[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT };
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < (terminal ? ARRAY_SIZE(wanted) : 3); i++)
+		(void)sigaddset(&set, wanted[i]);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int tty_signal(int fd)
+{
+	struct signalfd_siginfo info;
+
+	return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
 }

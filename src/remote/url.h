@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* url.h - Addresses of the daemon: the one a person gives, and the paths that we make. */
+/* url.h - Addresses of the daemon: the one that --url gives, and the paths of calls. */
 #ifndef CAISSON_REMOTE_URL_H
 #define CAISSON_REMOTE_URL_H
 
@@ -13,7 +13,7 @@ struct url {
 	char base[512]; /* scheme://host[:port][/prefix], without a slash at the end */
 	char host[256]; /* without brackets and port */
 	bool tls;
-	bool loopback; /* what is sent there stays on this machine */
+	bool loopback; /* requests stay on this machine */
 };
 
 /*

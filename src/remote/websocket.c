@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * websocket.c - Handshake and frames. libcurl of the distributions comes without WebSockets of its
- * own; it opens the connection (line.h).
+ * websocket.c - Handshake and frames. The distributions build libcurl without WebSockets; it opens
+ * the connection (tunnel.h), and wslay reads and writes the frames.
  */
 #include "remote/websocket.h"
 
@@ -17,22 +17,22 @@
 
 #include "base/buf.h"
 #include "remote/api.h"
-#include "remote/line.h"
+#include "remote/tunnel.h"
 
 #define MESSAGE_MAX (16u << 20)
 
 struct websocket {
-	struct line line;
+	struct tunnel tunnel;
 	wslay_event_context_ptr ctx;
-	const struct websocket_ops *ops;
+	websocket_on_message *on_message;
 	void *arg;
 	bool broken;
 };
 
 /* ---- bytes --------------------------------------------------------------------------------- */
 
-/* What a call of the line means to wslay. */
-static ssize_t tell(struct websocket *w, wslay_event_context_ptr ctx, ssize_t n)
+/* The result of a call of the tunnel, in the form that wslay expects. */
+static ssize_t io_result(struct websocket *w, wslay_event_context_ptr ctx, ssize_t n)
 {
 	if (n > 0)
 		return n;
@@ -46,7 +46,7 @@ static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *data, size_t len, i
 	struct websocket *w = arg;
 
 	(void)flags;
-	return tell(w, ctx, line_recv(&w->line, data, len));
+	return io_result(w, ctx, tunnel_recv(&w->tunnel, data, len));
 }
 
 static ssize_t on_send(wslay_event_context_ptr ctx, const uint8_t *data, size_t len, int flags,
@@ -55,7 +55,7 @@ static ssize_t on_send(wslay_event_context_ptr ctx, const uint8_t *data, size_t 
 	struct websocket *w = arg;
 
 	(void)flags;
-	return tell(w, ctx, line_send(&w->line, data, len));
+	return io_result(w, ctx, tunnel_send(&w->tunnel, data, len));
 }
 
 static int on_mask(wslay_event_context_ptr ctx, uint8_t *data, size_t len, void *arg)
@@ -72,8 +72,8 @@ static void on_message(wslay_event_context_ptr ctx, const struct wslay_event_on_
 
 	(void)ctx;
 	if (m->opcode == WSLAY_TEXT_FRAME || m->opcode == WSLAY_BINARY_FRAME)
-		w->ops->on_message(w->arg, m->opcode == WSLAY_TEXT_FRAME, (const char *)m->msg,
-				   m->msg_length);
+		w->on_message(w->arg, m->opcode == WSLAY_TEXT_FRAME, (const char *)m->msg,
+			      m->msg_length);
 }
 
 /* ---- the handshake ------------------------------------------------------------------------- */
@@ -90,7 +90,7 @@ void websocket_accept(const char *key, char ret[29])
 	(void)EVP_EncodeBlock((unsigned char *)ret, digest, 20);
 }
 
-/* The headers of the handshake; @want: 29 bytes, what the answer must have. */
+/* The headers of the handshake; @want: 29 bytes, the value that the answer must have. */
 static int make_key(struct buf *headers, char want[29])
 {
 	unsigned char raw[16];
@@ -110,17 +110,17 @@ static int shake(struct websocket *w, const struct api *a, const char *path, str
 
 	if (make_key(&headers, want) < 0)
 		return problem_say(p, EXIT_OURS, "EIO", "no random numbers");
-	if (line_open(&w->line, a, path, "websocket", buf_str(&headers), "Sec-WebSocket-Accept",
-		      p) < 0)
+	if (tunnel_open(&w->tunnel, a, path, "websocket", buf_str(&headers), "Sec-WebSocket-Accept",
+			p) < 0)
 		return -1;
-	if (strcmp(w->line.answer, want) != 0)
+	if (strcmp(w->tunnel.answer, want) != 0)
 		return problem_say(p, EXIT_OTHER, "bad_answer",
-				   "the answer %s is not what a caisson daemon says", a->where);
+				   "the answer %s is not that of a caisson daemon", a->where);
 	return 0;
 }
 
 struct websocket *websocket_open(const struct api *a, const char *path,
-				 const struct websocket_ops *ops, void *arg, struct problem *p)
+				 websocket_on_message *on_msg, void *arg, struct problem *p)
 {
 	static const struct wslay_event_callbacks callbacks = {
 		.recv_callback = on_recv,
@@ -131,22 +131,21 @@ struct websocket *websocket_open(const struct api *a, const char *path,
 	struct websocket *w = calloc(1, sizeof(*w));
 
 	if (!w) {
-		(void)problem_say(p, EXIT_OURS, "ENOMEM", "no memory");
+		(void)problem_no_memory(p);
 		return NULL;
 	}
-	w->ops = ops;
+	w->on_message = on_msg;
 	w->arg = arg;
-	if (shake(w, a, path, p) < 0)
-		goto fail;
-	if (wslay_event_context_client_init(&w->ctx, &callbacks, w) != 0) {
-		(void)problem_say(p, EXIT_OURS, "ENOMEM", "no memory");
-		goto fail;
+	int r = shake(w, a, path, p);
+
+	if (r == 0 && wslay_event_context_client_init(&w->ctx, &callbacks, w) != 0)
+		r = problem_no_memory(p);
+	if (r < 0) {
+		websocket_close(w);
+		return NULL;
 	}
 	wslay_event_config_set_max_recv_msg_length(w->ctx, MESSAGE_MAX);
 	return w;
-fail:
-	websocket_close(w);
-	return NULL;
 }
 
 /* ---- use ----------------------------------------------------------------------------------- */
@@ -160,13 +159,13 @@ void websocket_close(struct websocket *w)
 		(void)wslay_event_send(w->ctx);
 		wslay_event_context_free(w->ctx);
 	}
-	line_close(&w->line);
+	tunnel_close(&w->tunnel);
 	free(w);
 }
 
 int websocket_fd(const struct websocket *w)
 {
-	return w->line.fd;
+	return w->tunnel.fd;
 }
 
 short websocket_events(const struct websocket *w)

@@ -34,13 +34,6 @@ int s3_client_open(struct s3_client *c, struct err *e)
 	return 0;
 }
 
-void s3_client_close(struct s3_client *c)
-{
-	if (c->multi)
-		(void)curl_multi_cleanup(c->multi);
-	c->multi = NULL;
-}
-
 /* ---- an attempt ---------------------------------------------------------------------------- */
 
 static bool is_good(const struct s3_call *call)
@@ -55,7 +48,7 @@ static void on_header(void *arg, const char *name, const char *value)
 
 	if (!name) {
 		call->status = http_call_status(&call->http);
-		/* It was asked for the rest, and sends all. */
+		/* The request was for the rest, and the server sends all. */
 		call->skip = call->status == 200 ? call->got : 0;
 	} else if (strcasecmp(name, "etag") == 0 && strlen(value) < S3_ETAG_MAX + 8) {
 		s3_etag(value, strlen(value), call->etag);
@@ -220,7 +213,7 @@ static int step(struct s3_client *c, struct err *e)
 	return 0;
 }
 
-/* What is to be tried again now. Return: how many are not over. */
+/* Begin the attempts that are due. @ret_left: how many calls are not over. */
 static int revive(struct s3_call **calls, size_t n, size_t *ret_left, struct err *e)
 {
 	uint64_t now = clock_now_ns();
@@ -239,11 +232,11 @@ static int revive(struct s3_call **calls, size_t n, size_t *ret_left, struct err
 static int result(const struct s3_call *call, struct err *e)
 {
 	if (call->stopped)
-		return err_say(e, call->stopped, "the answer could not be taken");
+		return err_say(e, call->stopped, "the answer could not be processed");
 	if (call->code == CURLE_OK)
 		return 0;
 	return err_say(e, call->code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -EHOSTUNREACH,
-		       "%s can not be reached: %s", call->client->site.host,
+		       "%s cannot be reached: %s", call->client->site.host,
 		       http_call_why(&call->http, call->code));
 }
 

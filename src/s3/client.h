@@ -3,9 +3,9 @@
  * client.h - Requests to an S3-compatible server: signed, several at a time, repeated when that
  * makes sense.
  *
- * Blocking: for a process that has nothing else to do. What fails on the way (no connection, time,
- * 5xx, 429) is tried again with growing pauses; a download goes on where it stopped, of the same
- * version of the object. Whoever does not want it any more closes the other end of cancel_fd.
+ * Blocking: for a process that has nothing else to do. A request that fails on the way (no
+ * connection, time, 5xx, 429) is tried again with growing pauses; a download goes on where it
+ * stopped, of the same version of the object. To cancel, close the other end of cancel_fd.
  */
 #ifndef CAISSON_S3_CLIENT_H
 #define CAISSON_S3_CLIENT_H
@@ -28,7 +28,7 @@ struct err;
 struct s3_client {
 	struct s3_site site;
 	struct s3_creds creds;
-	const struct buf *ca; /* PEM of who vouches for the server; NULL: the machine's */
+	const struct buf *ca; /* PEM of authorities for the server; NULL: the machine's */
 	unsigned int tries;   /* 0: S3_TRIES */
 	int cancel_fd;        /* write end of a pipe; -1: none */
 	CURLM *multi;         /* s3_client_open() */
@@ -36,7 +36,6 @@ struct s3_client {
 
 /* s3_client_open() - The rest is filled by the caller. */
 int s3_client_open(struct s3_client *c, struct err *e);
-void s3_client_close(struct s3_client *c);
 
 struct s3_call {
 	/* The asker's. */
@@ -57,7 +56,7 @@ struct s3_call {
 	char etag[S3_ETAG_MAX];
 	uint64_t size;                  /* of the whole object, by Content-Length */
 	struct buf text;                /* at most S3_TEXT_MAX; of errors too */
-	char region[S3_REGION_MAX + 1]; /* the bucket's, when the server says so */
+	char region[S3_REGION_MAX + 1]; /* the bucket's, when the server names it */
 
 	/* While it runs. */
 	struct s3_client *client;
@@ -65,14 +64,14 @@ struct s3_call {
 	uint64_t got, skip; /* bytes handed on; bytes that came again */
 	unsigned int tried;
 	uint64_t again_ns; /* when to try again; 0: not waiting */
-	int stopped;       /* what the sink said */
+	int stopped;       /* the result of the sink */
 	CURLcode code;
 	bool over;
 };
 
 /*
  * s3_run() - All of them at once. Return: 0 when each has a final answer, whatever its status;
- * otherwise a negative errno with a message: -ECANCELED, what a sink said, -ETIMEDOUT or
+ * otherwise a negative errno with a message: -ECANCELED, the result of a sink, -ETIMEDOUT or
  * -EHOSTUNREACH when tries were used up.
  */
 int s3_run(struct s3_client *c, struct s3_call **calls, size_t n, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* creds.c - See creds.h. */
+/* creds.c - Keys from lines NAME = VALUE, in sections; memory that held them is wiped. */
 #include "s3/creds.h"
 
 #include <errno.h>
@@ -78,12 +78,12 @@ int s3_creds_parse(const char *text, size_t len, const char *profile, struct s3_
 			continue;
 		}
 		if (!equal)
-			return err_say(e, -EINVAL, "line %u: is no NAME = VALUE", number);
+			return err_say(e, -EINVAL, "line %u: is not NAME = VALUE", number);
 		size_t n_name = (size_t)(equal - line.at);
 
 		if (ours &&
 		    set(ret, trim(line.at, n_name), trim(equal + 1, line.len - n_name - 1)) < 0)
-			return err_say(e, -EINVAL, "line %u: the value can not be a key", number);
+			return err_say(e, -EINVAL, "line %u: the value is not a valid key", number);
 	}
 	if (!ret->access[0] || !ret->secret[0])
 		return err_say(e, -ENOENT,

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * creds.h - Where the keys for a server come from: a file as Amazon's tools have it, or lines
- *NAME=VALUE.
+ * creds.h - The keys for a server, from a file as Amazon's tools have it, or from lines NAME=VALUE.
  *
  *	[default]
  *	aws_access_key_id = ...
  *	aws_secret_access_key = ...
  *	aws_session_token = ...
  *
- * The file is private (base/private.h). Messages name the line, never what is in it.
+ * The file is private (base/private.h). Messages name the line, never its content.
  */
 #ifndef CAISSON_S3_CREDS_H
 #define CAISSON_S3_CREDS_H
@@ -29,7 +28,8 @@ struct err;
 int s3_creds_parse(const char *text, size_t len, const char *profile, struct s3_creds *ret,
 		   struct err *e);
 
-/* s3_creds_file(), s3_creds_fd() - The same of a private file, or of what is in a descriptor. */
+/* s3_creds_file(), s3_creds_fd() - The same of a private file, or of the content of a
+ * descriptor. */
 int s3_creds_file(const char *path, const char *profile, struct s3_creds *ret, struct err *e);
 int s3_creds_fd(int fd, const char *profile, struct s3_creds *ret, struct err *e);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * object.h - What is done with objects: list, look, put, remove, link to. All blocking; see
- * client.h.
+ * object.h - List, put, remove and link to objects. All calls block; see client.h.
  *
  * A key is a whole one, with the place's prefix.
  */
@@ -17,33 +16,29 @@
 int s3_page(struct s3_client *c, const struct s3_place *place, const char *token,
 	    struct s3_page *ret, struct err *e);
 
-/* s3_head() - 1, 0 when there is none, or a negative errno. */
-int s3_head(struct s3_client *c, const char *bucket, const char *key, char ret_etag[S3_ETAG_MAX],
-	    struct err *e);
-
-/* What an object is to be, and which version of it is to be replaced. */
+/* A new object, and the version of it that it replaces. */
 struct s3_new {
 	const char *bucket, *key;
 	const char *type;  /* Content-Type; NULL: application/octet-stream */
-	const char *match; /* ETag of what is there; "": nothing may be there; NULL: whatever is */
+	const char *match; /* ETag of the version that is there; "": none may be; NULL: any */
 	uint64_t size;
-	char etag[S3_ETAG_MAX]; /* filled: of what is there now */
+	char etag[S3_ETAG_MAX]; /* filled: of the new version */
 };
 
-/* Content, as long as it is asked for: @len bytes, exactly; negative: there is no more. */
+/* Content: exactly @len bytes; negative: there is no more. */
 typedef int s3_source(void *arg, char *data, size_t len);
 
 /*
  * s3_put() - Of exactly n->size bytes, in one request or in parts, with one part in memory at a
- * time. A server that does not know conditions is asked before. Nothing is left behind when it
- * fails.
+ * time. With a server that does not know conditions, the version is looked up before. A failure
+ * leaves nothing behind.
  * @progress: called with the bytes that are there; may be NULL.
  * Return: 0, -ESTALE when @match does not hold, or another negative errno, with a message.
  */
 int s3_put(struct s3_client *c, struct s3_new *n, s3_source *source, void *arg,
 	   void (*progress)(void *arg, uint64_t bytes), struct err *e);
 
-/* s3_remove() - One that is not there is removed too. */
+/* s3_remove() - 0 also when there is no such object. */
 int s3_remove(struct s3_client *c, const char *bucket, const char *key, struct err *e);
 
 /* s3_link() - An address at which anybody may get the object, for @expires seconds. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sign.c - See sign.h. The four steps of the specification: canonical request, string to sign,
- * signing key, signature.
+ * sign.c - The four steps of the specification: canonical request, string to sign, signing key,
+ * signature.
  */
 #include "s3/sign.h"
 

@@ -2,9 +2,9 @@
 /*
  * sign.h - AWS Signature Version 4, in a header or in a query.
  *
- * Pure but for the hash functions of libcrypto. What is signed is a request in its canonical form:
- * path and query encoded by s3_escape(), the query's members in the order of their names, headers
- * with lower-case names.
+ * Pure except for the hash functions of libcrypto. The signature covers a request in its canonical
+ * form: path and query encoded by s3_escape(), the query's members in the order of their names,
+ * headers with lower-case names.
  */
 #ifndef CAISSON_S3_SIGN_H
 #define CAISSON_S3_SIGN_H
@@ -57,8 +57,8 @@ int s3_sign(const struct s3_creds *c, const char *region, const struct s3_ask *a
 	    struct buf *out);
 
 /*
- * s3_presign() - The query of an address that is good for @expires seconds from ask->now, whoever
- * uses it. The ask has no headers; its query comes first. Return: 0 or a negative errno.
+ * s3_presign() - The query of an address that anybody may use for @expires seconds from ask->now.
+ * The ask has no headers; its query comes first. Return: 0 or a negative errno.
  */
 int s3_presign(const struct s3_creds *c, const char *region, const struct s3_ask *ask,
 	       unsigned int expires, struct buf *out);

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* site.c - See site.h. */
+/*
+ * site.c - Addresses of servers, places in buckets, and keys, taken apart and put together.
+ *
+ * Addresses and places are the operator's words, keys may be a stranger's. Neither gets into a
+ * request or a path of a file before it is checked here, so no text ends a header or leads out of a
+ * tree.
+ */
 #include "s3/site.h"
 
 #include <errno.h>
@@ -8,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/utf8.h"
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -97,7 +104,7 @@ static int take_url(struct s3_site *ret, const char *url, struct err *e)
 	while (n_base > 0 && base[n_base - 1] == '/')
 		n_base--;
 	if (n_base >= sizeof(ret->base) || strspn(base, UPPER LOWER DIGITS "-._~/") < n_base)
-		return err_say(e, -EINVAL, "has a path that can not be, or a query");
+		return err_say(e, -EINVAL, "has a query, or an invalid path");
 	memcpy(ret->base, base, n_base);
 	ret->base[n_base] = '\0';
 	ret->tls = skip == 8;
@@ -114,7 +121,7 @@ int s3_site_parse(const char *url, const char *region, enum s3_style style, stru
 	region = region && *region ? region : DEFAULT_REGION;
 	len = strlen(region);
 	if (len > S3_REGION_MAX || strspn(region, LOWER UPPER DIGITS "-_") != len)
-		return err_say(e, -EINVAL, "'%.64s' is no name of a region", region);
+		return err_say(e, -EINVAL, "'%.64s' is not a valid name of a region", region);
 	memcpy(ret->region, region, len + 1);
 	(void)snprintf(amazon, sizeof(amazon), "https://s3.%s.amazonaws.com", region);
 	int r = take_url(ret, url && *url ? url : amazon, e);
@@ -137,7 +144,7 @@ int s3_place_parse(const char *text, struct s3_place *ret, struct err *e)
 	size_t n = strlen(prefix);
 
 	if (!s3_bucket_ok(bucket, len))
-		return err_say(e, -EINVAL, "'%.*s' is no name of a bucket",
+		return err_say(e, -EINVAL, "'%.*s' is not a valid name of a bucket",
 			       (int)(len > 64 ? 64 : len), bucket);
 	if (n + 2 > sizeof(ret->prefix) || prefix[0] == '/' || strstr(prefix, "//"))
 		return err_say(e, -EINVAL, "the prefix is too long, or has an empty part");
@@ -168,4 +175,56 @@ void s3_path(const struct s3_site *s, const char *bucket, const char *key, struc
 	}
 	if (key)
 		s3_escape(key, true, out);
+}
+
+/* ---- keys as names of files ---------------------------------------------------------------- */
+
+static const char *part_problem(const char *part, size_t len)
+{
+	if (len == 0)
+		return "has an empty part ('//', or '/' at its beginning)";
+	if ((len == 1 && part[0] == '.') || (len == 2 && part[0] == '.' && part[1] == '.'))
+		return "has '.' or '..' as a part";
+	if (len > S3_PART_MAX)
+		return "has a part of more than 255 bytes";
+	return NULL;
+}
+
+const char *s3_key_problem(const char *key, size_t len)
+{
+	if (len == 0)
+		return "is empty";
+	if (len > S3_KEY_MAX)
+		return "is longer than 1024 bytes";
+	if (memchr(key, '\0', len))
+		return "has a NUL byte";
+	if (!utf8_valid(key, len))
+		return "is not UTF-8";
+	if (key[len - 1] == '/')
+		len--;
+	for (size_t at = 0; at <= len;) {
+		const char *end = memchr(key + at, '/', len - at);
+		size_t n = end ? (size_t)(end - key) - at : len - at;
+		const char *problem = part_problem(key + at, n);
+
+		if (problem)
+			return problem;
+		at += n + 1;
+	}
+	return NULL;
+}
+
+const char *s3_key_show(const char *key, size_t len, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && n + 4 < size; i++)
+		out[n++] = (unsigned char)key[i] < ' ' || key[i] == 0x7f || key[i] == '\'' ? '?' :
+											     key[i];
+	if (n < len) {
+		memcpy(out + n, "...", 3);
+		n += 3;
+	}
+	out[n] = '\0';
+	return out;
 }

@@ -20,6 +20,7 @@ struct err;
 #define S3_REGION_MAX 63u
 #define S3_HOST_MAX 300u
 #define S3_URL_MAX (8u << 10)
+#define S3_PART_MAX 255u /* bytes of a part of a key: the name of a file */
 
 struct s3_site {
 	bool tls;
@@ -56,5 +57,14 @@ void s3_host(const struct s3_site *s, const char *bucket, struct buf *out);
 void s3_path(const struct s3_site *s, const char *bucket, const char *key, struct buf *out);
 /* s3_escape() - @slash: '/' stays as it is. */
 void s3_escape(const char *text, bool slash, struct buf *out);
+
+/*
+ * s3_key_problem() - Why a key, without the prefix of its place, cannot be the path of a file;
+ * NULL: it can. A key that ends with '/' names a directory.
+ */
+const char *s3_key_problem(const char *key, size_t len);
+
+/* s3_key_show() - For messages: shortened, printable characters only. Return: @out. */
+const char *s3_key_show(const char *key, size_t len, char *out, size_t size);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xml.c - See xml.h.
+ * xml.c - One walker for lists, errors and values.
  *
- * One walker for all three: it keeps the names of the elements it is in and the text of the
- * innermost, and tells a function when an element ends. Namespaces are cut off: servers differ in
- * them and none means anything else.
+ * It keeps the names of the elements it is in and the text of the innermost, and calls a function
+ * when an element ends. Namespaces are cut off: servers differ in them, and no name has two
+ * meanings.
  */
 #include "s3/xml.h"
 
@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/num.h"
 
 #define DEPTH_MAX 8u
@@ -168,15 +169,8 @@ static char *decode(const char *text, size_t len, size_t *ret_len)
 
 static struct s3_object *grow(struct s3_page *p)
 {
-	if (p->n == p->cap) {
-		size_t cap = p->cap ? 2 * p->cap : 64;
-		struct s3_object *list = realloc(p->list, cap * sizeof(*list));
-
-		if (!list)
-			return NULL;
-		p->list = list;
-		p->cap = cap;
-	}
+	if (mem_grow(&p->list, &p->cap, p->n + 1, sizeof(*p->list)) < 0)
+		return NULL;
 	p->list[p->n] = (struct s3_object){ 0 };
 	return &p->list[p->n++];
 }
@@ -243,11 +237,11 @@ int s3_xml_list(const char *text, size_t len, struct s3_page *ret, struct err *e
 	int r = walk(&w, text, len);
 
 	if (r == 0 && ret->more && !ret->token)
-		r = -EBADMSG; /* it would be asked for the same for ever */
+		r = -EBADMSG; /* the same page would come for ever */
 	if (r < 0)
 		s3_page_free(ret);
 	return r == -ENOMEM ? err_set(e, r, "read a list of objects") :
-	       r < 0        ? err_say(e, r, "the answer is no list of objects") :
+	       r < 0        ? err_say(e, r, "the answer is not a list of objects") :
 			      0;
 }
 
@@ -273,7 +267,7 @@ static int value_end(struct walk *w, const char *text, size_t len)
 	return 0;
 }
 
-/* It is shown to people: one line of what can be printed. */
+/* For messages: one line of printable characters. */
 static void tame(char *s)
 {
 	for (; *s; s++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xml.h - What S3 servers answer in XML: lists of objects, errors, single values. By expat.
+ * xml.h - The answers of S3 servers in XML: lists of objects, errors, single values. By expat.
  *
  * A server is a stranger: document types (and with them entities) are refused, depth and lengths
- * are bounded, keys come back as the bytes they are. Whether a key can be a file's name is asked of
- * s3/key.h.
+ * are bounded, and keys are handed out as bytes: s3_key_problem() decides whether a key can be the
+ * name of a file.
  */
 #ifndef CAISSON_S3_XML_H
 #define CAISSON_S3_XML_H

@@ -6,8 +6,8 @@
  * compares an argument once per rule, so it cannot say "ioctl, unless the low 32 bits are one of
  * these three" with an errno of its own for each check.
  */
-#ifndef CAISSON_POLICY_FILTER_H
-#define CAISSON_POLICY_FILTER_H
+#ifndef CAISSON_SECCOMP_FILTER_H
+#define CAISSON_SECCOMP_FILTER_H
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -362,7 +362,7 @@ static void parse_directive(struct parser *ps)
 	     W(head));
 }
 
-/* What can only be judged at the end of the text. */
+/* Checks that need the whole text. */
 static void parse_end(struct parser *ps)
 {
 	const struct policy *p = ps->p;
@@ -431,12 +431,4 @@ int policy_decide(const struct policy *p, const struct policy_rule *rule, const 
 			return c->err;
 	}
 	return 0;
-}
-
-const char *policy_errno_name(int err)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(errnos); i++)
-		if (errnos[i].err == err)
-			return errnos[i].name;
-	return NULL;
 }

@@ -6,8 +6,8 @@
  * belong to an architecture and are found at build time by tools/seccomp-gen.c. Nothing in this
  * module does I/O, allocates or keeps state.
  */
-#ifndef CAISSON_POLICY_POLICY_H
-#define CAISSON_POLICY_POLICY_H
+#ifndef CAISSON_SECCOMP_POLICY_H
+#define CAISSON_SECCOMP_POLICY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -79,14 +79,12 @@ const struct policy_number *policy_find_number(const struct policy *p, const cha
 					       const char *arch);
 
 /*
- * policy_decide() - What the policy says of one call: the meaning the compiled filter must have.
+ * policy_decide() - The policy's decision on one call: the meaning that the compiled filter must
+ * have.
  * @rule: of @p, or NULL for a call that is not listed
  *
  * Return: 0 for allowed, otherwise the positive errno.
  */
 int policy_decide(const struct policy *p, const struct policy_rule *rule, const uint64_t args[6]);
-
-/* policy_errno_name() - "EPERM" for EPERM; NULL for an errno that policies cannot use. */
-const char *policy_errno_name(int err);
 
 #endif

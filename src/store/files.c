@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.c - The store's files, from outside: who may have them, where they are, how they go aside.
+ * files.c - The store's files from outside: the lock, opening, moving damaged files aside.
  *
- * Nothing here looks into a file. It runs with the rights of whoever starts the daemon, and what is
- * in the files was written by a process that a stranger may have taken over.
+ * Nothing here reads the content of a file. This code has the rights of the daemon's starter, and
+ * the content was written by a process that a stranger may have taken over.
  */
 #include "store/store.h"
 
@@ -134,7 +134,7 @@ static int look(int dirfd, struct err *e)
 			if (errno != ENOENT)
 				return err_set(e, -errno, "look at %s", name);
 		} else if (!S_ISREG(st.st_mode)) {
-			return err_say(e, -EUCLEAN, "%s is no regular file", name);
+			return err_say(e, -EUCLEAN, "%s is not a regular file", name);
 		} else if (i == 0 && st.st_size == 0) {
 			/* SQLite would take it for a new one, and drop the log beside it. */
 			return err_say(e, -EUCLEAN, "it is empty");

@@ -25,31 +25,29 @@ const char *const store_key_sql[STMT_MAX_] = {
 static int check(const struct store_key *k, struct err *e)
 {
 	if (k->status < 0 || k->status > 999)
-		return err_say(e, -EINVAL, "store: %d is no status", k->status);
+		return err_say(e, -EINVAL, "store: %d is not a status", k->status);
 	if (k->body_len > STORE_BODY_MAX)
 		return err_say(e, -EMSGSIZE, "store: an answer of %zu bytes, more than %u",
 			       k->body_len, STORE_BODY_MAX);
-	if (store_fits(k->owner, 1, STORE_OWNER_MAX, "owner", e) < 0 ||
-	    store_fits(k->key, 1, STORE_KEY_MAX, "key", e) < 0 ||
-	    store_fits(k->route, 1, STORE_ROUTE_MAX, "route", e) < 0)
-		return e->code;
-	return 0;
+	return store_fits((const struct store_bound[]){ { "owner", k->owner, 1, STORE_OWNER_MAX },
+							{ "key", k->key, 1, STORE_KEY_MAX },
+							{ "route", k->route, 1, STORE_ROUTE_MAX },
+							{ 0 } },
+			  e);
 }
 
 int store_key_put(struct store *s, const struct store_key *k, struct err *e)
 {
 	static const char what[] = "remember an idempotency key";
-	struct err local = { 0 };
+	int64_t r = check(k, e);
 
-	if (!e)
-		e = &local;
-	if (check(k, e) < 0 || store_begin(s, what, e) < 0)
-		return e->code;
-	int64_t r = store_run(s,
-			      store_bind(s, STMT_KEY_PUT, "sssbiib", k->owner, k->key, k->route,
-					 k->hash, sizeof(k->hash), (int64_t)k->status,
-					 k->created_at, k->body, k->body_len),
-			      what, e);
+	if (r < 0 || (r = store_begin(s, what, e)) < 0)
+		return (int)r;
+	r = store_run(s,
+		      store_bind(s, STMT_KEY_PUT, "sssbiib", k->owner, k->key, k->route, k->hash,
+				 sizeof(k->hash), (int64_t)k->status, k->created_at, k->body,
+				 k->body_len),
+		      what, e);
 
 	if (r >= 0)
 		r = store_run(s,

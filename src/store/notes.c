@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notes.c - What code keeps from sandbox to sandbox: values by key, and functions.
+ * notes.c - Values by key and functions that code keeps from sandbox to sandbox.
  *
- * Owner and project are part of every statement, so there is no question that could be answered
- * with another owner's note. What an owner may have is counted over all of his projects, in the
- * transaction that adds to it.
+ * Owner and project are part of every statement, so no call can return another owner's note. The
+ * quota of an owner is counted over all projects, in the transaction that adds a note.
  */
 #include <errno.h>
 #include <string.h>
@@ -43,13 +42,14 @@ static int check(const struct store_note_place *p, const struct store_note *n, s
 {
 	size_t largest = p->kind == STORE_NOTE_TOOL ? STORE_NOTE_TOOL_MAX : STORE_NOTE_VALUE_MAX;
 
-	if (store_fits(p->owner, 1, STORE_OWNER_MAX, "owner", e) < 0 ||
-	    store_fits(p->project, 1, STORE_PROJECT_MAX, "project", e) < 0 ||
-	    store_fits(n->key, 1, STORE_NOTE_KEY_MAX, "key", e) < 0 ||
-	    store_fits(n->value, 0, largest, "value", e) < 0 ||
-	    store_fits(n->metadata, 0, STORE_NOTE_META_MAX, "metadata", e) < 0)
-		return e->code;
-	return 0;
+	return store_fits(
+		(const struct store_bound[]){ { "owner", p->owner, 1, STORE_OWNER_MAX },
+					      { "project", p->project, 1, STORE_PROJECT_MAX },
+					      { "key", n->key, 1, STORE_NOTE_KEY_MAX },
+					      { "value", n->value, 0, largest },
+					      { "metadata", n->metadata, 0, STORE_NOTE_META_MAX },
+					      { 0 } },
+		e);
 }
 
 /* False when memory ran out. */
@@ -66,50 +66,37 @@ static bool read_row(sqlite3_stmt *stmt, struct store_note *ret)
 	return ret->key && ret->value && ret->metadata;
 }
 
-static int give_rows(struct store *s, sqlite3_stmt *stmt, store_note_fn *fn, void *arg,
-		     struct err *e)
-{
-	struct store_note n;
-	int rc = SQLITE_DONE, r = 0;
-
-	while (r == 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-		r = read_row(stmt, &n) ? fn(&n, arg) : err_set(e, -ENOMEM, "read a note");
-	store_done(stmt);
-	return r || rc == SQLITE_DONE ? r : store_fail(s, rc, "read notes", e);
-}
-
-struct once {
-	store_note_fn *fn;
-	void *arg;
-};
-
-static int give_once(const struct store_note *n, void *arg)
-{
-	const struct once *o = arg;
-
-	(void)o->fn(n, o->arg);
-	return 1;
-}
-
 int store_note_get(struct store *s, const struct store_note_place *p, const char *key,
 		   store_note_fn *fn, void *arg, struct err *e)
 {
-	struct once o = { fn, arg };
+	sqlite3_stmt *stmt =
+		store_bind(s, STMT_NOTE_GET, "ssss", p->owner, p->project, kinds[p->kind], key);
+	struct store_note n;
+	int r = store_next(s, stmt, "read notes", e);
 
-	return give_rows(
-		s, store_bind(s, STMT_NOTE_GET, "ssss", p->owner, p->project, kinds[p->kind], key),
-		give_once, &o, e);
+	if (r > 0 && !read_row(stmt, &n))
+		r = err_set(e, -ENOMEM, "read a note");
+	if (r > 0)
+		(void)fn(&n, arg);
+	store_done(stmt);
+	return r;
 }
 
 int store_note_each(struct store *s, const struct store_note_place *p, store_note_fn *fn, void *arg,
 		    struct err *e)
 {
-	return give_rows(s,
-			 store_bind(s, STMT_NOTE_EACH, "sss", p->owner, p->project, kinds[p->kind]),
-			 fn, arg, e);
+	sqlite3_stmt *stmt =
+		store_bind(s, STMT_NOTE_EACH, "sss", p->owner, p->project, kinds[p->kind]);
+	struct store_note n;
+	int r = 0;
+
+	while (r == 0 && (r = store_next(s, stmt, "read notes", e)) > 0)
+		r = read_row(stmt, &n) ? fn(&n, arg) : err_set(e, -ENOMEM, "read a note");
+	store_done(stmt);
+	return r;
 }
 
-/* What is there now: times, revision, size. */
+/* The note as it is stored now. */
 struct before {
 	int64_t revision, created_at, size;
 };
@@ -129,13 +116,13 @@ static int admit(struct store *s, const struct store_note_place *p, const struct
 		 int64_t size, struct err *e)
 {
 	sqlite3_stmt *stmt = store_bind(s, STMT_NOTE_USE, "ss", p->owner, kinds[p->kind]);
-	int rc = sqlite3_step(stmt);
-	int64_t n = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
-	int64_t bytes = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 1) : 0;
+	int r = store_next(s, stmt, "keep a note", e);
+	int64_t n = r > 0 ? sqlite3_column_int64(stmt, 0) : 0;
+	int64_t bytes = r > 0 ? sqlite3_column_int64(stmt, 1) : 0;
 
 	store_done(stmt);
-	if (rc != SQLITE_ROW)
-		return store_fail(s, rc, "keep a note", e);
+	if (r < 0)
+		return r;
 	if (was->revision == 0 && n >= most[p->kind])
 		return err_say(e, -EDQUOT, "there are %u %s already; delete some", most[p->kind],
 			       p->kind == STORE_NOTE_TOOL ? "saved tools" : "memories");
@@ -175,18 +162,15 @@ int store_note_put(struct store *s, const struct store_note_place *p, struct sto
 		   int64_t expected, int64_t now, struct err *e)
 {
 	static const char what[] = "keep a note";
-	struct err local = { 0 };
+	int64_t r = check(p, n, e);
 
-	if (!e)
-		e = &local;
 	if (!n->value)
 		n->value = "";
 	if (!n->metadata)
 		n->metadata = "";
-	if (check(p, n, e) < 0 || store_begin(s, what, e) < 0)
-		return e->code;
-	int64_t r = store_end(s, put(s, p, n, expected, now, e), what, e);
-
+	if (r < 0 || (r = store_begin(s, what, e)) < 0)
+		return (int)r;
+	r = store_end(s, put(s, p, n, expected, now, e), what, e);
 	return r < 0 ? (int)r : 0;
 }
 
@@ -202,9 +186,9 @@ int64_t store_note_count(struct store *s, const struct store_note_place *p, stru
 {
 	sqlite3_stmt *stmt =
 		store_bind(s, STMT_NOTE_COUNT, "sss", p->owner, p->project, kinds[p->kind]);
-	int rc = sqlite3_step(stmt);
-	int64_t n = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+	int64_t n = store_next(s, stmt, "count notes", e);
 
+	n = n > 0 ? sqlite3_column_int64(stmt, 0) : n;
 	store_done(stmt);
-	return rc == SQLITE_ROW ? n : store_fail(s, rc, "count notes", e);
+	return n;
 }

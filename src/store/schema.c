@@ -8,8 +8,6 @@
  * tables must be ours to the letter: the schema is compared with one made in memory, so that no
  * trigger, view or weaker table gets in.
  */
-#include "store/schema.h"
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "store/store_int.h"
 
 /* Lengths are in bytes, hence the casts. */
 static const char *const steps[] = {
@@ -103,11 +102,6 @@ static const char *const steps[] = {
 	 " CHECK(length(CAST(image AS BLOB)) <= 512);"), /* one string; clang asks whether it is two
 							  */
 };
-
-int schema_version(void)
-{
-	return (int)ARRAY_SIZE(steps);
-}
 
 /* One number of a pragma. */
 static int ask_number(sqlite3 *db, const char *sql, int *ret)
@@ -220,7 +214,7 @@ int schema_look(sqlite3 *db, int *ret_version, struct err *e)
 		return rc;
 	if (id != (version == 0 ? 0 : SCHEMA_APPLICATION_ID) || (version == 0 && tables > 0))
 		return unusable(e, "it is another program's database");
-	if (version < 0 || version > schema_version())
+	if (version < 0 || version > (int)ARRAY_SIZE(steps))
 		return unusable(e, "it is of a newer version of caisson");
 	*ret_version = version;
 	return SQLITE_OK;

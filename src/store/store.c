@@ -21,10 +21,9 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "store/schema.h"
 #include "store/store_int.h"
 
-#define HEAP_MAX (64 << 20) /* a database that somebody crafted can not eat the machine */
+#define HEAP_MAX (64 << 20) /* so a crafted database cannot use up the machine */
 
 static const char *const own_sql[STMT_MAX_] = {
 	[STMT_BEGIN] = "BEGIN IMMEDIATE",
@@ -81,19 +80,21 @@ int store_fail(struct store *s, int rc, const char *what, struct err *e)
 	case SQLITE_CONSTRAINT:
 		return err_set(e, rc == SQLITE_CONSTRAINT_UNIQUE ? -EEXIST : -EINVAL, "%s", what);
 	default:
-		return err_say(e, -EIO, "%s: SQLite says %s (%d)", what, sqlite3_errstr(rc), rc);
+		return err_say(e, -EIO, "%s: SQLite reports %s (%d)", what, sqlite3_errstr(rc), rc);
 	}
 }
 
-int store_fits(const char *text, size_t min, size_t max, const char *name, struct err *e)
+int store_fits(const struct store_bound *b, struct err *e)
 {
-	size_t len = text ? strlen(text) : 0;
+	for (; b->name; b++) {
+		size_t len = b->text ? strlen(b->text) : 0;
 
-	if (len < min)
-		return err_say(e, -EINVAL, "store: %s is empty", name);
-	if (len > max)
-		return err_say(e, -EMSGSIZE, "store: %s has %zu bytes, more than %zu", name, len,
-			       max);
+		if (len < b->min)
+			return err_say(e, -EINVAL, "store: %s is empty", b->name);
+		if (len > b->max)
+			return err_say(e, -EMSGSIZE, "store: %s has %zu bytes, more than %zu",
+				       b->name, len, b->max);
+	}
 	return 0;
 }
 
@@ -140,11 +141,33 @@ int64_t store_run(struct store *s, sqlite3_stmt *stmt, const char *what, struct 
 	return rc == SQLITE_DONE ? n : store_fail(s, rc, what, e);
 }
 
-int store_begin(struct store *s, const char *what, struct err *e)
+int store_do(struct store *s, sqlite3_stmt *stmt, const char *what, struct err *e)
 {
-	int64_t r = store_run(s, store_bind(s, STMT_BEGIN, ""), what, e);
+	int64_t r = store_run(s, stmt, what, e);
 
 	return r < 0 ? (int)r : 0;
+}
+
+int store_next(struct store *s, sqlite3_stmt *stmt, const char *what, struct err *e)
+{
+	int rc = sqlite3_step(stmt);
+
+	if (rc == SQLITE_ROW)
+		return 1;
+	store_done(stmt);
+	return rc == SQLITE_DONE ? 0 : store_fail(s, rc, what, e);
+}
+
+const char *store_text(sqlite3_stmt *stmt, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(stmt, column);
+
+	return text ? text : "";
+}
+
+int store_begin(struct store *s, const char *what, struct err *e)
+{
+	return store_do(s, store_bind(s, STMT_BEGIN, ""), what, e);
 }
 
 int64_t store_end(struct store *s, int64_t r, const char *what, struct err *e)
@@ -231,12 +254,11 @@ static int use_schema(struct store *s, int rc, const struct err *why, struct err
 static int prepare(struct store *s, struct err *e)
 {
 	for (size_t i = 0; i < STMT_MAX_; i++) {
-		const char *sql = own_sql[i]             ? own_sql[i] :
-				  store_sandbox_sql[i]   ? store_sandbox_sql[i] :
-				  store_key_sql[i]       ? store_key_sql[i] :
-				  store_tree_sql[i]      ? store_tree_sql[i] :
-				  store_workspace_sql[i] ? store_workspace_sql[i] :
-							   store_note_sql[i];
+		const char *sql = own_sql[i]           ? own_sql[i] :
+				  store_sandbox_sql[i] ? store_sandbox_sql[i] :
+				  store_key_sql[i]     ? store_key_sql[i] :
+				  store_tree_sql[i]    ? store_tree_sql[i] :
+							 store_note_sql[i];
 		int rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->stmt[i],
 					    NULL);
 
@@ -332,7 +354,7 @@ int store_check(const struct store_files *f, struct err *e)
 		else if (strcmp(verdict, "ok") != 0)
 			(void)err_say(e, -EUCLEAN, "it is damaged: %s", verdict);
 	}
-	/* What is damaged stays as it was found. */
+	/* A damaged store stays as it was found. */
 	if (s.db)
 		(void)sqlite3_db_config(s.db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	disconnect(&s);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store.h - What the daemon remembers over its own end: sandboxes, idempotency keys and notes of
- * code, in SQLite.
+ * store.h - The daemon's memory over its own end: sandboxes, idempotency keys, package trees,
+ * workspaces and notes of code, in SQLite.
  *
- * Opening has two halves, because the file was last written by a process that reads strangers'
- * bytes: whoever has rights opens the files (store_files_open) and looks into none of them; SQLite
- * sees them first in the jail, as two descriptors and without any path (vfs.h). A store that is
- * damaged is found by store_check(), which may run in a process of its own, and moved away, never
- * deleted, by store_files_aside(), again without a look into it.
+ * Opening has two halves, because a process that reads strangers' bytes wrote the file last. The
+ * process with rights opens the files (store_files_open) and reads none of them; SQLite sees them
+ * first in the jail, as two descriptors and without any path (vfs.h). store_check(), which may run
+ * in a process of its own, finds a damaged store; store_files_aside() moves it away, never deletes
+ * it, again without reading it.
  *
  * Every write is one transaction. When one fails (disk full, read-only, a damaged page) nothing of
- * it has happened, the message says what to do, and the store stays usable: for reads now, for
+ * it has happened, the message names the remedy, and the store stays usable: for reads now, for
  * writes when the reason is gone. One thread. Texts are UTF-8 without NUL, at most as long as said
  * here; a longer one is -EMSGSIZE. Times are milliseconds of the Unix epoch.
  *
@@ -58,7 +58,7 @@ struct store;
 
 /* ---- files and lock: with rights, before the jail ------------------------------------------ */
 
-/* What SQLite will work on: open for reading and writing, close-on-exec. */
+/* The files of SQLite: open for reading and writing, close-on-exec. */
 struct store_files {
 	int db, wal;
 };
@@ -85,7 +85,7 @@ int store_lock(int dirfd, const char *where, int kept, pid_t pid, struct err *e)
  * @ret: give it to store_open(), or to store_files_close().
  *
  * Locks the database against other programs (the sqlite3 command). Return: 0; -EUCLEAN when what
- * lies there can not be ours (no regular file, or empty): move it aside; or -errno.
+ * lies there cannot be ours (no regular file, or empty): move it aside; or -errno.
  */
 int store_files_open(int dirfd, struct store_files *ret, struct err *e);
 void store_files_close(struct store_files *f);
@@ -110,8 +110,6 @@ void store_close(struct store *s);
 /* ---- sandboxes ----------------------------------------------------------------------------- */
 
 enum store_state { STORE_RUNNING, STORE_STOPPED, STORE_LOST, STORE_REMOVING, STORE_STATE_MAX_ };
-
-const char *store_state_name(enum store_state state);
 
 /* Pointers are borrowed: from the caller, or for the time of a callback. NULL counts as "". */
 struct store_sandbox {
@@ -141,14 +139,8 @@ int store_sandbox_del(struct store *s, const char *id, struct err *e);
 /* The callbacks must not call the store; non-zero ends an enumeration and is returned by it. */
 typedef int store_sandbox_fn(const struct store_sandbox *b, void *arg);
 
-/* store_sandbox_find() - By owner and name. Return: 0 when there is none; 1, after @fn; or -errno.
- */
-int store_sandbox_find(struct store *s, const char *owner, const char *name, store_sandbox_fn *fn,
-		       void *arg, struct err *e);
-
-/* store_sandbox_each() - In the order of owner and name. @owner NULL: all. */
-int store_sandbox_each(struct store *s, const char *owner, store_sandbox_fn *fn, void *arg,
-		       struct err *e);
+/* store_sandbox_each() - In the order of owner and name. */
+int store_sandbox_each(struct store *s, store_sandbox_fn *fn, void *arg, struct err *e);
 
 /*
  * store_mark_lost() - At the start: whatever ran is `lost` now, with @reason, but for the @n ids in
@@ -195,7 +187,7 @@ struct store_tree {
 	const char *sha256, *language, *request;
 	const char *packages;  /* JSON */
 	const char *installer; /* what made it; empty: not known */
-	const char *seal;      /* 64 digits (src/package_store/check.h); empty: none */
+	const char *seal;      /* 64 digits (src/package_store/digest.h); empty: none */
 	const char *image;     /* what it was made with; empty: not known */
 	bool exact;
 	uint64_t bytes, files;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_int.h - What the files of the store share. */
+/* store_int.h - Shared by the files of the store: statements, rows, transactions. */
 #ifndef CAISSON_STORE_STORE_INT_H
 #define CAISSON_STORE_STORE_INT_H
 
 #include <sqlite3.h>
-#include <stdbool.h>
 
 #include "store/store.h"
 #include "store/vfs.h"
@@ -17,9 +16,7 @@ enum store_stmt {
 	STMT_PUT,
 	STMT_COUNT,
 	STMT_DEL,
-	STMT_FIND,
 	STMT_EACH,
-	STMT_EACH_OWNER,
 	STMT_LOST,
 	STMT_FOUND,
 	STMT_REMOVED,
@@ -68,19 +65,52 @@ void store_done(sqlite3_stmt *stmt);
 
 /* store_run() - Step a statement that returns no row. Return: rows changed, or -errno. */
 int64_t store_run(struct store *s, sqlite3_stmt *stmt, const char *what, struct err *e);
+/* store_do() - The same. 0 or -errno. */
+int store_do(struct store *s, sqlite3_stmt *stmt, const char *what, struct err *e);
+
+/* store_next() - The next row of a statement: 1. Otherwise the statement is given back: 0 at the
+ * end, or -errno. */
+int store_next(struct store *s, sqlite3_stmt *stmt, const char *what, struct err *e);
+/* store_text() - A column of the row; never NULL. */
+const char *store_text(sqlite3_stmt *stmt, int column);
 
 int store_begin(struct store *s, const char *what, struct err *e);
 
 /* store_end() - Commit when @r is not negative, otherwise roll back. Return: @r or the failure. */
 int64_t store_end(struct store *s, int64_t r, const char *what, struct err *e);
 
-/* store_fits() - Whether a text may be stored. 0 or -EMSGSIZE, -EINVAL. */
-int store_fits(const char *text, size_t min, size_t max, const char *name, struct err *e);
+/* A text to be stored, and the bounds of its length in bytes. */
+struct store_bound {
+	const char *name, *text;
+	size_t min, max;
+};
+
+/* store_fits() - Whether all texts, up to one without a name, may be stored. 0, -EMSGSIZE or
+ * -EINVAL. */
+int store_fits(const struct store_bound *list, struct err *e);
+
+/* ---- schema.c: the tables, and the way to them from every earlier version */
+
+#define SCHEMA_APPLICATION_ID 0x43616973 /* "Cais" */
+
+/*
+ * schema_look() - Whose database it is, without a change to it.
+ * Return: SQLITE_OK, for a new one too; SQLITE_NOTADB, with the reason in @e, when it is of a newer
+ * version or another program's; or SQLite's code without a message.
+ */
+int schema_look(sqlite3 *db, int *ret_version, struct err *e);
+
+/*
+ * schema_apply() - Bring @db from @version to the newest, each step in a transaction.
+ * Return: as schema_look(); also for other tables than this version has.
+ */
+int schema_apply(sqlite3 *db, int version, struct err *e);
+
+/* ---- statements of each file */
 
 extern const char *const store_sandbox_sql[STMT_MAX_];
 extern const char *const store_key_sql[STMT_MAX_];
 extern const char *const store_tree_sql[STMT_MAX_];
-extern const char *const store_workspace_sql[STMT_MAX_];
 extern const char *const store_note_sql[STMT_MAX_];
 
 #endif

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vfs.c - A file system of two open files for SQLite; see vfs.h. */
+/*
+ * vfs.c - A file system of two open files for SQLite.
+ *
+ * Each function has the meaning that SQLite gives it (https://sqlite.org/c3ref/vfs.html). The
+ * number of the last failed system call is kept, so that a message can tell a full disk from a
+ * broken one.
+ */
 #include "store/vfs.h"
 
 #include <errno.h>
@@ -125,7 +131,7 @@ static int file_control(sqlite3_file *f, int op, void *arg)
 	(void)f;
 	if (op != SQLITE_FCNTL_PERSIST_WAL)
 		return SQLITE_NOTFOUND;
-	*(int *)arg = 1; /* the log can not be removed, and so never made again */
+	*(int *)arg = 1; /* the log cannot be removed: it could not be made again */
 	return SQLITE_OK;
 }
 

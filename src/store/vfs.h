@@ -4,10 +4,10 @@
  *
  * SQLite opens files by path, makes journals and temporary files beside them, asks for locks and
  * maps memory. In the jail there are no paths. So it gets a file system with two files that are
- * open already, the database and its write-ahead log; every other one can not be opened. That works
+ * open already, the database and its write-ahead log; opening any other file fails. That works
  * because of three settings that store.c makes: locking_mode EXCLUSIVE (the log's index is in
  * memory, not in a third, shared file), journal_mode WAL reached through MEMORY (no rollback
- * journal), and temp_store MEMORY. What is left of system calls: pread64, pwrite64, ftruncate,
+ * journal), and temp_store MEMORY. The system calls that remain: pread64, pwrite64, ftruncate,
  * fdatasync, fstat.
  *
  * Locks are no-ops here: store_lock() keeps other daemons out, store_files_open() other programs.

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index.c - See index.h. */
+/*
+ * index.c - The address of a package index: checked, split, and without its credentials.
+ *
+ * The address goes into arguments of programs, into JSON and into messages, so credentials leave it
+ * first, and every other part has known characters only. No message has a part of the credentials.
+ */
 #include "vault/index.h"
 
 #include <arpa/inet.h>
@@ -167,7 +172,7 @@ static int take_host(enum index_kind kind, const char *s, size_t len, struct ind
 	ret->is_address = is_localhost(ret->host) || inet_pton(AF_INET, ret->host, raw) == 1 ||
 			  inet_pton(AF_INET6, ret->host, raw) == 1;
 	if (!ret->is_address && !is_name(ret->host))
-		return err_say(e, -EINVAL, "'%.64s' is no name of a host, and no address",
+		return err_say(e, -EINVAL, "'%.64s' is neither the name of a host nor an address",
 			       ret->host);
 	(void)snprintf(ret->name, sizeof(ret->name), "%s",
 		       ret->is_address ? aliases[kind] : ret->host);
@@ -189,11 +194,12 @@ static int take_place(enum index_kind kind, const char *s, size_t len, struct in
 		(void)snprintf(text, sizeof(text), "%.*s", (int)(len - host - 1), s + host + 1);
 		if (s[host] != ':' || len - host > 6 ||
 		    num_parse_u64(text, 1, UINT16_MAX, &port, NULL) < 0)
-			return err_say(e, -EINVAL, "after its host comes no port from 1 to 65535");
+			return err_say(e, -EINVAL,
+				       "after its host a port from 1 to 65535 must follow");
 	}
 	ret->port = (uint16_t)port;
 	if (end && !memchr(s, ':', host))
-		return err_say(e, -EINVAL, "between its brackets is no address");
+		return err_say(e, -EINVAL, "it has no address between its brackets");
 	return end ? take_host(kind, s + 1, host - 2, ret, e) : take_host(kind, s, host, ret, e);
 }
 
@@ -216,7 +222,7 @@ int index_url_parse(enum index_kind kind, const char *text, struct index_url *re
 	*ret = (struct index_url){ .secure = secure };
 	if (!skip)
 		return err_say(e, -EINVAL,
-			       "it is no address of an index: as in https://pypi.org/simple");
+			       "it is not the address of an index, as in https://pypi.org/simple");
 	if (!is_path(path))
 		return err_say(e, -EINVAL,
 			       "it has a query, or a byte that no path of an index has");

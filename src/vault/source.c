@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source.c - See source.h.
+ * source.c - Secrets from a file, from variables and from a command, read by a child that ends.
  *
- * The command runs with the starter's environment (it may need a token of its own to ask a store
- * with), with nothing to read, and has COMMAND_MS. It is run at each start of a front and whenever
- * secrets are read again, so they are those of that moment. Variables are what they were when the
- * daemon was started.
+ * The command runs with the environment of the daemon's starter (it may need a token of its own to
+ * ask a store), with nothing to read, for at most COMMAND_MS. It runs at each start of a front and
+ * at each reload, so its secrets are those of that moment. Variables are those of the daemon's
+ * start.
+ *
+ * The environment of a process can be read for as long as it lives, and the daemon's processes
+ * inherit it. So `caisson serve` takes secrets and keys out of it into sealed memory, which only
+ * the processes that get the descriptor can read.
  */
 #include "vault/source.h"
 
@@ -31,6 +35,7 @@
 
 #define COMMAND_MS 30000u
 #define COMMAND_WORDS 64u
+#define KEYS_TEXT_MAX (16u << 10)
 #define FIRST_FD 20 /* beyond those of a service manager and the keeper's */
 
 /* Up to VAULT_TEXT_MAX bytes. Length or a negative errno. @until_ns: 0 for a file, which does not
@@ -140,6 +145,15 @@ static int from_variables(struct vault *v, const char *prefix, char **env, struc
 	return r < 0 ? err_wrap(e, "--secrets-env %s", prefix) : 0;
 }
 
+/* A copy of @sealed, which is closed, that programs inherit; -1 when there is none. */
+static int inherited(int sealed, struct err *e)
+{
+	_fd_ int from = sealed;
+	int fd = from < 0 ? -1 : fcntl(from, F_DUPFD, FIRST_FD); /* not close-on-exec */
+
+	return from >= 0 && fd < 0 ? err_set(e, -errno, "hand secrets over") : fd;
+}
+
 int source_hide(const char *prefix, char **env, const char *lines, struct err *e)
 {
 	struct vault v;
@@ -162,16 +176,69 @@ int source_hide(const char *prefix, char **env, const char *lines, struct err *e
 		(void)err_wrap(e, "--secrets-env %s", prefix);
 	if (r == 0 && vault_add(&v, lines, strlen(lines), e) < 0)
 		r = err_wrap(e, "the credentials of a package index");
-	_fd_ int sealed = r == 0 && v.n > 0 ? vault_seal(&v, false) : -1;
-	int fd = r < 0 ? r : -1;
+	int fd = r < 0 ? r : inherited(v.n > 0 ? vault_seal(&v, false) : -1, e);
 
-	if (sealed >= 0) {
-		fd = fcntl(sealed, F_DUPFD, FIRST_FD); /* not close-on-exec */
-		if (fd < 0)
-			fd = err_set(e, -errno, "hand secrets over");
-	}
 	vault_free(&v);
 	return fd;
+}
+
+/* Variables, and their names in a file of keys. If one of the first N_OURS is set, which are for
+ * this service alone, the others are not used. */
+static const struct {
+	const char *name, *key;
+} s3_keys[] = {
+	{ "COREASON_SANDBOX_S3_ACCESS_KEY=", "access_key" },
+	{ "COREASON_SANDBOX_S3_SECRET_KEY=", "secret_key" },
+	{ "AWS_ACCESS_KEY_ID=", "aws_access_key_id" },
+	{ "AWS_SECRET_ACCESS_KEY=", "aws_secret_access_key" },
+	{ "AWS_SESSION_TOKEN=", "aws_session_token" },
+};
+
+#define N_OURS 2u
+
+static int take_s3_keys(char **env, char *text, size_t *ret_len, struct err *e)
+{
+	const char *value[ARRAY_SIZE(s3_keys)] = { NULL };
+	size_t kept = 0, len = 0;
+
+	for (char **at = env; *at; at++) {
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(s3_keys) &&
+		       strncmp(*at, s3_keys[i].name, strlen(s3_keys[i].name)) != 0)
+			i++;
+		if (i < ARRAY_SIZE(s3_keys))
+			value[i] = *at + strlen(s3_keys[i].name);
+		else
+			env[kept++] = *at;
+	}
+	env[kept] = NULL;
+	bool ours = value[0] || value[1];
+
+	for (size_t i = ours ? 0 : N_OURS; i < (ours ? N_OURS : ARRAY_SIZE(s3_keys)); i++) {
+		int n = value[i] && value[i][0] ? snprintf(text + len, KEYS_TEXT_MAX - len,
+							   "%s=%s\n", s3_keys[i].key, value[i]) :
+						  0;
+
+		if (n < 0 || (size_t)n >= KEYS_TEXT_MAX - len || (n > 0 && strchr(value[i], '\n')))
+			return err_say(e, -EINVAL, "%.*s: this is not a valid key",
+				       (int)strcspn(s3_keys[i].name, "="), s3_keys[i].name);
+		len += (size_t)n;
+	}
+	*ret_len = len;
+	return 0;
+}
+
+int source_hide_s3(char **env, struct err *e)
+{
+	char *text = private_alloc(KEYS_TEXT_MAX);
+	size_t len = 0;
+	int r = text ? take_s3_keys(env, text, &len, e) : err_set(e, -ENOMEM, "hold keys");
+
+	if (r == 0)
+		r = inherited(len > 0 ? fd_memfd("caisson-keys", text, len) : -1, e);
+	private_free(text, KEYS_TEXT_MAX);
+	return r;
 }
 
 /* ---- a command ----------------------------------------------------------------------------- */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source.h - Where secrets come from: a file, variables of the environment, what a command prints.
+ * source.h - Where secrets come from: a file, variables of the environment, the output of a
+ * command.
  *
- * They are read by a child of whoever asks, which has the rights of whoever started the daemon,
- * hands over two descriptors and ends. So no process that stays has in its memory what only the
- * gate may know.
+ * A child of the caller reads them, with the rights of the daemon's starter, hands over two
+ * descriptors and ends. So no process that stays has secrets in its memory that only the gate may
+ * know.
  */
 #ifndef CAISSON_VAULT_SOURCE_H
 #define CAISSON_VAULT_SOURCE_H
 
-#include <stddef.h>
 #include <sys/types.h>
 
 struct err;
@@ -33,7 +33,7 @@ struct sources {
 pid_t source_begin(const struct sources *s, char **env, int *ret_sock, struct err *e);
 
 /*
- * source_finish() - What it has to say; waits for it. @sock is closed.
+ * source_finish() - The result of the child; waits for it. @sock is closed.
  * @ret_whole, @ret_blind: as of vault_seal(), without and with @blind
  * Return: 0, or a negative errno with a message that names the option, and never a value.
  */
@@ -52,5 +52,17 @@ const char *source_prefix_problem(const char *prefix);
  * errno with a message.
  */
 int source_hide(const char *prefix, char **env, const char *lines, struct err *e);
+
+/* Set to the number of the descriptor of source_hide_s3(); the front passes that to caisson-bucket
+ * alone. */
+#define SOURCE_FD_S3 "CAISSON_S3_KEYS_FD"
+
+/*
+ * source_hide_s3() - Take AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the
+ * keys of COREASON_SANDBOX_S3_, out of @env, which is changed in place. Return: a descriptor that
+ * is inherited, with lines of s3/creds.h; -1 when there are none; another negative errno with a
+ * message.
+ */
+int source_hide_s3(char **env, struct err *e);
 
 #endif

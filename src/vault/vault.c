@@ -358,9 +358,9 @@ int vault_unseal(struct vault *v, int fd, struct err *e)
 	if (!text)
 		return err_set(e, r, "hold secrets");
 	if (fstat(fd, &st) < 0 || st.st_size < 0 || (size_t)st.st_size > TEXT_ROOM)
-		r = err_say(e, -EINVAL, "this is no vault");
+		r = err_say(e, -EINVAL, "this is not a vault");
 	else if (pread(fd, text, (size_t)st.st_size, 0) != st.st_size)
-		r = err_say(e, -EIO, "the vault can not be read");
+		r = err_say(e, -EIO, "the vault cannot be read");
 	else
 		r = vault_add(v, text, (size_t)st.st_size, e);
 	private_free(text, TEXT_ROOM);

@@ -7,14 +7,14 @@
  *	[OWNER[,OWNER...]:]NAME[@HOST[,HOST...]][[HEADER[,HEADER...]]]=VALUE
  *
  * NAME is a variable's name. With owners nobody else can use it. With hosts it can only be bound to
- *one of them, and its value is never given to a sandbox, nor to the front. Headers, in square
- *brackets, are those of a request that may carry it when it is bound, instead of vault_headers.
- *VALUE is everything up to the end of the line, 1 to VAULT_VALUE_MAX bytes of UTF-8 without control
- *bytes, spaces at either end, or quotes around it: nothing is unquoted, so nothing may look as if
- *it were. Blank lines and lines that begin with '#' are skipped. A name is there once; of several
- *lines with owners, once for each owner.
+ * one of them, and its value is never given to a sandbox, nor to the front. Headers, in square
+ * brackets, are those of a request that may carry it when it is bound, instead of vault_headers.
+ * VALUE is everything up to the end of the line, 1 to VAULT_VALUE_MAX bytes of UTF-8 without
+ * control bytes, spaces at either end, or quotes around it: quotes would be part of the value, so
+ * they are refused. Blank lines and lines that begin with '#' are skipped. A name is there once; of
+ * several lines with owners, once for each owner.
  *
- * Messages name the line, and never what is in it beyond the name.
+ * Messages name the line and the name in it, never more of its content.
  */
 #ifndef CAISSON_VAULT_VAULT_H
 #define CAISSON_VAULT_VAULT_H
@@ -34,7 +34,7 @@ struct secret {
 	const char *owners, *hosts; /* separated by commas; NULL: everybody, anywhere */
 	const char *headers;        /* the same, in lower case; NULL: vault_headers */
 	const char *name;
-	const char *value; /* empty: it is not for us to know */
+	const char *value; /* empty: this process may not know it */
 };
 
 struct vault {
@@ -53,7 +53,7 @@ void vault_free(struct vault *v);
  * @text. */
 int vault_add(struct vault *v, const char *text, size_t len, struct err *e);
 
-/* vault_find() - The secret of that name that @owner may use, or NULL. @owner NULL: whoever it is.
+/* vault_find() - The secret of that name that @owner may use, or NULL. @owner NULL: of any owner.
  */
 const struct secret *vault_find(const struct vault *v, const char *name, const char *owner);
 

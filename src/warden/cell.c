@@ -2,10 +2,10 @@
 /*
  * cell.c - Make, watch and end one cell.
  *
- * Every resource that would outlive our processes is preceded by the journal record, and the
- * record is removed only after all of them are gone. Killing pid 1 is enough to kill a cell: the
- * kernel ends a pid namespace with its first process and does not let that be reaped before
- * everything else in it is dead. Reaping pid 1 is therefore the proof that nothing runs.
+ * The journal record is written before any resource that would outlive our processes, and removed
+ * only after all of them are gone. Killing pid 1 is enough to kill a cell: the Linux kernel ends a
+ * pid namespace with its first process and does not let that be reaped before everything else in it
+ * is dead. Reaping pid 1 is therefore the proof that nothing runs.
  */
 #include "warden/cell.h"
 
@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -26,7 +25,6 @@
 #include "base/fd.h"
 #include "cell/launch.h"
 #include "cell/plan.h"
-#include "cell/spec.h"
 #include "warden/remains.h"
 
 #define REMOVE_DEADLINE_MS 5000u
@@ -51,22 +49,20 @@ int cell_cgroup(struct cell_host *h, struct record *record, const struct cell_li
 		/* Init is a process of the cell too, but not one of the guest's. */
 		.pids = limits->pids + 1,
 		.cpu_milli = limits->cpu_milli,
-		/* When processors are short, cells share them by what they may use: one cpu is 100.
-		 */
+		/* When processors are short, cells share them by their quotas: one cpu is 100. */
 		.cpu_weight = limits->cpu_milli < 10 * 10000 ? limits->cpu_milli / 10 : 10000,
 	};
 
 	if (h->site_code < 0)
 		return err_say(e, h->site_code, "%s", h->site_msg);
-	int r = cgroup_site_prepare(&h->site, e);
+	int r;
 
-	if (r < 0)
-		return r;
 	cgroup_name(record->slot, name);
-	r = cgroup_plan(&h->site, name, ret, e);
-	if (r == 0)
-		r = record_commit(record, ret, e);
-	return r < 0 ? r : cgroup_create(ret, &l, e);
+	if ((r = cgroup_site_prepare(&h->site, e)) < 0 ||
+	    (r = cgroup_plan(&h->site, name, ret, e)) < 0 ||
+	    (r = record_commit(record, ret, e)) < 0)
+		return r;
+	return cgroup_create(ret, &l, e);
 }
 
 static int populate(struct cell_host *h, uid_t owner, const int *fds, size_t n_fds, struct cell *c,
@@ -126,9 +122,7 @@ int cell_made(struct cell *c, struct err *e)
 	(void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->l.sync_fd, NULL);
 	int r = launch_end(c->plan, &c->l, e);
 
-	plan_free(c->plan);
-	free(c->plan);
-	c->plan = NULL;
+	plan_drop(&c->plan);
 	if (r < 0) {
 		if (c->has_cgroup)
 			(void)cgroup_remove(&c->cgroup, REMOVE_DEADLINE_MS, NULL);
@@ -214,8 +208,8 @@ void cell_memory_event(struct cell *c)
 	if (u.memory_files > c->memory_files)
 		c->memory_files = u.memory_files;
 	(void)cgroup_oom_kills(&c->cgroup, &kills, NULL);
-	/* v1 speaks up only when the killer starts, a moment before it counts. v2 also wakes us for
-	 * lesser events, but there the kernel kills the group itself. */
+	/* v1 wakes us only when the killer starts, a moment before it counts. v2 also wakes us for
+	 * lesser events, but there the Linux kernel kills the group itself. */
 	if (c->cgroup.kind != CGROUP_V2 || kills > 0)
 		cell_kill(c, CELL_END_MEMORY);
 }
@@ -242,7 +236,7 @@ uint64_t cell_check(struct cell *c, uint64_t now_ns)
 			cell_kill(c, CELL_END_CPU_TIME);
 			return 0;
 		}
-		/* Even at its full quota it can not reach the limit before then. */
+		/* Even at its full quota it cannot reach the limit before then. */
 		uint64_t wait = (limit - u.cpu_ns) / c->spec.limits.cpu_milli * 1000;
 		uint64_t at = now_ns + (wait < CPU_CHECK_MIN_NS ? CPU_CHECK_MIN_NS : wait);
 
@@ -313,26 +307,22 @@ void cell_abandon(struct cell *c, struct remains_list *remains)
 	if (c->has_cgroup) {
 		c->cgroup.oom_fd = cell_unwatch(c->epoll, c->cgroup.oom_fd);
 		remains_add(remains, &c->record, &c->cgroup, TAKE_FD(c->lease_fd));
-	} else { /* nothing tells when its ids are nobody's any more */
+	} else { /* nothing tells when its ids are free again */
 		record_keep(&c->record);
 	}
 	let_go(c);
 }
 
-/* A process stuck in the kernel must not hold us for ever. */
+/* A process that is stuck in a system call must not hold us for ever. */
 int cell_destroy(struct cell *c, struct remains_list *remains, struct cell_usage *ret,
 		 struct err *e)
 {
 	struct pollfd p = { .fd = c->l.pidfd, .events = POLLIN };
 	int waited_ms = 0;
 
-	if (c->plan) {
-		if (c->l.pid > 0)
-			launch_abort(&c->l);
-		plan_free(c->plan);
-		free(c->plan);
-		c->plan = NULL;
-	}
+	if (c->plan && c->l.pid > 0)
+		launch_abort(&c->l);
+	plan_drop(&c->plan);
 	cell_kill(c, CELL_END_CLIENT);
 	while (c->l.pid > 0) {
 		int n = poll(&p, 1, REAP_STEP_MS);

@@ -15,8 +15,8 @@
 #include <sys/types.h>
 
 #include "cell/cgroup.h"
+#include "cell/journal.h"
 #include "cell/launch.h"
-#include "cell/record.h"
 #include "wire/init.h"
 #include "wire/warden.h"
 
@@ -27,7 +27,7 @@ struct remains_list;
 #define CELL_REAP_MS 10000
 #define CELL_STUCK "the cell did not die within 10 s; it is tried again, and stays journalled"
 
-/* What all cells of one warden have in common. */
+/* Shared by all cells of one warden. */
 struct cell_host {
 	int records; /* the journal directory */
 	char init_path[4096];
@@ -84,7 +84,7 @@ int cell_begin(struct cell_host *h, const struct cell_spec *spec, uid_t owner, c
 /* cell_made() - Sync is readable. On failure nothing of the cell is left. */
 int cell_made(struct cell *c, struct err *e);
 
-/* cell_kill() - Ask the kernel to kill all of it, and remember why. Idempotent, does not wait. */
+/* cell_kill() - Kill all of it, and remember why. Idempotent, does not wait. */
 void cell_kill(struct cell *c, enum cell_end why);
 
 /* cell_reaped() - Pid 1 is gone (its pidfd is readable): collect it. */
@@ -93,47 +93,46 @@ void cell_reaped(struct cell *c);
 /*
  * cell_unwatch() - Close a descriptor that epoll watches.
  *
- * Closing alone is not enough: epoll watches the open file, and that lives on in whoever has a copy
- * (a child before its exec, the client), so the event of a closed descriptor would come for ever.
+ * Closing alone is not enough: epoll watches the open file, and that lives on in every process that
+ * has a copy (a child before its exec, the client), so the event of a closed descriptor would come
+ * for ever.
  */
 int cell_unwatch(int epoll, int fd);
 
 /* cell_kernel_reaped() - The same for the kernel. -EAGAIN: it lives. */
 int cell_kernel_reaped(struct cell *c);
 
-/* cell_line_init() - There is no line. */
+/* cell_line_init() - Set the descriptors of the kernel's line to -1. */
 void cell_line_init(struct cell *c);
 
-/* cell_line_close() - The client has its ends of the kernel's line, or will not get them.
- * Idempotent. */
+/* cell_line_close() - Close the client's ends of the kernel's line, after they were sent or when
+ * they will not be. Idempotent. */
 void cell_line_close(struct cell *c);
 
 /* cell_memory_event() - The out-of-memory descriptor fired: the whole cell dies as one. */
 void cell_memory_event(struct cell *c);
 
-/* cell_check() - Enforce cpu time and the wall backstop. Returns when to be called next (ns), 0
- * never. */
+/* cell_check() - Enforce cpu time and wall time. Returns when to call it next (ns); 0: never. */
 uint64_t cell_check(struct cell *c, uint64_t now_ns);
 
 void cell_usage(const struct cell *c, struct cell_usage *ret);
 
 /*
  * cell_remove() - Pid 1 is reaped: read the last numbers, remove the cgroup and the record. After
- * success nothing of the cell exists. Does not wait: -EAGAIN says that somebody in its cgroup still
- * dies (a zygote can put processes there that are not in its pid namespace), and to call it again
- * or to give the cell up. On any other failure the journal record stays, and the next start tries
+ * success nothing of the cell exists. Does not wait: -EAGAIN means that a process in its cgroup is
+ * still dying (a zygote can put processes there that are not in its pid namespace); call it again,
+ * or give the cell up. On any other failure the journal record stays, and the next start tries
  * again.
  */
 int cell_remove(struct cell *c, struct cell_usage *ret, struct err *e);
 
 /*
- * cell_abandon() - It does not die: its cgroup and record go to @remains, everything else that we
- * hold of it is let go.
+ * cell_abandon() - For a cell that does not die: its cgroup and record go to @remains, everything
+ * else is closed.
  */
 void cell_abandon(struct cell *c, struct remains_list *remains);
 
-/* cell_destroy() - Kill, wait (bounded), cell_remove(): for the warden's own end, and for one that
- * was never made. */
+/* cell_destroy() - Kill, wait (bounded), cell_remove(). Also for a cell that was never made. */
 int cell_destroy(struct cell *c, struct remains_list *remains, struct cell_usage *ret,
 		 struct err *e);
 

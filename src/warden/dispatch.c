@@ -3,26 +3,23 @@
  * dispatch.c - From a request to its handler: a table says which requests exist, how many
  * descriptors each may carry and whether it needs a living handle.
  *
- * Everything in a request is checked again here, whatever the client has checked: it may have been
- * taken over by whoever it talks to. Above each handler stands why it is safe even then.
+ * Everything in a request is checked here, also what the client has checked: it may have been taken
+ * over by an attacker. Above each handler stands why it is safe even then.
  *
  * A handler answers at once, or returns LATER: then the cell or zygote remembers the number of the
- * request, and events.c answers it.
+ * request, and warden_events.c answers it.
  */
 #include "warden/dispatch.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/evidence.h"
 #include "cell/spec.h"
-#include "warden/events.h"
 
 #define LATER 1
 #define KERNEL_NS (5 * CLOCK_NS_PER_S)
@@ -72,14 +69,6 @@ struct request {
 	struct warden_reply *reply;
 	int reply_fd; /* goes out with the reply, then closed */
 };
-
-static int watch(struct warden *w, int fd, enum source s, uint32_t index, uint32_t serial,
-		 struct err *e)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = source_ref(s, index, serial) };
-
-	return epoll_ctl(w->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? err_set(e, -errno, "watch") : 0;
-}
 
 /*
  * Safe: the spec is range-checked; destination paths are resolved only inside the new root and
@@ -152,13 +141,13 @@ static int do_kill(struct warden *w, struct request *q, struct err *e)
 	return 0;
 }
 
-/* Safe: copies the kernel's texts about the client's own cell; the memfd is sealed. */
+/* Safe: copies texts of /proc about the client's own cell; the memfd is sealed. */
 static int do_evidence(struct warden *w, struct request *q, struct err *e)
 {
 	(void)w;
 	if (q->cell->l.pid <= 0)
 		return err_say(e, -ESRCH, "the cell is over");
-	/* A zygote's kernel is no child of pid 1, but of ours. */
+	/* A zygote's kernel is not a child of pid 1, but of the warden. */
 	int fd = evidence_collect(q->cell->l.pid,
 				  q->cell->kernel == KERNEL_RUNS ? q->cell->kernel_pid : 0,
 				  q->cell->has_cgroup ? &q->cell->cgroup : NULL, e);
@@ -186,7 +175,7 @@ static int do_destroy(struct warden *w, struct request *q, struct err *e)
 
 /*
  * Safe: it is the machine's own python with a user of its own and no capability, and the program
- * that it runs lies beside ourselves. Of another image there is none, whatever the client says: a
+ * that it runs lies beside the warden. A zygote of another image is refused to every client: a
  * zygote may enter its cells with every capability that counts there, and an image's python is a
  * stranger's program.
  */
@@ -195,14 +184,14 @@ static int do_zygote(struct warden *w, struct request *q, struct err *e)
 	uint32_t index = 0;
 	int r = spec_check(&q->req->spec, e);
 
-	if (r == 0 && q->req->spec.n_mounts > 0)
-		r = err_say(e, -EINVAL, "a zygote has no mounts");
-	if (r == 0 && q->req->spec.image != CELL_IMAGE_HOST)
-		r = err_say(
-			e, -EPERM,
-			"a zygote can only be of the image host; init starts the kernels of others");
 	if (r < 0)
 		return r;
+	if (q->req->spec.n_mounts > 0)
+		return err_say(e, -EINVAL, "a zygote has no mounts");
+	if (q->req->spec.image != CELL_IMAGE_HOST)
+		return err_say(
+			e, -EPERM,
+			"a zygote can only be of the image host; init starts the kernels of others");
 	while (index < WARDEN_ZYGOTES_MAX && w->zygotes[index])
 		index++;
 	if (remains_full(&w->remains))
@@ -279,8 +268,9 @@ static int do_claim(struct warden *w, struct request *q, struct err *e)
 }
 
 /*
- * Safe: ends the client's own cells and zygotes. Whatever an earlier client on this socket had, or
- * was about to get, is gone after this or named by a claim: so nothing is left that nobody knows.
+ * Safe: ends the client's own cells and zygotes. After this every cell and zygote of an earlier
+ * client on this socket, made or in the making, is gone or was named by a claim: none is left
+ * unknown.
  */
 static int do_rest(struct warden *w, struct request *q, struct err *e)
 {
@@ -328,7 +318,7 @@ static int dispatch(struct warden *w, struct request *q, struct err *e)
 	if (req->op >= WARDEN_OP_MAX_ || !permits[req->op].handler)
 		return err_say(e, -ENOSYS, "unknown request %u", req->op);
 	if (req->seq == 0 || req->seq == WARDEN_NOBODY)
-		return err_say(e, -EINVAL, "a request has a number");
+		return err_say(e, -EINVAL, "a request must have a number");
 	if (q->n_fds > permits[req->op].max_fds)
 		return err_say(e, -EINVAL, "too many descriptors with request %u", req->op);
 	if (permits[req->op].needs_cell) {

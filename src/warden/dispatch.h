@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * dispatch.h - The requests that the warden knows, and who may make them when.
- */
+/* dispatch.h - The requests and events of the warden, and the state that they act on. */
 #ifndef CAISSON_WARDEN_DISPATCH_H
 #define CAISSON_WARDEN_DISPATCH_H
 
@@ -13,20 +11,21 @@
 #include "warden/zygote.h"
 #include "wire/warden.h"
 
+struct err;
+
 #define WARDEN_STRAYS_MAX 64
-#define WARDEN_NOBODY                                                                              \
-	UINT64_MAX /* in the place of a request's number: its end is not waited for                \
-		    */
+/* In place of a request's number: no request waits for the cell's end. */
+#define WARDEN_NOBODY UINT64_MAX
 
 struct warden {
 	struct cell_host host;
 	int epoll;
 	int sock;  /* to the client */
-	bool deaf; /* the client did not take an answer: it is as good as gone */
+	bool deaf; /* the client did not take an answer, and counts as gone */
 	uint32_t generation, serial;
 	uint64_t next_check_ns; /* no cell has to be looked at before; 0 = none at all */
 	/* Kernels of cells that were gone before they came: dead or dying, and ours to wait for.
-	 * The kernel does not let pid 1 of their cell end before that. */
+	 * The Linux kernel does not let pid 1 of their cell end before that. */
 	pid_t strays[WARDEN_STRAYS_MAX];
 	size_t n_strays;
 	uint64_t strays_until_ns; /* a zygote died: there may be some that it did not name */
@@ -35,8 +34,8 @@ struct warden {
 	struct zygote *zygotes[WARDEN_ZYGOTES_MAX];
 };
 
-/* What woke epoll up. An event's data is this, an index in cells[] or zygotes[], and the serial
- * number of what was there when it was watched. */
+/* Sources of events. An event's data has the source, an index in cells[] or zygotes[], and the
+ * serial number that the entry had when it was watched. */
 enum source {
 	SOURCE_CLIENT,
 	SOURCE_MADE, /* a cell's sync socket */
@@ -53,12 +52,12 @@ uint64_t source_ref(enum source s, uint32_t index, uint32_t serial);
 /*
  * dispatch_serve() - One request from the client; its reply now, or when its work is done.
  *
- * Whatever the request holds, every descriptor that came with it is closed, and the answer says why
- * it was refused. Return: false when the client is gone or talks nonsense: no whole request.
+ * Every descriptor that came with the request is closed in any case, and the answer has the reason
+ * of a refusal. Return: false when the client is gone or broke the protocol: no whole request.
  */
 bool dispatch_serve(struct warden *w);
 
-/* dispatch_event() - What is not from the client. A stale event, of something gone, is ignored. */
+/* dispatch_event() - An event that is not from the client. A stale one is ignored. */
 void dispatch_event(struct warden *w, uint64_t ref);
 
 /* source_of() - The source in a reference. */
@@ -69,5 +68,53 @@ int dispatch_check(struct warden *w);
 
 /* dispatch_end() - The client is gone: end everything. */
 void dispatch_end(struct warden *w);
+
+/* ---- shared by dispatch.c, warden_events.c and reap.c --------------------------------------- */
+
+/*
+ * answer() - Send the reply to request @seq. The caller fills @reply except version, op, seq, code
+ * and msg. False when the client is gone; a client that does not read for a while counts as gone
+ * (w->deaf).
+ */
+bool answer(struct warden *w, enum warden_op op, uint64_t seq, int code, const struct err *e,
+	    struct warden_reply *reply, const int *fds, size_t n_fds);
+
+/* watch() - Let epoll report this descriptor as an event of @s. 0 or -errno with a message. */
+int watch(struct warden *w, int fd, enum source s, uint32_t index, uint32_t serial, struct err *e);
+
+struct cell *cell_of(struct warden *w, uint32_t handle);
+struct zygote *zygote_of(struct warden *w, uint32_t handle);
+uint32_t new_handle(struct warden *w, uint32_t index);
+
+/* check_before() - Look at the limits again no later than @at_ns; 0 is ignored. */
+void check_before(struct warden *w, uint64_t at_ns);
+
+/* destroy_deadline() - The cell is being killed, and is given up after CELL_REAP_MS. */
+void destroy_deadline(struct warden *w, struct cell *c);
+
+/* init_ended() - Pid 1 of the cell is dead and not collected yet. */
+void init_ended(struct warden *w, struct cell *c);
+
+/* finish_destroy() - Pid 1 is reaped, the end was requested: remove and answer, now or later. */
+void finish_destroy(struct warden *w, struct cell *c);
+
+/* end_unclaimed() - End a cell whose client is gone, made or in the making, without an answer. */
+void end_unclaimed(struct warden *w, struct cell *c);
+
+/* zygote_gone() - Remove a zygote; requests for its kernels are refused. */
+void zygote_gone(struct warden *w, struct zygote *z);
+
+/* zygote_remove() - Take it out of the table and end it, without answers; @z is not freed. */
+void zygote_remove(struct warden *w, struct zygote *z);
+
+#define STRAY_AGAIN_NS 5000000u /* how often processes that should be dead are checked */
+
+/* reap_add_stray() - Wait for a process that belongs to no cell and no zygote any more. @pid may be
+ * a lie of a zygote: one that belongs to a cell or a zygote is not taken. */
+void reap_add_stray(struct warden *w, pid_t pid);
+
+/* reap_strays() - Collect those, and then every process that died and belongs to nothing; check
+ * again while there may be more. */
+void reap_strays(struct warden *w);
 
 #endif

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reap.c - Collecting processes that died, whoever's they were; at the warden's end all of them.
+ * reap.c - Collecting processes that died; at the warden's end all of them.
  *
  * A cell's pid 1, its kernel and a zygote have an owner, whose own event collects them. A zygote
  * that was ended, and a kernel that came when its cell was gone, have none any more: strays. Pid 1
- * of that cell can not end before its kernel is collected.
+ * of that cell cannot end before its kernel is collected.
  *
- * Which pid a kernel has is the word of a zygote, which may lie. So a stray is only waited for, and
- * a pid that has an owner is not taken: a lie takes nobody's status away. The list is bounded, and
- * so is a turn.
+ * A kernel's pid is reported by a zygote, which may lie. So a stray is only waited for, and a pid
+ * that has an owner is not taken: a lie cannot take the wait status of another process. The list is
+ * bounded, and so is a turn.
  */
-#include "warden/reap.h"
-
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "warden/events.h"
+#include "warden/dispatch.h"
 
-#define REAP_MAX 256 /* in one turn: who is waited for may go on forking */
+#define REAP_MAX 256 /* in one turn: processes that are waited for may go on forking */
 #define REMAINS_MS 5000u
 
 static bool is_known(const struct warden *w, pid_t pid)
@@ -39,7 +37,7 @@ void reap_add_stray(struct warden *w, pid_t pid)
 		w->strays[w->n_strays++] = pid;
 }
 
-/* Collect a process that died: whose is it? False when its own event has to do it. */
+/* Collect a process that died, through its owner. False when the owner's own event has to do it. */
 static bool collect(struct warden *w, pid_t pid)
 {
 	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++) {
@@ -69,7 +67,7 @@ void reap_strays(struct warden *w)
 		else
 			i++;
 	}
-	/* The kernel shows one at a time, the same until it is collected. */
+	/* waitid() shows one at a time, the same until it is collected. */
 	while (most-- > 0 && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	       info.si_pid > 0 && collect(w, info.si_pid))
 		info.si_pid = 0;
@@ -86,7 +84,7 @@ static void not_stray(struct warden *w, pid_t pid)
 			w->strays[i--] = w->strays[--w->n_strays];
 }
 
-/* Collect everybody, in whatever order they die, until no cell or zygote is left or time is up. */
+/* Collect all, in the order in which they die, until no cell or zygote is left or time is up. */
 static void reap_all(struct warden *w)
 {
 	uint64_t deadline = clock_now_ns() + CELL_REAP_MS * CLOCK_NS_PER_MS;
@@ -116,8 +114,7 @@ void dispatch_end(struct warden *w)
 {
 	for (uint32_t i = 0; i < WARDEN_CELLS_MAX; i++)
 		if (w->cells[i])
-			cell_kill(w->cells[i], CELL_END_CLIENT); /* all at once, then wait for each
-								  */
+			cell_kill(w->cells[i], CELL_END_CLIENT); /* all, then wait for each */
 	for (uint32_t i = 0; i < WARDEN_ZYGOTES_MAX; i++)
 		if (w->zygotes[i]) {
 			struct zygote *z = w->zygotes[i];

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remains.c - A list of cgroups that have to go, and the tries to remove them. */
+/* remains.c - A list of cgroups that have to go, and the tries to remove them: see remains.h. */
 #include "warden/remains.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/fd.h"
 #include "cell/cgroup.h"
-#include "cell/record.h"
+#include "cell/journal.h"
 
 #define AGAIN_MIN_NS (1 * CLOCK_NS_PER_MS)
 #define AGAIN_MAX_SHIFT 10 /* one second */
@@ -105,7 +103,7 @@ void remains_end(struct remains_list *l, unsigned int deadline_ms)
 			else
 				at = &(*at)->next;
 		while (waitpid(-1, NULL, WNOHANG) > 0)
-			; /* nobody else is left to ask for them */
+			; /* no cell and no zygote is left that they could belong to */
 		if (l->first)
 			(void)usleep(LAST_STEP_US);
 		now = clock_now_ns();

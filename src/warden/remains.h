@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remains.h - What is left of a zygote, or of a cell that did not die: its cgroup, and the record
- * of it.
+ * remains.h - The remains of a zygote, or of a cell that did not die: its cgroup and its record.
  *
- * A cgroup can not be removed before the last process in it is dead, and how long that takes is up
- * to what was in it: code in a cell may have forked without end. Nobody waits for it. It is killed
- * again and tried again by the loop, later each time, for as long as the warden lives; the record
- * stays meanwhile, so that whatever ends the warden, the next one goes on.
+ * A cgroup cannot be removed before the last process in it is dead, and how long that takes depends
+ * on its processes: code in a cell may have forked without end. The warden does not wait for it.
+ * The loop kills and tries again, later each time, for as long as the warden lives; the record
+ * stays meanwhile, so that the next warden continues after any end of this one.
  */
 #ifndef CAISSON_WARDEN_REMAINS_H
 #define CAISSON_WARDEN_REMAINS_H
@@ -35,14 +34,13 @@ struct remains_list {
 void remains_add(struct remains_list *l, struct record *record, struct cgroup *cgroup,
 		 int lease_fd);
 
-/* remains_full() - Too many do not die: nothing that may add to them should be made. */
+/* remains_full() - Too many do not die: make nothing that may add to them. */
 bool remains_full(const struct remains_list *l);
 
-/* remains_check() - Try those whose time has come. Returns when to be called next (ns), 0 never. */
+/* remains_check() - Try those whose time has come. Returns when to call it next (ns); 0: never. */
 uint64_t remains_check(struct remains_list *l, uint64_t now_ns);
 
-/* remains_end() - The last tries, at most @deadline_ms in all; what is left then stays journalled.
- */
+/* remains_end() - The last tries, for at most @deadline_ms; the journal keeps the others. */
 void remains_end(struct remains_list *l, unsigned int deadline_ms);
 
 #endif

@@ -2,14 +2,14 @@
 /*
  * warden.c - caisson-warden: the only process with privileges. Makes and ends cells for one client.
  *
- * Theory of operation. One socket (descriptor 3) to one client, an epoll loop over that socket and
- * over what each cell and zygote has to tell. Nothing is waited for: what takes time is an event
- * later (events.c). What the client may ask for, and what it gets, is in dispatch.c: it can make
- * cells out of files it can open itself, have warm interpreters fork kernels into them, and end
- * them. Nothing else is on offer, also not to whoever may have taken the client over.
+ * Theory of operation. One socket (descriptor 3) to one client, and an epoll loop over that socket
+ * and the descriptors of each cell and zygote. The warden never waits: the end of slow work is an
+ * event (warden_events.c). dispatch.c has the requests: a client can make cells out of files that
+ * it can open itself, have warm interpreters fork kernels into them, and end them. An attacker who
+ * takes over the client can do no more.
  *
  * When the client goes away every cell is destroyed. When the warden is killed, its cells die with
- * it (parent-death signal) and the next warden sweeps what the journal says was left.
+ * it (parent-death signal) and the next warden removes what the journal has on record.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,6 @@
 #include <linux/securebits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -30,12 +29,11 @@
 #include "base/fd.h"
 #include "cell/caps.h"
 #include "cell/idmap.h"
-#include "warden/cell.h"
 #include "warden/dispatch.h"
 #include "wire/warden.h"
 
 /*
- * What the warden keeps of root's capabilities:
+ * The capabilities of root that the warden keeps:
  *   SYS_ADMIN      namespaces, mounts of what the client opened, id-mapped mounts
  *   SETUID SETGID  writing id maps for ranges that are not our own id
  *   SETPCAP        handing the child a reduced bounding set
@@ -43,8 +41,8 @@
  *   SYS_PTRACE DAC_READ_SEARCH   reading /proc of cells for receipts
  *   DAC_OVERRIDE   cgroup directories that a service manager gave to another user
  * and, if root has it, which a container's may not:
- *   MKNOD          device nodes of each cell's own (cell/nodes.h). It is no more than SYS_ADMIN
- * gives, which can mount a devtmpfs with every node there is; a device cgroup limits both
+ *   MKNOD          device nodes of each cell's own (cell/nodes.c). It gives no more than SYS_ADMIN,
+ *                  which can mount a devtmpfs with every node; a device cgroup limits both
  */
 #define WARDEN_CAPS                                                                                \
 	(1ull << CAP_SYS_ADMIN | 1ull << CAP_SETUID | 1ull << CAP_SETGID | 1ull << CAP_SETPCAP |   \
@@ -61,7 +59,7 @@ static void loop(struct warden *w)
 		struct epoll_event ev[64];
 		int n = epoll_wait(w->epoll, ev, ARRAY_SIZE(ev), dispatch_check(w));
 
-		/* What happened by itself first: a request may ask about it. */
+		/* Events first: a request may be about them. */
 		for (int i = 0; i < n; i++)
 			dispatch_event(w, ev[i].data.u64);
 		for (int i = 0; i < n; i++)
@@ -100,15 +98,14 @@ static int harden(struct err *e)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGCHLD, SIG_DFL);
 	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* or cells would have our client's */
+	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* cells must not inherit our client's */
 	/* Ctrl-C goes to the whole foreground group; ending cells is the client's decision. */
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGQUIT, SIG_IGN);
 	(void)signal(SIGHUP, SIG_IGN);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_set(e, -errno, "set no-new-privileges");
-	/* Kernels are forked by a child of a zygote; when that ends they become ours, to wait for.
-	 */
+	/* Kernels are forked by a child of a zygote; when that ends the warden has to reap them. */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return err_set(e, -errno, "become a subreaper");
 	if (geteuid() == 0) {
@@ -116,8 +113,7 @@ static int harden(struct err *e)
 		uint64_t have = 0, want = WARDEN_CAPS;
 		int r = caps_permitted(&have);
 
-		/* Root of a small namespace can only map itself, and for its id 0 needs this too.
-		 */
+		/* Root of a small namespace can map only itself; for id 0 that takes this. */
 		idmap_choose(0, &ids);
 		if (!ids.ranged)
 			want |= 1ull << CAP_SETFCAP;
@@ -131,8 +127,7 @@ static int harden(struct err *e)
 			r = caps_keep(want | (have & 1ull << CAP_MKNOD), 0);
 		if (r < 0)
 			return err_set(e, r, "drop capabilities");
-		/* Capabilities are what caps_keep() left, whichever user we are for a moment
-		 * (launch.c, clone_as). */
+		/* The kept capabilities stay when we are another user (launch.c, clone_as). */
 		if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0)
 			return err_set(e, -errno, "set securebits");
 	}
@@ -142,15 +137,12 @@ static int harden(struct err *e)
 static int start(struct warden *w, const char *state, struct err *e)
 {
 	struct sweep_result swept;
-	struct epoll_event client = { .events = EPOLLIN,
-				      .data.u64 = source_ref(SOURCE_CLIENT, 0, 0) };
 	const struct timeval patience = { .tv_sec = ANSWER_S };
 	struct err site_error = { 0 };
-	int r = harden(e);
+	int r;
 
-	if (r == 0)
-		r = find_init(w->host.init_path, sizeof(w->host.init_path), e);
-	if (r < 0)
+	if ((r = harden(e)) < 0 ||
+	    (r = find_init(w->host.init_path, sizeof(w->host.init_path), e)) < 0)
 		return r;
 	w->sock = WARDEN_FD;
 	if (setsockopt(WARDEN_FD, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
@@ -164,10 +156,9 @@ static int start(struct warden *w, const char *state, struct err *e)
 	w->host.site_code = cgroup_site_find(&w->host.site, &site_error);
 	(void)snprintf(w->host.site_msg, sizeof(w->host.site_msg), "%s", site_error.msg);
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (w->epoll < 0 || epoll_ctl(w->epoll, EPOLL_CTL_ADD, WARDEN_FD, &client) < 0)
-		return err_set(e, -errno, "watch the client");
-	return fcntl(WARDEN_FD, F_SETFD, FD_CLOEXEC) < 0 ? err_set(e, -errno, "fd %d", WARDEN_FD) :
-							   0;
+	if (w->epoll < 0 || fcntl(WARDEN_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return err_set(e, -errno, "set up the loop");
+	return watch(w, WARDEN_FD, SOURCE_CLIENT, 0, 0, e);
 }
 
 /* The client learns why there is no warden from the answer to its first request. */

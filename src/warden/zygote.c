@@ -24,7 +24,6 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "cell/cgroup_enter.h"
 #include "cell/plan.h"
 #include "warden/cell.h"
 #include "warden/remains.h"
@@ -130,9 +129,7 @@ int zygote_made(struct zygote *z, struct err *e)
 	(void)epoll_ctl(z->epoll, EPOLL_CTL_DEL, z->l.sync_fd, NULL);
 	int r = launch_end(z->plan, &z->l, e);
 
-	plan_free(z->plan);
-	free(z->plan);
-	z->plan = NULL;
+	plan_drop(&z->plan);
 	if (r == 0)
 		return 0;
 	if (z->has_cgroup)
@@ -200,7 +197,7 @@ static int ask_zygote(struct zygote *z, struct cell *c, int fds[], struct err *e
 	q.n_cgroups = (uint32_t)enter.n;
 	fds[ZYGOTE_FD_INIT] = c->l.pidfd;
 	memcpy(fds + ZYGOTE_FD_CGROUPS, enter.fd, enter.n * sizeof(int));
-	/* A zygote that does not read has a full socket one day: it is then as good as dead. */
+	/* The socket of a zygote that does not read is full one day: then the zygote is ended. */
 	(void)fcntl(z->l.channel_fd, F_SETFL, O_NONBLOCK);
 	r = fd_send(z->l.channel_fd, &q, sizeof(q), fds, ZYGOTE_FD_CGROUPS + enter.n);
 	cgroup_enter_close(&enter);
@@ -231,7 +228,7 @@ int zygote_answer(struct zygote *z, uint32_t *ret_handle, int *ret_code, pid_t *
 	if (n == -EAGAIN)
 		return -EAGAIN;
 	if (n != (ssize_t)sizeof(reply))
-		return 0; /* gone, or it talks nonsense, which is the same */
+		return 0; /* gone, or it broke the protocol, which counts as gone */
 	*ret_handle = (uint32_t)reply.seq;
 	*ret_code = reply.code;
 	*ret_pid = reply.pid;
@@ -297,11 +294,7 @@ pid_t zygote_end(struct zygote *z, struct remains_list *remains)
 {
 	pid_t pid = z->l.pid;
 
-	if (z->plan) {
-		plan_free(z->plan);
-		free(z->plan);
-		z->plan = NULL;
-	}
+	plan_drop(&z->plan);
 	z->l.sync_fd = cell_unwatch(z->epoll, z->l.sync_fd);
 	z->l.channel_fd = cell_unwatch(z->epoll, z->l.channel_fd);
 	z->l.status_fd = fd_close(z->l.status_fd);

@@ -4,10 +4,10 @@
  *
  * A zygote may enter its cells with every capability that counts in them, and only its own code
  * seals a kernel. So it is the machine's own python and never an image's: an image's code is a
- * stranger's, and its kernels are started and sealed by the cell's pid 1. The warden does not
- * believe a zygote all the same: what it says is a pid, and that is checked against the cell before
- * it is used. When it dies, the client that waits for a kernel is told so, and kernels that it
- * forked before live on.
+ * stranger's, and its kernels are started and sealed by the cell's pid 1. The warden does not trust
+ * a zygote all the same: its answer is a pid, which is checked against the cell before it is used.
+ * When it dies, the client that waits for a kernel gets an error, and kernels that it forked before
+ * live on.
  */
 #ifndef CAISSON_WARDEN_ZYGOTE_H
 #define CAISSON_WARDEN_ZYGOTE_H
@@ -17,8 +17,8 @@
 #include <sys/types.h>
 
 #include "cell/cgroup.h"
+#include "cell/journal.h"
 #include "cell/launch.h"
-#include "cell/record.h"
 #include "wire/warden.h"
 
 struct cell;
@@ -62,15 +62,14 @@ int zygote_fork(struct zygote *z, struct cell *c, struct err *e);
 int zygote_answer(struct zygote *z, uint32_t *ret_handle, int *ret_code, pid_t *ret_pid);
 
 /*
- * zygote_adopt() - @pid is what a zygote says it forked into @c. Check it, hold it, put it into the
- * cell's cgroups where it could not do so itself, and let it go on.
+ * zygote_adopt() - @pid is the process that a zygote reports as its kernel in @c. Check it, hold
+ * it, put it into the cell's cgroups where it could not do so itself, and let it continue.
  */
 int zygote_adopt(struct cell *c, pid_t pid, struct err *e);
 
 /*
- * zygote_end() - Kill it and whatever it forked that is not in a cell. Does not wait: what is left
- * of it is among
- * @remains then. Return: the pid to wait for, 0 when there is none.
+ * zygote_end() - Kill it and every process that it forked that is not in a cell. Does not wait: its
+ * cgroup and record go to @remains. Return: the pid to wait for, 0 when there is none.
  */
 pid_t zygote_end(struct zygote *z, struct remains_list *remains);
 

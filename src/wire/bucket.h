@@ -4,10 +4,10 @@
  * buckets.
  *
  * A SEQPACKET socket made by the front. A request is one fixed-size struct with descriptors: first
- * the write end of a pipe on which this job answers, then what its op says. The job says
+ * the write end of a pipe on which this job answers, then those of its op. The job sends
  * BUCKET_MOVED now and then and BUCKET_DONE last; a pipe that ends without it is a job that died.
- * Whoever closes the reading end gives the job up. The front names places, which the operator
- * configured, and never a bucket.
+ * Closing the reading end cancels the job. The front names places, which the operator configured,
+ * and never a bucket.
  */
 #ifndef CAISSON_WIRE_BUCKET_H
 #define CAISSON_WIRE_BUCKET_H
@@ -24,20 +24,19 @@
 
 enum bucket_op {
 	/* The content, of exactly size bytes, becomes the object key; the answer has a link to it
-	 * that is good for expires seconds. Descriptor: read end of a pipe. */
+	 * that is valid for expires seconds. Descriptor: read end of a pipe. */
 	BUCKET_PUT = 1,
-	/* Whether place is another now than it was when it and work were the same: the answer's
-	 * changed. -ENOENT: they never were. */
+	/* Whether place changed since it and work were the same: changed. -ENOENT: never. */
 	BUCKET_LOOK,
-	/* All of place as tar. Descriptor: write end of a pipe. What it was is remembered, and
-	 * counts when BUCKET_KEEP follows. */
+	/* All of place as tar. Descriptor: write end of a pipe. Its state is remembered, and counts
+	 * when BUCKET_KEEP follows. */
 	BUCKET_PULL,
-	BUCKET_KEEP, /* work is that now */
-	/* Place becomes what work is. Descriptors: read ends of two pipes, with a tar of all of
-	 * work in each: it is looked at twice. -ESTALE: somebody else changed the same, and nothing
-	 * was put. */
+	BUCKET_KEEP, /* work has the pulled content now */
+	/* Place gets the content of work. Descriptors: read ends of two pipes, with a tar of all of
+	 * work in each: it is read twice. -ESTALE: another client changed the same objects, and
+	 * nothing was put. */
 	BUCKET_PUSH,
-	/* What is remembered of work goes. */
+	/* Forget the state that is remembered of work. */
 	BUCKET_FORGET,
 	BUCKET_OP_MAX_,
 };
@@ -56,8 +55,8 @@ struct bucket_req {
 
 enum bucket_say {
 	BUCKET_READY = 1, /* on the socket, once, first: in its jail */
-	BUCKET_MOVED,     /* so much is done */
-	BUCKET_DONE,      /* code says how */
+	BUCKET_MOVED,     /* progress */
+	BUCKET_DONE,      /* the end, with code */
 };
 
 /* Written to pipes in one piece: no more than PIPE_BUF. */
@@ -68,7 +67,7 @@ struct bucket_reply {
 	uint64_t bytes, total_bytes;
 	uint64_t files, total_files;
 	char link[3000];
-	char msg[480]; /* of a failure; of a success: what could not be put, or empty */
+	char msg[480]; /* of a failure; of a success: the objects that could not be put, or empty */
 };
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evidence.h - What the kernel says about the processes of a cell, copied, not interpreted.
+ * evidence.h - Texts of the Linux kernel about the processes of a cell, copied, not interpreted.
  *
  * The warden reads /proc on the client's behalf and puts the bytes, framed, into a memfd. It does
- * not parse them. Texts may hold names a guest chose, so the frame, not the text, says what an
- * item is and where it ends.
+ * not parse them. Texts may hold names that a guest chose, so the frame, not the text, determines
+ * what an item is and where it ends.
  */
 #ifndef CAISSON_WIRE_EVIDENCE_H
 #define CAISSON_WIRE_EVIDENCE_H
@@ -17,15 +17,14 @@
 #define EVIDENCE_CLOEXEC " (close-on-exec)"
 
 enum evidence_kind {
-	EVIDENCE_HOST_NS = 1, /* namespaces of the warden itself, to compare with:
-				 "name:[inode]\n"... */
+	EVIDENCE_HOST_NS = 1, /* the warden's own namespaces: "name:[inode]\n"... */
 	EVIDENCE_NS,          /* namespaces of a process */
 	EVIDENCE_STATUS,      /* /proc/P/task/T/status, once per thread */
 	EVIDENCE_LIMITS,      /* /proc/P/limits */
 	EVIDENCE_FD,          /* one descriptor: "number target", then perhaps EVIDENCE_CLOEXEC */
 	EVIDENCE_MOUNTINFO,   /* once, of init */
-	EVIDENCE_CGROUP,      /* limits as the kernel holds them: "name value\n"... */
-	EVIDENCE_LOST,        /* something could not be read; text says what */
+	EVIDENCE_CGROUP,      /* limits in force: "name value\n"... */
+	EVIDENCE_LOST,        /* something could not be read; the text names it */
 };
 
 /* Followed by len bytes, then padding to a multiple of 8. pid is the host's, 0 for no process. */

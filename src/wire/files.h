@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.h - What a file call says on its pipes (docs/protocol/files.md).
+ * files.h - The frames on the pipes of a file call (docs/protocol/files.md).
  *
- * A file call is a command of the cell whose program is built into init. It is asked for with
- * INIT_FILES (wire/init.h) and speaks in frames: a head, then at most FILES_FRAME_MAX bytes.
- * Numbers are in the byte order of the machine, names are bytes without NUL and need not be UTF-8.
- * What comes from a worker is data of its sandbox: whoever reads it trusts no length and no order.
+ * A file call is a command of the cell whose program is built into init. INIT_FILES (wire/init.h)
+ * requests it, and it sends frames: a head, then at most FILES_FRAME_MAX bytes. Numbers are in the
+ * byte order of the machine, names are bytes without NUL and need not be UTF-8. The frames of a
+ * worker are data of its sandbox: a reader trusts no length and no order.
  */
 #ifndef CAISSON_WIRE_FILES_H
 #define CAISSON_WIRE_FILES_H
@@ -16,8 +16,8 @@
 #define FILES_TEXT_MAX (40u << 10) /* every frame but data */
 #define FILES_DEPTH_MAX 128u       /* directories below the one that is listed or packed */
 #define FILES_WATCHES_MAX 1024u    /* directories that one call watches */
-#define FILES_PATH_MAX 4096u       /* of a request, with its NUL: the kernel's own bound */
-#define FILES_TO_END UINT64_MAX    /* as length: all there is */
+#define FILES_PATH_MAX 4096u       /* of a request, with its NUL: the Linux kernel's own bound */
+#define FILES_TO_END UINT64_MAX    /* as length: up to the end */
 #define FILES_HASH_LEN 32u
 
 enum files_op {
@@ -38,8 +38,8 @@ enum files_op {
 enum files_flag {
 	FILES_PARENTS = 1u << 0,   /* WRITE, MKDIR: make missing directories above */
 	FILES_RECURSIVE = 1u << 1, /* LIST, DELETE, WATCH */
-	FILES_OVERWRITE = 1u << 2, /* MOVE: replace what has the new name */
-	FILES_NOFOLLOW = 1u << 3,  /* STAT: the link, not what it points to */
+	FILES_OVERWRITE = 1u << 2, /* MOVE: replace a file of the new name */
+	FILES_NOFOLLOW = 1u << 3,  /* STAT: the link, not its target */
 	FILES_HAS_MODE = 1u << 4,  /* WRITE, MKDIR: mode counts */
 	FILES_FROM_END = 1u << 5,  /* READ: offset counts back from the end */
 	FILES_WHOLE = 1u << 6, /* TAR_OUT: hard links, pipes and attributes too (archive/whole.h) */
@@ -75,7 +75,7 @@ struct files_stat {
 	uint32_t mode; /* permission bits, 07777 */
 	uint64_t size;
 	int64_t mtime_ns;
-	int64_t ctime_ns; /* when anything about it changed last; code can not set it */
+	int64_t ctime_ns; /* when anything about it changed last; code cannot set it */
 	uint64_t ino;
 	uint32_t nlink;
 	uint32_t uid, gid;
@@ -100,10 +100,9 @@ struct files_event {
 
 enum files_end_flag {
 	FILES_CUT = 1u << 0,     /* limit, depth or watches: there is more */
-	FILES_CHANGED = 1u << 1, /* TAR_OUT: a file shrank while it was packed, zeros stand in for
-				    it */
+	FILES_CHANGED = 1u << 1, /* TAR_OUT: a file shrank while it was packed; padded with zeros */
 	FILES_SKIPPED = 1u << 2, /* TAR_OUT: pipes, sockets or devices were left out */
-	FILES_MADE = 1u << 3,    /* WRITE, MKDIR: there was none before */
+	FILES_MADE = 1u << 3,    /* WRITE, MKDIR: it did not exist before */
 };
 
 struct files_end {

@@ -2,10 +2,9 @@
 /*
  * gate.h - The channel between the front and the gate, and the addresses that names have in cells.
  *
- * A SEQPACKET socket made by the front. Messages are one fixed-size struct. What has no fixed size
- * travels in a sealed memfd of fixed-size structs: the rules of a sandbox in GATE_SET, its
- * connections in GATE_STATE. Each side reads the other as a stranger: the gate moves bytes of cells
- * and of the internet.
+ * A SEQPACKET socket made by the front. Messages are one fixed-size struct. Lists are in a sealed
+ * memfd of fixed-size structs: the rules of a sandbox in GATE_SET, its connections in GATE_STATE.
+ * Neither side trusts the other: the gate moves bytes of cells and of the internet.
  *
  * Between them stands a supervisor (gate/supervisor.c), which starts gate after gate on that one
  * socket and has another one to each of the two: to the front (struct supervisor_msg), and to the
@@ -18,8 +17,7 @@
 
 #define GATE_FD 3            /* the gate finds its end here */
 #define GATE_SUPERVISOR_FD 4 /* a gate: the supervisor's socket. The supervisor: the front's */
-#define GATE_SECRETS_FD                                                                            \
-	5 /* the supervisor: what the environment held of secrets (vault/source.h), if anything */
+#define GATE_SECRETS_FD 5    /* the supervisor: the environment's secrets (vault/source.h) */
 #define GATE_VERSION 3u
 
 /*
@@ -46,27 +44,25 @@
 
 enum gate_op {
 	/* front -> gate: these rules from now on. Descriptors: the rules; with GATE_DNS the two
-	 * sockets of the resolver, UDP and TCP; one listening socket for each bit of fresh. What a
-	 * rule does not cover any more is cut. */
+	 * sockets of the resolver, UDP and TCP; one listening socket for each bit of fresh.
+	 * Connections that no rule allows any more are cut. */
 	GATE_SET = 1,
 	GATE_CLOSE,   /* front -> gate: the sandbox is over: everything of it is closed */
 	GATE_INQUIRE, /* front -> gate: how is it? GATE_STATE answers */
-	/* front -> gate, before the GATE_SET that it goes with: requests to some hosts are looked
-	 * into. Descriptor: struct gate_bind[]. GATE_DONE answers, with the certificate of the
+	/* front -> gate, before the GATE_SET that it goes with: requests to some hosts are
+	 * inspected. Descriptor: struct gate_bind[]. GATE_DONE answers, with the certificate of the
 	 * sandbox's authority (PEM). */
 	GATE_BIND,
-	/* supervisor -> gate, before it is ready and whenever they are others: descriptor: the
+	/* supervisor -> gate, before it is ready and whenever they change: descriptor: the
 	 * operator's secrets (vault/vault.h); id 1 */
 	GATE_VAULT,
-	/* gate -> front: in its jail, once, first. Another one with another life: the gate before
-	 * it is gone with all it had, and what was asked of it is not answered. */
+	/* gate -> front: in its jail, once, first. One with another life: the gate before it is
+	 * gone with all that it had, and requests to it are not answered. */
 	GATE_READY,
 	GATE_DONE, /* gate -> front: answer to GATE_SET, with its seq */
-	/* gate -> front: answer to GATE_INQUIRE. Descriptor: struct gate_conn[], then struct
-	   gate_name[] */
+	/* gate -> front: answer to GATE_INQUIRE. Descriptor: struct gate_conn[], gate_name[] */
 	GATE_STATE,
-	GATE_EVENT, /* gate -> front: something to be written down */
-	GATE_OP_MAX_,
+	GATE_EVENT, /* gate -> front: an entry for the ledger */
 };
 
 #define GATE_METHODS_MAX 64u
@@ -74,17 +70,16 @@ enum gate_op {
 
 enum gate_rule_flag {
 	GATE_WILD = 1u << 0, /* every name below host, at any depth, and not host itself */
-	/* Of a fetcher: where the gate knows host and port as a package index, private addresses
-	   are no hindrance. */
+	/* Of a fetcher: private addresses are allowed for a known package index. */
 	GATE_INDEX = 1u << 1,
 };
 
-/* host is canonical: lower case, A-labels, no trailing dot. Sorted by nobody. */
+/* host is canonical: lower case, A-labels, no trailing dot. In no order. */
 struct gate_rule {
 	char host[GATE_HOST_MAX];
 	uint16_t port;
 	uint32_t flags; /* enum gate_rule_flag */
-	/* Of requests over HTTP; with either, connections are looked into. */
+	/* Of requests over HTTP; with either, connections are inspected. */
 	char methods[GATE_METHODS_MAX]; /* separated by commas; empty: any */
 	char path[GATE_PATH_MAX];       /* a pattern (gate/http_rule.h); empty: any */
 };
@@ -111,10 +106,10 @@ enum gate_event_kind {
 	GATE_CLOSED,       /* over: host, port, up, down, why */
 	GATE_REFUSED,      /* a connection that a rule, an address or a limit forbids */
 	GATE_NAME_REFUSED, /* a name that was asked for */
-	GATE_FAILED,       /* allowed, but the other end could not be had */
+	GATE_FAILED,       /* allowed, but the server could not be reached */
 	GATE_SECRET_USED,  /* a request got the value of a secret: why is its name */
 	GATE_SECRET_STRAY, /* a placeholder went where it has no value */
-	GATE_FLOOD,        /* count events of this sandbox were not told one by one */
+	GATE_FLOOD,        /* count events of this sandbox were not reported one by one */
 	GATE_KIND_MAX_,
 };
 
@@ -162,7 +157,7 @@ struct gate_msg {
 	uint32_t version, op; /* enum gate_op */
 	uint32_t id;          /* of the sandbox: the front's number for it, never 0 */
 	int32_t code;         /* GATE_DONE: 0 or a negative errno */
-	uint32_t life;        /* which gate this is from, or for: others do not listen */
+	uint32_t life;        /* the gate that it is from, or for: others ignore it */
 	uint64_t seq;
 	union {
 		struct gate_set set;
@@ -177,9 +172,9 @@ struct gate_msg {
 enum supervisor_op {
 	/* supervisor -> front, first, and after each SUPERVISOR_RELOAD: the operator's secrets,
 	 * without the values of those that are tied to hosts, as a descriptor; none when there is
-	 * no source. Or code and why: what was before holds. */
+	 * no source. Or code and why: then the former secrets stay. */
 	SUPERVISOR_SECRETS = 1,
-	SUPERVISOR_RELOAD, /* front -> supervisor: read them again. One at a time; more are one */
+	SUPERVISOR_RELOAD, /* front -> supervisor: read them again; several pending are one */
 };
 
 struct supervisor_msg {

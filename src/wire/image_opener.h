@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_opener.h - What may be asked of the image opener, the process that opens images of the
- * store.
+ * image_opener.h - Requests to the image opener, the process that opens images of the store.
  *
- * One SEQPACKET socket, one fixed-size request per message, one reply per request, in order. A
- * reply that is good carries descriptors: the lease (a shared lock that says "in use"), then the
- * image's layers, the uppermost first; that is what CELL_IMAGE_LAYERS takes. What the image says of
- * itself comes as bounded text: whoever asks parses no JSON for it, and reads no file.
+ * One SEQPACKET socket, one fixed-size request per message, one reply per request, in order. A good
+ * reply carries descriptors: the lease (the shared lock "in use"), then the image's layers, the
+ * uppermost first, as CELL_IMAGE_LAYERS takes them. The image's configuration comes as bounded
+ * text: the client parses no JSON for it, and reads no file.
  *
  * The format is between binaries of one build (version checked), host byte order.
  */
@@ -25,17 +24,16 @@ struct image_opener_req {
 	uint32_t version;
 	uint32_t n_programs;
 	char ref[IMAGE_OPENER_REF_MAX]; /* NUL-terminated */
-	/* Programs, by name or by path: which of them the image has, in its PATH or there, is in
-	 * the reply. */
+	/* Programs, by name or by path; the reply shows which of them the image has. */
 	char programs[IMAGE_OPENER_PROGRAMS_MAX][32];
 };
 
 struct image_opener_reply {
 	uint32_t version;
-	int32_t code; /* 0 or negative errno; then msg says what, and how to mend it */
+	int32_t code; /* 0 or negative errno; then msg has the reason and the remedy */
 	uint32_t n_layers;
-	uint32_t found;    /* bit n: programs[n] is there */
-	uint32_t uid, gid; /* who the image wants to be; 0: root, or nobody in particular */
+	uint32_t found;                 /* bit n: programs[n] is there */
+	uint32_t uid, gid;              /* the image's user; 0: root, or not given */
 	char ref[IMAGE_OPENER_REF_MAX]; /* canonical */
 	char digest[72];                /* of its manifest: "sha256:..." */
 	char msg[512];

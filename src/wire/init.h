@@ -2,11 +2,10 @@
 /*
  * init.h - The channel between a client and pid 1 of its cell.
  *
- * A SEQPACKET socket made by the warden. The warden puts INIT_CONFIG into it before anybody else
- * has it; after that only the client speaks to init. Messages are one fixed-size struct; strings
- * travel in a sealed memfd, because an argument list may be larger than a socket buffer. Init
- * trusts the format no further than it must: it runs beside hostile code and reads every length
- * against the size of what it got.
+ * A SEQPACKET socket made by the warden. The warden sends INIT_CONFIG before another process has
+ * the socket; after that only the client sends to init. Messages are one fixed-size struct; strings
+ * are in a sealed memfd, because an argument list may be larger than a socket buffer. Init runs
+ * beside hostile code and checks every length against the size of what it received.
  */
 #ifndef CAISSON_WIRE_INIT_H
 #define CAISSON_WIRE_INIT_H
@@ -22,30 +21,27 @@
 
 enum init_type {
 	INIT_CONFIG = 1, /* warden -> init, once, first */
-	INIT_EXEC, /* client -> init; descriptors: blob, [script], stdin, stdout, stderr, which are
-		      pipes */
+	INIT_EXEC, /* client -> init; descriptors: blob, [script], stdin, stdout, stderr (pipes) */
 	INIT_GO,   /* client -> init: let the command that is held execute */
 	INIT_SIGNAL, /* client -> init: signal one command, or its process group */
-	INIT_READY,  /* init -> client: the cell is sealed, commands are welcome */
+	INIT_READY,  /* init -> client: the cell is sealed, commands may come */
 	INIT_HELD,   /* init -> client: only execve is left (INIT_HOLD); waits for INIT_GO */
 	/* init -> client: execve succeeded. Descriptors: the pty master with INIT_TTY; with
 	 * INIT_CONTROL the other ends of control in, control out, stdout, stderr; with INIT_PIPES
 	 * those of stdin, stdout, stderr; of a file call, those of its input and its output. */
 	INIT_STARTED,
-	INIT_FAILED, /* init -> client: could not start; nothing runs */
-	INIT_EXITED, /* init -> client: wait status and resource use */
-	INIT_DISK,  /* client -> init: how full is the writable layer? and the answer, same type and
-		       id */
-	INIT_FILES, /* client -> init; descriptor: blob. A file call, see below */
+	INIT_FAILED,    /* init -> client: could not start; nothing runs */
+	INIT_EXITED,    /* init -> client: wait status and resource use */
+	INIT_DISK,      /* client -> init: use of the writable layer; answered by the same type */
+	INIT_FILES,     /* client -> init; descriptor: blob. A file call, see below */
 	INIT_CONNECT,   /* client -> init: a connection to a port of the cell's loopback */
 	INIT_CONNECTED, /* init -> client; descriptor: the socket, see below */
 	INIT_LISTEN, /* client -> init: a socket for the gate, see below; INIT_CONNECTED answers */
-	INIT_TYPE_MAX_,
 };
 
 enum init_exec_flag {
 	INIT_TTY = 1u << 0,    /* run on a new pty of the cell; no stdio descriptors are passed */
-	INIT_HOLD = 1u << 1,   /* stand still right before execve, to be looked at */
+	INIT_HOLD = 1u << 1,   /* wait right before execve, to be inspected */
 	INIT_SCRIPT = 1u << 2, /* write the script descriptor to the path named in the blob first */
 	/* A kernel (docs/protocol/kernel.md): stdin is empty, and init makes pipes of the cell's
 	 * user for 1, 2 and the control channel on 3 and 4. No stdio descriptors are passed. */
@@ -63,14 +59,35 @@ struct init_config {
 	uint64_t disk_bytes;   /* RLIMIT_FSIZE */
 	uint64_t pids;         /* RLIMIT_NPROC, the second layer under the pids cgroup */
 	uint64_t memory_bytes; /* RLIMIT_AS when there is no cgroup, 0 otherwise */
-	/* 1: a zygote's kernels live here too. They can not be in init's Landlock domain, so
-	 * signals between them and what init starts must not be scoped to it. */
+	/* 1: a zygote's kernels live here too. They cannot be in init's Landlock domain, so signals
+	 * between them and init's commands must not be scoped to it. */
 	uint32_t kernels;
 	uint32_t pad_;
 };
 
-/* Blob: cwd NUL, script path NUL (empty without INIT_SCRIPT), argv..., env..., each NUL-terminated.
+struct init_limit {
+	int resource;
+	uint64_t value;
+};
+
+/*
+ * The limits of each process of a command, as an array of struct init_limit; takes
+ * <sys/resource.h>. One table for two users: init's children (cell/process.c), and kernels that a
+ * zygote forks (zygote/enter.c), which may not use a C library and so cannot share the code.
+ * RLIMIT_NPROC counts in the cell's own user namespace.
  */
+#define INIT_LIMITS(c)                                                                             \
+	{                                                                                          \
+		{ RLIMIT_CORE, 0 }, { RLIMIT_NOFILE, (c)->files },                                 \
+			{ RLIMIT_FSIZE, (c)->disk_bytes }, { RLIMIT_MEMLOCK, 64 * 1024 },          \
+			{ RLIMIT_NPROC, (c)->pids }, { RLIMIT_SIGPENDING, 1024 },                  \
+			{ RLIMIT_MSGQUEUE, 204800 }, { RLIMIT_NICE, 0 }, { RLIMIT_RTPRIO, 0 },     \
+		{                                                                                  \
+			RLIMIT_AS, (c)->memory_bytes ? (c)->memory_bytes : RLIM_INFINITY           \
+		}                                                                                  \
+	}
+
+/* Blob: cwd, script path (empty without INIT_SCRIPT), argv..., env..., each NUL-terminated. */
 struct init_exec {
 	uint32_t flags;
 	uint32_t argc, envc;
@@ -97,10 +114,9 @@ struct init_files {
 };
 
 /*
- * A connection to whatever listens on the cell's loopback, where only who is inside can get. Init
- * never waits for it: the socket that it hands out is non-blocking and may still be connecting,
- * which is then the client's to wait for. The answer has the id of the request, and INIT_EXITED
- * never follows.
+ * A connection to a service on the cell's loopback, which only processes inside can reach. Init
+ * never waits for it: the socket that it hands out is non-blocking and may still be connecting, for
+ * which the client waits. The answer has the id of the request, and INIT_EXITED never follows.
  */
 struct init_connect {
 	uint32_t port;   /* 1 to 65535 */
@@ -108,12 +124,11 @@ struct init_connect {
 };
 
 /*
- * A socket of the cell's network for the gate (wire/gate.h), which listens outside of the cell on
- * what comes out of it. Answered as INIT_CONNECT is.
+ * A socket of the cell's network for the gate (wire/gate.h), which accepts the cell's connections
+ * outside of it. Answered as INIT_CONNECT is.
  */
 enum init_listen_kind {
-	INIT_LISTEN_TCP = 1, /* listens on this port of all addresses, of both families where there
-				are two */
+	INIT_LISTEN_TCP = 1, /* listens on this port of all addresses, of both families */
 	INIT_LISTEN_DNS_UDP, /* port 53 of the resolver's address; port is 0 */
 	INIT_LISTEN_DNS_TCP, /* the same, and listens */
 };
@@ -160,12 +175,12 @@ struct init_failed {
 	int32_t error; /* positive errno */
 };
 
-/* Which layers init put on itself, and so on everything in the cell: the system calls said yes. */
+/* Layers that init put on itself, and so on everything in the cell: the system calls succeeded. */
 struct init_ready {
-	uint32_t landlock_abi; /* 0: the kernel has none */
+	uint32_t landlock_abi; /* 0: the Linux kernel has no Landlock */
 	uint32_t landlock_on;
 	uint32_t seccomp_on;
-	uint32_t nested_userns_max; /* what the cell's own user namespace still allows: 0 */
+	uint32_t nested_userns_max; /* user namespaces that the cell's own still allows: 0 */
 };
 
 /* The writable layer. */

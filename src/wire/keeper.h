@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keeper.h - What a front leaves with its keeper, for the front that comes after it.
+ * keeper.h - Descriptors and numbers that a front leaves with its keeper, for the next front.
  *
- * One SEQPACKET socket per life of a front, fixed-size messages, descriptors. The keeper tells
- * keys apart and nothing else: what lies under one is between fronts. Numbers that go with the
+ * One SEQPACKET socket per life of a front, fixed-size messages, descriptors. The keeper knows keys
+ * and nothing else: the meaning of what is under a key is between fronts. Numbers that go with the
  * descriptors are in a table in shared memory (a memfd that can neither shrink nor grow): plain
- * stores, no system call. The keeper makes it and never looks into it.
+ * stores, no system call. The keeper makes it and never reads it.
  *
- * A table is what a process wrote that may have been taken over: the next front copies each slot
- * out and checks it (front/cell/keep.h) before it believes a number.
+ * An attacker may have taken over the front that wrote the table: the next front copies each slot
+ * out and checks it (front/cell/keep.h) before it uses a number.
  */
 #ifndef CAISSON_WIRE_KEEPER_H
 #define CAISSON_WIRE_KEEPER_H
@@ -23,17 +23,17 @@
 #define KEEPER_ENV "CAISSON_KEEPER" /* set for a front that has one */
 #define KEEPER_FD 19                /* where it finds the socket: beyond LISTEN_FDS of a manager */
 /*
- * What SIGTERM and SIGINT become on their way from the keeper to the front: Ctrl-C reaches both,
- * and two of one kind at once would be one. The signals of this kind queue.
+ * The keeper passes SIGTERM and SIGINT to the front as this signal: Ctrl-C reaches both processes,
+ * and two equal pending signals would be one. Real-time signals queue.
  */
 #define KEEPER_STOP SIGRTMIN
-/* The exit code of a front that can not speak with a keeper that lives: another one shall begin. */
+/* The exit code of a front that cannot speak with its living keeper, which then starts another. */
 #define KEEPER_AGAIN 75
 #define KEEPER_FDS_MAX 7u  /* under one key */
 #define KEEPER_SLOTS 4096u /* sandboxes; as many as the warden has cells */
 #define KEEPER_KERNELS 8u  /* kernels of one */
 
-/* What one sandbox has. */
+/* The parts of one sandbox. */
 enum keeper_part {
 	KEEPER_CELL,      /* channel to pid 1, then gauges */
 	KEEPER_VARIABLES, /* memfd: its environment, a JSON object */
@@ -45,7 +45,7 @@ enum keeper_key {
 	KEEPER_LOCK,   /* of the state directory */
 	KEEPER_TCP,    /* listening sockets */
 	KEEPER_LOCAL,  /* ... */
-	KEEPER_WARDEN, /* from here on: what is dropped when fronts die of it */
+	KEEPER_WARDEN, /* this and the following are dropped when fronts keep dying */
 	KEEPER_POLICY, /* memfd: the text of the operator's policy in force */
 	KEEPER_FIRST = 8,
 	KEEPER_KEYS = KEEPER_FIRST + KEEPER_SLOTS * KEEPER_PARTS,
@@ -53,23 +53,24 @@ enum keeper_key {
 
 enum keeper_op {
 	KEEPER_TABLE = 1, /* keeper -> front, first: the table; key: which front this is, from 1 */
-	KEEPER_PUT,  /* keep these; in the place of what lay there. keeper -> front: take these */
-	KEEPER_DROP, /* front -> keeper: close what lies there */
-	KEEPER_ALL,  /* keeper -> front: that was all */
-	KEEPER_SETTLED, /* front -> keeper: what was taken over did no harm */
-	KEEPER_SAY,     /* front -> keeper: to the service manager; key: enum keeper_word */
-	KEEPER_FILE,    /* keeper -> front: SIGHUP came, read this again; key: enum keeper_file.
-			   Without a descriptor: signo is the errno */
+	KEEPER_PUT,       /* keep these, in place of earlier ones. keeper -> front: take these */
+	KEEPER_DROP,      /* front -> keeper: close those of the key */
+	KEEPER_ALL,       /* keeper -> front: that was all */
+	KEEPER_SETTLED,   /* front -> keeper: it runs well with what it took over */
+	KEEPER_SAY,       /* front -> keeper: to the service manager; key: enum keeper_word */
+	/* keeper -> front: SIGHUP came, read this again; key: enum keeper_file. Without a
+	 * descriptor signo is the errno. */
+	KEEPER_FILE,
 };
 
 /*
- * What is read again on SIGHUP. The keeper opens it by the option that it was itself started with;
- * but secrets are not for the front to read, and it is only told that it is time (gate/supervisor.c
- * reads them).
+ * Files that are read again on SIGHUP. The keeper opens the file of the option that it was itself
+ * started with. The front may not read secrets: it gets only the message, and gate/supervisor.c
+ * reads them.
  */
 enum keeper_file { KEEPER_FILE_POLICY, KEEPER_FILE_SECRETS, KEEPER_FILE_MAX_ };
 
-/* All that a service manager hears: it listens to the process that it started. */
+/* All messages to a service manager, which accepts them only from the process that it started. */
 enum keeper_word { KEEPER_READY, KEEPER_ALIVE, KEEPER_STOPPING, KEEPER_WORD_MAX_ };
 
 /* clang-format off */
@@ -92,7 +93,7 @@ enum keeper_state {
 	KEPT_EMPTY,
 	KEPT_IDLE,
 	KEPT_BUSY,
-	KEPT_ENDING, /* its end was seen, or made sure of, and not yet counted */
+	KEPT_ENDING, /* it has ended or was killed, and is not counted yet */
 	KEPT_STATE_MAX_,
 };
 

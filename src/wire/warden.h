@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warden.h - What may be asked of the warden, the only privileged process.
+ * warden.h - Requests to the warden, the only privileged process.
  *
  * One SEQPACKET socket, one fixed-size request per message, one fixed-size reply per request.
  * Replies carry the request's number and come when the work is done, not in the order of the
  * requests: while one cell is being made the warden serves others. No text is parsed: numbers,
  * enumerations, bounded NUL-terminated destination paths, and descriptors. A path on the host never
- * appears; what the client wants mounted it must have opened itself, so the warden's privilege can
- * not be used to reach a file that the client can not.
+ * appears; the client must itself have opened what it wants mounted, so the warden's privilege
+ * cannot be used to reach a file that the client cannot.
  *
  * The format is between binaries of one build (version checked), host byte order.
  */
@@ -28,19 +28,17 @@
 #define CELL_FDS_MAX (CELL_IMAGE_FDS_MAX + CELL_MOUNTS_MAX)
 #define CELL_DST_MAX 256
 
-/* Whose the files of layers are on disk, when root has unpacked them: the image's id 0 is this one,
- * and so on. */
+/* The host's id behind id 0 of files of layers that root unpacked; others follow. */
 #define CELL_LAYER_IDS 0x6ffe0000u
 
 enum warden_op {
 	WARDEN_CREATE = 1, /* spec + descriptors -> cell handle, channel descriptor, gauges */
 	WARDEN_USAGE,      /* cell -> usage so far */
 	WARDEN_KILL,       /* cell: SIGKILL to everything in it; returns at once */
-	WARDEN_EVIDENCE,   /* cell -> memfd: what /proc says of every process in it */
+	WARDEN_EVIDENCE,   /* cell -> memfd: texts of /proc about every process in it */
 	WARDEN_DESTROY, /* cell: kill, reap, remove; -> final usage. The handle is gone after it */
 	WARDEN_ZYGOTE,  /* spec of the image host -> zygote handle, status socket (wire/zygote.h) */
-	WARDEN_KERNEL,  /* cell + its zygote -> hello socket, pidfd of the kernel, its pipes (enum
-			   kernel_pipe) */
+	WARDEN_KERNEL,  /* cell + its zygote -> hello socket, pidfd, pipes (enum kernel_pipe) */
 	WARDEN_RETIRE,  /* zygote: end it. Kernels that it forked live on */
 	WARDEN_CLAIM, /* cell: it has a new client, on the same socket (docs/protocol/keeper.md) */
 	WARDEN_REST,  /* end every cell that was not claimed since the last one, and every zygote */
@@ -51,7 +49,7 @@ enum cell_image {
 	CELL_IMAGE_HOST = 1, /* read-only view of the machine's /usr */
 	CELL_IMAGE_DIR,      /* a root directory, passed as the first descriptor */
 	/* Layers of a stored image: first a descriptor that is only held for as long as the cell
-	 * lives (a lock that says: in use), then n_layers directories, the uppermost first. */
+	 * lives (the lock "in use"), then n_layers directories, the uppermost first. */
 	CELL_IMAGE_LAYERS,
 };
 
@@ -78,21 +76,19 @@ struct cell_limits {
 
 enum cell_mount_flag {
 	CELL_MOUNT_RW = 1u << 0,
-	/* Read-only, and for anybody: whose files they are is not shown as the agent's. */
+	/* Read-only, with the rights of others: files are not shown as the agent's. */
 	CELL_MOUNT_PLAIN = 1u << 1,
-	/* A workspace: what belongs to CELL_WORKSPACE_ID on the disk is the agent's in the cell. */
+	/* A workspace: files of CELL_WORKSPACE_ID on the disk are the agent's in the cell. */
 	CELL_MOUNT_WORKSPACE = 1u << 2,
-	/* What the cell writes stays in the cell: an overlay, with room as the writable layer has.
-	 */
+	/* Copy on write: changes stay in the cell, in an overlay as large as the writable layer. */
 	CELL_MOUNT_COW = 1u << 3,
-	/* No descriptor: a directory of the mount before it, the only kind of place there that
-	   stays writable. */
+	/* No descriptor: a directory of the mount before it, of which only parts stay writable. */
 	CELL_MOUNT_PART = 1u << 4,
-	/* Writable but for names that programs outside believe (cell/protect.h). */
+	/* Writable except names that programs outside trust (cell/protect.h). */
 	CELL_MOUNT_PROTECT = 1u << 5,
 };
 
-/* With privilege: whose files those of workspaces are. Nobody else's: below the ids of cells. */
+/* With privilege: the owner of files of workspaces, and of nothing else: below the ids of cells. */
 #define CELL_WORKSPACE_ID 0x6ffffff0u
 
 struct cell_mount {
@@ -114,7 +110,7 @@ struct warden_req {
 	uint32_t op;
 	uint64_t seq;
 	uint32_t cell; /* handle, for all but WARDEN_CREATE, WARDEN_ZYGOTE and WARDEN_RETIRE */
-	/* Handle. WARDEN_CREATE: whose kernels may enter the cell, 0 = nobody's. */
+	/* Handle. WARDEN_CREATE: the zygote whose kernels may enter the cell, 0 = none. */
 	uint32_t zygote;
 	uint32_t want_gauges; /* WARDEN_CREATE: 1 to get enum cell_gauge as well */
 	uint32_t pad_;
@@ -128,7 +124,7 @@ enum cell_end {
 	CELL_END_MEMORY,   /* out of memory: killed as one */
 	CELL_END_CPU_TIME, /* cpu time limit */
 	CELL_END_WALL,     /* the warden's own deadline */
-	CELL_END_INIT,     /* pid 1 ended by itself or was killed by somebody */
+	CELL_END_INIT,     /* pid 1 ended by itself or was killed */
 };
 
 struct cell_usage {
@@ -149,8 +145,8 @@ struct cell_usage {
 
 /*
  * Files of the cell's cgroup, opened for reading: the numbers of struct cell_usage that an
- * execution which ended well needs, without asking. Which file it is depends on the machine; what
- * is in it does not.
+ * execution which ended well needs, without a request. Which file it is depends on the machine; its
+ * format does not.
  */
 enum cell_gauge {
 	GAUGE_CPU_NS,      /* one number */
@@ -177,12 +173,11 @@ struct warden_reply {
 	uint32_t version;
 	uint32_t op;
 	uint64_t seq;
-	int32_t code; /* 0 or negative errno; then msg says what and how to mend it */
+	int32_t code; /* 0 or negative errno; then msg has the reason and the remedy */
 	uint32_t cell;
 	uint32_t host_base; /* WARDEN_CREATE: host id of the cell's id 0; 0 without a range */
 	uint32_t zygote;    /* WARDEN_ZYGOTE: its handle */
-	/* WARDEN_CREATE with want_gauges: 1u << enum cell_gauge; those descriptors follow the
-	 * channel. */
+	/* With want_gauges: 1u << enum cell_gauge; these descriptors follow the channel. */
 	uint32_t gauges;
 	uint32_t pad_;
 	struct cell_usage usage;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workspace_store.h - What may be asked of the workspace store, the process that keeps workspaces
- * (docs/workspaces.md).
+ * workspace_store.h - Requests to the workspace store, the process that keeps workspaces
+ * (docs/protocol/workspace-store.md).
  *
  * A workspace is a directory with a random name, its key. In it are trees: generations (g1, g2,
- * ...), of which the newest is the workspace and none changes once it has its name, but by
+ * ...), of which the newest is the workspace, and none changes once it has its name, except by
  * sandboxes that mounted the newest one read-write; and views (v...), a generation without what a
- * sandbox shall not see. A file that is in two trees and did not change is one file with two names.
+ * sandbox must not see. A file that is in two trees and did not change is one file with two names.
  *
  * One SEQPACKET socket, one fixed-size request per message, one fixed-size reply per request, when
  * its work is done. Trees travel as descriptors: of a directory, to be mounted; or of a pipe with
- * an archive in it, which is read by the workspace store and by nobody before it. Paths do not
- * appear.
+ * an archive in it, which nobody reads before the workspace store does. Paths do not appear.
  *
  * The format is between binaries of one build (version checked), host byte order.
  */
@@ -27,7 +26,8 @@
 #define WORKSPACE_STORE_KEY_LEN 32u /* hexadecimal digits */
 #define WORKSPACE_STORE_TREE_MAX 24u
 #define WORKSPACE_STORE_FILES_MAX 4000000u
-#define WORKSPACE_STORE_RULES_BYTES (64u << 10)
+#define WORKSPACE_STORE_RULES_BYTES (64u << 10) /* of rules, or of directories to make */
+#define WORKSPACE_STORE_KNOWN_BYTES (16u << 20) /* of the list of a SWEEP */
 
 enum workspace_store_op {
 	WORKSPACE_STORE_CREATE = 1, /* -> key: a workspace with an empty generation */
@@ -40,23 +40,22 @@ enum workspace_store_op {
 				 descriptor */
 	WORKSPACE_STORE_DROP, /* key, tree: nobody uses it. It goes, unless it is the newest
 				 generation */
-	WORKSPACE_STORE_DIFF, /* key, tree: what a cell has differs from it how? @fd: FILES_TAR_OUT
-				 of that */
+	WORKSPACE_STORE_DIFF, /* key, tree: how a cell's workspace differs from it. @fd:
+				 FILES_TAR_OUT of the cell */
 	WORKSPACE_STORE_COMMIT,  /* the same, and it becomes a new generation */
 	WORKSPACE_STORE_IMPORT,  /* key, @fd: an archive -> a new generation */
 	WORKSPACE_STORE_EXPORT,  /* key, tree, @fd: where its archive goes; from: without what that
 				    has */
 	WORKSPACE_STORE_CHANGES, /* key, from, tree: how do they differ? */
 	WORKSPACE_STORE_SWEEP,   /* @fd: what is known, KEY and TREEs per line; the rest goes */
-	WORKSPACE_STORE_AGAIN,   /* a reply without a request: the worker died, another is here, in
-				  * its life; what was   asked is lost, and so is what is asked before
-				  * a   WORKSPACE_STORE_SWEEP of that life */
+	WORKSPACE_STORE_AGAIN,   /* a reply without a request: the worker died, another is here;
+				    requests before a WORKSPACE_STORE_SWEEP of its life are lost */
 	WORKSPACE_STORE_OP_MAX_,
 };
 
 enum workspace_store_flag {
 	WORKSPACE_STORE_COUNT = 1u << 0,   /* LOOK: count bytes and files */
-	WORKSPACE_STORE_REPLACE = 1u << 1, /* IMPORT: what is not in the archive goes */
+	WORKSPACE_STORE_REPLACE = 1u << 1, /* IMPORT: files that the archive lacks are removed */
 	WORKSPACE_STORE_FLAGS_ = (1u << 2) - 1,
 };
 
@@ -65,21 +64,21 @@ struct workspace_store_req {
 	uint32_t op;
 	uint64_t seq;
 	uint32_t flags;
-	uint32_t life;                 /* SWEEP: as the last AGAIN said; 0: there was none */
+	uint32_t life;                 /* SWEEP: of the last AGAIN; 0: there was none */
 	uint64_t max_bytes, max_files; /* CREATE, COMMIT, IMPORT: a larger tree is refused */
 	char key[WORKSPACE_STORE_KEY_LEN + 8]; /* NUL-terminated, as the others */
 	char tree[WORKSPACE_STORE_TREE_MAX], from[WORKSPACE_STORE_TREE_MAX];
 };
 
 /*
- * DIFF, COMMIT and CHANGES answer with a memfd too: a line of JSON per path that differs. Of a
- * COMMIT that is refused (-ESTALE) these are the paths that somebody else has changed meanwhile.
+ * Replies to DIFF, COMMIT and CHANGES have a memfd: a line of JSON per path that differs. Of a
+ * COMMIT that is refused (-ESTALE) these are the paths that others have changed meanwhile.
  */
 struct workspace_store_reply {
 	uint32_t version;
 	uint32_t op;
 	uint64_t seq;
-	int32_t code;          /* 0 or negative errno; then msg says what */
+	int32_t code;          /* 0 or negative errno, with the reason in msg */
 	uint32_t volume;       /* CREATE, LOOK: it is a file system of its own */
 	uint32_t cut;          /* more differs than there are lines */
 	uint32_t life;         /* AGAIN: how many there were before */

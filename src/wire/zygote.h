@@ -7,12 +7,12 @@
  * descriptors (enum zygote_fd). The zygote forks, the child joins the cell's namespaces and forks
  * once more (a process cannot move itself into a pid namespace), and the grandchild is the kernel.
  * It waits for one byte on the hello socket: the warden has found it in the cell, and it is in the
- * cell's cgroups. Then it seals itself (src/zygote/enter.c) and says hello.
+ * cell's cgroups. Then it seals itself (src/zygote/enter.c) and sends struct kernel_hello.
  *
  * The zygote has no capability. It may enter a cell because the cell's user namespace belongs to
  * the zygote's user: the warden made it so, for the cells of this zygote and for no others. No
  * descriptor that it is given lets it do more than that: the pipes are the cell's, and the cgroup
- * files were opened as its own user (cell/cgroup_enter.h).
+ * files were opened as its own user (cell/cgroup.h).
  */
 #ifndef CAISSON_WIRE_ZYGOTE_H
 #define CAISSON_WIRE_ZYGOTE_H
@@ -22,13 +22,11 @@
 #include "wire/init.h"
 #include "wire/warden.h"
 
-#define ZYGOTE_WARDEN_FD 3 /* requests of the warden; SEQPACKET */
-#define ZYGOTE_STATUS_FD 4 /* to the client: JSON, see docs/protocol/zygote.md; SEQPACKET */
-#define ZYGOTE_DIR                                                                                 \
-	"/caisson" /* in its root: kernel.pyz, enter.so. At the top, where it can always be made   \
-		    */
+#define ZYGOTE_WARDEN_FD 3    /* requests of the warden; SEQPACKET */
+#define ZYGOTE_STATUS_FD 4    /* to the client: JSON, see docs/protocol/zygote.md; SEQPACKET */
+#define ZYGOTE_DIR "/caisson" /* in its root: kernel.pyz, enter.so */
 
-/* What comes with a request, in this order. */
+/* The descriptors of a request, in this order. */
 enum zygote_fd {
 	ZYGOTE_FD_INIT,  /* pidfd of the cell's pid 1 */
 	ZYGOTE_FD_HELLO, /* the kernel's end of the hello socket */

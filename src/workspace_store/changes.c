@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* changes.c - Lines of JSON, and a set of paths. */
+/* changes.c - Changes as lines of JSON, and a set of paths in a search tree of libc. */
 #include "workspace_store/changes.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fd.h"
 #include "base/json.h"
-#include "workspace_store/tree.h"
 
 void changes_init(struct changes *c)
 {
@@ -20,6 +20,16 @@ void changes_init(struct changes *c)
 void changes_free(struct changes *c)
 {
 	buf_free(&c->lines);
+}
+
+static const char *kind_of(mode_t mode)
+{
+	return S_ISREG(mode)  ? "file" :
+	       S_ISDIR(mode)  ? "dir" :
+	       S_ISLNK(mode)  ? "symlink" :
+	       S_ISFIFO(mode) ? "fifo" :
+	       S_ISSOCK(mode) ? "socket" :
+				"other";
 }
 
 void changes_add(struct changes *c, enum change what, const char *path, const struct stat *was,
@@ -40,9 +50,9 @@ void changes_add(struct changes *c, enum change what, const char *path, const st
 		json_base64(&j, path, strlen(path));
 	}
 	json_member_str(&j, "change", names[what]);
-	json_member_str(&j, "type", tree_kind(st->st_mode));
+	json_member_str(&j, "type", kind_of(st->st_mode));
 	if (what == CHANGE_TYPE)
-		json_member_str(&j, "was", tree_kind(was->st_mode));
+		json_member_str(&j, "was", kind_of(was->st_mode));
 	if (S_ISREG(st->st_mode) && st->st_size >= 0)
 		json_member_uint(&j, "size", (uint64_t)st->st_size);
 	if (!S_ISLNK(st->st_mode)) {
@@ -66,63 +76,54 @@ int changes_memfd(const struct changes *c)
 
 /* ---- paths --------------------------------------------------------------------------------- */
 
-static size_t place_of(const struct paths *p, const char *path)
+/* The tree of tsearch(3) holds pointers to the text. */
+struct path {
+	enum path_mark mark;
+	char text[];
+};
+
+static struct path *path_of(const char *text)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-	for (const char *s = path; *s; s++)
-		h = (h ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
-	size_t i = (size_t)(h ^ h >> 29) & (p->size - 1);
-
-	while (p->table[i].path && strcmp(p->table[i].path, path) != 0)
-		i = (i + 1) & (p->size - 1);
-	return i;
+	return (struct path *)((uintptr_t)text - offsetof(struct path, text));
 }
 
-static int grow(struct paths *p)
+static int by_text(const void *a, const void *b)
 {
-	struct paths wider = { .size = p->size ? 2 * p->size : 1024, .n = p->n };
+	return strcmp(a, b);
+}
 
-	wider.table = calloc(wider.size, sizeof(*wider.table));
-	if (!wider.table)
+int paths_put(void **paths, const char *text, enum path_mark mark)
+{
+	char **found = tfind(text, paths, by_text);
+	size_t size = strlen(text) + 1;
+	struct path *p = found ? path_of(*found) : malloc(sizeof(*p) + size);
+
+	if (!p)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->size; i++)
-		if (p->table[i].path)
-			wider.table[place_of(&wider, p->table[i].path)] = p->table[i];
-	free(p->table);
-	*p = wider;
-	return 0;
+	p->mark = mark;
+	if (found)
+		return 0;
+	memcpy(p->text, text, size);
+	if (tsearch(p->text, paths, by_text))
+		return 0;
+	free(p);
+	return -ENOMEM;
 }
 
-int paths_put(struct paths *p, const char *path, enum path_mark mark)
+enum path_mark paths_get(void *const *paths, const char *text)
 {
-	if (2 * p->n >= p->size && grow(p) < 0)
-		return -ENOMEM;
-	struct path_slot *s = &p->table[place_of(p, path)];
+	char **found = tfind(text, paths, by_text);
 
-	if (!s->path) {
-		s->path = strdup(path);
-		if (!s->path)
-			return -ENOMEM;
-		p->n++;
-	}
-	s->mark = mark;
-	return 0;
+	return found ? path_of(*found)->mark : PATH_NONE;
 }
 
-enum path_mark paths_get(const struct paths *p, const char *path)
+static void free_path(void *text)
 {
-	if (!p->size)
-		return PATH_NONE;
-	const struct path_slot *s = &p->table[place_of(p, path)];
-
-	return s->path ? s->mark : PATH_NONE;
+	free(path_of(text));
 }
 
-void paths_free(struct paths *p)
+void paths_free(void **paths)
 {
-	for (size_t i = 0; i < p->size; i++)
-		free(p->table[i].path);
-	free(p->table);
-	*p = (struct paths){ 0 };
+	tdestroy(*paths, free_path);
+	*paths = NULL;
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * changes.h - What differs between two trees, path by path, as lines of JSON; and the set of paths
- * that were seen.
- */
+/* changes.h - The changes between two trees as lines of JSON, and a set of paths. */
 #ifndef CAISSON_WORKSPACE_CHANGES_H
 #define CAISSON_WORKSPACE_CHANGES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -20,13 +16,13 @@ enum change { CHANGE_ADDED, CHANGE_MODIFIED, CHANGE_REMOVED, CHANGE_TYPE, CHANGE
 struct changes {
 	struct buf lines;
 	uint64_t n;
-	bool cut; /* some found no room */
+	bool cut; /* there are more changes than lines */
 };
 
 void changes_init(struct changes *c);
 void changes_free(struct changes *c);
 
-/* changes_add() - @was, @is: before and after; NULL: there was, or is, none. */
+/* changes_add() - @was, @is: the entry before and after; NULL: there was, or is, none. */
 void changes_add(struct changes *c, enum change what, const char *path, const struct stat *was,
 		 const struct stat *is);
 
@@ -37,17 +33,10 @@ int changes_memfd(const struct changes *c);
 
 enum path_mark { PATH_NONE, PATH_SAME, PATH_CHANGED };
 
-struct paths {
-	struct path_slot {
-		char *path;
-		enum path_mark mark;
-	} * table;
-	size_t n, size; /* of the table: a power of two */
-};
-
-/* paths_put() - Remember @path; a second time sets its mark. 0 or -ENOMEM. */
-int paths_put(struct paths *p, const char *path, enum path_mark mark);
-enum path_mark paths_get(const struct paths *p, const char *path);
-void paths_free(struct paths *p);
+/* paths_put() - Remember @text in the set, which begins as NULL; a second time sets its mark. 0 or
+ * -ENOMEM. */
+int paths_put(void **paths, const char *text, enum path_mark mark);
+enum path_mark paths_get(void *const *paths, const char *text);
+void paths_free(void **paths);
 
 #endif

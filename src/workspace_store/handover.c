@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handover.c - Promises of jobs, and whether they were kept. */
+/* handover.c - Promises of jobs in shared memory, and whether they were kept. */
 #include "workspace_store/handover.h"
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "tree_store/tree.h"
 #include "workspace_store/workspace_dir.h"
 
 struct handover *handover_new(void)
@@ -31,10 +31,10 @@ void promise_make(struct promise *p, const struct workspace_store_reply *r, cons
 	p->reply = *r;
 	p->reply.seq = 0;
 	p->reply.generation = generation;
-	p->reply.cut = 1; /* the lines are the job's, and go with it */
+	p->reply.cut = 1; /* the list of changes dies with the job */
 	(void)snprintf(p->reply.key, sizeof(p->reply.key), "%.32s", key);
 	p->inode = st.st_ino;
-	/* It counts from here on: whoever reads half of it has read nothing. */
+	/* Last: a reader that finds no number finds no promise. */
 	__atomic_store_n(&p->reply.seq, seq, __ATOMIC_RELEASE);
 }
 
@@ -48,7 +48,7 @@ bool promise_is_kept(const struct promise *p, int store_dir)
 	char tree[WORKSPACE_STORE_TREE_MAX];
 	struct stat st;
 
-	if (!p->reply.seq || !workspace_dir_key_ok(p->reply.key))
+	if (!p->reply.seq || !tree_key_ok(p->reply.key))
 		return false;
 	_fd_ int dir =
 		openat(store_dir, p->reply.key, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

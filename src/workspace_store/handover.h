@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handover.h - What a workspace store that is killed leaves to the next one, in memory that both
- * have.
+ * handover.h - Notes that a worker which is killed leaves to the next one, in shared memory.
  *
- * Two things can be done and not told when it dies: a workspace was made, or a tree got its name.
- * The first is nobody's and is removed; the second is what a sandbox asked for, and who asked must
- * hear of it: asking again, it would find its own work as somebody else's. So a job says, before it
- * gives a tree its name, what it is going to answer.
+ * When a worker dies, two acts can be done and not reported: a workspace was made, or a tree got
+ * its name. The next worker removes the workspace, which has no owner yet. The tree is a sandbox's
+ * commit, and its client must get the report: a second commit would find the first one as a change
+ * by somebody else. So a job notes its answer before it gives a tree its name.
  */
 #ifndef CAISSON_WORKSPACE_HANDOVER_H
 #define CAISSON_WORKSPACE_HANDOVER_H
@@ -16,28 +15,27 @@
 
 #include "wire/workspace_store.h"
 
-/* One job's: written by it alone. */
+/* Only the job writes it. */
 struct promise {
 	struct workspace_store_reply reply; /* seq 0: none */
 	ino_t inode;                        /* of the tree that gets its name */
 };
 
 struct handover {
-	char made[WORKSPACE_STORE_KEY_LEN + 1]; /* the workspace that was made last; empty: none yet
-						 */
+	char made[WORKSPACE_STORE_KEY_LEN + 1]; /* the workspace that was made last, or empty */
 	struct promise promises[WORKSPACE_STORE_JOBS_MAX];
 };
 
-/* handover_new() - Before the first store_dir is forked. NULL with errno. */
+/* handover_new() - Before the first worker is forked. NULL with errno. */
 struct handover *handover_new(void);
 
-/* promise_make() - If @tree, a descriptor, gets the name of this generation of @key, this is the
+/* promise_make() - If @tree, a descriptor, gets the name of this generation of @key, @r is the
  * answer. */
 void promise_make(struct promise *p, const struct workspace_store_reply *r, const char *key,
 		  uint64_t generation, int tree);
 void promise_drop(struct promise *p);
 
-/* promise_is_kept() - Whether it has got that name. */
+/* promise_is_kept() - Whether the tree has that name. */
 bool promise_is_kept(const struct promise *p, int store_dir);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job.c - What is asked of the workspace store, one function each.
+ * job.c - The requests to the workspace store, one function each.
  *
- * A tree that is being made is out of everybody's sight until it is whole and on the disk, and the
- * workspace is locked meanwhile, also against the workers of a workspace store that was started
- * after ours was killed.
+ * A tree that is being made has no name that anybody looks for until it is whole and on the disk.
+ * The workspace is locked meanwhile, also against jobs of a later worker.
  */
 #include "workspace_store/job.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +16,15 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "tree_store/cell_archive.h"
+#include "tree_store/tree.h"
 #include "workspace_store/handover.h"
 #include "workspace_store/merge.h"
 #include "workspace_store/pack.h"
 #include "workspace_store/pattern.h"
-#include "workspace_store/stream.h"
-#include "workspace_store/tree.h"
 #include "workspace_store/workspace_dir.h"
+
+#define READ_BYTES (256u << 10)
 
 struct job {
 	int store_dir, fd;
@@ -34,45 +35,29 @@ struct job {
 	struct err err;
 };
 
-static void say_changes(struct job *j, const struct changes *c)
+char *job_text(int fd, size_t max, struct err *e)
+{
+	char *text = fd_read_whole(fd, max, NULL);
+
+	if (!text)
+		(void)err_set(e, -errno, "read the text of the request");
+	return text;
+}
+
+static void report(struct job *j, const struct changes *c)
 {
 	j->reply->changes = c->n;
 	j->reply->cut = c->cut;
 	j->answer = changes_memfd(c);
 }
 
-/* All of what came with the request, as text. */
-static char *read_text(struct job *j)
-{
-	char *text = calloc(1, WORKSPACE_STORE_RULES_BYTES + 1);
-	ssize_t n = 0;
-
-	if (text && j->fd >= 0)
-		n = pread(j->fd, text, WORKSPACE_STORE_RULES_BYTES, 0);
-	if (!text || n < 0) {
-		(void)err_set(&j->err, text ? -errno : -ENOMEM, "read the request");
-		free(text);
-		return NULL;
-	}
-	return text;
-}
-
 /* ---- whole workspaces ---------------------------------------------------------------------- */
-
-static int do_remove(struct job *j)
-{
-	return workspace_dir_remove(j->store_dir, j->q->key, &j->err);
-}
 
 static int do_sweep(struct job *j)
 {
-	struct stat st;
-	int r = j->fd < 0 || fstat(j->fd, &st) < 0 ? -EBADF : 0;
-	_mem_ char *known = r < 0 ? NULL : calloc(1, (size_t)st.st_size + 1);
+	_mem_ char *known = job_text(j->fd, WORKSPACE_STORE_KNOWN_BYTES, &j->err);
 
-	if (r < 0 || !known || pread(j->fd, known, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
-		return err_set(&j->err, r < 0 ? r : -EIO, "read what is to be kept");
-	return workspace_dir_sweep(j->store_dir, known, &j->err);
+	return known ? workspace_dir_sweep(j->store_dir, known, &j->err) : j->err.code;
 }
 
 static int count_one(void *arg, int dir, const char *name, const char *path, const struct stat *st)
@@ -85,7 +70,7 @@ static int count_one(void *arg, int dir, const char *name, const char *path, con
 	return 0;
 }
 
-static int do_look(struct job *j, const struct workspace_dir *w)
+static int do_look(struct job *j, struct workspace_dir *w)
 {
 	static char where[TREE_PATH_MAX];
 	_fd_ int tree = workspace_dir_tree(w, "", &j->err);
@@ -103,7 +88,7 @@ static int do_look(struct job *j, const struct workspace_dir *w)
 
 static int make_dirs(struct job *j, int tree)
 {
-	_mem_ char *text = j->fd < 0 ? NULL : read_text(j);
+	_mem_ char *text = j->fd < 0 ? NULL : job_text(j->fd, WORKSPACE_STORE_RULES_BYTES, &j->err);
 
 	for (char *s = text, *end; s && *s; s = end) {
 		const char *name;
@@ -121,7 +106,7 @@ static int make_dirs(struct job *j, int tree)
 	return j->err.code;
 }
 
-static int do_open(struct job *j, const struct workspace_dir *w)
+static int do_open(struct job *j, struct workspace_dir *w)
 {
 	_fd_ int tree = workspace_dir_tree(w, j->q->tree, &j->err);
 
@@ -148,16 +133,16 @@ static int show(void *arg, int dir, const char *name, const char *path, const st
 	return pattern_visible(v->rules, path) ? tree_link(v->from, path, st, v->to) : 0;
 }
 
-static int do_view(struct job *j, const struct workspace_dir *w)
+static int do_view(struct job *j, struct workspace_dir *w)
 {
 	static struct pattern_rules rules;
 	static char where[TREE_PATH_MAX];
-	_mem_ char *text = read_text(j);
+	_mem_ char *text = job_text(j->fd, WORKSPACE_STORE_RULES_BYTES, &j->err);
 	char name[WORKSPACE_STORE_TREE_MAX], tree[WORKSPACE_STORE_TREE_MAX];
 
 	if (!text || pattern_parse(text, strlen(text), &rules, &j->err) < 0)
 		return j->err.code;
-	_fd_ int from = workspace_dir_tree(w, "", &j->err);
+	_fd_ int from = workspace_dir_tree(w, j->q->tree, &j->err);
 	_fd_ int to = from < 0 ? -1 : workspace_dir_begin(w, name, &j->err);
 
 	if (to < 0)
@@ -165,7 +150,10 @@ static int do_view(struct job *j, const struct workspace_dir *w)
 	struct view v = { from, to, &rules };
 	int r = tree_walk(from, show, &v, where);
 
-	(void)snprintf(tree, sizeof(tree), "v%llu.%.8s", (unsigned long long)w->newest, name + 4);
+	(void)snprintf(tree, sizeof(tree), "v%llu.%.8s",
+		       j->q->tree[0] ? strtoull(j->q->tree + 1, NULL, 10) :
+				       (unsigned long long)w->newest,
+		       name + 4);
 	if (r < 0) {
 		workspace_dir_abandon(w, name);
 		return err_set(&j->err, r, "'%.150s'", where);
@@ -177,14 +165,74 @@ static int do_view(struct job *j, const struct workspace_dir *w)
 	return 0;
 }
 
-static int do_drop(struct job *j, const struct workspace_dir *w)
+static int do_drop(struct job *j, struct workspace_dir *w)
 {
 	return workspace_dir_drop(w, j->q->tree, &j->err);
 }
 
-/* ---- what changed -------------------------------------------------------------------------- */
+/* ---- changes ------------------------------------------------------------------------------- */
 
-static int do_diff(struct job *j, const struct workspace_dir *w)
+/*
+ * The tree of a workspace. Symbolic links may lead anywhere: only code in a cell follows them.
+ * Paths and the targets of hard links stay in the tree (archive/path.c), and the merge bounds
+ * bytes.
+ */
+static const struct tar_rules rules = { .path_max = 1024,
+					.meta_max = 64u << 10,
+					.depth_max = 48,
+					.max_bytes = UINT64_MAX / 2,
+					.max_files = WORKSPACE_STORE_FILES_MAX,
+					.kinds = "01256" };
+
+/*
+ * The pipe may be non-blocking or not, and change: others hold it too. Return: bytes, 0 at the end,
+ * or -errno.
+ */
+static ssize_t read_some(int fd, char *chunk, struct err *e)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	ssize_t n;
+
+	while ((n = read(fd, chunk, READ_BYTES)) < 0 && (errno == EINTR || errno == EAGAIN))
+		(void)poll(&p, 1, -1);
+	return n < 0 ? err_set(e, -errno, "read the archive") : n;
+}
+
+static int read_all(int fd, bool cell, struct cell_archive *a, struct err *e)
+{
+	static char chunk[READ_BYTES];
+	ssize_t n = 1;
+	int r = 0;
+
+	while (r == 0 && !a->ended && (n = read_some(fd, chunk, e)) > 0)
+		r = cell ? cell_archive_feed(a, chunk, (size_t)n) :
+			   tar_feed(&a->reader, a->sink, a->arg, chunk, (size_t)n, e);
+	if (r < 0 || n < 0)
+		return r < 0 ? r : (int)n;
+	if (cell && !a->ended)
+		return err_say(e, -EPIPE, "the cell ended before its workspace was read");
+	if (!tar_ended(&a->reader))
+		return err_say(e, -EBADMSG, "the archive has no end");
+	if (a->changed) /* nobody wrote the zeros at the end of that file: do not keep them */
+		return err_say(e, -EAGAIN,
+			       "a file shrank while the workspace was read; try again when nothing "
+			       "writes");
+	return 0;
+}
+
+/* @cell: the output of a file call; otherwise a plain archive. Then the entries it did not have. */
+static int merge_archive(struct job *j, bool cell, struct merge *m)
+{
+	struct cell_archive a = {
+		.sink = &merge_sink, .arg = m, .e = &j->err, .reader.rules = &rules
+	};
+	int r = read_all(j->fd, cell, &a, &j->err);
+
+	cell_archive_free(&a);
+	return r < 0 ? r : merge_finish(m, &j->err);
+}
+
+static int do_diff(struct job *j, struct workspace_dir *w)
 {
 	_fd_ int base = workspace_dir_tree(w, j->q->tree, &j->err);
 	struct merge m = { .base = base, .current = base, .next = -1, .state = -1, .alone = true };
@@ -192,17 +240,15 @@ static int do_diff(struct job *j, const struct workspace_dir *w)
 	if (base < 0)
 		return base;
 	merge_begin(&m);
-	int r = stream_cell(j->fd, &m, &j->err);
+	int r = merge_archive(j, true, &m);
 
 	if (r == 0)
-		r = merge_finish(&m, &j->err);
-	if (r == 0)
-		say_changes(j, &m.mine);
+		report(j, &m.mine);
 	merge_end(&m);
 	return r;
 }
 
-/* A tree that is being made: abandoned, unless it was given its name. */
+/* A tree that is being made: removed, unless it gets its name. */
 struct draft {
 	int fd;
 	char name[WORKSPACE_STORE_TREE_MAX]; /* empty: none */
@@ -224,8 +270,8 @@ static int draft_finish(const struct workspace_dir *w, struct draft *d, const ch
 	return r;
 }
 
-/* It has been made; is it to be the next generation? What the sandbox has is first: without the
- * other it is nothing. */
+/* The trees are made: name them, if there is no conflict. The sandbox's state is named first:
+ * without a new generation it means nothing. */
 static int conclude(struct job *j, struct workspace_dir *w, const struct merge *m,
 		    struct draft *next, struct draft *state)
 {
@@ -233,13 +279,11 @@ static int conclude(struct job *j, struct workspace_dir *w, const struct merge *
 	int r = 0;
 
 	if (m->conflicts.n) {
-		say_changes(j, &m->conflicts);
-		return err_say(
-			&j->err, -ESTALE,
-			"%llu of the paths that were changed have been changed by others too",
-			(unsigned long long)m->conflicts.n);
+		report(j, &m->conflicts);
+		return err_say(&j->err, -ESTALE, "others changed %llu of the changed paths too",
+			       (unsigned long long)m->conflicts.n);
 	}
-	say_changes(j, &m->mine);
+	report(j, &m->mine);
 	j->reply->bytes = m->bytes;
 	j->reply->files = m->files;
 	if (m->mine.n == 0)
@@ -262,9 +306,10 @@ static int conclude(struct job *j, struct workspace_dir *w, const struct merge *
 	return r;
 }
 
-/* A cell's workspace (@cell), or an archive, on top of the newest generation. */
-static int take_in(struct job *j, struct workspace_dir *w, bool cell)
+/* COMMIT and IMPORT: a cell's workspace or a plain archive on top of the newest generation. */
+static int take_in(struct job *j, struct workspace_dir *w)
 {
+	const bool cell = j->q->op == WORKSPACE_STORE_COMMIT;
 	char newest[WORKSPACE_STORE_TREE_MAX];
 	struct draft next = { .fd = -1 }, state = { .fd = -1 };
 	_fd_ int base = workspace_dir_tree(w, j->q->tree, &j->err);
@@ -292,10 +337,8 @@ static int take_in(struct job *j, struct workspace_dir *w, bool cell)
 			   .max_files = j->q->max_files };
 
 	merge_begin(&m);
-	int r = cell ? stream_cell(j->fd, &m, &j->err) : stream_plain(j->fd, &m, &j->err);
+	int r = merge_archive(j, cell, &m);
 
-	if (r == 0)
-		r = merge_finish(&m, &j->err);
 	if (r == 0)
 		r = conclude(j, w, &m, &next, &state);
 	draft_end(w, &next);
@@ -304,22 +347,12 @@ static int take_in(struct job *j, struct workspace_dir *w, bool cell)
 	return r;
 }
 
-static int do_commit(struct job *j, struct workspace_dir *w)
-{
-	return take_in(j, w, true);
-}
-
-static int do_import(struct job *j, struct workspace_dir *w)
-{
-	return take_in(j, w, false);
-}
-
 /*
- * The reader may be a bucket far away: nobody waits for it who wants to look at the workspace, open
- * it or commit. If the tree goes meanwhile the archive gets no end, so that what is missing in it
- * is not taken for removed.
+ * The reader may be a bucket far away, so the lock is released: other jobs need not wait for it. If
+ * the tree is removed meanwhile, the archive gets no end, so that a reader does not take missing
+ * files for removed ones.
  */
-static int do_export(struct job *j, const struct workspace_dir *w)
+static int do_export(struct job *j, struct workspace_dir *w)
 {
 	char name[WORKSPACE_STORE_TREE_MAX];
 	_fd_ int tree = workspace_dir_tree(w, j->q->tree, &j->err);
@@ -341,7 +374,7 @@ static int do_export(struct job *j, const struct workspace_dir *w)
 	return r == 0 ? pack_end(j->fd, &j->err) : r;
 }
 
-static int do_changes(struct job *j, const struct workspace_dir *w)
+static int do_changes(struct job *j, struct workspace_dir *w)
 {
 	_fd_ int tree = workspace_dir_tree(w, j->q->tree, &j->err);
 	_fd_ int from = tree < 0 ? -1 : workspace_dir_tree(w, j->q->from, &j->err);
@@ -353,66 +386,45 @@ static int do_changes(struct job *j, const struct workspace_dir *w)
 	int r = pack_changes(from, tree, &c, &j->err);
 
 	if (r == 0)
-		say_changes(j, &c);
+		report(j, &c);
 	changes_free(&c);
 	return r;
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-static int in_ward(struct job *j)
+static int (*const jobs[WORKSPACE_STORE_OP_MAX_])(struct job *j, struct workspace_dir *w) = {
+	[WORKSPACE_STORE_LOOK] = do_look,       [WORKSPACE_STORE_OPEN] = do_open,
+	[WORKSPACE_STORE_VIEW] = do_view,       [WORKSPACE_STORE_DROP] = do_drop,
+	[WORKSPACE_STORE_DIFF] = do_diff,       [WORKSPACE_STORE_COMMIT] = take_in,
+	[WORKSPACE_STORE_IMPORT] = take_in,     [WORKSPACE_STORE_EXPORT] = do_export,
+	[WORKSPACE_STORE_CHANGES] = do_changes,
+};
+
+/* A request about one workspace, which stays locked until it is done. */
+static int in_workspace(struct job *j)
 {
 	struct workspace_dir w;
 	int r = workspace_dir_open(j->store_dir, j->q->key, &w, &j->err);
 
 	if (r < 0)
 		return r;
-	switch (j->q->op) {
-	case WORKSPACE_STORE_LOOK:
-		r = do_look(j, &w);
-		break;
-	case WORKSPACE_STORE_OPEN:
-		r = do_open(j, &w);
-		break;
-	case WORKSPACE_STORE_VIEW:
-		r = do_view(j, &w);
-		break;
-	case WORKSPACE_STORE_DROP:
-		r = do_drop(j, &w);
-		break;
-	case WORKSPACE_STORE_DIFF:
-		r = do_diff(j, &w);
-		break;
-	case WORKSPACE_STORE_COMMIT:
-		r = do_commit(j, &w);
-		break;
-	case WORKSPACE_STORE_IMPORT:
-		r = do_import(j, &w);
-		break;
-	case WORKSPACE_STORE_EXPORT:
-		r = do_export(j, &w);
-		break;
-	case WORKSPACE_STORE_CHANGES:
-		r = do_changes(j, &w);
-		break;
-	default:
-		r = err_say(&j->err, -EINVAL, "no such request");
-	}
+	r = jobs[j->q->op](j, &w);
 	j->reply->generation = w.newest;
 	workspace_dir_close(&w);
 	return r;
 }
 
-/* Names are the front's, and the front reads strangers' bytes: each of them is checked. */
+/* The names come from the front, which reads strangers' bytes: check each of them. */
 static bool well_formed(const struct workspace_store_req *q)
 {
 	bool needs_key = q->op != WORKSPACE_STORE_SWEEP;
 
-	return q->op > 0 && q->op < WORKSPACE_STORE_OP_MAX_ &&
+	return q->op < WORKSPACE_STORE_OP_MAX_ &&
+	       (jobs[q->op] || q->op == WORKSPACE_STORE_REMOVE || !needs_key) &&
 	       !(q->flags & ~(uint32_t)WORKSPACE_STORE_FLAGS_) &&
 	       memchr(q->key, '\0', sizeof(q->key)) && memchr(q->tree, '\0', sizeof(q->tree)) &&
-	       memchr(q->from, '\0', sizeof(q->from)) &&
-	       (!needs_key || workspace_dir_key_ok(q->key)) &&
+	       memchr(q->from, '\0', sizeof(q->from)) && (!needs_key || tree_key_ok(q->key)) &&
 	       (!q->tree[0] || workspace_dir_tree_ok(q->tree)) &&
 	       (!q->from[0] || workspace_dir_tree_ok(q->from));
 }
@@ -426,13 +438,13 @@ int job_run(int store_dir, const struct workspace_store_req *q, int fd, struct p
 	int r;
 
 	if (!well_formed(q))
-		r = err_say(&j.err, -EINVAL, "no such request");
+		r = err_say(&j.err, -EINVAL, "unknown or malformed request");
 	else if (q->op == WORKSPACE_STORE_REMOVE)
-		r = do_remove(&j);
+		r = workspace_dir_remove(store_dir, q->key, &j.err);
 	else if (q->op == WORKSPACE_STORE_SWEEP)
 		r = do_sweep(&j);
 	else
-		r = in_ward(&j);
+		r = in_workspace(&j);
 	ret->code = r < 0 ? r : 0;
 	if (r < 0)
 		(void)snprintf(ret->msg, sizeof(ret->msg), "%.255s", j.err.msg);

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * merge.c - Entry by entry: the same, or changed; then what the archive did not have.
+ * merge.c - Entry by entry of an archive: unchanged or changed; then the entries that it lacks.
  *
- * A file that the base has too is compared while it comes, and becomes a file of its own at the
- * first byte that differs. So a workspace of which little changed costs little room: the rest are
+ * A file that the base has too is compared while it arrives, and becomes a file of its own at the
+ * first byte that differs. So a commit with few changes takes little space: unchanged files get
  * second names.
  */
 #include "workspace_store/merge.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "workspace_store/tree.h"
+#include "tree_store/tree.h"
 
 #define CHUNK (64u << 10)
 
@@ -36,7 +35,7 @@ void merge_end(struct merge *m)
 	fd_close(m->out);
 }
 
-/* Nothing is made that will not be used. */
+/* After a conflict nothing is made: there will be no next tree. */
 static bool writes(const struct merge *m)
 {
 	return m->next >= 0 && m->conflicts.n == 0;
@@ -62,9 +61,9 @@ static int in_trouble(const char *path, int r, struct err *e)
 	return err_set(e, r, "'%.150s'", path);
 }
 
-/* ---- is it as it was? ---------------------------------------------------------------------- */
+/* ---- unchanged or not ---------------------------------------------------------------------- */
 
-/* Whether somebody else has changed @path since the base. Trees share what did not change. */
+/* Whether others have changed @path since the base. Trees share unchanged files. */
 static int is_others(const struct merge *m, const char *path)
 {
 	struct stat a, b;
@@ -103,7 +102,7 @@ static bool same_link(const struct merge *m)
 	       memcmp(target, m->en.link, (size_t)n) == 0;
 }
 
-/* A second name: as it was when both names were one file, and that file is as it was. */
+/* A hard link is unchanged if both names were one file before, and that file is unchanged. */
 static bool same_name(const struct merge *m)
 {
 	struct stat st;
@@ -146,7 +145,7 @@ static int copy_up_to(struct merge *m, uint64_t len)
 	return 0;
 }
 
-/* From here on it is a file of its own; what was the same so far is copied. */
+/* The file differs from here on: make it a file of its own, and copy the equal beginning. */
 static int part_ways(struct merge *m)
 {
 	const char *name;
@@ -196,7 +195,7 @@ static int make_name(struct merge *m, int dir, const char *name)
 	return linkat(from, first, dir, name, 0) < 0 ? -errno : 0;
 }
 
-/* What is no regular file. */
+/* Anything but a regular file. */
 static int make(struct merge *m)
 {
 	const char *name;
@@ -216,7 +215,7 @@ static int make(struct merge *m)
 	}
 }
 
-/* What the archive has, changed or not, once more: from where it is. */
+/* The tree of the sandbox's state has every entry of the archive, changed or not. */
 static int mirror(struct merge *m, int from, const struct stat *st)
 {
 	return m->state >= 0 && writes(m) ? tree_link(from, m->en.path, st, m->state) : 0;
@@ -232,7 +231,7 @@ static int mirror_made(struct merge *m)
 
 /* ---- verdicts ------------------------------------------------------------------------------ */
 
-/* As the base has it: so it is as the current tree has it, if that still does. */
+/* Unchanged since the base: so it is taken from the current tree, if that still has it. */
 static int keep(struct merge *m, struct err *e)
 {
 	struct stat st = m->was;
@@ -253,7 +252,7 @@ static int keep(struct merge *m, struct err *e)
 	return count(m, S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0, e);
 }
 
-/* It is the sandbox's now. Said before it is made: a conflict keeps it from being made. */
+/* The sandbox changed it. Noted before it is made: a conflict prevents that. */
 static int change(struct merge *m, enum change what, struct err *e)
 {
 	const struct stat *was = m->had ? &m->was : NULL;
@@ -269,7 +268,7 @@ static int change(struct merge *m, enum change what, struct err *e)
 	return count(m, m->en.size, e);
 }
 
-/* Something of another's is where a directory or file of ours belongs. */
+/* A conflict: others put something else in the place of a file or directory. */
 static int settle(struct merge *m, int r, struct err *e)
 {
 	if ((r == -ENOTDIR || r == -EEXIST || r == -EISDIR || r == -ENOENT) && !m->alone) {
@@ -387,7 +386,7 @@ static int on_close(void *arg, struct err *e)
 
 const struct tar_sink merge_sink = { on_entry, on_data, on_close };
 
-/* ---- what the archive did not have --------------------------------------------------------- */
+/* ---- entries that the archive lacks -------------------------------------------------------- */
 
 static int on_rest(void *arg, int dir, const char *name, const char *path, const struct stat *st)
 {

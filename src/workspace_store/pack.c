@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pack.c - Out of the store.
+ * pack.c - A tree as an archive, and the differences between two trees.
  *
- * Generations share what did not change, so that two of them are compared without reading a file:
- * the same inode is the same content, mode and attributes. A directory is its own in each of them.
+ * Generations share unchanged files, so two of them are compared without reading a file: the same
+ * inode has the same content, mode and attributes. Each generation has its own directories.
  */
 #include "workspace_store/pack.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,8 +17,8 @@
 #include "archive/writer.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "tree_store/tree.h"
 #include "workspace_store/changes.h"
-#include "workspace_store/tree.h"
 
 #define CHUNK (256u << 10)
 #define XATTRS_BYTES (24u << 10)
@@ -38,10 +36,10 @@ struct pack {
 	int tree, from;
 	struct tar_writer out;
 	uint64_t bytes, files;
-	struct tar_names names;
+	void *names; /* of files with several (archive/whole.h) */
 };
 
-/* @fd: its attributes go with it; -1: none. */
+/* @fd: attributes of this file go with the entry; -1: none. */
 static int put_head(const struct pack *p, char type, const char *path, const char *link,
 		    const struct stat *st, int fd)
 {
@@ -80,7 +78,7 @@ static int put_content(struct pack *p, int fd, uint64_t size)
 static int put_file(struct pack *p, int dir, const char *name, const char *path,
 		    const struct stat *st)
 {
-	const char *first = st->st_nlink > 1 ? tar_names_find(&p->names, st, path) : path;
+	const char *first = st->st_nlink > 1 ? tar_first_name(&p->names, st, path) : path;
 	_fd_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat now;
 
@@ -113,7 +111,7 @@ static int on_pack(void *arg, int dir, const char *name, const char *path, const
 
 	if (p->from >= 0 && tree_stat(p->from, path, &was) == 0 && is_same(&was, st))
 		return 0;
-	if (S_ISSOCK(st->st_mode)) /* nobody listens there any more */
+	if (S_ISSOCK(st->st_mode)) /* an archive cannot hold it, and nobody listens there */
 		return 0;
 	p->files++;
 	if (S_ISREG(st->st_mode))

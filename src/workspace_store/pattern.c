@@ -2,8 +2,8 @@
 /*
  * pattern.c - Wildcards, first in a part of a path, then over its parts.
  *
- * Both are the same loop: take what is equal, remember the last star, and go back to it when
- * something differs. One star is enough to remember, so the time is bounded by the product of both
+ * Both are the same loop: skip equal parts, remember the last star, and go back to it at a
+ * difference. One star is enough to remember, so the time is bounded by the product of both
  * lengths.
  */
 #include "workspace_store/pattern.h"
@@ -119,7 +119,7 @@ int pattern_parse(const char *text, size_t len, struct pattern_rules *ret, struc
 
 		if (ret->n == PATTERN_RULES_MAX || n < 2 || (text[0] != '+' && text[0] != '-') ||
 		    !pattern_ok(text + 1, n - 1))
-			return err_say(e, -EINVAL, "rule %zu of the view is none", ret->n + 1);
+			return err_say(e, -EINVAL, "rule %zu of the view is not valid", ret->n + 1);
 		r->allow = text[0] == '+';
 		memcpy(r->text, text + 1, n - 1);
 		r->text[n - 1] = '\0';

@@ -3,10 +3,9 @@
  * pattern.h - Which paths of a workspace a sandbox sees. Pure.
  *
  * A pattern is a path with wildcards: `*` and `?` stay in one part of it, `**` is any number of
- * parts. One without a slash is looked for at every depth (`*.pem`), one with a slash counts from
- * the top (`secrets/keys`,
- * `/notes`). What matches a directory matches all that is in it. Hidden is what a deny matches;
- * and, when there is an allow, everything that none matches.
+ * parts. A pattern without a slash matches at every depth (`*.pem`), one with a slash from the top
+ * (`secrets/keys`, `/notes`). A pattern that matches a directory matches everything in it. A path
+ * is hidden if a deny matches it, or if there are allows and none of them matches it.
  */
 #ifndef CAISSON_WORKSPACE_PATTERN_H
 #define CAISSON_WORKSPACE_PATTERN_H

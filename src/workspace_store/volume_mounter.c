@@ -2,15 +2,14 @@
 /*
  * volume_mounter.c - Make, mount and remove file systems in files.
  *
- * A file must never be behind two loop devices: two of the kernel's file systems would write to it
- * and know nothing of each other. Cells may still have one mounted that we have let go, or that a
- * mounter had who was killed. So a device that already has the file is looked for first, and
- * mounted again: the kernel then joins both.
+ * A file must never be behind two loop devices: two file systems of the Linux kernel would write to
+ * it without knowing of each other. A cell may still have a file system mounted that this mounter
+ * or a killed one has unmounted. So the mounter first looks for a device that already has the file,
+ * and mounts that again: the Linux kernel then joins both.
  *
  * A mounter that is killed is replaced by its parent, which has the same rights and reads nothing.
- * What it was doing is noted in memory that the next one has too, before the request is taken from
- * the socket: so each is answered, by the one who did it or by the next, who says that it was not
- * done.
+ * The mounter notes each request in shared memory before it takes it from the socket. So each
+ * request is answered: by the mounter that served it, or by the next one, with -EPIPE.
  */
 #include "workspace_store/volume_mounter.h"
 
@@ -35,8 +34,8 @@
 #include "base/fd.h"
 #include "base/supervise.h"
 #include "cell/caps.h"
+#include "tree_store/tree.h"
 #include "wire/warden.h"
-#include "workspace_store/workspace_dir.h"
 
 #define LOOPS_MAX 4096
 #define INODE_BYTES 256u
@@ -44,17 +43,18 @@
 #define SPARE_FILES 64u
 #define DEATHS_MAX 100u
 #define AGAIN_MS 100u
-#define TRIES 3 /* when mounters are killed one after the other */
+#define TRIES 3 /* of a request, when mounters are killed */
 
 struct volume_msg {
 	uint32_t op;
 	int32_t code; /* of the answer */
-	uint64_t seq; /* who asked before may have died before it was answered */
+	uint64_t seq; /* a former worker may have died before it read an answer */
 	uint64_t bytes, files;
 	char key[WORKSPACE_STORE_KEY_LEN + 8];
 };
 
-uint64_t volume_size(uint64_t bytes, uint64_t files)
+/* How large a file has to be for a quota. */
+static uint64_t volume_size(uint64_t bytes, uint64_t files)
 {
 	uint64_t size = bytes + bytes / 16 + (files + SPARE_FILES) * INODE_BYTES + SPARE_BYTES;
 
@@ -73,7 +73,7 @@ static int open_loop(unsigned int n)
 	return fd < 0 ? -errno : fd;
 }
 
-/* One that has the file already. Open, it stays. */
+/* A device that has the file already. It stays while it is open. */
 static int find_loop(const struct stat *st, unsigned int *ret_n)
 {
 	for (unsigned int n = 0; n < LOOPS_MAX; n++) {
@@ -109,7 +109,7 @@ static int new_loop(int file, unsigned int *ret_n)
 			*ret_n = (unsigned int)n;
 			return TAKE_FD(fd);
 		}
-		if (errno != EBUSY) /* somebody else was faster */
+		if (errno != EBUSY) /* another process took it */
 			return -errno;
 	}
 	return control < 0 ? -errno : -EBUSY;
@@ -117,7 +117,7 @@ static int new_loop(int file, unsigned int *ret_n)
 
 /* ---- file systems -------------------------------------------------------------------------- */
 
-/* By the distribution's program, in a process without rights but to the file that it is given. */
+/* The distribution's program, in a process whose only right is the file that it is given. */
 static _Noreturn void become_mke2fs(int file, uint64_t files)
 {
 	static const char *const paths[] = { "/usr/sbin/mke2fs", "/sbin/mke2fs" };
@@ -129,7 +129,7 @@ static _Noreturn void become_mke2fs(int file, uint64_t files)
 	(void)snprintf(inodes, sizeof(inodes), "%llu", (unsigned long long)(files + SPARE_FILES));
 	(void)snprintf(owner, sizeof(owner), "root_owner=%u:%u,nodiscard", CELL_WORKSPACE_ID,
 		       CELL_WORKSPACE_ID);
-	/* Root again by executing, it would be without the second. */
+	/* Without the last step, executing would give root its capabilities back. */
 	if (dup2(file, 0) < 0 || caps_drop() < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		_exit(1);
 	(void)close_range(3, ~0u, 0);
@@ -164,13 +164,12 @@ static void unmount(int dir)
 {
 	char path[64];
 
-	/* By the path of the descriptor: names are looked up by nobody. What is on top is on top of
-	 * it. */
+	/* The path of the descriptor: no name is looked up, and it leads to the topmost mount. */
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dir);
 	(void)umount2(path, MNT_DETACH);
 }
 
-/* Whatever lies there, of ours or of one before us. */
+/* Unmount everything there, of this mounter or of a former one. */
 static void let_go(const char *key)
 {
 	struct stat top, at;
@@ -234,8 +233,7 @@ static int remove_one(const char *key)
 
 static int serve(const struct volume_msg *m)
 {
-	if (strnlen(m->key, sizeof(m->key)) != WORKSPACE_STORE_KEY_LEN ||
-	    !workspace_dir_key_ok(m->key))
+	if (strnlen(m->key, sizeof(m->key)) != WORKSPACE_STORE_KEY_LEN || !tree_key_ok(m->key))
 		return -EINVAL;
 	switch (m->op) {
 	case VOLUME_MAKE:
@@ -249,14 +247,14 @@ static int serve(const struct volume_msg *m)
 	}
 }
 
-/* Shared by mounters, one after the other. */
+/* Shared memory of successive mounters. */
 struct notes {
 	struct volume_msg doing; /* seq 0: nothing */
 	size_t n;
 	char keys[LOOPS_MAX][WORKSPACE_STORE_KEY_LEN + 1]; /* that are mounted */
 };
 
-/* Noted first, then taken. False: nobody asks any more. */
+/* Note the request, then take it. False: the workspace store is gone. */
 static bool take(int sock, struct notes *notes, struct volume_msg *m)
 {
 	size_t n_fds = 0;
@@ -282,12 +280,12 @@ static bool reply(int sock, struct notes *notes, const struct volume_msg *m)
 	return sent;
 }
 
-/* Of the one before us: half of a file system is none. */
+/* Answer the request that the former mounter was serving, and remove a file that it half made. */
 static void give_up(int sock, struct notes *notes)
 {
 	struct volume_msg m = notes->doing, next = { 0 };
 
-	/* Noted and not taken: it is still to be done. */
+	/* Noted and not taken: it is still in the socket. */
 	(void)recv(sock, &next, sizeof(next), MSG_PEEK | MSG_DONTWAIT);
 	if (!m.seq || next.seq == m.seq)
 		return;
@@ -326,7 +324,7 @@ static int run(void *arg, uint32_t life)
 	return 0;
 }
 
-/* Not of all children: the workspace store is one. */
+/* Waits for mounters only: the workspace store is a child, too. */
 static _Noreturn void watch(int sock)
 {
 	struct mounter m = { .sock = sock };

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workspace_dir.c - Trees of a workspace come and go. */
+/*
+ * workspace_dir.c - Trees of a workspace come and go.
+ *
+ * Every name is a whole tree on the disk: the rename that gives the name comes after the sync, and
+ * a tree that is removed loses its name first. The lock of a workspace is on its directory, so it
+ * ends with the job that holds it.
+ */
 #include "workspace_store/workspace_dir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,13 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "workspace_store/tree.h"
+#include "tree_store/tree.h"
 
 #define UNFINISHED "new."
 #define GONE ".gone"
@@ -24,12 +28,6 @@
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* ---- names --------------------------------------------------------------------------------- */
-
-bool workspace_dir_key_ok(const char *key)
-{
-	return strlen(key) == WORKSPACE_STORE_KEY_LEN &&
-	       strspn(key, "0123456789abcdef") == WORKSPACE_STORE_KEY_LEN;
-}
 
 bool workspace_dir_tree_ok(const char *tree)
 {
@@ -49,24 +47,12 @@ void workspace_dir_generation(char ret[WORKSPACE_STORE_TREE_MAX], uint64_t n)
 	(void)snprintf(ret, WORKSPACE_STORE_TREE_MAX, "g%" PRIu64, n);
 }
 
-static int random_hex(char *ret, size_t digits, struct err *e)
-{
-	unsigned char bytes[WORKSPACE_STORE_KEY_LEN / 2];
-
-	if (getrandom(bytes, digits / 2, 0) != (ssize_t)(digits / 2))
-		return err_set(e, -errno, "getrandom");
-	for (size_t i = 0; i < digits / 2; i++)
-		(void)snprintf(ret + 2 * i, 3, "%02x", bytes[i]);
-	return 0;
-}
-
 /* ---- workspaces ---------------------------------------------------------------------------- */
 
-/* Whoever is given a tree must not get at the others beside it: the directory above is ours alone.
- */
+/* Mode 0700: a cell that has one tree mounted must not reach the trees beside it. */
 int workspace_dir_make(int store_dir, char ret_key[WORKSPACE_STORE_KEY_LEN + 1], struct err *e)
 {
-	if (random_hex(ret_key, WORKSPACE_STORE_KEY_LEN, e) < 0)
+	if (tree_random(ret_key, WORKSPACE_STORE_KEY_LEN, e) < 0)
 		return e->code;
 	if (mkdirat(store_dir, ret_key, 0700) < 0)
 		return err_set(e, -errno, "make a workspace");
@@ -77,7 +63,7 @@ int workspace_dir_fill(int store_dir, const char *key, struct err *e)
 {
 	_fd_ int dir = openat(store_dir, key, DIR_FLAGS);
 
-	if (dir >= 0) /* of a new file system: root's, and in nobody's way */
+	if (dir >= 0) /* a new file system has it, and it is root's */
 		(void)unlinkat(dir, LOST, AT_REMOVEDIR);
 	if (dir < 0 || mkdirat(dir, "g1", 0755) < 0 || syncfs(dir) < 0) {
 		(void)err_set(e, -errno, "make a workspace");
@@ -89,22 +75,18 @@ int workspace_dir_fill(int store_dir, const char *key, struct err *e)
 
 static int find_newest(int dir, uint64_t *ret)
 {
-	int copy = openat(dir, ".", DIR_FLAGS);
-	DIR *d = copy < 0 ? NULL : fdopendir(copy);
-	const struct dirent *en;
+	_dir_ DIR *d = tree_list(dir, ".");
+	const char *name;
 
-	*ret = 0;
-	if (!d) {
-		fd_close(copy);
+	if (!d)
 		return -errno;
-	}
-	while ((en = readdir(d)))
-		if (en->d_name[0] == 'g' && workspace_dir_tree_ok(en->d_name)) {
-			uint64_t n = strtoull(en->d_name + 1, NULL, 10);
+	*ret = 0;
+	while ((name = tree_next(d)))
+		if (name[0] == 'g' && workspace_dir_tree_ok(name)) {
+			uint64_t n = strtoull(name + 1, NULL, 10);
 
 			*ret = n > *ret ? n : *ret;
 		}
-	(void)closedir(d);
 	return *ret ? 0 : -ENOENT;
 }
 
@@ -169,7 +151,7 @@ int workspace_dir_begin(const struct workspace_dir *w, char ret_name[WORKSPACE_S
 			struct err *e)
 {
 	memcpy(ret_name, UNFINISHED, sizeof(UNFINISHED));
-	if (random_hex(ret_name + sizeof(UNFINISHED) - 1, 8, e) < 0)
+	if (tree_random(ret_name + sizeof(UNFINISHED) - 1, 8, e) < 0)
 		return e->code;
 	if (mkdirat(w->dir, ret_name, 0755) < 0)
 		return err_set(e, -errno, "make a tree");
@@ -198,7 +180,6 @@ int workspace_dir_finish(const struct workspace_dir *w, const char *name, const 
 	return e->code;
 }
 
-/* First out of sight, so that nobody finds half of it under its name. */
 int workspace_dir_drop(const struct workspace_dir *w, const char *tree, struct err *e)
 {
 	char newest[WORKSPACE_STORE_TREE_MAX], name[WORKSPACE_STORE_TREE_MAX + 8];
@@ -250,8 +231,8 @@ static bool names(const char *line, const char *tree)
 }
 
 /*
- * Nobody knows it: its record may be in a store that was put aside, and its files are somebody's
- * work. It goes only when nothing was ever put into it.
+ * A workspace that is not in the list: its record may be in a store that was put aside, and its
+ * files are somebody's work. So it goes only if nothing was ever committed to it.
  */
 static void sweep_unknown(int store_dir, const char *key)
 {
@@ -267,52 +248,41 @@ static int sweep_one(int store_dir, const char *key, const char *line)
 	_fd_ int dir = openat(store_dir, key, DIR_FLAGS);
 	char newest[WORKSPACE_STORE_TREE_MAX];
 	struct workspace_dir w = { .dir = dir };
-	const struct dirent *en;
-	int copy, r = 0;
+	const char *name;
+	int r = 0;
 
 	if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) < 0 || find_newest(dir, &w.newest) < 0)
 		return 0;
 	workspace_dir_generation(newest, w.newest);
-	copy = openat(dir, ".", DIR_FLAGS);
-	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	_dir_ DIR *d = tree_list(dir, ".");
 
-	if (!d) {
-		fd_close(copy);
+	if (!d)
 		return -errno;
-	}
-	while (r == 0 && (en = readdir(d)))
-		if (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0 &&
-		    strcmp(en->d_name, newest) != 0 && strcmp(en->d_name, LOST) != 0 &&
-		    !names(line, en->d_name))
-			r = workspace_dir_tree_ok(en->d_name) ?
-				    workspace_dir_drop(&w, en->d_name, NULL) :
-				    tree_remove(dir, en->d_name);
-	(void)closedir(d);
+	while (r == 0 && (name = tree_next(d)))
+		if (strcmp(name, newest) != 0 && strcmp(name, LOST) != 0 && !names(line, name))
+			r = workspace_dir_tree_ok(name) ? workspace_dir_drop(&w, name, NULL) :
+							  tree_remove(dir, name);
 	return r;
 }
 
 int workspace_dir_sweep(int store_dir, const char *known, struct err *e)
 {
-	int copy = openat(store_dir, ".", DIR_FLAGS), r = 0;
-	DIR *d = copy < 0 ? NULL : fdopendir(copy);
-	const struct dirent *en;
+	_dir_ DIR *d = tree_list(store_dir, ".");
+	const char *name;
+	int r = 0;
 
-	if (!d) {
-		fd_close(copy);
+	if (!d)
 		return err_set(e, -errno, "list the workspaces");
-	}
-	while (r == 0 && (en = readdir(d))) {
-		const char *line = workspace_dir_key_ok(en->d_name) ? line_of(known, en->d_name) :
-								      NULL;
+	while (r == 0 && (name = tree_next(d))) {
+		const char *line = tree_key_ok(name) ? line_of(known, name) : NULL;
 
 		if (line)
-			r = sweep_one(store_dir, en->d_name, line);
-		else if (workspace_dir_key_ok(en->d_name))
-			sweep_unknown(store_dir, en->d_name);
-		else if (strlen(en->d_name) > WORKSPACE_STORE_KEY_LEN &&
-			 strcmp(en->d_name + WORKSPACE_STORE_KEY_LEN, GONE) == 0)
-			r = tree_remove(store_dir, en->d_name);
+			r = sweep_one(store_dir, name, line);
+		else if (tree_key_ok(name))
+			sweep_unknown(store_dir, name);
+		else if (strlen(name) > WORKSPACE_STORE_KEY_LEN &&
+			 strcmp(name + WORKSPACE_STORE_KEY_LEN, GONE) == 0)
+			r = tree_remove(store_dir, name);
 	}
-	(void)closedir(d);
-	return r < 0 ? err_set(e, r, "remove what is left of old workspaces") : 0;
+	return r < 0 ? err_set(e, r, "remove trees that nobody uses") : 0;
 }

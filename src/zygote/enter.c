@@ -2,15 +2,18 @@
 /*
  * enter.c - How a process forked from a zygote becomes a sealed process of a cell.
  *
- * Theory of operation. This is a shared object without a C library: only system calls, so that the
- * interpreter of any image (glibc, musl, any version) can load it. A process can not move itself
- * into a pid namespace, only its children; so caisson_fork() makes a child that joins the cell (its
- * cgroups, then all its namespaces at once through the pidfd of its pid 1) and forks the kernel,
- * and ends. That child borrows the zygote's memory, as vfork() does: it costs neither a copy of
- * page tables nor the interpreter's work around a fork. The kernel is a whole fork, by the C
- * library's own function. It waits for the warden's word and calls caisson_seal(): from there on it
- * is a process of the cell like any that init starts, with the same user, limits, descriptors,
- * Landlock domain and filter.
+ * Theory of operation. This is a shared object without a C library: only system calls, so that any
+ * interpreter (glibc, musl, any version) can load it. That is why it repeats steps of cell/caps.c,
+ * cell/process.c and cell/landlock.c, whose functions use the C library; it shares their tables
+ * (wire/init.h, the compiled filter), and a test compares a kernel with a command of init.
+ *
+ * A process cannot move itself into a pid namespace, only its children. So caisson_fork() makes a
+ * child that joins the cell (its cgroups, then all its namespaces at once through the pidfd of its
+ * pid 1), forks the kernel, and ends. That child borrows the zygote's memory, as vfork() does: it
+ * costs neither a copy of page tables nor the interpreter's work around a fork. The kernel is a
+ * whole fork, by the C library's own function. It waits for the warden's byte and calls
+ * caisson_seal(): from there on it is a process of the cell like any that init starts, with the
+ * same user, limits, descriptors, Landlock domain and filter.
  *
  * Safe, and why. The zygote holds no capability and reads no client's bytes. setns() succeeds
  * because the cell's user namespace is owned by the zygote's user, which the warden arranged for
@@ -82,7 +85,7 @@ static long sys(long nr, long a, long b, long c, long d, long e)
 #error "enter.c: system calls of this architecture are not written down yet"
 #endif
 
-/* The compiler may ask for these two whatever it is told. */
+/* The compiler may call these two in any program. */
 void *memset(void *s, int c, size_t n);
 void *memset(void *s, int c, size_t n)
 {
@@ -136,8 +139,7 @@ static long join(const struct zygote_req *q, int pidfd, const int *cgroups)
 	return sys(__NR_setns, pidfd, NAMESPACES, 0, 0, 0);
 }
 
-/* The warden has seen this process and accepts it. Until then it touches nothing and uses no
- * memory. */
+/* Wait until the warden accepts this process; until then touch nothing, use no memory. */
 static void await_warden(int hello)
 {
 	char byte;
@@ -215,7 +217,7 @@ static long shed_privilege(const struct init_config *c)
 	    (r = sys(__NR_capset, (long)&header, (long)none, 0, 0, 0)) < 0 ||
 	    (r = sys(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) < 0)
 		return r;
-	/* Refused under the zygote's filter, which keeps keys out of everybody's reach anyhow. */
+	/* The zygote's filter refuses this, and every other use of keys as well. */
 	r = sys(__NR_keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
 	return r < 0 && r != -ENOSYS && r != -EPERM ? r : 0;
 }
@@ -231,24 +233,9 @@ static long lower(long resource, uint64_t want)
 	return sys(__NR_prlimit64, 0, resource, (long)&set, 0, 0);
 }
 
-/* The same table as src/cell/rlimit.c; a test compares a kernel with a command. */
 static long limit(const struct init_config *c)
 {
-	const struct {
-		long resource;
-		uint64_t value;
-	} rows[] = {
-		{ RLIMIT_CORE, 0 },
-		{ RLIMIT_NOFILE, c->files },
-		{ RLIMIT_FSIZE, c->disk_bytes },
-		{ RLIMIT_MEMLOCK, 64 * 1024 },
-		{ RLIMIT_NPROC, c->pids },
-		{ RLIMIT_SIGPENDING, 1024 },
-		{ RLIMIT_MSGQUEUE, 204800 },
-		{ RLIMIT_NICE, 0 },
-		{ RLIMIT_RTPRIO, 0 },
-		{ RLIMIT_AS, c->memory_bytes ? c->memory_bytes : RLIM_INFINITY },
-	};
+	const struct init_limit rows[] = INIT_LIMITS(c);
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		long r = lower(rows[i].resource, rows[i].value);
@@ -316,10 +303,10 @@ static long install(const struct sock_filter *filter, unsigned short len)
 }
 
 /*
- * A zygote runs under the cell's filter already, but for setns(): take that too, which is a filter
- * of four instructions instead of one of hundreds to be compiled for every kernel. Filters add up,
- * and the architecture is the first one's business. A zygote without a filter has kernels with the
- * whole.
+ * A zygote runs under the cell's filter already, with setns() allowed in addition. So a filter of
+ * four instructions that forbids setns() is enough, and hundreds need not be compiled for every
+ * kernel. Filters add up, and the first one checks the architecture. The kernels of a zygote
+ * without a filter get the whole one.
  */
 static long filter(void)
 {

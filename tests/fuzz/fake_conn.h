@@ -175,6 +175,17 @@ void loop_undefer(struct loop *l, struct deferred *d)
 	}
 }
 
+void timer_set(struct loop *l, struct timer *t, uint64_t at_ns)
+{
+	t->loop = l;
+	t->at_ns = at_ns;
+}
+
+void timer_cancel(struct timer *t)
+{
+	t->loop = NULL;
+}
+
 /* Whether the owner still hears of bytes. */
 static inline bool fake_open(const struct conn *c)
 {

@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "front/http/auth.h"
-#include "front/http/query.h"
+#include "front/http/request.h"
 #include "front/http/token.h"
 #include "front/support/origin.h"
 #include "net/conn.h"

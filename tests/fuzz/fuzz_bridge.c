@@ -12,8 +12,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "bridge/config.h"
-#include "bridge/events.h"
-#include "bridge/lines.h"
+#include "bridge/event_stream.h"
+#include "client/lines.h"
 #include "mcp/slice.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -43,16 +43,16 @@ static void slices(const char *text, size_t len)
 	json_decref(v);
 }
 
-static bool on_line(void *arg, char *text, size_t len)
+static int on_line(void *arg, char *text, size_t len)
 {
 	*(size_t *)arg += len;
-	return !memchr(text, '!', len);
+	return memchr(text, '!', len) ? 1 : 0;
 }
 
-static bool on_long(void *arg, uint64_t id)
+static int on_long(void *arg, const struct lines *l)
 {
-	*(size_t *)arg += id > 0;
-	return true;
+	*(size_t *)arg += lines_id(l) > 0;
+	return 0;
 }
 
 static bool on_event(void *arg, const char *type, char *data, size_t len)
@@ -64,22 +64,22 @@ static bool on_event(void *arg, const char *type, char *data, size_t len)
 static void streams(const char *text, size_t len, size_t piece)
 {
 	size_t n = 0;
-	struct lines l = {
-		.text = { .max = 64 }, .on_line = on_line, .on_long = on_long, .arg = &n
-	};
-	struct events v;
+	struct event_stream v;
+	struct lines l;
 
-	events_init(&v, 128);
+	lines_init(&l, on_line, &n);
+	lines_limit(&l, 64, on_long);
+	event_stream_init(&v, 128);
 	v.on_event = on_event;
 	v.arg = &n;
 	for (size_t at = 0; at < len; at += piece)
-		if (!lines_feed(&l, text + at, len - at < piece ? len - at : piece))
+		if (lines_feed(&l, text + at, len - at < piece ? len - at : piece) != 0)
 			break;
 	for (size_t at = 0; at < len; at += piece)
-		if (!events_feed(&v, text + at, len - at < piece ? len - at : piece))
+		if (!event_stream_feed(&v, text + at, len - at < piece ? len - at : piece))
 			break;
 	lines_free(&l);
-	events_free(&v);
+	event_stream_free(&v);
 }
 
 static const char *variable(const char *name)

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "front/policy/egress_entry.h"
-#include "gate/names.h"
+#include "gate/host_map.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct egress_entry n, again;
 	struct gate_rule rules[2];
-	struct names names = { 0 };
+	struct host_map names = { 0 };
 	struct err e = { 0 };
 
 	if (egress_entry_parse((const char *)data, size, &n, &e) < 0) {
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(strcmp(n.text, again.text) == 0 && n.port == again.port && n.wild == again.wild);
 	size_t count = egress_entry_rules(&n, rules);
 
-	require(count == (n.port ? 1 : 2) && names_set(&names, rules, count) == 0);
-	names_free(&names);
+	require(count == (n.port ? 1 : 2) && host_map_set(&names, rules, count) == 0);
+	host_map_free(&names);
 	return 0;
 }

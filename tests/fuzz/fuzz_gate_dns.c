@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "gate/dns.h"
-#include "gate/names.h"
+#include "gate/host_map.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

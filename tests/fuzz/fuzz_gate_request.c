@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_gate_request.c - Values of headers in which placeholders are swapped, and requests that
+ * fuzz_gate_request.c - Values of headers in which placeholders are replaced, and requests that
  * rules judge.
  *
  * The input is a header's value; a method, a path and a pattern follow, each after a newline.
- * Swapping back what was swapped gives what there was. A path that the rule for /v1/ lets through
- * is still below /v1/ when it is read as the servers do that are known for it: decoded up to three
- * times, with backslashes for slashes, without what follows a semicolon, a question mark or a NUL
- * in it, with empty segments and dots resolved; in any combination.
+ * Replacing in the other direction gives the original value. A path that the rule for /v1/ lets
+ * through is still below /v1/ when it is read as the servers do that are known for it: decoded up
+ * to three times, with backslashes for slashes, without what follows a semicolon, a question mark
+ * or a NUL in it, with empty segments and dots resolved; in any combination.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "gate/http_rule.h"
-#include "gate/swap.h"
+#include "gate/placeholder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,20 +25,20 @@ static void require(bool ok)
 		abort();
 }
 
-static void check_swap(const char *value)
+static void check_replace(const char *value)
 {
-	static const struct swap there = { "caisson-secret-x", "\x01value\x01", NULL };
-	static const struct swap back = { "\x01value\x01", "caisson-secret-x", NULL };
+	static const struct replacement there = { "caisson-secret-x", "\x01value\x01", NULL };
+	static const struct replacement back = { "\x01value\x01", "caisson-secret-x", NULL };
 	_buf_ struct buf once = BUF_INIT(1u << 20), twice = BUF_INIT(1u << 20);
 
 	if (strchr(value, '\x01') || strncasecmp(value, "basic", 5) == 0) {
-		(void)swap_header(value, &there, 1, NULL, &once);
+		(void)placeholder_replace(value, &there, 1, NULL, &once);
 		return;
 	}
-	int n = swap_header(value, &there, 1, NULL, &once);
+	int n = placeholder_replace(value, &there, 1, NULL, &once);
 
 	require(n >= 0 && !strstr(buf_str(&once), there.from));
-	require(swap_header(buf_str(&once), &back, 1, NULL, &twice) == n);
+	require(placeholder_replace(buf_str(&once), &back, 1, NULL, &twice) == n);
 	require(strcmp(buf_str(&twice), value) == 0);
 }
 
@@ -154,7 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	for (size_t i = 0; i < 4; i++)
 		parts[i] = rest ? strsep(&rest, "\n") : NULL;
-	check_swap(parts[0]);
+	check_replace(parts[0]);
 	if (parts[3])
 		check_rule(parts[1], parts[2], parts[3]);
 	free(text);

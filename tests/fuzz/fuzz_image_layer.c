@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "image/tree.h"
+#include "image/image_store.h"
 #include "image/unpack.h"
 
 static char place[] = "/tmp/caisson-fuzz-layer-XXXXXX";

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "image/manifest.h"
+#include "image/documents.h"
 #include "image/ref.h"
 
 static void require(int ok)

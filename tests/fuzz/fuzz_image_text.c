@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "image/challenge.h"
-#include "image/creds.h"
 #include "image/ref.h"
 #include "image/refs.h"
+#include "image/registry.h"
+#include "image/registry_creds.h"
 #include "image/unpack.h"
 
 static void require(int ok)

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "cli/ini.h"
+#include "cli/package_index.h"
 #include "vault/index.h"
 
 static void require(int good)

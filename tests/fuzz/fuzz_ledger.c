@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "base/utf8.h"
 #include "ledger/chain.h"
-#include "ledger/scan.h"
+#include "ledger/files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -146,7 +146,7 @@ static void run_target(const char *data, size_t len)
 		require(t.path >= data && t.path + t.path_len <= data + len);
 		require(!t.query || t.query + t.query_len == data + len);
 		require(!t.authority || host_valid(t.authority, t.authority_len));
-		if (target_decode_path(t.path, t.path_len, path, &why) == 0)
+		if (target_decode_path(t.path, t.path_len, t.path_len, path, &why) == 0)
 			require(utf8_valid(path, strlen(path)) && strlen(path) <= t.path_len &&
 				path[0] == '/' && !strstr(path, "/../") && !strstr(path, "/./") &&
 				!strchr(path, '\\'));

@@ -20,6 +20,7 @@ static void require(int ok)
 static void try_wish(enum ecosystem eco, const char *text)
 {
 	struct requirement r, again;
+	char other[PACKAGE_NAME_MAX + 1];
 
 	if (requirement_parse(eco, text, NULL, &r))
 		return;
@@ -27,7 +28,7 @@ static void try_wish(enum ecosystem eco, const char *text)
 	require(eco == ECO_JAVASCRIPT || !strpbrk(r.text, "/@"));
 	require(!requirement_parse(eco, r.text, NULL, &again) && !strcmp(again.text, r.text) &&
 		!strcmp(again.name, r.name));
-	(void)rules_lookalike(eco, r.name);
+	(void)rules_lookalike(eco, r.name, other);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -12,7 +12,6 @@
 #include "bucket/listing.h"
 #include "bucket/manifest.h"
 #include "s3/creds.h"
-#include "s3/key.h"
 #include "s3/site.h"
 #include "s3/xml.h"
 

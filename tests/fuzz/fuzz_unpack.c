@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "remote/unpack.h"
+#include "remote/unpack_dir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

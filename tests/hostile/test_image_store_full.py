@@ -24,7 +24,7 @@ from scarce_lib import disk, fill, fill_inodes, free  # noqa: E402
 quick = pytest.mark.quick
 GOOD = "docker.io/library/good:1"
 MIB = 1 << 20
-FULL = "No space left on device. The image store's disk is full: make room there, as by 'caisson image prune'"
+FULL = "No space left on device. The image store's disk is full: free space, for example with 'caisson image prune'"
 
 
 def programs():

@@ -192,6 +192,7 @@ def test_for_another_session(daemon, stopped_by):
     a, b = unique("a"), unique("b")
     with Events(daemon, CHANNEL + "print(execution_id(), flush=True)\ntime.sleep(0.8)\nprint('whole')", session_id=b) as e:
         events = iter(e)
+        assert next(events)[0] == "started"
         event, text, _ = next(events)
         i = json.loads(text)["data"].strip()
         landed(event == "stdout" and re.fullmatch("[0-9a-f]{32}", i), text)

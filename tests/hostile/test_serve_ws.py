@@ -286,7 +286,7 @@ def test_forged_messages_reach_the_client_as_json(daemon, name, stopped_by):
         got = list(w.messages())
     for text in got:
         m = json.loads(text)
-        assert m["type"] in ("stdout", "stderr", "display", "result", "error", "clear_output", "input_request", "done"), m
+        assert m["type"] in ("started", "stdout", "stderr", "display", "result", "error", "clear_output", "input_request", "done"), m
     assert json.loads(got[-1])["result"]["stdout"] == "2\n", got[-1]
     with daemon_lib.Events(daemon, code) as e:
         for event, text, _ in e:

@@ -471,7 +471,7 @@ def test_a_request_without_a_number(tmp_path):
     request = bytearray(request_size(tmp_path))
     request[8:16] = struct.pack("Q", 0)
     answer = ask_warden(tmp_path, bytes(request))
-    assert b"has a number" in answer and struct.unpack("i", answer[16:20])[0] < 0
+    assert b"must have a number" in answer and struct.unpack("i", answer[16:20])[0] < 0
 
 
 def test_warden_started_by_hand_says_so():

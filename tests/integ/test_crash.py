@@ -263,7 +263,7 @@ def write_record(state, name, body):
 
 
 def make_record(*paths):
-    """A record as src/cell/record.c writes it."""
+    """A record as src/cell/journal.c writes it."""
     n_paths, path_size = 6, 384
     text = b"".join(str(p).encode().ljust(path_size, b"\0") for p in paths).ljust(n_paths * path_size, b"\0")
     h = 2166136261 ^ len(paths)

@@ -2,7 +2,7 @@
 /*
  * flock_sigkill.c - A lock goes with its owner, however the owner dies.
  *
- * The journal takes "can I lock the record?" for "is its warden dead?" (src/cell/record.c). That
+ * The journal takes "can I lock the record?" for "is its warden dead?" (src/cell/journal.c). That
  * is right only if flock() is dropped when its owner is killed with SIGKILL, at the latest when
  * the death can be waited for, and if it can not be taken while the owner lives. A copy of the
  * descriptor in another process keeps the lock: that is why no process that may outlive the

@@ -5,8 +5,8 @@
  *
  * Without root the cell's agent is the caller's own user, who may have hundreds of processes
  * outside. RLIMIT_NPROC is the second layer under the pids cgroup, and the only one with
- * '--without cgroup' (src/cell/rlimit.c). It is of use only because since Linux 5.14 the kernel
- * counts per user namespace: processes outside must not eat the cell's allowance, and those
+ * '--without cgroup' (src/wire/init.h, INIT_LIMITS). It is of use only because since Linux 5.14 the
+ * kernel counts per user namespace: processes outside must not eat the cell's allowance, and those
  * inside must be held to it.
  */
 #include "probe.h"

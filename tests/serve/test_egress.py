@@ -638,6 +638,14 @@ def test_refusals_are_told(outside):
     assert after["caisson_egress_refused_total"] > before["caisson_egress_refused_total"]
 
 
+def test_the_ledger_has_the_whole_list(outside):
+    names = ["host-%02d.example.test:443" % i for i in range(40)]
+    with box(outside) as b:
+        assert outside.daemon.request("PUT", b.url + "/egress", {"egress": names}).status == 200
+        lines = [e for e in ledger(outside.daemon) if e["sandbox"] == b.name and e["event"] == "egress.change"]
+        assert [json.loads(e["egress"]) for e in lines] == [names]
+
+
 def test_a_flood_is_counted_not_written(outside):
     with box(outside, outside.host()) as b:
         says(b, """

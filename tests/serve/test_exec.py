@@ -125,7 +125,7 @@ def test_program_that_is_not_there(box):
     assert (r["exit_code"], r["status"]) == (127, "error") and "no-such-program" in r["hint"] and "no-such-program" in r["stderr"]
     box.shell("echo text >/workspace/file")
     r = box.exec("/workspace/file")
-    assert r["exit_code"] == 126 and "can not be executed" in r["hint"]
+    assert r["exit_code"] == 126 and "cannot be executed" in r["hint"]
 
 
 def test_timeout_is_an_interrupt_first(box):

@@ -418,7 +418,7 @@ def test_two_sessions_run_in_parallel(daemon):
     code = "import time\nprint('begun', flush=True)\ntime.sleep(100)"
     with daemon.stream(code, session_id=a, timeout=110) as one, daemon.stream(code, session_id=b, timeout=110) as two:
         events = [iter(one), iter(two)]
-        assert [next(e)[0] for e in events] == ["stdout"] * 2
+        assert [(next(e)[0], next(e)[0]) for e in events] == [("started", "stdout")] * 2
         assert daemon.health()["sandboxes"]["busy"] == 2
         for n in (a, b):
             assert daemon.request("POST", "/sessions/%s/interrupt" % n).status == 202
@@ -432,7 +432,7 @@ def test_interrupt(daemon):
     daemon.execute("x = 'still here'", session_id=name)
     with daemon.stream("import time\nprint('begun', flush=True)\ntime.sleep(100)", session_id=name, timeout=110) as s:
         events = iter(s)
-        next(events)
+        assert [next(events)[0], next(events)[0]] == ["started", "stdout"]
         assert daemon.request("POST", "/sessions/%s/interrupt" % name).status == 202
         d = whole(daemon, list(events)[-1][1])
     assert d["state"] == "kept" and d["exit_code"] == 130 and d["cause"]["kind"] == "interrupt" and not d["success"], d

@@ -192,7 +192,7 @@ def test_credentials_need_encryption(tmp_path, world):
     assert "--pip-index" in said and "not encrypted" in said and "use https" in said and USER not in said, said
     said = fails(tmp_path, CAISSON_NPM_REGISTRY=url)
     assert "CAISSON_NPM_REGISTRY" in said and "not encrypted" in said and USER not in said, said
-    assert "no address of an index" in fails(tmp_path, "--pip-index", "pypi.org")
+    assert "not the address of an index" in fails(tmp_path, "--pip-index", "pypi.org")
     with serve(tmp_path, world, PIP_INDEX_URL=url) as d:
         r = install(d, "alpha")
         assert (r.status, r.error["code"]) == (501, "not_configured"), r

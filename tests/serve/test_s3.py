@@ -330,9 +330,9 @@ def test_bucket_that_goes_away_and_comes_back(tmp_path):
         s.stop()
         began = time.monotonic()
         last, _ = b.pull()
-        assert last.code != 0 and "can not be reached" in last.msg
+        assert last.code != 0 and "cannot be reached" in last.msg
         r = b.push(tar_of({"a": b"2"}))
-        assert r.code != 0 and "can not be reached" in r.msg
+        assert r.code != 0 and "cannot be reached" in r.msg
         assert time.monotonic() - began < 120  # a hang, not a measurement
         s.start()
         r = b.push(tar_of({"a": b"2"}))
@@ -549,7 +549,7 @@ def test_artifacts_without_the_bucket(serve, server, box):
     b = Box(d, "arty")
     r = b.post("/execute", {"code": "open('f.txt', 'w').write('here')"}).json
     (a,) = b.get("/artifacts?execution_id=" + r["execution_id"]).json["artifacts"]
-    assert "link" not in a and "can not be reached" in a["link_error"]
+    assert "link" not in a and "cannot be reached" in a["link_error"]
     assert d.get(a["url"]).body == b"here"
 
 
@@ -694,7 +694,7 @@ def test_bucket_that_is_away_is_waited_for(serve, tmp_path):
         s.stop()
         r = d.post("/v1/sandboxes", {"name": "early", "workspace": "data"})
         r = d.post("/v1/sandboxes/early/exec", {"cmd": "true"}, timeout=100) if r.status == 201 else r
-        assert r.status == 503 and "can not be reached" in r.json["error"]["message"], r
+        assert r.status == 503 and "cannot be reached" in r.json["error"]["message"], r
         d.request("DELETE", "/v1/sandboxes/early")
         s.start()
         with Box(d, workspace="data") as b:

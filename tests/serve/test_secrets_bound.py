@@ -757,6 +757,6 @@ def test_a_secret_that_is_withdrawn_takes_its_connections(world):
             rewrite(world, old.replace("TIED_KEY@api.test", "TIED_KEY@other.test"))
             assert wait_until(lambda: world.api.open == ["/plain/live"]), world.api.open
             assert python(box, "print(ticks(plain))") == "b'tick\\n'\n"
-            assert box.get("/net").json["refusals"][0]["why"] == "a secret that it was made with was withdrawn"
+            assert box.get("/net").json["refusals"][0]["why"] == "a secret that the request was made with was withdrawn"
     finally:
         rewrite(world, old)

@@ -27,6 +27,8 @@ def test_events_arrive_while_the_code_runs(daemon):
     with daemon.stream(code, session_id=name, timeout=110) as s:
         it = iter(s)
         event, data = next(it)
+        assert event == "started" and data == {"execution_id": s.headers["x-execution-id"]}
+        event, data = next(it)
         assert event == "stdout" and data["data"].startswith("first")
         assert s.headers["content-type"].startswith("text/event-stream") and s.headers["cache-control"] == "no-store"
         assert daemon.request("POST", "/sessions/%s/interrupt" % name).status == 202
@@ -242,7 +244,8 @@ def test_background_task_that_displays(daemon):
 def test_client_that_leaves_a_stream_cancels_it(daemon):
     mark = "left-%d" % (os.getpid() % 100000)
     with daemon.stream(call_yourself(mark) + "import time\nprint('up', flush=True)\nwhile True: time.sleep(1)", timeout=100) as s:
-        assert next(iter(s))[0] == "stdout"
+        it = iter(s)
+        assert next(it)[0] == "started" and next(it)[0] == "stdout"
         assert daemon.named(mark)
     assert wait_until(lambda: not daemon.named(mark)), "its sandbox is gone"
 
@@ -254,12 +257,21 @@ def test_client_that_leaves_a_flood_cancels_it(daemon):
     assert wait_until(lambda: not daemon.named(mark))
 
 
-def test_client_that_leaves_a_session_keeps_its_state(daemon):
+def test_client_that_leaves_a_stream_of_a_session_can_come_back(daemon):
+    """The code goes on, and its events wait."""
     name = unique()
-    daemon.execute("x = 'kept'", session_id=name)
-    with daemon.stream("import time\nprint(1, flush=True)\ntime.sleep(100)", session_id=name, timeout=110) as s:
-        next(iter(s))
-    assert wait_until(lambda: daemon.sessions()[name]["state"] == "idle")
+    code = "import time, os\nprint(1, flush=True)\nwhile not os.path.exists('/workspace/go'): time.sleep(0.01)\nprint(2)\nx = 'kept'"
+    with daemon.stream(code, session_id=name, timeout=110) as s:
+        s.open()
+        it = iter(s)
+        assert [next(it)[0], next(it)[0]] == ["started", "stdout"]
+    execution = s.headers["x-execution-id"]
+    assert daemon.sessions()[name]["state"] == "busy"
+    daemon.request("PUT", "/v1/sandboxes/%s/files?path=go" % name, b"")
+    rest = daemon.get("/v1/sandboxes/%s/executions/%s/events?cursor=2" % (name, execution), headers={"Accept": "application/x-ndjson"})
+    rest = [json.loads(line) for line in rest.body.splitlines()]
+    assert [(e["id"], e["type"]) for e in rest] == [(3, "stdout"), (4, "done")] and rest[0]["data"] == "2\n"
+    assert rest[1]["session_id"] == name and rest[1]["success"], "the form of the request that began it"
     assert daemon.execute("x", session_id=name)["result"]["text/plain"] == "'kept'"
 
 
@@ -278,7 +290,7 @@ def test_sessions_have_records(daemon):
     assert events[-1][1]["execution_id"] == execution
     kept = daemon.get("%s/executions/%s/events" % (box, execution), headers={"Accept": "application/x-ndjson"})
     kept = [json.loads(line) for line in kept.body.splitlines()]
-    assert [e["type"] for e in kept] == ["started"] + [kind for kind, _ in events] and [e["id"] for e in kept] == list(range(1, len(kept) + 1))
+    assert [e["type"] for e in kept] == [kind for kind, _ in events] and [e["id"] for e in kept] == list(range(1, len(kept) + 1))
     assert "".join(e["data"] for e in kept if e["type"] == "stdout") == text(events)
     rest = daemon.get("%s/executions/%s/events?cursor=%d" % (box, execution, len(kept) - 1), headers={"Accept": "application/x-ndjson"})
     assert json.loads(rest.body)["type"] == "done"
@@ -297,8 +309,9 @@ def test_websocket_execute(daemon):
         got = w.until("done")
         printed = [m for m in got if m["type"] == "stdout"]
         assert "".join(m["data"] for m in printed) == "out\n", got
-        display, result, done = got[len(printed):]
-        assert [m["type"] for m in (display, result, done)] == ["display", "result", "done"], got
+        started, display, result, done = [m for m in got if m["type"] != "stdout"]
+        assert [m["type"] for m in (started, display, result, done)] == ["started", "display", "result", "done"], got
+        assert started["execution_id"] == done["result"]["execution_id"]
         assert display["data"] == {"text/plain": "d"} and result["data"] == {"text/plain": "42"}
         assert done["result"]["success"] and done["result"]["state"] == "discarded"
         assert set(done["result"]) == set(daemon.execute("1")), "the one result object"
@@ -458,7 +471,8 @@ def test_websocket_message_that_is_too_large(serve):
     assert d.execute("1")["success"]
 
 
-def test_websocket_close_interrupts(daemon):
+def test_websocket_that_closes(daemon):
+    """As for a client that leaves a stream: without a session the code ends, in a session it goes on. Nobody answers it."""
     mark, name = "ws-%d" % (os.getpid() % 100000), unique()
     w = daemon.websocket()
     w.execute(call_yourself(mark) + "import time\nprint('up', flush=True)\ntime.sleep(100)", timeout=110)
@@ -467,11 +481,13 @@ def test_websocket_close_interrupts(daemon):
     assert wait_until(lambda: not daemon.named(mark))
     w = daemon.websocket()
     w.run("x = 1", session_id=name)
-    w.execute("import time\nprint('up', flush=True)\ntime.sleep(100)", session_id=name, timeout=110)
-    w.until("stdout")
+    w.execute("x = 2\ninput('name? ')", session_id=name, timeout=110)
+    execution = next(m["execution_id"] for m in w.until("input_request") if m["type"] == "started")
     w.close()
-    assert wait_until(lambda: daemon.sessions()[name]["state"] == "idle")
-    assert daemon.execute("x", session_id=name)["result"]["text/plain"] == "1"
+    about = "/v1/sandboxes/%s/executions/%s" % (name, execution)
+    assert wait_until(lambda: daemon.get(about).json["state"] == "done")
+    assert "nobody to ask" in daemon.get(about).json["result"]["error"]["value"]
+    assert daemon.execute("x", session_id=name)["result"]["text/plain"] == "2"
 
 
 def test_websocket_reader_that_stops(daemon):

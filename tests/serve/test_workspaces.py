@@ -388,9 +388,9 @@ def test_another_owners_does_not_exist(serve, tmp_path):
 
 @pytest.mark.parametrize("value, word", [
     ("a b", "name"), ("../x", "name"), ("x:no", "mode"), ({"mode": "ro"}, "name"), ({"name": "x", "deny": ["../y"]}, "pattern"),
-    ({"name": "x", "deny": "y"}, "pattern"), ({"name": "x", "mode": "rw", "deny": ["y"]}, "hidden"), ({"name": "x", "write": ["/abs"]}, "write"),
-    ({"name": "x", "write": ["a/../b"]}, "write"), ({"name": "x", "mode": "ro", "write": ["a"]}, "read-only"), ({"name": "x", "else": 1}, "member"),
-    ({"name": "x", "tree": "g1"}, "member"),
+    ({"name": "x", "deny": "y"}, "pattern"), ({"name": "x", "mode": "rw", "deny": ["y"]}, "rw"), ({"name": "x", "write": ["/abs"]}, "write"),
+    ({"name": "x", "write": ["a/../b"]}, "write"), ({"name": "x", "mode": "ro", "write": ["a"]}, "read-only"), ({"name": "x", "else": 1}, "unknown field"),
+    ({"name": "x", "tree": "g1"}, "unknown field"),
 ])
 def test_what_makes_no_sense_is_refused_by_name(d, value, word):
     r = d.post("/v1/sandboxes", {"name": unique(), "workspace": value})

@@ -2,9 +2,9 @@
 /*
  * exec.c - One command and the client that waits for it.
  *
- * Output goes three ways: its beginning into the answer (capture), all of it into the record of the
- * sandbox (for who asks later by offset), and as events into the record's log when the client wants
- * a stream. The log's readers make the command wait when they are slow.
+ * The record of the sandbox keeps the output: the answer has its beginning, and a client can ask
+ * for all of it later, by offset. When the client wants a stream, it goes as events into the
+ * record's log, too. The log's readers make the command wait when they are slow.
  */
 #include "front/api/exec.h"
 
@@ -22,10 +22,11 @@
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/http/stream_out.h"
-#include "front/output/capture.h"
+#include "front/output/output_text.h"
 #include "front/packages/packages.h"
 #include "front/sandbox/audit.h"
 #include "front/sandbox/command.h"
+#include "front/sandbox/event.h"
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/record.h"
 #include "front/spec/judge.h"
@@ -54,7 +55,7 @@ struct exec {
 	char id[RECORD_ID_MAX];
 	struct record *record;
 	bool stream;
-	struct capture out, err;
+	struct text_joiner joiners[COMMAND_STREAMS];
 	struct timer away;   /* since nobody reads any more */
 	uint64_t away_bytes; /* said since */
 };
@@ -63,21 +64,19 @@ static struct exec *all; /* that run */
 
 /* ---- events -------------------------------------------------------------------------------- */
 
+/* @end: nothing follows; a character that was not finished is shown as it is. */
 static void event_output(struct exec *e, enum command_stream stream, const char *data, size_t len,
 			 bool end)
 {
-	_buf_ struct buf b = BUF_INIT(EVENT_MAX);
-	struct capture *c = stream == COMMAND_STDOUT ? &e->out : &e->err;
-	struct json j;
+	_buf_ struct buf b = BUF_INIT(EVENT_MAX), room = BUF_INIT(EVENT_MAX);
+	struct event ev = { .kind = stream == COMMAND_STDOUT ? EVENT_STDOUT : EVENT_STDERR };
 
-	if (end && !c->n_tail)
+	ev.text = text_join(&e->joiners[stream], data, len, end, &room, &ev.len);
+	if (room.err || ev.len == 0)
 		return;
-	json_init(&j, &b);
-	json_object_begin(&j);
-	capture_data(c, data, len, end, &j);
-	json_object_end(&j);
-	if (json_finish(&j) == 0 && b.len > strlen("{\"data\":\"\"}"))
-		record_take(e->record, stream == COMMAND_STDOUT ? "stdout" : "stderr", &b);
+	event_json(&ev, &b);
+	if (!b.err)
+		record_take(e->record, event_name(ev.kind), &b);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -85,8 +84,6 @@ static void event_output(struct exec *e, enum command_stream stream, const char 
 static void free_exec(struct exec *e)
 {
 	timer_cancel(&e->away);
-	capture_free(&e->out);
-	capture_free(&e->err);
 	idempotency_drop(e->idempotency);
 	if (e->prev)
 		e->prev->next = e->next;
@@ -133,8 +130,8 @@ static void finish_refused(struct exec *e)
 	audit_refused(e->sandbox, e->id, e->kind, r);
 	if (e->stream) {
 		metric_error(r->code);
-		error_json(&b, r->code, r->message, r->field, r->hint);
-		record_finish(e->record, "refused", "refused", buf_str(&b), b.len);
+		refusal_json(r, &b);
+		record_finish(e->record, "refused", "refused", buf_str(&b), buf_str(&b));
 	} else {
 		record_drop(e->record);
 	}
@@ -148,7 +145,6 @@ static void say_not_started(struct exec *e)
 	_buf_ struct buf b = BUF_INIT(sizeof(e->command.verdict.hint) + 32);
 
 	(void)buf_printf(&b, "caisson: %s\n", e->command.verdict.hint);
-	capture_add(&e->err, buf_str(&b), b.len);
 	spool_append(&e->record->err, buf_str(&b), b.len);
 	if (e->stream)
 		event_output(e, COMMAND_STDERR, buf_str(&b), b.len, false);
@@ -162,8 +158,8 @@ static void finish(struct exec *e)
 		.execution_id = e->id,
 		.verdict = &c->verdict,
 		.outcome = &c->outcome,
-		.out = &e->out,
-		.err = &e->err,
+		.out = &e->record->out,
+		.err = &e->record->err,
 		.chars = e->f->config.max_output,
 	};
 	struct http_exchange *x = let_go(e);
@@ -174,8 +170,8 @@ static void finish(struct exec *e)
 		say_not_started(e);
 	}
 	if (e->stream) {
-		event_output(e, COMMAND_STDOUT, NULL, 0, true);
-		event_output(e, COMMAND_STDERR, NULL, 0, true);
+		event_output(e, COMMAND_STDOUT, "", 0, true);
+		event_output(e, COMMAND_STDERR, "", 0, true);
 	}
 	json_init(&j, &b);
 	json_object_begin(&j);
@@ -186,7 +182,7 @@ static void finish(struct exec *e)
 
 	write_log(e);
 	audit_end(e->sandbox, e->id, e->kind, &c->verdict, &c->outcome);
-	record_finish(e->record, "done", result_status_name(c->verdict.status), text, strlen(text));
+	record_finish(e->record, "done", result_status_name(c->verdict.status), text, text);
 	if (x)
 		reply_json(x, 200, &b);
 	else if (e->idempotency && b.err)
@@ -200,7 +196,7 @@ static void on_done(struct command *c)
 {
 	struct exec *e = c->owner;
 
-	if (c->refusal.status)
+	if (c->refusal.kind)
 		finish_refused(e);
 	else
 		finish(e);
@@ -221,7 +217,6 @@ static void on_output(struct command *c, enum command_stream stream, const char 
 	struct exec *e = c->owner;
 	bool out = stream == COMMAND_STDOUT;
 
-	capture_add(out ? &e->out : &e->err, data, len);
 	tail_add(&e->sandbox->log, data, len);
 	spool_append(out ? &e->record->out : &e->record->err, data, len);
 	if (!e->stream)
@@ -374,15 +369,14 @@ static struct exec *make(struct front *f, struct sandbox *s, const json_t *body,
 	e->command.timeout_ms = timeout_ms;
 	e->away.fn = on_away;
 	e->away.arg = e;
-	capture_init(&e->out, f->config.max_output);
-	capture_init(&e->err, f->config.max_output);
 	random_id(e->id);
 	e->next = all;
 	if (all)
 		all->prev = e;
 	all = e;
 	if (make_line(e, body, why) == 0 && set_input(e, json_object_get(body, "stdin"))) {
-		e->record = record_new(&s->records, e->id, e->kind);
+		e->record = record_new(&s->records, e->id, e->kind,
+				       output_reserve(f->config.max_output));
 		if (e->record && (!stream || record_stream(e->record, &stream_ops, e)))
 			return e;
 	}

@@ -25,10 +25,10 @@ const char *ask_session(const json_t *body)
 	return string_of(body, "session_id");
 }
 
-static void refuse(struct refusal *r, int status, const char *code, const char *field,
+static void refuse(struct refusal *r, enum refusal_kind kind, const char *code, const char *field,
 		   const char *hint)
 {
-	*r = (struct refusal){ .status = status, .code = code, .field = field, .hint = hint };
+	*r = (struct refusal){ .kind = kind, .code = code, .field = field, .hint = hint };
 }
 
 static const struct language *language_of(struct front *f, const json_t *body, struct refusal *ret)
@@ -40,7 +40,7 @@ static const struct language *language_of(struct front *f, const json_t *body, s
 	if (l) /* whether the image has it the sandbox tells */
 		return l;
 	image_languages(&f->images->own, there, sizeof(there));
-	refuse(ret, 422, "unknown_language", "language", NULL);
+	refuse(ret, REFUSAL_INVALID, "unknown_language", "language", NULL);
 	(void)snprintf(ret->message, sizeof(ret->message),
 		       "this language is unknown; there are: %s", there);
 	return NULL;
@@ -67,13 +67,13 @@ struct execution *ask_execution(struct front *f, const char *owner, const json_t
 	if (!l)
 		return NULL;
 	if (f->draining) {
-		refuse(ret, 503, "draining", NULL, NULL);
+		refuse(ret, REFUSAL_UNAVAILABLE, "draining", NULL, NULL);
 		ret->retry_after_s = 5;
 		(void)snprintf(ret->message, sizeof(ret->message), "the daemon is shutting down");
 		return NULL;
 	}
 	if (l->id != LANG_PYTHON && json_object_get(body, "stdin")) {
-		refuse(ret, 422, "unsupported_field", "stdin",
+		refuse(ret, REFUSAL_INVALID, "unsupported_field", "stdin",
 		       "put the text into the code, or use the WebSocket where the language can ask");
 		(void)snprintf(ret->message, sizeof(ret->message),
 			       "only python reads lines that come with the request");

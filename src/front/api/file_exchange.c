@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_exchange.c - What every route of files does the same way. */
+/* file_exchange.c - From a request to a file call and back; and files as JSON. */
 #include "front/api/file_exchange.h"
 
 #include <stdio.h>
@@ -10,27 +10,30 @@
 #include "base/json.h"
 #include "front/api/find_sandbox.h"
 #include "front/http/reply.h"
+#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/support/front.h"
 #include "net/http.h"
 
-static void reap(struct deferred *d)
+static void release(struct file_exchange *v)
 {
-	struct file_exchange *v = d->arg;
-
 	for (size_t i = 0; i < v->n_entries; i++)
 		free(v->entries[i]);
 	free(v->entries);
-	free(v->after);
 	free(v->target);
+	json_decref(v->fields);
 	free(v);
+}
+
+static void reap(struct deferred *d)
+{
+	release(d->arg);
 }
 
 void file_exchange_end(struct file_exchange *v)
 {
 	if (v->reaper.queued)
 		return;
-	timer_cancel(&v->alive);
 	file_note_end(&v->note, v->call.refusal.code);
 	file_call_release(&v->call);
 	v->reaper.fn = reap;
@@ -40,15 +43,11 @@ void file_exchange_end(struct file_exchange *v)
 
 struct http_exchange *file_exchange_part(struct file_exchange *v)
 {
-	struct http_exchange *x = v->x;
+	struct http_exchange *x = context_done(v->x);
 
 	if (x) {
-		struct request_context *context = context_of(x);
-
-		context->work = NULL;
-		context->gone = NULL;
-		context->body = NULL;
-		context->body_end = NULL;
+		context_of(x)->body = NULL;
+		context_of(x)->body_end = NULL;
 	}
 	v->x = NULL;
 	return x;
@@ -58,14 +57,22 @@ void file_exchange_refuse(struct file_exchange *v)
 {
 	struct http_exchange *x = file_exchange_part(v);
 
-	if (x && v->call.refusal.status)
+	if (x && v->call.refusal.kind)
 		reply_refusal(x, &v->call.refusal);
-	else if (x) /* done, it says, without having done anything */
+	else if (x) /* it reports success, and has done nothing */
 		reply_error(x, 502, "file_call_ended", NULL, NULL,
-			    "the worker in the sandbox said what makes no sense");
-	if (!v->call.refusal.status)
+			    "the worker in the sandbox sent an invalid answer");
+	if (!v->call.refusal.kind)
 		v->call.refusal.code = "file_call_ended";
 	file_exchange_end(v);
+}
+
+struct http_exchange *file_exchange_done(struct file_exchange *v)
+{
+	if (!v->call.refusal.kind)
+		return file_exchange_part(v);
+	file_exchange_refuse(v);
+	return NULL;
 }
 
 static void on_gone(struct request_context *context)
@@ -80,14 +87,13 @@ static void on_gone(struct request_context *context)
 		file_exchange_end(v);
 }
 
-static bool copy_path(struct http_exchange *x, char to[FILES_PATH_MAX], const json_t *fields,
-		      const char *name)
+static bool copy_path(const struct file_exchange *v, char to[FILES_PATH_MAX], const char *name)
 {
-	const char *text = name ? json_string_value(json_object_get(fields, name)) : NULL;
+	const char *text = name ? json_string_value(json_object_get(v->fields, name)) : NULL;
 	size_t len = text ? strlen(text) : 0;
 
 	if (len >= FILES_PATH_MAX) {
-		reply_error(x, 422, "bad_path", name, NULL, "a path has at most %u bytes",
+		reply_error(v->x, 422, "bad_path", name, NULL, "a path has at most %u bytes",
 			    FILES_PATH_MAX - 1);
 		return false;
 	}
@@ -97,43 +103,82 @@ static bool copy_path(struct http_exchange *x, char to[FILES_PATH_MAX], const js
 }
 
 struct file_exchange *file_exchange_new(struct front *f, struct http_exchange *x,
-					const struct route_params *p, const json_t *fields,
-					const char *path, const char *to)
+					const struct route_params *p, const char *path,
+					const char *to)
 {
-	struct sandbox *s = own_sandbox(f, x, p);
-	struct file_exchange *v;
+	const struct route *r = context_of(x)->route;
+	json_t *fields = route_takes_json(r) ? request_json(x, r) : request_query(x, r);
+	struct sandbox *s = fields ? own_sandbox(f, x, p) : NULL;
+	struct file_exchange *v = s ? calloc(1, sizeof(*v)) : NULL;
 
-	if (!s)
-		return NULL;
-	v = calloc(1, sizeof(*v));
 	if (!v) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		if (s)
+			reply_no_memory(x);
+		json_decref(fields);
 		return NULL;
 	}
 	v->f = f;
 	v->sandbox = s;
 	v->x = x;
+	v->fields = fields;
 	v->call.owner = v;
 	memcpy(v->call.path, ".", 2);
-	if (!copy_path(x, v->call.path, fields, path) || !copy_path(x, v->call.to, fields, to)) {
-		free(v);
-		return NULL;
-	}
-	return v;
+	if (copy_path(v, v->call.path, path) && copy_path(v, v->call.to, to))
+		return v;
+	release(v);
+	return NULL;
+}
+
+uint32_t file_exchange_flag(const struct file_exchange *v, const char *name, uint32_t flag)
+{
+	return json_is_true(json_object_get(v->fields, name)) ? flag : 0;
+}
+
+void file_exchange_take_mode(struct file_exchange *v)
+{
+	const char *mode = json_string_value(json_object_get(v->fields, "mode"));
+
+	if (!mode)
+		return;
+	v->call.q.flags |= FILES_HAS_MODE;
+	v->call.q.mode = (uint32_t)strtoul(mode, NULL, 8) & 0777;
 }
 
 void file_exchange_run(struct file_exchange *v, enum files_op op, const struct file_call_ops *ops)
 {
-	struct request_context *context = context_of(v->x);
-
-	context->work = v;
-	context->gone = on_gone;
+	context_wait(v->x, v, on_gone);
 	v->call.q.op = op;
 	v->call.ops = ops;
 	if (file_note_begin(&v->note, v->sandbox, &v->call, &v->call.refusal) < 0)
 		file_exchange_refuse(v);
 	else
 		file_call_run(&v->call, v->sandbox);
+}
+
+void file_exchange_stream(struct file_exchange *v, const char *content_type)
+{
+	v->streaming = true;
+	reply_headers(v->x);
+	if (content_type)
+		http_stream(v->x, 200, content_type);
+	else
+		sse_begin(v->x);
+	http_stream_on_drain(v->x, file_exchange_drained);
+}
+
+void file_exchange_drained(struct http_exchange *x)
+{
+	struct file_exchange *v = context_of(x)->work;
+
+	if (v)
+		file_call_resume(&v->call);
+}
+
+bool file_exchange_congested(struct file_call *c)
+{
+	struct file_exchange *v = file_exchange_of(c);
+
+	return v->x && v->streaming && http_stream_congested(v->x);
 }
 
 void file_exchange_keep(struct file_call *c, const struct files_stat *st, struct files_text name,
@@ -150,7 +195,7 @@ void file_exchange_keep(struct file_call *c, const struct files_stat *st, struct
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static void put_text(struct json *j, const char *key, struct files_text t)
+void file_json_text(struct json *j, const char *key, struct files_text t)
 {
 	char other[40];
 
@@ -186,7 +231,7 @@ void file_json_brief(struct json *j, const char *key, struct files_text name,
 		[FILES_T_DEVICE] = "device",
 	};
 
-	put_text(j, key, name);
+	file_json_text(j, key, name);
 	json_member_str(j, "type", types[st->type]);
 	json_member_uint(j, "size", st->size);
 	put_time(j, st->mtime_ns);
@@ -203,10 +248,10 @@ void file_json(struct json *j, const char *key, struct files_text name, const st
 	json_member_uint(j, "uid", st->uid);
 	json_member_uint(j, "gid", st->gid);
 	if (st->type == FILES_T_LINK)
-		put_text(j, "target", target);
+		file_json_text(j, "target", target);
 }
 
-uint32_t file_mode(const char *text)
+struct files_text file_text(const char *s)
 {
-	return (uint32_t)strtoul(text, NULL, 8) & 0777;
+	return (struct files_text){ .data = s ? s : "", .len = s ? strlen(s) : 0 };
 }

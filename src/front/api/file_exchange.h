@@ -2,8 +2,8 @@
 /*
  * file_exchange.h - A request and the file call that serves it. For handle_files*.c.
  *
- * The two know each other until one of them is over: a client that goes away ends the call, a call
- * that is done answers the request. The struct is freed at the end of the round in which both are.
+ * A client that goes away ends the call; a call that is done answers the request. The struct is
+ * freed at the end of the round of the loop in which both are over.
  */
 #ifndef CAISSON_FRONT_FILE_EXCHANGE_H
 #define CAISSON_FRONT_FILE_EXCHANGE_H
@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "front/files/file_note.h"
 #include "front/files/files.h"
 
@@ -31,53 +30,67 @@ struct file_exchange {
 	struct front *f;
 	struct sandbox *sandbox; /* until it is run */
 	struct http_exchange *x; /* NULL: answered, or the client is gone */
+	json_t *fields;          /* the query, or the body where the route has one; checked */
 	struct deferred reaper;
 	struct file_note note; /* in the ledger */
 
 	bool has_stat, streaming, body_ended, truncated;
 	struct files_stat stat;
 	char *target; /* of stat, NUL-terminated, or NULL */
-	/* GET: a part was asked for. */
+	/* GET: the client asked for a range of bytes. */
 	bool ranged, from_end, to_end;
 	uint64_t first, last;
-	bool sized;    /* a length was promised */
-	uint64_t left; /* of it */
+	bool sized;    /* the answer has a Content-Length */
+	uint64_t left; /* bytes of it that are still to be sent */
 	/* Lists. */
 	struct file_entry **entries;
 	size_t n_entries, cap_entries, entries_bytes;
-	size_t page, most_entries; /* asked for; that there may be */
-	char *after;               /* the cursor, or NULL */
+	size_t page, most_entries; /* what the client asked for; what this page may have */
+	const char *after;         /* the cursor, in fields; or NULL */
 	bool more;                 /* on another page */
-	struct timer alive;        /* of a watch */
-	/* Of a handler with more to it: told when the client goes away, in file_exchange_end()'s
-	 * place. */
+	/* A handler with state of its own: called instead of file_exchange_end() when the client
+	 * goes away. */
 	void *extra;
 	void (*dropped)(struct file_exchange *v);
 };
 
 /*
- * file_exchange_new() - For a call on a sandbox of the caller's. NULL: answered. The query or the
- * body, which may be NULL, gives the paths: its members @path and @to (NULL: none), checked for
- * their length.
+ * file_exchange_new() - For a call on a sandbox of the caller's. NULL: answered. @path, @to: the
+ * fields of the request that have the paths, or NULL; without a path the call is for ".".
  */
 struct file_exchange *file_exchange_new(struct front *f, struct http_exchange *x,
-					const struct route_params *p, const json_t *fields,
-					const char *path, const char *to);
+					const struct route_params *p, const char *path,
+					const char *to);
+
+/* file_exchange_flag() - @flag if the field @name of the request is true, otherwise 0. */
+uint32_t file_exchange_flag(const struct file_exchange *v, const char *name, uint32_t flag);
+/* file_exchange_take_mode() - The field `mode`, "644", into call.q, if the request has it. */
+void file_exchange_take_mode(struct file_exchange *v);
 
 /* file_exchange_run() - Fill call.q before. */
 void file_exchange_run(struct file_exchange *v, enum files_op op, const struct file_call_ops *ops);
 
-/* file_exchange_part() - The exchange, to be answered now: the client is not ours to watch any
- * more. */
+/* file_exchange_part() - The exchange, to be answered now; it does not end the call any more. */
 struct http_exchange *file_exchange_part(struct file_exchange *v);
 
-/* file_exchange_end() - The call is released, the memory goes. Idempotent. */
+/* file_exchange_done() - For ops->done: the exchange to answer; NULL: the refusal was answered. */
+struct http_exchange *file_exchange_done(struct file_exchange *v);
+
+/* file_exchange_end() - Release the call, and free the memory later. Idempotent. */
 void file_exchange_end(struct file_exchange *v);
 
 /* file_exchange_refuse() - Answer with the call's refusal, and end. */
 void file_exchange_refuse(struct file_exchange *v);
 
-/* For ops: keep the (last) stat. */
+/* file_exchange_stream() - Begin the answer as a stream of this type, of an unknown length. NULL:
+ * Server-Sent Events. */
+void file_exchange_stream(struct file_exchange *v, const char *content_type);
+/* file_exchange_drained() - For http_stream_on_drain(): the worker may go on. */
+void file_exchange_drained(struct http_exchange *x);
+/* file_exchange_congested() - For ops->congested: the client reads more slowly than the worker
+ * writes. */
+bool file_exchange_congested(struct file_call *c);
+/* file_exchange_keep() - For ops->stat: keep the last one. */
 void file_exchange_keep(struct file_call *c, const struct files_stat *st, struct files_text name,
 			struct files_text target);
 
@@ -86,14 +99,15 @@ static inline struct file_exchange *file_exchange_of(struct file_call *c)
 	return c->owner;
 }
 
-/* file_json() - Members of an object about a file. Names that are not UTF-8 are also given in
- * base64. */
+/* file_json_text() - Member @key; and KEY_base64 if the text is not UTF-8. */
+void file_json_text(struct json *j, const char *key, struct files_text t);
+/* file_json() - Members of an object about a file, with its name under @key. */
 void file_json(struct json *j, const char *key, struct files_text name, const struct files_stat *st,
 	       struct files_text target);
-/* file_json_brief() - Name, type, size and time alone. */
+/* file_json_brief() - Only name, type, size and time. */
 void file_json_brief(struct json *j, const char *key, struct files_text name,
 		     const struct files_stat *st);
-/* file_mode() - "644" to a number. */
-uint32_t file_mode(const char *text);
+/* file_text() - A string, or NULL for an empty text. */
+struct files_text file_text(const char *s);
 
 #endif

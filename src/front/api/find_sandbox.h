@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* find_sandbox.h - From a request to the sandbox that it names, and the answer when it can not be
- * had. */
+/* find_sandbox.h - From a request to the sandbox that it names, and to a cell for that. */
 #ifndef CAISSON_FRONT_OWN_H
 #define CAISSON_FRONT_OWN_H
+
+#include <jansson.h>
+#include <stdbool.h>
 
 struct front;
 struct http_exchange;
 struct process;
-struct refusal;
 struct route_params;
 struct sandbox;
 
@@ -17,14 +18,24 @@ struct sandbox *own_sandbox(struct front *f, struct http_exchange *x, const stru
 /* own_process() - Its process of the second path parameter; NULL: answered with 404. */
 struct process *own_process(struct front *f, struct http_exchange *x, const struct route_params *p);
 
-/* reply_refusal() - A refusal as an answer. */
-void reply_refusal(struct http_exchange *x, const struct refusal *r);
-
 /*
  * reply_missing() - 404: there is no such thing in @s. One that was taken over from a front that
  * died has lost what that one had in memory, and then the hint says so too.
  */
 void reply_missing(struct http_exchange *x, const struct sandbox *s, const char *code,
 		   const char *field, const char *hint, const char *message);
+
+/*
+ * wait_for_cell() - Answer the request when @s has a cell, or with the refusal of one.
+ * @fresh: this request has made @s, which is ended if it gets no cell
+ * @entered: called with the cell there, also if the client is gone; or NULL
+ * @made: answers
+ * @arg: for @made; a reference is kept
+ */
+void wait_for_cell(struct http_exchange *x, struct sandbox *s, bool fresh,
+		   void (*entered)(struct sandbox *s),
+		   void (*made)(struct http_exchange *x, struct sandbox *s, bool fresh,
+				json_t *arg),
+		   json_t *arg);
 
 #endif

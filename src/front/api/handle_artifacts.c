@@ -2,17 +2,16 @@
 /*
  * handle_artifacts.c - The files that an execution left in /workspace.
  *
- * Which they are the kernel says: those whose status changed while it ran, by a time that code can
- * not set. So what a process in the background changed meanwhile is among them, and what came with
- * a directory that was moved is not: to tell those apart the tree would have to be read before
- * every execution.
+ * A file belongs to an execution if its status changed (ctime) while the execution ran; code cannot
+ * set that time. So a file that a process in the background changed meanwhile is among them, and a
+ * file that came with a moved directory is not: to tell these apart the daemon would have to read
+ * the tree before every execution.
  *
- * First a list, of which the first names in order are kept, then a hash of each, one call after
- * another, in the cell and on its account. Small images are read instead, hashed here, and in the
- * answer. Where the operator has a bucket for them each is put there as well, and the answer has a
- * link to it.
+ * The first call lists the tree, and the first names in order are kept. Then each file is hashed,
+ * one call after another, in the cell and on its account. Small images are read instead, hashed
+ * here, and put into the answer. Where the operator has a bucket for artifacts, each file is put
+ * there as well, and the answer has a link to it.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +23,6 @@
 #include "front/buckets/publish.h"
 #include "front/files/artifact.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/sandbox/record.h"
 #include "front/support/front.h"
@@ -32,7 +30,7 @@
 #include "net/http.h"
 
 #define ANSWER_MAX (8u << 20)
-#define LOOKED_AT 1000000u    /* entries of the tree; what is beyond has no page */
+#define LOOKED_AT 1000000u    /* entries of the tree; the rest is on no page */
 #define ARTIFACTS_MAX 100u    /* of the answer */
 #define HASH_MAX (256u << 20) /* bytes of a file that is hashed */
 #define IMAGE_MAX (1u << 20)  /* bytes of an image that is in the answer */
@@ -43,12 +41,12 @@ struct gathering {
 	int64_t from_ns, to_ns;
 	struct artifact found[ARTIFACTS_MAX];
 	size_t n, at;
-	char *after;    /* names up to this one were told before; NULL: none */
-	bool more, cut; /* names behind the last one; what was not looked at */
-	bool inlined;   /* images are wanted */
-	bool hash_only; /* of the file at hand: it is no image after all */
+	const char *after; /* the cursor: names up to this one are on earlier pages; or NULL */
+	bool more, cut;    /* there are names behind the last one; a part was not looked at */
+	bool inlined;      /* the client wants images */
+	bool hash_only;    /* of the current file: it cannot be read as an image */
 	bool with_image;
-	struct publish *copy; /* of the file at hand, to the bucket */
+	struct publish *copy; /* of the current file, to the bucket */
 	struct buf image;
 	size_t images_left;
 	struct deferred next;
@@ -65,7 +63,6 @@ static void finish(struct gathering *g)
 		free(g->found[i].path);
 	buf_free(&g->out);
 	buf_free(&g->image);
-	free(g->after);
 	g->v->extra = NULL;
 	file_exchange_end(g->v);
 	free(g);
@@ -98,10 +95,10 @@ static void add_hex(struct gathering *g, const char *data, size_t len)
 	}
 }
 
-/* True: the sandbox is over, not only a file, and so are we. */
+/* True: the call failed because of the sandbox, not of a file; the request is answered. */
 static bool is_over(struct gathering *g, const struct file_call *c)
 {
-	if (c->ended || !c->refusal.status)
+	if (c->ended || !c->refusal.kind)
 		return false;
 	file_exchange_refuse(g->v);
 	finish(g);
@@ -130,7 +127,7 @@ static void on_copied(struct publish *p)
 	go_on(g, true);
 }
 
-/* All is known of it: tell it, with a link when there is a place for it. */
+/* Write the current file into the answer, with a link if there is a bucket. */
 static void settle(struct gathering *g, bool with_image)
 {
 	static const struct artifact_copy none;
@@ -171,9 +168,9 @@ static void done_hash(struct file_call *c)
 
 	if (is_over(g, c))
 		return;
-	if (c->refusal.status || strlen(g->hash) != 2 * (size_t)FILES_HASH_LEN)
+	if (c->refusal.kind || strlen(g->hash) != 2 * (size_t)FILES_HASH_LEN)
 		g->hash[0] = '\0';
-	if (c->refusal.status != 404) /* one that went meanwhile is not told */
+	if (c->refusal.kind != 404) /* one that went meanwhile is not told */
 		settle(g, false);
 	else
 		go_on(g, true);
@@ -191,7 +188,7 @@ static void on_image(struct file_call *c, const char *data, size_t len)
 {
 	struct gathering *g = file_exchange_of(c)->extra;
 
-	(void)buf_append(&g->image, data, len); /* too much is an error, and then it is not told */
+	(void)buf_append(&g->image, data, len); /* one that is too large is left out */
 }
 
 static void done_image(struct file_call *c)
@@ -201,7 +198,7 @@ static void done_image(struct file_call *c)
 
 	if (is_over(g, c))
 		return;
-	if (c->refusal.status || c->end.flags & FILES_CHANGED || g->image.err ||
+	if (c->refusal.kind || c->end.flags & FILES_CHANGED || g->image.err ||
 	    g->image.len > g->images_left || !hash_sha256(buf_str(&g->image), g->image.len, hash)) {
 		go_on(g, false);
 		return;
@@ -223,7 +220,7 @@ static bool wants_image(const struct gathering *g)
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-/* Where the rest is. */
+/* The address of the next page. */
 static void put_next(struct gathering *g, struct http_exchange *x)
 {
 	_buf_ struct buf b = BUF_INIT(64u << 10), id = BUF_INIT(64);
@@ -245,10 +242,7 @@ static void answer(struct gathering *g)
 	json_member_bool(&g->j, "truncated", g->more || g->cut);
 	put_next(g, x);
 	json_object_end(&g->j);
-	if (json_finish(&g->j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &g->out);
+	reply_written(x, 200, &g->j);
 	finish(g);
 }
 
@@ -278,7 +272,7 @@ static void next(struct deferred *d)
 
 /* ---- the list ------------------------------------------------------------------------------ */
 
-/* In its place among those that are kept; the last one goes when there is no room. */
+/* Insert in order. If there is no room, the last one is dropped. */
 static void insert(struct gathering *g, char *path, uint64_t size)
 {
 	size_t at = g->n;
@@ -321,7 +315,7 @@ static void done_list(struct file_call *c)
 {
 	struct gathering *g = file_exchange_of(c)->extra;
 
-	if (c->refusal.status) {
+	if (c->refusal.kind) {
 		file_exchange_refuse(g->v);
 		finish(g);
 		return;
@@ -332,20 +326,20 @@ static void done_list(struct file_call *c)
 
 static const struct file_call_ops list_ops = { .stat = on_entry, .done = done_list };
 
-/* When it ran, by the clock of files. False: answered. */
-static bool find_window(struct front *f, struct http_exchange *x, const struct route_params *p,
-			const char *id, struct gathering *g)
+/* When the execution ran, by the clock of files. False: answered. */
+static bool find_window(struct gathering *g)
 {
-	struct sandbox *s = own_sandbox(f, x, p);
-	const struct record *r = s ? records_find(&s->records, id) : NULL;
+	const struct sandbox *s = g->v->sandbox;
+	const char *id = json_string_value(json_object_get(g->v->fields, "execution_id"));
+	const struct record *r = records_find(&s->records, id);
 
-	if (s && (!r || !r->started_ms))
+	if (!r || !r->started_ms) {
 		reply_missing(
-			x, s, "no_such_execution", "execution_id",
+			g->v->x, s, "no_such_execution", "execution_id",
 			"see GET /v1/sandboxes/{name}/executions; they are kept for 15 minutes",
 			"there is no such execution, or it is not kept any more");
-	if (!r || !r->started_ms)
 		return false;
+	}
 	g->from_ns = (int64_t)r->asked_ms * 1000000;
 	g->to_ns = r->ended_ms ? (int64_t)(r->ended_ms + 1) * 1000000 : INT64_MAX;
 	return true;
@@ -353,13 +347,14 @@ static bool find_window(struct front *f, struct http_exchange *x, const struct r
 
 static void begin(struct gathering *g)
 {
+	g->inlined = !json_is_false(json_object_get(g->v->fields, "inline"));
+	g->after = json_string_value(json_object_get(g->v->fields, "cursor"));
 	buf_init(&g->out, ANSWER_MAX);
 	buf_init(&g->image, IMAGE_MAX);
 	g->images_left = IMAGES_MAX;
 	json_init(&g->j, &g->out);
 	json_object_begin(&g->j);
-	json_key(&g->j, "artifacts");
-	json_array_begin(&g->j);
+	json_member_array(&g->j, "artifacts");
 	g->next.fn = next;
 	g->next.arg = g;
 	g->v->extra = g;
@@ -370,39 +365,23 @@ static void begin(struct gathering *g)
 	file_exchange_run(g->v, FILES_LIST, &list_ops);
 }
 
-/* What was asked for, apart from whose. False: answered. */
-static bool take_query(struct gathering *g, struct http_exchange *x, const json_t *query)
-{
-	const char *after = json_string_value(json_object_get(query, "cursor"));
-
-	g->inlined = !json_is_false(json_object_get(query, "inline"));
-	g->after = after ? strdup(after) : NULL;
-	if (!after || g->after)
-		return true;
-	reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
-	return false;
-}
-
 void handle_artifacts(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
-	json_t *query = request_query(x, context_of(x)->route);
-	struct gathering *g = query ? calloc(1, sizeof(*g)) : NULL;
+	struct file_exchange *v = file_exchange_new(f, x, p, NULL, NULL);
+	struct gathering *g = v ? calloc(1, sizeof(*g)) : NULL;
 
+	if (!v)
+		return;
 	if (!g) {
-		if (query)
-			reply_retry(x, 503, 1, "out_of_memory", NULL,
-				    "the daemon is out of memory");
-		json_decref(query);
+		file_exchange_end(v);
+		reply_no_memory(x);
 		return;
 	}
-	if (find_window(f, x, p, json_string_value(json_object_get(query, "execution_id")), g) &&
-	    take_query(g, x, query))
-		g->v = file_exchange_new(f, x, p, NULL, NULL, NULL);
-	json_decref(query);
-	if (g->v) {
+	g->v = v;
+	if (find_window(g)) {
 		begin(g);
 	} else {
-		free(g->after);
 		free(g);
+		file_exchange_end(v);
 	}
 }

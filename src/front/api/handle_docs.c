@@ -38,8 +38,7 @@ void handle_docs(struct front *f, struct http_exchange *x, const struct route_pa
 
 void handle_openapi(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
-	/* The table of routes is constant, and so is the document. Anybody may ask for it: it is
-	 * written once. */
+	/* Written once, because anybody may ask for it; the table of routes never changes. */
 	static struct buf document = BUF_INIT(TEXT_MAX);
 
 	(void)f;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_egress.c - Egress of a sandbox over HTTP: which rules, other rules, what goes on. */
+/* handle_egress.c - Egress of a sandbox over HTTP: its rules, new rules, and its connections. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -23,7 +22,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/spec/judge.h"
 #include "front/support/front.h"
-#include "net/http.h"
+#include "front/support/json_alloc.h"
 
 #define ANSWER_MAX (1u << 20)
 
@@ -36,16 +35,9 @@ static void reply_egress(struct http_exchange *x, const struct sandbox *s)
 
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "egress");
-	json_array_begin(&j);
-	for (size_t i = 0; i < json_array_size(s->spec.egress); i++)
-		json_str(&j, json_string_value(json_array_get(s->spec.egress, i)));
-	json_array_end(&j);
+	json_member_list(&j, "egress", s->spec.egress);
 	json_object_end(&j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }
 
 void handle_egress_get(struct front *f, struct http_exchange *x, const struct route_params *p)
@@ -66,16 +58,14 @@ struct change {
 static void on_changed(struct egress_change *w, const struct refusal *why)
 {
 	struct change *c = w->arg;
-	struct http_exchange *x = c->x;
+	struct http_exchange *x = context_done(c->x);
 	struct sandbox *s = c->sandbox;
 
-	context_of(x)->work = NULL;
-	context_of(x)->gone = NULL;
 	free(c);
 	if (why) {
 		reply_refusal(x, why);
 	} else {
-		policy_narrow(s); /* it may be another one by now */
+		policy_narrow(s); /* the policy may have changed meanwhile */
 		audit_spec(s);
 		reply_egress(x, s);
 		sandbox_step(s);
@@ -107,12 +97,11 @@ static void change(struct http_exchange *x, struct sandbox *s, json_t *list)
 	}
 	c = calloc(1, sizeof(*c));
 	if (!c) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return;
 	}
 	*c = (struct change){ .pending = { .done = on_changed, .arg = c }, .sandbox = s, .x = x };
-	context_of(x)->work = c;
-	context_of(x)->gone = change_gone;
+	context_wait(x, c, change_gone);
 	egress_change(s, list, &c->pending);
 }
 
@@ -128,7 +117,7 @@ void handle_egress_put(struct front *f, struct http_exchange *x, const struct ro
 	if (!s)
 		return;
 	if (e.code == -ENOMEM)
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 	else if (e.code < 0 || egress_rules(list, &rules, &e) < 0)
 		reply_error(x, 422, "invalid_value", "egress",
 			    "an entry is a host name, *.DOMAIN or HOST:PORT, as in api.example.com",
@@ -138,7 +127,7 @@ void handle_egress_put(struct front *f, struct http_exchange *x, const struct ro
 	json_decref(list);
 }
 
-/* ---- what goes on -------------------------------------------------------------------------- */
+/* ---- connections --------------------------------------------------------------------------- */
 
 struct inquiry {
 	struct gate_call call;
@@ -156,8 +145,7 @@ static const char *state_name(unsigned int state)
 
 static void write_conn(struct json *j, struct gate_conn *c)
 {
-	c->host[sizeof(c->host) - 1] = '\0';
-	c->address[sizeof(c->address) - 1] = '\0';
+	c->host[sizeof(c->host) - 1] = c->address[sizeof(c->address) - 1] = '\0';
 	json_object_begin(j);
 	json_member_str(j, "host", c->host);
 	json_member_uint(j, "port", c->port);
@@ -179,7 +167,7 @@ static void write_name(struct json *j, struct gate_name *n)
 	json_object_end(j);
 }
 
-/* What the gate gave with its numbers: as many as those say. */
+/* Sent by the gate beside its numbers, which have the lengths of the lists. */
 struct net_lists {
 	struct gate_conn conns[GATE_CONNS_SHOWN];
 	struct gate_name names[GATE_NAMES_SHOWN];
@@ -193,13 +181,11 @@ static void write_net(struct json *j, const struct egress *g, const struct gate_
 	json_object_begin(j);
 	json_key(j, "refusals");
 	egress_notes_json(g ? g : &none, j);
-	json_key(j, "connections");
-	json_array_begin(j);
+	json_member_array(j, "connections");
 	for (size_t i = 0; lists && i < n->n_conns; i++)
 		write_conn(j, &lists->conns[i]);
 	json_array_end(j);
-	json_key(j, "names");
-	json_array_begin(j);
+	json_member_array(j, "names");
 	for (size_t i = 0; lists && i < n->n_names; i++)
 		write_name(j, &lists->names[i]);
 	json_array_end(j);
@@ -223,13 +209,10 @@ static void reply_net(struct http_exchange *x, const struct egress *g, const str
 
 	json_init(&j, &b);
 	write_net(&j, g, n, lists);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }
 
-/* The gate may be anybody's by now: what does not fit is as if it were not there. */
+/* An attacker may have taken over the gate: lists that do not fit are ignored. */
 static void read_lists(int fd, struct gate_numbers *n, struct net_lists *ret)
 {
 	size_t conns = n->n_conns * sizeof(ret->conns[0]),
@@ -247,12 +230,10 @@ static void on_state(struct gate_call *c, const struct gate_msg *reply, int fd)
 	static struct net_lists lists;
 	struct gate_numbers numbers = reply->u.numbers;
 	struct inquiry *q = c->arg;
-	struct http_exchange *x = q->x;
-	/* By name again: it may be another one by now, or none. */
+	struct http_exchange *x = context_done(q->x);
+	/* By name again: the sandbox may be gone, or another one of that name may be there. */
 	const struct sandbox *s = sandbox_find(q->f, context_of(x)->owner, q->name);
 
-	context_of(x)->work = NULL;
-	context_of(x)->gone = NULL;
 	free(q);
 	read_lists(fd, &numbers, &lists);
 	reply_net(x, s ? s->egress : NULL, &numbers, &lists);
@@ -280,12 +261,10 @@ void handle_net(struct front *f, struct http_exchange *x, const struct route_par
 
 		*q = (struct inquiry){ .call = { .fn = on_state, .arg = q }, .f = f, .x = x };
 		memcpy(q->name, s->name, sizeof(q->name));
-		context_of(x)->work = q;
-		context_of(x)->gone = inquiry_gone;
+		context_wait(x, q, inquiry_gone);
 		if (gate_ask(f->gate, &q->call, &m, NULL, 0, NULL) == 0)
 			return;
-		context_of(x)->work = NULL;
-		context_of(x)->gone = NULL;
+		(void)context_done(x);
 		free(q);
 	}
 	reply_net(x, NULL, &nothing, NULL);

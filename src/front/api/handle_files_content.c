@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_files_content.c - What is in files: reading, writing, archives.
+ * handle_files_content.c - The content of files: reading, writing, archives.
  *
  * Bytes are passed on as they come, both ways: a slow client makes the worker in the cell wait, a
- * slow worker the client, and the size of a file is not what the daemon's memory depends on. A
- * length is promised from what the file was when it was opened; a file that gets shorter meanwhile
- * breaks the answer off.
+ * slow worker makes the client wait, and the daemon's memory does not depend on the size of a file.
+ * Content-Length is the size of the file when it was opened; if the file becomes shorter meanwhile,
+ * the answer is broken off.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,7 +16,6 @@
 #include "front/api/file_exchange.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/support/front.h"
 #include "net/http.h"
@@ -35,22 +33,17 @@ static void add_etag(struct http_exchange *x, const struct files_stat *st, char 
 
 static void add_modified(struct http_exchange *x, const struct files_stat *st)
 {
-	static const char *const days[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
-	static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
-					      "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
 	time_t at = (time_t)(st->mtime_ns / 1000000000);
 	char text[64];
 	struct tm tm;
 
-	if (at < 0 || !gmtime_r(&at, &tm) || tm.tm_year > 8000)
-		return;
-	(void)snprintf(text, sizeof(text), "%s, %02d %s %04d %02d:%02d:%02d GMT",
-		       days[tm.tm_wday % 7], tm.tm_mday, months[tm.tm_mon % 12], tm.tm_year + 1900,
-		       tm.tm_hour, tm.tm_min, tm.tm_sec);
-	http_add_header(x, "Last-Modified", text);
+	/* Names of days and months are English: the front never sets another locale. */
+	if (at >= 0 && gmtime_r(&at, &tm) && tm.tm_year <= 8000 &&
+	    strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &tm) > 0)
+		http_add_header(x, "Last-Modified", text);
 }
 
-/* Never shown as a page of this server: what is in it was made by code nobody has read. */
+/* Untrusted code made the content: a browser must not show it as a page of this server. */
 static void add_download(struct http_exchange *x, const char *path, const char *suffix)
 {
 	static const char plain[] =
@@ -91,8 +84,7 @@ static bool digits(const char **at, uint64_t *ret)
 	return num_parse_u64(text, 0, INT64_MAX, ret, NULL) == 0;
 }
 
-/* One range of bytes. What is anything else may be ignored, and is: the whole file is an answer
- * too. */
+/* One range of bytes. Other forms are ignored, which HTTP allows: the answer is the whole file. */
 static void parse_range(struct file_exchange *v, const char *header)
 {
 	const char *at = header;
@@ -112,7 +104,7 @@ static void parse_range(struct file_exchange *v, const char *header)
 	v->ranged = v->to_end || (digits(&at, &v->last) && *at == '\0' && v->last >= v->first);
 }
 
-/* The part that is meant of a file of @size bytes. False: there is none. */
+/* The range within a file of @size bytes. False: no byte of the file is in it. */
 static bool settle_range(struct file_exchange *v, uint64_t size)
 {
 	if (v->from_end) {
@@ -127,15 +119,7 @@ static bool settle_range(struct file_exchange *v, uint64_t size)
 	return v->first < size;
 }
 
-static void stream_drained(struct http_exchange *x)
-{
-	struct file_exchange *v = context_of(x)->work;
-
-	if (v)
-		file_call_resume(&v->call);
-}
-
-/* Answered without content: the call has nothing more to do. */
+/* Answer without content: the call has nothing more to do. */
 static void settle_early(struct file_exchange *v, int status)
 {
 	struct http_exchange *x = file_exchange_part(v);
@@ -167,7 +151,7 @@ static void begin_sized(struct file_exchange *v)
 	v->streaming = v->sized = true;
 	v->left = size;
 	http_stream_sized(v->x, v->ranged ? 206 : 200, "application/octet-stream", size);
-	http_stream_on_drain(v->x, stream_drained);
+	http_stream_on_drain(v->x, file_exchange_drained);
 }
 
 static void on_file(struct file_call *c, const struct files_stat *st, struct files_text name,
@@ -194,7 +178,7 @@ static void on_file(struct file_call *c, const struct files_stat *st, struct fil
 		return;
 	}
 	if (st->size == 0)
-		return; /* empty, or without a size: the first byte tells */
+		return; /* empty, or its size is not known: the first byte tells */
 	bool head = strcmp(http_request(v->x)->method, "HEAD") == 0;
 
 	begin_sized(v);
@@ -212,15 +196,10 @@ static void on_content(struct file_call *c, const char *data, size_t len)
 
 	if (!v->x)
 		return;
-	if (!v->streaming) {
-		reply_headers(v->x);
-		http_stream(v->x, 200,
-			    c->q.op == FILES_TAR_OUT ? "application/x-tar" :
-						       "application/octet-stream");
-		http_stream_on_drain(v->x, stream_drained);
-		v->streaming = true;
-	}
-	/* No more than was promised, whatever the worker says. */
+	if (!v->streaming)
+		file_exchange_stream(v, c->q.op == FILES_TAR_OUT ? "application/x-tar" :
+								   "application/octet-stream");
+	/* Never more than Content-Length, whatever the worker sends. */
 	if (v->sized && len > v->left)
 		len = (size_t)v->left;
 	v->left -= v->sized ? len : 0;
@@ -228,18 +207,11 @@ static void on_content(struct file_call *c, const char *data, size_t len)
 	(void)http_stream_write(v->x, data, len);
 }
 
-static bool is_congested(struct file_call *c)
-{
-	struct file_exchange *v = file_exchange_of(c);
-
-	return v->x && v->streaming && http_stream_congested(v->x);
-}
-
 static void done_content(struct file_call *c)
 {
 	struct file_exchange *v = file_exchange_of(c);
 
-	if (c->refusal.status && !v->streaming) {
+	if (c->refusal.kind && !v->streaming) {
 		file_exchange_refuse(v);
 		return;
 	}
@@ -252,7 +224,7 @@ static void done_content(struct file_call *c)
 	if (!v->streaming) {
 		reply_headers(x);
 		http_reply(x, 200, "application/octet-stream", "", 0);
-	} else if (c->refusal.status || (c->q.op == FILES_READ && c->end.flags & FILES_CHANGED)) {
+	} else if (c->refusal.kind || (c->q.op == FILES_READ && c->end.flags & FILES_CHANGED)) {
 		http_stream_abort(x);
 	} else {
 		http_stream_end(x);
@@ -263,21 +235,20 @@ static void done_content(struct file_call *c)
 static const struct file_call_ops read_ops = {
 	.stat = on_file,
 	.data = on_content,
-	.congested = is_congested,
+	.congested = file_exchange_congested,
 	.done = done_content,
 };
 
 void handle_file_read(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
-	json_t *query = request_query(x, context_of(x)->route);
-	struct file_exchange *v = query ? file_exchange_new(f, x, p, query, "path", NULL) : NULL;
+	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
 
-	json_decref(query);
 	if (!v)
 		return; /* answered: there is no exchange any more */
 	const char *range = http_header(x, "range");
 
-	/* A part of what it was before would need to know what it is now: then all of it. */
+	/* If-Range needs to know whether the file has changed: then the answer is the whole file.
+	 */
 	if (range && !http_header(x, "if-range"))
 		parse_range(v, range);
 	v->call.q.length = FILES_TO_END;
@@ -294,16 +265,14 @@ void handle_file_read(struct front *f, struct http_exchange *x, const struct rou
 
 static const struct file_call_ops tar_out_ops = {
 	.data = on_content,
-	.congested = is_congested,
+	.congested = file_exchange_congested,
 	.done = done_content,
 };
 
 void handle_file_tar_out(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
-	json_t *query = request_query(x, context_of(x)->route);
-	struct file_exchange *v = query ? file_exchange_new(f, x, p, query, "path", NULL) : NULL;
+	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
 
-	json_decref(query);
 	if (!v)
 		return;
 	add_download(x, strcmp(v->call.path, ".") == 0 ? "workspace" : v->call.path, ".tar");
@@ -313,7 +282,7 @@ void handle_file_tar_out(struct front *f, struct http_exchange *x, const struct 
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* The worker takes more: let it come, or say that that was all. */
+/* The worker takes more: let the client send it, or tell the worker that it has all. */
 static void feed(struct file_call *c)
 {
 	struct file_exchange *v = file_exchange_of(c);
@@ -343,36 +312,25 @@ static void on_body_end(struct request_context *context)
 		file_call_finish(&v->call);
 }
 
-static struct files_text text_of(const char *s)
-{
-	return (struct files_text){ .data = s ? s : "", .len = s ? strlen(s) : 0 };
-}
-
 static void done_write(struct file_call *c)
 {
 	_buf_ struct buf b = BUF_INIT(ONE_MAX);
 	struct file_exchange *v = file_exchange_of(c);
+	struct http_exchange *x = file_exchange_done(v);
 	struct json j;
 
-	if (c->refusal.status) {
-		file_exchange_refuse(v);
+	if (!x)
 		return;
-	}
-	struct http_exchange *x = file_exchange_part(v);
-
 	json_init(&j, &b);
 	json_object_begin(&j);
 	if (c->q.op == FILES_TAR_IN) {
 		json_member_str(&j, "path", c->path);
 		json_member_uint(&j, "entries", c->end.count);
 	} else {
-		file_json(&j, "path", text_of(c->path), &v->stat, text_of(NULL));
+		file_json(&j, "path", file_text(c->path), &v->stat, file_text(NULL));
 	}
 	json_object_end(&j);
-	if (x && json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else if (x)
-		reply_json(x, c->end.flags & FILES_MADE ? 201 : 200, &b);
+	reply_written(x, c->end.flags & FILES_MADE ? 201 : 200, &j);
 	file_exchange_end(v);
 }
 
@@ -385,22 +343,16 @@ static const struct file_call_ops write_ops = {
 static void receive(struct front *f, struct http_exchange *x, const struct route_params *p,
 		    enum files_op op)
 {
-	json_t *query = request_query(x, context_of(x)->route);
-	struct file_exchange *v = query ? file_exchange_new(f, x, p, query, "path", NULL) : NULL;
+	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
 
-	if (v) {
-		const char *mode = json_string_value(json_object_get(query, "mode"));
-
-		v->call.q.flags =
-			(json_is_true(json_object_get(query, "parents")) ? FILES_PARENTS : 0u) |
-			(mode ? FILES_HAS_MODE : 0u);
-		v->call.q.mode = mode ? file_mode(mode) : 0;
-		context_of(x)->body = on_body;
-		context_of(x)->body_end = on_body_end;
-		http_pause_body(x, true); /* until the worker is there */
-		file_exchange_run(v, op, &write_ops);
-	}
-	json_decref(query);
+	if (!v)
+		return;
+	v->call.q.flags = file_exchange_flag(v, "parents", FILES_PARENTS);
+	file_exchange_take_mode(v);
+	context_of(x)->body = on_body;
+	context_of(x)->body_end = on_body_end;
+	http_pause_body(x, true); /* until the worker is there */
+	file_exchange_run(v, op, &write_ops);
 }
 
 void handle_file_write(struct front *f, struct http_exchange *x, const struct route_params *p)

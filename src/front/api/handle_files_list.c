@@ -3,8 +3,8 @@
  * handle_files_list.c - Lists of files, by name and page by page.
  *
  * A directory has its names in no order, so each page looks at all of them and keeps the first ones
- * after the cursor: a heap whose top is the last of those, and goes when a better one comes. Memory
- * is that of one page, however many there are.
+ * after the cursor, in a heap. The top of the heap is the last of them, and is dropped when a name
+ * before it comes. So a list needs the memory of one page, however long the directory is.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +14,13 @@
 #include "front/api/handlers.h"
 #include "front/files/artifact.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/support/front.h"
-#include "net/http.h"
 
 #define ONE_MAX (256u << 10)
 #define LIST_MAX (16u << 20) /* bytes of an answer */
-#define LIST_LIMIT 1000u     /* entries, unless told */
-#define LOOKED_AT 1000000u   /* of a tree; what has more is cut */
+#define LIST_LIMIT 1000u     /* entries of a page, unless the client asks for another number */
+#define LOOKED_AT 1000000u   /* entries of a tree; the list of a larger one is cut */
 
 /* ---- the heap ------------------------------------------------------------------------------ */
 
@@ -62,7 +60,7 @@ static void sink(struct file_exchange *v)
 	}
 }
 
-/* The last name of those that are kept belongs to another page. */
+/* The last of the kept names belongs to another page. */
 static void drop_last(struct file_exchange *v)
 {
 	v->entries_bytes -= v->entries[0]->json_len + 2;
@@ -123,7 +121,7 @@ static void on_entry(struct file_call *c, const struct files_stat *st, struct fi
 
 	if (v->after && compare(name.data, name.len, v->after, strlen(v->after)) <= 0)
 		return;
-	/* Also when bytes were the reason: what follows those that are kept is not on this page. */
+	/* A name behind the kept ones is not on this page; also if bytes were what made it full. */
 	if (v->n_entries == v->most_entries &&
 	    compare(name.data, name.len, v->entries[0]->text, v->entries[0]->name_len) > 0) {
 		v->more = true;
@@ -146,7 +144,7 @@ static void on_entry(struct file_call *c, const struct files_stat *st, struct fi
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-/* Where the rest is. */
+/* The address of the next page. */
 static void put_next(const struct file_exchange *v, const struct request_context *context,
 		     struct json *j)
 {
@@ -173,33 +171,25 @@ static void done_list(struct file_call *c)
 {
 	_buf_ struct buf b = BUF_INIT(LIST_MAX);
 	struct file_exchange *v = file_exchange_of(c);
+	struct http_exchange *x = file_exchange_done(v);
 	struct json j;
 
-	if (c->refusal.status) {
-		file_exchange_refuse(v);
+	if (!x)
 		return;
-	}
-	struct http_exchange *x = file_exchange_part(v);
-
 	if (v->n_entries > 0)
 		qsort(v->entries, v->n_entries, sizeof(struct file_entry *), by_name);
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_str(&j, "path", c->path);
-	json_key(&j, "entries");
-	json_array_begin(&j);
+	json_member_array(&j, "entries");
 	for (size_t i = 0; i < v->n_entries; i++)
 		json_raw(&j, v->entries[i]->text + v->entries[i]->name_len,
 			 v->entries[i]->json_len);
 	json_array_end(&j);
 	json_member_bool(&j, "truncated", v->more || v->truncated || c->end.flags & FILES_CUT);
-	if (x)
-		put_next(v, context_of(x), &j);
+	put_next(v, context_of(x), &j);
 	json_object_end(&j);
-	if (x && json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else if (x)
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 	file_exchange_end(v);
 }
 
@@ -207,22 +197,18 @@ static const struct file_call_ops list_ops = { .stat = on_entry, .done = done_li
 
 void handle_file_list(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
-	json_t *query = request_query(x, context_of(x)->route);
-	struct file_exchange *v = query ? file_exchange_new(f, x, p, query, "path", NULL) : NULL;
+	struct file_exchange *v = file_exchange_new(f, x, p, "path", NULL);
 
-	if (v) {
-		const json_t *limit = json_object_get(query, "limit");
-		const json_t *depth = json_object_get(query, "depth");
-		const char *after = json_string_value(json_object_get(query, "cursor"));
+	if (!v)
+		return;
+	const json_t *limit = json_object_get(v->fields, "limit");
+	const json_t *depth = json_object_get(v->fields, "depth");
 
-		v->page = limit ? (size_t)json_integer_value(limit) : LIST_LIMIT;
-		v->most_entries = v->page;
-		v->after = after ? strdup(after) : NULL;
-		v->call.q.flags =
-			json_is_true(json_object_get(query, "recursive")) ? FILES_RECURSIVE : 0;
-		v->call.q.limit = LOOKED_AT;
-		v->call.q.depth = depth ? (uint32_t)json_integer_value(depth) - 1 : FILES_DEPTH_MAX;
-		file_exchange_run(v, FILES_LIST, &list_ops);
-	}
-	json_decref(query);
+	v->page = limit ? (size_t)json_integer_value(limit) : LIST_LIMIT;
+	v->most_entries = v->page;
+	v->after = json_string_value(json_object_get(v->fields, "cursor"));
+	v->call.q.flags = file_exchange_flag(v, "recursive", FILES_RECURSIVE);
+	v->call.q.limit = LOOKED_AT;
+	v->call.q.depth = depth ? (uint32_t)json_integer_value(depth) - 1 : FILES_DEPTH_MAX;
+	file_exchange_run(v, FILES_LIST, &list_ops);
 }

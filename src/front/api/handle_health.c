@@ -5,26 +5,20 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
 #include "front/cell/image_use.h"
 #include "front/cell/warden_link.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/packages/packages.h"
 #include "front/policy/policy.h"
-#include "front/sandbox/execution.h"
-#include "front/spec/judge.h"
 #include "front/support/front.h"
 #include "front/support/jail.h"
-#include "front/support/metrics.h"
 #include "front/support/time_text.h"
-#include "net/http.h"
 
 #define HEALTH_MAX 16384u
 
-static const char *word(const struct front *f)
+static const char *status_of(const struct front *f)
 {
 	if (f->draining)
 		return "draining";
@@ -33,23 +27,15 @@ static const char *word(const struct front *f)
 	return f->images->own.supply.settled ? "healthy" : "starting";
 }
 
-/* What stands between the code and the machine, in one word: all layers, or fewer by choice. */
-static const char *isolation(const struct front *f)
-{
-	return f->spec.without ? "reduced" : "full";
-}
-
 static void write_isolation(const struct front *f, struct json *j)
 {
-	json_key(j, "isolation");
-	json_object_begin(j);
-	json_member_str(j, "level", isolation(f));
+	json_member_object(j, "isolation");
+	json_member_str(j, "level", f->spec.without ? "reduced" : "full");
 	json_member_str(j, "runtime", "native");
 	json_member_bool(j, "seccomp", !(f->spec.without & CELL_WITHOUT_SECCOMP));
 	json_member_bool(j, "landlock", !(f->spec.without & CELL_WITHOUT_LANDLOCK));
 	json_member_bool(j, "cgroup", !(f->spec.without & CELL_WITHOUT_CGROUP));
-	json_key(j, "front");
-	json_object_begin(j);
+	json_member_object(j, "front");
 	json_member_bool(j, "own_user", f->jail->user);
 	json_member_bool(j, "seccomp", f->jail->seccomp);
 	json_member_bool(j, "landlock", f->jail->landlock);
@@ -62,8 +48,7 @@ static void write_pool(const struct front *f, struct json *j)
 	const struct pool_row *py = &f->images->own.pool.rows[POOL_PYTHON];
 	const struct pool_row *plain = &f->images->own.pool.rows[POOL_PLAIN];
 
-	json_key(j, "pool");
-	json_object_begin(j);
+	json_member_object(j, "pool");
 	json_member_uint(j, "kernels_ready", py->n_ready);
 	json_member_uint(j, "cells_ready", plain->n_ready);
 	json_member_uint(j, "making", py->n_making + plain->n_making);
@@ -76,15 +61,14 @@ static void write_pool(const struct front *f, struct json *j)
 	json_object_end(j);
 }
 
-/* Anybody may ask, so not what is wrong with the file: the log has that. */
+/* Without the error in the file: anybody may ask, and the log has it. */
 static void write_policy(const struct front *f, struct json *j)
 {
 	const struct policy_now *now = f->policy;
 
 	if (!now->rules)
 		return;
-	json_key(j, "policy");
-	json_object_begin(j);
+	json_member_object(j, "policy");
 	json_member_str(j, "sha256", now->rules->sha256);
 	time_json(j, "loaded_at", now->loaded_ms);
 	json_member_bool(j, "stale", now->stale);
@@ -98,7 +82,7 @@ static void write_policy(const struct front *f, struct json *j)
 void handle_health(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(HEALTH_MAX);
-	const char *status = word(f);
+	const char *status = status_of(f);
 	struct json j;
 
 	(void)p;
@@ -114,22 +98,17 @@ void handle_health(struct front *f, struct http_exchange *x, const struct route_
 	write_policy(f, &j);
 	json_key(&j, "packages");
 	packages_health(f, &j);
-	json_key(&j, "sandboxes");
-	json_object_begin(&j);
+	json_member_object(&j, "sandboxes");
 	json_member_uint(&j, "live", f->n_sandboxes);
 	json_member_uint(&j, "busy", f->n_busy);
 	json_member_uint(&j, "queued", f->n_queued - f->n_busy);
 	json_member_uint(&j, "max", f->config.max_sandboxes);
 	json_object_end(&j);
-	json_key(&j, "languages");
-	json_array_begin(&j);
+	json_member_array(&j, "languages");
 	for (size_t i = 0; i < LANG_MAX_; i++)
 		if (f->images->own.has_language[i])
 			json_str(&j, languages[i].name);
 	json_array_end(&j);
 	json_object_end(&j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, strcmp(status, "healthy") == 0 ? 200 : 503, &b);
+	reply_written(x, strcmp(status, "healthy") == 0 ? 200 : 503, &j);
 }

@@ -2,10 +2,9 @@
 /*
  * handle_packages.c - POST /pip_install, and packages of a sandbox: install, list.
  *
- * A client that goes away does not end what has been found to be allowed: the next one who asks has
- * it.
+ * An installation that the rules allow goes on when its client goes away: the next request for the
+ * same packages finds them installed.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,16 +23,15 @@
 #include "front/packages/packages.h"
 #include "front/support/front.h"
 #include "front/support/refusal.h"
-#include "net/http.h"
 
 #define ANSWER_MAX (4u << 20)
 
-/* Who waits: one answer, or a stream of what happens. */
+/* A request that waits for an installation: for one answer, or as a stream of events. */
 struct waiter {
 	struct install *in;
 	struct http_exchange *x; /* NULL: streamed, or gone */
 	struct stream_log *log;  /* NULL: one answer */
-	bool pip;                /* in the words of /pip_install */
+	bool pip;                /* the answer has the fields of /pip_install */
 };
 
 /* ---- answers ------------------------------------------------------------------------------- */
@@ -60,21 +58,16 @@ static void write_result(const struct waiter *w, struct json *j)
 static void reply_done(struct waiter *w)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
-	struct http_exchange *x = w->x;
+	struct http_exchange *x = context_done(w->x);
 	struct json j;
 
-	context_of(x)->work = NULL;
-	context_of(x)->gone = NULL;
-	if (w->in->refusal.status) {
+	if (w->in->refusal.kind) {
 		reply_refusal(x, &w->in->refusal);
 		return;
 	}
 	json_init(&j, &b);
 	write_result(w, &j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }
 
 static void stream_done(struct waiter *w)
@@ -83,7 +76,7 @@ static void stream_done(struct waiter *w)
 	const struct refusal *r = &w->in->refusal;
 	struct json j;
 
-	if (r->status) {
+	if (r->kind) {
 		error_json(&b, r->code, r->message, r->field, r->hint);
 		stream_log_append(w->log, "refused", buf_str(&b), b.len);
 	} else {
@@ -152,7 +145,7 @@ static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco
 		w->log = stream_log_new(v->f->streams, NULL, NULL);
 	if (!w || (format != STREAM_NONE && !w->log)) {
 		free(w);
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return;
 	}
 	w->pip = pip;
@@ -165,8 +158,7 @@ static void begin(struct http_exchange *x, struct sandbox *s, enum ecosystem eco
 		stream_out_begin(x, w->log, 0, format);
 	} else {
 		w->x = x;
-		v->work = w;
-		v->gone = on_gone;
+		context_wait(x, w, on_gone);
 	}
 }
 
@@ -181,7 +173,7 @@ void handle_pip_install(struct front *f, struct http_exchange *x, const struct r
 	if (!body)
 		return;
 	if (name)
-		s = sandbox_obtain(f, context_of(x)->owner, name, &why);
+		s = sandbox_obtain(f, context_of(x)->owner, name, NULL, &why);
 	if (name && !s) {
 		json_decref(body);
 		reply_refusal(x, &why);
@@ -226,8 +218,5 @@ void handle_packages_list(struct front *f, struct http_exchange *x, const struct
 	json_key(&j, "packages");
 	packages_json(s, &j);
 	json_object_end(&j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_policy.c - GET /v1/policy: a caller's own ceilings, and what they have of them. Nobody
- * else's. */
+/* handle_policy.c - GET /v1/policy: the ceilings of the caller, and how much of them is in use. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -11,18 +10,15 @@
 #include "front/policy/policy.h"
 #include "front/policy/rules.h"
 #include "front/sandbox/sandbox.h"
-#include "front/spec/judge.h"
 #include "front/support/front.h"
 #include "front/support/time_text.h"
-#include "net/http.h"
 
 #define ANSWER_MAX (1u << 20)
 
 static void write_ceiling(struct json *j, enum rule rule, const struct rule_value *v,
 			  const char *name)
 {
-	json_key(j, rule_name(rule));
-	json_object_begin(j);
+	json_member_object(j, rule_name(rule));
 	json_member_str(j, "rule", name);
 	json_key(j, "value");
 	if (rule == RULE_CPUS) {
@@ -53,8 +49,7 @@ void handle_policy(struct front *f, struct http_exchange *x, const struct route_
 	json_member_str(&j, "sha256", r ? r->sha256 : NULL);
 	if (r)
 		time_json(&j, "loaded_at", f->policy->loaded_ms);
-	json_key(&j, "ceilings");
-	json_object_begin(&j);
+	json_member_object(&j, "ceilings");
 	for (enum rule rule = 0; rule < RULE_MAX_; rule++) {
 		char name[RULES_NAME_MAX];
 		const struct rule_value *v = rules_of(r, owner, rule, name);
@@ -63,15 +58,11 @@ void handle_policy(struct front *f, struct http_exchange *x, const struct route_
 			write_ceiling(&j, rule, v, name);
 	}
 	json_object_end(&j);
-	sandboxes_of(f, owner, &sandboxes, &executions);
-	json_key(&j, "use");
-	json_object_begin(&j);
+	sandboxes_count(f, owner, &sandboxes, &executions);
+	json_member_object(&j, "use");
 	json_member_uint(&j, "sandboxes", sandboxes);
 	json_member_uint(&j, "executions", executions);
 	json_object_end(&j);
 	json_object_end(&j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }

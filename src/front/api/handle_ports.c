@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_ports.c - Opening and closing ports of a sandbox, and what comes through them. */
+/* handle_ports.c - Open and close ports of a sandbox, and pass requests through them. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -10,21 +10,20 @@
 #include "front/api/handlers.h"
 #include "front/api/port_proxy.h"
 #include "front/http/reply.h"
-#include "front/http/request.h"
 #include "front/http/serve.h"
 #include "front/ports/ports.h"
-#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
+#include "front/support/refusal.h"
 #include "net/conn.h"
 #include "net/http.h"
+#include "net/http_header.h"
 
 #define ANSWER_MAX (64u << 10)
 
-/* ---- the owner's --------------------------------------------------------------------------- */
+/* ---- requests of the owner ----------------------------------------------------------------- */
 
-/* Scheme and host as the client sees us; over the unix socket the address that others use, or none.
- */
+/* Scheme and host as the client sees them. Over the unix socket: those of --listen, or "". */
 static void base_of(const struct front *f, const struct http_exchange *x, char *out, size_t size)
 {
 	struct conn *c = http_conn(x);
@@ -47,8 +46,7 @@ static void reply_port(struct front *f, struct http_exchange *x, int status, con
 	base_of(f, x, base, sizeof(base));
 	json_init(&j, &b);
 	port_json(p, base, &j);
-	(void)json_finish(&j);
-	reply_json(x, status, &b);
+	reply_written(x, status, &j);
 }
 
 /* The sandbox and the number of the path; false: answered. */
@@ -62,7 +60,7 @@ static bool find(struct front *f, struct http_exchange *x, const struct route_pa
 		return false;
 	if (port_name_parse(p->value[1], number, token) && !token[0])
 		return true;
-	reply_error(x, 422, "out_of_range", "port", "a number from 1 to 65535", "that is no port");
+	reply_error(x, 422, "out_of_range", "port", "a number from 1 to 65535", "invalid port");
 	return false;
 }
 
@@ -75,7 +73,6 @@ static struct port *find_open(struct front *f, struct http_exchange *x,
 	if (!find(f, x, p, &s, &number))
 		return NULL;
 	struct port *port = port_find(s, number);
-
 	char text[64];
 
 	(void)snprintf(text, sizeof(text), "port %u of this sandbox is not open", number);
@@ -97,14 +94,12 @@ void handle_ports(struct front *f, struct http_exchange *x, const struct route_p
 	base_of(f, x, base, sizeof(base));
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "ports");
-	json_array_begin(&j);
+	json_member_array(&j, "ports");
 	for (const struct port *port = s->ports; port; port = port->next)
 		port_json(port, base, &j);
 	json_array_end(&j);
 	json_object_end(&j);
-	(void)json_finish(&j);
-	reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }
 
 void handle_port(struct front *f, struct http_exchange *x, const struct route_params *p)
@@ -142,9 +137,10 @@ void handle_port_close(struct front *f, struct http_exchange *x, const struct ro
 	reply_empty(x, 204);
 }
 
-/* ---- through ------------------------------------------------------------------------------- */
+/* ---- requests through a port --------------------------------------------------------------- */
 
-/* May a page without an origin call what it came from? It has the token, so it may. */
+/* A page of the service has no origin, and the token of the port in its path: it may call the port.
+ */
 static void reply_preflight(struct http_exchange *x)
 {
 	http_add_header(x, "Access-Control-Allow-Origin", "*");
@@ -155,10 +151,10 @@ static void reply_preflight(struct http_exchange *x)
 }
 
 /*
- * A person who opens the owner's address in a browser is sent to the one with the token: everything
- * that the page loads then comes from no origin, and would not pass for the owner's.
+ * A person who opens the address without the token in a browser is redirected to the one with it:
+ * then requests of the page have no origin, and cannot use the rights of the owner.
  */
-static bool send_on(struct http_exchange *x, const struct port *port)
+static bool redirect(struct http_exchange *x, const struct port *port)
 {
 	const struct http_request *q = http_request(x);
 	const char *dest = http_header(x, "sec-fetch-dest");
@@ -188,7 +184,7 @@ void handle_port_pass(struct front *f, struct http_exchange *x, const struct rou
 		.hide_authorization = authorization && auth_is_ours(f->auth, authorization),
 		.hide_api_key = api_key && auth_is_ours(f->auth, api_key),
 		.own_page = in_path && origin && strcmp(origin, "null") == 0,
-		.switches = port_switches(q),
+		.switches = header_switches(q),
 	};
 
 	context_of(x)->work = NULL;
@@ -203,7 +199,7 @@ void handle_port_pass(struct front *f, struct http_exchange *x, const struct rou
 		reply_preflight(x);
 		return;
 	}
-	if (!in_path && send_on(x, port))
+	if (!in_path && redirect(x, port))
 		return;
 	port_way_set(&way, port->sandbox->name, port->number, in_path ? port->token : NULL);
 	port_proxy_begin(port, x, &way);

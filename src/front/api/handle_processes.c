@@ -141,7 +141,7 @@ static void on_started(struct process_listener *l)
 		keep_answer(key, p);
 	else if (p->started)
 		reply_process(x, 201, p);
-	else if (c->refusal.status)
+	else if (c->refusal.kind)
 		reply_refusal(x, &c->refusal);
 	else if (c->not_started)
 		reply_error(x, 422, "cannot_start", "cmd", NULL, "%s", c->verdict.hint);

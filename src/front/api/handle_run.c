@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_run.c - Code in a kernel of a named sandbox, and in one that is made for it and gone after
- * it.
+ * handle_run.c - Code in a kernel: of a session (POST /execute), of a named sandbox, and of a
+ * sandbox that is made for it and ends after it.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "base/buf.h"
 #include "front/api/exec.h"
 #include "front/api/execute_request.h"
+#include "front/api/execution_reply.h"
 #include "front/api/find_sandbox.h"
 #include "front/api/handlers.h"
-#include "front/api/recorded.h"
 #include "front/http/idempotency.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
@@ -33,6 +33,40 @@ static bool may_begin(struct front *f, struct http_exchange *x, const json_t *bo
 	return idempotency_begin_once(f, x, format_of(x, body) != STREAM_NONE);
 }
 
+/* POST /execute: in the session that it names, which is made if need be, or in a new sandbox. */
+static void run_in_session(struct front *f, struct http_exchange *x, const json_t *body)
+{
+	const char *owner = context_of(x)->owner;
+	char image[IMAGE_OPENER_REF_MAX] = "";
+	struct execution *e = NULL;
+	struct sandbox *s = NULL;
+	struct refusal why;
+	int has_image = sandbox_spec_image(f, body, image, &why);
+
+	if (has_image >= 0)
+		e = ask_execution(f, owner, body, NULL, NULL, &why);
+	if (e)
+		s = sandbox_obtain(f, owner, ask_session(body), has_image ? image : NULL, &why);
+	if (s) {
+		e->write_result = execution_json;
+		execution_reply(x, s, e, format_of(x, body));
+		return;
+	}
+	if (e)
+		execution_free(e);
+	reply_refusal(x, &why);
+}
+
+void handle_execute(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	json_t *body = request_json(x, context_of(x)->route);
+
+	(void)p;
+	if (body && may_begin(f, x, body))
+		run_in_session(f, x, body);
+	json_decref(body);
+}
+
 void handle_sandbox_execute(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
 	json_t *body = request_json(x, context_of(x)->route);
@@ -43,7 +77,7 @@ void handle_sandbox_execute(struct front *f, struct http_exchange *x, const stru
 		struct execution *e = ask_execution(f, s->owner, body, NULL, NULL, &why);
 
 		if (e)
-			recorded_execute(x, s, e, format_of(x, body));
+			execution_reply(x, s, e, format_of(x, body));
 		else
 			reply_refusal(x, &why);
 	}
@@ -66,8 +100,7 @@ static void run_once(struct front *f, struct http_exchange *x, json_t *body)
 	if (e)
 		s = sandbox_create(f, context_of(x)->owner, NULL, &spec, &why);
 	if (s) {
-		recorded_execute(x, s, e, format_of(x, body));
-		sandbox_step(s); /* without memory nothing was queued, and it ends here */
+		execution_reply(x, s, e, format_of(x, body));
 		return;
 	}
 	if (e)

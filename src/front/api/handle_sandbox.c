@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_sandbox.c - Two requests about one sandbox that take a while: GET, whose receipt the
- * warden reads from the running processes, and stop, which is answered when everything in it has
- * ended.
+ * handle_sandbox.c - Two requests about one sandbox whose answers take a while: GET, for which the
+ * warden reads a receipt from the running processes, and stop, which is answered when everything in
+ * the sandbox has ended.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "client/receipt.h"
@@ -23,7 +22,7 @@
 #include "front/sandbox/sandbox.h"
 #include "front/sandbox/sandbox_json.h"
 #include "front/support/front.h"
-#include "net/http.h"
+#include "front/support/json_alloc.h"
 
 #define ONE_MAX (4u << 20)
 #define RECEIPT_MAX (2u << 20)
@@ -37,10 +36,7 @@ static void reply_one(struct http_exchange *x, const struct sandbox *s, const st
 
 	json_init(&j, &b);
 	sandbox_json(s, receipt, &j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }
 
 /* ---- looking ------------------------------------------------------------------------------- */
@@ -61,8 +57,7 @@ static void look_gone(struct request_context *v)
 	v->work = NULL;
 }
 
-/* As far as we know: a kernel that died is not there, and what it left behind is not known to us.
- */
+/* As far as the front knows: processes that a dead kernel left behind are not counted. */
 static bool anything_runs(const struct cell *r)
 {
 	for (size_t i = 0; i < LANG_MAX_; i++)
@@ -71,26 +66,18 @@ static bool anything_runs(const struct cell *r)
 	return r->commands != NULL;
 }
 
-/* What the gate and the operator hold it to: the kernel has no evidence of that, so it comes before
- * the last brace. */
+/* The rules of the gate and of the operator, put before the last brace: the Linux kernel, from
+ * which the rest of the receipt comes, does not know them. */
 static void add_rules(const struct sandbox *s, struct buf *receipt)
 {
 	_buf_ struct buf rules = BUF_INIT(RULES_MAX);
 	struct json j;
-	size_t i;
-	json_t *use;
 
 	json_init(&j, &rules);
 	json_object_begin(&j);
 	egress_force_json(s, &j);
-	json_key(&j, "secrets");
-	json_array_begin(&j);
-	json_array_foreach(s->spec.secrets, i, use) json_str(&j, json_string_value(use));
-	json_array_end(&j);
-	if (s->spec.policy[0])
-		json_member_str(&j, "policy", s->spec.policy);
-	else
-		json_member_null(&j, "policy");
+	json_member_list(&j, "secrets", s->spec.secrets);
+	json_member_str(&j, "policy", s->spec.policy[0] ? s->spec.policy : NULL);
 	json_object_end(&j);
 	if (json_finish(&j) < 0 || !receipt->len) {
 		buf_clear(receipt);
@@ -101,27 +88,25 @@ static void add_rules(const struct sandbox *s, struct buf *receipt)
 		buf_clear(receipt);
 }
 
-/* By name again: the sandbox may be another one by now, or none. */
+/* By name again: the sandbox may be gone, or another one of that name may be there. */
 static void on_evidence(struct warden_call *c, const struct warden_reply *reply, int *fds, size_t n)
 {
 	_buf_ struct buf receipt = BUF_INIT(RECEIPT_MAX);
 	struct look *l = c->arg;
-	struct http_exchange *x = l->x;
+	struct http_exchange *x = context_done(l->x);
 	struct request_context *v = context_of(x);
 	struct sandbox *s = sandbox_find(l->f, v->owner, l->name);
 	struct cell_spec spec = l->f->spec;
 	struct err e = { 0 };
 
 	free(l);
-	v->work = NULL;
-	v->gone = NULL;
 	if (!s) {
 		reply_error(x, 404, "no_such_sandbox", "name", "see GET /v1/sandboxes",
 			    "there is no such sandbox");
 		return;
 	}
 	spec.limits = s->spec.limits;
-	/* A layer that is missing is in the receipt; a cell that is gone meanwhile has none. */
+	/* The receipt shows a missing layer. A cell that is gone meanwhile has no receipt. */
 	if (reply->code == 0 && n == 1 && s->cell &&
 	    receipt_write(fds[0], &spec, &s->cell->layers, anything_runs(s->cell), &receipt, &e) ==
 		    -EBADMSG)
@@ -133,7 +118,6 @@ static void on_evidence(struct warden_call *c, const struct warden_reply *reply,
 void handle_sandbox_get(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
 	_buf_ struct buf none = BUF_INIT(1);
-	struct request_context *v = context_of(x);
 	struct sandbox *s = own_sandbox(f, x, p);
 
 	if (!s)
@@ -145,13 +129,11 @@ void handle_sandbox_get(struct front *f, struct http_exchange *x, const struct r
 		memcpy(l->name, s->name, sizeof(l->name));
 		l->call.fn = on_evidence;
 		l->call.arg = l;
-		v->work = l;
-		v->gone = look_gone;
+		context_wait(x, l, look_gone);
 		if (warden_link_ask_cell(f->link, &l->call, WARDEN_EVIDENCE, s->cell->handle, 0,
 					 NULL) == 0)
 			return;
-		v->work = NULL;
-		v->gone = NULL;
+		(void)context_done(x);
 		free(l);
 	}
 	reply_one(x, s, &none);
@@ -159,25 +141,23 @@ void handle_sandbox_get(struct front *f, struct http_exchange *x, const struct r
 
 /* ---- stopping ------------------------------------------------------------------------------ */
 
-struct patience {
+struct stop_wait {
 	struct sandbox_waiter waiter;
 	struct http_exchange *x;
 };
 
 static void on_over(struct sandbox_waiter *w, struct sandbox *s)
 {
-	struct patience *a = w->arg;
-	struct http_exchange *x = a->x;
+	struct stop_wait *a = w->arg;
+	struct http_exchange *x = context_done(a->x);
 
-	context_of(x)->work = NULL;
-	context_of(x)->gone = NULL;
 	free(a);
 	reply_one(x, s, NULL);
 }
 
 static void stop_gone(struct request_context *v)
 {
-	struct patience *a = v->work;
+	struct stop_wait *a = v->work;
 
 	sandbox_unwait(&a->waiter);
 	free(a);
@@ -194,19 +174,17 @@ void handle_sandbox_stop(struct front *f, struct http_exchange *x, const struct 
 	json_decref(body);
 	if (!s)
 		return;
-	struct patience *a = s->state == SANDBOX_RUNNING ? calloc(1, sizeof(*a)) : NULL;
+	struct stop_wait *a = s->state == SANDBOX_RUNNING ? calloc(1, sizeof(*a)) : NULL;
 
 	if (!a) {
 		if (s->state == SANDBOX_RUNNING)
-			reply_retry(x, 503, 1, "out_of_memory", NULL,
-				    "the daemon is out of memory");
-		else /* stopped, or lost: nothing is left to be done */
+			reply_no_memory(x);
+		else /* stopped or lost already */
 			reply_one(x, s, NULL);
 		return;
 	}
-	*a = (struct patience){ .waiter = { .over = on_over, .arg = a }, .x = x };
-	context_of(x)->work = a;
-	context_of(x)->gone = stop_gone;
+	*a = (struct stop_wait){ .waiter = { .over = on_over, .arg = a }, .x = x };
+	context_wait(x, a, stop_gone);
 	sandbox_wait(s, &a->waiter);
 	sandbox_stop(s, grace_s * 1000);
 }

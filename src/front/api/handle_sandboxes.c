@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_sandboxes.c - The life of named sandboxes: make, list, prolong, stop, remove. */
+/* handle_sandboxes.c - Named sandboxes over HTTP: make, list, extend, kill, interrupt, remove. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,6 @@
 #include "front/spec/judge.h"
 #include "front/support/front.h"
 #include "front/support/time_text.h"
-#include "net/http.h"
 
 #define ONE_MAX (1u << 20)
 #define LIST_MAX (16u << 20)
@@ -32,88 +31,18 @@ static void reply_sandbox(struct http_exchange *x, int status, const struct sand
 
 	json_init(&j, &b);
 	sandbox_json(s, NULL, &j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, status, &b);
+	reply_written(x, status, &j);
 }
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-/* A request that waits for a cell: in the sandbox as one who entered, in the exchange as its work.
- */
-struct birth {
-	struct entry entry;
-	struct sandbox *sandbox;
-	struct http_exchange *x; /* NULL: the client is gone */
-	bool made;               /* by this request */
-};
-
-static struct http_exchange *part(struct birth *b)
+static void on_made(struct http_exchange *x, struct sandbox *s, bool fresh, json_t *arg)
 {
-	struct http_exchange *x = b->x;
-
-	if (x) {
-		context_of(x)->work = NULL;
-		context_of(x)->gone = NULL;
-	}
-	return x;
+	(void)arg;
+	reply_sandbox(x, fresh ? 201 : 200, s);
 }
 
-static void on_in(struct entry *en, struct cell *r)
-{
-	struct birth *b = en->arg;
-	struct http_exchange *x = part(b);
-
-	(void)r;
-	sandbox_leave(en);
-	if (x)
-		reply_sandbox(x, b->made ? 201 : 200, b->sandbox);
-	free(b);
-}
-
-/* A sandbox that never had a cell is none. */
-static void on_refused(struct entry *en, const struct refusal *why)
-{
-	struct birth *b = en->arg;
-	struct http_exchange *x = part(b);
-
-	if (x)
-		reply_refusal(x, why);
-	if (b->made)
-		sandbox_end(b->sandbox, "it could not be made");
-	free(b);
-}
-
-static void on_gone(struct request_context *v)
-{
-	struct birth *b = v->work;
-
-	b->x = NULL;
-	v->work = NULL;
-}
-
-static void wait_for_cell(struct http_exchange *x, struct sandbox *s, bool made)
-{
-	struct birth *b = calloc(1, sizeof(*b));
-	struct request_context *v = context_of(x);
-
-	if (!b) {
-		if (made)
-			sandbox_end(s, "out of memory");
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
-		return;
-	}
-	*b = (struct birth){ .entry = { .in = on_in, .refused = on_refused, .arg = b },
-			     .sandbox = s,
-			     .x = x,
-			     .made = made };
-	v->work = b;
-	v->gone = on_gone;
-	sandbox_enter(s, &b->entry);
-}
-
-/* The same name with the same spec is the same sandbox, however often it is asked for. */
+/* A second request with the same name and spec is for the same sandbox. */
 static void create_again(struct http_exchange *x, struct sandbox *s, struct sandbox_spec *spec)
 {
 	bool same = sandbox_spec_equal(&s->spec, spec);
@@ -128,7 +57,7 @@ static void create_again(struct http_exchange *x, struct sandbox *s, struct sand
 			    "a sandbox of this name exists and is %s: %s",
 			    sandbox_state_name(s->state), s->reason);
 	else
-		wait_for_cell(x, s, false);
+		wait_for_cell(x, s, false, NULL, on_made, NULL);
 }
 
 void handle_sandbox_create(struct front *f, struct http_exchange *x, const struct route_params *p)
@@ -168,59 +97,21 @@ void handle_sandbox_create(struct front *f, struct http_exchange *x, const struc
 		reply_refusal(x, &why);
 		return;
 	}
-	wait_for_cell(x, s, true);
+	wait_for_cell(x, s, true, NULL, on_made, NULL);
 }
 
 /* ---- listing ------------------------------------------------------------------------------- */
 
-static bool labelled(const struct sandbox *s, const json_t *wanted)
-{
-	size_t i;
-	json_t *label;
-
-	json_array_foreach(wanted, i, label)
-	{
-		const char *text = json_string_value(label), *equals = strchr(text, '=');
-		char key[256];
-
-		(void)snprintf(key, sizeof(key), "%.*s",
-			       (int)(equals ? (size_t)(equals - text) : strlen(text)), text);
-		if (!sandbox_spec_has_label(&s->spec, key, equals ? equals + 1 : ""))
-			return false;
-	}
-	return true;
-}
-
-static int by_name(const void *a, const void *b)
-{
-	const struct sandbox *const *s = a, *const *t = b;
-
-	return strcmp((*s)->name, (*t)->name);
-}
-
-/* With those that do not run. */
-static size_t n_all(const struct front *f)
-{
-	size_t n = 0;
-
-	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
-		n++;
-	return n;
-}
-
-/* Those of @owner that are asked for, after @cursor, by name. The array is the caller's. */
+/* Sandboxes of @owner with these labels, after @cursor, by name. The array is the caller's. */
 static struct sandbox **select_sandboxes(struct front *f, const char *owner, const json_t *labels,
 					 const char *cursor, size_t *ret_n)
 {
-	struct sandbox **all = calloc(n_all(f) + 1, sizeof(struct sandbox *));
-	size_t n = 0;
+	size_t n_all, n = 0;
+	struct sandbox **all = sandboxes_of(f, owner, cursor, &n_all);
 
-	for (struct sandbox *s = f->sandboxes; all && s; s = s->next)
-		if (s->name[0] && strcmp(s->owner, owner) == 0 &&
-		    (!cursor || strcmp(s->name, cursor) > 0) && labelled(s, labels))
-			all[n++] = s;
-	if (all)
-		qsort(all, n, sizeof(struct sandbox *), by_name);
+	for (size_t i = 0; i < n_all; i++)
+		if (labels_match(all[i]->spec.labels, labels))
+			all[n++] = all[i];
 	*ret_n = n;
 	return all;
 }
@@ -264,8 +155,7 @@ void handle_sandbox_list(struct front *f, struct http_exchange *x, const struct 
 
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "sandboxes");
-	json_array_begin(&j);
+	json_member_array(&j, "sandboxes");
 	for (size_t i = 0; i < n && i < most; i++)
 		sandbox_json(all[i], NULL, &j);
 	json_array_end(&j);
@@ -274,10 +164,7 @@ void handle_sandbox_list(struct front *f, struct http_exchange *x, const struct 
 	json_object_end(&j);
 	free(all);
 	json_decref(query);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }
 
 /* ---- changing ------------------------------------------------------------------------------ */

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_workspace_changes.c - What a sandbox changed in its workspace: shown, kept, or thrown
- * away.
+ * handle_workspace_changes.c - Changes of a sandbox in its workspace: show, commit, discard.
  *
- * pid 1 of the cell packs /workspace, and the workspace store reads that, compares it with the tree
- * that the sandbox began with, and for a commit makes the next generation of it. The front passes a
- * descriptor on and reads no file. A client that goes away does not end a commit that has begun.
+ * pid 1 of the cell packs /workspace. The workspace store reads the archive, compares it with the
+ * tree that the sandbox began with, and for a commit makes the next generation of the workspace.
+ * The front passes a descriptor on and reads no file. A client that goes away does not end a commit
+ * that has begun.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -33,7 +32,6 @@
 #include "front/support/json_alloc.h"
 #include "front/support/random_id.h"
 #include "front/workspaces/workspaces.h"
-#include "net/http.h"
 
 #define ANSWER_MAX (12u << 20)
 
@@ -59,14 +57,11 @@ static void reap(struct deferred *d)
 
 static void end(struct change_job *j)
 {
-	if (j->x) {
-		context_of(j->x)->work = NULL;
-		context_of(j->x)->gone = NULL;
-	}
+	(void)context_done(j->x);
 	if (j->cell && j->pack.id)
 		cell_forget(j->cell, &j->pack);
 	j->cell = NULL;
-	workspace_store_forget(&j->f->workspaces->store, &j->call);
+	service_link_forget(&j->f->workspaces->store.link, &j->call.call);
 	sandbox_leave(&j->entry);
 	j->reaper.fn = reap;
 	j->reaper.arg = j;
@@ -91,12 +86,13 @@ static void fail(struct change_job *j, const struct refusal *why)
 		reply_refusal(x, why);
 }
 
-static void fail_text(struct change_job *j, int status, const char *code, const char *hint,
-		      const char *message)
+static void fail_text(struct change_job *j, enum refusal_kind kind, const char *code,
+		      const char *hint, const char *message)
 {
-	struct refusal why = {
-		.status = status, .code = code, .hint = hint, .retry_after_s = status == 503 ? 1 : 0
-	};
+	struct refusal why = { .kind = kind,
+			       .code = code,
+			       .hint = hint,
+			       .retry_after_s = kind == REFUSAL_UNAVAILABLE ? 1 : 0 };
 
 	(void)snprintf(why.message, sizeof(why.message), "%.300s", message);
 	fail(j, &why);
@@ -104,21 +100,15 @@ static void fail_text(struct change_job *j, int status, const char *code, const 
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
-/* All lines that came; the caller's. NULL: none. */
+/* All lines, for free(). NULL: there are none. */
 static char *read_lines(int fd)
 {
-	struct stat st;
-	char *text = NULL;
-
-	if (fd >= 0 && foreign_check(fd, FOREIGN_MEMORY) == 0 && fstat(fd, &st) == 0 &&
-	    st.st_size > 0 && st.st_size <= ANSWER_MAX)
-		text = calloc(1, (size_t)st.st_size + 1);
-	if (text && pread(fd, text, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
-		text[0] = '\0';
-	return text;
+	return fd >= 0 && foreign_check(fd, FOREIGN_MEMORY) == 0 ?
+		       fd_read_whole(fd, ANSWER_MAX, NULL) :
+		       NULL;
 }
 
-/* The next line, which is an object; NULL at the end. *@at is moved behind it. */
+/* The next line, which is an object; NULL at the end. *@at moves behind it. */
 static const char *next_line(char **at, size_t *ret_len)
 {
 	const char *s = *at;
@@ -146,9 +136,9 @@ static void answer(struct change_job *j, const struct workspace_store_reply *r, 
 	json_member_str(&out, "workspace", j->name);
 	json_member_uint(&out, "generation", r->generation);
 	json_member_uint(&out, "count", r->changes);
-	json_member_bool(&out, "truncated", r->cut);
-	json_key(&out, "changes");
-	json_array_begin(&out);
+	/* Without a free descriptor the front receives the reply and not the list. */
+	json_member_bool(&out, "truncated", r->cut || (!text && r->changes));
+	json_member_array(&out, "changes");
 	while (at && (line = next_line(&at, &len)))
 		json_raw(&out, line, len);
 	json_array_end(&out);
@@ -156,23 +146,21 @@ static void answer(struct change_job *j, const struct workspace_store_reply *r, 
 	end(j);
 	if (!x)
 		return;
-	if (json_finish(&out) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &out);
 }
 
-/* As many names as there is room for: whoever asked has to find them. */
+/* The message has as many names as there is room for, so that the client can find the files. */
 static void conflict(struct change_job *j, const struct workspace_store_reply *r, int fd)
 {
 	_mem_ char *text = read_lines(fd);
 	char *at = text;
 	struct refusal why = {
-		.status = 409,
+		.kind = REFUSAL_CONFLICT,
 		.code = "workspace_conflict",
 		.hint = "discard, or copy what you need to other names; see the diff"
 	};
-	int n = snprintf(why.message, sizeof(why.message), "others have changed since: ");
+	int n = snprintf(why.message, sizeof(why.message),
+			 "other clients have changed these since: ");
 	const char *line, *path;
 	size_t len, named = 0;
 
@@ -198,12 +186,12 @@ static void refused(struct change_job *j, const struct workspace_store_reply *r)
 	switch (-r->code) {
 	case EDQUOT:
 	case ENOSPC:
-		fail_text(j, 413, "workspace_full",
+		fail_text(j, REFUSAL_TOO_LARGE, "workspace_full",
 			  "remove something in /workspace, or ask for a larger quota", r->msg);
 		break;
 	case EAGAIN:
-		fail_text(j, 409, "workspace_changing", "wait until nothing writes, and try again",
-			  r->msg);
+		fail_text(j, REFUSAL_CONFLICT, "workspace_changing",
+			  "wait until nothing writes, and try again", r->msg);
 		break;
 	case EPERM:
 	case EACCES:
@@ -211,16 +199,16 @@ static void refused(struct change_job *j, const struct workspace_store_reply *r)
 	case EEXIST:
 	case ENAMETOOLONG:
 	case ELOOP:
-		fail_text(j, 422, "workspace_unreadable", "mend or remove it in /workspace",
-			  r->msg);
+		fail_text(j, REFUSAL_INVALID, "workspace_unreadable",
+			  "mend or remove it in /workspace", r->msg);
 		break;
 	default:
-		fail_text(j, 503, "workspace_failed", NULL, r->msg);
+		fail_text(j, REFUSAL_UNAVAILABLE, "workspace_failed", NULL, r->msg);
 	}
 }
 
-/* It is compared with what it has kept from now on. What is mounted in its cell is still the old
- * tree. */
+/* From now on the sandbox is compared with the tree that it has committed; its cell still has the
+ * old one mounted. */
 static void kept(struct change_job *j, const struct workspace_store_reply *r)
 {
 	struct workspace *w = workspaces_find(j->f, j->owner, j->name);
@@ -273,7 +261,8 @@ static void on_started(struct cell_command *c, int pid, int *fds, size_t n_fds)
 
 	(void)pid;
 	if (!w || n_fds != 2) {
-		fail_text(j, 404, "no_such_workspace", NULL, "the workspace has been removed");
+		fail_text(j, REFUSAL_NOT_FOUND, "no_such_workspace", NULL,
+			  "the workspace has been removed");
 		return;
 	}
 	q.max_bytes = w->quota_bytes;
@@ -283,7 +272,7 @@ static void on_started(struct cell_command *c, int pid, int *fds, size_t n_fds)
 	j->call.fn = on_changes;
 	j->call.arg = j;
 	if (workspace_store_ask(&j->f->workspaces->store, &j->call, &q, fds[1]) < 0)
-		fail_text(j, 503, "workspace_failed", "see the daemon's log",
+		fail_text(j, REFUSAL_UNAVAILABLE, "workspace_failed", "see the daemon's log",
 			  "the workspace store does not answer");
 }
 
@@ -291,10 +280,10 @@ static void on_failed(struct cell_command *c, const struct init_failed *f)
 {
 	struct change_job *j = of_pack(c);
 
-	fail_text(j, 503, "workspace_failed", NULL, strerror(f->error));
+	fail_text(j, REFUSAL_UNAVAILABLE, "workspace_failed", NULL, strerror(f->error));
 }
 
-/* How it ended the workspace store hears, at the end of the pipe. */
+/* The workspace store learns of the end from the pipe. */
 static void on_exited(struct cell_command *c, const struct init_exited *x)
 {
 	(void)c;
@@ -317,7 +306,7 @@ static void on_in(struct entry *en, struct cell *r)
 					 .failed = on_failed,
 					 .exited = on_exited };
 	if (cell_files(r, &j->pack, &q, &e) < 0)
-		fail_text(j, 503, "workspace_failed", NULL, e.msg);
+		fail_text(j, REFUSAL_UNAVAILABLE, "workspace_failed", NULL, e.msg);
 }
 
 static void on_refused(struct entry *en, const struct refusal *why)
@@ -325,7 +314,7 @@ static void on_refused(struct entry *en, const struct refusal *why)
 	fail(en->arg, why);
 }
 
-/* The workspace store hears of it at the end of the pipe, and answers; if it was asked. */
+/* If the workspace store was asked, it sees the end of the pipe, and answers. */
 static void on_gone(struct entry *en, const struct cell_usage *u)
 {
 	struct change_job *j = en->arg;
@@ -334,7 +323,7 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 	j->cell = NULL;
 	j->sandbox = NULL;
 	if (!j->call.call.seq)
-		fail_text(j, 409, "session_ended", NULL,
+		fail_text(j, REFUSAL_CONFLICT, "session_ended", NULL,
 			  "the cell ended before its workspace was read");
 }
 
@@ -355,7 +344,7 @@ static bool is_cow(struct http_exchange *x, const struct sandbox *s)
 	const struct workspace_use *u = &s->spec.workspace;
 
 	if (s->state != SANDBOX_RUNNING || s->stopping)
-		reply_error(x, 409, "sandbox_stopped", "name", "what it had changed is gone",
+		reply_error(x, 409, "sandbox_stopped", "name", "its changes are lost",
 			    "the sandbox is %s: %s",
 			    s->stopping ? "being stopped" : sandbox_state_name(s->state),
 			    s->reason);
@@ -373,8 +362,6 @@ static bool is_cow(struct http_exchange *x, const struct sandbox *s)
 static void begin(struct front *f, struct http_exchange *x, const struct route_params *p,
 		  bool commit)
 {
-	struct request_context *v = context_of(x); /* without a sandbox the exchange is answered,
-						      and gone */
 	struct sandbox *s = own_sandbox(f, x, p);
 	struct refusal why;
 
@@ -383,7 +370,7 @@ static void begin(struct front *f, struct http_exchange *x, const struct route_p
 	struct change_job *j = calloc(1, sizeof(*j));
 
 	if (!j) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return;
 	}
 	*j = (struct change_job){
@@ -404,8 +391,7 @@ static void begin(struct front *f, struct http_exchange *x, const struct route_p
 		reply_refusal(x, &why);
 		return;
 	}
-	v->work = j;
-	v->gone = on_client_gone;
+	context_wait(x, j, on_client_gone);
 	sandbox_enter(s, &j->entry);
 }
 
@@ -419,7 +405,7 @@ void handle_workspace_commit(struct front *f, struct http_exchange *x, const str
 	begin(f, x, p, true);
 }
 
-/* What it changed is in its cell: with another cell it is gone. */
+/* The changes are in the cell: a new cell does not have them. */
 void handle_workspace_discard(struct front *f, struct http_exchange *x,
 			      const struct route_params *p)
 {
@@ -427,11 +413,11 @@ void handle_workspace_discard(struct front *f, struct http_exchange *x,
 
 	if (!s || !is_cow(x, s))
 		return;
-	if (s->running)
+	if (s->running) {
 		reply_error(x, 409, "session_busy", "name", "wait for it, or interrupt it",
 			    "code runs in this sandbox");
-	else {
-		sandbox_renew(s);
-		reply_empty(x, 204);
+		return;
 	}
+	sandbox_renew(s);
+	reply_empty(x, 204);
 }

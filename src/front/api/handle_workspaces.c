@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_workspaces.c - /v1/workspaces: make, list, look, remove. */
+/* handle_workspaces.c - /v1/workspaces: make, list, describe, remove. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,6 @@
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 #include "front/workspaces/workspaces.h"
-#include "net/http.h"
 #include "store/store.h"
 
 #define ONE_MAX (1u << 20)
@@ -25,11 +24,11 @@
 #define PAGE 100
 
 /* A request that waits for the workspace store. */
-struct errand {
+struct store_wait {
 	struct workspace_store_call call;
 	struct front *f;
 	struct http_exchange *x; /* NULL: the client is gone */
-	struct workspace wanted; /* CREATE; of the others key, owner and name */
+	struct workspace wanted; /* to be made; of other requests only key, owner and name */
 };
 
 static struct workspace *own_workspace(struct front *f, struct http_exchange *x,
@@ -51,32 +50,18 @@ static void reply_workspace(struct front *f, struct http_exchange *x, int status
 
 	json_init(&j, &b);
 	workspace_json(f, w, r, &j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, status, &b);
+	reply_written(x, status, &j);
 }
 
-/* ---- errands ------------------------------------------------------------------------------- */
+/* ---- waiting for the workspace store ------------------------------------------------------- */
 
 static void on_gone(struct request_context *v)
 {
-	((struct errand *)v->work)->x = NULL;
+	((struct store_wait *)v->work)->x = NULL;
 	v->work = NULL;
 }
 
-static struct http_exchange *part(struct errand *n)
-{
-	struct http_exchange *x = n->x;
-
-	if (x) {
-		context_of(x)->work = NULL;
-		context_of(x)->gone = NULL;
-	}
-	return x;
-}
-
-static void finish(struct errand *n)
+static void finish(struct store_wait *n)
 {
 	json_decref(n->wanted.labels);
 	free(n);
@@ -94,7 +79,7 @@ static bool run(struct front *f, struct http_exchange *x, const struct workspace
 		void (*fn)(struct workspace_store_call *, const struct workspace_store_reply *,
 			   int *))
 {
-	struct errand *n = calloc(1, sizeof(*n));
+	struct store_wait *n = calloc(1, sizeof(*n));
 
 	if (n) {
 		n->f = f;
@@ -110,8 +95,7 @@ static bool run(struct front *f, struct http_exchange *x, const struct workspace
 		failed(x, "the workspace store does not answer");
 		return false;
 	}
-	context_of(x)->work = n;
-	context_of(x)->gone = on_gone;
+	context_wait(x, n, on_gone);
 	return true;
 }
 
@@ -147,8 +131,8 @@ static void drop(struct front *f, const char *key)
 static void on_created(struct workspace_store_call *c, const struct workspace_store_reply *r,
 		       int *fd)
 {
-	struct errand *n = c->arg;
-	struct http_exchange *x = part(n);
+	struct store_wait *n = c->arg;
+	struct http_exchange *x = context_done(n->x);
 	const struct workspace *w = NULL;
 	struct refusal why;
 
@@ -156,7 +140,7 @@ static void on_created(struct workspace_store_call *c, const struct workspace_st
 	if (r->code < 0) {
 		failed(x, r->msg);
 	} else if ((w = workspaces_find(n->f, n->wanted.owner, n->wanted.name))) {
-		drop(n->f, r->key); /* somebody asked for the same at the same time */
+		drop(n->f, r->key); /* another request made it meanwhile */
 		if (x)
 			again(n->f, x, w, &n->wanted);
 	} else {
@@ -183,7 +167,7 @@ static size_t n_of(const struct front *f, const char *owner)
 	return n;
 }
 
-/* What the store could not keep. */
+/* Labels that the store cannot keep. */
 static bool too_large(const json_t *labels)
 {
 	return labels && json_dumpb(labels, NULL, 0, JSON_COMPACT) > STORE_JSON_MAX;
@@ -228,8 +212,8 @@ void handle_workspace_create(struct front *f, struct http_exchange *x, const str
 static void on_looked(struct workspace_store_call *c, const struct workspace_store_reply *r,
 		      int *fd)
 {
-	struct errand *n = c->arg;
-	struct http_exchange *x = part(n);
+	struct store_wait *n = c->arg;
+	struct http_exchange *x = context_done(n->x);
 	const struct workspace *w = workspaces_find(n->f, n->wanted.owner, n->wanted.name);
 
 	(void)fd;
@@ -253,26 +237,6 @@ void handle_workspace_get(struct front *f, struct http_exchange *x, const struct
 		return;
 	memcpy(q.key, w->key, sizeof(w->key));
 	(void)run(f, x, w, &q, on_looked);
-}
-
-static bool labelled(const struct workspace *w, const json_t *wanted)
-{
-	size_t i;
-	json_t *label;
-
-	json_array_foreach((json_t *)wanted, i, label)
-	{
-		const char *text = json_string_value(label), *equals = strchr(text, '=');
-		char key[256];
-
-		(void)snprintf(key, sizeof(key), "%.*s",
-			       (int)(equals ? (size_t)(equals - text) : strlen(text)), text);
-		const char *have = json_string_value(json_object_get(w->labels, key));
-
-		if (!have || strcmp(have, equals ? equals + 1 : "") != 0)
-			return false;
-	}
-	return true;
 }
 
 static int by_name(const void *a, const void *b)
@@ -301,14 +265,13 @@ void handle_workspace_list(struct front *f, struct http_exchange *x, const struc
 	for (const struct workspace *w = f->workspaces->all; all && w; w = w->next)
 		if (!w->removing && strcmp(w->owner, context_of(x)->owner) == 0 &&
 		    (!cursor || strcmp(w->name, cursor) > 0) &&
-		    labelled(w, json_object_get(query, "label")))
+		    labels_match(w->labels, json_object_get(query, "label")))
 			all[n++] = w;
 	if (n > 1)
 		qsort(all, n, sizeof(struct workspace *), by_name);
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "workspaces");
-	json_array_begin(&j);
+	json_member_array(&j, "workspaces");
 	for (size_t i = 0; i < n && i < most; i++)
 		workspace_json(f, all[i], NULL, &j);
 	json_array_end(&j);
@@ -317,10 +280,7 @@ void handle_workspace_list(struct front *f, struct http_exchange *x, const struc
 	json_object_end(&j);
 	free(all);
 	json_decref(query);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }
 
 /* ---- removing ------------------------------------------------------------------------------ */
@@ -328,8 +288,8 @@ void handle_workspace_list(struct front *f, struct http_exchange *x, const struc
 static void on_removed(struct workspace_store_call *c, const struct workspace_store_reply *r,
 		       int *fd)
 {
-	struct errand *n = c->arg;
-	struct http_exchange *x = part(n);
+	struct store_wait *n = c->arg;
+	struct http_exchange *x = context_done(n->x);
 
 	(void)fd;
 	for (struct workspace *w = n->f->workspaces->all; w; w = w->next)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_ws.c - GET /execute/ws: executions over a WebSocket, with somebody who can answer.
+ * handle_ws.c - GET /execute/ws: executions over a WebSocket, whose client can answer input().
  *
  * In:  {"type":"execute", ...fields of POST /execute},
- * {"type":"input_response","id":1,"value":"..."},
+ *      {"type":"input_response","id":1,"value":"..."},
  *      {"type":"interrupt"}.
  * Out: {"type":"stdout","data":"..."} and the other events of a stream, each with its type, and at
  * the end {"type":"done","result":{...}} or {"type":"refused","error":{...}}. One execution at a
- * time per socket; a second one meanwhile is refused. Closing it interrupts.
+ * time per socket; a second one meanwhile is refused. The events come from the log of the
+ * execution's record, as for every other stream, and closing the socket means what leaving a stream
+ * means (execution_reply.h): in a session the code goes on, without a client to ask.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,10 +19,14 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "front/api/execute_request.h"
+#include "front/api/execution_reply.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/operations/operations.h"
+#include "front/sandbox/event.h"
 #include "front/sandbox/execution.h"
+#include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 #include "front/support/metrics.h"
@@ -34,27 +40,27 @@
 struct session_ws {
 	struct front *f;
 	struct ws *ws;
-	const struct field *fields; /* of POST /execute */
 	struct execution *running;
+	struct stream_reader reader; /* of its events; log NULL: none */
 	char owner[OWNER_MAX];
 };
 
 /* ---- out ----------------------------------------------------------------------------------- */
 
+/* An object with its type as the first member, or under @key behind the type. */
 static void send_with_type(struct session_ws *s, const char *type, const char *key,
-			   const struct buf *json)
+			   const char *json, size_t len)
 {
 	_buf_ struct buf b = BUF_INIT(OUT_MAX);
 
-	/* An object gets its type as first member; what is not one goes under a key. */
-	if (json->err || json->len < 2) /* it could not be written */
-		b.err = json->err ? json->err : -ENOMEM;
+	if (len < 2) /* it could not be written */
+		b.err = -ENOMEM;
 	else if (key)
 		(void)buf_printf(&b, "{\"type\":\"%s\",\"%s\":", type, key);
 	else
-		(void)buf_printf(&b, "{\"type\":\"%s\"%s", type, json->len > 2 ? "," : "");
-	if (!b.err)
-		(void)buf_append(&b, buf_str(json) + (key ? 0 : 1), json->len - (key ? 0 : 1));
+		(void)buf_printf(&b, "{\"type\":\"%s\"%s", type, len > 2 ? "," : "");
+	if (len >= 2)
+		(void)buf_append(&b, json + !key, len - !key);
 	if (key)
 		(void)buf_puts(&b, "}");
 	(void)ws_send_buf(s->ws, true, &b);
@@ -66,86 +72,120 @@ static void send_error(struct session_ws *s, const char *code, const char *messa
 	_buf_ struct buf b = BUF_INIT(4096);
 
 	error_json(&b, code, message, field && *field ? field : NULL, NULL);
-	send_with_type(s, "refused", NULL, &b);
+	send_with_type(s, "refused", NULL, buf_str(&b), b.len);
 }
 
-static void on_event(struct execution *e, const char *type, const struct buf *json)
+static void send_event(struct session_ws *s, const struct stream_event *ev)
 {
-	struct session_ws *s = e->user;
-	bool bundle = strcmp(type, "result") == 0;
+	const char *key = strcmp(ev->type, event_name(EVENT_RESULT)) == 0 ? "data" :
+			  strcmp(ev->type, "done") == 0                   ? "result" :
+									    NULL;
 
-	if (strcmp(type, "input_request") == 0)
-		(void)ws_send_buf(s->ws, true, json);
-	else
-		send_with_type(s, type, bundle ? "data" : NULL, json);
+	send_with_type(s, ev->type, key, ev->json, ev->len);
 }
 
-static bool congested(struct execution *e)
+/* Without a name the execution ends with its reader; in a session it goes on. */
+static void leave(struct session_ws *s)
 {
-	const struct session_ws *s = e->user;
+	if (s->running)
+		execution_leave(s->running);
+	s->running = NULL;
+	stream_reader_detach(&s->reader);
+}
 
-	return ws_congested(s->ws);
+/* Send the events that the socket has room for. */
+static void pump(struct session_ws *s)
+{
+	const struct stream_event *ev;
+	bool lost = false;
+
+	while (s->reader.log && !ws_congested(s->ws) &&
+	       (ev = stream_reader_next(&s->reader, &lost)))
+		send_event(s, ev);
+	if (lost) {
+		leave(s);
+		ws_close(s->ws, 1013, "events were lost");
+	} else if (s->reader.log && stream_log_ended(s->reader.log) &&
+		   s->reader.next_id > stream_log_last(s->reader.log)) {
+		stream_reader_detach(&s->reader);
+		/* A client that does not read this result is not served further. */
+		if (ws_congested(s->ws))
+			ws_pause(s->ws, true);
+	}
+}
+
+static void on_wake(struct stream_reader *r)
+{
+	pump(r->arg);
 }
 
 static void on_done(struct execution *e)
 {
-	_buf_ struct buf b = BUF_INIT(OUT_MAX);
 	struct session_ws *s = e->user;
-	struct json j;
 
 	s->running = NULL;
-	if (e->refusal.status) {
+	if (e->refusal.kind)
 		metric_error(e->refusal.code);
-		refusal_json(&e->refusal, &b);
-		send_with_type(s, "refused", NULL, &b);
-		return;
-	}
-	json_init(&j, &b);
-	execution_json(e, &j);
-	if (json_finish(&j) == 0)
-		send_with_type(s, "done", "result", &b);
-	else if (b.err == -ENOMEM)
-		send_error(s, "out_of_memory", "the daemon is out of memory", NULL);
-	else
-		send_error(s, "result_too_large", "the result could not be written", NULL);
-	/* Who does not read what came of this asks for nothing more. */
-	if (ws_congested(s->ws))
-		ws_pause(s->ws, true);
 }
 
-static const struct sink ws_sink = {
-	.event = on_event, .can_answer = true, .congested = congested, .done = on_done
-};
+static const struct sink ws_sink = { .can_answer = true,
+				     .congested = execution_readers_behind,
+				     .done = on_done };
 
 /* ---- in ------------------------------------------------------------------------------------ */
+
+static struct sandbox *obtain(struct session_ws *s, const json_t *m, struct refusal *why)
+{
+	char image[IMAGE_OPENER_REF_MAX] = "";
+	int has_image = sandbox_spec_image(s->f, m, image, why);
+
+	if (has_image < 0)
+		return NULL;
+	return sandbox_obtain(s->f, s->owner, ask_session(m), has_image ? image : NULL, why);
+}
+
+static void begin(struct session_ws *s, const json_t *m, struct refusal *why)
+{
+	struct execution *e = ask_execution(s->f, s->owner, m, &ws_sink, s, why);
+	struct sandbox *sandbox = e ? obtain(s, m, why) : NULL;
+
+	if (!sandbox) {
+		if (e)
+			execution_free(e);
+		return;
+	}
+	if (!execution_record_events(e, sandbox)) {
+		(void)refusal_no_memory(why);
+		if (e->record)
+			record_drop(e->record);
+		execution_free(e);
+		sandbox_step(sandbox); /* one without a name has nothing to do, and ends */
+		return;
+	}
+	e->write_result = execution_json;
+	s->running = e;
+	s->reader = (struct stream_reader){ .wake = on_wake, .arg = s };
+	(void)stream_reader_attach(&s->reader, e->record->log, 0); /* a new log has all events */
+	sandbox_queue(sandbox, e);
+}
 
 static void execute(struct session_ws *s, json_t *m)
 {
 	struct schema_error bad;
-	struct refusal r = { 0 };
-	char name[SANDBOX_NAME_MAX + 1] = "", image[IMAGE_OPENER_REF_MAX] = "";
+	struct refusal why = { 0 };
 
-	if (s->running) {
+	if (s->reader.log) {
 		send_error(s, "busy", "an execution runs on this socket already", NULL);
 		return;
 	}
 	(void)json_object_del(m, "type");
-	if (!schema_check(m, s->fields, &bad)) {
+	if (!schema_check(m, operation_execute.fields, IN_BODY, &bad)) {
 		send_error(s, bad.code, bad.message, bad.field);
 		return;
 	}
-	if (ask_session(m))
-		(void)snprintf(name, sizeof(name), "%s", ask_session(m));
-	int has_image = sandbox_spec_image(s->f, m, image, &r);
-	struct execution *e = has_image < 0 ? NULL :
-					      ask_execution(s->f, s->owner, m, &ws_sink, s, &r);
-
-	if (!e) {
-		send_error(s, r.code, r.message, r.field);
-		return;
-	}
-	s->running = e;
-	sandbox_submit(s->f, s->owner, name[0] ? name : NULL, has_image ? image : NULL, e);
+	begin(s, m, &why);
+	if (why.kind)
+		send_error(s, why.code, why.message, why.field);
 }
 
 static void on_message(struct ws *w, bool text, const char *data, size_t len)
@@ -179,8 +219,7 @@ static void on_drain(struct ws *w)
 	struct session_ws *s = ws_user(w);
 
 	ws_pause(w, false);
-	if (s->running)
-		execution_resume(s->running);
+	pump(s);
 }
 
 static void on_close(struct ws *w, int code)
@@ -188,24 +227,13 @@ static void on_close(struct ws *w, int code)
 	struct session_ws *s = ws_user(w);
 
 	(void)code;
-	if (s->running)
-		execution_cancel(s->running);
+	leave(s);
 	free(s);
 }
 
 static const struct ws_ops ops = { .on_message = on_message,
 				   .on_drain = on_drain,
 				   .on_close = on_close };
-
-static const struct field *execute_fields(void)
-{
-	const struct route *r;
-
-	for (size_t i = 0; (r = route_at(i)); i++)
-		if (r->handler == handle_execute)
-			return r->body;
-	abort();
-}
 
 void handle_execute_ws(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
@@ -224,7 +252,6 @@ void handle_execute_ws(struct front *f, struct http_exchange *x, const struct ro
 		return;
 	}
 	s->f = f;
-	s->fields = execute_fields();
 	memcpy(s->owner, context_of(x)->owner, sizeof(s->owner));
 	s->ws = http_upgrade_ws(x, &ops, s, (size_t)f->config.max_body);
 	if (!s->ws)

@@ -105,7 +105,7 @@ HANDLER(handle_mcp_post);
 HANDLER(handle_mcp_get);
 HANDLER(handle_mcp_delete);
 HANDLER(handle_mcp_sse);      /* front/mcp/sse.c */
-HANDLER(handle_mcp_ws);       /* front/mcp/duplex.c */
+HANDLER(handle_mcp_ws);       /* front/mcp/websocket.c */
 HANDLER(handle_mcp_metadata); /* front/mcp/well_known.c */
 
 /* front/jupyter/: what a Jupyter Kernel Gateway answers */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port_admit.c - The order: which port, Host, token; without one, the owner. */
+/* port_admit.c - Check a request through a port: the port, Host, the token or the owner. */
 #include "front/api/port_admit.h"
 
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "front/api/find_sandbox.h"
 #include "front/http/auth.h"
-#include "front/http/refuse.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/ports/port_head.h"
@@ -35,7 +34,7 @@ static bool host_or_owner(struct front *f, struct http_exchange *x, struct reque
 	auth_check_port(f->auth, x, proven, clock_now_ns(), &verdict);
 	memcpy(v->owner, verdict.owner, sizeof(v->owner));
 	if (verdict.status != 0)
-		refuse(x, v, &verdict, NULL);
+		serve_refuse(x, &verdict, NULL);
 	else if (!proven)
 		conn_admit(http_conn(x));
 	return verdict.status == 0;
@@ -57,7 +56,7 @@ static bool by_token(struct front *f, struct http_exchange *x, struct request_co
 	metric_add(M_AUTH_FAILURES, 1);
 	if (in_path)
 		return no_such_port(x);
-	reply_error(x, 401, "unauthorized", NULL, "opening the port says its token",
+	reply_error(x, 401, "unauthorized", NULL, "opening the port returns its token",
 		    "X-Caisson-Port-Token is not the token of this port");
 	return false;
 }

@@ -1,89 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * routes.h - The tables of routes, one per subject, and the fields that they share. Only route.c,
- * the tables and the tool that makes sandboxes need this.
+ * routes.h - The tables of routes, one per subject, and the responses that they share. Only the
+ * tables need this.
  */
 #ifndef CAISSON_FRONT_ROUTES_H
 #define CAISSON_FRONT_ROUTES_H
 
 #include "front/http/route.h"
+#include "front/operations/operations.h"
 
-extern const struct route_table routes_core;
-extern const struct route_table routes_sandboxes;
-extern const struct route_table routes_exec;
-extern const struct route_table routes_files;
-extern const struct route_table routes_output;
-extern const struct route_table routes_ports;
-extern const struct route_table routes_egress;
-extern const struct route_table routes_approvals;
-extern const struct route_table routes_mcp;
-extern const struct route_table routes_packages;
-extern const struct route_table routes_workspaces;
-extern const struct route_table routes_jupyter;
+/* Each ends with method NULL. */
+extern const struct route routes_core[], routes_sandboxes[], routes_exec[], routes_files[],
+	routes_output[], routes_network[], routes_mcp[], routes_jupyter[], routes_packages[],
+	routes_workspaces[];
 
-/* A SandboxSpec without its name, for whoever else makes sandboxes; ends with name NULL. */
-extern const struct field *const routes_spec_fields;
+/* ---- rows of struct response_doc ----------------------------------------------------------- */
 
-/* The first parameter of everything below /v1/sandboxes/{name}. */
-#define ROUTE_SANDBOX_PARAM                                                                        \
+#define RESPONSE(status_, schema_, text_)                                                          \
 	{                                                                                          \
-		.name = "name", .kind = FIELD_STRING, .required = true, .min = 1,                  \
-		.max = NAME_LENGTH_MAX, .pattern = NAME_PATTERN, .check = name_ok,                 \
-		.description = "Name of a sandbox of yours.", .example = "\"build-7\""             \
+		.status = (status_), .schema = (schema_), .description = (text_)                   \
 	}
+#define CONTENT(status_, type_, text_)                                                             \
+	{                                                                                          \
+		.status = (status_), .content_type = (type_), .description = (text_)               \
+	}
+#define FAILURE(status_, codes_, text_)                                                            \
+	{                                                                                          \
+		.status = (status_), .schema = "Error", .codes = (codes_), .description = (text_)  \
+	}
+/* Beside a result, the same as events while they happen. */
+#define EVENTS CONTENT(200, "text/event-stream", NULL), CONTENT(200, "application/x-ndjson", NULL)
+#define RESPONSES(...) ((const struct response_doc[]){ __VA_ARGS__, { 0 } })
 
+#define NO_SANDBOX FAILURE(404, "no_such_sandbox", "There is no such sandbox of yours.")
 /* Code that may not be run as it was asked for. */
-#define ROUTE_BAD_CODE                                                                             \
-	{                                                                                          \
-		422, "Not what this operation takes, or a language that is not here.", "Error",    \
-			NULL, "unknown_language language_unavailable unsupported_field"            \
-	}
-/* Beyond what the operator's policy lets this owner have, ever or at once (ROUTE_TOO_MUCH). */
-#define ROUTE_POLICY                                                                               \
-	{                                                                                          \
-		403, "Beyond what the operator's policy allows; the message names the rule.",      \
-			"Error", NULL, "policy_refused"                                            \
-	}
+#define BAD_CODE                                                                                   \
+	FAILURE(422, "unknown_language language_unavailable unsupported_field",                    \
+		"Not what this operation takes, or a language that is not here.")
+/* More than the operator's policy lets this owner have, ever or at once (TOO_MUCH). */
+#define POLICY                                                                                     \
+	FAILURE(403, "policy_refused",                                                             \
+		"Beyond what the operator's policy allows; the message names the rule.")
 /* No room: for a sandbox, or in one. @codes_ beside the common one. */
-#define ROUTE_TOO_MUCH(codes_)                                                                     \
-	{                                                                                          \
-		429, "No room for that now, or too many wrong tokens from this address.", "Error", \
-			NULL, codes_                                                               \
-	}
+#define TOO_MUCH(codes_)                                                                           \
+	FAILURE(429, codes_, "No room for that now, or too many wrong tokens from this address.")
+#define SOCKET RESPONSE(101, NULL, "A WebSocket.")
+#define NO_SOCKET FAILURE(426, "upgrade_required", "This is no WebSocket handshake.")
 
-#define ROUTE_CODE_CHARS_MAX 1048576
-
-/* Code, by the name that the route gives it. */
-#define ROUTE_CODE_FIELD(name_, text)                                                              \
-	{                                                                                          \
-		.name = (name_), .kind = FIELD_STRING, .required = true, .min = 1,                 \
-		.max = ROUTE_CODE_CHARS_MAX, .description = (text), .example = "\"print(6 * 7)\""  \
-	}
-#define ROUTE_LANGUAGE_FIELD                                                                       \
-	{                                                                                          \
-		.name = "language", .kind = FIELD_STRING, .min = 1, .max = 32,                     \
-		.description =                                                                     \
-			"python, bash, javascript or r, where the image has the interpreter.",     \
-		.example = "\"python\"", .fallback = "\"python\""                                  \
-	}
-#define ROUTE_STDIN_FIELD                                                                          \
-	{                                                                                          \
-		.name = "stdin", .kind = FIELD_STRING,                                             \
-		.description = "For python: lines that answer input(). Without it input() is an "  \
-			       "error that says so.",                                              \
-		.example = "\"first line\\nsecond line\\n\""                                       \
-	}
-
-#define ROUTE_TIMEOUT_MIN 0.001 /* what the clock here can tell from none */
-
-/* A time limit; put the body into its table's `timed`. */
-#define ROUTE_TIMEOUT_FIELD                                                                        \
-	{                                                                                          \
-		.name = "timeout", .kind = FIELD_NUMBER, .min = ROUTE_TIMEOUT_MIN, .max = 120,     \
-		.description =                                                                     \
-			"Seconds of wall time, to the millisecond; then it is interrupted, "       \
-			"and ended if it goes on.",                                                \
-		.example = "10", .fallback = "30"                                                  \
-	}
+#define SANDBOX "/v1/sandboxes/{name}"
 
 #endif

@@ -1,201 +1,90 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* routes_workspaces.c - Workspaces by themselves, and what a sandbox changed in its own. */
+/* routes_workspaces.c - Workspaces by themselves, and the changes of a sandbox to its own. */
 #include "front/api/handlers.h"
 #include "front/api/routes.h"
 
 #define MIB_MAX 1048576
 #define FILES_MAX 4000000
 
-#define NAME_FIELD                                                                                 \
-	{                                                                                          \
-		.name = "name", .kind = FIELD_STRING, .required = true, .min = 1, .max = 64,       \
-		.pattern = NAME_PATTERN, .check = name_ok,                                         \
-		.description = "Name of a workspace of yours.", .example = "\"notes\""             \
-	}
+#define NAME_FIELD(in_)                                                                            \
+	FIELD(in_, STRING, "name", 1, 64, "Name of a workspace of yours.", .required = true,       \
+	      IS_NAME, .example = "\"notes\"")
 
-static const struct field create_body[] = {
-	NAME_FIELD,
-	{ .name = "quota_mib",
-	  .kind = FIELD_INTEGER,
-	  .min = 1,
-	  .max = MIB_MAX,
-	  .description = "How much it may hold.",
-	  .example = "512",
-	  .fallback = "1024" },
-	{ .name = "quota_files",
-	  .kind = FIELD_INTEGER,
-	  .min = 1,
-	  .max = FILES_MAX,
-	  .description = "How many files, directories and links it may hold.",
-	  .example = "10000",
-	  .fallback = "100000" },
-	{ .name = "labels",
-	  .kind = FIELD_STRING_MAP,
-	  .max = 64,
-	  .description = "Yours, to find it by.",
-	  .example = "{\"team\": \"blue\"}" },
-	{ 0 },
-};
-static const struct field name_params[] = { NAME_FIELD, { 0 } };
-static const struct field sandbox_params[] = { ROUTE_SANDBOX_PARAM, { 0 } };
-static const struct field list_query[] = {
-	{ .name = "label",
-	  .kind = FIELD_STRING_LIST,
-	  .max = 64,
-	  .description = "KEY=VALUE that it must have; may be repeated.",
-	  .example = "[\"team=blue\"]" },
-	{ .name = "limit",
-	  .kind = FIELD_INTEGER,
-	  .min = 1,
-	  .max = 1000,
-	  .description = "How many at most.",
-	  .example = "50",
-	  .fallback = "100" },
-	{ .name = "cursor",
-	  .kind = FIELD_STRING,
-	  .min = 1,
-	  .max = 64,
-	  .description = "`next_cursor` of the page before.",
-	  .example = "\"notes\"" },
-	{ 0 },
-};
-static const struct field no_fields[] = { { 0 } };
-
-#define NOT_YOURS                                                                                  \
-	{                                                                                          \
-		404, "There is no such workspace of yours.", "Error", NULL, "no_such_workspace"    \
-	}
-#define FAILED                                                                                     \
-	{                                                                                          \
-		503, "Not now.", "Error", NULL, "workspace_failed"                                 \
-	}
-
-static const struct response_doc create_out[] = {
-	{ 201, "It was made.", "Workspace", NULL },
-	{ 200, "It exists already, as asked for.", "Workspace", NULL },
-	{ 409, "It exists, and is another one.", "Error", NULL, "workspace_exists" },
-	ROUTE_TOO_MUCH("too_many_workspaces"),
-	FAILED,
-	{ 0 },
-};
-static const struct response_doc list_out[] = {
-	{ 200, "Your workspaces, by name.", "WorkspaceList", NULL }, { 0 }
-};
-static const struct response_doc get_out[] = {
-	{ 200, "The workspace.", "Workspace", NULL }, NOT_YOURS, FAILED, { 0 }
-};
-static const struct response_doc gone_out[] = {
-	{ 204, "It is gone.", NULL, NULL },
-	NOT_YOURS,
-	{ 409, "Sandboxes use it.", "Error", NULL, "workspace_busy" },
-	FAILED,
-	{ 0 },
-};
+#define NOT_YOURS FAILURE(404, "no_such_workspace", "There is no such workspace of yours.")
+#define FAILED FAILURE(503, "workspace_failed", "Not now.")
 #define OF_SANDBOX                                                                                 \
-	{ 404, "There is no such sandbox of yours, or its workspace is gone.", "Error", NULL,      \
-	  "no_such_sandbox no_such_workspace" },                                                   \
-		{ 413, "There is no room for it.", "Error", NULL, "workspace_full" },              \
-		{ 422, "Something in it can not be read.", "Error", NULL,                          \
-		  "workspace_unreadable" },                                                        \
-	{                                                                                          \
-		503, "Not now.", "Error", NULL, "workspace_failed"                                 \
-	}
-
-static const struct response_doc diff_out[] = {
-	{ 200, "What differs from what it began with.", "WorkspaceChanges", NULL },
-	{ 409, "It does not run, or has no copy of its own.", "Error", NULL,
-	  "sandbox_stopped not_copy_on_write session_ended workspace_changing" },
-	OF_SANDBOX,
-	{ 0 },
-};
-static const struct response_doc commit_out[] = {
-	{ 200, "The workspace has it now.", "WorkspaceChanges", NULL },
-	{ 409, "Others changed the same, or it does not run, or has no copy of its own.", "Error",
-	  NULL,
-	  "workspace_conflict sandbox_stopped not_copy_on_write session_ended workspace_changing" },
-	OF_SANDBOX,
-	{ 0 },
-};
-static const struct response_doc discard_out[] = {
-	{ 204, "It begins anew with the workspace as that is now.", NULL, NULL },
-	{ 404, "There is no such sandbox of yours.", "Error", NULL, "no_such_sandbox" },
-	{ 409, "It does not run, has no copy of its own, or code runs in it.", "Error", NULL,
-	  "sandbox_stopped not_copy_on_write session_busy" },
-	{ 0 },
-};
+	FAILURE(404, "no_such_sandbox no_such_workspace",                                          \
+		"There is no such sandbox of yours, or its workspace is gone."),                   \
+		FAILURE(413, "workspace_full", "There is no room for it."),                        \
+		FAILURE(422, "workspace_unreadable", "Something in it cannot be read."), FAILED
 
 #define BASE "/v1/workspaces"
-#define OF "/v1/sandboxes/{name}/workspace"
+#define OF SANDBOX "/workspace"
 
-static const struct route rows[] = {
-	{ .method = "POST",
-	  .path = BASE,
-	  .id = "create_workspace",
-	  .summary = "Make a workspace",
-	  .description = "A directory that outlives sandboxes. Asked for again it is the same one.",
-	  .tag = "workspaces",
-	  .body = create_body,
-	  .responses = create_out,
-	  .handler = handle_workspace_create },
-	{ .method = "GET",
-	  .path = BASE,
-	  .id = "list_workspaces",
-	  .summary = "Your workspaces",
-	  .description = "By name, a page at a time.",
-	  .tag = "workspaces",
-	  .query = list_query,
-	  .responses = list_out,
-	  .handler = handle_workspace_list },
-	{ .method = "GET",
-	  .path = BASE "/{name}",
-	  .id = "get_workspace",
-	  .summary = "One workspace",
-	  .description = "With how much is in it.",
-	  .tag = "workspaces",
-	  .params = name_params,
-	  .responses = get_out,
-	  .handler = handle_workspace_get },
-	{ .method = "DELETE",
-	  .path = BASE "/{name}",
-	  .id = "remove_workspace",
-	  .summary = "Remove a workspace",
-	  .description = "With everything in it. Not while sandboxes use it.",
-	  .tag = "workspaces",
-	  .params = name_params,
-	  .responses = gone_out,
-	  .handler = handle_workspace_remove },
-	{ .method = "GET",
-	  .path = OF "/diff",
-	  .id = "diff_workspace",
-	  .summary = "What a sandbox changed in its workspace",
-	  .description = "Of a copy on write: paths that were added, modified, removed, or are of "
-			 "another type or mode.",
-	  .tag = "workspaces",
-	  .params = sandbox_params,
-	  .responses = diff_out,
-	  .handler = handle_workspace_diff },
-	{ .method = "POST",
-	  .path = OF "/commit",
-	  .id = "commit_workspace",
-	  .summary = "Keep what a sandbox changed",
-	  .description = "As a whole or not at all. What others have committed meanwhile stays; "
-			 "where both changed the same path nothing happens.",
-	  .tag = "workspaces",
-	  .params = sandbox_params,
-	  .body = no_fields,
-	  .responses = commit_out,
-	  .handler = handle_workspace_commit },
-	{ .method = "POST",
-	  .path = OF "/discard",
-	  .id = "discard_workspace",
-	  .summary = "Throw away what a sandbox changed",
-	  .description = "Its cell is replaced, with all that runs in it.",
-	  .tag = "workspaces",
-	  .params = sandbox_params,
-	  .body = no_fields,
-	  .responses = discard_out,
-	  .handler = handle_workspace_discard },
+const struct route routes_workspaces[] = {
+	{ "POST", BASE, "workspaces", handle_workspace_create,
+	  OPERATION("create_workspace", "Make a workspace",
+		    "A directory that outlives sandboxes. Asked for again it is the same one.",
+		    FIELDS(NAME_FIELD(IN_BODY),
+			   FIELD(IN_BODY, INTEGER, "quota_mib", 1, MIB_MAX, "How much it may hold.",
+				 .example = "512", .fallback = "1024"),
+			   FIELD(IN_BODY, INTEGER, "quota_files", 1, FILES_MAX,
+				 "How many files, directories and links it may hold.",
+				 .example = "10000", .fallback = "100000"),
+			   FIELD(IN_BODY, STRING_MAP, "labels", 0, 64, "Yours, to find it by.",
+				 .example = "{\"team\": \"blue\"}"))),
+	  RESPONSES(RESPONSE(201, "Workspace", "It was made."),
+		    RESPONSE(200, "Workspace", "It exists already, as asked for."),
+		    FAILURE(409, "workspace_exists", "It exists, and is another one."),
+		    TOO_MUCH("too_many_workspaces"), FAILED) },
+	{ "GET", BASE, "workspaces", handle_workspace_list,
+	  OPERATION("list_workspaces", "Your workspaces", "By name, a page at a time.",
+		    FIELDS(FIELD(IN_QUERY, STRING_LIST, "label", 0, 64,
+				 "KEY=VALUE that it must have; may be repeated.",
+				 .example = "[\"team=blue\"]"),
+			   FIELD(IN_QUERY, INTEGER, "limit", 1, 1000, "How many at most.",
+				 .example = "50", .fallback = "100"),
+			   FIELD(IN_QUERY, STRING, "cursor", 1, 64,
+				 "`next_cursor` of the page before.", .example = "\"notes\""))),
+	  RESPONSES(RESPONSE(200, "WorkspaceList", "Your workspaces, by name.")) },
+	{ "GET", BASE "/{name}", "workspaces", handle_workspace_get,
+	  OPERATION("get_workspace", "One workspace", "With how much is in it.",
+		    FIELDS(NAME_FIELD(IN_PATH))),
+	  RESPONSES(RESPONSE(200, "Workspace", "The workspace."), NOT_YOURS, FAILED) },
+	{ "DELETE", BASE "/{name}", "workspaces", handle_workspace_remove,
+	  OPERATION("remove_workspace", "Remove a workspace",
+		    "With everything in it. Not while sandboxes use it.",
+		    FIELDS(NAME_FIELD(IN_PATH))),
+	  RESPONSES(RESPONSE(204, NULL, "It is gone."), NOT_YOURS,
+		    FAILURE(409, "workspace_busy", "Sandboxes use it."), FAILED) },
+	{ "GET", OF "/diff", "workspaces", handle_workspace_diff,
+	  OPERATION("diff_workspace", "Changes of a sandbox in its workspace",
+		    "Of a copy on write: paths that were added, modified, removed, or are of "
+		    "another type or mode.",
+		    FIELDS(SANDBOX_PARAM)),
+	  RESPONSES(RESPONSE(200, "WorkspaceChanges", "The differences from its beginning."),
+		    FAILURE(409,
+			    "sandbox_stopped not_copy_on_write session_ended workspace_changing",
+			    "It does not run, or has no copy of its own."),
+		    OF_SANDBOX) },
+	{ "POST", OF "/commit", "workspaces", handle_workspace_commit,
+	  OPERATION("commit_workspace", "Keep what a sandbox changed",
+		    "As a whole or not at all. Commits of others meanwhile stay; where "
+		    "both changed the same path nothing happens.",
+		    FIELDS(SANDBOX_PARAM)),
+	  RESPONSES(RESPONSE(200, "WorkspaceChanges", "The workspace has it now."),
+		    FAILURE(409,
+			    "workspace_conflict sandbox_stopped not_copy_on_write session_ended "
+			    "workspace_changing",
+			    "Others changed the same, or it does not run, or has no copy of its "
+			    "own."),
+		    OF_SANDBOX) },
+	{ "POST", OF "/discard", "workspaces", handle_workspace_discard,
+	  OPERATION("discard_workspace", "Throw away what a sandbox changed",
+		    "Its cell is replaced, with all that runs in it.", FIELDS(SANDBOX_PARAM)),
+	  RESPONSES(RESPONSE(204, NULL, "It begins anew with the workspace as that is now."),
+		    NO_SANDBOX,
+		    FAILURE(409, "sandbox_stopped not_copy_on_write session_busy",
+			    "It does not run, has no copy of its own, or code runs in it.")) },
 	{ 0 },
 };
-
-const struct route_table routes_workspaces = { .rows = rows };

@@ -18,6 +18,7 @@
 #include "base/utf8.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
+#include "front/operations/operations.h"
 #include "front/support/front.h"
 #include "net/http.h"
 

@@ -14,8 +14,7 @@
 struct http_exchange;
 
 #define OUTPUT_LIMIT (1u << 20) /* bytes of an answer, when nobody says otherwise */
-#define OUTPUT_LIMIT_MAX (8u << 20)
-#define SEARCH_LIMIT 100u /* lines */
+#define SEARCH_LIMIT 100u       /* lines */
 #define SEARCH_LIMIT_MAX 1000u
 
 /*

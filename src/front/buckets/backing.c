@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backing.c - See backing.h.
+ * backing.c - Pull workspaces from their buckets, and push them back.
  *
- * Theory of operation. A workspace and its place in a bucket are the same when the manifest says so
- * (bucket/manifest.h), and at most one of them is ahead: `dirty` says that it is the workspace, and
- * is written down before anything else, so that it outlives us. What is dirty is only put, never
- * brought; a put that fails is tried again with growing pauses, and meanwhile sandboxes use what is
- * here. Otherwise, before a sandbox of it begins, the bucket is looked at, and when it is another
- * one than the manifest's, all of it is brought as a new generation: unless sandboxes have the
- * workspace already, who could commit on top of it meanwhile.
+ * Theory of operation. The manifest (bucket/manifest.h) tells whether a workspace and its place in
+ * a bucket are the same. At most one of them is ahead: `dirty` means the workspace, and is recorded
+ * first, so that it outlives the front. A dirty workspace is only pushed, never pulled; a push that
+ * fails is tried again with growing pauses, and meanwhile sandboxes use the local tree. Otherwise
+ * the bucket is looked at before a sandbox begins. If it differs from the manifest, all of it is
+ * pulled as a new generation, unless sandboxes already use the workspace: they could commit on top
+ * of it meanwhile.
  *
- * One thing at a time per workspace. Trees go from the workspace store to caisson-bucket and back
- * on pipes that we only make.
+ * One operation at a time per workspace. Trees go from the workspace store to caisson-bucket and
+ * back on pipes that the front makes and never reads.
  */
 #include "front/buckets/backing.h"
 
@@ -63,8 +63,8 @@ static int ask(struct space *p, enum bucket_op op, int *fds, size_t n,
 
 /* ---- from the bucket ----------------------------------------------------------------------- */
 
-/* It did not come. What is here may be used, if anything is. */
-static void not_brought(struct space *p)
+/* The pull failed. Sandboxes may use the local tree, if there was a pull before. */
+static void pull_failed(struct space *p)
 {
 	p->phase = SPACE_IDLE;
 	if (p->here)
@@ -81,7 +81,7 @@ static void on_kept(struct bucket_job *j, const struct bucket_reply *r)
 
 	if (r->code < 0) {
 		space_failed(p, "keep", r->code, r->msg);
-		not_brought(p);
+		pull_failed(p);
 		return;
 	}
 	if (w)
@@ -93,13 +93,13 @@ static void on_kept(struct bucket_job *j, const struct bucket_reply *r)
 	step(p);
 }
 
-/* Both ends of the pipe have said how it went; the bucket's knows better why. */
+/* Both ends of the pipe have reported; caisson-bucket's reason is the better one. */
 static void end_pull(struct space *p)
 {
 	if (!p->pulled || !p->imported)
 		return;
 	if (p->code < 0) {
-		not_brought(p);
+		pull_failed(p);
 		return;
 	}
 	p->phase = SPACE_KEEPING;
@@ -107,7 +107,7 @@ static void end_pull(struct space *p)
 
 	if (r < 0) {
 		space_failed(p, "keep", r, "caisson-bucket is gone");
-		not_brought(p);
+		pull_failed(p);
 	}
 }
 
@@ -132,7 +132,7 @@ static void on_imported(struct workspace_store_call *c, const struct workspace_s
 	p->generation = r->generation;
 	if (r->code < 0 && (!p->pulled || p->code == 0)) {
 		space_failed(p, "import", r->code, r->msg);
-		if (r->code != -EBADMSG) /* it is not for want of an end: the other would go on */
+		if (r->code != -EBADMSG) /* -EBADMSG: the archive ended, so the pull has, too */
 			bucket_stop(&p->job);
 		p->pulled |= r->code != -EBADMSG;
 	}
@@ -186,7 +186,7 @@ static void on_looked(struct bucket_job *j, const struct bucket_reply *r)
 	p->here = r->code != -ENOENT;
 	if (r->code < 0 && p->here) {
 		space_failed(p, "look", r->code, r->msg);
-		not_brought(p);
+		pull_failed(p);
 	} else if (p->here && (!r->changed || is_used(p))) {
 		p->phase = SPACE_IDLE;
 		space_answer(p, NULL);
@@ -195,8 +195,8 @@ static void on_looked(struct bucket_job *j, const struct bucket_reply *r)
 		int code = begin_pull(p);
 
 		if (code < 0) {
-			space_failed(p, "pull", code, "it can not be begun");
-			not_brought(p);
+			space_failed(p, "pull", code, "it cannot be started");
+			pull_failed(p);
 		}
 	}
 }
@@ -219,12 +219,12 @@ static void schedule(struct space *p)
 		  p->f->loop.now_ns + (ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS) * CLOCK_NS_PER_MS);
 }
 
-static void not_put(struct space *p, int code, const char *why)
+static void push_failed(struct space *p, int code, const char *why)
 {
 	space_failed(p, "push", code, why);
 	p->phase = SPACE_IDLE;
 	schedule(p);
-	space_answer(p, NULL); /* what is here is what is meant */
+	space_answer(p, NULL); /* the local tree is the newer one */
 }
 
 static void on_pushed(struct bucket_job *j, const struct bucket_reply *r)
@@ -233,18 +233,18 @@ static void on_pushed(struct bucket_job *j, const struct bucket_reply *r)
 
 	on_moved(j, r);
 	if (r->code < 0) {
-		not_put(p, r->code, r->msg);
+		push_failed(p, r->code, r->msg);
 		return;
 	}
 	space_succeeded(p, "push");
-	(void)snprintf(p->why, sizeof(p->why), "%s", r->msg); /* what no bucket can hold */
+	(void)snprintf(p->why, sizeof(p->why), "%s", r->msg); /* files that a bucket cannot hold */
 	p->phase = SPACE_IDLE;
 	p->dirty = p->again;
 	space_save(p);
 	step(p);
 }
 
-/* One of the two archives that are looked at. 0 with the end to be read, or a negative errno. */
+/* One of the two archives of a push. 0 with the end to be read, or a negative errno. */
 static int export(struct space *p, int *ret)
 {
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_EXPORT };
@@ -273,10 +273,10 @@ static void begin_push(struct space *p)
 	fd_close(fds[0]);
 	fd_close(fds[1]);
 	if (r < 0)
-		not_put(p, r, "it can not be begun");
+		push_failed(p, r, "it cannot be started");
 }
 
-/* ---- what is next -------------------------------------------------------------------------- */
+/* ---- the next step ------------------------------------------------------------------------- */
 
 static void step(struct space *p)
 {
@@ -285,14 +285,14 @@ static void step(struct space *p)
 	if (p->dirty && !p->retry.loop) {
 		begin_push(p);
 	} else if (p->dirty) {
-		space_answer(p, NULL); /* it was tried a moment ago */
+		space_answer(p, NULL); /* a retry follows */
 	} else if (p->waiters) {
 		p->phase = SPACE_LOOKING;
 		int r = ask(p, BUCKET_LOOK, NULL, 0, on_looked);
 
 		if (r < 0) {
 			space_failed(p, "look", r, "caisson-bucket is gone");
-			not_brought(p);
+			pull_failed(p);
 		}
 	}
 }
@@ -308,7 +308,7 @@ static void fill(struct front *f, struct workspace *w, workspace_done_fn *done, 
 		done(w, arg, &why);
 		return;
 	}
-	/* What is being put is ahead: nothing would be brought, and a bucket may take its time. */
+	/* A workspace that is being pushed is ahead: nothing would be pulled, so do not wait. */
 	if (p->phase == SPACE_PUSHING)
 		space_answer(p, NULL);
 	else
@@ -367,7 +367,7 @@ static void on_forgot(struct bucket_job *j, const struct bucket_reply *r)
 	free(j);
 }
 
-/* The workspace is gone. What the bucket has stays there. */
+/* The workspace is gone. The bucket keeps its content. */
 static void forgotten(struct front *f, const struct workspace *w)
 {
 	struct space *p = space_of(f, w);

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backing.h - Workspaces whose content is in a bucket: brought before they are used, put back when
- * they changed.
+ * backing.h - Workspaces whose content is in a bucket: pulled before use, pushed after changes.
  *
- * Which are, the operator says (--workspace-bucket); a caller names a workspace and never a bucket.
+ * The operator names them (--workspace-bucket); a client names a workspace and never a bucket.
  */
 #ifndef CAISSON_FRONT_BUCKETS_BACKING_H
 #define CAISSON_FRONT_BUCKETS_BACKING_H
 
 struct front;
 
-/* backing_start() - When the workspaces are known: what was not put by a daemon before us is put
- * now. */
+/* backing_start() - When the workspaces are known: push what a former daemon did not. */
 void backing_start(struct front *f);
-/* backing_end() - Nothing is under way any more; what was not put stays noted. */
+/* backing_end() - Stop everything; workspaces that were not pushed stay recorded. */
 void backing_end(struct front *f);
 
 #endif

@@ -2,8 +2,7 @@
 /*
  * buckets.h - The front's side of caisson-bucket (wire/bucket.h): starting it, and jobs.
  *
- * A job is a pipe on which it answers. Whoever asked holds the struct until done was called, or
- * bucket_stop().
+ * Each job answers on a pipe. The caller keeps the struct until done was called, or bucket_stop().
  */
 #ifndef CAISSON_FRONT_BUCKETS_BUCKETS_H
 #define CAISSON_FRONT_BUCKETS_BUCKETS_H
@@ -21,7 +20,7 @@ struct err;
 struct buckets {
 	struct loop *loop;
 	int fd;                     /* -1: nothing is configured, or it is gone */
-	bool artifacts;             /* there is a place for files that executions left */
+	bool artifacts;             /* there is a place for artifacts of executions */
 	size_t live;                /* jobs that were begun */
 	struct bucket_job *waiting; /* those that were not, the oldest first */
 };
@@ -30,8 +29,8 @@ struct buckets {
 	"artifacts" /* the name of that place: no workspace's, which have a '/' in front */
 
 struct bucket_job {
-	/* The asker's; moved may be NULL. Both may stop it and ask for others; done is called once,
-	 * last. */
+	/* The caller's; moved may be NULL. Both may stop the job and begin others; done is called
+	 * once, last. */
 	void (*moved)(struct bucket_job *j, const struct bucket_reply *r);
 	void (*done)(struct bucket_job *j, const struct bucket_reply *r);
 	void *arg;
@@ -45,10 +44,7 @@ struct bucket_job {
 	bool begun;
 };
 
-/* buckets_wanted() - Whether the configuration names any. */
-bool buckets_wanted(const struct config *c);
-
-/* buckets_start() - Before the jail. What is wrong with the configuration stops the start. */
+/* buckets_start() - Before the jail. An error in the configuration stops the start. */
 int buckets_start(struct buckets *b, const struct config *c, struct loop *loop, struct err *e);
 void buckets_free(struct buckets *b);
 
@@ -59,8 +55,7 @@ void buckets_free(struct buckets *b);
 int bucket_ask(struct buckets *b, struct bucket_job *j, const struct bucket_req *q, int *fds,
 	       size_t n);
 
-/* bucket_stop() - done is not called any more; what was begun ends. Idempotent, also on a zeroed
- * struct. */
+/* bucket_stop() - End the job; done is not called any more. Idempotent, also on a zeroed struct. */
 void bucket_stop(struct bucket_job *j);
 
 #endif

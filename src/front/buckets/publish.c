@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* publish.c - See publish.h. Two things are under way, the reading and the putting; it is over when
- * both are. */
+/* publish.c - One call reads the file in the cell, one job puts it into the bucket; a pipe and a
+ * buffer connect them. */
 #include "front/buckets/publish.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "front/files/mime.h"
+#include "front/files/artifact.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 
@@ -52,7 +52,7 @@ static void finish(struct publish *p, int code, const char *why)
 	p->over = true;
 	p->code = code;
 	(void)snprintf(p->why, sizeof(p->why), "%s", why);
-	loop_defer(&p->f->loop, &p->end); /* we may be inside of what is to be stopped */
+	loop_defer(&p->f->loop, &p->end); /* the caller may be the call that is stopped */
 }
 
 /* ---- into the pipe ------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static void flush(struct publish *p)
 
 		if (n < 0 && errno == EAGAIN)
 			break;
-		if (n < 0) { /* the job has ended, and says why */
+		if (n < 0) { /* the job has ended, and reports the reason */
 			close_pipe(p);
 			return;
 		}
@@ -99,7 +99,7 @@ static void on_put(struct bucket_job *j, const struct bucket_reply *r)
 
 /* ---- out of the cell ----------------------------------------------------------------------- */
 
-/* It is open: what is there is promised. */
+/* The file is open: its size is promised to the bucket. */
 static void on_stat(struct file_call *c, const struct files_stat *st, struct files_text name,
 		    struct files_text target)
 {
@@ -120,9 +120,9 @@ static void on_stat(struct file_call *c, const struct files_stat *st, struct fil
 	p->job.arg = p;
 	if (fcntl(p->out.fd, F_SETFL, O_NONBLOCK) < 0 || loop_add(&p->f->loop, &p->out, NULL) < 0) {
 		fd_close(pair[0]);
-		finish(p, -ENOMEM, "the pipe can not be watched");
+		finish(p, -ENOMEM, "the pipe cannot be watched");
 	} else if (bucket_ask(p->f->buckets, &p->job, &p->q, pair, 1) < 0) {
-		finish(p, -EPIPE, "the buckets can not be reached from here any more");
+		finish(p, -EPIPE, "caisson-bucket is gone, so no bucket can be reached");
 	}
 }
 
@@ -152,7 +152,7 @@ static void on_read(struct file_call *c)
 	struct publish *p = c->owner;
 
 	p->read = true;
-	if (c->refusal.status)
+	if (c->refusal.kind)
 		finish(p, -EIO, c->refusal.message);
 	else
 		flush(p);
@@ -214,7 +214,7 @@ void publish_free(struct publish *p)
 	if (!p)
 		return;
 	stop(p);
-	/* Not before the end of the round: it may be what calls us. */
+	/* Not before the end of the round: the caller may be its own callback. */
 	p->end = (struct deferred){ .fn = reap, .arg = p };
 	loop_defer(&p->f->loop, &p->end);
 }

@@ -2,9 +2,9 @@
 /*
  * publish.h - One file of a sandbox to the operator's bucket, and a link to it.
  *
- * The file is read in the cell, by its worker, and passed on through a pipe to caisson-bucket: as
- * much of it is in memory as the pipe and one buffer hold. What is put is what the file was when it
- * was opened; one that gets shorter meanwhile is not put.
+ * A worker in the cell reads the file, and a pipe passes it on to caisson-bucket: as much of it is
+ * in memory as the pipe and one buffer hold. The object has the size that the file had when it was
+ * opened; a file that gets shorter meanwhile is not put.
  */
 #ifndef CAISSON_FRONT_BUCKETS_PUBLISH_H
 #define CAISSON_FRONT_BUCKETS_PUBLISH_H
@@ -44,8 +44,8 @@ struct publish {
 struct publish *publish_new(struct front *f, struct sandbox *s, const char *path,
 			    void (*done)(struct publish *p), void *arg);
 
-/* publish_free() - Also from inside done, and before it, which is not called then. NULL is nothing.
- */
+/* publish_free() - Also from inside done; before done, that is not called any more. NULL is
+ * allowed. */
 void publish_free(struct publish *p);
 
 #endif

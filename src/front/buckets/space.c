@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* space.c - See space.h. */
+/* space.c - The table of workspaces that are in buckets, and the sandboxes that wait for them. */
 #include "front/buckets/space.h"
 
 #include <errno.h>
@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
+#include "front/support/refusal.h"
 #include "front/workspaces/workspaces.h"
 
 struct waiter {
@@ -90,7 +89,7 @@ void space_save(struct space *p)
 	}
 	free(w->backing);
 	w->backing = text;
-	(void)workspace_save(p->f, w, NULL); /* says so itself when it can not */
+	(void)workspace_save(p->f, w, NULL); /* logs a failure itself */
 }
 
 /* ---- who waits ----------------------------------------------------------------------------- */
@@ -106,7 +105,7 @@ int space_wait(struct space *p, workspace_done_fn *done, void *sandbox)
 	return 0;
 }
 
-/* A sandbox that has ended meanwhile is not told. */
+/* A sandbox that has ended meanwhile gets no answer. */
 static bool is_there(const struct front *f, const void *sandbox)
 {
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
@@ -115,7 +114,7 @@ static bool is_there(const struct front *f, const void *sandbox)
 	return false;
 }
 
-/* Writes in place are not told of one by one: from now on it is ahead. */
+/* Nobody reports writes in place one by one: count the workspace as ahead from now on. */
 static void note_writers(struct space *p, struct workspace *w)
 {
 	for (struct sandbox *s = NULL; (s = workspaces_user(p->f, w, s));)
@@ -145,13 +144,12 @@ void space_answer(struct space *p, const struct refusal *why)
 
 void space_refuse(struct space *p)
 {
-	struct refusal why = { .status = 503,
-			       .code = "workspace_failed",
-			       .field = "workspace",
-			       .hint = "the operator of this daemon can mend it",
-			       .retry_after_s = 10 };
+	struct refusal why;
 
-	(void)snprintf(why.message, sizeof(why.message), "its bucket: %.280s", p->why);
+	(void)refusal_set(&why, REFUSAL_UNAVAILABLE, "workspace_failed", "workspace",
+			  "the operator of this daemon can repair it",
+			  "the bucket of the workspace: %.280s", p->why);
+	why.retry_after_s = 10;
 	space_answer(p, &why);
 }
 
@@ -188,7 +186,7 @@ void space_drop(struct space *p)
 		}
 	timer_cancel(&p->retry);
 	bucket_stop(&p->job);
-	workspace_store_forget(&p->f->workspaces->store, &p->import);
+	service_link_forget(&p->f->workspaces->store.link, &p->import.call);
 	while (p->waiters) {
 		struct waiter *one = p->waiters;
 

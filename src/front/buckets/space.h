@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * space.h - A workspace that is in a bucket: what is known of it, who waits for it, how it went the
- * last time.
+ * space.h - A workspace that is in a bucket: its state, the sandboxes that wait for it, the last
+ * result.
  *
- * What is done with it is backing.c's. A space lives until space_drop(), and outlives its workspace
- * for no longer than that takes.
+ * backing.c pulls and pushes it. A space lives until space_drop(), which follows the removal of its
+ * workspace.
  */
 #ifndef CAISSON_FRONT_BUCKETS_SPACE_H
 #define CAISSON_FRONT_BUCKETS_SPACE_H
@@ -30,8 +30,8 @@ struct space {
 	char key[WORKSPACE_STORE_KEY_LEN + 1];
 	char place[BUCKET_PLACE_MAX + 1];
 	enum space_phase phase;
-	bool dirty, again; /* not put yet; changed while it was being put */
-	bool here;         /* the workspace is what a bucket was, once */
+	bool dirty, again; /* not pushed yet; changed during the push */
+	bool here;         /* the workspace was pulled before */
 	struct waiter *waiters;
 	struct bucket_job job;
 	struct workspace_store_call import;
@@ -53,21 +53,21 @@ bool space_place(const struct config *c, const struct workspace *w, char *out);
 struct space *space_of(struct front *f, const struct workspace *w);
 /* space_workspace() - NULL: it was removed. */
 struct workspace *space_workspace(const struct space *p);
-/* space_save() - Write down whether it is ahead, for whoever comes after us. */
+/* space_save() - Record whether it is ahead, for the next front. */
 void space_save(struct space *p);
 
 /* space_wait() - @done will be called with @sandbox if that is still there then. 0 or -ENOMEM. */
 int space_wait(struct space *p, workspace_done_fn *done, void *sandbox);
-/* space_answer() - To all who wait: it may be used (@why is NULL), or not. */
+/* space_answer() - Answer all waiters: the workspace may be used (@why is NULL), or not. */
 void space_answer(struct space *p, const struct refusal *why);
-/* space_refuse() - The same, with what space_failed() noted. */
+/* space_refuse() - The same, with the reason that space_failed() noted. */
 void space_refuse(struct space *p);
 
 /* space_failed(), space_succeeded() - Note and log how @what ended. */
 void space_failed(struct space *p, const char *what, int code, const char *why);
 void space_succeeded(struct space *p, const char *what);
 
-/* space_drop() - It and all that is under way for it; who waits is not told. */
+/* space_drop() - Free it and stop its job; waiters get no answer. */
 void space_drop(struct space *p);
 void spaces_drop_all(void);
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cell.c - Hearing from a cell's pid 1, what the cell uses, and its end.
+ * cell.c - A cell: how it is made, the messages of its pid 1, its usage, and its end.
  *
- * Its beginning is in cell_make.c, kernels are in kernel.c, everything else that runs in it in
- * cell_command.c. What a cell has to say comes over three lines: the warden's answers, the channel
- * to pid 1, and the pipes of its kernels. The end of a cell is first seen on the channel; how it
- * ended is then asked from the warden, and only with that answer is the holder told.
+ * kernel.c has its kernels, cell_command.c everything else that runs in it. The warden makes a cell
+ * and answers with the channel to pid 1, on which `ready` comes. For a cell that is not sealed in
+ * time or cannot be made, failed is called, and the holder ends it.
+ *
+ * Messages about a cell come in three ways: answers of the warden, the channel to pid 1, and
+ * the pipes of the kernels. The end of a cell is first seen on the channel; then the warden is
+ * asked how it ended, and the holder is told with that answer.
  */
 #include "front/cell/cell.h"
 
@@ -13,18 +16,165 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/fd.h"
 #include "client/init_client.h"
+#include "front/cell/image_use.h"
 #include "front/cell/kernel.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 
+#define START_NS (30 * CLOCK_NS_PER_S)
 #define GONE_TRIES 400u
 #define GONE_AGAIN_NS (5 * CLOCK_NS_PER_MS)
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+static void on_created(struct warden_call *c, const struct warden_reply *reply, int *fds,
+		       size_t n_fds);
+
+static size_t add_mounts(const struct cell *r, struct cell_spec *spec, int *fds)
+{
+	bool fetcher = r->want && r->want->fetcher;
+	size_t n = r->f->cell_hooks->mounts(r->f, fetcher, spec, fds);
+
+	if (!fetcher)
+		n += mounts_add(r->f->mounts, &r->mounts, spec, fds + n);
+	return n + (r->want ? r->want->add_mounts(r->want, spec, fds + n) : 0);
+}
+
+static int ask_for_cell(struct cell *r)
+{
+	static struct warden_req q;
+	struct front *f = r->f;
+	int fds[CELL_FDS_MAX];
+	size_t n = r->image->n_fds;
+
+	memset(&q, 0, sizeof(q));
+	q.op = WARDEN_CREATE;
+	q.spec = f->spec;
+	q.spec.limits = r->limits;
+	image_spec(r->image, &q.spec);
+	memcpy(fds, r->image->fds, n * sizeof(int));
+	q.zygote = r->zygote;
+	q.want_gauges = 1;
+	r->create_call.fn = on_created;
+	r->create_call.arg = r;
+	n += add_mounts(r, &q.spec, &fds[n]);
+	return warden_link_ask(f->link, &r->create_call, &q, fds, n, NULL);
+}
+
+static void on_created(struct warden_call *c, const struct warden_reply *reply, int *fds,
+		       size_t n_fds)
+{
+	struct cell *r = c->arg;
+
+	/* The zygote died meanwhile: the cell is made without it, and its kernel starts cold. */
+	if (reply->code == -ENOENT && r->zygote) {
+		r->zygote = 0;
+		if (ask_for_cell(r) == 0)
+			return;
+	}
+	if (reply->code >= 0) /* also without a channel: the cell has to be ended */
+		r->handle = reply->cell;
+	if (reply->code < 0 || n_fds < 1) {
+		metric_add(M_CELLS_FAILED, 1);
+		r->ops->failed(r, reply->code < 0 ? reply->msg : "the warden sent no channel");
+		return;
+	}
+	gauges_take(&r->gauges, reply->gauges, fds + 1, n_fds - 1);
+	metric_add(M_CELLS_CREATED, 1);
+	if (cell_watch(r, TAKE_FD(fds[0])) < 0)
+		r->ops->failed(r, "the cell's channel could not be watched");
+}
+
+static void on_late(struct timer *t)
+{
+	struct cell *r = t->arg;
+
+	r->ops->failed(r, "the cell was not ready in time");
+}
+
+struct cell *cell_new(struct image_use *g, const struct cell_limits *limits)
+{
+	struct front *f = g->f;
+	struct cell *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	*r = (struct cell){ .f = f, .image = g, .slot = -1 };
+	r->channel.fd = -1;
+	gauges_init(&r->gauges);
+	r->limits = limits ? *limits : f->spec.limits;
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		kernel_init(&r->kernels[i], r, &languages[i]);
+	f->n_cells++;
+	return r;
+}
+
+/*
+ * A channel, half a dozen gauges and a kernel's pipes, and as many again for the connection and the
+ * calls of its client. Without them a cell would be made and ended again while the client waits.
+ */
+#define CELL_FILES 24
+
+static int has_files(struct front *f, struct err *e)
+{
+	/* All descriptors below this one are in use. */
+	_fd_ int lowest = fcntl(f->link->link.watch.fd, F_DUPFD_CLOEXEC, 0);
+	size_t cells = 1;
+
+	for (const struct image_use *g = NULL; (g = images_next(f, g));)
+		for (size_t i = 0; i < POOL_KINDS; i++) /* these will open theirs */
+			cells += g->pool.rows[i].n_making;
+	if (lowest >= 0 && (size_t)lowest + cells * CELL_FILES <= f->files_max)
+		return 0;
+	return err_say(
+		e, -EMFILE,
+		"the daemon has no open files left for another one (limit %zu): end some, or raise "
+		"its limit (LimitNOFILE, ulimit -n)",
+		f->files_max);
+}
+
+struct cell *cell_make(struct image_use *g, const struct cell_want *want, bool with_python,
+		       const struct cell_ops *ops, void *holder, struct err *e)
+{
+	struct front *f = g->f;
+
+	if (g->lost) {
+		(void)err_say(e, -ENOENT, "its image %.200s is not in the store any more", g->name);
+		return NULL;
+	}
+	if (has_files(f, e) < 0)
+		return NULL;
+	struct cell *r = cell_new(g, want ? &want->limits : NULL);
+
+	if (!r) {
+		(void)err_say(e, -ENOMEM, "the daemon is out of memory");
+		return NULL;
+	}
+	cell_hold(r, ops, holder);
+	r->want_python = with_python;
+	r->want = want;
+	r->mounts = want ? want->mounts : f->mounts->pooled;
+	r->zygote = g->supply.zygote;
+	r->asked_ns = clock_now_ns();
+	if (ask_for_cell(r) < 0) {
+		f->n_cells--;
+		free(r);
+		(void)err_say(e, -EPIPE, "the warden could not be asked");
+		return NULL;
+	}
+	r->start_timer.fn = on_late;
+	r->start_timer.arg = r;
+	timer_set(&f->loop, &r->start_timer, f->loop.now_ns + START_NS);
+	return r;
+}
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
@@ -84,7 +234,7 @@ static void on_gone_usage(struct warden_call *c, const struct warden_reply *repl
 
 	(void)fds;
 	(void)n;
-	/* We have seen the end of its channel before the warden has seen the end of its pid 1. */
+	/* The front saw the end of the channel before the warden saw the end of pid 1. */
 	if (reply->code == 0 && reply->usage.end == CELL_RUNNING && r->gone_tries++ < GONE_TRIES) {
 		r->gone_timer.fn = ask_how;
 		r->gone_timer.arg = r;
@@ -215,7 +365,7 @@ bool cell_alive(const struct cell *r)
 	struct pollfd p[] = { { .fd = r->channel.fd, .events = POLLIN },
 			      { .fd = s->pidfd.fd, .events = POLLIN } };
 
-	/* Nothing is to be heard from a cell in which nothing runs yet. */
+	/* A cell in which nothing runs yet sends nothing. */
 	return !r->lost && !r->ending && poll(p, ARRAY_SIZE(p), 0) == 0;
 }
 

@@ -2,10 +2,10 @@
 /*
  * cell.h - A cell and the kernels in it, as the front holds them.
  *
- * Life: cell_make() -> making -> ready -> cell_end(). A cell that is over by itself (out of
- * memory, pid 1 killed) says gone, once, with how. It belongs to the pool until it is taken, then
- * to one sandbox, and is never given to another. Memory is freed at the end of a round of the loop,
- * so a callback may end the cell that calls it.
+ * Life: cell_make() -> making -> ready -> cell_end(). For a cell that ends by itself (out of
+ * memory, pid 1 killed) gone is called, once. A cell belongs to the pool until it is taken, then to
+ * one sandbox, and is never given to another. Memory is freed at the end of a round of the loop, so
+ * a callback may end the cell that calls it.
  */
 #ifndef CAISSON_FRONT_CELL_H
 #define CAISSON_FRONT_CELL_H
@@ -31,67 +31,65 @@ struct image_use;
 struct keeper_slot;
 struct cell;
 
-/* Questions to pid 1 that only mark a moment: this and a language. Names of commands begin at 1. */
+/* Requests to pid 1 whose answer only marks a moment: this plus a language. Commands begin at 1. */
 #define CELL_SETTLE 0xffffff00u
 
 enum kernel_phase { KERNEL_EMPTY, KERNEL_STARTING, KERNEL_IDLE, KERNEL_BUSY, KERNEL_ENDING };
 
-/* One language's place in a cell. */
+/* The kernel of one language in a cell. */
 struct kernel {
 	struct cell *cell;
 	const struct language *language;
 	enum kernel_phase state;
-	bool attached; /* kernel is valid */
+	bool attached; /* pipes are valid */
 	struct kernel_pipes pipes;
-	struct watch hello;   /* forked: until it says that it is sealed */
+	struct watch hello;   /* forked: until it reports that it is sealed */
 	int ends[KERNEL_FDS]; /* forked: ours until then; otherwise -1 */
 	struct watch pidfd;   /* forked: readable when it has ended */
-	int pid;              /* as it says itself, for signals; 0 unknown */
+	int pid;              /* as it reports it, for signals; 0: unknown */
 	uint32_t command;     /* cold: init's name for it; 0 = forked */
 	uint64_t started_ns;
 	bool killed;   /* with everything in the cell; while it starts: it is started again */
-	bool joined;   /* a former front's; see cell_adopt.c */
+	bool joined;   /* of a former front; see cell_adopt.c */
 	bool kept;     /* the keeper has its pipes */
-	bool settling; /* busy for a front that is gone: see kernel_settle.c */
-	bool rested;   /* ... and has said that it is done */
+	bool settling; /* busy for a front that is gone: see cell_adopt.c */
+	bool rested;   /* ... and has reported that it is done */
 	struct timer settle;
 	uint64_t settle_until_ns;
-	char probe[33];    /* of the execution whose end shows that it rests; empty: not sent */
-	uint64_t packages; /* what it was told it can import: trees.changes then; 0: nothing yet */
+	char probe[33];    /* id of the execution whose end shows that it rests; empty: not sent */
+	uint64_t packages; /* trees.changes when it was told its packages; 0: it was not */
 	bool asked_packages; /* it waits for an install_response */
 	bool env_sent;       /* python: the sandbox's environment went with an execution */
-	const char *why;     /* it broke the protocol and was killed for it: how */
-	struct timer closed; /* it closed its channel: time to be found dead */
-	struct timer warm;   /* forked: time until its hello; then it is started cold */
+	const char *why;     /* how it broke the protocol, for which it was killed; or NULL */
+	struct timer closed; /* it closed its channel: until it is found dead */
+	struct timer warm;   /* forked: until its hello; then it is started cold */
 };
 
 /*
- * Something that runs in a cell and is no kernel: a program, or a call to its files. The struct is
- * the asker's. After failed or exited it is forgotten here; when the cell is over none of them is
- * called.
+ * A program, a file call or a socket in a cell. The struct is the asker's. After failed or exited
+ * it is forgotten here; when the cell is over none of the functions is called.
  */
 struct cell_command {
 	uint32_t id;             /* pid 1's name for it; 0: not under way */
-	enum foreign_kind hands; /* what the descriptors that pid 1 sends for it have to be, and are
-				    in started */
-	/* Runs; or, of cell_connect(), the socket has come and nothing follows. @fds: what is kept
-	 * is set to -1, the rest is closed. */
+	enum foreign_kind hands; /* of the descriptors that pid 1 sends for it; checked */
+	/* It runs. After cell_connect() and cell_listen(): the socket is there, and nothing
+	 * follows. @fds: what is kept is set to -1, the rest is closed. */
 	void (*started)(struct cell_command *c, int pid, int *fds, size_t n_fds);
 	void (*failed)(struct cell_command *c, const struct init_failed *f);
 	void (*exited)(struct cell_command *c, const struct init_exited *x);
 	struct cell_command *next;
 };
 
-/* What a sandbox wants of a cell beyond what each cell has. */
+/* A cell for one sandbox, which differs from those of the pool. */
 struct cell_want {
 	struct cell_limits limits;
-	struct mount_set mounts; /* of the operator's */
+	struct mount_set mounts; /* of the operator */
 	bool fetcher;            /* for fetching packages: packages/fetcher.h */
-	/* Add mounts of the sandbox's own. Return: how many descriptors were put into @fds. */
+	/* Add mounts of the sandbox. Return: how many descriptors were put into @fds. */
 	size_t (*add_mounts)(const struct cell_want *want, struct cell_spec *spec, int *fds);
 };
 
-/* What a part above cells puts into each of them. */
+/* Mounts of a part above cells, for each of them. */
 struct cell_hooks {
 	/* Mounts of packages. Return: how many descriptors were put into @fds. */
 	size_t (*mounts)(const struct front *f, bool fetcher, struct cell_spec *spec, int *fds);
@@ -103,11 +101,12 @@ struct cell_ops {
 	void (*kernel_ready)(struct cell *r, struct kernel *s);
 	/* It could not be started: @missing when the image has no such interpreter. */
 	void (*kernel_failed)(struct cell *r, struct kernel *s, bool missing, const char *message);
+	/* The next two may be NULL. */
 	void (*message)(struct cell *r, struct kernel *s, const char *type, json_t *m);
-	/* A message that no execution waits for: one of a kernel that settles. */
-	void (*stray)(struct kernel *s, const char *type, json_t *m);
 	void (*output)(struct cell *r, struct kernel *s, enum kernel_stream stream,
 		       const char *data, size_t len);
+	/* A message of a kernel that settles: no execution waits for it. */
+	void (*stray)(struct kernel *s, const char *type, json_t *m);
 	void (*drained)(struct cell *r, struct kernel *s); /* kernel.h; may be NULL */
 	/* The process is over; all of its output has been handed up. @status as from wait. */
 	void (*kernel_ended)(struct cell *r, struct kernel *s, int status);
@@ -118,7 +117,7 @@ struct cell_ops {
 
 struct cell {
 	struct front *f;
-	struct image_use *image; /* what it is made from; lives longer */
+	struct image_use *image; /* lives longer */
 	const struct cell_ops *ops;
 	void *holder;
 	struct cell *prev, *next; /* in a list of the holder's */
@@ -126,25 +125,23 @@ struct cell {
 	uint32_t zygote; /* whose kernels may enter */
 	int slot;        /* in the keeper's table; -1: the next front will not have it */
 	bool want_python, sealed, ending, lost;
-	const struct cell_want *want; /* of the sandbox it is made for, which lives longer; NULL:
-					 the pool's */
-	struct mount_set mounts;      /* of the operator's; of one that is adopted not known */
+	const struct cell_want *want; /* of its sandbox, which lives longer; NULL: for the pool */
+	struct mount_set mounts;      /* of the operator; unknown in an adopted cell */
 	struct watch channel;
 	struct init_ready layers;
 	struct kernel kernels[LANG_MAX_];
 	uint32_t names; /* given to pid 1 so far */
 	struct cell_command *commands;
 	struct cell_limits limits;
-	json_t *env; /* the holder's: variables for kernels; borrowed, may be NULL */
+	json_t *env; /* variables for kernels; borrowed from the holder, may be NULL */
 	struct gauges gauges;
 	struct warden_call create_call, kernel_call, usage_call, gone_call, end_call;
 	struct timer start_timer;
 	struct deferred reaper;
 	uint64_t asked_ns;
 	unsigned int gone_tries;
-	uint64_t rest_until_ns; /* its terminals took their time: none is read or written before */
-	uint64_t stalled_ns;    /* what pipes of commands and file calls in it have made us wait:
-				   base/foreign.h */
+	uint64_t rest_until_ns; /* its terminals were slow: none is read or written before */
+	uint64_t stalled_ns;    /* time that pipes of its commands blocked us: base/foreign.h */
 	struct timer gone_timer;
 };
 
@@ -155,21 +152,20 @@ struct cell {
 struct cell *cell_make(struct image_use *g, const struct cell_want *want, bool with_python,
 		       const struct cell_ops *ops, void *holder, struct err *e);
 /*
- * cell_adopt() - A former front's, by its slot. @ret_lost: kernels that it has no more.
- * Return: 0; -ESRCH when the cell is over; -ENOENT when it can not be had.
+ * cell_adopt() - The cell of a former front in @slot. @ret_lost: how many of its kernels are gone.
+ * Return: 0; -ESRCH when the cell is over; -ENOENT when it cannot be adopted.
  */
 int cell_adopt(struct image_use *g, const struct cell_limits *limits, int slot,
 	       const struct keeper_slot *was, struct cell **ret, unsigned int *ret_lost);
 /* cell_settling() - A kernel still works for a front that is gone. */
 bool cell_settling(const struct cell *r);
 
-/* cell_keep() - Leave it with the keeper, in @slot. cell_note(): a kernel's state is another one.
+/* cell_keep() - Leave it with the keeper, in @slot. cell_note(): the state of a kernel has changed.
  */
 void cell_keep(struct cell *r, int slot);
 void cell_note(struct cell *r);
 
-/* cell_alive() - Whether neither its cell nor its kernels have ended, also if nobody has noticed
- * yet. */
+/* cell_alive() - Whether neither the cell nor its python kernel has ended, noticed or not. */
 bool cell_alive(const struct cell *r);
 
 /* cell_hung_up() - Its pid 1 is dead; if gone was not called yet, it will be. */
@@ -183,7 +179,7 @@ void cell_start(struct cell *r, const struct language *l);
 /* Signals to a kernel and what it started; to everything in the cell. */
 void cell_interrupt(struct cell *r, struct kernel *s);
 void cell_kill_all(struct cell *r);
-void cell_signal_all(struct cell *r, int signo); /* what ends of it is started anew when wanted */
+void cell_signal_all(struct cell *r, int signo); /* a kernel that ends may start again */
 
 /* cell_exec() - Ask pid 1 to run @q; q->id is set here. -EPIPE when the cell is over. */
 int cell_exec(struct cell *r, struct cell_command *c, struct exec_request *q, struct err *e);
@@ -204,26 +200,25 @@ void cell_signal_group(struct cell *r, int pid, int signo);
 void cell_forget(struct cell *r, struct cell_command *c);
 
 /*
- * cell_gauge() - What was used so far, at once; fields that it does not know stay. False: it can
- * not be told (no such files here, or the cell or its python may be over): cell_usage() can.
+ * cell_gauge() - The usage so far, at once; fields that it does not know stay. False: it is not
+ * known (no such files here, or the cell or its python may be over): ask with cell_usage().
  */
 bool cell_gauge(const struct cell *r, struct cell_usage *u);
 void cell_usage(struct cell *r); /* at most one under way; ops->usage follows */
 void cell_disk(struct cell *r);
 
-/* For room_*.c and kernel.c. */
+/* For the files of this directory. */
 struct cell *cell_new(struct image_use *g, const struct cell_limits *limits);
 int cell_watch(struct cell *r, int channel); /* @channel is the cell's, also on failure */
 void cell_lost(struct cell *r);              /* the cell is over, or as good as */
 uint32_t cell_name(struct cell *r);          /* for pid 1: each is given once */
 void cell_unkeep(struct cell *r);
-/* cell_command_heard() - Pid 1 said something of a command: it is told. @fds: as in struct
- * cell_command. */
+/* cell_command_heard() - A message of pid 1 about a command. @fds: as in struct cell_command. */
 void cell_command_heard(struct cell *r, const struct init_msg *m, int *fds, size_t n_fds);
 
 /*
- * cell_refuse() - Its pid 1 does what ours would not: it has been taken over. The cell is treated
- * as one that has ended, and the log says @why; gone is called.
+ * cell_refuse() - Its pid 1 breaks the protocol: an attacker has taken it over. The cell is treated
+ * as one that has ended, with @why in the log; gone is called.
  */
 void cell_refuse(struct cell *r, const char *why);
 

@@ -1,25 +1,141 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cell_adopt.c - A cell that a former front had: it lives, and most of its kernels can be used.
+ * cell_adopt.c - Take over a cell of a former front, and the kernels that can still be used.
  *
- * A kernel that was idle is taken as it is. One that was busy worked for a client who is gone: it
- * is interrupted, and used when it rests (kernel_settle.c). One that has half a message in its pipe
- * can not be spoken to any more and is killed. Everything else that pid 1 had started for the
- * former front, whose other ends went with it, is killed too; what the sandbox's code started by
- * itself goes on.
+ * A kernel that was idle is taken as it is. One that was busy worked for a client that is gone: it
+ * is interrupted, and used when it rests, see below. One with half a message in its pipe cannot be
+ * used any more and is killed. Other commands that pid 1 had started for the former front have lost
+ * the other ends of their pipes, and are killed too; processes that the code of the sandbox started
+ * go on.
+ *
+ * A busy kernel is interrupted, as for any client that goes away, and reports that it is done.
+ * Perhaps it had reported that before the former front was killed, or had not got the code: then no
+ * report comes. So after the report, or after a moment, it gets an execution of no code, and only
+ * the end of that one counts: a report for one front must not be taken for an answer to the next.
+ * If the end does not come within the usual grace, everything in the cell is killed, and if the
+ * kernel does not even die the cell is given up.
  */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/json.h"
 #include "client/init_client.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
 #include "front/cell/keep.h"
 #include "front/cell/kernel.h"
 #include "front/support/front.h"
+#include "front/support/random_id.h"
+
+#define STEP_NS (200 * CLOCK_NS_PER_MS)
+#define GRACE_NS (2 * CLOCK_NS_PER_S)
+#define KILL_NS (5 * CLOCK_NS_PER_S)
+
+/* ---- a kernel that was busy ---------------------------------------------------------------- */
+
+static void probe(struct kernel *s)
+{
+	_buf_ struct buf b = BUF_INIT(256);
+	struct json j;
+
+	random_id(s->probe);
+	json_init(&j, &b);
+	json_object_begin(&j);
+	json_member_str(&j, "type", "execute");
+	json_member_str(&j, "id", s->probe);
+	json_member_str(&j, "name", "<adopted>");
+	json_member_str(&j, "code", "");
+	json_object_end(&j);
+	if (json_finish(&j) == 0)
+		kernel_pipes_send(&s->pipes, &b);
+}
+
+static void on_step(struct timer *t)
+{
+	static const struct cell_usage none = { .end = CELL_END_CLIENT };
+	struct kernel *s = t->arg;
+	struct cell *r = s->cell;
+	uint64_t now = r->f->loop.now_ns;
+
+	if (now < s->settle_until_ns) {
+		if (!s->probe[0])
+			probe(s);
+		else if (!s->rested)
+			cell_interrupt(r, s);
+		timer_set(&r->f->loop, t, now + STEP_NS);
+	} else if (now < s->settle_until_ns + KILL_NS) {
+		cell_kill_all(r);
+		timer_set(&r->f->loop, t, s->settle_until_ns + KILL_NS);
+	} else {
+		r->ops->gone(r, &none);
+	}
+}
+
+static void settle(struct kernel *s)
+{
+	struct cell *r = s->cell;
+
+	s->state = KERNEL_BUSY;
+	s->settling = true;
+	s->rested = false;
+	s->probe[0] = '\0';
+	kernel_idle(&s->pipes, false);
+	s->settle_until_ns = r->f->loop.now_ns + GRACE_NS;
+	s->settle.fn = on_step;
+	s->settle.arg = s;
+	timer_set(&r->f->loop, &s->settle, r->f->loop.now_ns + STEP_NS);
+	cell_interrupt(r, s);
+}
+
+void kernel_unsettle(struct kernel *s)
+{
+	timer_cancel(&s->settle);
+	s->settling = false;
+}
+
+void kernel_settle_message(struct kernel *s, const char *type, json_t *m)
+{
+	const char *id = json_string_value(json_object_get(m, "id"));
+
+	if (strcmp(type, "execution_done") != 0) {
+		s->cell->ops->stray(s, type, m);
+		return;
+	}
+	if (!s->probe[0])
+		probe(s);
+	if (!id || strcmp(id, s->probe) != 0)
+		return;
+	s->rested = true;
+	/* Interrupts may still be on their way, and must not reach the next execution. When pid 1
+	 * has answered a request that came after them, all of them are delivered. */
+	(void)init_disk(s->cell->channel.fd, CELL_SETTLE + s->language->id, NULL);
+}
+
+void kernel_settled(struct kernel *s)
+{
+	if (!s->settling || !s->rested)
+		return;
+	kernel_unsettle(s);
+	s->state = KERNEL_IDLE;
+	kernel_idle(&s->pipes, true);
+	kernel_acknowledge(s); /* for a display that the former front had read */
+	s->cell->ops->kernel_ready(s->cell, s);
+}
+
+bool cell_settling(const struct cell *r)
+{
+	for (size_t i = 0; i < LANG_MAX_; i++)
+		if (r->kernels[i].settling)
+			return true;
+	return false;
+}
+
+/* ---- adoption ------------------------------------------------------------------------------ */
 
 static void on_claimed(struct warden_call *c, const struct warden_reply *reply, int *fds, size_t n)
 {
@@ -31,7 +147,6 @@ static void on_claimed(struct warden_call *c, const struct warden_reply *reply, 
 		cell_lost(r);
 }
 
-/* Whoever it was, nobody speaks to it any more. */
 static void kill_kernel(struct cell *r, const struct keeper_kernel *was)
 {
 	if (was->command)
@@ -40,7 +155,8 @@ static void kill_kernel(struct cell *r, const struct keeper_kernel *was)
 		(void)init_signal(r->channel.fd, 0, INIT_TARGET_PID_GROUP, was->pid, SIGKILL, NULL);
 }
 
-/* What has ended while there was no front is not found out by somebody's request. */
+/* Whether it ended while there was no front. Otherwise a client's request would be the first to
+ * notice. */
 static bool is_over(int fd, short sign)
 {
 	struct pollfd p = { .fd = fd, .events = sign };
@@ -48,7 +164,7 @@ static bool is_over(int fd, short sign)
 	return poll(&p, 1, 0) > 0 && p.revents & (sign | POLLHUP | POLLERR);
 }
 
-/* Return: whether it is there, be it for its end. */
+/* Return: whether it is there, or its end will be reported. */
 static bool adopt_kernel(struct kernel *s, const struct keeper_kernel *was)
 {
 	struct cell *r = s->cell;
@@ -70,7 +186,7 @@ static bool adopt_kernel(struct kernel *s, const struct keeper_kernel *was)
 	}
 	s->state = KERNEL_IDLE;
 	if (was->state == KEPT_BUSY)
-		kernel_settle(s);
+		settle(s);
 	return true;
 }
 
@@ -115,7 +231,7 @@ int cell_adopt(struct image_use *g, const struct cell_limits *limits, int slot,
 	r->create_call.arg = r;
 	if (cell_watch(r, fds[0]) < 0 ||
 	    warden_link_ask_cell(f->link, &r->create_call, WARDEN_CLAIM, r->handle, 0, NULL) < 0) {
-		r->handle = 0; /* not ours, then */
+		r->handle = 0; /* so that it is not destroyed */
 		cell_end(r);
 		return -ENOENT;
 	}

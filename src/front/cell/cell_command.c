@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cell_command.c - What runs in a cell and is no kernel: programs, calls to its files, sockets; and
- * signals.
+ * cell_command.c - Commands of a cell, which are all that runs in it and is not a kernel: programs,
+ * file calls, sockets. And signals.
  *
- * Each is asked from pid 1 under a name of its own and is in the cell's list until pid 1 has said
- * how it ended, or nobody wants to know any more. When the cell is over nothing is asked and
- * nothing is said.
+ * Pid 1 gets each command under a name of its own. The command is in the list of the cell until pid
+ * 1 has reported its end or the asker has forgotten it. When the cell is over no command is sent
+ * and none is reported.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,62 +15,57 @@
 #include "client/init_client.h"
 #include "front/cell/cell.h"
 
-static void enlist(struct cell *r, struct cell_command *c, uint32_t id, enum foreign_kind hands)
+/* The name of the next command, or 0 with @e if the cell is over. */
+static uint32_t next_name(struct cell *r, struct err *e)
 {
+	if (!r->lost && !r->ending && r->sealed)
+		return cell_name(r);
+	(void)err_set(e, -EPIPE, "the cell is over");
+	return 0;
+}
+
+/* Pid 1 was asked, with the result @ret: then it is in the list. */
+static int enlist(struct cell *r, struct cell_command *c, uint32_t id, enum foreign_kind hands,
+		  int ret)
+{
+	if (ret < 0)
+		return ret;
 	c->id = id;
 	c->hands = hands;
 	c->next = r->commands;
 	r->commands = c;
+	return 0;
 }
 
 int cell_exec(struct cell *r, struct cell_command *c, struct exec_request *q, struct err *e)
 {
-	if (r->lost || r->ending || !r->sealed)
-		return err_set(e, -EPIPE, "the cell is over");
-	q->id = cell_name(r);
-	int ret = init_exec(r->channel.fd, q, e);
-
-	if (ret == 0)
-		enlist(r, c, q->id, q->flags & INIT_TTY ? FOREIGN_TERMINAL : FOREIGN_PIPE);
-	return ret;
+	q->id = next_name(r, e);
+	return enlist(r, c, q->id, q->flags & INIT_TTY ? FOREIGN_TERMINAL : FOREIGN_PIPE,
+		      q->id ? init_exec(r->channel.fd, q, e) : -EPIPE);
 }
 
 int cell_files(struct cell *r, struct cell_command *c, struct files_request *q, struct err *e)
 {
-	if (r->lost || r->ending || !r->sealed)
-		return err_set(e, -EPIPE, "the cell is over");
-	q->id = cell_name(r);
-	int ret = files_ask(r->channel.fd, q, e);
-
-	if (ret == 0)
-		enlist(r, c, q->id, FOREIGN_PIPE);
-	return ret;
+	q->id = next_name(r, e);
+	return enlist(r, c, q->id, FOREIGN_PIPE, q->id ? files_ask(r->channel.fd, q, e) : -EPIPE);
 }
 
 int cell_connect(struct cell *r, struct cell_command *c, uint32_t port, uint32_t family,
 		 struct err *e)
 {
-	if (r->lost || r->ending || !r->sealed)
-		return err_set(e, -EPIPE, "the cell is over");
-	uint32_t id = cell_name(r);
-	int ret = init_connect(r->channel.fd, id, port, family, e);
+	uint32_t id = next_name(r, e);
 
-	if (ret == 0)
-		enlist(r, c, id, FOREIGN_STREAM);
-	return ret;
+	return enlist(r, c, id, FOREIGN_STREAM,
+		      id ? init_connect(r->channel.fd, id, port, family, e) : -EPIPE);
 }
 
 int cell_listen(struct cell *r, struct cell_command *c, enum init_listen_kind kind, uint32_t port,
 		struct err *e)
 {
-	if (r->lost || r->ending || !r->sealed)
-		return err_set(e, -EPIPE, "the cell is over");
-	uint32_t id = cell_name(r);
-	int ret = init_listen(r->channel.fd, id, kind, port, e);
+	uint32_t id = next_name(r, e);
 
-	if (ret == 0)
-		enlist(r, c, id, kind == INIT_LISTEN_DNS_UDP ? FOREIGN_DATAGRAM : FOREIGN_LISTENER);
-	return ret;
+	return enlist(r, c, id, kind == INIT_LISTEN_DNS_UDP ? FOREIGN_DATAGRAM : FOREIGN_LISTENER,
+		      id ? init_listen(r->channel.fd, id, kind, port, e) : -EPIPE);
 }
 
 void cell_forget(struct cell *r, struct cell_command *c)
@@ -84,7 +79,7 @@ void cell_forget(struct cell *r, struct cell_command *c)
 	c->next = NULL;
 }
 
-/* Our own pid 1 sends what was asked for. */
+/* An honest pid 1 sends descriptors of the kind that was asked for. */
 static bool are_of(const int *fds, size_t n, enum foreign_kind kind)
 {
 	for (size_t i = 0; i < n; i++)
@@ -93,7 +88,7 @@ static bool are_of(const int *fds, size_t n, enum foreign_kind kind)
 	return true;
 }
 
-/* Names are given once in the life of a cell, so an answer can not be for somebody else. */
+/* A name is used once in the life of a cell, so an answer cannot be for another command. */
 void cell_command_heard(struct cell *r, const struct init_msg *m, int *fds, size_t n_fds)
 {
 	struct cell_command *c = r->commands;
@@ -129,32 +124,34 @@ void cell_command_heard(struct cell *r, const struct init_msg *m, int *fds, size
 
 /* ---- signals ------------------------------------------------------------------------------- */
 
+static void send_signal(struct cell *r, uint32_t id, enum init_target target, int pid, int signo)
+{
+	if (r->channel.fd >= 0 && !r->lost)
+		(void)init_signal(r->channel.fd, id, target, pid, signo, NULL);
+}
+
 void cell_interrupt(struct cell *r, struct kernel *s)
 {
-	if (r->channel.fd < 0 || r->lost)
-		return;
 	if (s->command)
-		(void)init_signal(r->channel.fd, s->command, INIT_TARGET_GROUP, 0, SIGINT, NULL);
+		send_signal(r, s->command, INIT_TARGET_GROUP, 0, SIGINT);
 	else if (s->pid > 1)
-		(void)init_signal(r->channel.fd, 0, INIT_TARGET_PID_GROUP, s->pid, SIGINT, NULL);
+		cell_signal_group(r, s->pid, SIGINT);
 }
 
 void cell_signal(struct cell *r, const struct cell_command *c, enum init_target target, int signo)
 {
-	if (c->id && !r->lost && r->channel.fd >= 0)
-		(void)init_signal(r->channel.fd, c->id, target, 0, signo, NULL);
+	if (c->id)
+		send_signal(r, c->id, target, 0, signo);
 }
 
 void cell_signal_group(struct cell *r, int pid, int signo)
 {
-	if (!r->lost && r->channel.fd >= 0)
-		(void)init_signal(r->channel.fd, 0, INIT_TARGET_PID_GROUP, pid, signo, NULL);
+	send_signal(r, 0, INIT_TARGET_PID_GROUP, pid, signo);
 }
 
 void cell_signal_all(struct cell *r, int signo)
 {
-	if (r->channel.fd >= 0 && !r->lost)
-		(void)init_signal(r->channel.fd, 0, INIT_TARGET_ALL, 0, signo, NULL);
+	send_signal(r, 0, INIT_TARGET_ALL, 0, signo);
 }
 
 void cell_kill_all(struct cell *r)
@@ -162,7 +159,7 @@ void cell_kill_all(struct cell *r)
 	if (r->channel.fd < 0 || r->lost)
 		return;
 	cell_signal_all(r, SIGKILL);
-	/* Whoever comes next must not be given a kernel that is about to die. */
+	/* The next execution must not get a kernel that is about to die. */
 	for (size_t i = 0; i < LANG_MAX_; i++) {
 		if (r->kernels[i].state == KERNEL_IDLE)
 			r->kernels[i].state = KERNEL_ENDING;

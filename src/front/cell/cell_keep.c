@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cell_keep.c - What is left with the keeper of a cell that belongs to a named sandbox.
+ * cell_keep.c - Descriptors and numbers of a cell of a named sandbox, for the keeper.
  *
- * Descriptors when they come and go; numbers by plain stores, whenever they change. A kernel that
- * is over stands as ending until its sandbox has counted that (sandbox_note()): killed in between,
- * the next front counts it.
+ * Descriptors go to the keeper when they come and go; numbers are stored in its table whenever they
+ * change. A kernel that has ended is noted as ending until its sandbox has counted that
+ * (sandbox_note()): if the front is killed in between, the next front counts it.
  */
 #include "front/cell/cell.h"
 #include "front/cell/keep.h"
@@ -115,7 +115,7 @@ void cell_keep(struct cell *r, int slot)
 	cell_note(r);
 }
 
-/* The numbers are left alone: they may say what the sandbox has next. */
+/* The numbers stay: they may be those of the next cell of the sandbox. */
 void cell_unkeep(struct cell *r)
 {
 	if (r->slot < 0)

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_line.h - What a request says is to be run: words, environment, directory. No shell reads
- * it.
+ * command_line.h - The program of a request: arguments, environment, directory. No shell reads it.
  *
- * The environment is the cell's own, the image's, what leads to installed packages, the sandbox's,
- * then the request's: the last one of a name counts.
+ * The environment is put together from the cell, the image, installed packages, the sandbox and the
+ * request, in this order: the last value of a name counts.
  */
 #ifndef CAISSON_FRONT_COMMAND_LINE_H
 #define CAISSON_FRONT_COMMAND_LINE_H
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 struct refusal;
 
@@ -25,7 +23,7 @@ struct command_line {
 	const char *other;   /* static: the program to try when argv[0] is not there, or NULL */
 };
 
-/* What of a request counts; members that are NULL are absent. */
+/* The parts of a command line. Members that are NULL are absent. */
 struct command_words {
 	const char *program;
 	const char *other;       /* static: instead of it when it is not there; or NULL */
@@ -39,8 +37,8 @@ struct command_words {
 };
 
 /*
- * command_line_make() - 0, or -1 with @ret_why: a name in the environment that can not be one, a
- * path that is too long, more than pid 1 takes, or no memory. command_line_free() in either case.
+ * command_line_make() - 0, or -1 with @ret_why: an invalid name in the environment, a path that is
+ * too long, more than pid 1 takes, or no memory. command_line_free() in either case.
  */
 int command_line_make(const struct command_words *w, struct command_line *ret,
 		      struct refusal *ret_why);

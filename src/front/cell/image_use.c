@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_use.c - Images in use: found, borrowed, kept, given back.
+ * image_use.c - Images in use: find, open, hold, close.
  *
- * Theory of operation. To borrow an image is a question to the image opener that is waited for: it
- * reads a few files, as long as one write to the daemon's own store takes, and only for an image
- * that is not in use yet or whose name was not looked up for CHECK_NS. What comes back are
- * descriptors and text; from then on making cells of it is the same as for the daemon's own.
+ * Theory of operation. The front waits for the image opener when it opens an image: the opener
+ * reads a few files, which takes as long as one write to the daemon's store, and only for an image
+ * that is not in use yet or whose name was not looked up for CHECK_NS. The opener sends descriptors
+ * and text; from then on cells of the image are made as those of the daemon's own image.
  *
- * A name can come to stand for another image (it was pulled again). Sandboxes that exist keep
- * theirs, new ones get the new one: the old entry is stale, and goes with its last holder.
+ * A name can come to stand for another image, when it is pulled again. Existing sandboxes keep
+ * their image, new ones get the new one: the old entry is stale, and is removed with its last
+ * holder.
  */
 #include "front/cell/image_use.h"
 
@@ -22,7 +23,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "cell/spec.h"
 #include "client/image_opener_client.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
@@ -36,9 +36,9 @@
 
 _Static_assert(IMAGE_REF_MAX <= IMAGE_OPENER_REF_MAX, "a canonical reference fits");
 
-/* ---- what an image says -------------------------------------------------------------------- */
+/* ---- the content of an image --------------------------------------------------------------- */
 
-_Static_assert(LANG_MAX_ <= IMAGE_OPENER_PROGRAMS_MAX, "all in one question");
+_Static_assert(LANG_MAX_ <= IMAGE_OPENER_PROGRAMS_MAX, "all in one request");
 
 static const char *const *program_names(void)
 {
@@ -49,7 +49,7 @@ static const char *const *program_names(void)
 	return names;
 }
 
-/* Who the user is, and where at home, the cell says. */
+/* The cell sets these itself. */
 static bool is_ours(const char *kv)
 {
 	static const char *const ours[] = { "HOME=", "USER=", "LOGNAME=" };
@@ -103,15 +103,15 @@ void image_languages(const struct image_use *g, char *text, size_t size)
 
 /* ---- life of one --------------------------------------------------------------------------- */
 
-static void on_nursery(struct zygote_supply *n)
+static void on_zygote_change(struct zygote_supply *n)
 {
 	pool_poke(&n->image->pool);
 }
 
 static void begin(struct image_use *g)
 {
-	g->supply.on_change = on_nursery;
-	/* The pool first: it hears at once of a zygote that cannot even be asked for. */
+	g->supply.on_change = on_zygote_change;
+	/* The pool first: starting the supply may already report a failure to it. */
 	pool_start(&g->pool, g);
 	zygote_supply_start(&g->supply, g);
 }
@@ -135,7 +135,7 @@ static void finish(struct image_use *g)
 	zygote_supply_retire(&g->supply);
 }
 
-/* Rooms that were being made come to their end first. */
+/* Cells that are being made come to their end first. */
 static bool is_over(const struct image_use *g)
 {
 	return g->ending && pool_quiet(&g->pool);
@@ -163,8 +163,8 @@ static void on_tick(struct timer *t)
 		timer_set(&f->loop, t, now + TICK_NS);
 }
 
-/* The longest unused makes room. When all are in use there is one more. */
-static void make_cell(struct front *f)
+/* Close the image that was unused for longest. If all are in use there is one more. */
+static void make_room(struct front *f)
 {
 	struct image_use *oldest = NULL;
 	size_t n = 0;
@@ -206,7 +206,7 @@ int image_name(const struct front *f, const char *text, char ret[IMAGE_OPENER_RE
 		return 0;
 	if (strcmp(text, "host") == 0 || strncmp(text, "dir:", 4) == 0)
 		return err_say(e, -EINVAL,
-			       "of this kind there is only the daemon's own image (--image)");
+			       "only the daemon's own image (--image) can be of this kind");
 	int r = ref_parse(text, &ref, e);
 
 	if (r < 0)
@@ -226,14 +226,14 @@ static struct image_use *find(struct front *f, const char *name, const char *dig
 	return NULL;
 }
 
-/* @l NULL: there is nothing to make anything from. */
+/* @l NULL: the image is not in the store any more. */
 static struct image_use *add(struct front *f, const char *name, struct loan *l)
 {
 	struct image_use *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;
-	make_cell(f);
+	make_room(f);
 	g->f = f;
 	if (l)
 		adopt_loan(g, l);
@@ -250,10 +250,11 @@ static struct image_use *add(struct front *f, const char *name, struct loan *l)
 	return g;
 }
 
-static struct image_use *refuse(struct refusal *r, int status, const char *code, const char *why)
+static struct image_use *refuse(struct refusal *r, enum refusal_kind kind, const char *code,
+				const char *why)
 {
-	*r = (struct refusal){ .status = status, .code = code, .field = "image" };
-	if (status >= 500)
+	*r = (struct refusal){ .kind = kind, .code = code, .field = "image" };
+	if (kind == REFUSAL_UNAVAILABLE)
 		r->retry_after_s = 1;
 	else
 		r->hint = "the operator brings images with: caisson image pull; without the field "
@@ -262,7 +263,7 @@ static struct image_use *refuse(struct refusal *r, int status, const char *code,
 	return NULL;
 }
 
-/* By digest a reference is the same name without its tag. */
+/* A reference by digest: the same name without its tag. */
 static void by_digest(const char *name, const char *digest, char ret[IMAGE_OPENER_REF_MAX])
 {
 	struct ref ref;
@@ -289,12 +290,12 @@ static struct image_use *borrow(struct front *f, const char *name, const char *d
 	int r = image_opener_ask(f->images->opener, ref, program_names(), &loan, &e);
 
 	if (r == -EPIPE || r == -ETIMEDOUT || r == -EPROTO) {
-		f->images->opener = fd_close(f->images->opener); /* a late answer would be another's
-								  */
+		/* A late answer would be taken for that of the next request. */
+		f->images->opener = fd_close(f->images->opener);
 		log_event(LOG_LEVEL_ERROR, "image_opener_gone", F_STR("why", e.msg));
 	}
 	if (r < 0)
-		return refuse(ret, 422, "image_unavailable", e.msg);
+		return refuse(ret, REFUSAL_INVALID, "image_unavailable", e.msg);
 	struct image_use *was = find(f, name, digest);
 
 	if (was && strcmp(was->digest, loan.reply.digest) == 0) {
@@ -308,7 +309,8 @@ static struct image_use *borrow(struct front *f, const char *name, const char *d
 
 	loan_close(&loan);
 	if (!g)
-		return refuse(ret, 503, "out_of_memory", "the daemon is out of memory");
+		return refuse(ret, REFUSAL_UNAVAILABLE, "out_of_memory",
+			      "the daemon is out of memory");
 	g->checked_ns = digest ? 0 : f->loop.now_ns;
 	return g;
 }
@@ -362,7 +364,7 @@ struct image_use *images_next(struct front *f, const struct image_use *g)
 
 /* ---- the daemon's own ---------------------------------------------------------------------- */
 
-/* Which interpreters the image has. A link is taken for what it links to: trying tells for sure. */
+/* Which interpreters the image has. A link counts as what it links to: only a start shows more. */
 static void look_for_languages(struct image_use *g, int root)
 {
 	static const char *const dirs[] = { "usr/local/bin", "usr/bin", "bin" };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keep.c - Giving things to the keeper, and taking over what a former front gave.
+ * keep.c - Give descriptors to the keeper, and take over those of a former front.
  *
- * Sending blocks. The keeper does nothing but listen, so that is a moment. A front whose keeper is
- * gone ends (front.c): its socket is shut, and that is what the loop sees. One that can not be told
- * something, or does not listen for SEND_S, is another thing: see leave_to_next().
+ * Sending blocks, for a moment, because the keeper only waits for messages. A front whose keeper is
+ * gone ends (main/front.c): the socket is shut down, and the loop sees that. If a message cannot be
+ * sent, or the keeper does not read for SEND_S, leave_to_next() ends this front.
  */
 #include "front/cell/keep.h"
 
@@ -68,14 +68,13 @@ static int hear(struct keep *k, struct err *e)
 	ssize_t n = fd_recv(k->watch.fd, &m, sizeof(m), fds, &n_fds);
 	int r;
 
-	if (n == 0 || n == -ECONNRESET) /* killed just now: whoever did that wants no daemon, and no
-					   word of one */
+	if (n == 0 || n == -ECONNRESET) /* the keeper was killed: no daemon is wanted */
 		_exit(0);
 	if (n != (ssize_t)sizeof(m) || m.version != KEEPER_VERSION || m.key >= KEEPER_KEYS) {
 		for (size_t i = 0; n > 0 && i < n_fds; i++)
 			fd_close(fds[i]);
 		return err_say(e, n < 0 ? (int)n : -EPROTO,
-			       "the keeper can not be understood; reinstall caisson");
+			       "the keeper has another version; reinstall caisson");
 	}
 	if (m.op == KEEPER_PUT && (r = take_box(k, m.key, fds, n_fds, e)) == 0)
 		return 0;
@@ -84,8 +83,9 @@ static int hear(struct keep *k, struct err *e)
 		k->signo = (int)m.signo;
 		r = map_table(k, fds[0], e);
 	} else {
-		r = m.op == KEEPER_ALL && k->table ? 1 :
-						     err_say(e, -EPROTO, "the keeper: nonsense");
+		r = m.op == KEEPER_ALL && k->table ?
+			    1 :
+			    err_say(e, -EPROTO, "the keeper: invalid message");
 	}
 	for (size_t i = 0; i < n_fds; i++)
 		fd_close(fds[i]);
@@ -145,12 +145,12 @@ void keep_done(struct keep *k)
 	k->boxes = NULL;
 }
 
-/* ---- giving -------------------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------------------------- */
 
 /*
- * The keeper lives, and can not be spoken with: no memory for a message, say. To end would be to
- * wait for a warden whose descriptors it holds; to go on, to leave the next front with less than
- * there is. So this is that next front's beginning.
+ * The keeper lives, and messages to it fail: for lack of memory, for instance. An orderly end would
+ * wait for a warden whose descriptors the keeper holds; going on would leave too little for the
+ * next front. So this front ends, and the next one begins now.
  */
 static _Noreturn void leave_to_next(const char *what, int error)
 {
@@ -167,8 +167,7 @@ static void say(struct keep *k, enum keeper_op op, uint32_t key, const int *fds,
 		return;
 	int r = fd_send(k->watch.fd, &m, sizeof(m), fds, n);
 
-	if (r == 0 || r == -ETOOMANYREFS) /* too many descriptors on their way: this one is not
-					     kept, and would be lost */
+	if (r == 0 || r == -ETOOMANYREFS) /* too many descriptors in flight: not kept */
 		return;
 	if (r != -EPIPE && r != -ECONNRESET)
 		leave_to_next("telling it", -r);
@@ -281,7 +280,7 @@ const char *keep_check(const struct keeper_slot *s)
 		return "its id";
 	if (s->executions > INT64_MAX || s->expires_ms > INT64_MAX / 1000000)
 		return "its numbers";
-	if (s->names >= CELL_SETTLE / 2) /* it will give more of them */
+	if (s->names >= CELL_SETTLE / 2) /* more will follow */
 		return "its names";
 	if (s->gauges >> GAUGE_MAX_)
 		return "its gauges";
@@ -289,7 +288,7 @@ const char *keep_check(const struct keeper_slot *s)
 		const struct keeper_kernel *c = &s->kernels[i];
 
 		wrong = check_kernel(c, i, s->names);
-		/* Two kernels of one name would hear of each other's end. */
+		/* Two kernels of one name would get reports about each other's end. */
 		for (size_t j = 0; j < i && !wrong; j++)
 			if (c->state && s->kernels[j].state && c->command &&
 			    c->command == s->kernels[j].command)

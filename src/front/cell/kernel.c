@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel.c - From an empty kernel to a kernel that is ready, and to its end.
+ * kernel.c - The start of a kernel, and its end.
  *
- * Warm, for the image `host`: the warden makes the kernel's pipes and has the zygote fork into the
- * cell; the kernel says on a socket of its own that it is sealed, and its pidfd tells when it is
- * over. Cold: pid 1 of the cell makes the pipes, starts the interpreter with the driver, and waits
- * for it. If warm fails for whatever reason, cold is tried: no request fails because a zygote died.
+ * A warm start, for the image `host`: the warden makes the kernel's pipes and lets the zygote fork
+ * into the cell; the kernel reports on a socket of its own that it is sealed, and its pidfd is
+ * readable when it has ended. A cold start: pid 1 of the cell makes the pipes, starts the
+ * interpreter with the driver, and waits for it. If a warm start fails for any reason, a cold one
+ * follows: no request fails because a zygote died.
  */
 #include "front/cell/kernel.h"
 
@@ -37,7 +38,7 @@
 #define WARM_NS (3 * CLOCK_NS_PER_S)
 #define CLOSED_NS (200 * CLOCK_NS_PER_MS)
 
-/* ---- the kernel's own words ---------------------------------------------------------------- */
+/* ---- messages of the kernel ---------------------------------------------------------------- */
 
 static void on_message(struct kernel_pipes *k, const char *type, json_t *m)
 {
@@ -49,16 +50,16 @@ static void on_message(struct kernel_pipes *k, const char *type, json_t *m)
 		return;
 	}
 	if (strcmp(type, "ready") != 0) {
-		r->ops->message(r, s, type, m);
+		if (r->ops->message)
+			r->ops->message(r, s, type, m);
 		return;
 	}
 	if (s->state != KERNEL_STARTING)
-		return; /* said twice: it buys nothing */
+		return; /* a second "ready" has no effect */
 	json_int_t pid = json_integer_value(json_object_get(m, "pid"));
-
 	const char *version = json_string_value(json_object_get(m, "version"));
 
-	if (version) /* for people: code of this image says it */
+	if (version) /* only shown: code of the image reports it */
 		(void)snprintf(r->image->versions[s->language->id], sizeof(r->image->versions[0]),
 			       "%.31s", version);
 	s->pid = pid > 1 && pid < 1 << 22 ? (int)pid : 0;
@@ -80,7 +81,8 @@ static void on_output(struct kernel_pipes *k, enum kernel_stream stream, const c
 {
 	struct kernel *s = k->owner;
 
-	s->cell->ops->output(s->cell, s, stream, data, len);
+	if (s->cell->ops->output)
+		s->cell->ops->output(s->cell, s, stream, data, len);
 }
 
 static void on_closed_late(struct timer *t)
@@ -89,14 +91,14 @@ static void on_closed_late(struct timer *t)
 
 	s->why = "the kernel closed its channel";
 	cell_kill_all(s->cell);
-	/* A former front may have heard of its end, and only that one. */
+	/* The report of its end may have gone to the former front. */
 	if (s->joined)
 		kernel_ended(s, SIGKILL);
 }
 
 /*
- * It does not speak any more, or not sensibly. Its end is made sure of, and then heard of. A
- * channel that is closed is most often a process that just died: then how it died is the answer.
+ * It closed its channel, or broke the protocol. It is killed, and the report of its end follows. A
+ * closed channel mostly means that the process just died: then its exit status is the answer.
  */
 static void on_broken(struct kernel_pipes *k, const char *why, bool closed)
 {
@@ -137,7 +139,7 @@ void kernel_init(struct kernel *s, struct cell *r, const struct language *l)
 		s->ends[i] = -1;
 }
 
-/* The warden's half of a warm start: nothing of it is needed any more, or it did not work. */
+/* Close what the warden sent for a warm start: it is not needed any more, or has failed. */
 static void drop_warm(struct kernel *s)
 {
 	timer_cancel(&s->warm);
@@ -177,14 +179,14 @@ void kernel_ended(struct kernel *s, int status)
 	bool starting = s->state == KERNEL_STARTING;
 
 	if (s->attached)
-		kernel_pipes_drain(&s->pipes); /* what it said before it died is not lost */
+		kernel_pipes_drain(&s->pipes); /* its last output is not lost */
 	if (r->ending)
 		return;
 	metric_add(M_KERNELS_DIED, 1);
 	kernel_clear(s);
 	if (!starting)
 		r->ops->kernel_ended(r, s, status);
-	else if (s->killed && !s->why) /* with something else, and by us: it is not its fault */
+	else if (s->killed && !s->why) /* by us, together with something else */
 		cell_start(r, s->language);
 	else if (r->want_python)
 		r->ops->failed(r, "the kernel ended before it was ready");
@@ -201,9 +203,9 @@ static void on_status(struct warden_call *c, const struct warden_reply *reply, i
 	(void)fds;
 	(void)n;
 	if (reply->code < 0 || s->state == KERNEL_EMPTY)
-		return; /* the cell is going too, and its channel tells */
+		return; /* the cell is ending, too, and its channel reports that */
 	if (reply->usage.kernel != KERNEL_ENDED) {
-		/* Dead, but not yet handed to the warden: ask again. */
+		/* Dead, but the warden has not waited for it yet: ask again. */
 		(void)warden_link_ask_cell(r->f->link, &r->kernel_call, WARDEN_USAGE, r->handle, 0,
 					   NULL);
 		return;
@@ -211,7 +213,7 @@ static void on_status(struct warden_call *c, const struct warden_reply *reply, i
 	kernel_ended(s, reply->usage.kernel_status);
 }
 
-/* A forked kernel is over. How, only the warden knows: it is the one who waits for it. */
+/* A forked kernel has ended. The warden waits for it, and has its exit status. */
 static void on_pidfd(struct watch *w, uint32_t events)
 {
 	struct kernel *s = w->arg;
@@ -234,7 +236,7 @@ static void start_failed(struct kernel *s, bool missing, const char *message)
 	if (r->want_python && !missing) {
 		r->ops->failed(r, message);
 	} else if (r->want_python) {
-		/* An image without python is an image all the same. */
+		/* An image without python can still run other languages. */
 		r->want_python = false;
 		r->image->has_language[LANG_PYTHON] = false;
 		r->ops->ready(r);
@@ -312,7 +314,7 @@ bool kernel_join(struct kernel *s, const struct keeper_kernel *was, const int *f
 	s->pidfd = (struct watch){
 		.fd = fds[KERNEL_FDS], .events = EPOLLIN, .fn = on_pidfd, .arg = s
 	};
-	/* Without it nobody hears of its end: then it has to end now. */
+	/* Without the watch its end would not be noticed: then it has to end now. */
 	if (loop_add(&s->cell->f->loop, &s->pidfd, &e) < 0)
 		s->why = "the kernel could not be watched";
 	return true;
@@ -334,7 +336,7 @@ void kernel_failed(struct kernel *s, const struct init_failed *f)
 		start_failed(s, missing, e.msg);
 }
 
-/* The hello: the kernel is sealed, and listens on its pipes. */
+/* The kernel is sealed, and reads its pipes. */
 static void on_hello(struct watch *w, uint32_t events)
 {
 	struct kernel *s = w->arg;
@@ -370,7 +372,7 @@ static void on_forked(struct warden_call *c, const struct warden_reply *reply, i
 	if (s->state != KERNEL_STARTING)
 		return;
 	if (reply->code == -ESRCH) {
-		return; /* the cell is over: its channel tells */
+		return; /* the cell is over: its channel reports that */
 	}
 	if (reply->code < 0 || n_fds != 2 + KERNEL_FDS) {
 		timer_cancel(&s->warm);
@@ -386,7 +388,7 @@ static void on_forked(struct warden_call *c, const struct warden_reply *reply, i
 		start_failed(s, false, e.msg);
 }
 
-/* A zygote that does not answer is as good as dead, and is replaced. Nobody waits for that. */
+/* A zygote that does not answer is replaced; meanwhile the kernel starts cold. */
 static void on_warm_late(struct timer *t)
 {
 	struct kernel *s = t->arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel.h - One kernel of a cell: start it warm or cold, hear of its end. For cell.c. */
+/* kernel.h - One kernel of a cell: its start, warm or cold, and its end. For the files of cell/. */
 #ifndef CAISSON_FRONT_KERNEL_H
 #define CAISSON_FRONT_KERNEL_H
 
@@ -17,7 +17,7 @@ struct kernel;
 void kernel_init(struct kernel *s, struct cell *r, const struct language *l);
 void kernel_clear(struct kernel *s); /* forget the kernel; idempotent */
 
-/* What pid 1 says of a kernel that was started cold. @fds: those that are kept become -1. */
+/* Reports of pid 1 about a kernel that was started cold. @fds: those that are kept become -1. */
 void kernel_started(struct kernel *s, int *fds, size_t n_fds);
 void kernel_failed(struct kernel *s, const struct init_failed *f);
 void kernel_ended(struct kernel *s, int status);
@@ -25,8 +25,7 @@ void kernel_ended(struct kernel *s, int status);
 /* kernel_join() - A kernel of a former front (KEEPER_KERNEL); @fds are the kernel's when this is
  * true. */
 bool kernel_join(struct kernel *s, const struct keeper_kernel *was, const int *fds, size_t n);
-/* kernel_settle() - It was busy: interrupt it; kernel_ready or kernel_ended follows, or gone. */
-void kernel_settle(struct kernel *s);
+/* A kernel that settles was busy for a former front; kernel_ready, kernel_ended or gone follows. */
 void kernel_unsettle(struct kernel *s); /* idempotent */
 void kernel_settled(struct kernel *s);  /* pid 1 answered CELL_SETTLE */
 void kernel_settle_message(struct kernel *s, const char *type, json_t *m);

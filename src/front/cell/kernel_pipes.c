@@ -2,15 +2,15 @@
 /*
  * kernel_pipes.c - Reading and writing a kernel's pipes.
  *
- * The pipes were made by pid 1 of the cell or by the warden, and a process of the cell may hold our
- * ends too: they are checked when they arrive, and read and written so that no flag of theirs can
- * make us wait (base/foreign.h). A control line that is not complete yet costs at most
- * KERNEL_LINE_MAX, and much less when no execution runs; output is handed up as it comes and is
- * bounded by whoever takes it.
+ * Pid 1 of the cell or the warden made the pipes, and a process of the cell may hold our ends too:
+ * they are checked when they arrive, and read and written so that no flag of a pipe can block the
+ * daemon (base/foreign.h). A control line that is not complete yet costs at most KERNEL_LINE_MAX,
+ * and much less when no execution runs; output is handed up as it comes, and the receiver bounds
+ * it.
  *
- * Order: a message is handed up when the output that was in the pipes before it has been. If
- * whoever takes that has enough meanwhile (a pause), the line waits, with all that is behind it,
- * and nothing is read: the pipes fill up, and the kernel waits as it would for a slow terminal.
+ * Order: a message is handed up after the output that was in the pipes before it. If the receiver
+ * pauses the kernel meanwhile, the line waits, with all that is behind it, and nothing is read: the
+ * pipes fill up, and the kernel waits as it would for a slow terminal.
  */
 #include "front/cell/kernel_pipes.h"
 
@@ -44,14 +44,14 @@ static void broken(struct kernel_pipes *k, const char *why, bool closed)
 	k->ops->broken(k, why, closed);
 }
 
-/* After something large was there: an idle kernel shall be small. */
+/* After something large was there: an idle kernel is to be small. */
 static void shrink(struct buf *b)
 {
 	if (b->cap > 4 * CHUNK && b->len < CHUNK)
 		buf_trim(b);
 }
 
-/* ---- what is left with us ------------------------------------------------------------------ */
+/* ---- bytes that are kept ------------------------------------------------------------------- */
 
 static size_t left(const struct kernel_pipes *k)
 {
@@ -88,7 +88,7 @@ void kernel_idle(struct kernel_pipes *k, bool idle)
 
 /* ---- output -------------------------------------------------------------------------------- */
 
-/* Until it would block or is paused, at most *@budget bytes; none are left when it would block. */
+/* Until it would block or is paused, at most *@budget bytes; *@budget is 0 when it would block. */
 static void read_stream(struct kernel_pipes *k, enum kernel_stream s, size_t *budget)
 {
 	static char chunk[CHUNK];
@@ -104,8 +104,8 @@ static void read_stream(struct kernel_pipes *k, enum kernel_stream s, size_t *bu
 		if (n <= 0) {
 			loop_del(w);
 			w->fd = fd_close(w->fd);
-			if (n < 0) /* what was written is lost: no success without it */
-				broken(k, "the kernel's output can not be read", false);
+			if (n < 0) /* output is lost: the execution must not succeed */
+				broken(k, "the kernel's output cannot be read", false);
 			return;
 		}
 		*budget -= (size_t)n < *budget ? (size_t)n : *budget;
@@ -113,20 +113,13 @@ static void read_stream(struct kernel_pipes *k, enum kernel_stream s, size_t *bu
 	}
 }
 
-static void on_stdout(struct watch *w, uint32_t events)
+static void on_stream(struct watch *w, uint32_t events)
 {
+	struct kernel_pipes *k = w->arg;
 	size_t budget = CHUNK * 2;
 
 	(void)events;
-	read_stream(w->arg, STREAM_STDOUT, &budget);
-}
-
-static void on_stderr(struct watch *w, uint32_t events)
-{
-	size_t budget = CHUNK * 2;
-
-	(void)events;
-	read_stream(w->arg, STREAM_STDERR, &budget);
+	read_stream(k, w == &k->streams[STREAM_STDOUT] ? STREAM_STDOUT : STREAM_STDERR, &budget);
 }
 
 /* ---- control ------------------------------------------------------------------------------- */
@@ -139,19 +132,17 @@ static void one_line(struct kernel_pipes *k, const char *text, size_t len)
 			json_alloc_load(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL) :
 			NULL;
 	const char *type = json_string_value(json_object_get(m, "type"));
-
 	bool torn = k->joined;
 
 	k->joined = false;
 	if (type)
 		k->ops->message(k, type, m);
-	else if (!torn) /* the end of a message is never a message: a string in it has its quotes
-			   escaped */
-		broken(k, "the kernel sent a line that is no message", false);
+	else if (!torn) /* the end of a message is never a message: its quotes are escaped */
+		broken(k, "the kernel sent a line that is not a message", false);
 	json_decref(m);
 }
 
-/* What was printed before the line at hand. Return: whether it has all gone up. */
+/* Output that was printed before the line at hand. Return: whether all of it was handed up. */
 static bool put_output_first(struct kernel_pipes *k)
 {
 	if (!k->held)
@@ -165,7 +156,7 @@ static bool put_output_first(struct kernel_pipes *k)
 	return true;
 }
 
-/* All complete lines. A handler may detach the kernel: then line is empty and we stop. */
+/* All complete lines. A handler may detach the kernel: then k->over is set. */
 static void take_lines(struct kernel_pipes *k)
 {
 	size_t begin = 0;
@@ -207,7 +198,7 @@ static void read_control(struct kernel_pipes *k)
 		if (n == -EAGAIN)
 			return;
 		if (n == -ETIMEDOUT) {
-			broken(k, "the kernel's channel makes the daemon wait", false);
+			broken(k, "the kernel's channel blocks the daemon", false);
 			return;
 		}
 		if (n <= 0) {
@@ -232,8 +223,8 @@ static void on_control(struct watch *w, uint32_t events)
 }
 
 /*
- * Nobody will read what it is sent. It has most often just died, and how is told by others; one
- * that is still there a moment later would let every execution wait for its time to be over.
+ * The other end of its input is closed. Mostly the kernel just died, and the cell reports its end.
+ * If it is still there a moment later it is broken: every execution would wait until its deadline.
  */
 static void went_deaf(struct kernel_pipes *k)
 {
@@ -245,8 +236,8 @@ static void went_deaf(struct kernel_pipes *k)
 }
 
 /*
- * What goes into a pipe at once, or not at all, is never half written. It is said before, because
- * nobody can say it after being killed.
+ * Note whether a message may be half written, before it is: a front that is killed cannot note it
+ * any more. Up to PIPE_BUF bytes go into a pipe at once or not at all.
  */
 static void tell(struct kernel_pipes *k)
 {
@@ -299,7 +290,7 @@ static void on_writable(struct watch *w, uint32_t events)
 void kernel_pipes_send(struct kernel_pipes *k, const struct buf *json)
 {
 	if (k->over || k->deaf || k->in.fd < 0 || !k->in.loop)
-		return; /* it is going, which others hear of */
+		return; /* it is ending, which the cell reports */
 	if (json->err || buf_append(&k->pending, json->data, json->len) < 0 ||
 	    buf_puts(&k->pending, "\n") < 0) {
 		broken(k, "the kernel does not read what it is sent", false);
@@ -334,8 +325,8 @@ static void on_resume(struct deferred *d)
 }
 
 /*
- * Watches are taken out, not only told to ask for nothing: the end of a pipe that nobody reads now
- * would be reported over and over.
+ * Watches are removed, and not only set to no events: the loop would report the end of a paused
+ * pipe again and again.
  */
 void kernel_pipes_pause(struct kernel_pipes *k, bool pause)
 {
@@ -364,7 +355,7 @@ static int add(struct kernel_pipes *k, struct watch *w, int fd, uint32_t events,
 {
 	*w = (struct watch){ .fd = fd, .events = events, .fn = fn, .arg = k };
 	if (foreign_check(fd, FOREIGN_PIPE) < 0)
-		return err_say(e, -EPROTO, "the cell sent something else than a pipe");
+		return err_say(e, -EPROTO, "the cell sent a descriptor that is not a pipe");
 	return loop_add(k->loop, w, e);
 }
 
@@ -382,15 +373,12 @@ int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop, const struct 
 	k->out.fd = fds[KERNEL_FD_OUT];
 	k->streams[0].fd = fds[KERNEL_FD_STDOUT];
 	k->streams[1].fd = fds[KERNEL_FD_STDERR];
-	int r = add(k, &k->in, fds[KERNEL_FD_IN], 0, on_writable, e);
+	int r;
 
-	if (r == 0)
-		r = add(k, &k->out, fds[KERNEL_FD_OUT], EPOLLIN, on_control, e);
-	if (r == 0)
-		r = add(k, &k->streams[0], fds[KERNEL_FD_STDOUT], EPOLLIN, on_stdout, e);
-	if (r == 0)
-		r = add(k, &k->streams[1], fds[KERNEL_FD_STDERR], EPOLLIN, on_stderr, e);
-	if (r < 0)
+	if ((r = add(k, &k->in, fds[KERNEL_FD_IN], 0, on_writable, e)) < 0 ||
+	    (r = add(k, &k->out, fds[KERNEL_FD_OUT], EPOLLIN, on_control, e)) < 0 ||
+	    (r = add(k, &k->streams[0], fds[KERNEL_FD_STDOUT], EPOLLIN, on_stream, e)) < 0 ||
+	    (r = add(k, &k->streams[1], fds[KERNEL_FD_STDERR], EPOLLIN, on_stream, e)) < 0)
 		kernel_pipes_detach(k);
 	return r;
 }

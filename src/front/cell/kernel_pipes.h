@@ -2,9 +2,9 @@
 /*
  * kernel_pipes.h - The host's end of one kernel: two pipes of JSON lines, two of output.
  *
- * What comes out of a kernel is data of its own sandbox: it may be forged, deep, endless or broken.
- * Lines are bounded and parsed strictly; what does not make sense ends the kernel, never us. What
- * ended the process is not heard here but from the cell (its pid 1, or the warden).
+ * Untrusted code controls everything that comes out of a kernel: it may be forged, deep, endless or
+ * broken. Lines are bounded and parsed strictly; invalid data ends the kernel, never the daemon.
+ * The cell (its pid 1, or the warden) reports how the process ended.
  */
 #ifndef CAISSON_FRONT_KERNEL_PIPES_H
 #define CAISSON_FRONT_KERNEL_PIPES_H
@@ -32,8 +32,8 @@ struct kernel_pipes_ops {
 	/* A message: an object with a string "type". Borrowed. The output before it has come. */
 	void (*message)(struct kernel_pipes *k, const char *type, json_t *m);
 	void (*output)(struct kernel_pipes *k, enum kernel_stream s, const char *data, size_t len);
-	/* It broke the protocol (@why, static text), or closed its channel (@closed): it may only
-	 * be dead. Once. */
+	/* It broke the protocol (@why, static text), or closed its channel (@closed): then it may
+	 * just be dead. Called once. */
 	void (*broken)(struct kernel_pipes *k, const char *why, bool closed);
 	/* It has read what waited for it. May be NULL. */
 	void (*drained)(struct kernel_pipes *k);
@@ -50,13 +50,12 @@ struct kernel_pipes {
 	size_t taken;    /* of line, by messages that were handled in this round */
 	size_t ahead[2]; /* of output that may still go before the line at hand */
 	bool idle, paused, held, draining, over;
-	bool deaf;   /* nobody has the other end of in any more */
-	bool half;   /* a part of pending has been written */
-	bool joined; /* taken over: the first line may be the end of one that another front began to
-			read */
-	uint32_t *writing; /* told while a message may be half written; NULL: nobody is */
+	bool deaf;         /* the other end of in is closed */
+	bool half;         /* a part of pending has been written */
+	bool joined;       /* adopted: the former front may have read half of the first line */
+	uint32_t *writing; /* 1 while a message may be half written; or NULL */
 	struct deferred resume;
-	uint64_t stalled_ns; /* what it has made us wait: base/foreign.h */
+	uint64_t stalled_ns; /* time that it blocked us: base/foreign.h */
 	struct timer slow; /* idle, and it holds more than it may keep; or deaf, and still there */
 };
 
@@ -69,8 +68,8 @@ int kernel_pipes_attach(struct kernel_pipes *k, struct loop *loop, const struct 
 			struct err *e);
 void kernel_pipes_detach(struct kernel_pipes *k); /* close everything; idempotent */
 
-/* kernel_pipes_tell() - Where to say 1 while a message may be half written, and 0 otherwise; NULL:
- * nowhere. */
+/* kernel_pipes_tell() - Set *@writing to 1 while a message may be half written, and to 0 otherwise.
+ * @writing: may be NULL. */
 void kernel_pipes_tell(struct kernel_pipes *k, uint32_t *writing);
 
 /*
@@ -80,13 +79,13 @@ void kernel_pipes_tell(struct kernel_pipes *k, uint32_t *writing);
  */
 void kernel_pipes_send(struct kernel_pipes *k, const struct buf *json);
 
-/* kernel_pipes_drain() - It is over: hand up what it has said (bounded), paused or not. */
+/* kernel_pipes_drain() - It is over: hand up what is in its pipes (bounded), paused or not. */
 void kernel_pipes_drain(struct kernel_pipes *k);
 
 /*
- * kernel_pipes_pause() - Read neither its output nor its messages: whoever they go to is not ready
- * for more. After the end of a pause they come in the order in which they would have come, at the
- * end of the round at the earliest.
+ * kernel_pipes_pause() - Read neither its output nor its messages, because their receiver is not
+ * ready for more. After a pause they come in the same order, at the end of the round at the
+ * earliest.
  */
 void kernel_pipes_pause(struct kernel_pipes *k, bool pause);
 

@@ -65,17 +65,9 @@ int drivers_open(struct drivers *d, struct err *e)
 		return err_set(e, -errno, "open %s (reinstall caisson)", path);
 	for (size_t i = 0; i < LANG_MAX_; i++) {
 		d->fd[i] = openat(dir, languages[i].driver, O_RDONLY | O_CLOEXEC);
-		if (d->fd[i] < 0) {
-			drivers_close(d);
+		if (d->fd[i] < 0)
 			return err_set(e, -errno, "open %s/%s (reinstall caisson)", path,
 				       languages[i].driver);
-		}
 	}
 	return 0;
-}
-
-void drivers_close(struct drivers *d)
-{
-	for (size_t i = 0; i < LANG_MAX_; i++)
-		d->fd[i] = fd_close(d->fd[i]);
 }

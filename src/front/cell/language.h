@@ -5,9 +5,6 @@
 #ifndef CAISSON_FRONT_LANGUAGE_H
 #define CAISSON_FRONT_LANGUAGE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 struct err;
 
 enum language_id { LANG_PYTHON, LANG_BASH, LANG_JAVASCRIPT, LANG_R, LANG_MAX_ };
@@ -33,6 +30,5 @@ struct drivers {
 
 /* drivers_open() - From the directory "guest" beside our own executable. */
 int drivers_open(struct drivers *d, struct err *e);
-void drivers_close(struct drivers *d);
 
 #endif

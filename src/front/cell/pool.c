@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool.c - Keep as many cells ready as are likely to be wanted before new ones can be made. */
+/* pool.c - Keep as many cells ready as requests are likely to need before new ones can be made. */
 #include "front/cell/pool.h"
 
 #include <stdio.h>
@@ -28,11 +28,11 @@ static const struct cell_ops pool_ops;
 
 static struct pool_row *row_of(struct pool *p, const struct cell *r)
 {
-	/* cell_hold() has not happened: the holder is the row it was made for. */
+	/* Before cell_hold() the holder is the row that the cell was made for. */
 	return r->holder == &p->rows[POOL_PYTHON] ? &p->rows[POOL_PYTHON] : &p->rows[POOL_PLAIN];
 }
 
-/* By what the kernel would give, page cache included, which sysinfo() does not tell. */
+/* MemAvailable counts the page cache too, which sysinfo() does not tell. */
 static bool memory_low(const struct pool *p)
 {
 	static const char key[] = "MemAvailable:";
@@ -68,8 +68,8 @@ static void gauges(const struct pool *p)
 	metric_set(G_CELLS, p->f->n_cells);
 }
 
-/* None could be made: one of those who wait is told, the others get the next try, and that is
- * later. */
+/* No cell could be made: one request that waits is refused, the others get the next try, after a
+ * while. */
 static void not_made(struct pool *p, struct pool_row *s, const char *message)
 {
 	struct want *w = s->wants;
@@ -95,14 +95,14 @@ static bool make(struct pool *p, enum pool_kind kind)
 		s->n_making++;
 	else if (s->n_wanted > s->n_making || s->n_making + s->n_ready == 0)
 		not_made(p, s, e.msg);
-	else /* nobody lacks it */
+	else /* no request waits for it */
 		timer_set(&p->f->loop, &p->back_off, p->f->loop.now_ns + BACK_OFF_NS);
 	return r != NULL;
 }
 
 static void remove_ready(struct cell *r);
 
-/* Made under a policy that gave each caller other mounts. */
+/* Made under a policy that gave other mounts to each caller. */
 static bool is_stale(const struct cell *r)
 {
 	return !mount_set_equal(&r->mounts, &r->f->mounts->pooled);
@@ -132,8 +132,8 @@ static void on_refill(struct deferred *d)
 
 	drop_stale(py);
 	drop_stale(plain);
-	/* Until the first zygote is there or known not to come, kernels would all start cold. For a
-	 * later one only the rows wait: whoever lacks a cell gets one. */
+	/* Until the first zygote is ready, or is known not to come, all kernels would start cold.
+	 * While a later zygote loads only the pool waits: a request that needs a cell gets one. */
 	if (p->stopped || p->back_off.loop || (!n->settled && !n->restarts))
 		return;
 	while (py->n_making + plain->n_making < MAKING_MAX && p->f->n_cells < room_max) {
@@ -156,14 +156,15 @@ void pool_poke(struct pool *p)
 		loop_defer(&p->f->loop, &p->refill);
 }
 
-static void on_later(struct timer *t)
+static void on_time(struct timer *t)
 {
 	pool_poke(t->arg);
 }
 
 /*
- * A cell was taken, and what runs in it now wants the processors that making another one would use.
- * While enough are left the next one waits a little: most executions are over by then.
+ * A cell was taken, and the code in it needs the processors that making another one would use.
+ * While enough cells are left the next one is made a little later: most executions are over by
+ * then.
  */
 static void poke_later(struct pool *p)
 {
@@ -183,7 +184,7 @@ static void give(struct pool *p, struct pool_row *s)
 		struct want *w = s->wants;
 		struct cell *r = s->cells;
 
-		/* What died a moment ago has not told yet. */
+		/* A cell that died a moment ago may not have been noticed yet. */
 		if (!cell_alive(r) || is_stale(r)) {
 			remove_ready(r);
 			continue;
@@ -210,7 +211,7 @@ static void on_ready(struct cell *r)
 	struct pool_row *s = row_of(p, r);
 
 	s->n_making--;
-	if (p->stopped && !s->wants) { /* nobody will come for it */
+	if (p->stopped && !s->wants) { /* no request will take it */
 		cell_end(r);
 		return;
 	}
@@ -221,11 +222,6 @@ static void on_ready(struct cell *r)
 	give(p, s);
 }
 
-static void on_back_off(struct timer *t)
-{
-	pool_poke(t->arg);
-}
-
 static void on_failed(struct cell *r, const char *message)
 {
 	struct pool *p = &r->image->pool;
@@ -233,17 +229,16 @@ static void on_failed(struct cell *r, const char *message)
 	char why[sizeof(p->problem)];
 
 	s->n_making--;
-	(void)snprintf(why, sizeof(why), "%s", message); /* it may be the cell's own */
+	(void)snprintf(why, sizeof(why), "%s", message); /* the text may be in the cell */
 	cell_end(r);
 	not_made(p, s, why);
 }
 
-/* A cell that waits and dies (somebody killed it): it is replaced. */
+/* A ready cell died or is stale: it is replaced. */
 static void remove_ready(struct cell *r)
 {
 	struct pool *p = &r->image->pool;
 	struct pool_row *s = row_of(p, r);
-
 	bool ready = false;
 
 	for (struct cell **at = &s->cells; *at && !ready; at = &(*at)->next)
@@ -253,7 +248,7 @@ static void remove_ready(struct cell *r)
 			ready = true;
 			break;
 		}
-	if (!ready) { /* it died while its kernel was on the way */
+	if (!ready) { /* it died while its kernel started */
 		on_failed(r, "the cell ended while it was being made");
 		return;
 	}
@@ -288,31 +283,11 @@ static void no_kernel_failed(struct cell *r, struct kernel *s, bool missing, con
 	(void)message;
 }
 
-static void no_message(struct cell *r, struct kernel *s, const char *type, json_t *m)
-{
-	(void)r;
-	(void)s;
-	(void)type;
-	(void)m;
-}
-
-static void no_output(struct cell *r, struct kernel *s, enum kernel_stream stream, const char *data,
-		      size_t len)
-{
-	(void)r;
-	(void)s;
-	(void)stream;
-	(void)data;
-	(void)len;
-}
-
 static const struct cell_ops pool_ops = {
 	.ready = on_ready,
 	.failed = on_failed,
 	.kernel_ready = no_kernel,
 	.kernel_failed = no_kernel_failed,
-	.message = no_message,
-	.output = no_output,
 	.kernel_ended = on_kernel_ended,
 	.gone = on_gone,
 };
@@ -355,7 +330,7 @@ static void on_tick(struct timer *t)
 {
 	struct pool *p = t->arg;
 
-	/* More than is likely to be wanted: let them go, one per tick. */
+	/* More cells than requests are likely to need: end one per tick. */
 	struct pool_row *s = &p->rows[POOL_PYTHON];
 	size_t most = pool_target(p) * (p->taken || p->taken_before ? 2 : 1);
 
@@ -375,14 +350,10 @@ void pool_start(struct pool *p, struct image_use *g)
 	p->image = g;
 	for (size_t i = 0; i < POOL_KINDS; i++)
 		p->rows[i].wants_tail = &p->rows[i].wants;
-	p->refill.fn = on_refill;
-	p->refill.arg = p;
-	p->tick.fn = on_tick;
-	p->tick.arg = p;
-	p->later.fn = on_later;
-	p->later.arg = p;
-	p->back_off.fn = on_back_off;
-	p->back_off.arg = p;
+	p->refill = (struct deferred){ .fn = on_refill, .arg = p };
+	p->tick = (struct timer){ .fn = on_tick, .arg = p };
+	p->later = (struct timer){ .fn = on_time, .arg = p };
+	p->back_off = (struct timer){ .fn = on_time, .arg = p };
 	timer_set(&f->loop, &p->tick, f->loop.now_ns + TICK_NS);
 	pool_poke(p);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.h - Rooms of one image that are ready before they are asked for.
+ * pool.h - Cells of one image that are ready before a request needs them.
  *
  * Two kinds: with a python kernel that waits for its first line, and without a kernel, for the
  * other languages. A cell leaves the pool once and never comes back. Taking one only schedules its
- * replacement; making it happens when nothing else has to be done at once. How many are kept
- * follows what was taken lately, within bounds and as long as the machine has memory.
+ * replacement, which is made when nothing else has to be done at once. The number of ready cells
+ * follows the number of those that were taken lately, within bounds and while the machine has
+ * memory.
  */
 #ifndef CAISSON_FRONT_POOL_H
 #define CAISSON_FRONT_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "net/loop.h"
 
@@ -20,11 +20,11 @@ struct front;
 struct image_use;
 struct cell;
 
-/* Somebody who waits for a cell. */
+/* A request that waits for a cell. */
 struct want {
 	bool python;
 	bool queued;
-	void (*got)(struct want *w, struct cell *r); /* @r is the asker's; message NULL */
+	void (*got)(struct want *w, struct cell *r); /* @r is the asker's */
 	void (*failed)(struct want *w, const char *message);
 	void *arg;
 	struct want *next;

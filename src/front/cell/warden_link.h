@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * warden_link.h - The front's line to its warden: requests out, replies in when they come, nobody
- * waits.
+ * warden_link.h - The front's socket to its warden: requests are sent, and replies handled when
+ * they come.
  *
  * Each request is a struct of the asker's with a function for the answer. An asker that goes away
- * first calls warden_link_forget(): the answer is then tidied up here (descriptors closed, a cell
- * that was made for nobody destroyed).
+ * first calls warden_link_forget(): then the answer is cleaned up here (descriptors are closed, a
+ * cell that was made is destroyed).
  */
 #ifndef CAISSON_FRONT_WARDEN_LINK_H
 #define CAISSON_FRONT_WARDEN_LINK_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,15 +32,15 @@ struct warden_call {
 
 struct warden_link {
 	struct service_link link;
-	/* The warden is gone: nothing can be made any more, and everything that was made is dead.
-	 */
+	/* The warden is gone: no cell can be made any more, and all cells are dead. */
 	void (*on_gone)(struct warden_link *l);
 	void *arg;
 };
 
 /*
- * warden_link_init() - @fd: the warden's socket, ours from now on. @life: which front on this
- * socket we are, from 1: answers to what another one asked have other numbers, and are tidied away.
+ * warden_link_init() - @fd: the warden's socket, ours from now on. @life: the number of this front
+ * on the socket, from 1: answers to requests of another front have other numbers, and are cleaned
+ * up.
  */
 int warden_link_init(struct warden_link *l, struct loop *loop, int fd, uint32_t life,
 		     struct err *e);
@@ -59,7 +58,7 @@ int warden_link_ask(struct warden_link *l, struct warden_call *c, struct warden_
 int warden_link_ask_cell(struct warden_link *l, struct warden_call *c, enum warden_op op,
 			 uint32_t cell, uint32_t zygote, struct err *e);
 
-/* warden_link_drop_cell() - Destroy a cell, and do not care for the answer. */
+/* warden_link_drop_cell() - Destroy a cell, without waiting for the answer. */
 void warden_link_drop_cell(struct warden_link *l, uint32_t cell);
 
 void warden_link_forget(struct warden_link *l, struct warden_call *c);

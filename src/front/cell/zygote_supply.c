@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* zygote_supply.c - Ask the warden for a zygote, tell it what to load, and do it again when it
- * dies. */
+/* zygote_supply.c - Get a zygote from the warden, send it the modules to load, and replace it when
+ * it dies. */
 #include "front/cell/zygote_supply.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@
 
 #define AGAIN_MIN_NS (200 * CLOCK_NS_PER_MS)
 #define AGAIN_MAX_NS (30 * CLOCK_NS_PER_S)
-#define PATIENCE_NS (10 * CLOCK_NS_PER_S) /* then others do not wait for it any more */
-#define LOAD_NS (120 * CLOCK_NS_PER_S)    /* then it hangs */
+#define PATIENCE_NS (10 * CLOCK_NS_PER_S) /* then kernels start cold */
+#define LOAD_NS (120 * CLOCK_NS_PER_S)    /* then it is replaced */
 #define ZYGOTE_MEMORY (4ull << 30)
 #define ZYGOTE_DISK (512ull << 20)
 #define STATUS_MAX 65536u
@@ -36,7 +36,7 @@ static void on_again(struct timer *t)
 	ask(t->arg);
 }
 
-/* It is not there, or no more. Kernels start cold until the next one is ready. */
+/* There is no zygote. Kernels start cold until the next one is ready. */
 static void lost(struct zygote_supply *n, const char *why)
 {
 	if (n->zygote)
@@ -82,7 +82,7 @@ static void note_failures(struct zygote_supply *n, const json_t *failed)
 	}
 }
 
-/* The one word of a zygote: it has loaded everything. What else comes is its end. */
+/* A zygote sends one message, when it has loaded everything. The next event is its end. */
 static void on_status(struct watch *w, uint32_t events)
 {
 	static char text[STATUS_MAX];
@@ -124,8 +124,7 @@ static int send_preload(struct zygote_supply *n)
 
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_key(&j, "preload");
-	json_array_begin(&j);
+	json_member_array(&j, "preload");
 	for (size_t i = 0; n->f->config.preload[i]; i++)
 		json_str(&j, n->f->config.preload[i]);
 	json_array_end(&j);
@@ -135,7 +134,7 @@ static int send_preload(struct zygote_supply *n)
 
 static void retire(struct zygote_supply *n, uint32_t zygote);
 
-/* It loads for long. Whoever waits gets a cold kernel; it may still come, or it hangs. */
+/* It takes long to load: requests that wait get cold kernels. It may still come, or it hangs. */
 static void on_patience(struct timer *t)
 {
 	struct zygote_supply *n = t->arg;

@@ -4,8 +4,8 @@
  * when it dies.
  *
  * While there is none (it is loading its modules, it died), and for every other image, kernels
- * start cold through the cell's pid 1: slower, never failing. Nobody waits long for one that loads,
- * or hangs.
+ * start cold through the cell's pid 1: slower, but always possible. Requests do not wait long for a
+ * zygote that loads or hangs.
  */
 #ifndef CAISSON_FRONT_ZYGOTE_SUPPLY_H
 #define CAISSON_FRONT_ZYGOTE_SUPPLY_H
@@ -42,8 +42,7 @@ struct zygote_supply {
  * cold. */
 void zygote_supply_start(struct zygote_supply *n, struct image_use *g);
 void zygote_supply_stop(struct zygote_supply *n);
-void zygote_supply_retire(struct zygote_supply *n); /* stop, and end the zygote: nobody needs this
-						       image any more */
+void zygote_supply_retire(struct zygote_supply *n); /* stop, and end the zygote with its image */
 
 /* zygote_supply_replace() - The zygote does not answer: end it, and have another. */
 void zygote_supply_replace(struct zygote_supply *n);

@@ -2,9 +2,9 @@
 /*
  * egress.c - Rules and sockets of one sandbox, on their way to the gate.
  *
- * One change at a time: the sockets that are missing are asked for one after the other, then
- * everything goes to the gate in one message. Until its answer the old rules hold; if a socket can
- * not be had (something in the cell listens on that port), nothing has changed.
+ * There is one change at a time: pid 1 makes the missing sockets one after the other, then
+ * everything goes to the gate in one message. The old rules hold until the gate answers; if a
+ * socket cannot be made (something in the cell listens on that port), nothing has changed.
  */
 #include "front/egress/egress.h"
 
@@ -19,7 +19,6 @@
 #include "base/foreign.h"
 #include "front/gate/gate_link.h"
 #include "front/policy/egress_rules.h"
-#include "front/sandbox/audit.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/secrets/secrets.h"
@@ -31,7 +30,7 @@
 #define RETRY_NS CLOCK_NS_PER_S
 
 static void next_socket(struct egress *g);
-static void next_wish(struct egress *g);
+static void next_change(struct egress *g);
 
 static struct egress *of_job(struct cell_command *job)
 {
@@ -83,15 +82,15 @@ static void finish(struct egress *g, const struct refusal *why)
 		sandbox_no_cell(s, why);
 	else
 		sandbox_step(s);
-	next_wish(g);
+	next_change(g);
 }
 
-static void fail(struct egress *g, int status, const char *code, const char *hint,
+static void fail(struct egress *g, enum refusal_kind kind, const char *code, const char *hint,
 		 const char *message)
 {
-	struct refusal why = { .status = status, .code = code, .hint = hint, .field = "egress" };
+	struct refusal why = { .kind = kind, .code = code, .hint = hint, .field = "egress" };
 
-	why.retry_after_s = status == 503 ? 1 : 0;
+	why.retry_after_s = kind == REFUSAL_UNAVAILABLE ? 1 : 0;
 	(void)snprintf(why.message, sizeof(why.message), "%.300s", message);
 	finish(g, &why);
 }
@@ -104,7 +103,8 @@ static void on_done(struct gate_call *c, const struct gate_msg *reply, int fd)
 
 	(void)fd;
 	if (reply->code < 0)
-		fail(g, 503, "egress_failed", NULL, "the gate did not take the rules");
+		fail(g, REFUSAL_UNAVAILABLE, "egress_failed", NULL,
+		     "the gate did not take the rules");
 	else
 		finish(g, NULL);
 }
@@ -136,7 +136,7 @@ static int send_rules(struct egress *g, struct err *e)
 	return gate_ask(g->sandbox->f->gate, &g->call, &m, fds, n, e);
 }
 
-/* ---- hosts that are looked into ------------------------------------------------------------ */
+/* ---- hosts whose connections the gate decrypts --------------------------------------------- */
 
 static void on_trusted(struct trust *t, const char *problem)
 {
@@ -145,14 +145,14 @@ static void on_trusted(struct trust *t, const char *problem)
 
 	g->trusted = !problem;
 	if (problem)
-		fail(g, 503, "egress_failed", NULL, problem);
+		fail(g, REFUSAL_UNAVAILABLE, "egress_failed", NULL, problem);
 	else
 		secrets_trust(g->sandbox);
 	if (!problem && send_rules(g, &e) < 0)
-		fail(g, 503, "egress_failed", NULL, e.msg);
+		fail(g, REFUSAL_UNAVAILABLE, "egress_failed", NULL, e.msg);
 }
 
-/* The authority is there: the cell has to know it before the rules make it necessary. */
+/* The gate has made the certificate authority: the cell has to trust it before the rules hold. */
 static void on_bound(struct gate_call *c, const struct gate_msg *reply, int fd)
 {
 	struct egress *g = c->arg;
@@ -168,7 +168,7 @@ static void on_bound(struct gate_call *c, const struct gate_msg *reply, int fd)
 	else
 		r = trust_begin(&g->trust, g->cell, g->sandbox->f->secrets->roots, fd, &e);
 	if (r < 0)
-		fail(g, 503, "egress_failed", NULL, e.msg);
+		fail(g, REFUSAL_UNAVAILABLE, "egress_failed", NULL, e.msg);
 }
 
 static int send_binds(struct egress *g, struct err *e)
@@ -194,7 +194,7 @@ static void on_socket(struct cell_command *job, int pid, int *fds, size_t n_fds)
 
 	(void)pid;
 	if (n_fds != 1) {
-		fail(g, 503, "egress_failed", NULL, "the cell sent no socket");
+		fail(g, REFUSAL_UNAVAILABLE, "egress_failed", NULL, "the cell sent no socket");
 		return;
 	}
 	g->fds[g->at++] = TAKE_FD(fds[0]);
@@ -207,12 +207,13 @@ static void on_no_socket(struct cell_command *job, const struct init_failed *f)
 	char text[128];
 	unsigned int port = g->at < SOCKETS_DNS ? 53 : g->next.ports[g->at - SOCKETS_DNS];
 
-	(void)snprintf(text, sizeof(text), "port %u of the sandbox can not be listened on: %s",
-		       port, strerror(f->error));
+	(void)snprintf(text, sizeof(text), "cannot listen on port %u of the sandbox: %s", port,
+		       strerror(f->error));
 	if (f->error == EADDRINUSE)
-		fail(g, 409, "port_in_use", "end what listens on that port in the sandbox", text);
+		fail(g, REFUSAL_CONFLICT, "port_in_use",
+		     "end what listens on that port in the sandbox", text);
 	else
-		fail(g, 503, "egress_failed", NULL, text);
+		fail(g, REFUSAL_UNAVAILABLE, "egress_failed", NULL, text);
 }
 
 static bool is_wanted(const struct egress *g, size_t at)
@@ -220,7 +221,7 @@ static bool is_wanted(const struct egress *g, size_t at)
 	return at < SOCKETS_DNS ? g->next.dns : g->next.fresh >> (at - SOCKETS_DNS) & 1u;
 }
 
-/* The next one that the gate does not have; when there is none, the gate's turn. */
+/* Make the next socket that the gate does not have; after the last one, tell the gate. */
 static void next_socket(struct egress *g)
 {
 	static const enum init_listen_kind dns[SOCKETS_DNS] = { INIT_LISTEN_DNS_UDP,
@@ -240,7 +241,7 @@ static void next_socket(struct egress *g)
 				is_dns ? 0 : g->next.ports[g->at - SOCKETS_DNS], &e);
 	}
 	if (r < 0)
-		fail(g, 503, "egress_failed", NULL, e.msg);
+		fail(g, REFUSAL_UNAVAILABLE, "egress_failed", NULL, e.msg);
 }
 
 static bool has_port(const struct gate_set *set, uint16_t port)
@@ -262,7 +263,7 @@ static void begin(struct egress *g, json_t *list)
 	for (size_t i = 0; i < ARRAY_SIZE(g->fds); i++)
 		g->fds[i] = -1;
 	if (egress_rules(list, &rules, &e) < 0) {
-		fail(g, 422, "invalid_value", NULL, e.msg);
+		fail(g, REFUSAL_INVALID, "invalid_value", NULL, e.msg);
 		return;
 	}
 	g->next = (struct gate_set){ .n_ports = (uint32_t)rules.n_ports,
@@ -319,7 +320,7 @@ void egress_install(struct sandbox *s)
 	begin(g, s->spec.egress);
 }
 
-/* Whatever is under way ends here; what the gate has is as if it had nothing. Who had asked for it.
+/* Drop the change that is under way, and treat the gate as if it had no rules. Return: the change.
  */
 static struct egress_change *abandon(struct egress *g)
 {
@@ -339,7 +340,7 @@ static struct egress_change *abandon(struct egress *g)
 
 void egress_drop(struct sandbox *s)
 {
-	static const struct refusal over = { .status = 409,
+	static const struct refusal over = { .kind = REFUSAL_CONFLICT,
 					     .code = "sandbox_ended",
 					     .message = "the sandbox's cell ended" };
 	struct egress *g = s->egress;
@@ -355,7 +356,7 @@ void egress_drop(struct sandbox *s)
 	g->cell = NULL;
 	g->lost = false;
 	egress_past(s);
-	/* What is told of the next cell is not to be taken for this one's. */
+	/* Events of this cell must not be taken for those of the next one. */
 	g->id = ++s->f->gate->ids;
 	if (w)
 		w->done(w, &over);
@@ -374,7 +375,7 @@ void egress_free(struct sandbox *s)
 	s->egress = NULL;
 }
 
-/* There is nothing to be changed in yet: the next cell will have them. */
+/* There is no cell yet: the next one gets the new rules. */
 static void change_spec(struct sandbox *s, struct egress_change *w)
 {
 	json_t *old = s->spec.egress;
@@ -385,7 +386,7 @@ static void change_spec(struct sandbox *s, struct egress_change *w)
 	w->done(w, NULL);
 }
 
-static void next_wish(struct egress *g)
+static void next_change(struct egress *g)
 {
 	struct sandbox *s = g->sandbox;
 	struct egress_change *w = g->waiting;
@@ -395,7 +396,7 @@ static void next_wish(struct egress *g)
 	g->waiting = w->next;
 	if (!s->cell || !s->cell->sealed) {
 		change_spec(s, w);
-		next_wish(g);
+		next_change(g);
 		return;
 	}
 	g->change = w;
@@ -426,7 +427,7 @@ void egress_change(struct sandbox *s, json_t *list, struct egress_change *w)
 	while (*at)
 		at = &(*at)->next;
 	*at = w;
-	next_wish(g);
+	next_change(g);
 }
 
 void egress_unchange(struct sandbox *s, struct egress_change *w)
@@ -452,7 +453,7 @@ static void lose(struct egress *g)
 	struct egress_change *w = abandon(g);
 
 	g->lost = true;
-	if (w) { /* first of those who wait, then */
+	if (w) { /* it is the first again */
 		w->list = g->list;
 		w->next = g->waiting;
 		g->waiting = w;
@@ -463,7 +464,7 @@ static void lose(struct egress *g)
 	egress_cut(g->sandbox);
 }
 
-/* What is done for one may end others: after each the list is looked at anew. */
+/* Serving one sandbox may end others, so the list is searched anew after each. */
 static struct egress *next_lost(const struct front *f)
 {
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
@@ -491,6 +492,6 @@ void egress_again(struct gate_link *l)
 		if (json_array_size(g->sandbox->spec.egress) > 0)
 			egress_install(g->sandbox);
 		else
-			next_wish(g);
+			next_change(g);
 	}
 }

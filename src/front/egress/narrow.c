@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* narrow.c - Take from sandboxes what they may not reach any more. */
+/* narrow.c - Remove entries from sandboxes that the policy does not allow any more. */
 #include "front/egress/narrow.h"
 
 #include <jansson.h>
@@ -20,7 +20,7 @@ struct narrowing {
 	struct sandbox *sandbox;
 };
 
-/* Rather no sandbox than one with more than it may have. */
+/* A sandbox that could reach more than it may is stopped. */
 static void give_up(struct sandbox *s)
 {
 	static const char why[] = "what it may reach could not be narrowed to the policy";
@@ -37,15 +37,14 @@ static void on_narrowed(struct egress_change *w, const struct refusal *why)
 	struct sandbox *s = n->sandbox;
 
 	free(n);
-	/* When its cell is over there is nothing to be cut, and the next one has what the spec
-	 * says. */
+	/* When the cell has ended there is nothing to cut, and the next cell follows the spec. */
 	if (why && strcmp(why->code, "sandbox_ended") != 0)
 		give_up(s);
 	else if (!why)
 		sandbox_step(s);
 }
 
-/* What of the list is left; a new array. */
+/* The entries of the list that are still allowed; a new array. */
 static json_t *within(struct front *f, const char *owner, const json_t *list)
 {
 	json_t *left = json_array(), *entry;
@@ -78,7 +77,7 @@ void policy_narrow(struct sandbox *s)
 		  F_UINT("left", json_array_size(left)));
 	json_decref(s->spec.egress);
 	s->spec.egress = left;
-	(void)audit_egress(s, left, &why); /* it happens even so */
+	(void)audit_egress(s, left, &why); /* it happens even if that fails */
 	audit_spec(s);
 	if (!n) {
 		give_up(s);
@@ -88,7 +87,7 @@ void policy_narrow(struct sandbox *s)
 	egress_change(s, left, &n->pending);
 }
 
-/* Giving one up may take it out of the list, but no other. */
+/* Stopping one may remove it from the list, but no other. */
 void policy_narrow_all(struct front *f)
 {
 	for (struct sandbox *s = f->sandboxes, *next; s; s = next) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * narrow.h - Egress of sandboxes that exist, under a policy that allows less than they have.
+ * narrow.h - Egress of existing sandboxes under a policy that allows less than they have.
  *
- * Of all that a policy bounds this is what takes effect at once: a name that the operator has just
- * forbidden is not left open to what runs already. What is within stays; open connections to the
- * rest are cut.
+ * Of all rules of a policy only this one takes effect at once for existing sandboxes: a name that
+ * the operator has just forbidden does not stay open. Entries that are still allowed stay; open
+ * connections to others are cut.
  */
 #ifndef CAISSON_FRONT_POLICY_NARROW_H
 #define CAISSON_FRONT_POLICY_NARROW_H
@@ -12,10 +12,9 @@
 struct front;
 struct sandbox;
 
-/* policy_narrow() - One, whose entries are others now. A sandbox that can not be narrowed is
- * stopped. */
+/* policy_narrow() - One sandbox. If that fails the sandbox is stopped. */
 void policy_narrow(struct sandbox *s);
-/* policy_narrow_all() - Each, because the policy is another one. */
+/* policy_narrow_all() - All of them, because the policy has changed. */
 void policy_narrow_all(struct front *f);
 
 #endif

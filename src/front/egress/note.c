@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * note.c - What the gate tells of sandboxes: into the ledger, the metrics, and the answer of the
- * code that ran.
+ * note.c - Events of the gate: into the ledger, the metrics, and the hints of executions.
  *
- * The gate bounds how much it tells of one sandbox; the rest comes as a number.
+ * The gate bounds the number of events of one sandbox, and sends the number of the others.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +13,14 @@
 #include "front/sandbox/audit.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
+#include "front/support/json_alloc.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
 #include "front/support/time_text.h"
 
 #define PAST_MAX 256u
 
-/* Cells that are over: what the gate tells of their end comes afterwards. */
+/* Cells that have ended: their last events come afterwards. */
 static struct past {
 	uint32_t id;
 	char owner[OWNER_MAX], name[SANDBOX_NAME_MAX + 1], sandbox[33];
@@ -144,19 +144,13 @@ bool egress_hint(const struct sandbox *s, uint64_t since_ns, char *text, size_t 
 	return true;
 }
 
-/* The spec has a list only when the gate has said that it holds it. */
+/* The spec gets a list only after the gate has confirmed it. */
 void egress_force_json(const struct sandbox *s, struct json *j)
 {
 	const struct egress *g = s->egress;
 	bool open = g && g->state == EGRESS_ON && !g->lost;
-	size_t i;
-	json_t *entry;
 
-	json_key(j, "egress");
-	json_array_begin(j);
-	if (open)
-		json_array_foreach(s->spec.egress, i, entry) json_str(j, json_string_value(entry));
-	json_array_end(j);
+	json_member_list(j, "egress", open ? s->spec.egress : NULL);
 	json_member_str(j, "gate",
 			open                        ? "open" :
 			g && g->state != EGRESS_OFF ? "opening" :

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_note.c - Two lines of the ledger per file call that matters. */
+/* file_note.c - Two lines in the ledger for each file call that is recorded. */
 #include "front/files/file_note.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static const char *op_name(enum files_op op)
 	case FILES_MKDIR:
 		return "mkdir";
 	default:
-		return NULL; /* asks about names */
+		return NULL; /* only asks about names: not recorded */
 	}
 }
 
@@ -78,8 +78,7 @@ void file_note_end(struct file_note *n, const char *error)
 	if (!n->f)
 		return;
 	struct audit_file line = line_of(n);
-
-	bool good = n->hashed && hash_end(&n->hash, hex); /* none is better than a wrong one */
+	bool good = n->hashed && hash_end(&n->hash, hex); /* no hash is better than a wrong one */
 
 	audit_file_end(&line, error ? error : "done", n->bytes, good ? hex : NULL);
 	hash_close(&n->hash);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file_note.h - What the ledger keeps of a file call: who, which file, how it ended, how much went
- * by.
+ * file_note.h - The lines of a file call in the ledger: owner, file, outcome, number of bytes.
  *
- * Calls that change something in a sandbox, and those that carry content out of it: `file.begin`
- * before anything happens, `file.end` after. What is only asked about names (stat, list, watch) is
- * not recorded. Content that comes in is hashed on its way: a file is how code gets into a sandbox.
+ * Calls that change something in a sandbox, and calls that carry content out of it, are recorded:
+ * `file.begin` before anything happens, `file.end` after. Calls that only ask about names (stat,
+ * list, watch) are not. Content that comes in is hashed on its way, because code can come into a
+ * sandbox as a file.
  */
 #ifndef CAISSON_FRONT_FILE_NOTE_H
 #define CAISSON_FRONT_FILE_NOTE_H
@@ -22,7 +22,7 @@ struct file_call;
 struct refusal;
 
 struct file_note {
-	struct front *f; /* NULL: nothing was recorded, and nothing is to be */
+	struct front *f; /* NULL: the call is not recorded, or its end is */
 	const char *op;  /* static */
 	char owner[OWNER_MAX], sandbox[SANDBOX_NAME_MAX + 1], id[RECORD_ID_MAX];
 	uint64_t bytes;
@@ -30,15 +30,14 @@ struct file_note {
 	struct hash hash;
 };
 
-/* file_note_begin() - @c has its operation and paths. 0, or -1 with @ret: then it is not to be run.
- */
+/* file_note_begin() - @c has its operation and paths. 0, or -1 with @ret: then @c must not run. */
 int file_note_begin(struct file_note *n, const struct sandbox *s, const struct file_call *c,
 		    struct refusal *ret);
 
-/* file_note_data() - Content that went by, in the one direction that the call has. */
+/* file_note_data() - Content of the call, in the one direction that it has. */
 void file_note_data(struct file_note *n, const void *data, size_t len);
 
-/* file_note_end() - @error: a code, or NULL: it was done. Idempotent. */
+/* file_note_end() - @error: a code, or NULL for success. Idempotent. */
 void file_note_end(struct file_note *n, const char *error);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * files.c - The life of one file call, event by event.
  *
- * Its end is the worker's own last frame. A worker that is gone without one was ended by something
- * in its sandbox (its code may signal it, memory may run out), and that is all that is to be said
- * about it.
+ * A call ends with the worker's last frame. A worker that ends without one was ended by something
+ * in its sandbox: code there may signal it, or memory may run out. Nothing more is known about
+ * that.
  */
 #include "front/files/files.h"
 
@@ -64,17 +64,15 @@ static void done(struct file_call *c)
 	c->ops->done(c);
 }
 
-static void refuse(struct file_call *c, int status, const char *code, unsigned int retry_after_s,
-		   const char *text)
+static void refuse(struct file_call *c, enum refusal_kind kind, const char *code,
+		   unsigned int retry_after_s, const char *text)
 {
-	c->refusal =
-		(struct refusal){ .status = status, .code = code, .retry_after_s = retry_after_s };
+	c->refusal = (struct refusal){ .kind = kind, .code = code, .retry_after_s = retry_after_s };
 	(void)snprintf(c->refusal.message, sizeof(c->refusal.message), "%s", text);
 	done(c);
 }
 
-/* A write that is cut off tidies up after itself when its pipe ends; everything else can just end.
- */
+/* A write removes its temporary file when its pipe ends, so it is not killed; other calls are. */
 static void end_worker(struct file_call *c)
 {
 	if (c->cell && c->job.id && c->q.op != FILES_WRITE)
@@ -93,7 +91,7 @@ static void died(struct file_call *c)
 {
 	bool killed = c->exited && WIFSIGNALED(c->status) && WTERMSIG(c->status) == SIGKILL;
 
-	refuse(c, 503, "file_call_ended", RETRY_S,
+	refuse(c, REFUSAL_UNAVAILABLE, "file_call_ended", RETRY_S,
 	       killed ? "the call was killed in the sandbox: by its code, or out of memory" :
 			"the call was ended by something in the sandbox");
 }
@@ -101,10 +99,11 @@ static void died(struct file_call *c)
 static void broke_protocol(struct file_call *c)
 {
 	end_worker(c);
-	refuse(c, 502, "file_call_ended", 0, "the worker in the sandbox said what makes no sense");
+	refuse(c, REFUSAL_BAD_ANSWER, "file_call_ended", 0,
+	       "the worker in the sandbox said what makes no sense");
 }
 
-/* ---- what the worker says ------------------------------------------------------------------ */
+/* ---- frames of the worker ------------------------------------------------------------------ */
 
 static int on_stat(void *arg, const struct files_stat *st, struct files_text name,
 		   struct files_text target)
@@ -154,7 +153,7 @@ static int on_end(void *arg, const struct files_end *end, struct files_text wher
 /* One read. 1: there may be more; 0: not now, or it is over. */
 static int take(struct file_call *c)
 {
-	static char chunk[READ_BYTES]; /* one thread; nobody keeps a pointer into it */
+	static char chunk[READ_BYTES]; /* there is one thread, and no pointer into it is kept */
 	static const struct files_sink sink = { on_stat, on_data, on_event, on_end };
 	ssize_t n = foreign_read(c->out.fd, chunk, sizeof(chunk), &c->cell->stalled_ns);
 
@@ -171,7 +170,7 @@ static int take(struct file_call *c)
 	int r = files_feed(&c->parser, &sink, c, chunk, (size_t)n);
 
 	c->feeding = false;
-	if (c->over) /* let go by one whom it told something */
+	if (c->over) /* a callback has released it */
 		files_parser_free(&c->parser);
 	else if (r < 0)
 		broke_protocol(c);
@@ -187,7 +186,8 @@ static void on_output(struct watch *w, uint32_t events)
 	(void)events;
 	for (unsigned int i = 0; i < ROUNDS && take(c) == 1; i++)
 		if (c->ops->congested && c->ops->congested(c)) {
-			/* Not only deaf: the end of the pipe would be told again and again. */
+			/* Removed, and not only set to no events: the loop would report the end of
+			 * the pipe again and again. */
 			c->paused = true;
 			loop_del(&c->out);
 			return;
@@ -202,11 +202,12 @@ void file_call_resume(struct file_call *c)
 	c->moved_ns = c->f->loop.now_ns;
 	if (loop_add(&c->f->loop, &c->out, NULL) < 0) {
 		end_worker(c);
-		refuse(c, 503, "sandbox_failed", RETRY_S, "the pipe could not be watched");
+		refuse(c, REFUSAL_UNAVAILABLE, "sandbox_failed", RETRY_S,
+		       "the pipe could not be watched");
 	}
 }
 
-/* ---- what it is given ---------------------------------------------------------------------- */
+/* ---- content for the worker ---------------------------------------------------------------- */
 
 static void flush(struct file_call *c)
 {
@@ -218,7 +219,7 @@ static void flush(struct file_call *c)
 
 		if (n == -EAGAIN)
 			break;
-		if (n < 0) { /* it takes no more; its last frame says why */
+		if (n < 0) { /* it takes no more; its last frame has the reason */
 			close_watch(&c->in);
 			break;
 		}
@@ -258,9 +259,10 @@ void file_call_give(struct file_call *c, const void *data, size_t len)
 		n = len < FILES_FRAME_MAX ? len : FILES_FRAME_MAX;
 		put(c, data, n);
 	}
-	if (c->input.err) { /* half of it must not look like all of it */
+	if (c->input.err) { /* a part of the content must not look like all of it */
 		close_watch(&c->in);
-		refuse(c, 503, "out_of_memory", RETRY_S, "the daemon is out of memory");
+		refuse(c, REFUSAL_UNAVAILABLE, "out_of_memory", RETRY_S,
+		       "the daemon is out of memory");
 		return;
 	}
 	flush(c);
@@ -294,7 +296,7 @@ static void on_timer(struct timer *t)
 {
 	struct file_call *c = t->arg;
 	uint64_t now = c->f->loop.now_ns;
-	bool ours = c->paused || file_call_wants(c); /* we are the ones it waits for */
+	bool ours = c->paused || file_call_wants(c); /* the worker waits for us */
 
 	if (ours)
 		c->moved_ns = now;
@@ -304,10 +306,11 @@ static void on_timer(struct timer *t)
 	}
 	if (c->cell && c->job.id)
 		cell_signal(c->cell, &c->job, INIT_TARGET_COMMAND, SIGKILL);
-	refuse(c, 504, "file_call_timeout", 0, "the call did not get on in the sandbox");
+	refuse(c, REFUSAL_TIMEOUT, "file_call_timeout", 0,
+	       "the call did not get on in the sandbox");
 }
 
-/* ---- pid 1's words ------------------------------------------------------------------------- */
+/* ---- messages of pid 1 --------------------------------------------------------------------- */
 
 static int watch_pipe(struct file_call *c, struct watch *w, int *fd, uint32_t events,
 		      void (*fn)(struct watch *w, uint32_t events))
@@ -325,7 +328,8 @@ static void on_started(struct cell_command *job, int pid, int *fds, size_t n_fds
 	if (n_fds != 2 || watch_pipe(c, &c->out, &fds[1], EPOLLIN, on_output) < 0 ||
 	    (c->ops->feed && watch_pipe(c, &c->in, &fds[0], 0, on_input) < 0)) {
 		end_worker(c);
-		refuse(c, 503, "sandbox_failed", RETRY_S, "the pipes could not be watched");
+		refuse(c, REFUSAL_UNAVAILABLE, "sandbox_failed", RETRY_S,
+		       "the pipes could not be watched");
 		return;
 	}
 	c->started = true;
@@ -341,17 +345,18 @@ static void on_failed(struct cell_command *job, const struct init_failed *f)
 	char text[160];
 
 	if (f->stage == INIT_STAGE_FORK && f->error == EAGAIN) {
-		refuse(c, 503, "process_limit", RETRY_S,
+		refuse(c, REFUSAL_UNAVAILABLE, "process_limit", RETRY_S,
 		       "the sandbox has as many processes as its pids allow: none is left for the call");
 	} else if (f->stage == INIT_STAGE_REQUEST && f->error == EAGAIN) {
-		refuse(c, 429, "busy", RETRY_S, "too much runs in this sandbox already");
+		refuse(c, REFUSAL_TOO_MANY, "busy", RETRY_S,
+		       "too much runs in this sandbox already");
 	} else if (f->stage == INIT_STAGE_REQUEST || f->stage == INIT_STAGE_CWD) {
 		file_error(f->error, (struct files_text){ .data = "" }, &c->refusal);
 		done(c);
 	} else {
 		(void)snprintf(text, sizeof(text), "the call could not be started: %s",
 			       strerror(f->error));
-		refuse(c, 503, "sandbox_failed", RETRY_S, text);
+		refuse(c, REFUSAL_UNAVAILABLE, "sandbox_failed", RETRY_S, text);
 	}
 }
 
@@ -365,7 +370,7 @@ static void on_exited(struct cell_command *job, const struct init_exited *x)
 		died(c);
 }
 
-/* ---- the sandbox's words ------------------------------------------------------------------- */
+/* ---- the sandbox --------------------------------------------------------------------------- */
 
 static void on_in(struct entry *en, struct cell *r)
 {
@@ -381,7 +386,7 @@ static void on_in(struct entry *en, struct cell *r)
 	c->q.uid = CELL_UID;
 	c->q.gid = CELL_GID;
 	if (cell_files(r, &c->job, &c->q, &e) < 0) {
-		refuse(c, 503, "sandbox_failed", RETRY_S, e.msg);
+		refuse(c, REFUSAL_UNAVAILABLE, "sandbox_failed", RETRY_S, e.msg);
 		return;
 	}
 	c->moved_ns = c->f->loop.now_ns;
@@ -405,7 +410,8 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 	if (c->cell)
 		cell_forget(c->cell, &c->job);
 	c->cell = NULL;
-	refuse(c, 409, "sandbox_ended", 0, "the sandbox's cell ended before the call did");
+	refuse(c, REFUSAL_CONFLICT, "sandbox_ended", 0,
+	       "the sandbox's cell ended before the call did");
 }
 
 void file_call_run(struct file_call *c, struct sandbox *s)

@@ -3,12 +3,13 @@
  * files.h - One file call in a sandbox's cell (wire/files.h), from its request to its end.
  *
  * Life: file_call_run() -> waiting for a cell -> starting -> running -> done. done is called
- * exactly once, last, and perhaps from inside file_call_run(); refusal.status says whether it went
+ * exactly once, last, and perhaps from inside file_call_run(); refusal.kind says whether it went
  * wrong. The struct is the asker's, who lets go of everything with file_call_release(), at any
- * time, and frees it not before the end of the round of the loop: it may be what calls back.
+ * time, and frees it at the end of the round of the loop at the earliest: the call may be on the
+ * stack.
  *
- * A worker has to get on: one that neither takes nor says anything for a while, although we wait
- * for it, is ended. While the listener is congested, or has nothing to give, nobody waits.
+ * A worker that neither takes nor sends anything for a while is killed. That time does not count
+ * while the asker is congested, or has no content to give.
  */
 #ifndef CAISSON_FRONT_FILES_H
 #define CAISSON_FRONT_FILES_H
@@ -26,15 +27,15 @@
 struct file_call;
 
 struct file_call_ops {
-	/* What the worker says; those that a call does not need may be NULL. */
+	/* Frames of the worker; functions that a call does not need may be NULL. */
 	void (*stat)(struct file_call *c, const struct files_stat *st, struct files_text name,
 		     struct files_text target);
 	void (*data)(struct file_call *c, const char *data, size_t len);
 	void (*event)(struct file_call *c, const struct files_event *ev, struct files_text name,
 		      struct files_text from);
-	/* Whether to stop listening until file_call_resume(); may be NULL. */
+	/* Whether to stop reading until file_call_resume(); may be NULL. */
 	bool (*congested)(struct file_call *c);
-	/* It takes content: give some, or finish. NULL: a call without any. */
+	/* It takes content: give some, or finish. NULL: a call without content. */
 	void (*feed)(struct file_call *c);
 	void (*done)(struct file_call *c);
 };
@@ -45,7 +46,7 @@ struct file_call {
 	void *owner;
 	struct files_request q; /* without id, user and paths */
 	char path[FILES_PATH_MAX], to[FILES_PATH_MAX];
-	bool patient; /* may be silent for as long as it likes: a watch */
+	bool patient; /* has no time limit: a watch */
 
 	struct front *f;
 	struct entry entry;
@@ -61,9 +62,9 @@ struct file_call {
 	uint64_t moved_ns; /* when something happened last */
 
 	/* Its result, valid in done. */
-	bool ended; /* it said so; otherwise it could not be run, or died */
+	bool ended; /* with a last frame; otherwise it could not run, or died */
 	struct files_end end;
-	struct refusal refusal; /* status 0: it was done */
+	struct refusal refusal; /* kind REFUSAL_NONE: it was done */
 };
 
 /* file_call_run() - In @s, when it has a cell. */
@@ -76,10 +77,10 @@ bool file_call_wants(const struct file_call *c);
 
 void file_call_resume(struct file_call *c);
 
-/* file_call_release() - Nothing is called any more. What runs is ended. Idempotent. */
+/* file_call_release() - No function is called any more, and the worker ends. Idempotent. */
 void file_call_release(struct file_call *c);
 
-/* file_error() - What an errno of a file call means to a client; @where may be empty. */
+/* file_error() - An errno of a file call as a refusal; @where may be empty. */
 void file_error(int error, struct files_text where, struct refusal *ret);
 
 #endif

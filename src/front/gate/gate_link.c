@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gate_link.c - Start a gate, ask it, hear from it. */
+/* gate_link.c - Start a gate, send requests to it, and handle its messages. */
 #include "front/gate/gate_link.h"
 
 #include <errno.h>
@@ -25,11 +25,10 @@
 #include "vault/source.h"
 
 #define GATE_NAME "caisson-gate"
-#define ARGS_MAX                                                                                   \
-	(3 * CONFIG_LIST_MAX + 24) /* private ranges, and hosts of indexes on two ports            \
-				    */
+/* Private ranges, and the hosts of indexes on two ports. */
+#define ARGS_MAX (3 * CONFIG_LIST_MAX + 24)
 #define START_MS 20000
-#define SECRETS_MS 60000 /* a command may have to ask for them */
+#define SECRETS_MS 60000 /* a command may have to fetch them */
 #define QUEUE_MAX 65536  /* more than the requests of all sandboxes together */
 
 _Static_assert(GATE_SECRETS_FD == 5, "see take_hidden()");
@@ -60,7 +59,7 @@ static void add_text(struct arguments *a, const char *name, const char *value)
 		add(a, "--%s=%s", name, value);
 }
 
-/* From the start, so that nobody who takes us over later can name another one. */
+/* Passed at the start, so that an attacker who takes the front over later cannot add one. */
 static void add_indexes(struct arguments *a, const struct config *c)
 {
 	static struct egress_rules rules;
@@ -100,7 +99,7 @@ static void free_arguments(struct arguments *a)
 		free(a->list[--a->n]);
 }
 
-/* Secrets that were in the environment lie behind a descriptor, which is not ours to keep. -1:
+/* Secrets that were in the environment are behind a descriptor, which the front does not keep. -1:
  * there are none. */
 static int take_hidden(void)
 {
@@ -127,7 +126,7 @@ static int wait_ready(struct gate_link *l, struct err *e)
 	return 0;
 }
 
-/* With our environment: what a command that prints secrets needs is in it. */
+/* With our environment: a command that prints secrets may need it. */
 int gate_start(struct gate_link *l, const struct config *c, struct err *e)
 {
 	struct arguments a = { 0 };
@@ -154,8 +153,8 @@ int gate_start(struct gate_link *l, const struct config *c, struct err *e)
 
 /* ---- the supervisor ----------------------------------------------------------------------- */
 
-/* What it said of the secrets. 0, 1: it has said nothing, -EPIPE: it is gone; or why they could not
- * be read. */
+/* Its message about the secrets. 0; 1: there is no message; -EPIPE: it is gone; or the error of
+ * reading them. */
 static int hear_supervisor(struct gate_link *l, int *ret, struct err *e)
 {
 	struct supervisor_msg m;
@@ -232,7 +231,7 @@ static void fail(struct service_call *call, int code, const char *why)
 	c->fn(c, &lost, -1);
 }
 
-/* Another gate listens. What was asked of the one before it has no answer any more. */
+/* Another gate is there. Requests to the former one get no answer any more. */
 static void renew(struct gate_link *l, uint32_t life)
 {
 	uint64_t before = l->link.seq;
@@ -243,7 +242,7 @@ static void renew(struct gate_link *l, uint32_t life)
 	service_link_fail(&l->link, before, -ECONNRESET, "");
 }
 
-/* The gate is a stranger too: its texts have an end, whatever it sent. */
+/* The gate is not trusted either: its texts get an end, whatever it sent. */
 static void tame(struct gate_event *ev)
 {
 	ev->host[sizeof(ev->host) - 1] = '\0';

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* index_hosts.c - See index_hosts.h. */
+/* index_hosts.c - From the settings of package indexes to entries of `egress`; see index_hosts.h.
+ */
 #include "front/gate/index_hosts.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ static void add_place(json_t *list, const char *methods, const char *host, unsig
 	(void)json_array_append_new(list, json_string(entry));
 }
 
-/* Where the best known indexes have their files. */
+/* Hosts of files of the best known indexes. */
 static const struct {
 	const char *index, *files;
 } companions[] = { { "pypi.org", "files.pythonhosted.org" },
@@ -43,14 +44,14 @@ void index_hosts_add(json_t *list, const struct config *c, const struct index_ur
 
 json_t *index_hosts(const struct config *c, struct err *e)
 {
-	json_t *said = json_array(), *list;
+	json_t *hosts = json_array(), *list;
 	struct index_url u;
 
 	for (int kind = 0; kind < INDEX_KINDS; kind++)
 		if (index_of(c, (enum index_kind)kind, &u))
-			index_hosts_add(said, c, &u, false);
-	list = egress_list(said, e);
-	json_decref(said);
+			index_hosts_add(hosts, c, &u, false);
+	list = egress_list(hosts, e);
+	json_decref(hosts);
 	return list;
 }
 

@@ -20,7 +20,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "front/http/limiter.h"
-#include "front/http/query.h"
+#include "front/http/request.h"
 #include "front/http/route.h"
 #include "front/support/log.h"
 #include "front/support/origin.h"
@@ -39,7 +39,7 @@ struct auth {
 	size_t n_origins;
 	bool any_address; /* we listen on all addresses: every literal one may be ours */
 	uid_t starter;
-	struct sockdiag who; /* without tokens: asks the kernel who called over TCP */
+	struct sockdiag who; /* without tokens: asks the Linux kernel who called over TCP */
 };
 
 /* ---- load ---------------------------------------------------------------------------------- */
@@ -47,7 +47,7 @@ struct auth {
 static int add_host(struct auth *a, const char *text, struct err *e)
 {
 	if (!origin_parse_host(text, &a->hosts[a->n_hosts]))
-		return err_say(e, -EINVAL, "'%.64s' is no host", text);
+		return err_say(e, -EINVAL, "'%.64s' is not a host", text);
 	a->n_hosts++;
 	return 0;
 }
@@ -78,7 +78,7 @@ static int load_hosts(struct auth *a, const struct config *c, struct err *e)
 			return err_wrap(e, "--allow-host");
 	for (size_t i = 0; c->allow_origins[i]; i++)
 		if (!origin_parse(c->allow_origins[i], &a->origins[a->n_origins++]))
-			return err_say(e, -EINVAL, "--allow-origin: '%.64s' is no origin",
+			return err_say(e, -EINVAL, "--allow-origin: '%.64s' is not an origin",
 				       c->allow_origins[i]);
 	return 0;
 }
@@ -103,9 +103,9 @@ int auth_load(const struct config *c, struct auth **ret, struct err *e)
 	if (r == 0 && !loopback && !c->token_file)
 		r = err_say(
 			e, -EPERM,
-			"--listen %.64s: can be reached from other machines, and there is no token; "
-			"make one (umask 077; echo \"me:$(openssl rand -hex 32)\" >tokens) and give "
-			"--token-file tokens, or listen on 127.0.0.1",
+			"--listen %.64s: other machines can reach this address, and there is no "
+			"token; make one (umask 077; echo \"me:$(openssl rand -hex 32)\" >tokens) "
+			"and give --token-file tokens, or listen on 127.0.0.1",
 			c->listen);
 	if (r < 0) {
 		auth_free(a);
@@ -123,8 +123,9 @@ int auth_open_tcp(struct auth *a, int listener, struct err *e)
 		return 0;
 	return err_say(
 		e, why.code,
-		"--listen: there is no token, and the kernel does not tell which user calls over TCP "
-		"(%.128s); give --token-file FILE, or --listen none to serve the unix socket alone",
+		"--listen: there is no token, and the Linux kernel does not tell which user calls "
+		"over TCP (%.128s); give --token-file FILE, or --listen none to serve only the "
+		"unix socket",
 		why.msg);
 }
 
@@ -177,7 +178,7 @@ static bool origin_allowed(const struct auth *a, const struct origin *o)
 	return false;
 }
 
-/* A person followed a link: their browser shows the page to them and to nobody else. */
+/* A person followed a link: the browser shows the page, and no other page can read it. */
 static bool is_navigation(const struct auth_facts *f)
 {
 	return f->open && (strcmp(f->method, "GET") == 0 || strcmp(f->method, "HEAD") == 0) &&
@@ -238,8 +239,7 @@ static void check_url(const struct auth_facts *f, struct auth_verdict *v)
 /* The token in an Authorization header; NULL: another scheme. */
 static const char *bearer(const char *authorization)
 {
-	static const char *const schemes[] = { "bearer ", "token " }; /* the other one is Jupyter's
-								       */
+	static const char *const schemes[] = { "bearer ", "token " }; /* Jupyter uses "token" */
 
 	for (size_t i = 0; i < ARRAY_SIZE(schemes); i++) {
 		const char *token = authorization + strlen(schemes[i]);
@@ -250,7 +250,7 @@ static const char *bearer(const char *authorization)
 	return NULL;
 }
 
-/* The token that was presented; NULL when none was. */
+/* The token of the request, or NULL. */
 static const char *presented(const struct auth_facts *f)
 {
 	if (!f->authorization)
@@ -260,7 +260,7 @@ static const char *presented(const struct auth_facts *f)
 	return token ? token : ""; /* another scheme is a wrong token, not a missing one */
 }
 
-/* What nobody knows may be one. */
+/* Without memory for the check it may be one. */
 static bool may_be_token(const struct auth *a, const char *text)
 {
 	const char *owner;
@@ -275,16 +275,17 @@ bool auth_is_ours(const struct auth *a, const char *value)
 	return may_be_token(a, value) || (token && may_be_token(a, token));
 }
 
-/* Without tokens there is nothing that could be sent. */
+/* Without a token file the caller is known by its user id. */
 static void check_user(const struct auth_facts *f, struct auth_verdict *v)
 {
 	if (f->peer->is_unix || f->own)
 		(void)snprintf(v->owner, sizeof(v->owner), "local");
 	else
 		refuse(v, 401, "unauthorized",
-		       "without a token only the user who started this daemon, and root, may call over TCP",
-		       "call as that user or over the daemon's unix socket, or have it started with "
-		       "--token-file FILE and send 'Authorization: Bearer TOKEN'");
+		       "without a token only the user who started this daemon, and root, may call "
+		       "over TCP",
+		       "call as that user or over the daemon's unix socket, or have it started "
+		       "with --token-file FILE and send 'Authorization: Bearer TOKEN'");
 }
 
 static void wrong_token(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
@@ -344,7 +345,8 @@ void auth_decide(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
 		check_user(f, v);
 }
 
-/* Over TCP and without tokens: the kernel says that it is the user who started us, or root. */
+/* Over TCP and without tokens: the Linux kernel reports the user who started the daemon, or root.
+ */
 static bool is_own(struct auth *a, struct conn *c)
 {
 	uid_t uid;

@@ -26,7 +26,7 @@ struct idempotency {
 	unsigned char hash[STORE_HASH_LEN];
 };
 
-/* Visible ASCII, as the draft of the header has it, with or without quotes. */
+/* Visible ASCII, as in the draft of the header, with or without quotes. */
 static bool key_valid(const char *s)
 {
 	size_t n = strlen(s);
@@ -62,7 +62,7 @@ void idempotency_drop(struct idempotency *i)
 	free(i);
 }
 
-/* What may go well next time is no answer to keep. */
+/* An error that may not occur next time is not kept. */
 void idempotency_answer(struct idempotency *i, int status, const void *body, size_t len)
 {
 	struct err e = { 0 };
@@ -139,13 +139,13 @@ bool idempotency_begin(struct front *f, struct http_exchange *x)
 		return true;
 	if (!key_valid(key)) {
 		reply_error(x, 400, "invalid_value", "Idempotency-Key",
-			    "1 to 255 visible ASCII characters", "this can not be a key");
+			    "1 to 255 visible ASCII characters", "invalid key");
 		return false;
 	}
 	struct idempotency *i = idempotency_new(f, x, key);
 
 	if (!i) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return false;
 	}
 	struct found found = { x, i };
@@ -157,7 +157,7 @@ bool idempotency_begin(struct front *f, struct http_exchange *x)
 	if (r != 0) {
 		if (r < 0)
 			reply_retry(x, 503, 5, "not_recorded", NULL,
-				    "the key can not be written, so nothing runs: %s", e.msg);
+				    "the key cannot be written, so nothing runs: %s", e.msg);
 		free(i);
 		return false;
 	}
@@ -170,7 +170,7 @@ bool idempotency_begin_once(struct front *f, struct http_exchange *x, bool strea
 	if (stream && http_header(x, "idempotency-key")) {
 		reply_error(x, 422, "unsupported_field", "Idempotency-Key",
 			    "resume a stream by its execution id, or leave out `stream`",
-			    "a stream can not be answered again");
+			    "a stream cannot be answered again");
 		return false;
 	}
 	return idempotency_begin(f, x);

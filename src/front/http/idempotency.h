@@ -2,9 +2,9 @@
 /*
  * idempotency.h - Idempotency-Key: a request that is sent again is answered again, not done again.
  *
- * The key is noted in the store before the work begins and its answer when there is one, for a day.
- * The same key for another request is an error; one whose first request still runs is told to come
- * back.
+ * The store keeps the key from before the work begins, and its answer when there is one, for a day.
+ * The same key for another request is an error. While the first request runs the answer to the
+ * second is 409, with Retry-After.
  */
 #ifndef CAISSON_FRONT_IDEMPOTENCY_H
 #define CAISSON_FRONT_IDEMPOTENCY_H
@@ -23,16 +23,16 @@ struct idempotency;
  */
 bool idempotency_begin(struct front *f, struct http_exchange *x);
 
-/* idempotency_begin_once() - The same for what may be a stream, which has an answer of its own
- * kind: it is resumed, not repeated. */
+/* idempotency_begin_once() - The same for a request that may be a stream: a stream takes no key,
+ * because clients resume it and do not repeat it. */
 bool idempotency_begin_once(struct front *f, struct http_exchange *x, bool stream);
 
 /* idempotency_take() - The key of this exchange, for work that goes on without its client; NULL: it
  * has none. */
 struct idempotency *idempotency_take(struct http_exchange *x);
-/* idempotency_answer() - Store and free. */
+/* idempotency_answer() - Store the answer, and free @i. */
 void idempotency_answer(struct idempotency *i, int status, const void *body, size_t len);
-/* idempotency_drop() - There was no answer: the key is free again. NULL is fine. */
+/* idempotency_drop() - There was no answer: the key can be used again. @i: may be NULL. */
 void idempotency_drop(struct idempotency *i);
 
 #endif

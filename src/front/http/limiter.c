@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limiter.c - Slow down who guesses tokens. */
+/* limiter.c - Slow down clients that guess tokens; see limiter.h. */
 #include "front/http/limiter.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * limiter.h - Slow down who guesses tokens, by the address they come from.
+ * limiter.h - Slow down clients that guess tokens, by their address.
  *
  * Ten wrong tokens within ten seconds block the address for a second; each further wrong one after
  * that blocks it again, for twice as long, up to a minute. A minute without a failure (counted from
@@ -35,8 +35,7 @@ void limiter_init(struct limiter *l);
 /* limiter_blocked() - For how many more nanoseconds @net is blocked; 0: it is not. */
 uint64_t limiter_blocked(struct limiter *l, const char *net, uint64_t now_ns);
 
-/* limiter_fail() - A wrong token. Return: true when this began a burst: the time to say so, once.
- */
+/* limiter_fail() - A wrong token. Return: true when this begins a burst, to log it once. */
 bool limiter_fail(struct limiter *l, const char *net, uint64_t now_ns);
 
 #endif

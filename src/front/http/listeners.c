@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* listeners.c - Get listening sockets, and serve what comes in through them. */
+/* listeners.c - Get listening sockets, and serve the connections to them. */
 #include "front/http/listeners.h"
 
 #include <errno.h>
@@ -21,12 +21,12 @@
 #include "net/tls.h"
 
 #define CONNS_MAX 10240u
-#define STRANGERS_PART 8 /* of one address, before they have said who they are */
+#define STRANGERS_PART 8 /* of one address, before a request was admitted */
 #define QUEUE_HIGH (256u << 10)
 #define QUEUE_LOW (64u << 10)
 #define QUEUE_MAX (160u << 20) /* one whole answer */
 
-/* What a former front bound is bound still, and those who connected meanwhile wait in it. */
+/* A socket of the former front is still bound, and clients that connected meanwhile wait in it. */
 static int take_listener(struct keep *k, enum keeper_key key)
 {
 	_fd_ int fd = keep_take_one(k, key);
@@ -38,7 +38,7 @@ static int take_listener(struct keep *k, enum keeper_key key)
 	return TAKE_FD(fd);
 }
 
-/* Sockets that were handed over are the ones that rules about addresses are applied to. */
+/* Rules about addresses apply to sockets that were handed over. */
 static void take_addresses(struct front *f, const struct systemd_sockets *given)
 {
 	if (given->tcp < 0 && given->local < 0)
@@ -61,7 +61,7 @@ int listeners_take(struct front *f, struct listeners *d, struct err *e)
 	return r;
 }
 
-/* "Any free port" has become one by now: say which, wherever the address is said. */
+/* --listen asked for any free port: put the real one in its place. */
 static int real_port(struct front *f, int tcp, struct err *e)
 {
 	const char *colon = strrchr(f->config.listen, ':');
@@ -85,7 +85,7 @@ static int bind_all(struct front *f, struct listeners *d, struct err *e)
 {
 	const struct config *c = &f->config;
 
-	if (d->tcp >= 0 || d->local >= 0) /* whoever hands over sockets has chosen them all */
+	if (d->tcp >= 0 || d->local >= 0) /* a service manager has chosen all addresses */
 		return 0;
 	if (strcmp(c->listen, "none") != 0 && (d->tcp = take_listener(f->keep, KEEPER_TCP)) < 0 &&
 	    (d->tcp = listener_tcp(c->listen, e)) < 0)
@@ -106,9 +106,9 @@ int listeners_bind(struct front *f, struct listeners *d, struct err *e)
 	const struct config *c = &f->config;
 	int r = c->tls_cert ? tls_server_new(c->tls_cert, c->tls_key, &d->tls, e) : 0;
 
-	if (r == 0)
-		r = bind_all(f, d, e);
-	return r == 0 ? real_port(f, d->tcp, e) : r;
+	if (r < 0 || (r = bind_all(f, d, e)) < 0)
+		return r;
+	return real_port(f, d->tcp, e);
 }
 
 static bool on_accept(struct conn *c, void *arg)

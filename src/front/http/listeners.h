@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * listeners.h - The sockets that the daemon listens on: from a service manager, from the front
- * before us, or bound here.
+ * listeners.h - The sockets that the daemon listens on: from a service manager, from the former
+ * front, or bound here.
  */
 #ifndef CAISSON_FRONT_LISTENERS_H
 #define CAISSON_FRONT_LISTENERS_H
-
-#include <stddef.h>
 
 #include "front/http/systemd.h"
 
@@ -15,22 +13,22 @@ struct front;
 struct tls_server;
 
 struct listeners {
-	struct systemd_sockets given; /* its address and path are lent to the configuration */
-	int tcp, local;               /* -1: none */
+	struct systemd_sockets given; /* the configuration borrows its address and path */
+	int tcp, local;               /* or -1 */
 	struct tls_server *tls;
 };
 
-/* listeners_take() - At the very start: what a service manager hands over, which rules about
- * addresses then apply to. */
+/* listeners_take() - First of all: take the sockets of a service manager. Rules about addresses
+ * apply to them. */
 int listeners_take(struct front *f, struct listeners *d, struct err *e);
-/* listeners_bind() - Before the jail: the rest. */
+/* listeners_bind() - Before the jail: bind the other addresses. */
 int listeners_bind(struct front *f, struct listeners *d, struct err *e);
-/* listeners_open() - Requests are answered from now on. */
+/* listeners_open() - Accept connections from now on. */
 int listeners_open(struct front *f, const struct listeners *d, struct err *e);
-/* listeners_share() - As many open files as may be had, and of them as many connections as leave
- * room for sandboxes. */
+/* listeners_share() - Raise the limit of open files, and set the number of connections so that
+ * sandboxes have enough of them. */
 void listeners_share(struct front *f);
-/* listeners_close() - No new connection. */
+/* listeners_close() - Accept no new connection. */
 void listeners_close(struct front *f);
 
 #endif

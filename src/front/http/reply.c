@@ -2,9 +2,8 @@
 /*
  * reply.c - Answers in the one shape.
  *
- * A request's id is not stored anywhere: it is a hash of a random secret, the exchange and the time
- * it began, so that it costs no memory, cannot be guessed, and comes out the same when the answer
- * and the log line ask for it.
+ * The id of a request is not stored: it is a hash of a random secret, the exchange and the time it
+ * began. So it costs no memory, cannot be guessed, and is the same in the answer and in the log.
  */
 #include "front/http/reply.h"
 
@@ -28,7 +27,8 @@
 
 #define ERROR_MAX (16 * 1024)
 
-bool reply_id_valid(const char *s)
+/* Whether the id of a client is used. */
+static bool reply_id_valid(const char *s)
 {
 	size_t len = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
 
@@ -56,7 +56,7 @@ void reply_request_id(const struct http_exchange *x, char out[REPLY_ID_MAX])
 	seed.exchange = x;
 	seed.started_ns = http_started_ns(x);
 	if (!hash_sha256(&seed, sizeof(seed), hash))
-		memset(hash, 0, sizeof(hash)); /* of the secret nothing may be seen */
+		memset(hash, 0, sizeof(hash)); /* the secret must not be visible */
 	for (size_t i = 0; i < 8; i++)
 		(void)snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }
@@ -71,7 +71,7 @@ void reply_headers(struct http_exchange *x)
 	http_add_header(x, "X-Request-Id", id);
 }
 
-/* Without memory for a body the status still says it. */
+/* Without memory for a body the answer has the status alone. */
 static void send_json(struct http_exchange *x, int status, const struct buf *json)
 {
 	struct idempotency *i = context_of(x) ? idempotency_take(x) : NULL;
@@ -84,15 +84,26 @@ static void send_json(struct http_exchange *x, int status, const struct buf *jso
 
 void reply_json(struct http_exchange *x, int status, const struct buf *json)
 {
-	if (json->err == -ENOMEM) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
-		return;
-	}
-	if (json->err) {
+	if (json->err == -ENOMEM)
+		reply_no_memory(x);
+	else if (json->err)
 		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-		return;
-	}
-	send_json(x, status, json);
+	else
+		send_json(x, status, json);
+}
+
+void reply_written(struct http_exchange *x, int status, struct json *j)
+{
+	int r = json_finish(j);
+
+	if (r < 0 && !j->out->err)
+		j->out->err = r;
+	reply_json(x, status, j->out);
+}
+
+void reply_no_memory(struct http_exchange *x)
+{
+	reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
 }
 
 void reply_empty(struct http_exchange *x, int status)
@@ -154,11 +165,29 @@ void reply_verdict(struct http_exchange *x, const struct auth_verdict *v, const 
 		send_error(x, v->status, v->code, v->message, NULL, v->hint);
 }
 
+static const int statuses[REFUSAL_KINDS_] = {
+	[REFUSAL_NONE] = 500, /* a refusal that nobody gave a reason for */
+	[REFUSAL_MALFORMED] = 400,   [REFUSAL_INVALID] = 422,    [REFUSAL_FORBIDDEN] = 403,
+	[REFUSAL_NOT_FOUND] = 404,   [REFUSAL_CONFLICT] = 409,   [REFUSAL_TOO_LARGE] = 413,
+	[REFUSAL_TOO_MANY] = 429,    [REFUSAL_NO_SPACE] = 507,   [REFUSAL_CANCELLED] = 499,
+	[REFUSAL_UNSUPPORTED] = 501, [REFUSAL_BAD_ANSWER] = 502, [REFUSAL_UNAVAILABLE] = 503,
+	[REFUSAL_TIMEOUT] = 504,     [REFUSAL_INTERNAL] = 500,
+};
+
+void reply_refusal(struct http_exchange *x, const struct refusal *r)
+{
+	if (r->retry_after_s)
+		reply_retry(x, statuses[r->kind], r->retry_after_s, r->code, r->hint, "%s",
+			    r->message);
+	else
+		send_error(x, statuses[r->kind], r->code, r->message, r->field, r->hint);
+}
+
 void reply_schema(struct http_exchange *x, const struct schema_error *e)
 {
-	if (e->status == 503)
+	if (e->kind == REFUSAL_UNAVAILABLE)
 		http_add_header(x, "Retry-After", "1");
-	send_error(x, e->status, e->code, e->message, e->field, e->hint);
+	send_error(x, statuses[e->kind], e->code, e->message, e->field, e->hint);
 }
 
 void reply_protocol(struct http_exchange *x, int status, const char *message)

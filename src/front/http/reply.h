@@ -10,22 +10,27 @@
 #define CAISSON_FRONT_REPLY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 struct auth_verdict;
 struct buf;
 struct http_exchange;
+struct json;
+struct refusal;
 struct schema_error;
 
-/* reply_headers() - The headers above; for answers that are not made here, as streams. */
+/* reply_headers() - The headers above; for answers that are not made here, such as streams. */
 void reply_headers(struct http_exchange *x);
 
 void reply_json(struct http_exchange *x, int status, const struct buf *json);
+/* reply_written() - The document that @j has written into its buffer; 500 if it is not whole. */
+void reply_written(struct http_exchange *x, int status, struct json *j);
+/* reply_no_memory() - 503 `out_of_memory`, with Retry-After. */
+void reply_no_memory(struct http_exchange *x);
 
-/* reply_empty() - Without content, as 204. */
+/* reply_empty() - Without content, such as 204. */
 void reply_empty(struct http_exchange *x, int status);
 
-/* reply_error() - @field and @hint may be NULL. The message is escaped; @code is our own word. */
+/* reply_error() - @field and @hint may be NULL. The message is escaped; @code must not need it. */
 void reply_error(struct http_exchange *x, int status, const char *code, const char *field,
 		 const char *hint, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
@@ -35,9 +40,12 @@ void reply_retry(struct http_exchange *x, int status, unsigned int seconds, cons
 
 /*
  * reply_verdict() - A refusal of auth_check(), with WWW-Authenticate or Retry-After.
- * @metadata: a URL that says where tokens come from (RFC 9728), or NULL.
+ * @metadata: a URL with the issuer of tokens (RFC 9728), or NULL.
  */
 void reply_verdict(struct http_exchange *x, const struct auth_verdict *v, const char *metadata);
+
+/* reply_refusal() - A refusal of the core, with the status of its kind, and Retry-After. */
+void reply_refusal(struct http_exchange *x, const struct refusal *r);
 
 /* reply_schema() - A refusal of schema_parse(). */
 void reply_schema(struct http_exchange *x, const struct schema_error *e);
@@ -49,12 +57,9 @@ void reply_protocol(struct http_exchange *x, int status, const char *message);
 
 /*
  * reply_request_id() - The name of this request: its X-Request-Id when that is 1 to 64 characters
- * of A-Za-z0-9._-, else 16 hexadecimal digits. The same exchange always gives the same one, so the
- * log line can name what the client was told.
+ * of A-Za-z0-9._-, else 16 hexadecimal digits. An exchange always has the same one, in the answer
+ * and in the log.
  */
 void reply_request_id(const struct http_exchange *x, char out[REPLY_ID_MAX]);
-
-/* reply_id_valid() - Whether a client's own id is kept. Pure. */
-bool reply_id_valid(const char *s);
 
 #endif

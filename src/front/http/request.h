@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request.h - What the route table says about a request, enforced: query, media type, body.
+ * request.h - Check a request against its row of the route table: query, media type, body.
  *
- * Each function either finds the request good or answers it.
+ * Each function finds the request valid, or answers it with the error.
  */
 #ifndef CAISSON_FRONT_REQUEST_H
 #define CAISSON_FRONT_REQUEST_H
@@ -30,14 +30,26 @@ json_t *request_json(struct http_exchange *x, const struct route *r);
  */
 json_t *request_query(struct http_exchange *x, const struct route *r);
 
+#define QUERY_NAME_MAX 64
+
+/*
+ * query_name_next() - The name of the next parameter in "a=1&b=2", decoded once ('+' and %XX),
+ * NUL-terminated.
+ * @at: the start of the query at first; moves behind the parameter
+ *
+ * A name that is too long is cut, and a NUL byte in it becomes '?'; both can only make a name
+ * unknown. Empty parts ("a&&b") are skipped. Pure.
+ * Return: false when there is no parameter left.
+ */
+bool query_name_next(const char **at, char name[QUERY_NAME_MAX]);
+
 /* request_query_unknown() - The first parameter of @query that @r does not declare. Pure. */
 bool request_query_unknown(const struct route *r, const char *query, char *name, size_t size);
 
 /*
- * request_type_ok() - Whether a Content-Type may carry JSON here: application/json, absent, or what
- * `curl -d` says when it is not told otherwise (application/x-www-form-urlencoded). That one is
- * also what a page of another site can make a browser send unasked, so it is refused from browsers.
- * Pure.
+ * request_type_ok() - Whether a Content-Type may carry JSON here: application/json, absent, or the
+ * default of `curl -d` (application/x-www-form-urlencoded). A page of another site can make a
+ * browser send the last one, so it is refused from browsers. Pure.
  */
 bool request_type_ok(const char *content_type, bool from_browser);
 

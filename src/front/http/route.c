@@ -2,8 +2,6 @@
 /* route.c - The tables of routes as one, and the search in it. */
 #include "front/http/route.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -12,31 +10,15 @@
 const struct route *route_at(size_t i)
 {
 	for (size_t t = 0; route_tables[t]; t++)
-		for (const struct route *r = route_tables[t]->rows; r->method; r++)
+		for (const struct route *r = route_tables[t]; r->method; r++)
 			if (i-- == 0)
 				return r;
 	return NULL;
 }
 
-static void set_timeout(struct field *fields, const char *fallback, double most_s)
+bool route_takes_json(const struct route *r)
 {
-	for (struct field *f = fields; f->name; f++)
-		if (strcmp(f->name, "timeout") == 0) {
-			f->max = most_s;
-			f->fallback = fallback;
-		}
-}
-
-void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms)
-{
-	static char text[24];
-	const char *fallback = timeout_ms > 0 ? text : NULL;
-
-	(void)snprintf(text, sizeof(text), "%.15g", (double)timeout_ms / 1000);
-	for (size_t t = 0; route_tables[t]; t++)
-		for (size_t i = 0; route_tables[t]->timed && route_tables[t]->timed[i]; i++)
-			set_timeout(route_tables[t]->timed[i], fallback,
-				    (double)max_timeout_ms / 1000);
+	return r->method[0] == 'P' && !r->content && !r->raw && !r->below;
 }
 
 /* ---- search -------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * route.h - The one table of what this daemon answers: dispatch, Allow headers and OpenAPI come
- * from it.
+ * route.h - The table of HTTP requests that this daemon answers: dispatch, Allow headers and the
+ * OpenAPI document come from it.
  *
  * A path may have parameters: "/sessions/{session_id}". HEAD is answered wherever GET is, OPTIONS
  * everywhere (Allow, no CORS headers). An unknown path is 404 `not_found`, a known path with
@@ -15,8 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "front/support/field.h"
-#include "front/support/name.h"
+#include "front/support/operation.h"
 
 struct buf;
 struct json;
@@ -32,7 +31,8 @@ struct route_params {
 	char text[256];
 };
 
-/* A response that a route documents. Rows with the same status are forms of one answer. */
+/* A response that a route documents. Rows with the same status are forms of one answer, and stand
+ * together. */
 struct response_doc {
 	int status;
 	const char *description;
@@ -42,34 +42,30 @@ struct response_doc {
 };
 
 struct route {
-	const char *method, *path;
-	const char *id; /* operationId */
-	const char *summary, *description, *tag;
-	/* The lists end with name NULL. body NULL: no body is accepted. */
-	const struct field *body, *query, *params;
-	const struct field *headers; /* for OpenAPI; the handler reads them */
+	const char *method, *path, *tag;
+	void (*handler)(struct front *f, struct http_exchange *x, const struct route_params *p);
+	const struct operation *op;
+	const struct response_doc *responses; /* ends with status 0; the common errors are added */
+	const struct field *headers;          /* for OpenAPI; the handler reads them */
 	/* The body is content of this type, of any length: the handler is called with the head, and
 	 * is given the rest through its request context (serve.h). */
 	const char *content;
-	const struct response_doc *responses; /* ends with status 0; the common errors are added */
-	void (*handler)(struct front *f, struct http_exchange *x, const struct route_params *p);
 	bool open;      /* needs no token */
 	bool hidden;    /* not in OpenAPI */
 	bool raw;       /* the handler judges query and body itself */
 	bool url_token; /* clients of its protocol send the token in the query */
-	bool keyed;     /* takes an Idempotency-Key */
-	bool work;      /* what it does must be recorded, and may fail: 503 */
-	/* Its last parameter is everything below, slashes and none at all too, and is not kept.
-	 * Query and body are not ours to judge; the handler is called as with `content`, and
-	 * port_admit.h says who is let in. Method "*": any. */
+	/* Its last parameter is everything below, slashes and none at all too, and is not kept. The
+	 * handler judges query and body and is called as with `content`; port_admit.h decides who
+	 * is let in. Method "*": any. */
 	bool below;
 };
 
 /* route_at() - The i-th route of all tables (routes.h), NULL after the last. */
 const struct route *route_at(size_t i);
 
-/* route_setup() - Put the configured times into the tables, before the first request. */
-void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms);
+/* route_takes_json() - Whether requests may have a JSON body: POST and PUT, unless the handler
+ * judges the body itself. */
+bool route_takes_json(const struct route *r);
 
 /*
  * route_find() - @path: decoded, or "*".
@@ -80,15 +76,9 @@ void route_setup(uint64_t timeout_ms, uint64_t max_timeout_ms);
 const struct route *route_find(const char *method, const char *path, struct route_params *params,
 			       int *status, struct buf *allow);
 
-struct route_table {
-	const struct route *rows; /* ends with method NULL */
-	/* Bodies whose `timeout` has the daemon's limits, or NULL. Ends with NULL. */
-	struct field *const *timed;
-};
-
-/* The tables, in the order of the document; ends with NULL. The layer above has them
- * (api/tables.c). */
-extern const struct route_table *const route_tables[];
+/* The tables, in the order of the document; each ends with method NULL, and the list with NULL. The
+ * layer above has them (api/routes_core.c). */
+extern const struct route *const route_tables[];
 
 /* openapi_write() - OpenAPI 3.1 as JSON, from the table. */
 void openapi_write(struct buf *out);

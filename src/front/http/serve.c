@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * serve.c - The order in which a request is judged: host and origin and token, then route and
- * method, then the form of its head; only then is a body read. So a stranger learns nothing but
- * that it is one.
+ * serve.c - From a request to its handler.
+ *
+ * Theory of operation. A request is checked in this order: host, origin and token, then route and
+ * method, then the form of its head; only then is a body read. So a caller without a token learns
+ * only that it has none.
+ *
+ * A right token is always admitted, so guessing cannot be stopped, only be made slow: the answer to
+ * a guess waits. The number of answers that wait is bounded by the connections, each of which has
+ * one request at a time; a client that goes away takes its answer along.
  */
 #include "front/http/serve.h"
 
@@ -12,7 +18,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "front/http/idempotency.h"
-#include "front/http/refuse.h"
 #include "front/http/reply.h"
 #include "front/http/request.h"
 #include "front/ports/port_head.h"
@@ -24,12 +29,26 @@
 
 #define HEAD_MAX 32768u
 #define TARGET_MAX 8192u
+#define GUESS_NS CLOCK_NS_PER_S
 
 static const struct serve_hooks *hooks; /* set once, by serve_setup() */
 
 struct request_context *context_of(const struct http_exchange *x)
 {
 	return http_user(x);
+}
+
+void context_wait(struct http_exchange *x, void *work, void (*gone)(struct request_context *v))
+{
+	context_of(x)->work = work;
+	context_of(x)->gone = gone;
+}
+
+struct http_exchange *context_done(struct http_exchange *x)
+{
+	if (x)
+		context_wait(x, NULL, NULL);
+	return x;
 }
 
 static void on_gone(struct http_exchange *x)
@@ -40,7 +59,60 @@ static void on_gone(struct http_exchange *x)
 		v->gone(v);
 }
 
-/* Answers, unless all is well; then the request context knows route and owner. */
+/* ---- admission ----------------------------------------------------------------------------- */
+
+struct waiting {
+	struct timer timer;
+	struct http_exchange *x;
+	struct auth_verdict verdict;
+};
+
+static void on_guess_gone(struct request_context *v)
+{
+	struct waiting *w = v->work;
+
+	timer_cancel(&w->timer);
+	free(w);
+}
+
+static void on_guess_time(struct timer *t)
+{
+	struct waiting *w = t->arg;
+	struct http_exchange *x = context_done(w->x);
+	const struct auth_verdict verdict = w->verdict;
+
+	free(w);
+	reply_verdict(x, &verdict, NULL);
+}
+
+/* Without a handler, the body is dropped. */
+static void on_body(struct http_exchange *x, const char *data, size_t len)
+{
+	struct request_context *v = context_of(x);
+
+	if (v->body)
+		v->body(v, data, len);
+}
+
+void serve_refuse(struct http_exchange *x, const struct auth_verdict *verdict, const char *metadata)
+{
+	bool guess = verdict->status == 429;
+	struct waiting *w = guess ? malloc(sizeof(*w)) : NULL;
+
+	metric_add(M_AUTH_FAILURES, guess || verdict->status == 401 ? 1 : 0);
+	if (!w) {
+		reply_verdict(x, verdict, metadata);
+		return;
+	}
+	*w = (struct waiting){ { .fn = on_guess_time, .arg = w }, x, *verdict };
+	context_of(x)->refused = true;
+	context_wait(x, w, on_guess_gone);
+	http_take_body(x, on_body);
+	http_pause_body(x, true);
+	timer_set(&context_of(x)->f->loop, &w->timer, clock_now_ns() + GUESS_NS);
+}
+
+/* False: answered. Otherwise the request context has route and owner. */
 static bool admit(struct front *f, struct http_exchange *x, struct request_context *v)
 {
 	const struct http_request *q = http_request(x);
@@ -56,7 +128,7 @@ static bool admit(struct front *f, struct http_exchange *x, struct request_conte
 		_buf_ struct buf metadata = BUF_INIT(2048);
 
 		hooks->challenge(f, x, &metadata);
-		refuse(x, v, &verdict, metadata.len > 0 ? buf_str(&metadata) : NULL);
+		serve_refuse(x, &verdict, metadata.len > 0 ? buf_str(&metadata) : NULL);
 		return false;
 	}
 	memcpy(v->owner, verdict.owner, sizeof(v->owner));
@@ -76,18 +148,12 @@ static bool admit(struct front *f, struct http_exchange *x, struct request_conte
 	return false;
 }
 
-/* Whether the handler is called with the head, and given the body as it comes. */
+/* ---- requests ------------------------------------------------------------------------------ */
+
+/* Whether the handler is called with the head, and gets the body as it comes. */
 static bool takes_body(const struct route *r)
 {
 	return r->content || r->below;
-}
-
-static void on_body(struct http_exchange *x, const char *data, size_t len)
-{
-	struct request_context *v = context_of(x);
-
-	if (v->body)
-		v->body(v, data, len);
 }
 
 static int on_head(struct http_exchange *x)
@@ -96,7 +162,7 @@ static int on_head(struct http_exchange *x)
 	struct request_context *v = calloc(1, sizeof(*v));
 
 	if (!v) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return 503;
 	}
 	v->f = f;
@@ -111,10 +177,11 @@ static int on_head(struct http_exchange *x)
 	return 0;
 }
 
-/* What takes no field is not called with any; what takes some checks them itself. */
+/* A body for a route that takes one without fields; other handlers check their body themselves. */
 static bool empty_ok(struct http_exchange *x, const struct route *r)
 {
-	json_t *body = r->body && !r->body->name ? request_json(x, r) : json_null();
+	bool none = route_takes_json(r) && !field_from(r->op->fields, IN_BODY);
+	json_t *body = none ? request_json(x, r) : json_null();
 
 	json_decref(body);
 	return body != NULL;
@@ -137,7 +204,7 @@ static void on_error(struct http_exchange *x, int status, const char *message)
 	reply_protocol(x, status, message);
 }
 
-/* One line per request. What the client sent goes in as values: the log escapes and cuts them. */
+/* One line per request. Texts of the client are values of the log, which escapes and cuts them. */
 static void on_done(struct http_exchange *x)
 {
 	const struct http_request *q = http_request(x);

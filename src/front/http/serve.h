@@ -12,7 +12,7 @@ struct front;
 struct http_exchange;
 struct idempotency;
 
-/* What is known about an exchange from its head on; http_user() of every exchange. */
+/* The state of an exchange from its head on; http_user() of every exchange. */
 struct request_context {
 	struct front *f;
 	const struct route *route;
@@ -21,18 +21,16 @@ struct request_context {
 	const char *error;               /* the code of what was answered; NULL: no error */
 	struct idempotency *idempotency; /* Idempotency-Key: where the answer goes; or NULL */
 	void *work;                      /* the handler's */
-	bool refused;                    /* the answer waits, see refuse.h */
-	/* Of a route with content: pieces of it, and its end, until it was answered. */
+	bool refused;                    /* the answer waits, see serve_refuse() */
+	/* Of a route with content: pieces of the body, and its end, until it was answered. */
 	void (*body)(struct request_context *v, const char *data, size_t len);
 	void (*body_end)(struct request_context *v);
-	void (*gone)(struct request_context *v); /* the client went away before the answer; NULL:
-						    nobody minds */
+	void (*gone)(struct request_context *v); /* the client left before the answer; or NULL */
 };
 
-/* What wires above do for requests that are not their handler's yet. */
+/* Functions of the wires above, for requests that have no handler yet. */
 struct serve_hooks {
-	/* A path below an open port: admitted by the port's own rules. Answers, unless it returns
-	 * true. */
+	/* A path below an open port: admitted by the port's own rules. False: answered. */
 	bool (*admit_port)(struct front *f, struct http_exchange *x, struct request_context *v);
 	/* As http_config.own_path. */
 	size_t (*own_path)(const char *path, size_t len);
@@ -42,6 +40,21 @@ struct serve_hooks {
 
 /* serve_setup() - Fill f->http. @hooks live as long as the process. */
 void serve_setup(struct front *f, const struct serve_hooks *hooks);
+
+/*
+ * serve_refuse() - In on_head, which then returns http_status(). A wrong token from an address that
+ * guesses (429) is answered a second later, and nothing of its body is read: each connection of a
+ * guesser tries one token in a second.
+ * @metadata: see reply_verdict()
+ */
+void serve_refuse(struct http_exchange *x, const struct auth_verdict *verdict,
+		  const char *metadata);
+
 struct request_context *context_of(const struct http_exchange *x);
+/* context_wait() - The handler answers later. @gone is called if the client leaves before that. */
+void context_wait(struct http_exchange *x, void *work, void (*gone)(struct request_context *v));
+/* context_done() - The handler answers now: @gone is not called any more. @x: may be NULL. Return:
+ * @x. */
+struct http_exchange *context_done(struct http_exchange *x);
 
 #endif

@@ -17,7 +17,6 @@
 #include <sys/uio.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "front/http/reply.h"
@@ -25,15 +24,12 @@
 #include "front/support/front.h"
 #include "net/http.h"
 
-#define QUIET_NS (15 * CLOCK_NS_PER_S)
 #define HEAD_MAX 96 /* an id and a type, which is ours */
 
 struct stream_out {
 	struct http_exchange *x;
-	struct loop *loop;
 	struct stream_reader reader;
 	enum stream_format format;
-	struct timer quiet;
 	bool dead; /* the connection has ended: on_gone will come */
 };
 
@@ -79,7 +75,6 @@ static void stop(struct stream_out *o)
 
 	v->work = NULL;
 	v->gone = NULL;
-	timer_cancel(&o->quiet);
 	stream_reader_detach(&o->reader);
 	free(o);
 }
@@ -104,35 +99,16 @@ static int write_event(struct stream_out *o, const struct stream_event *ev)
 	return http_stream_writev(o->x, iov, 3);
 }
 
-static void be_quiet(struct stream_out *o)
-{
-	if (o->format == STREAM_SSE)
-		timer_set(o->loop, &o->quiet, o->loop->now_ns + QUIET_NS);
-}
-
-static void on_quiet(struct timer *t)
-{
-	struct stream_out *o = t->arg;
-
-	if (!http_stream_congested(o->x))
-		(void)sse_comment(o->x, "");
-	be_quiet(o);
-}
-
 /* Everything that can be written now. @o may be gone afterwards. */
 static void pump(struct stream_out *o)
 {
 	struct http_exchange *x = o->x;
 	const struct stream_event *ev = NULL;
-	bool lost = false, wrote = false;
+	bool lost = false;
 
 	while (!o->dead && !http_stream_congested(x) &&
-	       (ev = stream_reader_next(&o->reader, &lost))) {
+	       (ev = stream_reader_next(&o->reader, &lost)))
 		o->dead = write_event(o, ev) < 0;
-		wrote = true;
-	}
-	if (wrote)
-		be_quiet(o);
 	if (o->dead)
 		return;
 	if (lost) {
@@ -198,23 +174,20 @@ void stream_out_begin(struct http_exchange *x, struct stream_log *l, uint64_t cu
 	if (!o)
 		return;
 	o->x = x;
-	o->loop = &v->f->loop;
 	o->format = format;
-	o->quiet.fn = on_quiet;
-	o->quiet.arg = o;
 	v->work = o;
 	v->gone = on_gone;
 	reply_headers(x);
-	http_stream(x, 200,
-		    format == STREAM_NDJSON ? "application/x-ndjson" :
-					      "text/event-stream; charset=utf-8");
+	if (format == STREAM_NDJSON)
+		http_stream(x, 200, "application/x-ndjson");
+	else
+		sse_begin(x);
 	http_stream_on_drain(x, on_drain);
 	if (strcmp(http_request(x)->method, "HEAD") == 0) {
 		stop(o);
 		http_stream_end(x);
 		return;
 	}
-	be_quiet(o);
 	pump(o);
 }
 

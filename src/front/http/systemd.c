@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* systemd.c - Sockets in, words out. */
+/* systemd.c - Take sockets from a service manager, and notify it. */
 #include "front/http/systemd.h"
 
 #include <arpa/inet.h>
@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/fd.h"
 #include "base/num.h"
 #include "client/notify.h"
 #include "front/cell/keep.h"
@@ -34,7 +33,8 @@ static int option(int fd, int name)
 	return getsockopt(fd, SOL_SOCKET, name, &value, &len) < 0 ? -1 : value;
 }
 
-static int take_tcp(int fd, const struct sockaddr_storage *at, struct systemd_sockets *s)
+static int take_tcp(int fd, const struct sockaddr_storage *at, struct systemd_sockets *s,
+		    struct err *e)
 {
 	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)at;
 	const struct sockaddr_in *four = (const struct sockaddr_in *)at;
@@ -43,7 +43,7 @@ static int take_tcp(int fd, const struct sockaddr_storage *at, struct systemd_so
 
 	if (!inet_ntop(at->ss_family, v6 ? (const void *)&six->sin6_addr : &four->sin_addr, text,
 		       sizeof(text)))
-		return -errno;
+		return err_set(e, -errno, "LISTEN_FDS: the address of descriptor %d", fd);
 	(void)snprintf(s->address, sizeof(s->address), v6 ? "[%s]:%u" : "%s:%u", text,
 		       ntohs(v6 ? six->sin6_port : four->sin_port));
 	s->tcp = fd;
@@ -78,7 +78,7 @@ static int take(int fd, struct systemd_sockets *s, struct err *e)
 
 	if (option(fd, SO_ACCEPTCONN) != 1 || option(fd, SO_TYPE) != SOCK_STREAM)
 		return err_say(e, -EINVAL,
-			       "LISTEN_FDS: descriptor %d is no listening stream socket", fd);
+			       "LISTEN_FDS: descriptor %d is not a listening stream socket", fd);
 	if (getsockname(fd, (struct sockaddr *)&at, &len) < 0 || flags < 0 ||
 	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return err_set(e, -errno, "LISTEN_FDS: take descriptor %d", fd);
@@ -86,7 +86,7 @@ static int take(int fd, struct systemd_sockets *s, struct err *e)
 		return take_local(fd, &at.un, len, s);
 	if ((at.any.ss_family == AF_INET || at.any.ss_family == AF_INET6) && s->tcp < 0) {
 		listener_limit_unsent(fd);
-		return take_tcp(fd, &at.any, s);
+		return take_tcp(fd, &at.any, s, e);
 	}
 	return err_say(
 		e, -EINVAL,
@@ -101,7 +101,7 @@ int systemd_sockets(pid_t keeper, struct systemd_sockets *ret, struct err *e)
 	int r = 0;
 
 	*ret = (struct systemd_sockets){ .tcp = -1, .local = -1 };
-	/* For somebody else, who has not cleaned up. */
+	/* Sockets for another process, which left the variables. */
 	if (!pid || !count || num_parse_u64(pid, 1, INT32_MAX, &p, NULL) < 0 ||
 	    (p != (uint64_t)getpid() && p != (uint64_t)keeper))
 		return 0;
@@ -115,7 +115,7 @@ int systemd_sockets(pid_t keeper, struct systemd_sockets *ret, struct err *e)
 	return r;
 }
 
-/* ---- words --------------------------------------------------------------------------------- */
+/* ---- notifications ------------------------------------------------------------------------- */
 
 void systemd_say(struct systemd *s, enum keeper_word word)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token.c - Read tokens, keep their hashes, recognise one. */
+/* token.c - Read tokens, keep their hashes, and compare a token with them. */
 #include "front/http/token.h"
 
 #include <errno.h>
@@ -66,7 +66,8 @@ static int parse_line(const char *s, size_t len, size_t number, struct token_set
 			       number, OWNER_MAX - 1);
 	} else if ((n_owner == 5 && memcmp(s, "local", 5) == 0) ||
 		   (n_owner == 9 && memcmp(s, "anonymous", 9) == 0)) {
-		return err_say(e, -EINVAL, "line %zu: this name is taken, choose another", number);
+		return err_say(e, -EINVAL, "line %zu: this name is reserved, choose another",
+			       number);
 	} else {
 		memcpy(t->owner, s, n_owner);
 		t->owner[n_owner] = '\0';

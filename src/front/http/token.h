@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * token.h - The tokens that callers prove themselves with, of which only hashes are kept.
+ * token.h - The tokens of callers, of which only hashes are kept.
  *
  * The file has one token per line, `name:token` or `token` alone (its owner is then "token-1",
  * "token-2"... by position); blank lines and lines that start with '#' are skipped. Several tokens
@@ -39,7 +39,7 @@ struct token_set {
 int token_parse(const char *text, size_t len, struct token_set *ret, struct err *e);
 
 /*
- * token_load() - token_parse() of a file that nobody but its owner (us, or root) can read. The text
+ * token_load() - token_parse() of a file that only its owner (we, or root) can read. The text
  * is wiped from memory. A file without any token is an error.
  */
 int token_load(const char *path, struct token_set *ret, struct err *e);
@@ -48,7 +48,7 @@ int token_load(const char *path, struct token_set *ret, struct err *e);
  * token_owner() - Whose token this is: every stored hash is compared, in time that depends on their
  * number only.
  * @ret_owner: the owner's name, owned by @s, or NULL
- * Return: 0, or -ENOMEM: nobody knows.
+ * Return: 0, or -ENOMEM: the owner is not known.
  */
 int token_owner(const struct token_set *s, const char *token, size_t len, const char **ret_owner);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_kernels.c - /api, /api/kernelspecs, /api/kernels, /api/status: as a Jupyter Kernel Gateway
- * answers. */
-#include <stdlib.h>
+/* handle_kernels.c - /api, /api/kernelspecs, /api/kernels and /api/status of a Jupyter Kernel
+ * Gateway. */
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/json.h"
 #include "front/api/handlers.h"
+#include "front/cell/image_use.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
@@ -16,15 +16,7 @@
 
 #define LIST_MAX (16u << 20)
 
-static void finish(struct http_exchange *x, int status, struct json *j, const struct buf *b)
-{
-	if (json_finish(j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, status, b);
-}
-
-/* ---- what there is ------------------------------------------------------------------------- */
+/* ---- the daemon ---------------------------------------------------------------------------- */
 
 void handle_jupyter_api(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
@@ -37,7 +29,7 @@ void handle_jupyter_api(struct front *f, struct http_exchange *x, const struct r
 	json_object_begin(&j);
 	json_member_str(&j, "version", "2.14.0"); /* of the API that clients compare with */
 	json_object_end(&j);
-	finish(x, 200, &j, &b);
+	reply_written(x, 200, &j);
 }
 
 void handle_jupyter_specs(struct front *f, struct http_exchange *x, const struct route_params *p)
@@ -47,35 +39,38 @@ void handle_jupyter_specs(struct front *f, struct http_exchange *x, const struct
 
 	(void)p;
 	json_init(&j, &b);
-	jinfo_specs(f, &j);
-	finish(x, 200, &j, &b);
+	jinfo_specs(&f->images->own, &j);
+	reply_written(x, 200, &j);
 }
 
 void handle_jupyter_spec(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(16384);
+	const struct language *l = jinfo_find(&f->images->own, p->value[0]);
 	struct json j;
 
-	json_init(&j, &b);
-	if (jinfo_spec(f, p->value[0], &j))
-		finish(x, 200, &j, &b);
-	else
+	if (!l) {
 		reply_error(x, 404, "no_such_kernelspec", "name", "see GET /api/kernelspecs",
 			    "there is no such kernelspec");
+		return;
+	}
+	json_init(&j, &b);
+	jinfo_spec(l, &j);
+	reply_written(x, 200, &j);
 }
 
 void handle_jupyter_status(struct front *f, struct http_exchange *x, const struct route_params *p)
 {
 	_buf_ struct buf b = BUF_INIT(1024);
 	uint64_t last = f->started_ms;
-	size_t kernels = 0, lines = 0;
+	size_t kernels = 0, clients = 0;
 	struct json j;
 
 	(void)p;
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
 		if (jkernel_is(s, context_of(x)->owner)) {
 			kernels++;
-			lines += s->jupyter ? s->jupyter->n_lines : 0;
+			clients += s->jupyter ? s->jupyter->n_clients : 0;
 			last = s->jupyter && s->jupyter->active_ms > last ? s->jupyter->active_ms :
 									    last;
 		}
@@ -84,9 +79,9 @@ void handle_jupyter_status(struct front *f, struct http_exchange *x, const struc
 	jupyter_stamp(&j, "started", f->started_ms);
 	jupyter_stamp(&j, "last_activity", last);
 	json_member_uint(&j, "kernels", kernels);
-	json_member_uint(&j, "connections", lines);
+	json_member_uint(&j, "connections", clients);
 	json_object_end(&j);
-	finish(x, 200, &j, &b);
+	reply_written(x, 200, &j);
 }
 
 /* ---- kernels ------------------------------------------------------------------------------- */
@@ -98,14 +93,15 @@ static void reply_kernel(struct http_exchange *x, int status, const struct sandb
 
 	json_init(&j, &b);
 	jkernel_json(s, &j);
-	finish(x, status, &j, &b);
+	reply_written(x, status, &j);
 }
 
-static void on_made(struct http_exchange *x, struct sandbox *s, json_t *arg)
+static void on_made(struct http_exchange *x, struct sandbox *s, bool fresh, json_t *arg)
 {
 	_buf_ struct buf where = BUF_INIT(128);
 	char id[JUPYTER_ID_MAX];
 
+	(void)fresh;
 	(void)arg;
 	jkernel_id(s, id);
 	(void)buf_printf(&where, "/api/kernels/%s", id);
@@ -120,7 +116,7 @@ void handle_jupyter_kernel_start(struct front *f, struct http_exchange *x,
 
 	(void)p;
 	if (body)
-		jbirth(f, x, body, on_made, NULL);
+		jkernel_create(f, x, body, on_made, NULL);
 	json_decref(body);
 }
 
@@ -136,7 +132,7 @@ void handle_jupyter_kernels(struct front *f, struct http_exchange *x, const stru
 		if (jkernel_is(s, context_of(x)->owner))
 			jkernel_json(s, &j);
 	json_array_end(&j);
-	finish(x, 200, &j, &b);
+	reply_written(x, 200, &j);
 }
 
 static struct sandbox *own_kernel(struct front *f, struct http_exchange *x,
@@ -185,10 +181,8 @@ void handle_jupyter_interrupt(struct front *f, struct http_exchange *x,
 
 static void on_restarted(struct jkernel *k, void *arg)
 {
-	struct http_exchange *x = arg;
+	struct http_exchange *x = context_done(arg);
 
-	context_of(x)->work = NULL;
-	context_of(x)->gone = NULL;
 	if (k)
 		reply_kernel(x, 200, k->sandbox);
 	else
@@ -212,7 +206,7 @@ void handle_jupyter_restart(struct front *f, struct http_exchange *x, const stru
 	if (!s)
 		return;
 	if (!k) {
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 		return;
 	}
 	if (k->restarted) {
@@ -220,8 +214,7 @@ void handle_jupyter_restart(struct front *f, struct http_exchange *x, const stru
 			    "another client is restarting this kernel");
 		return;
 	}
-	context_of(x)->work = k;
-	context_of(x)->gone = on_client_gone;
+	context_wait(x, k, on_client_gone);
 	jkernel_restart(k, on_restarted, x);
 }
 
@@ -236,14 +229,14 @@ void handle_jupyter_channels(struct front *f, struct http_exchange *x, const str
 	if (!http_is_ws(x)) {
 		http_add_header(x, "Upgrade", "websocket");
 		reply_error(x, 426, "upgrade_required", NULL, "connect with a WebSocket client",
-			    "this is no WebSocket handshake");
+			    "not a WebSocket handshake");
 		return;
 	}
 	struct jkernel *k = jkernel_of(s);
 
-	if (k && k->n_lines >= JUPYTER_LINES_MAX)
+	if (k && k->n_clients >= JUPYTER_CLIENTS_MAX)
 		reply_retry(x, 503, 1, "too_many_connections", NULL,
-			    "this kernel has as many clients as it may have");
-	else if (!k || !jline_open(k, x))
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+			    "this kernel has %u clients already", JUPYTER_CLIENTS_MAX);
+	else if (!k || !jclient_open(k, x))
+		reply_no_memory(x);
 }

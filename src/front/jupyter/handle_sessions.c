@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_sessions.c - /api/sessions: which kernel a notebook has. Only names: a session of the API
- * is no sandbox, and one whose kernel is gone is gone too.
+ * handle_sessions.c - /api/sessions: which kernel a notebook has.
+ *
+ * A session is a name and a path for a kernel, and not a sandbox. It is removed when its kernel is
+ * gone.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,6 @@
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
 #include "front/support/front.h"
-#include "net/http.h"
 
 #define SESSIONS_MAX 4096u
 #define WORDS_MAX 4096u
@@ -23,7 +24,7 @@
 
 struct jsession {
 	struct jsession *next;
-	char id[JUPYTER_ID_MAX], kernel[JUPYTER_ID_MAX];
+	char id[JUPYTER_ID_MAX], kernel_id[JUPYTER_ID_MAX];
 	char owner[OWNER_MAX];
 	char *path, *name, *type;
 };
@@ -46,13 +47,13 @@ void jsessions_free(struct front *f)
 	}
 }
 
-/* Those whose kernels are gone. */
+/* Remove sessions whose kernels are gone. Return: the number of the others. */
 static size_t sweep(struct front *f)
 {
 	size_t n = 0;
 
 	for (struct jsession **at = &f->jupyter_sessions, *s; (s = *at);) {
-		if (jkernel_find(f, s->owner, s->kernel)) {
+		if (jkernel_find(f, s->owner, s->kernel_id)) {
 			n++;
 			at = &s->next;
 			continue;
@@ -75,7 +76,7 @@ static struct jsession **find(struct front *f, const char *owner, const char *id
 
 static void write_session(struct front *f, const struct jsession *s, struct json *j)
 {
-	const struct sandbox *k = jkernel_find(f, s->owner, s->kernel);
+	const struct sandbox *box = jkernel_find(f, s->owner, s->kernel_id);
 
 	json_object_begin(j);
 	json_member_str(j, "id", s->id);
@@ -83,12 +84,11 @@ static void write_session(struct front *f, const struct jsession *s, struct json
 	json_member_str(j, "name", s->name);
 	json_member_str(j, "type", s->type);
 	json_key(j, "kernel");
-	if (k)
-		jkernel_json(k, j);
+	if (box)
+		jkernel_json(box, j);
 	else
 		json_none(j);
-	json_key(j, "notebook");
-	json_object_begin(j);
+	json_member_object(j, "notebook");
 	json_member_str(j, "path", s->path);
 	json_member_str(j, "name", s->name);
 	json_object_end(j);
@@ -103,13 +103,10 @@ static void reply_session(struct front *f, struct http_exchange *x, int status,
 
 	json_init(&j, &b);
 	write_session(f, s, &j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, status, &b);
+	reply_written(x, status, &j);
 }
 
-/* Of the body, or of `notebook` in it, as older clients write it; or NULL. */
+/* A string of the body, or of `notebook` in it, where older clients put it; or NULL. */
 static const char *word_of(const json_t *body, const char *key)
 {
 	const char *text = json_string_value(json_object_get(body, key));
@@ -118,7 +115,7 @@ static const char *word_of(const json_t *body, const char *key)
 		      json_string_value(json_object_get(json_object_get(body, "notebook"), key));
 }
 
-/* Else what it was. False: no memory. */
+/* A body without the key leaves the value as it is. False: no memory. */
 static bool take_word(char **to, const json_t *body, const char *key, const char *fallback)
 {
 	const char *text = word_of(body, key);
@@ -141,8 +138,8 @@ static bool take_words(struct jsession *s, const json_t *body)
 	       take_word(&s->type, body, "type", "notebook");
 }
 
-/* The notebook's own, if the body has a path and there is one; as Jupyter's server has it, whatever
- * kernel is asked for. */
+/* The session of the notebook that the body names. As in Jupyter's own server it is found whatever
+ * kernel the client asks for. */
 static const struct jsession *of_path(struct front *f, const char *owner, const json_t *body)
 {
 	const char *path = word_of(body, "path");
@@ -154,13 +151,8 @@ static const struct jsession *of_path(struct front *f, const char *owner, const 
 	return NULL;
 }
 
-static bool by_id(const json_t *body)
-{
-	return json_is_string(json_object_get(json_object_get(body, "kernel"), "id"));
-}
-
-/* Before anything is made for it. False: answered. */
-static bool may_keep(struct http_exchange *x, const json_t *body)
+/* Checked before a kernel is made. False: answered. */
+static bool check_lengths(struct http_exchange *x, const json_t *body)
 {
 	static const char *const keys[] = { "path", "name", "type" };
 
@@ -176,48 +168,47 @@ static bool may_keep(struct http_exchange *x, const json_t *body)
 	return true;
 }
 
-/* The kernel is there: tie it to the words. */
-static void on_made(struct http_exchange *x, struct sandbox *sandbox, json_t *body)
+/* The kernel is there: make the session. */
+static void on_made(struct http_exchange *x, struct sandbox *sandbox, bool fresh, json_t *body)
 {
 	struct front *f = sandbox->f;
-	const struct jsession *old = of_path(f, context_of(x)->owner, body); /* came meanwhile */
+	/* Another request may have made it meanwhile. */
+	const struct jsession *old = of_path(f, context_of(x)->owner, body);
 	struct jsession *s = old ? NULL : calloc(1, sizeof(*s));
 
 	if (!s || !take_words(s, body)) {
 		if (s)
 			session_free(s);
-		if (!by_id(body))
+		if (fresh)
 			jkernel_end(sandbox, "its session could not be kept");
 		if (old)
 			reply_session(f, x, 201, old);
 		else
-			reply_retry(x, 503, 1, "out_of_memory", NULL,
-				    "the daemon is out of memory");
+			reply_no_memory(x);
 		return;
 	}
 	jupyter_uuid(s->id);
-	jkernel_id(sandbox, s->kernel);
+	jkernel_id(sandbox, s->kernel_id);
 	memcpy(s->owner, context_of(x)->owner, sizeof(s->owner));
 	s->next = f->jupyter_sessions;
 	f->jupyter_sessions = s;
 	reply_session(f, x, 201, s);
 }
 
-/* By its id if the body has one, else a new one. */
-static void with_kernel(struct front *f, struct http_exchange *x, json_t *body,
-			void (*made)(struct http_exchange *x, struct sandbox *s, json_t *arg))
+/* The kernel whose id the body has, or a new one. */
+static void with_kernel(struct front *f, struct http_exchange *x, json_t *body, jkernel_made made)
 {
 	const json_t *kernel = json_object_get(body, "kernel");
 	const char *id = json_string_value(json_object_get(kernel, "id"));
 	struct sandbox *s = id ? jkernel_find(f, context_of(x)->owner, id) : NULL;
 
 	if (s)
-		made(x, s, body);
+		made(x, s, false, body);
 	else if (id)
 		reply_error(x, 404, "no_such_kernel", "kernel.id", "see GET /api/kernels",
 			    "there is no such kernel");
 	else
-		jbirth(f, x, kernel, made, body);
+		jkernel_create(f, x, kernel, made, body);
 }
 
 void handle_jupyter_session_start(struct front *f, struct http_exchange *x,
@@ -226,14 +217,14 @@ void handle_jupyter_session_start(struct front *f, struct http_exchange *x,
 	json_t *body = jupyter_body(x);
 
 	(void)p;
-	if (body && may_keep(x, body)) {
+	if (body && check_lengths(x, body)) {
 		const struct jsession *old = of_path(f, context_of(x)->owner, body);
 
 		if (old)
 			reply_session(f, x, 201, old);
 		else if (sweep(f) >= SESSIONS_MAX)
 			reply_retry(x, 429, 1, "too_many_sessions", "remove some",
-				    "there are as many sessions as there may be");
+				    "there are %u sessions already", SESSIONS_MAX);
 		else
 			with_kernel(f, x, body, on_made);
 	}
@@ -253,10 +244,7 @@ void handle_jupyter_sessions(struct front *f, struct http_exchange *x, const str
 		if (strcmp(s->owner, context_of(x)->owner) == 0)
 			write_session(f, s, &j);
 	json_array_end(&j);
-	if (json_finish(&j) < 0)
-		reply_error(x, 500, "internal", NULL, NULL, "the answer could not be written");
-	else
-		reply_json(x, 200, &b);
+	reply_written(x, 200, &j);
 }
 
 static struct jsession **own_session(struct front *f, struct http_exchange *x,
@@ -279,7 +267,7 @@ void handle_jupyter_session(struct front *f, struct http_exchange *x, const stru
 		reply_session(f, x, 200, *at);
 }
 
-/* Its kernel goes with it, as the protocol has it. */
+/* The kernel is removed with its session, as the protocol says. */
 void handle_jupyter_session_end(struct front *f, struct http_exchange *x,
 				const struct route_params *p)
 {
@@ -289,35 +277,36 @@ void handle_jupyter_session_end(struct front *f, struct http_exchange *x,
 		return;
 	s = *at;
 	*at = s->next;
-	struct sandbox *k = jkernel_find(f, s->owner, s->kernel);
+	struct sandbox *box = jkernel_find(f, s->owner, s->kernel_id);
 
 	session_free(s);
-	if (k)
-		jkernel_end(k, "removed by its owner");
+	if (box)
+		jkernel_end(box, "removed by its owner");
 	reply_empty(x, 204);
 }
 
 /* ---- change -------------------------------------------------------------------------------- */
 
-/* The one it had has nobody left, unless another notebook has it, too. */
-static void end_unused(struct front *f, const char *owner, const char *kernel)
+/* End the former kernel of a notebook, unless another notebook has it, too. */
+static void end_unused(struct front *f, const char *owner, const char *kernel_id)
 {
-	struct sandbox *k = jkernel_find(f, owner, kernel);
+	struct sandbox *box = jkernel_find(f, owner, kernel_id);
 
 	for (const struct jsession *s = f->jupyter_sessions; s; s = s->next)
-		if (strcmp(s->kernel, kernel) == 0 && strcmp(s->owner, owner) == 0)
+		if (strcmp(s->kernel_id, kernel_id) == 0 && strcmp(s->owner, owner) == 0)
 			return;
-	if (k)
-		jkernel_end(k, "its notebook has another kernel");
+	if (box)
+		jkernel_end(box, "its notebook has another kernel");
 }
 
-/* Another kernel for the same notebook; the body says which session. */
-static void on_changed(struct http_exchange *x, struct sandbox *sandbox, json_t *body)
+/* Another kernel for the same notebook; the body has the id of the session. */
+static void on_changed(struct http_exchange *x, struct sandbox *sandbox, bool fresh, json_t *body)
 {
 	struct front *f = sandbox->f;
 	struct jsession **at =
 		find(f, context_of(x)->owner, json_string_value(json_object_get(body, "id")));
 
+	(void)fresh;
 	if (!*at) {
 		reply_error(x, 404, "no_such_session", "session_id", NULL,
 			    "the session was removed meanwhile");
@@ -326,9 +315,9 @@ static void on_changed(struct http_exchange *x, struct sandbox *sandbox, json_t 
 	struct jsession *s = *at;
 	char before[JUPYTER_ID_MAX];
 
-	memcpy(before, s->kernel, sizeof(before));
-	jkernel_id(sandbox, s->kernel);
-	reply_session(f, x, 200, s); /* x is gone with it */
+	memcpy(before, s->kernel_id, sizeof(before));
+	jkernel_id(sandbox, s->kernel_id);
+	reply_session(f, x, 200, s); /* x is not valid after this */
 	end_unused(f, s->owner, before);
 }
 
@@ -339,17 +328,13 @@ void handle_jupyter_session_change(struct front *f, struct http_exchange *x,
 	struct jsession **at = body ? own_session(f, x, p) : NULL;
 	const json_t *kernel = json_object_get(body, "kernel");
 
-	if (!at) {
-		json_decref(body);
-		return;
-	}
-	if (!may_keep(x, body)) {
+	if (!at || !check_lengths(x, body)) {
 		json_decref(body);
 		return;
 	}
 	(void)json_object_set_new(body, "id", json_string((*at)->id));
 	if (!take_words(*at, body))
-		reply_retry(x, 503, 1, "out_of_memory", NULL, "the daemon is out of memory");
+		reply_no_memory(x);
 	else if (json_is_string(json_object_get(kernel, "id")) ||
 		 json_is_string(json_object_get(kernel, "name")))
 		with_kernel(f, x, body, on_changed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* history.c - What was executed over this wire: the last of it, bounded, gone with the kernel. */
+/* history.c - The last code that clients executed in a kernel: bounded, and gone with the kernel.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,7 @@ static bool wanted(const json_t *content, unsigned int number, const char *code)
 	return true;
 }
 
-/* Said again later. */
+/* The same code was executed again later. */
 static bool repeated(const struct jhistory *h, size_t i)
 {
 	const char *code = h->code[(h->at + i) % LINES_MAX];
@@ -122,14 +123,13 @@ void jhistory_reply(struct jrequest *r)
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_str(&j, "status", "ok");
-	json_key(&j, "history");
-	json_array_begin(&j);
+	json_member_array(&j, "history");
 	for (size_t i = 0; i < h->n; i++)
 		if (chosen(r, i) && found-- <= left)
 			write_line(&j, h, (h->at + i) % LINES_MAX, output);
 	json_array_end(&j);
 	json_object_end(&j);
 	if (json_finish(&j) == 0)
-		jrequest_say(r, r->channel, "history_reply", &b);
+		jrequest_send(r, r->channel, "history_reply", &b);
 	jrequest_end(r);
 }

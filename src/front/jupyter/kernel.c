@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel.c - A sandbox as a kernel: its id, its model, its restart and its end. */
+/*
+ * kernel.c - A sandbox as a Jupyter kernel: its id, its model, its restart and its end.
+ *
+ * In this directory "kernel" is what a Jupyter client sees, and the process that runs the code
+ * (struct kernel of cell/cell.h) is its interpreter.
+ *
+ * A restart kills the interpreter. Until the interpreter is dead and the execution that it ran is
+ * answered, no request begins; then the restart is reported, after the sandbox has put the
+ * execution away.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/json.h"
 #include "front/cell/cell.h"
@@ -57,7 +65,7 @@ bool jkernel_is(const struct sandbox *s, const char *owner)
 	       strcmp(s->owner, owner) == 0 && !(s->jupyter && s->jupyter->ended);
 }
 
-bool jkernel_is_ours(const struct sandbox *s)
+bool jkernel_is_made_here(const struct sandbox *s)
 {
 	return is_uuid(s->name) && json_object_get(s->spec.labels, JUPYTER_LABEL);
 }
@@ -99,15 +107,11 @@ const struct language *jkernel_language(const struct sandbox *s)
 
 void jupyter_stamp(struct json *j, const char *key, uint64_t ms)
 {
-	time_t t = (time_t)(ms / 1000);
-	struct tm tm;
-	char text[40] = "1970-01-01T00:00:00";
+	char text[STAMP_MAX], stamp[STAMP_MAX + 4];
 
-	if (gmtime_r(&t, &tm))
-		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), ".%03u000Z",
-		       (unsigned int)(ms % 1000));
-	json_member_str(j, key, text);
+	time_text(text, ms); /* "2026-01-31T23:59:59.123Z" */
+	(void)snprintf(stamp, sizeof(stamp), "%.23s000Z", text);
+	json_member_str(j, key, stamp);
 }
 
 static const char *state_of(const struct sandbox *s)
@@ -131,14 +135,14 @@ void jkernel_json(const struct sandbox *s, struct json *j)
 	jupyter_stamp(j, "last_activity",
 		      k && k->active_ms > s->created_ms ? k->active_ms : s->created_ms);
 	json_member_str(j, "execution_state", state_of(s));
-	json_member_uint(j, "connections", k ? k->n_lines : 0);
+	json_member_uint(j, "connections", k ? k->n_clients : 0);
 	json_object_end(j);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-/* Whoever asked for it hears of it, and what was asked since has its turn. */
-static void on_tell(struct deferred *d)
+/* Answer the request for the restart, and begin the requests that came since. */
+static void on_restarted(struct deferred *d)
 {
 	struct jkernel *k = d->arg;
 	void (*fn)(struct jkernel *, void *) = k->restarted;
@@ -163,61 +167,60 @@ struct jkernel *jkernel_of(struct sandbox *s)
 	k->language = jkernel_language(s);
 	k->last = &k->first;
 	k->active_ms = time_now_ms();
-	k->tell = (struct deferred){ .fn = on_tell, .arg = k };
+	k->report = (struct deferred){ .fn = on_restarted, .arg = k };
 	s->jupyter = k;
 	return k;
 }
 
-static void tell_restarted(struct jkernel *k)
+static void report_restart(struct jkernel *k)
 {
 	if (k->restarting && k->old_over && !k->cut)
-		loop_defer(&k->sandbox->f->loop, &k->tell);
+		loop_defer(&k->sandbox->f->loop, &k->report);
 }
 
 void jkernel_cut_ended(struct jkernel *k)
 {
 	k->cut = NULL;
-	tell_restarted(k);
+	report_restart(k);
 }
 
-static bool can_end(const struct kernel *kernel)
+/* NULL: there is none, or it cannot be killed yet. */
+static struct kernel *interpreter_of(const struct jkernel *k)
 {
-	return kernel && kernel->state != KERNEL_EMPTY && kernel->attached && kernel->pid > 0;
+	struct cell *r = k->sandbox->cell;
+	struct kernel *i = r ? &r->kernels[k->language->id] : NULL;
+
+	return i && i->state != KERNEL_EMPTY && i->attached && i->pid > 0 ? i : NULL;
 }
 
 static void end_interpreter(struct jkernel *k)
 {
-	struct cell *r = k->sandbox->cell;
-	struct kernel *kernel = r ? &r->kernels[k->language->id] : NULL;
+	struct kernel *i = interpreter_of(k);
 
-	if (!can_end(kernel))
+	if (!i)
 		return;
-	cell_signal_group(r, kernel->pid, SIGKILL);
-	if (kernel->state == KERNEL_IDLE)
-		kernel->state = KERNEL_ENDING; /* whoever comes next must not be given it */
+	cell_signal_group(k->sandbox->cell, i->pid, SIGKILL);
+	if (i->state == KERNEL_IDLE)
+		i->state = KERNEL_ENDING; /* the next execution must not get it */
 }
 
 void jkernel_restart(struct jkernel *k, void (*fn)(struct jkernel *k, void *arg), void *arg)
 {
-	struct cell *r = k->sandbox->cell;
-	struct kernel *kernel = r ? &r->kernels[k->language->id] : NULL;
-
 	jrequest_abort_rest(k);
 	k->count = 0;
-	if (k->restarting) /* by another: it is the same one */
+	if (k->restarting) /* another client has asked for the same restart */
 		return;
 	k->restarted = fn;
 	k->restarted_arg = arg;
 	k->restarting = true;
-	k->old_over = !can_end(kernel);
+	k->old_over = !interpreter_of(k);
 	k->cut = k->first && k->first->running ? k->first : NULL;
 	if (k->cut && k->first->running->phase == X_QUEUED)
 		execution_interrupt(k->first->running); /* the request is gone then */
-	if (k->old_over) {
-		tell_restarted(k);
-		return;
-	}
-	end_interpreter(k);
+	if (k->old_over)
+		report_restart(k);
+	else
+		end_interpreter(k);
 }
 
 void jupyter_kernel_ended(struct sandbox *s, const struct language *l)
@@ -228,10 +231,9 @@ void jupyter_kernel_ended(struct sandbox *s, const struct language *l)
 		return;
 	k->count = 0;
 	if (!k->restarting && !k->ended)
-		jkernel_status(k, NULL, "restarting"); /* by itself: the next code finds a new one
-							*/
+		jkernel_status(k, NULL, "restarting"); /* by itself: the next code gets a new one */
 	k->old_over = true;
-	tell_restarted(k);
+	report_restart(k);
 }
 
 void jupyter_cell_gone(struct sandbox *s)
@@ -241,33 +243,33 @@ void jupyter_cell_gone(struct sandbox *s)
 	if (!k || !k->restarting)
 		return;
 	k->old_over = true;
-	tell_restarted(k);
+	report_restart(k);
 }
 
-/* Everybody hears of it, and nothing is left of what was asked. */
+/* Tell all clients, and drop their requests. */
 static void shut(struct jkernel *k)
 {
 	void (*fn)(struct jkernel *, void *) = k->restarted;
 
 	jkernel_status(k, NULL, "dead");
-	while (k->lines)
-		jline_end(k->lines, 1001, "the kernel was ended");
-	loop_undefer(&k->sandbox->f->loop, &k->tell);
+	while (k->clients)
+		jclient_end(k->clients, 1001, "the kernel was ended");
+	loop_undefer(&k->sandbox->f->loop, &k->report);
 	k->restarting = false;
 	k->restarted = NULL;
 	k->cut = NULL;
 	if (fn)
 		fn(NULL, k->restarted_arg);
 	jrequest_free_all(k);
-	jheld_free(k);
-	jlate_free(k);
+	jbacklog_free(k);
+	jbackground_free(k);
 	jhistory_free(&k->history);
 	k->count = 0;
 }
 
 void jkernel_end(struct sandbox *s, const char *why)
 {
-	struct jkernel *k = jkernel_is_ours(s) ? NULL : jkernel_of(s);
+	struct jkernel *k = jkernel_is_made_here(s) ? NULL : jkernel_of(s);
 
 	if (!k) {
 		sandbox_end(s, why);

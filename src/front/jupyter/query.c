@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * query.c - Questions to the interpreter that are no code of the user's: what could be meant here,
- * what is this, is that all, and the values that come with a reply.
+ * query.c - Questions to the interpreter that are not code of the user: completion, inspection,
+ * whether code is complete, and user_expressions.
  *
- * They look at the user's objects, which may do anything when they are looked at; so a query has
- * its turn, its limits and its line in the ledger like code. Its answer is a bundle with one
- * member. Only python answers; other languages have nothing to offer, and say so in the way of the
- * protocol.
+ * Answering them evaluates the user's objects, which may run any code; so a query has its turn, its
+ * limits and its line in the ledger like an execution. Its answer is a bundle with one member. Only
+ * python answers; for other languages the reply is the empty answer of the protocol.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -22,7 +19,7 @@
 #define QUERY_MAX (8u << 20)
 #define ANSWER "application/vnd.caisson.answer+json"
 
-/* What is said when there is no answer: nothing fits, nothing is known. */
+/* The reply without an answer: no matches, not found, unknown. Return: its type. */
 static const char *no_answer(const struct jrequest *r, struct buf *out)
 {
 	json_int_t at = json_integer_value(json_object_get(r->content, "cursor_pos"));
@@ -48,8 +45,7 @@ static void reply(struct jrequest *r, const struct buf *answer)
 	_buf_ struct buf none = BUF_INIT(256);
 	const char *type = no_answer(r, &none);
 
-	jrequest_say(r, r->channel, type, answer && answer->len > 0 ? answer : &none);
-	jrequest_end(r);
+	jrequest_reply(r, type, answer && answer->len > 0 ? answer : &none);
 }
 
 /* The member of the bundle, as text. */
@@ -61,7 +57,7 @@ static void answer_of(const struct execution *x, struct buf *out)
 	const json_t *member = json_object_get(bundle, ANSWER);
 	char *text = json_is_object(member) ? json_dumps(member, JSON_COMPACT) : NULL;
 
-	if (text && !x->refusal.status)
+	if (text && !x->refusal.kind)
 		(void)buf_puts(out, text);
 	json_alloc_free(text);
 	json_decref(bundle);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request.c - From a WebSocket message to the request that it is, its turn, and its end.
+ * request.c - Requests of clients: from a WebSocket message to the turn and the end of a request.
  *
- * A client is trusted with nothing: header, session and content are its own words, sent back to it
- * as the parent of what is said. Text is parsed within the bounds of every other request
- * (schema.h). What is not understood by this kernel is left unanswered but for busy and idle, as
- * kernels do.
+ * A client is not trusted: its header, session and content are only sent back to it, as the parent
+ * of the messages about its request. JSON is parsed within the bounds of every other request
+ * (schema.h). A request of an unknown type gets `busy` and `idle` and no answer, as in other
+ * kernels.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +23,11 @@ static void on_interrupt(struct jrequest *r);
 static void on_comm_info(struct jrequest *r);
 static void on_comm_open(struct jrequest *r);
 
-/* How it is answered; each calls jrequest_end(), now or later. */
+/* Each answer() calls jrequest_end(), now or later. */
 static const struct kind {
 	const char *type;
 	void (*answer)(struct jrequest *r);
-	bool runs; /* in the interpreter: it has its turn on whichever channel it comes */
+	bool runs; /* in the interpreter: it waits for its turn, whatever its channel is */
 } kinds[] = {
 	{ "execute_request", jrun_execute, true },
 	{ "kernel_info_request", jinfo_reply },
@@ -66,11 +66,11 @@ void jrequest_free_all(struct jkernel *k)
 	k->n_requests = k->bytes = 0;
 }
 
-void jrequest_forget_line(struct jkernel *k, const struct jline *l)
+void jrequest_forget_client(struct jkernel *k, const struct jclient *c)
 {
 	for (struct jrequest *r = k->first; r; r = r->next)
-		if (r->line == l)
-			r->line = NULL;
+		if (r->client == c)
+			r->client = NULL;
 }
 
 /* ---- turns --------------------------------------------------------------------------------- */
@@ -101,6 +101,12 @@ void jrequest_next(struct jkernel *k)
 		begin(k->first);
 }
 
+void jrequest_reply(struct jrequest *r, const char *type, const struct buf *content)
+{
+	jrequest_send(r, r->channel, type, content);
+	jrequest_end(r);
+}
+
 void jrequest_end(struct jrequest *r)
 {
 	struct jkernel *k = r->kernel;
@@ -127,7 +133,7 @@ static void abort_one(struct jrequest *r)
 
 	(void)buf_puts(&b, "{\"status\":\"aborted\"}");
 	jkernel_status(r->kernel, r, "busy");
-	jrequest_say(r, r->channel, "execute_reply", &b);
+	jrequest_send(r, r->channel, "execute_reply", &b);
 	jkernel_status(r->kernel, r, "idle");
 }
 
@@ -156,11 +162,10 @@ static void on_comm_info(struct jrequest *r)
 	_buf_ struct buf b = BUF_INIT(64);
 
 	(void)buf_puts(&b, "{\"status\":\"ok\",\"comms\":{}}");
-	jrequest_say(r, r->channel, "comm_info_reply", &b);
-	jrequest_end(r);
+	jrequest_reply(r, "comm_info_reply", &b);
 }
 
-/* The protocol's own way to say that nobody here knows that target. */
+/* comm_close is the protocol's answer for an unknown target. */
 static void on_comm_open(struct jrequest *r)
 {
 	_buf_ struct buf b = BUF_INIT(4096);
@@ -182,13 +187,12 @@ static void on_interrupt(struct jrequest *r)
 	struct sandbox *s = r->kernel->sandbox;
 
 	(void)buf_puts(&b, "{\"status\":\"ok\"}");
-	jrequest_say(r, r->channel, "interrupt_reply", &b);
-	jrequest_end(r);
+	jrequest_reply(r, "interrupt_reply", &b);
 	if (s->head)
 		execution_interrupt(s->head);
 }
 
-/* Without `restart` it is the end of the kernel, as DELETE is. */
+/* Without `restart` it ends the kernel, as DELETE does. */
 static void on_shutdown(struct jrequest *r)
 {
 	_buf_ struct buf b = BUF_INIT(64);
@@ -196,8 +200,7 @@ static void on_shutdown(struct jrequest *r)
 	bool restart = json_is_true(json_object_get(r->content, "restart"));
 
 	(void)buf_printf(&b, "{\"status\":\"ok\",\"restart\":%s}", restart ? "true" : "false");
-	jrequest_say(r, r->channel, "shutdown_reply", &b);
-	jrequest_end(r);
+	jrequest_reply(r, "shutdown_reply", &b);
 	if (restart)
 		jkernel_restart(k, NULL, NULL);
 	else
@@ -248,22 +251,19 @@ static void close_parts(struct parts *p)
 	json_decref(p->content);
 }
 
-static struct jrequest *request_new(struct jline *l, struct parts *p, enum jchannel channel,
+static struct jrequest *request_new(struct jclient *c, struct parts *p, enum jchannel channel,
 				    size_t size)
 {
 	struct jrequest *r = calloc(1, sizeof(*r));
 
-	if (!r)
-		return NULL;
-	r->header = json_dumps(p->header, JSON_COMPACT);
-	if (!r->header) {
+	if (!r || !(r->header = json_dumps(p->header, JSON_COMPACT))) {
 		free(r);
 		return NULL;
 	}
-	r->kernel = l->kernel;
-	r->line = l;
+	r->kernel = c->kernel;
+	r->client = c;
 	r->channel = channel;
-	memcpy(r->session, l->session, sizeof(r->session));
+	memcpy(r->session, c->session, sizeof(r->session));
 	r->size = size;
 	r->message_header = json_incref(p->header);
 	r->content = json_incref(p->content);
@@ -272,7 +272,7 @@ static struct jrequest *request_new(struct jline *l, struct parts *p, enum jchan
 	return r;
 }
 
-/* Those that execute and find no room are aborted, as those behind an error are. */
+/* An execute_request that finds no room is aborted, as one behind an error is. */
 static void enqueue(struct jkernel *k, struct jrequest *r)
 {
 	bool room = k->n_requests < JUPYTER_REQUESTS_MAX &&
@@ -291,9 +291,9 @@ static void enqueue(struct jkernel *k, struct jrequest *r)
 	jrequest_next(k);
 }
 
-static void dispatch(struct jline *l, struct parts *p, size_t size)
+static void dispatch(struct jclient *c, struct parts *p, size_t size)
 {
-	struct jkernel *k = l->kernel;
+	struct jkernel *k = c->kernel;
 	bool control = strcmp(p->channel, "control") == 0;
 
 	k->active_ms = time_now_ms();
@@ -303,7 +303,7 @@ static void dispatch(struct jline *l, struct parts *p, size_t size)
 	}
 	if (!control && strcmp(p->channel, "shell") != 0)
 		return;
-	struct jrequest *r = request_new(l, p, control ? JCHANNEL_CONTROL : JCHANNEL_SHELL, size);
+	struct jrequest *r = request_new(c, p, control ? JCHANNEL_CONTROL : JCHANNEL_SHELL, size);
 
 	if (!r)
 		return;
@@ -316,18 +316,19 @@ static void dispatch(struct jline *l, struct parts *p, size_t size)
 		begin(r);
 }
 
-const char *jrequest_take(struct jline *l, bool text, const char *data, size_t len)
+const char *jrequest_take(struct jclient *c, bool text, const char *data, size_t len)
 {
 	struct parts p = { 0 };
 	struct frame f;
-	const char *why = frame_split(l->kind, text, data, len, &f);
+	const char *why = frame_split(c->kind, text, data, len, &f);
 
 	if (why)
 		return why;
-	if (open_parts(l->kind, &f, &p))
-		dispatch(l, &p, len);
+	if (open_parts(c->kind, &f, &p))
+		dispatch(c, &p, len);
 	else
-		why = "this is no Jupyter message: header and content are objects, and a header has msg_id and msg_type";
+		why = "not a Jupyter message: header and content must be objects, and the header "
+		      "must have msg_id and msg_type";
 	close_parts(&p);
 	return why;
 }

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "front/jupyter/jupyter.h"
+#include "front/sandbox/event.h"
 #include "front/sandbox/execution.h"
 #include "front/support/front.h"
 #include "front/support/json_alloc.h"
@@ -32,22 +33,22 @@ static bool flag(const json_t *content, const char *key, bool fallback)
 
 static void put(struct json *j, const char *key, const json_t *value, const char *fallback)
 {
-	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-
-	json_key(j, key);
-	json_raw(j, text ? text : fallback, strlen(text ? text : fallback));
-	json_alloc_free(text);
+	if (value)
+		json_member_value(j, key, value);
+	else
+		json_member_raw(j, key, fallback);
 }
 
-static void say_stream(struct jrequest *r, const char *name, const json_t *event)
+static void say_stream(struct jrequest *r, const struct event *ev)
 {
 	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
 	struct json j;
 
 	json_init(&j, &b);
 	json_object_begin(&j);
-	json_member_str(&j, "name", name);
-	put(&j, "text", json_object_get(event, "data"), "\"\"");
+	json_member_str(&j, "name", event_name(ev->kind));
+	json_key(&j, "text");
+	(void)json_strn(&j, ev->text, ev->len);
 	json_object_end(&j);
 	if (json_finish(&j) == 0)
 		jkernel_publish(r->kernel, r, "stream", &b);
@@ -74,7 +75,7 @@ static void say_display(struct jrequest *r, const json_t *event)
 		jkernel_publish(r->kernel, r, update ? "update_display_data" : "display_data", &b);
 }
 
-static void say_result(struct execution *x, struct jrequest *r, const struct buf *bundle)
+static void say_result(struct jrequest *r, const struct event *ev)
 {
 	_buf_ struct buf b = BUF_INIT(JUPYTER_MESSAGE_MAX);
 	struct json j;
@@ -82,9 +83,8 @@ static void say_result(struct execution *x, struct jrequest *r, const struct buf
 	json_init(&j, &b);
 	json_object_begin(&j);
 	json_member_uint(&j, "execution_count", r->count);
-	json_key(&j, "data");
-	json_raw(&j, buf_str(bundle), bundle->len);
-	put(&j, "metadata", x->result_metadata, "{}");
+	json_member_value(&j, "data", ev->members);
+	put(&j, "metadata", ev->metadata, "{}");
 	json_object_end(&j);
 	if (json_finish(&j) == 0)
 		jkernel_publish(r->kernel, r, "execute_result", &b);
@@ -144,31 +144,39 @@ static void say_question(struct jrequest *r, const json_t *event)
 	json_member_bool(&j, "password", json_is_true(json_object_get(event, "password")));
 	json_object_end(&j);
 	if (json_finish(&j) == 0)
-		jrequest_say(r, JCHANNEL_STDIN, "input_request", &b);
+		jrequest_send(r, JCHANNEL_STDIN, "input_request", &b);
 }
 
-static void on_event(struct execution *x, const char *type, const struct buf *json)
+static void on_event(struct execution *x, const struct event *ev)
 {
+	_buf_ struct buf b = BUF_INIT(256);
 	struct jrequest *r = x->user;
 
-	if (strcmp(type, "result") == 0) {
+	switch (ev->kind) {
+	case EVENT_STDOUT:
+	case EVENT_STDERR:
+		say_stream(r, ev);
+		break;
+	case EVENT_DISPLAY:
+		say_display(r, ev->members);
+		break;
+	case EVENT_RESULT:
 		if (!r->silent)
-			say_result(x, r, json);
-		return;
+			say_result(r, ev);
+		break;
+	case EVENT_ERROR:
+		take_error(r, ev->members);
+		break;
+	case EVENT_INPUT_REQUEST:
+		say_question(r, ev->members);
+		break;
+	case EVENT_CLEAR_OUTPUT:
+		event_json(ev, &b);
+		jkernel_publish(r->kernel, r, event_name(ev->kind), &b);
+		break;
+	case EVENT_KINDS_:
+		break;
 	}
-	json_t *event = json_alloc_load(buf_str(json), json->len, JSON_ALLOW_NUL, NULL);
-
-	if (strcmp(type, "stdout") == 0 || strcmp(type, "stderr") == 0)
-		say_stream(r, type, event);
-	else if (strcmp(type, "display") == 0)
-		say_display(r, event);
-	else if (strcmp(type, "error") == 0)
-		take_error(r, event);
-	else if (strcmp(type, "input_request") == 0)
-		say_question(r, event);
-	else if (strcmp(type, "clear_output") == 0)
-		jkernel_publish(r->kernel, r, "clear_output", json);
-	json_decref(event);
 }
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -216,7 +224,7 @@ void jrun_reply(struct jrequest *r, const struct buf *expressions)
 	}
 	json_object_end(&j);
 	if (json_finish(&j) == 0)
-		jrequest_say(r, r->channel, "execute_reply", &b);
+		jrequest_send(r, r->channel, "execute_reply", &b);
 	if (stop)
 		jrequest_abort_rest(k);
 	jrequest_end(r);
@@ -290,7 +298,7 @@ static void judge_end(struct execution *x, struct jrequest *r)
 
 static void judge(struct execution *x, struct jrequest *r)
 {
-	if (x->refusal.status) {
+	if (x->refusal.kind) {
 		metric_error(x->refusal.code);
 		write_error(r, x->refusal.code, x->refusal.message, NULL);
 	} else if (x->verdict.status != RESULT_OK) {
@@ -361,7 +369,7 @@ void jrun_execute(struct jrequest *r)
 	r->count = k->count;
 	if (!r->silent)
 		say_input(r, code);
-	jlate_parent(k, r->header);
+	jbackground_parent(k, r->header);
 	r->running = execution_new(f, k->language, json_string_value(code), len,
 				   f->config.max_timeout_ms,
 				   flag(r->content, "allow_stdin", true) ? &asking : &plain, r);

@@ -2,13 +2,14 @@
 /*
  * front.c - caisson-front: the daemon behind `caisson serve`.
  *
- * Theory of operation. Everything that needs a right is done first, as whoever started us: reading
- * the tokens and certificates, opening the drivers and the image, binding the addresses, starting
- * the warden. Then the jail closes (jail.h) and the loop begins: from there on this process reads
- * strangers' bytes and has no power but the descriptors it holds.
+ * Theory of operation. Everything that needs a right is done first, with the rights of the user who
+ * started the daemon: reading the tokens and certificates, opening the drivers and the image,
+ * binding the addresses, starting the warden. Then the jail closes (jail.h) and the loop begins:
+ * from there on this process reads strangers' bytes and has no power but the descriptors it holds.
  *
- * SIGTERM and SIGINT drain: no new connection, what runs may finish, then the end. A second one
- * ends at once. The warden sees our socket close and takes everything down that is left.
+ * drain.c ends the process on SIGTERM and SIGINT. Without a warden, a gate or a keeper it ends,
+ * too: none of them can be started from inside the jail. The warden sees its socket close and ends
+ * every cell that is left.
  */
 #include "front/support/front.h"
 
@@ -21,13 +22,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "base/foreign.h"
 #include "cell/spec.h"
 #include "client/warden_client.h"
 #include "front/buckets/backing.h"
@@ -41,17 +40,15 @@
 #include "front/http/listeners.h"
 #include "front/http/serve.h"
 #include "front/jupyter/jupyter.h"
-#include "front/main/hooks.h"
-#include "front/main/policy_check.h"
+#include "front/main/drain.h"
+#include "front/main/parts.h"
 #include "front/main/policy_load.h"
 #include "front/main/statedir.h"
 #include "front/mcp/mcp.h"
-#include "front/output/stream_log.h"
+#include "front/output/spool.h"
 #include "front/packages/packages.h"
-#include "front/policy/policy.h"
 #include "front/sandbox/adopt.h"
 #include "front/sandbox/audit.h"
-#include "front/sandbox/hooks.h"
 #include "front/sandbox/open_executions.h"
 #include "front/sandbox/sandbox.h"
 #include "front/secrets/secrets.h"
@@ -65,7 +62,6 @@
 #include "front/tool_calls/upstream.h"
 #include "front/workspaces/workspaces.h"
 #include "ledger/ledger.h"
-#include "net/http.h"
 
 #define LARGE_BYTES (256 * 1024)
 #define EXIT_FAILED 125
@@ -84,75 +80,7 @@ static void set_spec(struct front *f)
 	f->spec.limits.wall_ms = 0; /* deadlines are per execution here */
 }
 
-static int open_signals(struct front *f, void (*fn)(struct watch *, uint32_t), struct err *e)
-{
-	sigset_t set;
-
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, KEEPER_STOP);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
-	(void)foreign_init();
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGXFSZ, SIG_IGN); /* a limit on files is an error of the write */
-	f->signals = (struct watch){
-		.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
-		.events = EPOLLIN,
-		.fn = fn,
-		.arg = f,
-	};
-	if (f->signals.fd < 0)
-		return err_set(e, -errno, "watch signals");
-	return loop_add(&f->loop, &f->signals, e);
-}
-
-/* ---- the end ------------------------------------------------------------------------------- */
-
-static void stop_if_quiet(struct timer *t)
-{
-	struct front *f = t->arg;
-	bool late = clock_now_ns() >= f->drain_until_ns;
-
-	mcp_drain(f);
-	/* An answer is only given when it has left us. */
-	if ((f->n_queued == 0 && http_live(f->http) == 0) || late) {
-		if (f->n_queued > 0)
-			log_event(LOG_LEVEL_WARNING, "drain_timeout", F_UINT("left", f->n_queued));
-		loop_stop(&f->loop);
-		return;
-	}
-	timer_set(&f->loop, t, f->loop.now_ns + 20 * CLOCK_NS_PER_MS);
-}
-
-static void on_signal(struct watch *w, uint32_t events)
-{
-	struct front *f = w->arg;
-	struct signalfd_siginfo info;
-
-	(void)events;
-	if (read(w->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return;
-	/* Ctrl-C goes to the whole group: the keeper passes on what we have been told already. */
-	unsigned int n = info.ssi_signo == (uint32_t)KEEPER_STOP ? ++f->passed_on : ++f->told;
-
-	if (f->draining) {
-		if (n > 1)
-			loop_stop(&f->loop);
-		return;
-	}
-	f->draining = true;
-	systemd_say(f->systemd, KEEPER_STOPPING);
-	log_event(LOG_LEVEL_INFO, "drain", F_UINT("executions", f->n_queued));
-	listeners_close(f);
-	mcp_drain(f);
-	http_drain(f->http);
-	images_stop(f);
-	f->drain_until_ns = clock_now_ns() + f->config.drain_ms * CLOCK_NS_PER_MS;
-	f->drain_timer.fn = stop_if_quiet;
-	f->drain_timer.arg = f;
-	timer_set(&f->loop, &f->drain_timer, f->loop.now_ns);
-}
+/* ---- services that are gone ---------------------------------------------------------------- */
 
 static void on_warden_gone(struct warden_link *l)
 {
@@ -164,8 +92,8 @@ static void on_warden_gone(struct warden_link *l)
 }
 
 /*
- * Its supervisor is gone too, and from in here no other can be started. The next front can, and
- * takes the sandboxes over: so this one ends as if it were killed.
+ * The gate's supervisor is gone too, and no other can be started from inside the jail. The next
+ * front can start one, and takes the sandboxes over: so this front ends as if it were killed.
  */
 static void on_gate_gone(struct gate_link *l)
 {
@@ -192,8 +120,8 @@ static int get_gate(struct front *f, struct err *e)
 	return r;
 }
 
-/* SIGHUP came: it hands over a file that has changed. Or nobody is left who would start another
- * front. */
+/* After SIGHUP the keeper hands over a file that has changed. Otherwise the keeper is gone, which
+ * could start another front. */
 static void on_keeper(struct watch *w, uint32_t events)
 {
 	struct front *f = w->arg;
@@ -221,9 +149,9 @@ static int watch_keeper(struct front *f, struct err *e)
 	return f->keep->watch.fd < 0 ? 0 : loop_add(&f->loop, &f->keep->watch, e);
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- start and end ------------------------------------------------------------------------- */
 
-/* For whoever started us by hand: what to type next. */
+/* Commands to try, for a person who started the daemon by hand. */
 static void banner(const struct front *f)
 {
 	const struct config *c = &f->config;
@@ -245,8 +173,8 @@ static void banner(const struct front *f)
 	(void)fflush(stdout);
 }
 
-/* A daemon that can serve nobody does not start: make one cell as all others will be made, and end
- * it. */
+/* Make one cell as all others will be made, and end it: a daemon that cannot make cells does not
+ * start. */
 static int probe(const struct front *f, struct warden_client *w, struct err *e)
 {
 	struct warden_cell cell;
@@ -258,35 +186,33 @@ static int probe(const struct front *f, struct warden_client *w, struct err *e)
 	int r = warden_create(w, &spec, own->fds, own->n_fds, &cell, e);
 
 	if (r < 0) {
-		/* What the message ends with is an option of `caisson run`, and no choice here. */
+		/* The end of the message is about an option that only `caisson run` has. */
 		char *other = strstr(e->msg, ", or give up whole-cell limits");
 
 		if (other)
 			*other = '\0';
-		/* Of a record in the journal, then. */
+		/* The journal has no room for a record. */
 		return r == -ENOSPC || r == -EROFS ? err_wrap(e, "--state %s", f->config.state) : r;
 	}
 	fd_close(cell.channel);
 	return warden_destroy(w, cell.handle, &ignored, e);
 }
 
-/* The warden of the front before us, if there is one: it has proved that it can make cells. */
+/* The warden of the former front, if there is one: it has proved that it can make cells. */
 static int get_warden(struct front *f, struct warden_client *w, bool *ret_kept, struct err *e)
 {
-	int r = 0;
+	int r;
 
 	w->fd = keep_take_one(f->keep, KEEPER_WARDEN);
 	*ret_kept = w->fd >= 0;
-	if (w->fd < 0)
-		r = warden_start(f->config.state, w, e);
-	if (r == 0 && !*ret_kept)
-		r = probe(f, w, e);
-	if (r == 0)
-		keep_put(f->keep, KEEPER_WARDEN, &w->fd, 1);
-	return r;
+	if (!*ret_kept &&
+	    ((r = warden_start(f->config.state, w, e)) < 0 || (r = probe(f, w, e)) < 0))
+		return r;
+	keep_put(f->keep, KEEPER_WARDEN, &w->fd, 1);
+	return 0;
 }
 
-/* Its own configuration may be wrong: better now than at the first call. */
+/* At the start, so that an error in its configuration is found now and not at the first call. */
 static int get_bridge(struct front *f, struct err *e)
 {
 	int fd = bridge_wanted(&f->config) ? bridge_start(&f->config, e) : -1;
@@ -305,18 +231,16 @@ static int get_state(struct front *f, struct statedir *state, struct err *e)
 	pid_t pid = f->keep->pid ? f->keep->pid : getpid();
 	int r = statedir_open(f->config.state, keep_take_one(f->keep, KEEPER_LOCK), pid, state, e);
 
-	if (r == 0)
-		keep_put(f->keep, KEEPER_LOCK, &state->lock, 1);
-	f->spool_dir = state->spool;
-	if (r == 0)
-		r = spool_bank_open(f->spools, f->spool_dir, SPOOL_BANK_DISK, SPOOL_BANK_MEMORY, e);
-	return r == 0 ? ledger_open(state->ledger, &config, &f->ledger, e) : r;
+	if (r < 0)
+		return r;
+	keep_put(f->keep, KEEPER_LOCK, &state->lock, 1);
+	r = spool_bank_open(f->spools, state->spool, SPOOL_BANK_DISK, SPOOL_BANK_MEMORY, e);
+	return r < 0 ? r : ledger_open(state->ledger, &config, &f->ledger, e);
 }
 
 /*
- * Everything that is ours closes when a program is executed. Another descriptor is one that whoever
- * started us had open: a terminal, an agent's socket, a file. None of that is for one who takes
- * this process over.
+ * Our own descriptors are close-on-exec. The others were open when the daemon was started: a
+ * terminal, an agent's socket, a file. An attacker who takes this process over must not get them.
  */
 static int close_strangers(struct err *e)
 {
@@ -335,151 +259,122 @@ static int close_strangers(struct err *e)
 	return 0;
 }
 
-static int start(struct front *f, struct warden_client *w, struct err *e)
+/* Never 0, also if a function failed without a message. */
+static int failed(const struct err *e)
 {
-	static struct listeners listeners;
-	struct statedir state = { -1, -1, -1, { -1, -1 } };
-	bool same_warden = false;
-	int r = keep_open(f->keep, e);
+	return e->code < 0 ? e->code : -EIO;
+}
 
-	if (r == 0)
-		r = listeners_take(f, &listeners, e);
-	if (r < 0)
-		return r;
+/* Between the two halves of the start. */
+struct start {
+	struct warden_client *warden;
+	struct listeners listeners;
+	struct statedir state;
+	bool same_warden; /* the warden of the former front */
+};
+
+/* With the rights of the starter: everything that needs a file, an address or a process. */
+static int open_parts(struct front *f, struct start *s, struct err *e)
+{
+	if (keep_open(f->keep, e) < 0 || listeners_take(f, &s->listeners, e) < 0)
+		return failed(e);
 	systemd_open(f->systemd, f->keep);
-	r = loop_init(&f->loop, e);
-	if (r == 0) /* early: it gets ready while we do */
-		r = gate_start(f->gate, &f->config, e);
-
+	/* The gate first: it gets ready while this process goes on. */
+	if (loop_init(&f->loop, e) < 0 || gate_start(f->gate, &f->config, e) < 0)
+		return failed(e);
 	listeners_share(f);
 	f->meminfo_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 	log_setup(f->config.log_level, f->config.log_json);
 	metrics_setup();
 	schema_setup();
 	mcp_setup(f);
-	route_setup(f->config.timeout_ms, f->config.max_timeout_ms);
+	field_set_timeouts(f->config.timeout_ms, f->config.max_timeout_ms);
 	set_spec(f);
-	f->streams->max = STREAM_BANK_BYTES;
-	if (r == 0)
-		r = spec_check(&f->spec, e);
-	if (r == 0)
-		r = auth_load(&f->config, &f->auth, e);
-	if (r == 0)
-		r = secrets_load(f->gate, f->secrets, e);
-	if (r == 0)
-		r = policy_load(f, e);
-	if (r == 0)
-		r = drivers_open(f->drivers, e);
-	if (r == 0)
-		r = images_open(f, e);
-	if (r == 0)
-		r = get_state(f, &state, e);
-	if (r == 0)
-		r = packages_open(f, e);
-	if (r == 0)
-		r = workspaces_open(f, e);
-	if (r == 0)
-		r = mounts_open(f, e);
-	if (r == 0)
-		mounts_pool(f);
-	if (r == 0)
-		r = buckets_start(f->buckets, &f->config, &f->loop, e);
-	if (r == 0)
-		r = get_warden(f, w, &same_warden, e);
-	if (r == 0)
-		r = get_gate(f, e);
-	if (r == 0)
-		r = listeners_bind(f, &listeners, e);
-	if (r == 0)
-		r = auth_open_tcp(f->auth, listeners.tcp, e);
-	if (r == 0)
-		r = open_signals(f, on_signal, e);
-	if (r == 0)
-		r = warden_link_init(f->link, &f->loop, w->fd, f->keep->life, e);
-	if (r == 0)
-		r = get_bridge(f, e);
-	if (r == 0)
-		r = watch_keeper(f, e);
-	if (r == 0)
-		r = close_strangers(e);
-	if (r == 0)
-		r = jail_enter(ledger_dirfd(f->ledger), f->jail, e);
-	if (r < 0)
-		return r;
-	adopt_open(f, same_warden);
-	r = statedir_load(&state, f->adopt->ids, f->adopt->n, &f->store, e);
-	if (r < 0)
-		return r;
+	if (spec_check(&f->spec, e) < 0 || auth_load(&f->config, &f->auth, e) < 0 ||
+	    secrets_load(f->gate, f->secrets, e) < 0 || policy_load(f, e) < 0 ||
+	    drivers_open(f->drivers, e) < 0 || images_open(f, e) < 0 ||
+	    get_state(f, &s->state, e) < 0 || packages_open(f, e) < 0 ||
+	    workspaces_open(f, e) < 0 || mounts_open(f->mounts, f->config.mounts, &f->spec, e) < 0)
+		return failed(e);
+	mounts_pool(f);
+	if (buckets_start(f->buckets, &f->config, &f->loop, e) < 0 ||
+	    get_warden(f, s->warden, &s->same_warden, e) < 0 || get_gate(f, e) < 0 ||
+	    listeners_bind(f, &s->listeners, e) < 0 ||
+	    auth_open_tcp(f->auth, s->listeners.tcp, e) < 0 || drain_open(f, e) < 0 ||
+	    warden_link_init(f->link, &f->loop, s->warden->fd, f->keep->life, e) < 0 ||
+	    get_bridge(f, e) < 0 || watch_keeper(f, e) < 0)
+		return failed(e);
+	return close_strangers(e);
+}
+
+/* In the jail: take over what the former front had, and serve. */
+static int begin(struct front *f, struct start *s, struct err *e)
+{
+	adopt_open(f, s->same_warden);
+	if (statedir_load(&s->state, f->adopt->ids, f->adopt->n, &f->store, e) < 0)
+		return failed(e);
 	f->link->on_gone = on_warden_gone;
 	f->link->arg = f;
 	serve_setup(f, &serve_hooks);
-	r = policy_open(f, e);
-	if (r < 0)
-		return r;
-	/* First of all: it tells the warden what of the front before us is to be ended. */
-	r = audit_open(f, e);
-	if (r == 0)
-		r = packages_start(f, e);
-	if (r == 0)
-		r = workspaces_start(f, e);
-	if (r < 0)
-		return r;
+	/* audit_open() tells the warden which cells of the former front are to be ended: before any
+	 * part makes one. */
+	if (policy_open(f, e) < 0 || audit_open(f, e) < 0 || packages_start(f, e) < 0 ||
+	    workspaces_start(f, e) < 0)
+		return failed(e);
 	backing_start(f);
-	policy_narrow_all(f); /* those that were taken over */
+	policy_narrow_all(f); /* sandboxes of the former front */
 	images_start(f);
-	return listeners_open(f, &listeners, e);
+	return listeners_open(f, &s->listeners, e);
 }
 
-/* One of each part, for as long as the process lives. */
-static void make_parts(struct front *f)
+static int start(struct front *f, struct warden_client *w, struct err *e)
 {
-	static struct adopt adopt;
-	static struct bridge_link bridge;
-	static struct buckets buckets;
-	static struct drivers drivers;
-	static struct gate_link gate;
-	static struct http_config http;
-	static struct images images;
-	static struct jail_report jail;
-	static struct keep keep;
-	static struct mcp mcp;
-	static struct mounts mounts;
-	static struct open_executions open_executions;
-	static struct packages packages;
-	static struct policy_now policy;
-	static struct secrets secrets;
-	static struct spool_bank spools;
-	static struct stream_bank streams;
-	static struct systemd systemd;
-	static struct upstreams upstreams;
-	static struct warden_link link;
-	static struct workspaces workspaces;
+	static struct start s = { .state = { -1, -1, -1, { -1, -1 } } };
+	int r;
 
-	f->adopt = &adopt;
-	f->bridge = &bridge;
-	f->buckets = &buckets;
-	f->drivers = &drivers;
-	f->gate = &gate;
-	f->http = &http;
-	f->images = &images;
-	f->jail = &jail;
-	f->keep = &keep;
-	f->link = &link;
-	f->mcp = &mcp;
-	f->mounts = &mounts;
-	f->open_executions = &open_executions;
-	f->packages = &packages;
-	f->policy = &policy;
-	f->secrets = &secrets;
-	f->spools = &spools;
-	f->streams = &streams;
-	f->systemd = &systemd;
-	f->upstreams = &upstreams;
-	f->workspaces = &workspaces;
-	f->policy->count = sandboxes_of;
-	f->server_name = upstream_name;
-	f->cell_hooks = &cell_hooks;
-	f->hooks = &sandbox_hooks;
+	s.warden = w;
+	if ((r = open_parts(f, &s, e)) < 0 ||
+	    (r = jail_enter(ledger_dirfd(f->ledger), f->jail, e)) < 0)
+		return r;
+	return begin(f, &s, e);
+}
+
+static void serve(struct front *f)
+{
+	log_event(LOG_LEVEL_INFO, "listening", F_STR("address", f->config.listen),
+		  F_STR("socket", f->config.socket), F_BOOL("jail_user", f->jail->user),
+		  F_BOOL("jail_seccomp", f->jail->seccomp),
+		  F_BOOL("jail_landlock", f->jail->landlock));
+	banner(f);
+	systemd_ready(f->systemd, &f->loop);
+}
+
+/* Also after a start that failed half-way. */
+static void finish(struct front *f, struct warden_client *w)
+{
+	mcp_end(f);
+	jsessions_free(f);
+	while (f->sandboxes) {
+		struct sandbox *s = f->sandboxes;
+
+		sandbox_halt(s, SANDBOX_LOST, "the daemon was stopped"); /* may unlist it */
+		sandbox_end(s, NULL);
+	}
+	bridge_link_free(f->bridge);
+	upstreams_close(f);
+	audit_close(f);
+	policy_close(f);
+	gate_free(f->gate);
+	backing_end(f);
+	buckets_free(f->buckets);
+	if (f->link->link.service) { /* the socket is the link's, once there is one */
+		warden_link_free(f->link);
+		w->fd = -1;
+	}
+	if (f->keep->watch.fd < 0) /* otherwise the keeper has the socket, too */
+		warden_stop(w);
+	store_close(f->store);
+	secrets_free(f->secrets);
 }
 
 static int fail(const struct err *e)
@@ -490,67 +385,37 @@ static int fail(const struct err *e)
 
 int main(int argc, char **argv, char **env)
 {
-	static struct front f;
 	struct warden_client w = { .fd = -1 };
 	struct err e = { 0 };
 
-	(void)signal(SIGHUP, SIG_IGN); /* it is the keeper's */
+	(void)signal(SIGHUP, SIG_IGN); /* it is for the keeper */
 	if (argc > 0 && strcmp(argv[0], "policy") == 0)
 		return policy_verb(argc, argv, env);
-	f.started_ns = clock_now_ns();
-	f.started_ms = time_now_ms();
-	make_parts(&f);
-	f.secrets->roots = f.buckets->fd = -1;
-	/* A large buffer is a mapping of its own, and given back when it is done with, however many
-	 * there were. */
+	struct front *f = parts_make();
+
+	f->started_ns = clock_now_ns();
+	f->started_ms = time_now_ms();
+	/* A large buffer is a mapping of its own, which is given back when it is freed. */
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-	if (config_parse(argc, argv, env, &f.config, &e) < 0)
+	if (config_parse(argc, argv, env, &f->config, &e) < 0)
 		return fail(&e);
-	if (f.config.help) {
+	if (f->config.help) {
 		(void)printf("usage: caisson serve [OPTIONS]\n\n");
 		config_usage(stdout);
 		return 0;
 	}
-	if (f.config.version) {
+	if (f->config.version) {
 		(void)printf("caisson %s\n", CAISSON_VERSION);
 		return 0;
 	}
-	int r = start(&f, &w, &e);
+	int r = start(f, &w, &e);
 
 	if (r == 0) {
-		log_event(LOG_LEVEL_INFO, "listening", F_STR("address", f.config.listen),
-			  F_STR("socket", f.config.socket), F_BOOL("jail_user", f.jail->user),
-			  F_BOOL("jail_seccomp", f.jail->seccomp),
-			  F_BOOL("jail_landlock", f.jail->landlock));
-		banner(&f);
-		systemd_ready(f.systemd, &f.loop);
-		r = loop_run(&f.loop, &e);
+		serve(f);
+		r = loop_run(&f->loop, &e);
 	}
-	mcp_end(&f);
-	jsessions_free(&f);
-	while (f.sandboxes) {
-		struct sandbox *s = f.sandboxes;
-
-		sandbox_halt(s, SANDBOX_LOST, "the daemon was stopped"); /* may unlist it */
-		sandbox_end(s, NULL);
-	}
-	bridge_link_free(f.bridge);
-	upstreams_close(&f);
-	audit_close(&f);
-	policy_close(&f);
-	gate_free(f.gate);
-	backing_end(&f);
-	buckets_free(f.buckets);
-	if (f.link->link.service) { /* the socket is the link's, once there is one */
-		warden_link_free(f.link);
-		w.fd = -1;
-	}
-	if (f.keep->watch.fd < 0) /* otherwise the keeper has the socket too, and waits for the end
-				   */
-		warden_stop(&w);
-	store_close(f.store);
-	secrets_free(f.secrets);
+	finish(f, &w);
 	if (r < 0)
 		return fail(&e);
-	return f.failed ? EXIT_FAILED : 0;
+	return f->failed ? EXIT_FAILED : 0;
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * policy_check.c - A policy looked at before it is used.
+ * policy_check.c - `caisson policy check FILE`: check a policy before a daemon uses it.
  *
- * It is this program that answers, and not the command or its client half, so that there is one
- * judge: the tools, the options and their defaults are those of the daemon that will read the file.
- * Nothing of a daemon is started.
+ * caisson-front does this, and not the command or its client half, so that there is one judge: the
+ * tools, the options and their defaults are those of the daemon that will read the file. No daemon
+ * is started.
  */
-#include "front/main/policy_check.h"
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,10 +30,11 @@ static int help(FILE *out)
 	(void)fprintf(
 		out,
 		"caisson policy check FILE [--json] [-- SERVE OPTIONS]\n\n"
-		"Says whether a daemon would take FILE as its --policy, and what is wrong with it, with line and\n"
-		"column. Defaults of the daemon must be within it: those of the environment (CAISSON_...) and of\n"
-		"SERVE OPTIONS count, as for caisson serve.\n\n"
-		"Exit code: 0 good; 1 refused; 125 not readable, or used wrongly.\n");
+		"Checks whether a daemon would accept FILE as its --policy, and prints each\n"
+		"error with line and column. The defaults of the daemon must be within the\n"
+		"policy: those of the environment (CAISSON_...) and of SERVE OPTIONS count, as\n"
+		"for caisson serve.\n\n"
+		"Exit code: 0 good; 1 refused; 125 not readable, or wrong use.\n");
 	return out == stdout ? 0 : EXIT_CAISSON;
 }
 
@@ -62,8 +61,7 @@ static int print_json(const char *path, const struct rules *r, const struct rule
 	json_member_str(&j, "file", path);
 	json_member_str(&j, "status", r ? "good" : "refused");
 	json_member_str(&j, "sha256", r ? r->sha256 : NULL);
-	json_key(&j, "errors");
-	json_array_begin(&j);
+	json_member_array(&j, "errors");
 	for (size_t i = 0; i < report->n && i < RULES_ERRORS_MAX; i++) {
 		json_object_begin(&j);
 		json_member_uint(&j, "line", report->errors[i].at.line);
@@ -107,7 +105,7 @@ static const struct option_row rows[] = {
 	  .help = "print the verdict as JSON" },
 };
 
-/* What follows "--" are options of caisson serve; "serve" takes the place of the "--". */
+/* Arguments after "--" are options of caisson serve; "serve" takes the place of the "--". */
 static int check_with(struct options *p, int argc, char **argv, char **env, struct err *e)
 {
 	const struct check_options *o = p->target;

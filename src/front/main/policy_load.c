@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy_load.c - Read a policy, put it in force, or say why not. */
+/*
+ * policy_load.c - Read a policy, compare it with the options of the daemon, and put it in force.
+ *
+ * The defaults of the daemon must be within [default]: otherwise the operator has asked for two
+ * things that contradict each other, and the policy is refused. The table of an owner may be below
+ * the defaults: then the defaults of that owner are lowered (spec/judge.h).
+ */
 #include "front/main/policy_load.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/num.h"
 #include "front/cell/keep.h"
 #include "front/egress/narrow.h"
 #include "front/http/auth.h"
 #include "front/mcp/subscribe.h"
+#include "front/mcp/tool.h"
 #include "front/policy/policy.h"
 #include "front/spec/mount_use.h"
 #include "front/support/front.h"
@@ -21,6 +31,8 @@
 #include "front/support/metrics.h"
 #include "front/support/time_text.h"
 #include "ledger/ledger.h"
+
+#define MIB (UINT64_C(1) << 20)
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
@@ -41,7 +53,8 @@ static int read_text(int fd, struct buf *ret, struct err *e)
 	return 0;
 }
 
-int policy_read(int fd, uid_t uid, struct buf *ret, struct err *e)
+/* A plain file of @uid or root that only its owner can write. */
+static int policy_read(int fd, uid_t uid, struct buf *ret, struct err *e)
 {
 	struct stat st;
 
@@ -66,12 +79,87 @@ int policy_read_path(const char *path, struct buf *ret, struct err *e)
 	return policy_read(fd, geteuid(), ret, e);
 }
 
-/* ---- a text becomes rules ------------------------------------------------------------------ */
+/* ---- the policy and the options of the daemon ---------------------------------------------- */
 
-/* NULL: @now->wrong and @e say why. */
+static void check_defaults(const struct rules *r, const struct config *c,
+			   struct rules_report *report)
+{
+	const struct {
+		enum rule rule;
+		uint64_t given, unit; /* in the daemon's unit; that many are one of the rule's */
+		const char *flag;
+	} defaults[] = {
+		{ RULE_MEMORY_MIB, c->memory_bytes, MIB, "--memory" },
+		{ RULE_CPUS, c->cpu_milli, 1, "--cpus" },
+		{ RULE_PIDS, c->pids, 1, "--pids" },
+		{ RULE_DISK_MIB, c->disk_bytes, MIB, "--disk" },
+		{ RULE_EXECUTION_SECONDS, c->timeout_ms, 1000, "--timeout" },
+		{ RULE_IDLE_SECONDS, c->idle_ms, 1000, "--idle-timeout" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
+		const struct rule_value *v = &r->fallback.values[defaults[i].rule];
+		char have[NUM_FORMAT_MAX];
+
+		if (!v->at.line || v->number * defaults[i].unit >= defaults[i].given)
+			continue;
+		if (defaults[i].unit == MIB)
+			(void)num_format_size(defaults[i].given, have, sizeof(have));
+		else if (defaults[i].unit == 1000)
+			(void)num_format_ms(defaults[i].given, have, sizeof(have));
+		else if (defaults[i].rule == RULE_CPUS)
+			(void)snprintf(have, sizeof(have), "%.3g",
+				       (double)defaults[i].given / 1000);
+		else
+			(void)snprintf(have, sizeof(have), "%" PRIu64, defaults[i].given);
+		rules_complain(
+			report, v->at,
+			"%s: is below the default of the daemon, %s: raise it, or start the daemon "
+			"with a lower %s",
+			rule_name(defaults[i].rule), have, defaults[i].flag);
+	}
+}
+
+static void check_section(const struct rules_section *s, const struct config *c,
+			  struct rules_report *report)
+{
+	const struct rule_value *images = &s->values[RULE_IMAGES], *tools = &s->values[RULE_TOOLS];
+	char unknown[64];
+
+	if (images->at.line && !rule_lists_image(images, c->image))
+		rules_complain(
+			report, images->at,
+			"images: '%.100s', the default image of the daemon (--image), is not in "
+			"the list",
+			c->image);
+	for (size_t i = 0; i < tools->n; i++)
+		if (strcmp(tools->words[i], "default") == 0 ||
+		    strcmp(tools->words[i], "all") == 0 ||
+		    !mcp_tools_check(tools->words[i], unknown, sizeof(unknown)))
+			rules_complain(
+				report, tools->at,
+				"tools: there is no tool '%.60s'; an MCP client lists the tools "
+				"with tools/list",
+				tools->words[i]);
+}
+
+bool rules_agree(const struct rules *r, const struct config *c, struct rules_report *report)
+{
+	size_t before = report->n;
+
+	check_defaults(r, c, report);
+	check_section(&r->fallback, c, report);
+	for (size_t i = 0; i < r->n_owners; i++)
+		check_section(&r->owners[i], c, report);
+	return report->n == before;
+}
+
+/* ---- from text to rules -------------------------------------------------------------------- */
+
+/* NULL: policy->wrong and @e have the reason. */
 static struct rules *judge(struct front *f, const struct buf *text, struct err *e)
 {
-	static struct rules_report report; /* large, and of one thread */
+	static struct rules_report report; /* large; the process has one thread */
 	struct rules *r;
 
 	memset(&report, 0, sizeof(report));
@@ -95,9 +183,8 @@ static struct rules *judge_file(struct front *f, int r, struct buf *text, struct
 	return NULL;
 }
 
-/* An owner whom nobody can be is a name that was written wrongly, and whoever was meant has the
- * default. */
-static void look_at_owners(const struct front *f, const struct rules *r)
+/* An owner without a token is probably misspelt; then the real owner has the default. */
+static void warn_of_owners(const struct front *f, const struct rules *r)
 {
 	for (size_t i = 0; i < r->n_owners; i++)
 		if (!auth_knows(f->auth, r->owners[i].owner))
@@ -105,10 +192,10 @@ static void look_at_owners(const struct front *f, const struct rules *r)
 				  F_STR("owner", r->owners[i].owner),
 				  F_UINT("line", r->owners[i].at.line),
 				  F_STR("what",
-					"no token has this name: nobody is held to these rules"));
+					"no token has this name: these rules hold for nobody"));
 }
 
-/* The ledger is asked last: rules that can not be written down hold even so. */
+/* The ledger comes last: the rules hold even if that cannot be recorded. */
 static void put_in_force(struct front *f, struct rules *r, const char *how)
 {
 	struct policy_now *now = f->policy;
@@ -124,7 +211,7 @@ static void put_in_force(struct front *f, struct rules *r, const char *how)
 	if (fd >= 0)
 		keep_put(f->keep, KEEPER_POLICY, &fd, 1);
 	buf_free(&now->text);
-	look_at_owners(f, r);
+	warn_of_owners(f, r);
 	log_event(LOG_LEVEL_INFO, "policy", F_STR("how", how), F_STR("file", f->config.policy),
 		  F_STR("sha256", r->sha256), F_UINT("owners", r->n_owners));
 	if (ledger_record(f->ledger, &e, "policy.load", NULL, NULL, L_STR("how", how),
@@ -133,7 +220,8 @@ static void put_in_force(struct front *f, struct rules *r, const char *how)
 			  F_STR("why", e.msg));
 }
 
-static void stay(struct front *f, const struct err *why)
+/* The file was refused: the policy that is in force stays. */
+static void keep_rules(struct front *f, const struct err *why)
 {
 	struct policy_now *now = f->policy;
 	struct err e = { 0 };
@@ -166,7 +254,7 @@ int policy_load(struct front *f, struct err *e)
 	now->rules = judge_file(f, r, &now->text, e);
 	if (now->rules)
 		return 0;
-	/* What the front before us had may still be good; that is looked at in the jail alone. */
+	/* The policy of the former front may still be good; it is parsed in the jail only. */
 	if (f->keep->life > 1) {
 		now->broken = *e;
 		*e = (struct err){ 0 };
@@ -193,7 +281,7 @@ int policy_open(struct front *f, struct err *e)
 		return err_say(e, -EINVAL, "--policy: %.480s", now->broken.msg);
 	put_in_force(f, r, "kept");
 	now->wrong = wrong;
-	stay(f, &now->broken);
+	keep_rules(f, &now->broken);
 	return 0;
 }
 
@@ -211,13 +299,12 @@ void policy_reload(struct front *f, int fd, int error)
 	code = file < 0 ? err_set(&e, -(error ? error : EIO), "open it") :
 			  policy_read(file, now->uid, &now->text, &e);
 	r = judge_file(f, code, &now->text, &e);
-	if (r)
-		put_in_force(f, r, "reload");
-	else
-		stay(f, &e);
 	if (r) {
+		put_in_force(f, r, "reload");
 		policy_narrow_all(f);
 		mcp_policy_changed(f);
+	} else {
+		keep_rules(f, &e);
 	}
 	buf_free(&now->text);
 }

@@ -2,11 +2,12 @@
 /*
  * statedir.c - Open the state directory, with whatever is in it.
  *
- * Theory of operation. The store was last written by a front, and a front may have been taken over.
- * So nobody with rights parses it: a child enters the jail and reads the store from end to end; the
- * parent learns one number and a line of text. When the child says that the store is damaged, or
- * dies of reading it, the parent renames the files and makes new ones. What the child can not judge
- * (a disk that fails, memory) stops the start instead: good data is not put aside for a bad day.
+ * Theory of operation. A front wrote the store, and an attacker may have taken that front over. So
+ * no process with rights parses it: a child enters the jail and reads the store from end to end,
+ * and the parent gets one number and a line of text from it. If the child reports that the store is
+ * damaged, or dies of reading it, the parent renames the files and makes new ones. An error that
+ * says nothing about the data (a disk that fails, no memory) stops the start instead: good data
+ * must not be put aside.
  */
 #include "front/main/statedir.h"
 
@@ -39,7 +40,7 @@ static int open_top(const char *path, struct err *e)
 
 	if (fd < 0)
 		return err_set(e, -errno, "--state: open %s", path);
-	/* In /tmp somebody else may have made it first. */
+	/* In /tmp another user may have made it first. */
 	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_mode & 022)
 		return err_say(e, -EPERM,
 			       "--state: %s must belong to uid %u and be writable by nobody else",
@@ -69,7 +70,7 @@ static int open_part(int top, const char *path, const char *name, uid_t uid, gid
 
 /* ---- the store ----------------------------------------------------------------------------- */
 
-/* The child: says in @e what it found. */
+/* In the child. The result is in @e. */
 static void check_in_jail(const struct store_files *f, struct err *e)
 {
 	struct jail_report ignored;
@@ -79,7 +80,7 @@ static void check_in_jail(const struct store_files *f, struct err *e)
 		(void)store_check(f, e);
 }
 
-/* How it ended when it said nothing. A signal of its own making is the store's doing. */
+/* The child ended without a result. A fault of its own comes from the content of the store. */
 static int judge_end(int status, struct err *e)
 {
 	int sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;

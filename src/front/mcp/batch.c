@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "front/mcp/call.h"
-#include "front/mcp/methods.h"
 #include "front/mcp/session.h"
 #include "front/support/front.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch.h - Several messages in one, as the older revisions of the protocol have it: answers are
- * told together.
+ * batch.h - Several messages in one, as the older revisions of the protocol have it: their answers
+ * are sent together.
  *
- * Each message is as good as one that came alone, but for the handshake, which is not part of a
- * batch. What is told on the way, is told at once.
+ * Each message is treated as one that came alone; only the handshake is not part of a batch.
+ * Notifications are sent at once.
  */
 #ifndef CAISSON_FRONT_MCP_BATCH_H
 #define CAISSON_FRONT_MCP_BATCH_H

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/session.h"
 #include "front/support/front.h"
@@ -36,22 +37,14 @@ struct mcp_call *mcp_call_new(struct front *f, const char *owner, struct mcp_ses
 	c->at = at;
 	(void)snprintf(c->owner, sizeof(c->owner), "%s", owner);
 	mcp_message_read(message, &c->m);
-	c->next = f->mcp->calls;
-	if (c->next)
-		c->next->prev = c;
-	f->mcp->calls = c;
+	LIST_PUSH(f->mcp->calls, c);
 	return c;
 }
 
 static void end(struct mcp_call *c, int status, const struct buf *json)
 {
 	c->line->finish(c, status, json);
-	if (c->prev)
-		c->prev->next = c->next;
-	else
-		c->f->mcp->calls = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
+	LIST_DROP(c->f->mcp->calls, c);
 	timer_cancel(&c->patience);
 	json_decref(c->state);
 	json_decref(c->message);
@@ -331,4 +324,46 @@ void mcp_log(struct mcp_call *c, unsigned int level, const char *logger, const c
 	json_object_end(&j);
 	if (json_finish(&j) == 0)
 		mcp_notify(c, "notifications/message", &b);
+}
+
+/* ---- lists in pages ------------------------------------------------------------------------ */
+
+#define CURSOR_FORM "p%zx"
+
+bool mcp_page_begin(struct mcp_call *c, struct mcp_page *ret)
+{
+	const json_t *cursor = json_object_get(c->m.params, "cursor");
+	const char *text = json_string_value(cursor);
+	char again[32];
+
+	*ret = (struct mcp_page){ 0 };
+	if (!cursor || (text && !*text))
+		return true;
+	/* Only a cursor that mcp_page_end() writes. */
+	if (text && text[0] == 'p') {
+		ret->from = strtoul(text + 1, NULL, 16);
+		(void)snprintf(again, sizeof(again), CURSOR_FORM, ret->from);
+		if (strcmp(again, text) == 0)
+			return true;
+	}
+	mcp_fail(c, MCP_INVALID_PARAMS,
+		 "params.cursor is not a cursor of this daemon: begin without one");
+	return false;
+}
+
+bool mcp_page_takes(struct mcp_page *p)
+{
+	size_t i = p->seen++;
+
+	return i >= p->from && i - p->from < MCP_PAGE_MAX;
+}
+
+void mcp_page_end(const struct mcp_page *p, struct json *j)
+{
+	char text[32];
+
+	if (p->seen <= p->from || p->seen - p->from <= MCP_PAGE_MAX)
+		return;
+	(void)snprintf(text, sizeof(text), CURSOR_FORM, p->from + MCP_PAGE_MAX);
+	json_member_str(j, "nextCursor", text);
 }

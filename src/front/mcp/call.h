@@ -3,13 +3,13 @@
  * call.h - One request of the Model Context Protocol, from its message to its answer, on any wire.
  *
  * Life: mcp_call_new() -> mcp_call_run() -> a method's handler -> answered exactly once
- * (mcp_answer_end(), mcp_fail()) or cancelled (mcp_call_cancel()). Either is its end: whoever has
- * done it must not touch it any more. A handler that can not answer at once sets work and cancel;
- * cancel lets go of the work, and neither answers nor frees.
+ * (mcp_answer_end(), mcp_fail()) or cancelled (mcp_call_cancel()). Either ends and frees
+ * it: do not touch it afterwards. A handler that cannot answer at once sets work and cancel; cancel
+ * lets go of the work, and neither answers nor frees.
  *
- * Where messages go is the line's business (http.c, sse.c, duplex.c): a handler sees none of it.
- * What differs between the two eras of the protocol is written here, so that most handlers need not
- * know.
+ * Where messages go is the line's business (post.c, channel.c): a handler sees none of it.
+ * The differences between the two eras of the protocol are handled here; most handlers need not
+ * know of them.
  */
 #ifndef CAISSON_FRONT_MCP_CALL_H
 #define CAISSON_FRONT_MCP_CALL_H
@@ -31,7 +31,7 @@ struct mcp_session;
 
 #define MCP_ANSWER_MAX (128u << 20)
 
-/* What carries a call. */
+/* The transport of a call. */
 struct mcp_line {
 	/* A message about the call, before its end. */
 	void (*send)(struct mcp_call *c, const struct buf *json);
@@ -58,7 +58,7 @@ struct mcp_call {
 	json_t *message;       /* all of it; owned */
 	struct mcp_message m;  /* into it */
 	uint64_t progress;     /* told so far */
-	json_t *state;         /* what its first round left for this one (mrtr.h), or NULL */
+	json_t *state;         /* of an earlier round (input_request.h), or NULL */
 	struct timer patience; /* when it is over, the call becomes a task (task.h) */
 	bool listens;          /* a subscription: its answer is the end of that */
 
@@ -73,8 +73,7 @@ struct mcp_call {
 struct mcp_call *mcp_call_new(struct front *f, const char *owner, struct mcp_session *session,
 			      enum mcp_era era, json_t *message, const struct mcp_line *line,
 			      void *at);
-/* mcp_call_run() - Find the method and call it (methods.c). The call may be over when this returns.
- */
+/* mcp_call_run() - Find the method and call it (mcp.c). The call may be over when this returns. */
 void mcp_call_run(struct mcp_call *c);
 /* mcp_call_cancel() - Nobody wants the answer any more. */
 void mcp_call_cancel(struct mcp_call *c);
@@ -151,5 +150,40 @@ void mcp_progress(struct mcp_call *c, uint64_t progress, uint64_t total, const c
 void mcp_log(struct mcp_call *c, unsigned int level, const char *logger, const char *text);
 /* mcp_log_level() - "info" to 1; -1: no such level. */
 int mcp_log_level(const char *name);
+
+/* ---- lists in pages ------------------------------------------------------------------------ */
+
+/* A cursor holds how many entries came before; to a client it is opaque. */
+#define MCP_PAGE_MAX 200u
+
+struct mcp_page {
+	size_t from, seen;
+};
+
+/* mcp_page_begin() - From params.cursor. False: it is invalid, and the call was answered. */
+bool mcp_page_begin(struct mcp_call *c, struct mcp_page *ret);
+/* mcp_page_takes() - Ask once for each entry of the whole list, in order: whether it is on this
+ * page. */
+bool mcp_page_takes(struct mcp_page *p);
+/* mcp_page_end() - Member nextCursor, when there is more. */
+void mcp_page_end(const struct mcp_page *p, struct json *j);
+
+/* ---- methods ------------------------------------------------------------------------------- */
+
+/* One for each row of the table in mcp.c. Each answers, now or later. */
+typedef void mcp_method(struct mcp_call *c);
+extern mcp_method mcp_method_tools_list, mcp_method_tools_call, mcp_method_resources_list,
+	mcp_method_templates_list, mcp_method_resources_read, mcp_method_resources_subscribe,
+	mcp_method_resources_unsubscribe, mcp_method_directory_read, mcp_method_skills_list,
+	mcp_method_skills_get, mcp_method_prompts_list, mcp_method_prompts_get, mcp_method_complete,
+	mcp_method_listen, mcp_method_tasks_get, mcp_method_tasks_update, mcp_method_tasks_cancel;
+
+/* mcp_no_method() - The method does not exist, or nothing that it could be about. The call is over.
+ */
+void mcp_no_method(struct mcp_call *c);
+/* mcp_notified() - A notification of a client. @session: NULL on the modern wire; @at: the line it
+ * came on. */
+void mcp_notified(struct front *f, struct mcp_session *session, const void *at,
+		  const struct mcp_message *m);
 
 #endif

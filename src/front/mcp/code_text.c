@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code_text.c - What an execution wrote, showed and ended with, as a person would read it. */
+/* code_text.c - Output, displays and end of an execution as text that a person can read. */
 #include "front/mcp/code_text.h"
 
 #include <inttypes.h>
@@ -43,7 +43,7 @@ static char *text_as(const json_t *bundle, const char *mime)
 	return ret;
 }
 
-/* What of a bundle a model can read best; NULL: nothing. The caller frees it. */
+/* The form of a bundle that a model reads best; NULL: there is none. The caller frees it. */
 static char *text_of(const json_t *bundle)
 {
 	static const char *const types[] = { "text/markdown", "text/latex", "application/json",
@@ -115,28 +115,29 @@ void code_view_members(const struct code_view *v, struct json *j)
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-static void put_stream(struct buf *b, const char *title, const struct capture *c, uint64_t chars,
+static void put_stream(struct buf *b, const char *title, const struct spool *s, uint64_t chars,
 		       bool kept)
 {
-	size_t len = utf8_truncate(buf_str(&c->kept), c->kept.len, chars);
+	size_t len;
+	const char *text = output_head(s, chars, &len);
 
-	if (c->bytes == 0)
+	if (s->bytes == 0)
 		return;
 	if (b->len > 0 && buf_str(b)[b->len - 1] != '\n')
 		(void)buf_puts(b, "\n");
 	if (title)
 		(void)buf_printf(b, "[%s]\n", title);
-	(void)buf_append(b, buf_str(&c->kept), len);
-	if (c->bytes > len && kept)
+	(void)buf_append(b, text, len);
+	if (s->bytes > len && kept)
 		(void)buf_printf(b,
 				 "\n[%zu of %" PRIu64
 				 " bytes; the rest: read_output with offset %zu]",
-				 len, c->bytes, len);
-	else if (c->bytes > len)
+				 len, s->bytes, len);
+	else if (s->bytes > len)
 		(void)buf_printf(b,
 				 "\n[%zu of %" PRIu64
 				 " bytes; the rest is gone: print less, or use a session]",
-				 len, c->bytes);
+				 len, s->bytes);
 }
 
 static void put_line(struct buf *b, const char *text, size_t len)
@@ -214,8 +215,8 @@ void mcp_code_text(const struct execution *x, const struct code_view *v, struct 
 	uint64_t chars = x->f->config.max_output;
 	bool kept = x->sandbox->name[0] != '\0';
 
-	put_stream(&b, NULL, &x->out, chars, kept);
-	put_stream(&b, "stderr", &x->err, chars, kept);
+	put_stream(&b, NULL, x->streams[STREAM_STDOUT], chars, kept);
+	put_stream(&b, "stderr", x->streams[STREAM_STDERR], chars, kept);
 	put_view(&b, x, v);
 	put_verdict(&b, &x->verdict);
 	if (strcmp(x->state, "reset") == 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * code_text.h - What an execution wrote, showed and ended with, as blocks of a tool's result and as
+ * code_text.h - Output, displays and end of an execution, as blocks of a tool's result and as
  * members of its object.
  *
- * Each of its parts (two streams, what it displayed, the value of the last expression) has the
- * daemon's bound of an output: what is longer is cut, and both forms say so.
+ * Each part (two streams, the displays, the value of the last expression) has the daemon's bound of
+ * an output: a longer one is cut, and both forms tell so.
  */
 #ifndef CAISSON_FRONT_MCP_CODE_TEXT_H
 #define CAISSON_FRONT_MCP_CODE_TEXT_H

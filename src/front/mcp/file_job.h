@@ -22,7 +22,7 @@ struct file_job {
 	struct file_call call;
 	struct mcp_call *c;
 	struct file_note note;            /* in the ledger */
-	void (*done)(struct file_job *j); /* call.refusal.status: it went wrong */
+	void (*done)(struct file_job *j); /* call.refusal.kind: it went wrong */
 	/* Of a list, each entry; NULL otherwise. */
 	void (*entry)(struct file_job *j, const struct files_stat *st, struct files_text name);
 	void *arg;

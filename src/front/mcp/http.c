@@ -2,30 +2,26 @@
 /*
  * http.c - Streamable HTTP: POST, GET and DELETE of /mcp, for both eras.
  *
- * What a POST is, the ladder says (mcp/era.h); how it is answered, post.c. GET is the stream of a
- * session's messages that belong to no request, DELETE its end.
+ * mcp/era.h decides the era of a POST, and post.c answers it. GET is the stream of a session's
+ * messages that belong to no request, DELETE its end.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
 #include "front/mcp/batch.h"
-#include "front/mcp/head.h"
+#include "front/mcp/call.h"
+#include "front/mcp/channel.h"
 #include "front/mcp/mcp.h"
-#include "front/mcp/methods.h"
-#include "front/mcp/pipe.h"
 #include "front/mcp/post.h"
 #include "front/mcp/session.h"
 #include "front/mcp/sse.h"
 #include "front/support/front.h"
 #include "front/support/schema.h"
 #include "net/http.h"
-
-#define ALIVE_NS (15 * CLOCK_NS_PER_S)
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
@@ -35,7 +31,7 @@ static struct mcp_session *own_session(struct front *f, struct http_exchange *x,
 	const char *name = http_header(x, "mcp-session-id");
 	struct mcp_session *s = name ? mcp_session_find(f, context_of(x)->owner, name) : NULL;
 
-	if (s && mcp_pipe_of(s))
+	if (s && mcp_channel_of(s))
 		s = NULL; /* it has a wire of its own */
 	if (s)
 		mcp_session_touch(s);
@@ -149,7 +145,6 @@ void handle_mcp_post(struct front *f, struct http_exchange *x, const struct rout
 struct listener_out {
 	struct http_exchange *x;
 	struct mcp_session *session;
-	struct timer alive;
 };
 
 static void out_send(struct mcp_session *s, const struct buf *json)
@@ -161,7 +156,7 @@ static void out_send(struct mcp_session *s, const struct buf *json)
 
 static void out_drop(struct listener_out *o)
 {
-	timer_cancel(&o->alive);
+	mcp_session_touch(o->session);
 	o->session->outlet = NULL;
 	o->session->at = NULL;
 	free(o);
@@ -185,16 +180,6 @@ static void out_gone(struct request_context *v)
 	out_drop(v->work);
 }
 
-static void out_alive(struct timer *t)
-{
-	struct listener_out *o = t->arg;
-	struct loop *l = &o->session->f->loop;
-
-	mcp_session_touch(o->session);
-	timer_set(l, t, l->now_ns + ALIVE_NS);
-	(void)sse_comment(o->x, "");
-}
-
 static void no_stream(struct http_exchange *x)
 {
 	http_add_header(x, "Allow", "POST");
@@ -215,15 +200,8 @@ void handle_mcp_get(struct front *f, struct http_exchange *x, const struct route
 	}
 	if (!(s = own_session(f, x, NULL)))
 		return;
-	if (!mcp_accepts(x, MCP_EVENTS)) {
-		mcp_refuse(x, 406, NULL, MCP_BAD_SESSION, NULL, "Accept must name " MCP_EVENTS);
+	if (!mcp_stream_wanted(x))
 		return;
-	}
-	if (strcmp(http_request(x)->method, "HEAD") == 0) {
-		reply_headers(x);
-		http_reply(x, 200, MCP_EVENTS, "", 0);
-		return;
-	}
 	if (http_header(x, "last-event-id")) {
 		mcp_post_resume(s, x, http_header(x, "last-event-id"));
 		return;
@@ -238,16 +216,11 @@ void handle_mcp_get(struct front *f, struct http_exchange *x, const struct route
 		return;
 	}
 	*o = (struct listener_out){ .x = x, .session = s };
-	o->alive.fn = out_alive;
-	o->alive.arg = o;
-	timer_set(&f->loop, &o->alive, f->loop.now_ns + ALIVE_NS);
 	s->outlet = &stream_outlet;
 	s->at = o;
 	v->work = o;
 	v->gone = out_gone;
-	reply_headers(x);
-	http_add_header(x, "X-Accel-Buffering", "no");
-	http_stream(x, 200, MCP_EVENTS);
+	mcp_stream_open(x);
 	(void)sse_comment(x, "");
 }
 

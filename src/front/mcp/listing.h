@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "front/operations/operations.h"
 #include "wire/files.h"
 
 struct buf;
@@ -14,7 +15,6 @@ struct file_job;
 struct files_text;
 struct json;
 
-#define LISTING_MAX 1000u
 #define LISTING_LOOKED_AT 100000u /* entries of a directory, at most */
 
 struct listing_file {

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp.c - What this server says of itself. */
+/*
+ * mcp.c - The server itself: its description of itself, the table of methods, which differs between
+ * the eras, and its end.
+ */
 #include "front/mcp/mcp.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "base/buf.h"
 #include "base/json.h"
 #include "front/mcp/call.h"
-#include "front/mcp/parked.h"
-#include "front/mcp/prompt.h"
+#include "front/mcp/prompts.h"
 #include "front/mcp/session.h"
 #include "front/mcp/subscribe.h"
+#include "front/mcp/suspended.h"
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
 #include "front/support/front.h"
@@ -19,6 +23,12 @@
 
 #define INSTRUCTIONS_MAX 16384u
 #define SERVERS_NAMED 32u
+#define DISCOVER_TTL_MS (3600u * 1000u)
+
+/* Weak: the program that the conformance suite tests defines its own. */
+__attribute__((weak)) const struct mcp_additions mcp_additions;
+
+/* ---- what the server tells of itself ------------------------------------------------------- */
 
 static const char instructions[] =
 	"Caisson runs code in sealed sandboxes: no network unless the operator allows it, limits on time, "
@@ -34,7 +44,7 @@ static const char instructions[] =
 	"list_files what is there.\n"
 	"- A session that nobody used for some minutes is removed; so is everything in it.";
 
-/* Names are no secret: whoever asks for one that is not there is told those that are. */
+/* Names are no secret: the error about an unknown server lists them. */
 static void put_servers(const struct front *f, struct buf *b)
 {
 	const struct upstream *u;
@@ -49,7 +59,7 @@ static void put_servers(const struct front *f, struct buf *b)
 	(void)buf_puts(b, "`await mcp.runtime.search_tool_docs('words')` finds tools.");
 }
 
-void mcp_instructions(const struct front *f, struct json *j)
+static void write_instructions(const struct front *f, struct json *j)
 {
 	_buf_ struct buf b = BUF_INIT(INSTRUCTIONS_MAX);
 
@@ -99,7 +109,7 @@ static void put_extensions(struct json *j)
 	json_object_end(j);
 }
 
-void mcp_capabilities(const struct front *f, struct json *j, bool modern)
+static void write_capabilities(const struct front *f, struct json *j, bool modern)
 {
 	json_object_begin(j);
 	put_list(f, j, "tools", MCP_LIST_TOOLS);
@@ -130,11 +140,141 @@ void mcp_note_json(struct buf *out, const char *method, const struct buf *params
 	(void)json_finish(&j);
 }
 
+/* ---- methods ------------------------------------------------------------------------------- */
+
+static void initialize(struct mcp_call *c)
+{
+	const char *asked = json_string_value(json_object_get(c->m.params, "protocolVersion"));
+	struct mcp_session *s = c->session;
+	struct mcp_answer a;
+
+	if (!asked) {
+		mcp_fail(c, MCP_INVALID_PARAMS,
+			 "params.protocolVersion must be a string, as in \"%s\"",
+			 MCP_LEGACY_VERSION);
+		return;
+	}
+	s->version = mcp_legacy_version(asked);
+	if (!s->version)
+		s->version = MCP_LEGACY_VERSION;
+	json_decref(s->capabilities);
+	s->capabilities = json_incref(json_object_get(c->m.params, "capabilities"));
+	mcp_answer_begin(c, &a);
+	json_member_str(&a.j, "protocolVersion", s->version);
+	json_key(&a.j, "capabilities");
+	write_capabilities(c->f, &a.j, false);
+	json_key(&a.j, "serverInfo");
+	mcp_server_info(&a.j);
+	write_instructions(c->f, &a.j);
+	mcp_answer_end(c, &a);
+}
+
+static void discover(struct mcp_call *c)
+{
+	struct mcp_answer a;
+
+	mcp_answer_begin(c, &a);
+	json_key(&a.j, "supportedVersions");
+	json_array_begin(&a.j);
+	(void)json_str(&a.j, MCP_MODERN_VERSION);
+	json_array_end(&a.j);
+	json_key(&a.j, "capabilities");
+	write_capabilities(c->f, &a.j, true);
+	write_instructions(c->f, &a.j);
+	mcp_answer_cache(c, &a, DISCOVER_TTL_MS, true);
+	mcp_answer_end(c, &a);
+}
+
+static void ping(struct mcp_call *c)
+{
+	mcp_answer_empty(c);
+}
+
+static void set_level(struct mcp_call *c)
+{
+	const char *name = json_string_value(json_object_get(c->m.params, "level"));
+	int level = mcp_log_level(name);
+
+	if (level < 0) {
+		mcp_fail(
+			c, MCP_INVALID_PARAMS,
+			"params.level must be debug, info, notice, warning, error, critical, alert or "
+			"emergency");
+		return;
+	}
+	c->session->log_level = level;
+	mcp_answer_empty(c);
+}
+
+enum { LEGACY = 1u << MCP_LEGACY, MODERN = 1u << MCP_MODERN, BOTH = LEGACY | MODERN };
+
+static const struct method {
+	const char *name;
+	unsigned int eras;
+	mcp_method *fn;
+} methods[] = {
+	{ "initialize", LEGACY, initialize },
+	{ "ping", LEGACY, ping },
+	{ "logging/setLevel", LEGACY, set_level },
+	{ "server/discover", MODERN, discover },
+	{ "tools/list", BOTH, mcp_method_tools_list },
+	{ "tools/call", BOTH, mcp_method_tools_call },
+	{ "resources/list", BOTH, mcp_method_resources_list },
+	{ "resources/templates/list", BOTH, mcp_method_templates_list },
+	{ "resources/read", BOTH, mcp_method_resources_read },
+	{ "resources/subscribe", LEGACY, mcp_method_resources_subscribe },
+	{ "resources/unsubscribe", LEGACY, mcp_method_resources_unsubscribe },
+	{ "resources/directory/read", MODERN, mcp_method_directory_read },
+	{ "skills/list", MODERN, mcp_method_skills_list },
+	{ "skills/get", MODERN, mcp_method_skills_get },
+	{ "prompts/list", BOTH, mcp_method_prompts_list },
+	{ "prompts/get", BOTH, mcp_method_prompts_get },
+	{ "completion/complete", BOTH, mcp_method_complete },
+	{ "subscriptions/listen", MODERN, mcp_method_listen },
+	{ "tasks/get", MODERN, mcp_method_tasks_get },
+	{ "tasks/update", MODERN, mcp_method_tasks_update },
+	{ "tasks/cancel", MODERN, mcp_method_tasks_cancel },
+};
+
+void mcp_no_method(struct mcp_call *c)
+{
+	mcp_fail_data(c, c->era == MCP_MODERN ? 404 : 200, MCP_NO_METHOD, NULL,
+		      "there is no method %.100s", c->m.method);
+}
+
+void mcp_call_run(struct mcp_call *c)
+{
+	for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
+		if (methods[i].eras & 1u << c->era && strcmp(methods[i].name, c->m.method) == 0) {
+			methods[i].fn(c);
+			return;
+		}
+	mcp_no_method(c);
+}
+
+/* ---- notifications ------------------------------------------------------------------------- */
+
+void mcp_notified(struct front *f, struct mcp_session *session, const void *at,
+		  const struct mcp_message *m)
+{
+	struct mcp_call *c;
+
+	if (session && strcmp(m->method, "notifications/initialized") == 0)
+		session->initialized = true;
+	if (strcmp(m->method, "notifications/cancelled") != 0)
+		return;
+	c = mcp_call_find(f, session, at, json_object_get(m->params, "requestId"));
+	/* A handshake is not cancelled. */
+	if (c && strcmp(c->m.method, "initialize") != 0)
+		mcp_call_cancel(c);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
 void mcp_setup(struct front *f)
 {
 	if (getrandom(f->mcp->key, sizeof(f->mcp->key), 0) != (ssize_t)sizeof(f->mcp->key))
 		abort();
-	mcp_tools_sandboxes_setup();
 }
 
 static bool is_busy(const struct front *f, const struct mcp_session *s)
@@ -163,5 +303,5 @@ void mcp_end(struct front *f)
 		mcp_session_end(f->mcp->sessions);
 	while (f->mcp->calls)
 		mcp_call_cancel(f->mcp->calls);
-	mcp_parked_end(f);
+	mcp_suspended_end(f);
 }

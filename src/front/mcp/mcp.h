@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp.h - What the daemon holds for clients of the Model Context Protocol.
+ * mcp.h - State of the daemon for clients of the Model Context Protocol.
  */
 #ifndef CAISSON_FRONT_MCP_MCP_H
 #define CAISSON_FRONT_MCP_MCP_H
@@ -14,10 +14,13 @@ struct buf;
 struct front;
 struct json;
 struct mcp_call;
-struct mcp_parked;
+struct mcp_prompt;
+struct mcp_resource;
 struct mcp_session;
 struct mcp_subscription;
+struct mcp_suspended;
 struct mcp_task;
+struct mcp_tool;
 struct mcp_watch;
 
 #define MCP_SESSIONS_MAX 1024u
@@ -31,8 +34,8 @@ struct mcp {
 	size_t n_subscriptions;
 	struct mcp_watch *watches; /* of files that somebody subscribed to */
 	size_t n_watches;
-	struct mcp_parked *parked; /* calls that asked their client back (parked.h) */
-	size_t n_parked, parked_bytes;
+	struct mcp_suspended *suspended; /* calls that wait for answers of their client */
+	size_t n_suspended, suspended_bytes;
 	struct mcp_task *tasks; /* the newest first */
 	size_t n_tasks, tasks_bytes;
 	struct timer news;                /* of lists, gathered (subscribe.h) */
@@ -40,16 +43,23 @@ struct mcp {
 	unsigned char key[MCP_KEY_BYTES]; /* of this process: seals what clients keep for us */
 };
 
+/*
+ * Tools, prompts and resources beside the daemon's own. The installed daemon has none; the program
+ * that the protocol's conformance suite tests links in its own (tests/mcp/fixtures). All members
+ * are set, or none.
+ */
+struct mcp_additions {
+	const struct mcp_tool *const *tools; /* tables, ends with NULL */
+	const struct mcp_prompt *prompts;
+	const struct mcp_resource *resources;
+};
+extern const struct mcp_additions mcp_additions;
+
 /* mcp_setup() - Before the first request. */
 void mcp_setup(struct front *f);
 
 /* mcp_server_info() - The object {name, version, ...}. */
 void mcp_server_info(struct json *j);
-/* mcp_capabilities() - The object, for `initialize` or for `server/discover`. */
-void mcp_capabilities(const struct front *f, struct json *j, bool modern);
-/* mcp_instructions() - Member `instructions`: what a model should know before it uses the tools. */
-void mcp_instructions(const struct front *f, struct json *j);
-
 /* mcp_note_json() - A whole notification; @params: an object, or NULL. Appends to @out. */
 void mcp_note_json(struct buf *out, const char *method, const struct buf *params);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metadata.c - The document, and its address.
+ * metadata.c - The document that names the authorization server, and its address.
  *
- * The address that a client used is the name of what it wants to reach. We know it from the Host
- * header, which was checked before (auth.h); behind a proxy that ends TLS the operator has to say
- * it.
+ * The document is for clients without a token: GET /.well-known/oauth-protected-resource, and the
+ * same with /mcp behind it. It names the resource by the address that the client used: the Host
+ * header, which auth.h has checked, or --mcp-url behind a proxy that ends TLS.
  */
 #include "front/mcp/metadata.h"
 
@@ -12,10 +12,13 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "front/api/handlers.h"
+#include "front/http/reply.h"
 #include "front/support/front.h"
 #include "net/conn.h"
 #include "net/http.h"
 
+#define DOCUMENT_MAX 8192u
 #define WELL_KNOWN "/.well-known/oauth-protected-resource"
 
 /* Up to the path; of --mcp-url, or as the client calls us. */
@@ -43,7 +46,7 @@ void mcp_metadata_url(const struct front *f, const struct http_exchange *x, stru
 	(void)buf_puts(out, WELL_KNOWN "/mcp");
 }
 
-void mcp_metadata_json(const struct front *f, const struct http_exchange *x, struct buf *out)
+static void write_document(const struct front *f, const struct http_exchange *x, struct buf *out)
 {
 	_buf_ struct buf resource = BUF_INIT(2048);
 	struct json j;
@@ -68,4 +71,19 @@ void mcp_metadata_json(const struct front *f, const struct http_exchange *x, str
 	json_member_str(&j, "resource_name", "Caisson");
 	json_object_end(&j);
 	(void)json_finish(&j);
+}
+
+void handle_mcp_metadata(struct front *f, struct http_exchange *x, const struct route_params *p)
+{
+	_buf_ struct buf b = BUF_INIT(DOCUMENT_MAX);
+
+	(void)p;
+	if (!f->config.mcp_auth_server) {
+		reply_error(x, 404, "not_found", NULL,
+			    "ask the operator for a token; --mcp-auth-server names such a server",
+			    "no authorization server is named here");
+		return;
+	}
+	write_document(f, x, &b);
+	reply_json(x, 200, &b);
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -19,7 +20,6 @@
 #include "front/http/serve.h"
 #include "front/mcp/batch.h"
 #include "front/mcp/call.h"
-#include "front/mcp/head.h"
 #include "front/mcp/replay.h"
 #include "front/mcp/session.h"
 #include "front/support/front.h"
@@ -27,6 +27,60 @@
 
 #define ALIVE_NS (15 * CLOCK_NS_PER_S)
 #define RETRY_MS 1000
+#define ERROR_MAX 8192u
+
+/* ---- heads and refusals -------------------------------------------------------------------- */
+
+void mcp_refuse(struct http_exchange *x, int status, const json_t *id, int code, const json_t *data,
+		const char *message)
+{
+	_buf_ struct buf b = BUF_INIT(ERROR_MAX);
+
+	mcp_error_json(&b, id, code, data, message);
+	reply_json(x, status, &b);
+}
+
+bool mcp_accepts(const struct http_exchange *x, const char *type)
+{
+	const char *accept = http_header(x, "accept");
+
+	return !accept || strcasestr(accept, type) || strstr(accept, "*/*");
+}
+
+bool mcp_head_ok(struct http_exchange *x)
+{
+	const char *type = http_header(x, "content-type");
+
+	if (type && strncasecmp(type, "application/json", 16) != 0)
+		mcp_refuse(x, 415, NULL, MCP_BAD_SESSION, NULL,
+			   "Content-Type must be application/json");
+	else if (!mcp_accepts(x, "application/json"))
+		mcp_refuse(x, 406, NULL, MCP_BAD_SESSION, NULL,
+			   "Accept must name application/json and " MCP_EVENTS);
+	else
+		return true;
+	return false;
+}
+
+bool mcp_stream_wanted(struct http_exchange *x)
+{
+	if (!mcp_accepts(x, MCP_EVENTS)) {
+		mcp_refuse(x, 406, NULL, MCP_BAD_SESSION, NULL, "Accept must name " MCP_EVENTS);
+		return false;
+	}
+	if (strcmp(http_request(x)->method, "HEAD") != 0)
+		return true;
+	reply_headers(x);
+	http_reply(x, 200, MCP_EVENTS, "", 0);
+	return false;
+}
+
+void mcp_stream_open(struct http_exchange *x)
+{
+	reply_headers(x);
+	http_add_header(x, "X-Accel-Buffering", "no");
+	sse_begin(x);
+}
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
@@ -51,9 +105,7 @@ static void on_drain(struct http_exchange *x)
 
 static void open_stream(struct http_exchange *x)
 {
-	reply_headers(x);
-	http_add_header(x, "X-Accel-Buffering", "no");
-	http_stream(x, 200, MCP_EVENTS);
+	mcp_stream_open(x);
 	http_stream_on_drain(x, on_drain);
 }
 
@@ -89,14 +141,13 @@ static void arm(struct post *p)
 	timer_set(l, &p->alive, l->now_ns + ALIVE_NS);
 }
 
-/* Nobody on the way should take silence for an end. */
+/* An answer that takes long becomes a stream, which keeps the connection alive. */
 static void on_alive(struct timer *t)
 {
 	struct post *p = t->arg;
 
 	begin_stream(p);
 	(void)sse_comment(p->x, "");
-	arm(p);
 }
 
 /* An event of a stream that has begun, though there may be nobody who reads it now. */

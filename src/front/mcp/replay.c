@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay.c - Events by number. An event's id is "<stream>-<number>"; number 0 is the empty event
- * that begins. */
+/* replay.c - Events of streams by number. An event has the id "<stream>-<number>"; number 0 is the
+ * empty event that begins a stream. */
 #include "front/mcp/replay.h"
 
 #include <inttypes.h>
@@ -71,7 +71,7 @@ static void on_end(struct timer *t)
 	forget(t->arg);
 }
 
-static void make_cell(struct mcp_session *s)
+static void make_room(struct mcp_session *s)
 {
 	struct mcp_replay *oldest = NULL;
 
@@ -88,7 +88,7 @@ struct mcp_replay *mcp_replay_begin(struct mcp_session *s, void *speaker)
 
 	if (!s || !s->version || strcmp(s->version, MCP_LEGACY_VERSION) < 0)
 		return NULL;
-	make_cell(s);
+	make_room(s);
 	if (s->n_replays >= STREAMS_MAX || !(r = calloc(1, sizeof(*r))))
 		return NULL;
 	r->session = s;
@@ -145,7 +145,7 @@ struct mcp_replay *mcp_replay_find(struct mcp_session *s, const char *id, size_t
 	uint64_t number = strtoull(id, &end, 10);
 
 	*seen = *end == '-' ? strtoull(end + 1, NULL, 10) : 0;
-	/* Only what we would have written ourselves. */
+	/* Only an id that mcp_replay_id() writes. */
 	(void)snprintf(again, sizeof(again), "%" PRIu64 "-%zu", number, *seen);
 	if (strcmp(again, id) != 0)
 		return NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay.h - What was said on the stream of a request, kept for a legacy client that lost the
- * stream and comes back for the rest: GET with Last-Event-ID.
+ * replay.h - Events of the stream of a request, kept for a legacy client that lost the stream and
+ * comes back for the rest: GET with Last-Event-ID.
  *
- * Made for clients of 2025-11-25 and later, which know the first event, an empty one, for what it
- * is. Kept with its session, for some minutes after the last event, and bounded: what does not fit
- * is not kept, and then the stream can not be resumed.
+ * For clients of 2025-11-25 and later, which understand the first event, an empty one. Kept with
+ * the session, for some minutes after the last event, and bounded: a stream with an event that does
+ * not fit cannot be resumed.
  */
 #ifndef CAISSON_FRONT_MCP_REPLAY_H
 #define CAISSON_FRONT_MCP_REPLAY_H
@@ -34,7 +34,7 @@ void mcp_replay_end(struct mcp_replay *r);
 struct mcp_replay *mcp_replay_find(struct mcp_session *s, const char *id, size_t *seen);
 /* mcp_replay_send() - All events after the first @seen, on an open stream. */
 void mcp_replay_send(const struct mcp_replay *r, struct http_exchange *x, size_t seen);
-/* mcp_replay_speaker() - Who goes on with it; NULL: it has ended. */
+/* mcp_replay_speaker() - The POST that goes on with it; NULL: it has ended. */
 void *mcp_replay_speaker(const struct mcp_replay *r);
 
 /* mcp_replays_free() - With their session, when nobody speaks any more. */

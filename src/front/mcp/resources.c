@@ -5,11 +5,9 @@
 
 #include "base/fd.h"
 #include "front/mcp/call.h"
-#include "front/mcp/extra.h"
-#include "front/mcp/methods.h"
-#include "front/mcp/mrtr.h"
-#include "front/mcp/page.h"
-#include "front/mcp/resource.h"
+#include "front/mcp/input_request.h"
+#include "front/mcp/mcp.h"
+#include "front/mcp/resources.h"
 #include "front/mcp/session.h"
 #include "front/mcp/watch.h"
 #include "front/support/front.h"
@@ -20,8 +18,8 @@
 /* The i-th row that this daemon offers, NULL after the last. */
 static const struct mcp_resource *row_at(size_t i)
 {
-	const struct mcp_resource *const tables[] = { mcp_resources_boxes, mcp_resources_skills,
-						      mcp_extra.resources };
+	const struct mcp_resource *const tables[] = { mcp_resources_sandboxes, mcp_resources_skills,
+						      mcp_additions.resources };
 
 	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)
 		for (const struct mcp_resource *r = tables[n]; r && r->uri; r++)

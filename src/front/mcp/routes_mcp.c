@@ -4,85 +4,29 @@
 #include "front/api/handlers.h"
 #include "front/api/routes.h"
 
-static const struct response_doc responses[] = {
-	{ 200, "A message, or a stream of them.", NULL, NULL }, { 0 }
-};
+#define ROW(method_, path_, name_, summary_, handler_, ...)                                        \
+	{                                                                                          \
+		.method = (method_), .path = (path_), .tag = "mcp", .handler = (handler_),         \
+		.op = OPERATION((name_), (summary_), (summary_)),                                  \
+		.responses = RESPONSES(RESPONSE(200, NULL, "A message, or a stream of them.")),    \
+		.raw = true, .hidden = true, __VA_ARGS__                                           \
+	}
+/* RFC 9728, where --mcp-auth-server names a server. */
+#define METADATA "/.well-known/oauth-protected-resource"
 
-static const struct route rows[] = {
-	{ .method = "POST",
-	  .path = "/mcp",
-	  .id = "mcpPost",
-	  .summary = "A message of the Model Context Protocol",
-	  .description =
-		  "Streamable HTTP of both eras; with sessionId in the query, a message for a stream of /mcp/sse.",
-	  .tag = "mcp",
-	  .raw = true,
-	  .hidden = true,
-	  .responses = responses,
-	  .handler = handle_mcp_post },
-	{ .method = "GET",
-	  .path = "/mcp",
-	  .id = "mcpGet",
-	  .summary = "Messages of a session that belong to no request",
-	  .description = "A stream of events, one per session.",
-	  .tag = "mcp",
-	  .raw = true,
-	  .hidden = true,
-	  .responses = responses,
-	  .handler = handle_mcp_get },
-	{ .method = "DELETE",
-	  .path = "/mcp",
-	  .id = "mcpDelete",
-	  .summary = "End a session",
-	  .description = "With everything that it runs.",
-	  .tag = "mcp",
-	  .raw = true,
-	  .hidden = true,
-	  .responses = responses,
-	  .handler = handle_mcp_delete },
-	{ .method = "GET",
-	  .path = "/mcp/sse",
-	  .id = "mcpSse",
-	  .summary = "A stream of the protocol's first HTTP transport",
-	  .description = "Its first event says where to post.",
-	  .tag = "mcp",
-	  .raw = true,
-	  .hidden = true,
-	  .responses = responses,
-	  .handler = handle_mcp_sse },
-	{ .method = "GET",
-	  .path = "/mcp/ws",
-	  .id = "mcpWs",
-	  .summary = "Messages both ways, for caisson mcp",
-	  .description = "A WebSocket with the rules of standard input and output.",
-	  .tag = "mcp",
-	  .raw = true,
-	  .hidden = true,
-	  .responses = responses,
-	  .handler = handle_mcp_ws },
-	{ .method = "GET",
-	  .path = "/.well-known/oauth-protected-resource",
-	  .id = "mcpMetadata",
-	  .summary = "Where tokens for /mcp come from (RFC 9728)",
-	  .description = "When --mcp-auth-server names a place.",
-	  .tag = "mcp",
-	  .raw = true,
-	  .open = true,
-	  .hidden = true,
-	  .responses = responses,
-	  .handler = handle_mcp_metadata },
-	{ .method = "GET",
-	  .path = "/.well-known/oauth-protected-resource/mcp",
-	  .id = "mcpMetadataOfPath",
-	  .summary = "Where tokens for /mcp come from (RFC 9728)",
-	  .description = "When --mcp-auth-server names a place.",
-	  .tag = "mcp",
-	  .raw = true,
-	  .open = true,
-	  .hidden = true,
-	  .responses = responses,
-	  .handler = handle_mcp_metadata },
+const struct route routes_mcp[] = {
+	/* With sessionId in the query, a message for a stream of /mcp/sse. */
+	ROW("POST", "/mcp", "mcpPost", "A message, by Streamable HTTP", handle_mcp_post),
+	ROW("GET", "/mcp", "mcpGet", "Messages of a session that belong to no request",
+	    handle_mcp_get),
+	ROW("DELETE", "/mcp", "mcpDelete", "End a session with everything that it runs",
+	    handle_mcp_delete),
+	ROW("GET", "/mcp/sse", "mcpSse", "A stream of the protocol's first HTTP transport",
+	    handle_mcp_sse),
+	ROW("GET", "/mcp/ws", "mcpWs", "Messages both ways, for caisson mcp", handle_mcp_ws),
+	ROW("GET", METADATA, "mcpMetadata", "Where tokens for /mcp come from", handle_mcp_metadata,
+	    .open = true),
+	ROW("GET", METADATA "/mcp", "mcpMetadataOfPath", "Where tokens for /mcp come from",
+	    handle_mcp_metadata, .open = true),
 	{ 0 },
 };
-
-const struct route_table routes_mcp = { rows, NULL };

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/list.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
 #include "front/mcp/replay.h"
@@ -21,9 +22,15 @@
 #define IDLE_NS (3600 * CLOCK_NS_PER_S)
 #define QUESTION_MAX (1u << 20)
 
+/* One whose client listens is in use. */
 static void on_idle(struct timer *t)
 {
-	mcp_session_end(t->arg);
+	struct mcp_session *s = t->arg;
+
+	if (s->outlet)
+		mcp_session_touch(s);
+	else
+		mcp_session_end(s);
 }
 
 void mcp_session_touch(struct mcp_session *s)
@@ -42,12 +49,9 @@ struct mcp_session *mcp_session_new(struct front *f, const char *owner)
 	s->f = f;
 	s->log_level = -1;
 	(void)snprintf(s->owner, sizeof(s->owner), "%s", owner);
-	s->tools = mcp_tools_print(f, s->owner);
+	s->tools = mcp_tools_hash(f, s->owner);
 	random_id(s->id);
-	s->next = f->mcp->sessions;
-	if (s->next)
-		s->next->prev = s;
-	f->mcp->sessions = s;
+	LIST_PUSH(f->mcp->sessions, s);
 	f->mcp->n_sessions++;
 	mcp_session_touch(s);
 	return s;
@@ -79,12 +83,7 @@ void mcp_session_end(struct mcp_session *s)
 	if (s->outlet)
 		s->outlet->ended(s);
 	timer_cancel(&s->idle);
-	if (s->prev)
-		s->prev->next = s->next;
-	else
-		s->f->mcp->sessions = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
+	LIST_DROP(s->f->mcp->sessions, s);
 	s->f->mcp->n_sessions--;
 	mcp_replays_free(s);
 	json_decref(s->capabilities);
@@ -158,7 +157,7 @@ void mcp_session_unanswered(struct mcp_session *s)
 				  "the client answers no more");
 	struct mcp_question *list = s->questions, *next;
 
-	/* Whoever asks again meanwhile is not among them. */
+	/* Questions that are asked meanwhile are not among them. */
 	s->questions = NULL;
 	for (; list; list = next) {
 		next = list->next;

@@ -3,8 +3,8 @@
  * session.h - A legacy client between its handshake and its end.
  *
  * Made by `initialize`. Over HTTP it is named by Mcp-Session-Id and ends with DELETE or when nobody
- * used it for an hour; on a wire of its own (SSE, stdio) it ends with that. It belongs to whoever
- * made it: another owner's does not exist for us. Sandboxes outlive it: they have names and an
+ * used it for an hour; on a channel of its own (channel.h) it ends with that. It belongs to the
+ * owner that made it; for others it does not exist. Sandboxes outlive it: they have names and an
  * owner of their own.
  */
 #ifndef CAISSON_FRONT_MCP_SESSION_H

@@ -9,9 +9,7 @@
 
 #include "base/embed.h"
 #include "front/mcp/call.h"
-#include "front/mcp/methods.h"
-#include "front/mcp/page.h"
-#include "front/mcp/resource.h"
+#include "front/mcp/resources.h"
 #include "hash/hash.h"
 
 extern const struct embed_file skill_files[];
@@ -44,7 +42,7 @@ const struct mcp_resource mcp_resources_skills[] = {
 	  .read = read_file },
 	{ .uri = ROOT "/references/results.md",
 	  .name = "results.md",
-	  .title = "What a result says",
+	  .title = "The parts of a result",
 	  .description = "Every status and cause of a result, and what to do about it.",
 	  .mime = MARKDOWN,
 	  .read = read_file },
@@ -107,7 +105,8 @@ void mcp_method_skills_get(struct mcp_call *c)
 	struct mcp_answer a;
 
 	if (!uri || strcmp(uri, ROOT "/" MAIN) != 0) {
-		mcp_fail(c, MCP_INVALID_PARAMS, "params.uri is none of a skill; see skills/list");
+		mcp_fail(c, MCP_INVALID_PARAMS,
+			 "params.uri is not the address of a skill; see skills/list");
 		return;
 	}
 	mcp_answer_begin(c, &a);

@@ -10,15 +10,13 @@
 #include "front/mcp/sse.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "front/api/handlers.h"
 #include "front/http/reply.h"
 #include "front/http/serve.h"
-#include "front/mcp/head.h"
-#include "front/mcp/pipe.h"
+#include "front/mcp/channel.h"
+#include "front/mcp/post.h"
 #include "front/mcp/session.h"
 #include "front/support/front.h"
 #include "front/support/schema.h"
@@ -26,28 +24,26 @@
 #include "net/conn.h"
 #include "net/http.h"
 
-#define ALIVE_NS (15 * CLOCK_NS_PER_S)
 #define NAME_MAX_BYTES 64u
 
 struct mcp_stream {
-	struct mcp_pipe pipe;
+	struct mcp_channel channel;
 	struct http_exchange *x;
-	struct timer alive;
 };
 
 /* ---- the stream ---------------------------------------------------------------------------- */
 
-static void stream_write(struct mcp_pipe *p, const struct buf *json)
+static void stream_write(struct mcp_channel *p, const struct buf *json)
 {
 	struct mcp_stream *s = (struct mcp_stream *)p;
 
-	if (conn_queued(http_conn(s->x)) + json->len > MCP_PIPE_QUEUE_MAX)
-		mcp_pipe_doom(p);
+	if (conn_queued(http_conn(s->x)) + json->len > MCP_CHANNEL_QUEUE_MAX)
+		mcp_channel_doom(p);
 	else
 		(void)sse_event(s->x, NULL, "message", buf_str(json), json->len);
 }
 
-static bool stream_congested(const struct mcp_pipe *p)
+static bool stream_congested(const struct mcp_channel *p)
 {
 	const struct mcp_stream *s = (const struct mcp_stream *)p;
 
@@ -56,12 +52,11 @@ static bool stream_congested(const struct mcp_pipe *p)
 
 static void release(struct mcp_stream *s)
 {
-	timer_cancel(&s->alive);
-	mcp_pipe_end(&s->pipe);
+	mcp_channel_end(&s->channel);
 	free(s);
 }
 
-static void stream_close(struct mcp_pipe *p, bool lost)
+static void stream_close(struct mcp_channel *p, bool lost)
 {
 	struct mcp_stream *s = (struct mcp_stream *)p;
 	struct http_exchange *x = s->x;
@@ -76,7 +71,7 @@ static void stream_close(struct mcp_pipe *p, bool lost)
 		http_stream_end(x);
 }
 
-static const struct mcp_pipe_ops ops = { stream_write, stream_congested, stream_close };
+static const struct mcp_channel_ops ops = { stream_write, stream_congested, stream_close };
 
 static void on_gone(struct request_context *v)
 {
@@ -88,35 +83,21 @@ static void on_drain(struct http_exchange *x)
 	struct mcp_stream *s = context_of(x)->work;
 
 	if (s)
-		mcp_pipe_drained(&s->pipe);
-}
-
-static void on_alive(struct timer *t)
-{
-	struct mcp_stream *s = t->arg;
-	struct loop *l = &s->pipe.f->loop;
-
-	timer_set(l, t, l->now_ns + ALIVE_NS);
-	(void)sse_comment(s->x, "keep-alive");
+		mcp_channel_drained(&s->channel);
 }
 
 /* ---- GET ----------------------------------------------------------------------------------- */
 
-static void begin(struct mcp_stream *s, struct front *f)
+static void begin(struct mcp_stream *s)
 {
 	_buf_ struct buf b = BUF_INIT(128);
 	struct request_context *v = context_of(s->x);
 
 	v->work = s;
 	v->gone = on_gone;
-	s->alive.fn = on_alive;
-	s->alive.arg = s;
-	timer_set(&f->loop, &s->alive, f->loop.now_ns + ALIVE_NS);
-	reply_headers(s->x);
-	http_add_header(s->x, "X-Accel-Buffering", "no");
-	http_stream(s->x, 200, MCP_EVENTS);
+	mcp_stream_open(s->x);
 	http_stream_on_drain(s->x, on_drain);
-	(void)buf_printf(&b, "/mcp?sessionId=%s", s->pipe.session->id);
+	(void)buf_printf(&b, "/mcp?sessionId=%s", s->channel.session->id);
 	(void)sse_event(s->x, NULL, "endpoint", buf_str(&b), b.len);
 }
 
@@ -125,26 +106,19 @@ void handle_mcp_sse(struct front *f, struct http_exchange *x, const struct route
 	struct mcp_stream *s;
 
 	(void)p;
-	if (!mcp_accepts(x, MCP_EVENTS)) {
-		mcp_refuse(x, 406, NULL, MCP_BAD_SESSION, NULL, "Accept must name " MCP_EVENTS);
+	if (!mcp_stream_wanted(x))
 		return;
-	}
-	if (strcmp(http_request(x)->method, "HEAD") == 0) {
-		reply_headers(x);
-		http_reply(x, 200, MCP_EVENTS, "", 0);
-		return;
-	}
 	s = calloc(1, sizeof(*s));
 	if (s)
-		mcp_pipe_init(&s->pipe, f, context_of(x)->owner, &ops);
-	if (!s || !mcp_pipe_shake(&s->pipe)) {
+		mcp_channel_init(&s->channel, f, context_of(x)->owner, &ops);
+	if (!s || !mcp_channel_shake(&s->channel)) {
 		free(s);
 		mcp_refuse(x, 503, NULL, MCP_INTERNAL, NULL,
 			   "there are too many sessions: end some");
 		return;
 	}
 	s->x = x;
-	begin(s, f);
+	begin(s);
 }
 
 /* ---- POST ---------------------------------------------------------------------------------- */
@@ -186,12 +160,12 @@ void mcp_sse_post(struct front *f, struct http_exchange *x)
 {
 	_buf_ struct buf name = BUF_INIT(NAME_MAX_BYTES);
 	struct mcp_session *s;
-	struct mcp_pipe *p = NULL;
+	struct mcp_channel *p = NULL;
 	json_t *value;
 
 	if (name_of(x, &name)) {
 		s = mcp_session_find(f, context_of(x)->owner, buf_str(&name));
-		p = s ? mcp_pipe_of(s) : NULL;
+		p = s ? mcp_channel_of(s) : NULL;
 	}
 	if (!p || p->ops != &ops || p->dead) {
 		mcp_refuse(x, 404, NULL, MCP_NO_SESSION, NULL,
@@ -202,6 +176,6 @@ void mcp_sse_post(struct front *f, struct http_exchange *x)
 	if (!value)
 		return;
 	reply_empty(x, 202); /* before anything that is said on the stream */
-	mcp_pipe_take_json(p, value);
+	mcp_channel_take_json(p, value);
 	json_decref(value);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * subscribe.c - subscriptions/listen, and the way of a change to those who asked for it.
+ * subscribe.c - subscriptions/listen, and notifications of changes to subscribers.
  *
- * A subscription is a call that is not answered until it ends. The first thing on it says what of
- * the request is honoured; everything on it carries the request's id. A client that does not read
- * is not waited for: its subscription ends, and it may ask again.
+ * A subscription is a call that is not answered until it ends. The first notification lists
+ * the honoured parts of the request; every notification carries the request's id. A client that
+ * does not read loses its subscription, and may ask again.
  */
 #include "front/mcp/subscribe.h"
 
@@ -13,11 +13,10 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "front/mcp/call.h"
-#include "front/mcp/extra.h"
 #include "front/mcp/mcp.h"
-#include "front/mcp/methods.h"
-#include "front/mcp/resource.h"
+#include "front/mcp/resources.h"
 #include "front/mcp/session.h"
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
@@ -35,7 +34,7 @@ struct mcp_subscription {
 	struct mcp_call *call;
 	struct mcp_subscription *prev, *next;
 	unsigned int lists; /* bits by enum mcp_list */
-	uint64_t tools;     /* of its owner, when it was told last (mcp_tools_print()) */
+	uint64_t tools;     /* of its owner, when it was told last (mcp_tools_hash()) */
 	bool stale;         /* its resources are others, and it was not told yet */
 	json_t *uris, *tasks;
 };
@@ -55,12 +54,7 @@ static void forget(struct mcp_subscription *s)
 	struct front *f = s->call->f;
 	struct mcp *m = f->mcp;
 
-	if (s->prev)
-		s->prev->next = s->next;
-	else
-		m->subscriptions = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
+	LIST_DROP(m->subscriptions, s);
 	m->n_subscriptions--;
 	json_decref(s->uris);
 	json_decref(s->tasks);
@@ -111,7 +105,7 @@ static bool has(const json_t *names, const char *name)
 	return false;
 }
 
-/* The strings of an array, as far as they are wanted. False: it is none, or too long. */
+/* The strings of an array, as far as they are wanted. False: it is no array, or too long. */
 static bool take_names(const json_t *from, const char *key, json_t *ret)
 {
 	const json_t *all = json_object_get(from, key), *one;
@@ -142,7 +136,7 @@ static void keep_own_tasks(const struct mcp_call *c, json_t *names)
 	}
 }
 
-/* What can only be seen by watching is watched from now on. */
+/* Watch the resources whose changes can only be seen by watching. */
 static void watch_files(const struct mcp_call *c, const json_t *uris)
 {
 	const json_t *one;
@@ -188,17 +182,14 @@ static struct mcp_subscription *make(struct mcp_call *c, const json_t *wanted)
 	if (!s)
 		return NULL;
 	s->call = c;
-	s->tools = mcp_tools_print(c->f, c->owner);
+	s->tools = mcp_tools_hash(c->f, c->owner);
 	s->uris = json_array();
 	s->tasks = json_array();
 	for (size_t i = 0; i < MCP_LISTS_; i++)
 		if (mcp_list_lives(c->f, (enum mcp_list)i) &&
 		    json_is_true(json_object_get(wanted, lists[i].wanted)))
 			s->lists |= 1u << i;
-	s->next = m->subscriptions;
-	if (s->next)
-		s->next->prev = s;
-	m->subscriptions = s;
+	LIST_PUSH(m->subscriptions, s);
 	m->n_subscriptions++;
 	return s;
 }
@@ -253,9 +244,9 @@ bool mcp_list_lives(const struct front *f, enum mcp_list list)
 	case MCP_LIST_RESOURCES: /* sessions are among them */
 		return true;
 	case MCP_LIST_TOOLS: /* a policy may be replaced */
-		return f->config.policy || mcp_extra.tools;
+		return f->config.policy || mcp_additions.tools;
 	default:
-		return mcp_extra.prompts;
+		return mcp_additions.prompts;
 	}
 }
 
@@ -301,7 +292,7 @@ void mcp_policy_changed(struct front *f)
 	const struct list *l = &lists[MCP_LIST_TOOLS];
 
 	for (struct mcp_subscription *s = f->mcp->subscriptions, *next; s; s = next) {
-		uint64_t now = mcp_tools_print(f, s->call->owner);
+		uint64_t now = mcp_tools_hash(f, s->call->owner);
 		bool other = now != s->tools && s->lists & 1u << MCP_LIST_TOOLS;
 
 		next = s->next;
@@ -310,7 +301,7 @@ void mcp_policy_changed(struct front *f)
 			tell(s, l->changed, json_object());
 	}
 	for (struct mcp_session *s = f->mcp->sessions; s; s = s->next) {
-		uint64_t now = mcp_tools_print(f, s->owner);
+		uint64_t now = mcp_tools_hash(f, s->owner);
 
 		if (now != s->tools && s->initialized)
 			mcp_session_send(s, l->changed, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * subscribe.h - Who wants to know when something changes.
+ * subscribe.h - Subscriptions of clients to changes.
  *
- * A modern client holds a call of `subscriptions/listen` open, which names what it wants; a legacy
- * one hears of lists on its session's stream, and of resources that it subscribed to. Whoever
- * changes something says so here and need not know who listens. One owner never hears of another's
- * things.
+ * A modern client holds a call of `subscriptions/listen` open, which names the changes that it
+ * wants; a legacy one gets changes of lists on its session's stream, and of resources that it
+ * subscribed to. A part of the daemon that changes something reports it here, and this file sends
+ * it to the subscribers. No owner gets notifications about another owner's things.
  */
 #ifndef CAISSON_FRONT_MCP_SUBSCRIBE_H
 #define CAISSON_FRONT_MCP_SUBSCRIBE_H
@@ -25,7 +25,7 @@ void mcp_list_changed(struct front *f, enum mcp_list list);
 /* mcp_sandboxes_changed() - @owner has one more, or one less, and so other resources. Told in a
  * moment, once for all of it. */
 void mcp_sandboxes_changed(struct front *f, const char *owner);
-/* mcp_policy_changed() - Another one is in force: whoever has other tools now is told. */
+/* mcp_policy_changed() - Another policy is in force: notify owners that have other tools now. */
 void mcp_policy_changed(struct front *f);
 /* mcp_resource_updated() - Its content is another. @owner: whose it is; NULL: everybody's. */
 void mcp_resource_updated(struct front *f, const char *owner, const char *uri);

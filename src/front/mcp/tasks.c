@@ -3,8 +3,8 @@
  * tasks.c - Tasks: tasks/get, tasks/update, tasks/cancel, and the line that a call has as a task.
  *
  * working -> (input_required -> working ...) -> completed | failed | cancelled. A tool's own
- * failure is a result like any other, and completed; failed is what would have been an error of the
- * protocol.
+ * failure is a result like any other, and completed; a task that ends with an error of the protocol
+ * is failed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "front/mcp/call.h"
 #include "front/mcp/mcp.h"
-#include "front/mcp/methods.h"
 #include "front/mcp/subscribe.h"
 #include "front/mcp/task.h"
 #include "front/sandbox/execution.h"
@@ -99,12 +99,7 @@ static void forget(struct mcp_task *t)
 	struct mcp *m = t->f->mcp;
 
 	timer_cancel(&t->end);
-	if (t->prev)
-		t->prev->next = t->next;
-	else
-		m->tasks = t->next;
-	if (t->next)
-		t->next->prev = t->prev;
+	LIST_DROP(m->tasks, t);
 	m->n_tasks--;
 	m->tasks_bytes -= t->bytes;
 	json_decref(t->result);
@@ -180,10 +175,7 @@ static struct mcp_task *add(struct mcp_call *c)
 	t->end.fn = on_end;
 	t->end.arg = t;
 	timer_set(&c->f->loop, &t->end, c->f->loop.now_ns + t->ttl_ms * CLOCK_NS_PER_MS);
-	t->next = m->tasks;
-	if (t->next)
-		t->next->prev = t;
-	m->tasks = t;
+	LIST_PUSH(m->tasks, t);
 	m->n_tasks++;
 	return t;
 }
@@ -192,12 +184,12 @@ static struct mcp_task *add(struct mcp_call *c)
 
 static void line_send(struct mcp_call *c, const struct buf *json)
 {
-	(void)c; /* there is no stream: who wants to know asks */
+	(void)c; /* there is no stream: a client asks with tasks/get */
 	(void)json;
 }
 
 /* Whether there is room for so many more bytes, the owner's older results given up where needed. */
-static bool make_cell(struct mcp_task *t, size_t bytes)
+static bool make_room(struct mcp_task *t, size_t bytes)
 {
 	size_t running, ended;
 	struct mcp_task *oldest;
@@ -215,7 +207,7 @@ static void keep(struct mcp_task *t, const struct buf *json)
 {
 	json_t *message = NULL;
 
-	if (make_cell(t, json->len))
+	if (make_room(t, json->len))
 		message = json_loadb(buf_str(json), json->len, 0, NULL);
 	t->result = json_incref(json_object_get(message, "result"));
 	t->error = json_incref(json_object_get(message, "error"));

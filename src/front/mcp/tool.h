@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tool.h - What a model can call: one row per tool, and the blocks of its result.
+ * tool.h - The tools that a model can call: one row per tool, and the blocks of its result.
  *
- * The rows are in tables by subject (tools.c has the list of tables); lists keep their order.
- * Arguments are checked against the row's fields before run is called: what is wrong with them is
- * told to the model as the result, so that it can do better. A failure of what the tool does is a
- * result too (isError); errors of the protocol are for what no model can mend.
+ * A row makes a tool of an operation, which has the names, words and arguments. The rows are in
+ * tables by subject (tools.c has the list of tables); lists keep their order. tools.c checks the
+ * arguments before it calls run, and reports an error in them as the tool's result, so that the
+ * model can correct it. A failure of the operation is a result too (isError); errors of the
+ * protocol are those that no model can correct.
  */
 #ifndef CAISSON_FRONT_MCP_TOOL_H
 #define CAISSON_FRONT_MCP_TOOL_H
@@ -14,11 +15,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "front/http/route.h" /* struct field */
 #include "front/mcp/call.h"
+#include "front/support/operation.h"
 
-struct config;
 struct refusal;
+struct sandbox;
 
 enum mcp_tool_hint {
 	TOOL_READ_ONLY = 1u << 0,   /* changes nothing */
@@ -27,11 +28,12 @@ enum mcp_tool_hint {
 	TOOL_OPEN_WORLD = 1u << 3,  /* reaches beyond this machine */
 };
 
-enum mcp_tool_set {
-	TOOL_SET_DEFAULT = 1u << 0,
-	TOOL_SET_ALL = 1u << 1,
-	TOOL_SET_PACKAGES = 1u << 2, /* among the default ones where packages can be installed */
-	TOOL_SET_SERVERS = 1u << 3,  /* among them where there are MCP servers that code may call */
+/* The daemons that offer a tool by default. With --tools all, every daemon does. */
+enum mcp_tool_offer {
+	TOOL_BY_NAME, /* none: --tools has to name it */
+	TOOL_ALWAYS,
+	TOOL_WITH_PACKAGES, /* those that can install packages */
+	TOOL_WITH_SERVERS,  /* those with MCP servers that code may call */
 };
 
 /* An argument that modern clients repeat as the HTTP header Mcp-Param-<header>, so that proxies can
@@ -42,73 +44,76 @@ struct mcp_mirror {
 };
 
 struct mcp_tool {
-	const char *name, *title, *description;
-	const struct field *input; /* ends with name NULL */
-	const char *input_schema;  /* instead of input, JSON text: arguments are not checked here */
-	const char *output_schema; /* JSON text, or NULL: no structured content */
-	unsigned int hints, sets;
-	bool task;                        /* may take long: then it becomes a task (task.h) */
-	const struct mcp_mirror *mirrors; /* as in input_schema; ends with arg NULL; may be NULL */
+	const struct operation *op;
 	/* @args: checked, borrowed from the call. Answers, now or later. */
 	void (*run)(struct mcp_call *c, json_t *args);
+	unsigned int hints; /* enum mcp_tool_hint */
+	enum mcp_tool_offer offer;
+	const char *output_schema; /* JSON text, or NULL: no structured content */
+	bool task;                 /* may take long: then it becomes a task (task.h) */
+	const char *input_schema;  /* JSON text in place of op->fields: tools.c checks nothing */
+	const struct mcp_mirror *mirrors; /* as in input_schema; ends with arg NULL; may be NULL */
 };
 
-/* Tables; each ends with name NULL. */
-extern const struct mcp_tool mcp_tools_code[];
-extern const struct mcp_tool mcp_tools_files[];
-extern const struct mcp_tool mcp_tools_output[];
-extern const struct mcp_tool mcp_tools_packages[];
-extern const struct mcp_tool mcp_tools_processes[];
-extern const struct mcp_tool mcp_tools_run_python[];
-extern const struct mcp_tool mcp_tools_sandboxes[];
-void mcp_tools_sandboxes_setup(void); /* before the first of them is listed */
+/* Tables; each ends with op NULL. */
+extern const struct mcp_tool mcp_tools_code[], mcp_tools_files[], mcp_tools_output[],
+	mcp_tools_packages[], mcp_tools_processes[], mcp_tools_run_python[], mcp_tools_sandboxes[];
 
-/* mcp_tool_at() - The i-th tool that this daemon offers, NULL after the last. */
-const struct mcp_tool *mcp_tool_at(const struct front *f, size_t i);
+/* mcp_tool_find() - A tool that this daemon offers, or NULL. */
 const struct mcp_tool *mcp_tool_find(const struct front *f, const char *name);
-/* mcp_tools_print() - A number that is another one when @owner has other tools. */
-uint64_t mcp_tools_print(const struct front *f, const char *owner);
-/* mcp_tools_check() - Whether --tools names tools that there are: "default", "all", or names. */
+/* mcp_tools_hash() - Of the names of all tools that @owner has. */
+uint64_t mcp_tools_hash(const struct front *f, const char *owner);
+/* mcp_tools_check() - Whether every word of --tools is "default", "all" or the name of a tool. */
 bool mcp_tools_check(const char *list, char *unknown, size_t size);
+
+/*
+ * mcp_obtain_sandbox() - The caller's running sandbox that args.session_id names. One that does not
+ * exist is made, as by its first execution. NULL: the call was answered with the reason.
+ */
+struct sandbox *mcp_obtain_sandbox(struct mcp_call *c, const json_t *args);
+/* mcp_find_sandbox() - The same, but nothing is made. */
+struct sandbox *mcp_find_sandbox(struct mcp_call *c, const json_t *args);
 
 /* ---- results ------------------------------------------------------------------------------- */
 
 /*
- * Blocks for a model and, where the tool has an output schema, one object for programs. Neither is
- * sent unless both are whole: what does not fit into an answer becomes a result that says so
+ * Blocks for a model and, where the tool has an output schema, one object for programs. Both are
+ * sent whole, or in their place a failure: the result does not fit into an answer
  * (mcp_output_end()).
  */
 struct mcp_output {
 	struct mcp_answer a; /* inside the array `content` */
 	struct buf data;
 	struct json s; /* structuredContent, into data: write one object, or nothing */
-	size_t pictures, picture_bytes; /* of code's own, so far */
+	size_t pictures, picture_bytes; /* that code made, so far */
 };
 
 void mcp_output_begin(const struct mcp_call *c, struct mcp_output *o);
-/* mcp_output_move() - It lives at @to from now on. */
+/* mcp_output_move() - To another place in memory. */
 void mcp_output_move(struct mcp_output *to, struct mcp_output *from);
 void mcp_output_drop(struct mcp_output *o); /* without an answer */
 void mcp_output_text(struct mcp_output *o, const char *text, size_t len);
+void mcp_output_printf(struct mcp_output *o, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* mcp_output_image() - @base64: as it is to be sent. */
 void mcp_output_image(struct mcp_output *o, const char *base64, size_t len, const char *mime);
 /* mcp_output_link() - A resource to be read when wanted; @mime may be NULL. */
 void mcp_output_link(struct mcp_output *o, const char *uri, const char *name, const char *mime,
 		     uint64_t size);
-/* mcp_output_takes() - Whether a picture of so many bytes of base64 that code made has room in this
- * result. Counts it. */
+/* mcp_output_takes() - Whether this result has room for a picture of code, of so many bytes of
+ * base64; counts the picture. */
 #define MCP_PICTURES_MAX 8u
 #define MCP_PICTURE_BYTES (4u << 20)
 bool mcp_output_takes(struct mcp_output *o, size_t base64_len);
 /* mcp_output_file() - Bytes as an image block. */
 void mcp_output_file(struct mcp_output *o, const void *data, size_t len, const char *mime);
-/* mcp_output_end() - Answers, with what was written or, when that is not whole, with a failure. The
- * call is over. */
+/* mcp_output_end() - Answers: with the result, or with a failure when it is not whole. The call is
+ * over. */
 void mcp_output_end(struct mcp_call *c, struct mcp_output *o, bool is_error);
 
-/* mcp_output_refuse() - A result that says why not, and what to do. The call is over. */
+/* mcp_output_refuse() - A result with the reason and the remedy. The call is over. */
 void mcp_output_refuse(struct mcp_call *c, const struct refusal *r);
-/* mcp_output_fail() - The same, in our words. @code: one word. */
+/* mcp_output_fail() - The same with another text. @code: one word; @hint: the remedy, or NULL. */
 void mcp_output_fail(struct mcp_call *c, const char *code, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

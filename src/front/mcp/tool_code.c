@@ -14,12 +14,12 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "front/api/execute_request.h"
-#include "front/api/routes.h"
+#include "front/mcp/approval_question.h"
 #include "front/mcp/code_text.h"
-#include "front/mcp/consent.h"
-#include "front/mcp/place.h"
-#include "front/mcp/products.h"
 #include "front/mcp/tool.h"
+#include "front/mcp/tool_artifacts.h"
+#include "front/operations/operations.h"
+#include "front/sandbox/event.h"
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
@@ -36,22 +36,18 @@ struct run {
 
 /* ---- on the way ---------------------------------------------------------------------------- */
 
-/* The last whole line of what was said. */
-static void on_event(struct execution *x, const char *type, const struct buf *json)
+/* The last line of the text. */
+static void on_event(struct execution *x, const struct event *ev)
 {
 	struct run *r = x->user;
-	json_t *event;
-	const char *text;
-	size_t len, begin;
+	const char *text = ev->text;
+	size_t len = ev->len, begin;
 
-	if (!r->call || (strcmp(type, "stdout") != 0 && strcmp(type, "stderr") != 0))
+	if (!r->call || (ev->kind != EVENT_STDOUT && ev->kind != EVENT_STDERR))
 		return;
 	r->lines++;
 	if (x->f->loop.now_ns < r->told_ns + LINE_NS)
 		return;
-	event = json_loadb(buf_str(json), json->len, 0, NULL);
-	text = json_string_value(json_object_get(event, "data"));
-	len = text ? strlen(text) : 0;
 	while (len > 0 && text[len - 1] == '\n')
 		len--;
 	begin = len;
@@ -61,7 +57,6 @@ static void on_event(struct execution *x, const char *type, const struct buf *js
 		r->told_ns = x->f->loop.now_ns;
 		mcp_progress(r->call, r->lines, 0, text + begin, len - begin);
 	}
-	json_decref(event);
 }
 
 /* ---- the result ---------------------------------------------------------------------------- */
@@ -88,9 +83,9 @@ static void write_structured(const struct execution *x, const struct code_view *
 	uint64_t chars = x->f->config.max_output;
 
 	json_object_begin(j);
-	bool cut = capture_json(&x->out, j, "stdout", chars);
+	bool cut = output_json(x->streams[STREAM_STDOUT], j, "stdout", chars);
 
-	cut |= capture_json(&x->err, j, "stderr", chars);
+	cut |= output_json(x->streams[STREAM_STDERR], j, "stderr", chars);
 	code_view_members(v, j);
 	json_member_int(j, "exit_code", x->verdict.exit_code);
 	json_member_bool(j, "success", x->verdict.status == RESULT_OK);
@@ -115,7 +110,7 @@ static void on_done(struct execution *x)
 
 	free(r);
 	c->cancel = NULL;
-	if (x->refusal.status) {
+	if (x->refusal.kind) {
 		mcp_output_refuse(c, &x->refusal);
 		return;
 	}
@@ -129,8 +124,8 @@ static void on_done(struct execution *x)
 	bool failed = x->verdict.status != RESULT_OK;
 
 	if (x->look && x->files && x->sandbox->state == SANDBOX_RUNNING && !x->cell_gone) {
-		mcp_output_products(c, x->sandbox, &o, (int64_t)x->started_files_ms * 1000000,
-				    failed);
+		mcp_output_artifacts(c, x->sandbox, &o, (int64_t)x->started_files_ms * 1000000,
+				     failed);
 		return;
 	}
 	json_object_end(&o.s);
@@ -141,7 +136,7 @@ static void on_approve(struct execution *x, struct approval *a)
 {
 	const struct run *r = x->user;
 
-	mcp_consent_ask(r->call, a);
+	mcp_ask_approval(r->call, a);
 }
 
 static const struct sink quiet_sink = { .approve = on_approve, .done = on_done };
@@ -174,7 +169,7 @@ static void run(struct mcp_call *c, json_t *args, const char *session)
 		mcp_output_refuse(c, &why);
 		return;
 	}
-	struct sandbox *s = sandbox_obtain(c->f, c->owner, session, &why);
+	struct sandbox *s = sandbox_obtain(c->f, c->owner, session, NULL, &why);
 
 	if (!s || (session && !execution_keep(x, s))) {
 		free(r);
@@ -213,78 +208,12 @@ static void run_python(struct mcp_call *c, json_t *args)
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-#define CODE_FIELD(text)                                                                           \
-	{                                                                                          \
-		.name = "code", .kind = FIELD_STRING, .required = true, .min = 1, .max = 1048576,  \
-		.description = (text)                                                              \
-	}
-
-static struct field execute_code_input[] = {
-	MCP_SESSION_FIELD,
-	{ .name = "language",
-	  .kind = FIELD_STRING,
-	  .required = true,
-	  .min = 1,
-	  .max = 32,
-	  .description = "python, bash, javascript or r." },
-	CODE_FIELD("What to run. The value of a last expression comes back as result."),
-	ROUTE_TIMEOUT_FIELD,
-	{ 0 },
-};
-
-static struct field execute_python_input[] = {
-	CODE_FIELD(
-		"Python to run in a fresh sandbox. The value of a last expression comes back as result."),
-	ROUTE_TIMEOUT_FIELD,
-	{ 0 },
-};
-
-static struct field run_shell_input[] = {
-	MCP_SESSION_FIELD,
-	{ .name = "command",
-	  .kind = FIELD_STRING,
-	  .required = true,
-	  .min = 1,
-	  .max = 1048576,
-	  .description = "For bash; several lines are fine." },
-	ROUTE_TIMEOUT_FIELD,
-	{ 0 },
-};
-
 const struct mcp_tool mcp_tools_code[] = {
-	{ .name = "execute_code",
-	  .title = "Run code in a session",
-	  .description =
-		  "Run code in a sealed sandbox and keep its state: variables, imports and files below "
-		  "/workspace are there in the next call with the same session_id. Returns output, the value of "
-		  "a last expression, and images that were shown (matplotlib works). No network.",
-	  .input = execute_code_input,
-	  .output_schema = result_schema,
-	  .hints = TOOL_DESTRUCTIVE,
-	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
-	  .task = true,
-	  .run = run_code },
-	{ .name = "execute_python",
-	  .title = "Run Python once",
-	  .description =
-		  "Run Python in a fresh sealed sandbox that is discarded afterwards: nothing is kept. For "
-		  "several steps that build on each other use execute_code. No network.",
-	  .input = execute_python_input,
-	  .output_schema = result_schema,
-	  .hints = TOOL_IDEMPOTENT,
-	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
-	  .task = true,
-	  .run = run_python },
-	{ .name = "run_shell",
-	  .title = "Run a shell command",
-	  .description =
-		  "Run a command in bash, in a session. The shell stays: its directory and variables are there "
-		  "in the next call. Works on the same files as execute_code. No network.",
-	  .input = run_shell_input,
-	  .output_schema = result_schema,
-	  .hints = TOOL_DESTRUCTIVE,
-	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
-	  .task = true,
-	  .run = run_shell },
+	{ &operation_execute_in_sandbox, run_code, TOOL_DESTRUCTIVE, TOOL_ALWAYS, result_schema,
+	  .task = true },
+	{ &operation_run_python, run_python, TOOL_IDEMPOTENT, TOOL_ALWAYS, result_schema,
+	  .task = true },
+	{ &operation_run_shell_tool, run_shell, TOOL_DESTRUCTIVE, TOOL_ALWAYS, result_schema,
+	  .task = true },
 	{ 0 },
 };

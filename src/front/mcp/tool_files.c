@@ -7,17 +7,15 @@
 
 #include "base/base64.h"
 #include "base/utf8.h"
-#include "front/files/mime.h"
+#include "front/files/artifact.h"
 #include "front/mcp/file_job.h"
 #include "front/mcp/listing.h"
-#include "front/mcp/place.h"
 #include "front/mcp/tool.h"
-#include "front/mcp/tool_list.h"
+#include "front/operations/operations.h"
 #include "front/support/front.h"
 #include "mcp/uri.h"
 
 #define READ_LIMIT 65536 /* bytes, unless told */
-#define READ_MAX (1u << 20)
 #define IMAGE_MAX (3u << 20)
 #define WRITE_MAX (16u << 20)
 #define LIST_BYTES (1u << 20) /* of a list whose length was asked for */
@@ -74,15 +72,13 @@ static void put_large_image(struct file_job *j, struct mcp_output *o, const char
 {
 	const json_t *args = json_object_get(j->c->m.params, "arguments");
 	_buf_ struct buf uri = BUF_INIT(4 * FILES_PATH_MAX);
-	char note[240];
 
-	(void)snprintf(
-		note, sizeof(note),
+	mcp_output_printf(
+		o,
 		"%s of %" PRIu64
 		" bytes: more than the %u of an image block. Make a smaller one to look at, or "
 		"read the bytes by parts with offset and limit.",
 		mime, j->stat.size, IMAGE_MAX);
-	mcp_output_text(o, note, strlen(note));
 	mcp_uri_file(&uri, text_of(args, "session_id"), j->call.path);
 	mcp_output_link(o, buf_str(&uri), j->call.path, mime, j->stat.size);
 }
@@ -103,7 +99,6 @@ static void read_head(const struct file_job *j, const char *mime, uint64_t bytes
 static void put_content(struct file_job *j, struct mcp_output *o, const char *mime)
 {
 	uint64_t offset = j->call.q.offset, end = offset + j->data.len;
-	char note[160];
 	size_t begin, len;
 
 	if (as_text(&j->data, offset > 0, end < j->stat.size, &begin, &len)) {
@@ -111,20 +106,16 @@ static void put_content(struct file_job *j, struct mcp_output *o, const char *mi
 		json_key(&o->s, "content");
 		(void)json_strn(&o->s, buf_str(&j->data) + begin, len);
 	} else {
-		(void)snprintf(note, sizeof(note),
-			       "%s: %zu bytes, not text; content_base64 has them", mime,
-			       j->data.len);
-		mcp_output_text(o, note, strlen(note));
+		mcp_output_printf(o, "%s: %zu bytes, not text; content_base64 has them", mime,
+				  j->data.len);
 		json_key(&o->s, "content_base64");
 		json_base64(&o->s, buf_str(&j->data), j->data.len);
 	}
-	if (end < j->stat.size) {
-		(void)snprintf(note, sizeof(note),
-			       "[bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64
-			       "; go on with offset %" PRIu64 "]",
-			       offset, end, j->stat.size, end);
-		mcp_output_text(o, note, strlen(note));
-	}
+	if (end < j->stat.size)
+		mcp_output_printf(o,
+				  "[bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64
+				  "; go on with offset %" PRIu64 "]",
+				  offset, end, j->stat.size, end);
 }
 
 static void read_done(struct file_job *j)
@@ -134,7 +125,7 @@ static void read_done(struct file_job *j)
 	bool large = j->call.q.length == IMAGE_MAX && !all;
 	struct mcp_output o;
 
-	if (j->call.refusal.status) {
+	if (j->call.refusal.kind) {
 		mcp_output_refuse(j->c, &j->call.refusal);
 		return;
 	}
@@ -153,7 +144,7 @@ static void read_done(struct file_job *j)
 static void read_file(struct mcp_call *c, json_t *args)
 {
 	const char *path = text_of(args, "path");
-	struct sandbox *s = mcp_place_find(c, args);
+	struct sandbox *s = mcp_find_sandbox(c, args);
 	bool whole = !json_object_get(args, "offset") && !json_object_get(args, "limit") &&
 		     is_image(mime_of(path));
 	uint64_t limit = whole ? IMAGE_MAX : number_of(args, "limit", READ_LIMIT);
@@ -173,21 +164,19 @@ static void write_done(struct file_job *j)
 {
 	bool made = j->call.end.flags & FILES_MADE;
 	struct mcp_output o;
-	char note[FILES_PATH_MAX + 64];
 
-	if (j->call.refusal.status) {
+	if (j->call.refusal.kind) {
 		mcp_output_refuse(j->c, &j->call.refusal);
 		return;
 	}
-	(void)snprintf(note, sizeof(note), "%s %s, %" PRIu64 " bytes", made ? "made" : "replaced",
-		       j->call.path, j->stat.size);
 	mcp_output_begin(j->c, &o);
 	json_object_begin(&o.s);
 	json_member_str(&o.s, "path", j->call.path);
 	json_member_uint(&o.s, "size", j->stat.size);
 	json_member_bool(&o.s, "created", made);
 	json_object_end(&o.s);
-	mcp_output_text(&o, note, strlen(note));
+	mcp_output_printf(&o, "%s %s, %" PRIu64 " bytes", made ? "made" : "replaced", j->call.path,
+			  j->stat.size);
 	mcp_output_end(j->c, &o, false);
 }
 
@@ -204,7 +193,7 @@ static void write_file(struct mcp_call *c, json_t *args)
 				"content: exactly one of content and content_base64 is needed");
 		return;
 	}
-	s = mcp_place(c, args);
+	s = mcp_obtain_sandbox(c, args);
 	j = s ? make_job(c, text_of(args, "path"), WRITE_MAX) : NULL;
 	if (!j)
 		return;
@@ -234,7 +223,7 @@ static void list_done(struct file_job *j)
 	struct listing *l = j->arg;
 	struct mcp_output o;
 
-	if (j->call.refusal.status) {
+	if (j->call.refusal.kind) {
 		mcp_output_refuse(j->c, &j->call.refusal);
 		return;
 	}
@@ -249,7 +238,7 @@ static void list_done(struct file_job *j)
 static void list_files(struct mcp_call *c, json_t *args)
 {
 	const char *path = text_of(args, "path");
-	struct sandbox *s = mcp_place_find(c, args);
+	struct sandbox *s = mcp_find_sandbox(c, args);
 	struct file_job *j = s ? make_job(c, path ? path : "/workspace", 0) : NULL;
 
 	if (!j)
@@ -268,57 +257,6 @@ static void list_files(struct mcp_call *c, json_t *args)
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-#define PATH_FIELD(required_, text)                                                                \
-	{                                                                                          \
-		.name = "path", .kind = FIELD_STRING, .required = (required_), .min = 1,           \
-		.max = 4095, .description = (text)                                                 \
-	}
-
-static const struct field read_input[] = {
-	MCP_SESSION_FIELD,
-	PATH_FIELD(true, "Absolute, or relative to /workspace."),
-	{ .name = "offset",
-	  .kind = FIELD_INTEGER,
-	  .min = 0,
-	  .max = 9007199254740991.0,
-	  .description = "Byte to begin with.",
-	  .fallback = "0" },
-	{ .name = "limit",
-	  .kind = FIELD_INTEGER,
-	  .min = 1,
-	  .max = READ_MAX,
-	  .description = "Most bytes to return.",
-	  .fallback = "65536" },
-	{ 0 },
-};
-
-static const struct field write_input[] = {
-	MCP_SESSION_FIELD,
-	PATH_FIELD(true, "Absolute, or relative to /workspace. Missing directories are made."),
-	{ .name = "content", .kind = FIELD_STRING, .nul = true, .description = "Text to write." },
-	{ .name = "content_base64",
-	  .kind = FIELD_STRING,
-	  .description = "Bytes to write, in base64, instead of content." },
-	{ 0 },
-};
-
-static const struct field list_input[] = {
-	MCP_SESSION_FIELD,
-	PATH_FIELD(false, "Directory; /workspace when it is left out."),
-	{ .name = "recursive",
-	  .kind = FIELD_BOOLEAN,
-	  .description = "Also what is in directories below.",
-	  .fallback = "false" },
-	{ .name = "limit",
-	  .kind = FIELD_INTEGER,
-	  .min = 1,
-	  .max = LISTING_MAX,
-	  .description =
-		  "Most entries to return. Without it, as many as fit into the length of an output." },
-	MCP_CURSOR_FIELD(FILES_PATH_MAX - 1),
-	{ 0 },
-};
-
 static const char read_schema[] =
 	"{\"type\":\"object\",\"properties\":{\"path\":{\"type\":\"string\"},"
 	"\"mime_type\":{\"type\":\"string\"},\"size\":{\"type\":\"integer\"},\"offset\":{\"type\":\"integer\"},"
@@ -331,35 +269,11 @@ static const char write_schema[] =
 	"\"created\":{\"type\":\"boolean\"}},\"required\":[\"path\",\"size\",\"created\"]}";
 
 const struct mcp_tool mcp_tools_files[] = {
-	{ .name = "read_file",
-	  .title = "Read a file",
-	  .description =
-		  "Read a file of a session. Images come back as images, other files as text, or as "
-		  "base64 when they are not text.",
-	  .input = read_input,
-	  .output_schema = read_schema,
-	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
-	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
-	  .run = read_file },
-	{ .name = "write_file",
-	  .title = "Write a file",
-	  .description =
-		  "Write a file of a session, all of it at once: a reader sees the old content or the "
-		  "new, never a part.",
-	  .input = write_input,
-	  .output_schema = write_schema,
-	  .hints = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT,
-	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
-	  .run = write_file },
-	{ .name = "list_files",
-	  .title = "List files",
-	  .description =
-		  "List a directory of a session, in the order of names. A long list comes in pages: go on "
-		  "with `cursor`.",
-	  .input = list_input,
-	  .output_schema = listing_schema,
-	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
-	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
-	  .run = list_files },
+	{ &operation_read_file, read_file, TOOL_READ_ONLY | TOOL_IDEMPOTENT, TOOL_ALWAYS,
+	  read_schema },
+	{ &operation_write_file, write_file, TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, TOOL_ALWAYS,
+	  write_schema },
+	{ &operation_list_files, list_files, TOOL_READ_ONLY | TOOL_IDEMPOTENT, TOOL_ALWAYS,
+	  listing_schema },
 	{ 0 },
 };

@@ -39,10 +39,4 @@ bool mcp_list_next(struct mcp_list *l);
 void mcp_list_end(struct mcp_list *l, bool more, const char *cursor);
 void mcp_list_free(struct mcp_list *l);
 
-#define MCP_CURSOR_FIELD(max_)                                                                     \
-	{                                                                                          \
-		.name = "cursor", .kind = FIELD_STRING, .min = 1, .max = (max_),                   \
-		.description = "next_cursor of the answer before, to go on where it ended."        \
-	}
-
 #endif

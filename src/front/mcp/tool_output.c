@@ -6,6 +6,7 @@
 
 #include "front/mcp/tool.h"
 #include "front/sandbox/execution.h"
+#include "wire/files.h"
 
 void mcp_output_begin(const struct mcp_call *c, struct mcp_output *o)
 {
@@ -38,6 +39,17 @@ void mcp_output_text(struct mcp_output *o, const char *text, size_t len)
 	json_key(&o->a.j, "text");
 	(void)json_strn(&o->a.j, text, len);
 	json_object_end(&o->a.j);
+}
+
+void mcp_output_printf(struct mcp_output *o, const char *fmt, ...)
+{
+	char text[FILES_PATH_MAX + 256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	mcp_output_text(o, text, strlen(text));
 }
 
 void mcp_output_image(struct mcp_output *o, const char *base64, size_t len, const char *mime)

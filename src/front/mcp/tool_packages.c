@@ -3,7 +3,7 @@
  * tool_packages.c - pip_install, install_package: packages for a session, or for all of the
  * caller's.
  *
- * Offered by default where the daemon has an index; elsewhere they say which option is missing.
+ * Offered by default where the daemon has an index; elsewhere the error names the missing option.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "front/mcp/place.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
+#include "front/operations/operations.h"
 #include "front/packages/closure.h"
 #include "front/packages/install.h"
 #include "front/support/front.h"
@@ -92,7 +92,7 @@ static void on_done(struct install *in)
 	c->work = NULL;
 	c->cancel = NULL;
 	free(w);
-	if (in->refusal.status) {
+	if (in->refusal.kind) {
 		mcp_output_refuse(c, &in->refusal);
 		return;
 	}
@@ -113,12 +113,14 @@ static void on_cancel(struct mcp_call *c)
 	free(w);
 }
 
-static void install(struct mcp_call *c, json_t *args, const char *field)
+/* Both tools: pip_install has `package`, install_package `package_name`. */
+static void install(struct mcp_call *c, json_t *args)
 {
 	bool session = json_object_get(args, "session_id") != NULL;
+	json_t *package = json_object_get(args, "package");
 	const char *language = json_string_value(json_object_get(args, "language"));
 	enum ecosystem eco = language ? ecosystem_find(language) : ECO_PYTHON;
-	struct sandbox *s = session ? mcp_place(c, args) : NULL;
+	struct sandbox *s = session ? mcp_obtain_sandbox(c, args) : NULL;
 	struct waiter *w;
 	struct refusal why;
 	json_t *requirements;
@@ -131,7 +133,7 @@ static void install(struct mcp_call *c, json_t *args, const char *field)
 		return;
 	}
 	w = calloc(1, sizeof(*w));
-	requirements = json_pack("[O]", json_object_get(args, field));
+	requirements = json_pack("[O]", package ? package : json_object_get(args, "package_name"));
 	if (!w || !requirements) {
 		free(w);
 		json_decref(requirements);
@@ -151,59 +153,6 @@ static void install(struct mcp_call *c, json_t *args, const char *field)
 	c->cancel = on_cancel;
 }
 
-static void pip_install(struct mcp_call *c, json_t *args)
-{
-	install(c, args, "package");
-}
-
-static void install_package(struct mcp_call *c, json_t *args)
-{
-	install(c, args, "package_name");
-}
-
-#define VERSION_FIELD                                                                              \
-	{                                                                                          \
-		.name = "version", .kind = FIELD_STRING, .min = 1, .max = 64,                      \
-		.description = "As in 2.31.0; the newest when it is left out."                     \
-	}
-
-static const struct field pip_input[] = {
-	{ .name = "package",
-	  .kind = FIELD_STRING,
-	  .required = true,
-	  .min = 1,
-	  .max = 128,
-	  .description = "Name on the index, as in requests or numpy>=1.26." },
-	VERSION_FIELD,
-	{ .name = "session_id",
-	  .kind = FIELD_STRING,
-	  .min = 1,
-	  .max = NAME_LENGTH_MAX,
-	  .pattern = NAME_PATTERN,
-	  .check = name_ok,
-	  .description =
-		  "For this session alone. Without it: for all of yours of the daemon's own image, now and later." },
-	{ 0 },
-};
-
-static const struct field install_input[] = {
-	MCP_SESSION_FIELD,
-	{ .name = "package_name",
-	  .kind = FIELD_STRING,
-	  .required = true,
-	  .min = 1,
-	  .max = 128,
-	  .description = "Name on the index, as in requests, or left-pad for javascript." },
-	VERSION_FIELD,
-	{ .name = "language",
-	  .kind = FIELD_STRING,
-	  .min = 1,
-	  .max = 32,
-	  .description = "python or javascript.",
-	  .fallback = "\"python\"" },
-	{ 0 },
-};
-
 static const char schema[] =
 	"{\"type\":\"object\",\"properties\":{\"success\":{\"type\":\"boolean\"},"
 	"\"message\":{\"type\":\"string\"},\"installed_version\":{\"type\":\"string\"},"
@@ -214,27 +163,9 @@ static const char schema[] =
 	"\"required\":[\"success\",\"message\",\"installed_version\",\"installation_time\"]}";
 
 const struct mcp_tool mcp_tools_packages[] = {
-	{ .name = "pip_install",
-	  .title = "Install a Python package",
-	  .description =
-		  "Install a Python package and what it needs. It can be imported at once, also in "
-		  "code that already ran in the session.",
-	  .input = pip_input,
-	  .output_schema = schema,
-	  .hints = TOOL_IDEMPOTENT | TOOL_OPEN_WORLD,
-	  .sets = TOOL_SET_ALL | TOOL_SET_PACKAGES,
-	  .task = true,
-	  .run = pip_install },
-	{ .name = "install_package",
-	  .title = "Install a package into a session",
-	  .description =
-		  "Install a Python or npm package, and what it needs, into a session. It can be "
-		  "imported (or required) at once.",
-	  .input = install_input,
-	  .output_schema = schema,
-	  .hints = TOOL_IDEMPOTENT | TOOL_OPEN_WORLD,
-	  .sets = TOOL_SET_ALL | TOOL_SET_PACKAGES,
-	  .task = true,
-	  .run = install_package },
+	{ &operation_pip_install, install, TOOL_IDEMPOTENT | TOOL_OPEN_WORLD, TOOL_WITH_PACKAGES,
+	  schema, .task = true },
+	{ &operation_install_packages, install, TOOL_IDEMPOTENT | TOOL_OPEN_WORLD,
+	  TOOL_WITH_PACKAGES, schema, .task = true },
 	{ 0 },
 };

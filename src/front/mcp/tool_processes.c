@@ -11,17 +11,16 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "front/mcp/place.h"
 #include "front/mcp/tool.h"
 #include "front/mcp/tool_list.h"
 #include "front/mcp/tool_spool.h"
+#include "front/operations/operations.h"
 #include "front/sandbox/exec_result.h"
 #include "front/sandbox/process.h"
 #include "front/support/front.h"
 #include "front/support/time_text.h"
 
 #define COMMAND_CHARS 200u
-#define WAIT_MAX_S 60
 
 /* ---- one who waits ------------------------------------------------------------------------- */
 
@@ -65,7 +64,7 @@ static struct waiter *waiter_new(struct mcp_call *c, json_t *args)
 
 static struct process *own_process(struct mcp_call *c, const json_t *args)
 {
-	struct sandbox *s = mcp_place_find(c, args);
+	struct sandbox *s = mcp_find_sandbox(c, args);
 	struct process *p =
 		s ? process_find(s, json_string_value(json_object_get(args, "process_id"))) : NULL;
 
@@ -76,7 +75,7 @@ static struct process *own_process(struct mcp_call *c, const json_t *args)
 	return p;
 }
 
-/* What it was asked to run; whoever asked knows it, so the beginning is enough. */
+/* The command; the caller knows it, so its beginning is enough. */
 static const char *command_of(const struct process *p, size_t *len, bool *cut)
 {
 	const char *text = json_string_value(
@@ -145,7 +144,7 @@ static void on_started(struct process_listener *l)
 	waiter_end(w);
 	if (p->started)
 		answer(c, p);
-	else if (p->command.refusal.status)
+	else if (p->command.refusal.kind)
 		mcp_output_refuse(c, &p->command.refusal);
 	else
 		mcp_output_fail(c, "cannot_start", NULL, "%s", p->command.verdict.hint);
@@ -154,7 +153,7 @@ static void on_started(struct process_listener *l)
 static void start_process(struct mcp_call *c, json_t *args)
 {
 	const char *cwd = json_string_value(json_object_get(args, "cwd"));
-	struct sandbox *s = mcp_place(c, args);
+	struct sandbox *s = mcp_obtain_sandbox(c, args);
 	struct waiter *w = s ? waiter_new(c, args) : NULL;
 	json_t *body;
 	struct refusal why;
@@ -176,7 +175,7 @@ static void start_process(struct mcp_call *c, json_t *args)
 static void list_processes(struct mcp_call *c, json_t *args)
 {
 	const json_t *cursor = json_object_get(args, "cursor");
-	struct sandbox *s = mcp_place_find(c, args);
+	struct sandbox *s = mcp_find_sandbox(c, args);
 	const struct process *p, *last = NULL;
 	struct mcp_output o;
 	struct mcp_list list;
@@ -325,127 +324,24 @@ static void stop_process(struct mcp_call *c, json_t *args)
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-#define PROCESS_FIELD                                                                              \
-	{                                                                                          \
-		.name = "process_id", .kind = FIELD_STRING, .required = true, .min = 1, .max = 64, \
-		.description = "From start_process."                                               \
-	}
-
-static const struct field start_input[] = {
-	MCP_SESSION_FIELD,
-	{ .name = "command",
-	  .kind = FIELD_STRING,
-	  .required = true,
-	  .min = 1,
-	  .max = 131072,
-	  .description = "For bash, as in: python3 -m http.server 8000" },
-	{ .name = "cwd",
-	  .kind = FIELD_STRING,
-	  .min = 1,
-	  .max = 4095,
-	  .description = "Working directory; relative to /workspace." },
-	{ 0 },
-};
-
-static const struct field list_input[] = { MCP_SESSION_FIELD, MCP_CURSOR_FIELD(64), { 0 } };
-
-static const struct field output_input[] = {
-	MCP_SESSION_FIELD,
-	PROCESS_FIELD,
-	MCP_STREAM_FIELD,
-	MCP_OFFSET_FIELD,
-	MCP_LIMIT_FIELD,
-	{ .name = "wait_seconds",
-	  .kind = FIELD_INTEGER,
-	  .min = 0,
-	  .max = WAIT_MAX_S,
-	  .description = "When there is nothing new yet, wait so long for it.",
-	  .fallback = "0" },
-	{ 0 },
-};
-
-static const struct field input_input[] = {
-	MCP_SESSION_FIELD,
-	PROCESS_FIELD,
-	{ .name = "data",
-	  .kind = FIELD_STRING,
-	  .nul = true,
-	  .description = "What it reads from stdin." },
-	{ .name = "close",
-	  .kind = FIELD_BOOLEAN,
-	  .description = "Nothing follows: end of file.",
-	  .fallback = "false" },
-	{ 0 },
-};
-
-static const struct field stop_input[] = {
-	MCP_SESSION_FIELD,
-	PROCESS_FIELD,
-	{ .name = "signal",
-	  .kind = FIELD_STRING,
-	  .min = 1,
-	  .max = 16,
-	  .description = "TERM, KILL, INT, ...; to the process and what it started.",
-	  .fallback = "\"TERM\"" },
-	{ 0 },
-};
-
 #define PROCESS_SCHEMA                                                                             \
 	"{\"type\":\"object\",\"properties\":{\"process_id\":{\"type\":\"string\"},"               \
 	"\"state\":{\"type\":\"string\"},\"exit_code\":{\"type\":\"integer\"}},"                   \
 	"\"required\":[\"process_id\",\"state\"]}"
 
 const struct mcp_tool mcp_tools_processes[] = {
-	{ .name = "start_process",
-	  .title = "Start a program in the background",
-	  .description =
-		  "Start a command that goes on while you do other things, such as a server or a long "
-		  "build. Read its output with process_output.",
-	  .input = start_input,
-	  .output_schema = PROCESS_SCHEMA,
-	  .hints = TOOL_DESTRUCTIVE,
-	  .sets = TOOL_SET_ALL,
-	  .run = start_process },
-	{ .name = "list_processes",
-	  .title = "List programs in the background",
-	  .description =
-		  "List those of a session, with their state. One that ended is kept for 5 minutes.",
-	  .input = list_input,
-	  .output_schema =
-		  "{\"type\":\"object\",\"properties\":{\"processes\":{\"type\":\"array\"},"
-		  "\"truncated\":{\"type\":\"boolean\"},\"next_cursor\":{\"type\":\"string\"}},"
-		  "\"required\":[\"processes\",\"truncated\"]}",
-	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
-	  .sets = TOOL_SET_ALL,
-	  .run = list_processes },
-	{ .name = "process_output",
-	  .title = "Read what a program wrote",
-	  .description =
-		  "Read output of a program in the background, from an offset; may wait for more.",
-	  .input = output_input,
-	  .output_schema =
-		  "{\"type\":\"object\",\"properties\":{\"next_offset\":{\"type\":\"integer\"},"
-		  "\"complete\":{\"type\":\"boolean\"},\"state\":{\"type\":\"string\"},"
-		  "\"content\":{\"type\":\"string\"}},"
-		  "\"required\":[\"next_offset\",\"complete\",\"state\"]}",
-	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
-	  .sets = TOOL_SET_ALL,
-	  .run = process_output },
-	{ .name = "process_input",
-	  .title = "Write to a program",
-	  .description = "Write to the stdin of a program in the background.",
-	  .input = input_input,
-	  .output_schema = PROCESS_SCHEMA,
-	  .hints = TOOL_DESTRUCTIVE,
-	  .sets = TOOL_SET_ALL,
-	  .run = process_input },
-	{ .name = "stop_process",
-	  .title = "Stop a program",
-	  .description = "Send a signal to a program in the background.",
-	  .input = stop_input,
-	  .output_schema = PROCESS_SCHEMA,
-	  .hints = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT,
-	  .sets = TOOL_SET_ALL,
-	  .run = stop_process },
+	{ &operation_start_process, start_process, TOOL_DESTRUCTIVE, TOOL_BY_NAME, PROCESS_SCHEMA },
+	{ &operation_list_processes, list_processes, TOOL_READ_ONLY | TOOL_IDEMPOTENT, TOOL_BY_NAME,
+	  "{\"type\":\"object\",\"properties\":{\"processes\":{\"type\":\"array\"},"
+	  "\"truncated\":{\"type\":\"boolean\"},\"next_cursor\":{\"type\":\"string\"}},"
+	  "\"required\":[\"processes\",\"truncated\"]}" },
+	{ &operation_process_output, process_output, TOOL_READ_ONLY | TOOL_IDEMPOTENT, TOOL_BY_NAME,
+	  "{\"type\":\"object\",\"properties\":{\"next_offset\":{\"type\":\"integer\"},"
+	  "\"complete\":{\"type\":\"boolean\"},\"state\":{\"type\":\"string\"},"
+	  "\"content\":{\"type\":\"string\"}},"
+	  "\"required\":[\"next_offset\",\"complete\",\"state\"]}" },
+	{ &operation_write_stdin, process_input, TOOL_DESTRUCTIVE, TOOL_BY_NAME, PROCESS_SCHEMA },
+	{ &operation_signal_process, stop_process, TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, TOOL_BY_NAME,
+	  PROCESS_SCHEMA },
 	{ 0 },
 };

@@ -14,10 +14,10 @@
 
 #include "base/utf8.h"
 #include "front/api/execute_request.h"
-#include "front/api/routes.h"
+#include "front/mcp/approval_question.h"
 #include "front/mcp/code_text.h"
-#include "front/mcp/consent.h"
 #include "front/mcp/tool.h"
+#include "front/operations/operations.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/spec/code_spec.h"
@@ -59,9 +59,10 @@ static bool put_exception(const struct execution *x, struct buf *b)
 static void put_summary(const struct execution *x, struct buf *b)
 {
 	if (x->verdict.status == RESULT_OK)
-		(void)buf_puts(b, x->out.bytes || x->err.bytes || x->result.len ?
-					  "Success" :
-					  "Success, without output");
+		(void)buf_puts(b,
+			       x->outcome.stdout_bytes || x->outcome.stderr_bytes || x->result.len ?
+				       "Success" :
+				       "Success, without output");
 	else if (x->verdict.status == RESULT_TIMEOUT)
 		(void)buf_printf(b, "Timeout: it ran for longer than %g s",
 				 (double)x->timeout_ms / 1000);
@@ -72,13 +73,13 @@ static void put_summary(const struct execution *x, struct buf *b)
 }
 
 /* Whether something was left out. */
-static bool put_lines(struct json *j, const char *key, const struct capture *c, uint64_t chars)
+static bool put_lines(struct json *j, const char *key, const struct spool *s, uint64_t chars)
 {
-	const char *at = buf_str(&c->kept);
-	const char *end = at + utf8_truncate(at, c->kept.len, chars);
+	size_t len;
+	const char *at = output_head(s, chars, &len), *end = at + len;
 
 	if (at == end)
-		return c->bytes > 0;
+		return s->bytes > 0;
 	json_key(j, key);
 	json_array_begin(j);
 	while (at < end) {
@@ -88,7 +89,7 @@ static bool put_lines(struct json *j, const char *key, const struct capture *c, 
 		at = nl ? nl + 1 : end;
 	}
 	json_array_end(j);
-	return c->bytes > (uint64_t)(end - buf_str(&c->kept));
+	return s->bytes > len;
 }
 
 static void write_structured(const struct execution *x, const struct code_view *v, struct json *j)
@@ -101,9 +102,9 @@ static void write_structured(const struct execution *x, const struct code_view *
 	put_summary(x, &text);
 	json_member_str(j, "summary", buf_str(&text));
 	json_member_int(j, "exitCode", x->verdict.exit_code);
-	bool cut = put_lines(j, "stdout", &x->out, chars);
+	bool cut = put_lines(j, "stdout", x->streams[STREAM_STDOUT], chars);
 
-	cut |= put_lines(j, "stderr", &x->err, chars);
+	cut |= put_lines(j, "stderr", x->streams[STREAM_STDERR], chars);
 	code_view_members(v, j);
 	if (cut || v->cut)
 		json_member_bool(j, "truncated", true);
@@ -126,7 +127,7 @@ static void on_done(struct execution *x)
 	struct code_view v;
 
 	c->cancel = NULL;
-	if (x->refusal.status) {
+	if (x->refusal.kind) {
 		mcp_output_refuse(c, &x->refusal);
 		return;
 	}
@@ -142,7 +143,7 @@ static void on_done(struct execution *x)
 
 static void on_approve(struct execution *x, struct approval *a)
 {
-	mcp_consent_ask(x->user, a);
+	mcp_ask_approval(x->user, a);
 }
 
 static const struct sink run_sink = { .approve = on_approve, .done = on_done };
@@ -154,7 +155,7 @@ static void refuse(struct mcp_call *c, const struct refusal *why)
 {
 	struct mcp_output o;
 
-	if (why->status != 422) {
+	if (why->kind != REFUSAL_INVALID) {
 		mcp_output_refuse(c, why);
 		return;
 	}
@@ -226,31 +227,8 @@ static const char schema[] =
 	"\"error\":{\"type\":\"string\"},\"timeoutSeconds\":{\"type\":\"number\"}},"
 	"\"required\":[\"status\",\"summary\",\"exitCode\"]}";
 
-static struct field input[] = {
-	{ .name = "code",
-	  .kind = FIELD_STRING,
-	  .required = true,
-	  .min = 1,
-	  .max = ROUTE_CODE_CHARS_MAX,
-	  .description = "Python to run in a fresh sandbox; await works at its top level." },
-	CODE_SERVERS_FIELD,
-	ROUTE_TIMEOUT_FIELD,
-	{ 0 },
-};
-
 const struct mcp_tool mcp_tools_run_python[] = {
-	{ .name = "run_python",
-	  .title = "Run Python that calls tools",
-	  .description =
-		  "Run Python in a fresh sealed sandbox that is discarded afterwards. Tools of the MCP servers that "
-		  "`servers` names can be called from it: `await mcp_github.get_issue(number=7)`; "
-		  "`import mcp.runtime` has list_tools, search_tool_docs, save_memory and more. Only what the code "
-		  "prints comes back.",
-	  .input = input,
-	  .output_schema = schema,
-	  .hints = TOOL_DESTRUCTIVE | TOOL_OPEN_WORLD,
-	  .sets = TOOL_SET_ALL | TOOL_SET_SERVERS,
-	  .task = true,
-	  .run = run_python },
+	{ &operation_run_python_tool, run_python, TOOL_DESTRUCTIVE | TOOL_OPEN_WORLD,
+	  TOOL_WITH_SERVERS, schema, .task = true },
 	{ 0 },
 };

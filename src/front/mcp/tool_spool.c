@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_spool.c - Long output by parts, and the tool that reads what an execution's result left out.
- */
+/* tool_spool.c - Long output by parts, and the tool that reads the output that the result of an
+ * execution left out. */
 #include "front/mcp/tool_spool.h"
 
 #include <inttypes.h>
@@ -8,13 +8,11 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "front/mcp/place.h"
 #include "front/mcp/tool.h"
+#include "front/operations/operations.h"
 #include "front/output/spool.h"
 #include "front/sandbox/record.h"
 #include "front/sandbox/sandbox.h"
-
-const char *const mcp_streams[] = { "stdout", "stderr", NULL };
 
 bool mcp_is_stderr(const json_t *args)
 {
@@ -49,7 +47,6 @@ void mcp_output_spool(struct mcp_call *c, const struct spool *s, const json_t *a
 	char *to = buf_reserve(&part, limit);
 	int64_t n = to ? spool_read(s, offset, to, limit) : -1;
 	struct mcp_output o;
-	char note[160];
 
 	if (n < 0) {
 		mcp_output_fail(c, "spool_failed", NULL, "what was written could not be read back");
@@ -60,13 +57,11 @@ void mcp_output_spool(struct mcp_call *c, const struct spool *s, const json_t *a
 
 	mcp_output_begin(c, &o);
 	mcp_output_text(&o, len ? to : "(nothing here)", len ? len : strlen("(nothing here)"));
-	if (end < s->kept) {
-		(void)snprintf(note, sizeof(note),
-			       "[bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64
-			       "; go on with offset %" PRIu64 "]",
-			       offset, end, s->bytes, end);
-		mcp_output_text(&o, note, strlen(note));
-	}
+	if (end < s->kept)
+		mcp_output_printf(&o,
+				  "[bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64
+				  "; go on with offset %" PRIu64 "]",
+				  offset, end, s->bytes, end);
 	json_object_begin(&o.s);
 	json_member_uint(&o.s, "offset", offset);
 	json_member_uint(&o.s, "next_offset", end);
@@ -86,7 +81,7 @@ void mcp_output_spool(struct mcp_call *c, const struct spool *s, const json_t *a
 static void read_output(struct mcp_call *c, json_t *args)
 {
 	const char *id = json_string_value(json_object_get(args, "execution_id"));
-	struct sandbox *s = mcp_place_find(c, args);
+	struct sandbox *s = mcp_find_sandbox(c, args);
 	const struct record *r = s ? records_find(&s->records, id) : NULL;
 
 	if (s && !r)
@@ -99,34 +94,12 @@ static void read_output(struct mcp_call *c, json_t *args)
 				 NULL, NULL);
 }
 
-static const struct field read_input[] = {
-	MCP_SESSION_FIELD,
-	{ .name = "execution_id",
-	  .kind = FIELD_STRING,
-	  .required = true,
-	  .min = 1,
-	  .max = 64,
-	  .description = "From the result whose output was cut." },
-	MCP_STREAM_FIELD,
-	MCP_OFFSET_FIELD,
-	MCP_LIMIT_FIELD,
-	{ 0 },
-};
-
 const struct mcp_tool mcp_tools_output[] = {
-	{ .name = "read_output",
-	  .title = "Read the rest of an output",
-	  .description =
-		  "Read output that a result left out because it was long (`truncated`). Kept for 15 "
-		  "minutes.",
-	  .input = read_input,
-	  .output_schema =
-		  "{\"type\":\"object\",\"properties\":{\"offset\":{\"type\":\"integer\"},"
-		  "\"next_offset\":{\"type\":\"integer\"},\"bytes_written\":{\"type\":\"integer\"},"
-		  "\"bytes_kept\":{\"type\":\"integer\"},\"complete\":{\"type\":\"boolean\"},\"content\":{\"type\":\"string\"}},"
-		  "\"required\":[\"offset\",\"next_offset\",\"bytes_written\",\"complete\"]}",
-	  .hints = TOOL_READ_ONLY | TOOL_IDEMPOTENT,
-	  .sets = TOOL_SET_DEFAULT | TOOL_SET_ALL,
-	  .run = read_output },
+	{ &operation_read_output, read_output, TOOL_READ_ONLY | TOOL_IDEMPOTENT, TOOL_ALWAYS,
+	  "{\"type\":\"object\",\"properties\":{\"offset\":{\"type\":\"integer\"},"
+	  "\"next_offset\":{\"type\":\"integer\"},\"bytes_written\":{\"type\":\"integer\"},"
+	  "\"bytes_kept\":{\"type\":\"integer\"},\"complete\":{\"type\":\"boolean\"},"
+	  "\"content\":{\"type\":\"string\"}},"
+	  "\"required\":[\"offset\",\"next_offset\",\"bytes_written\",\"complete\"]}" },
 	{ 0 },
 };

@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tools.c - tools/list and tools/call: which tools there are, and the way to one of them. */
+/*
+ * tools.c - tools/list and tools/call: the tools that this daemon offers, and calls of them.
+ *
+ * Which tools there are, --tools decides for the daemon and the policy for an owner. A call is
+ * checked before the tool runs: its headers, the answers to questions of an earlier round, and its
+ * arguments.
+ */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/fd.h"
 #include "front/mcp/call.h"
-#include "front/mcp/extra.h"
-#include "front/mcp/methods.h"
-#include "front/mcp/mrtr.h"
-#include "front/mcp/page.h"
-#include "front/mcp/parked.h"
+#include "front/mcp/input_request.h"
+#include "front/mcp/mcp.h"
+#include "front/mcp/suspended.h"
 #include "front/mcp/task.h"
 #include "front/mcp/tool.h"
 #include "front/packages/packages.h"
 #include "front/policy/policy.h"
 #include "front/sandbox/execution.h"
 #include "front/spec/judge.h"
+#include "front/support/config_check.h"
 #include "front/support/front.h"
 #include "front/support/schema.h"
 #include "front/tool_calls/upstream.h"
@@ -29,6 +36,11 @@ static const struct mcp_tool *const tables[] = {
 };
 
 /* ---- which ones ---------------------------------------------------------------------------- */
+
+static const char *name_of(const struct mcp_tool *t)
+{
+	return t->op->tool ? t->op->tool : t->op->name;
+}
 
 /* Whether @name is a word of the list @words, "a,b,c". */
 static bool listed(const char *words, const char *name)
@@ -46,23 +58,23 @@ static bool listed(const char *words, const char *name)
 static bool offered(const struct front *f, const struct mcp_tool *t)
 {
 	const char *tools = f->config.tools;
+	bool by_default = t->offer == TOOL_ALWAYS ||
+			  (t->offer == TOOL_WITH_PACKAGES && packages_on(f)) ||
+			  (t->offer == TOOL_WITH_SERVERS && f->upstreams->n > 0);
 
-	if (t->sets & TOOL_SET_PACKAGES && packages_on(f) && listed(tools, "default"))
-		return true;
-	if (t->sets & TOOL_SET_SERVERS && f->upstreams->n > 0 && listed(tools, "default"))
-		return true;
-	return (t->sets & TOOL_SET_DEFAULT && listed(tools, "default")) || listed(tools, "all") ||
-	       listed(tools, t->name);
+	return (by_default && listed(tools, "default")) || listed(tools, "all") ||
+	       listed(tools, name_of(t));
 }
 
-const struct mcp_tool *mcp_tool_at(const struct front *f, size_t i)
+/* The i-th tool that this daemon offers, NULL after the last. */
+static const struct mcp_tool *tool_at(const struct front *f, size_t i)
 {
 	for (size_t n = 0; n < ARRAY_SIZE(tables); n++)
-		for (const struct mcp_tool *t = tables[n]; t->name; t++)
+		for (const struct mcp_tool *t = tables[n]; t->op; t++)
 			if (offered(f, t) && i-- == 0)
 				return t;
-	for (const struct mcp_tool *const *table = mcp_extra.tools; table && *table; table++)
-		for (const struct mcp_tool *t = *table; t->name; t++)
+	for (const struct mcp_tool *const *table = mcp_additions.tools; table && *table; table++)
+		for (const struct mcp_tool *t = *table; t->op; t++)
 			if (i-- == 0)
 				return t;
 	return NULL;
@@ -72,19 +84,19 @@ const struct mcp_tool *mcp_tool_find(const struct front *f, const char *name)
 {
 	const struct mcp_tool *t;
 
-	for (size_t i = 0; (t = mcp_tool_at(f, i)); i++)
-		if (strcmp(t->name, name) == 0)
+	for (size_t i = 0; (t = tool_at(f, i)); i++)
+		if (strcmp(name_of(t), name) == 0)
 			return t;
 	return NULL;
 }
 
-uint64_t mcp_tools_print(const struct front *f, const char *owner)
+uint64_t mcp_tools_hash(const struct front *f, const char *owner)
 {
 	uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
 	const struct mcp_tool *t;
 
-	for (size_t i = 0; (t = mcp_tool_at(f, i)); i++)
-		for (const char *p = policy_tool(f, owner, t->name) ? t->name : ""; *p; p++)
+	for (size_t i = 0; (t = tool_at(f, i)); i++)
+		for (const char *p = policy_tool(f, owner, name_of(t)) ? name_of(t) : ""; *p; p++)
 			h = (h ^ (unsigned char)*p) * UINT64_C(1099511628211);
 	return h;
 }
@@ -98,8 +110,9 @@ bool mcp_tools_check(const char *list, char *unknown, size_t size)
 			     (len == 3 && strncmp(p, "all", len) == 0);
 
 		for (size_t n = 0; !known && n < ARRAY_SIZE(tables); n++)
-			for (const struct mcp_tool *t = tables[n]; t->name && !known; t++)
-				known = strlen(t->name) == len && strncmp(t->name, p, len) == 0;
+			for (const struct mcp_tool *t = tables[n]; t->op && !known; t++)
+				known = strlen(name_of(t)) == len &&
+					strncmp(name_of(t), p, len) == 0;
 		if (!known) {
 			(void)snprintf(unknown, size, "%.*s", (int)len, p);
 			return false;
@@ -108,13 +121,23 @@ bool mcp_tools_check(const char *list, char *unknown, size_t size)
 	return true;
 }
 
+int config_check_tools(const char *v, struct err *e)
+{
+	char unknown[64];
+
+	if (mcp_tools_check(v, unknown, sizeof(unknown)))
+		return 0;
+	return err_say(e, -EINVAL, "there is no tool '%.60s'; give default, all, or names of tools",
+		       unknown);
+}
+
 /* ---- tools/list ---------------------------------------------------------------------------- */
 
-static void write_hints(struct json *j, const struct mcp_tool *t)
+static void write_hints(struct json *j, const struct mcp_tool *t, const char *title)
 {
 	json_key(j, "annotations");
 	json_object_begin(j);
-	json_member_str(j, "title", t->title);
+	json_member_str(j, "title", title);
 	json_member_bool(j, "readOnlyHint", t->hints & TOOL_READ_ONLY);
 	json_member_bool(j, "destructiveHint", t->hints & TOOL_DESTRUCTIVE);
 	json_member_bool(j, "idempotentHint", t->hints & TOOL_IDEMPOTENT);
@@ -124,20 +147,24 @@ static void write_hints(struct json *j, const struct mcp_tool *t)
 
 static void write_tool(struct json *j, const struct mcp_tool *t)
 {
+	const struct operation *op = t->op;
+	const char *title = op->title ? op->title : op->summary;
+
 	json_object_begin(j);
-	json_member_str(j, "name", t->name);
-	json_member_str(j, "title", t->title);
-	json_member_str(j, "description", t->description);
+	json_member_str(j, "name", name_of(t));
+	json_member_str(j, "title", title);
+	json_member_str(j, "description",
+			op->tool_description ? op->tool_description : op->description);
 	json_key(j, "inputSchema");
 	if (t->input_schema)
 		json_raw(j, t->input_schema, strlen(t->input_schema));
 	else
-		schema_write(j, t->input, false);
+		schema_write(j, op->fields, IN_TOOL);
 	if (t->output_schema) {
 		json_key(j, "outputSchema");
 		json_raw(j, t->output_schema, strlen(t->output_schema));
 	}
-	write_hints(j, t);
+	write_hints(j, t, title);
 	json_object_end(j);
 }
 
@@ -152,8 +179,8 @@ void mcp_method_tools_list(struct mcp_call *c)
 	mcp_answer_begin(c, &a);
 	json_key(&a.j, "tools");
 	json_array_begin(&a.j);
-	for (size_t i = 0; (t = mcp_tool_at(c->f, i)); i++)
-		if (policy_tool(c->f, c->owner, t->name) && mcp_page_takes(&page))
+	for (size_t i = 0; (t = tool_at(c->f, i)); i++)
+		if (policy_tool(c->f, c->owner, name_of(t)) && mcp_page_takes(&page))
 			write_tool(&a.j, t);
 	json_array_end(&a.j);
 	mcp_page_end(&page, &a.j);
@@ -209,13 +236,13 @@ void mcp_method_tools_call(struct mcp_call *c)
 	}
 	if (!mirrored(c, t, args) || !mcp_inputs_check(c))
 		return;
-	if (t->input && !schema_check(args, t->input, &e)) {
+	if (!t->input_schema && !schema_check(args, t->op->fields, IN_TOOL, &e)) {
 		mcp_output_fail(c, e.code, e.hint, "%s%s%s", e.field, e.field[0] ? ": " : "",
 				e.message);
 		return;
 	}
 	if (t->task)
 		mcp_task_later(c);
-	if (!mcp_parked_resume(c))
+	if (!mcp_suspended_resume(c))
 		t->run(c, args);
 }

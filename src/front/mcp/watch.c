@@ -140,7 +140,7 @@ static struct mcp_watch *make(struct front *f, const char *owner, const char *ur
 {
 	struct mcp_watch *w;
 
-	*why = (struct refusal){ .status = 429,
+	*why = (struct refusal){ .kind = REFUSAL_TOO_MANY,
 				 .code = "too_many_watches",
 				 .message = "too many files are watched already" };
 	if (f->mcp->n_watches >= WATCHES_MAX || !(w = calloc(1, sizeof(*w))))
@@ -166,7 +166,7 @@ static struct mcp_watch *make(struct front *f, const char *owner, const char *ur
 void mcp_watch_begin(struct front *f, const char *owner, const char *uri, mcp_watched_fn *fn,
 		     void *arg)
 {
-	struct refusal why = { .status = 404,
+	struct refusal why = { .kind = REFUSAL_NOT_FOUND,
 			       .code = "no_such_resource",
 			       .message = "there is no such resource" };
 	struct mcp_uri at;

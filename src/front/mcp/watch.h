@@ -18,7 +18,7 @@ typedef void mcp_watched_fn(void *arg, const struct refusal *why);
 /* mcp_watch_begin() - Unless there is one already. @fn may be NULL, and may be called at once. */
 void mcp_watch_begin(struct front *f, const char *owner, const char *uri, mcp_watched_fn *fn,
 		     void *arg);
-/* mcp_watch_forget() - Whoever waits with this @arg does not any more. */
+/* mcp_watch_forget() - Do not call the function of this @arg any more. */
 void mcp_watch_forget(struct front *f, const void *arg);
 /* mcp_watches_sweep() - End those that nobody wants any more. */
 void mcp_watches_sweep(struct front *f);

@@ -4,7 +4,8 @@
  *
  * Theory of operation: byte n of a stream is in s->memory when n < memory.len. The others follow in
  * blocks, in the order of s->blocks: once there is one, the memory does not grow any more. So a
- * stream has one border, wherever the bank ran out of memory, and no byte is ever moved.
+ * stream has one border, wherever the bank ran out of memory. Bytes move once at most: a reserve,
+ * which is whole blocks beyond SPOOL_MEMORY, becomes the first blocks when the stream has ended.
  *
  * The file has no name and no structure of its own: which block belongs to whom is known here
  * alone, and a read goes no further than what its spool has written. Given back, a block becomes a
@@ -140,13 +141,29 @@ void spool_free(struct spool *s)
 	*s = (struct spool){ 0 };
 }
 
+void spool_reserve(struct spool *s, uint64_t bytes)
+{
+	if (bytes > SPOOL_MEMORY) {
+		uint64_t blocks = (bytes - SPOOL_MEMORY + SPOOL_BLOCK - 1) / SPOOL_BLOCK;
+
+		bytes = SPOOL_MEMORY + blocks * SPOOL_BLOCK;
+		s->memory.max = (size_t)bytes;
+	}
+	s->reserve = bytes;
+	if (s->cap < bytes)
+		s->cap = bytes;
+}
+
 /* Return: how many of them went there. */
 static size_t to_memory(struct spool *s, const char *data, size_t len)
 {
-	uint64_t left = s->bank->memory_max - s->bank->memory;
+	const struct spool_bank *b = s->bank;
+	uint64_t left = b->memory < b->memory_max ? b->memory_max - b->memory : 0;
 
 	if (s->n_blocks > 0)
 		return 0;
+	if (s->memory.len < s->reserve && left < s->reserve - s->memory.len)
+		left = s->reserve - s->memory.len;
 	size_t n = buf_append_some(&s->memory, data, len < left ? len : (size_t)left);
 
 	s->bank->memory += n;
@@ -217,6 +234,70 @@ void spool_append(struct spool *s, const void *data, size_t len)
 	to_file(s, (const char *)data + n, take - n);
 	if (s->loss == SPOOL_WHOLE && take < len)
 		s->loss = SPOOL_OVER;
+}
+
+/* Make room for @n blocks before the others. Return: how many there are. */
+static size_t add_first_blocks(struct spool *s, size_t n)
+{
+	size_t had = s->n_blocks, got = 0;
+
+	while (got < n && add_block(s))
+		got++;
+	if (got == 0)
+		return 0;
+	uint32_t *fresh = reallocarray(NULL, got, sizeof(*fresh));
+
+	if (!fresh) {
+		give_blocks(s->bank, s->blocks + had, got);
+		s->n_blocks = had;
+		return 0;
+	}
+	memcpy(fresh, s->blocks + had, got * sizeof(*fresh));
+	memmove(s->blocks + got, s->blocks, had * sizeof(*fresh));
+	memcpy(s->blocks, fresh, got * sizeof(*fresh));
+	free(fresh);
+	return got;
+}
+
+/* The stream ends after @kept bytes, of which the memory has the first. */
+static void cut(struct spool *s, uint64_t kept, enum spool_loss loss)
+{
+	size_t blocks = (size_t)((kept - s->memory.len + SPOOL_BLOCK - 1) / SPOOL_BLOCK);
+
+	give_blocks(s->bank, s->blocks + blocks, s->n_blocks - blocks);
+	s->n_blocks = blocks;
+	s->kept = kept;
+	s->loss = loss;
+}
+
+void spool_settle(struct spool *s)
+{
+	size_t excess = s->memory.len > SPOOL_MEMORY ? s->memory.len - SPOOL_MEMORY : 0;
+
+	/* Without memory the reserve may have ended within a block: then it stays. */
+	if (excess == 0 || (s->n_blocks > 0 && excess % SPOOL_BLOCK != 0))
+		return;
+	size_t want = (excess + SPOOL_BLOCK - 1) / SPOOL_BLOCK, got = add_first_blocks(s, want);
+	char *data = s->memory.data + SPOOL_MEMORY;
+	size_t moved = 0;
+
+	s->memory.len = SPOOL_MEMORY;
+	while (moved < excess && moved < got * SPOOL_BLOCK) {
+		size_t left, size = excess - moved;
+		off_t at = place(s, SPOOL_MEMORY + moved, &left);
+		ssize_t n = pwrite(s->bank->fd, data + moved, size < left ? size : left, at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		moved += (size_t)n;
+	}
+	s->bank->memory -= excess;
+	if (moved < excess)
+		cut(s, SPOOL_MEMORY + moved, got < want ? SPOOL_BUDGET : SPOOL_DISK);
+	s->memory.data[s->memory.len] = '\0';
+	buf_trim(&s->memory);
 }
 
 const char *spool_loss_name(enum spool_loss loss)

@@ -57,14 +57,25 @@ struct spool {
 	uint32_t *blocks;
 	size_t n_blocks, cap_blocks;
 	uint64_t cap;
-	uint64_t bytes; /* all that was appended */
-	uint64_t kept;  /* the first of them that can be read */
+	uint64_t reserve; /* the first bytes, which are in memory whatever the bank has */
+	uint64_t bytes;   /* all that was appended */
+	uint64_t kept;    /* the first of them that can be read */
 	enum spool_loss loss;
 };
 
 /* spool_init() - Allocates nothing. @bank is borrowed and must outlive it. */
 void spool_init(struct spool *s, struct spool_bank *bank, uint64_t cap);
 void spool_free(struct spool *s); /* idempotent, also on a zeroed struct */
+
+/*
+ * spool_reserve() - Before the first byte: keep at least the first @bytes in memory until
+ * spool_settle(), also when other spools have used up the bank. The result of an execution is made
+ * from them, and must not depend on what others wrote.
+ */
+void spool_reserve(struct spool *s, uint64_t bytes);
+/* spool_settle() - Nothing follows, and the reserve has served: it goes to the file as far as it is
+ * more than SPOOL_MEMORY. */
+void spool_settle(struct spool *s);
 
 void spool_append(struct spool *s, const void *data, size_t len);
 

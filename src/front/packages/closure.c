@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* closure.c - Checked member by member. */
+/* closure.c - The packages that the fetcher names, checked member by member. */
 #include "front/packages/closure.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
+
 #define HASH_MAX 160u
+
+const char *closure_text(const json_t *p, const char *key)
+{
+	return json_string_value(json_object_get(p, key));
+}
 
 static bool is_plain(const char *s, size_t min, size_t max)
 {
@@ -17,11 +24,11 @@ static bool is_plain(const char *s, size_t min, size_t max)
 	return len >= min && len <= max;
 }
 
-/* "sha256:<hex>", as pip says it, or npm's own "sha512-<base64>". */
+/* "sha256:<hex>", as pip reports it, or npm's own "sha512-<base64>". */
 static bool take_hash(const json_t *p, char *ret, size_t size)
 {
-	const char *sha = json_string_value(json_object_get(p, "sha256"));
-	const char *integrity = json_string_value(json_object_get(p, "integrity"));
+	const char *sha = closure_text(p, "sha256");
+	const char *integrity = closure_text(p, "integrity");
 
 	ret[0] = '\0';
 	if (sha && *sha) {
@@ -51,8 +58,8 @@ static json_t *take_needs(enum ecosystem eco, const json_t *said)
 
 static json_t *take_one(enum ecosystem eco, const json_t *p)
 {
-	const char *said = json_string_value(json_object_get(p, "name"));
-	const char *version = json_string_value(json_object_get(p, "version"));
+	const char *said = closure_text(p, "name");
+	const char *version = closure_text(p, "version");
 	char name[PACKAGE_NAME_MAX + 1], hash[HASH_MAX];
 
 	if (!said || !version || requirement_name(eco, said, name) ||
@@ -73,11 +80,12 @@ json_t *closure_take(enum ecosystem eco, const json_t *said)
 		json_decref(ret);
 		return NULL;
 	}
-	json_array_foreach((json_t *)said, i,
-			   p) if (json_array_append_new(ret, take_one(eco, p)) < 0)
+	json_array_foreach((json_t *)said, i, p)
 	{
-		json_decref(ret);
-		return NULL;
+		if (json_array_append_new(ret, take_one(eco, p)) < 0) {
+			json_decref(ret);
+			return NULL;
+		}
 	}
 	return ret;
 }
@@ -87,8 +95,22 @@ const char *closure_version(const json_t *closure, const char *name)
 	size_t i;
 	json_t *p;
 
-	json_array_foreach((json_t *)closure, i,
-			   p) if (strcmp(json_string_value(json_object_get(p, "name")), name) ==
-				  0) return json_string_value(json_object_get(p, "version"));
+	json_array_foreach((json_t *)closure, i, p)
+	{
+		if (strcmp(closure_text(p, "name"), name) == 0)
+			return closure_text(p, "version");
+	}
 	return NULL;
+}
+
+void closure_json(const json_t *p, const char *language, struct json *j)
+{
+	json_object_begin(j);
+	json_member_str(j, "name", closure_text(p, "name"));
+	json_member_str(j, "version", closure_text(p, "version"));
+	json_member_str(j, "hash", closure_text(p, "hash"));
+	json_member_bool(j, "built", json_is_true(json_object_get(p, "built")));
+	if (language)
+		json_member_str(j, "language", language);
+	json_object_end(j);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * closure.h - What the fetcher says would be installed, made fit to be judged and shown.
+ * closure.h - The packages that a request leads to, as the fetcher reports them.
  *
- * The cell in which it was found out may have run a stranger's build. So nothing is passed on as it
- * came: each member is checked, and only what is known here is kept.
+ * The fetcher's cell may have run a stranger's build. So closure_take() checks each member, and
+ * keeps the known ones only.
  */
 #ifndef CAISSON_FRONT_PACKAGES_CLOSURE_H
 #define CAISSON_FRONT_PACKAGES_CLOSURE_H
@@ -12,16 +12,22 @@
 
 #include "front/packages/requirement.h"
 
+struct json;
+
 #define CLOSURE_MAX 2000u
 #define CLOSURE_NEEDS_MAX 200u
 
 /*
- * closure_take() - An array of {name, version, hash, built, needs}, names canonical, from what was
- * said. NULL: it makes no sense, or there is no memory. Pure.
+ * closure_take() - An array of {name, version, hash, built, needs}, names canonical, from the
+ * fetcher's report. NULL: the report is malformed, or there is no memory. Pure.
  */
 json_t *closure_take(enum ecosystem eco, const json_t *said);
 
-/* closure_version() - Of a package in it, or NULL. */
+/* closure_text() - A member of a package, or NULL. */
+const char *closure_text(const json_t *p, const char *key);
+/* closure_version() - Of the package @name, or NULL. */
 const char *closure_version(const json_t *closure, const char *name);
+/* closure_json() - Write a package as an object. @language: NULL leaves that member out. */
+void closure_json(const json_t *p, const char *language, struct json *j);
 
 #endif

@@ -2,9 +2,8 @@
 /*
  * fetch_output.c - Lines of JSON from the fetcher: progress, the closure, an error, the end.
  *
- * After a package was built they may be that package's words. So they are bounded, cleaned of what
- * a terminal would take for more than letters, and none of them is believed beyond what it costs
- * the one who asked.
+ * Once a package has been built, its code may have written them. So they are bounded, control
+ * characters are replaced, and a false line harms nobody but the client of this request.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +21,7 @@
 #define TEXT_MAX 200u
 #define PROGRESS_MAX 100000
 
-/* Its words, without what a terminal would take for more than letters. */
+/* A text of the fetcher, without control characters. */
 static void clean(char to[TEXT_MAX + 1], const char *s)
 {
 	size_t n = 0;
@@ -39,16 +38,17 @@ static void clean(char to[TEXT_MAX + 1], const char *s)
 			to[i] = '?';
 }
 
-/* The operator's policy file, for each of them. */
+/* The operator's policy file, for each package. */
 static int judge_all(const struct install *in, struct refusal *why)
 {
 	size_t i;
 	json_t *p;
 
-	json_array_foreach(in->closure, i,
-			   p) if (policy_package(in->f, in->owner,
-						 json_string_value(json_object_get(p, "name")),
-						 why) < 0) return -1;
+	json_array_foreach(in->closure, i, p)
+	{
+		if (policy_package(in->f, in->owner, closure_text(p, "name"), why) < 0)
+			return -1;
+	}
 	return 0;
 }
 
@@ -59,11 +59,11 @@ static void on_closure(struct install *in, const json_t *said)
 
 	if (in->closure ||
 	    !(in->closure = closure_take(in->eco, json_object_get(said, "packages")))) {
-		install_fail_text(in, 502, "install_failed", NULL,
-				  "the fetcher said what makes no sense about '%s'", in->first);
+		install_fail_text(in, REFUSAL_BAD_ANSWER, "install_failed", NULL,
+				  "the fetcher's report on '%s' is malformed", in->first);
 		return;
 	}
-	clean(installer, json_string_value(json_object_get(said, "installer")));
+	clean(installer, closure_text(said, "installer"));
 	(void)snprintf(in->installer, sizeof(in->installer), "%.31s", installer);
 	if (rules_closure(&in->f->config, in->eco, in->closure, in->f->packages->pins, &why) < 0 ||
 	    judge_all(in, &why) < 0) {
@@ -73,29 +73,32 @@ static void on_closure(struct install *in, const json_t *said)
 	(void)command_input(&in->command, "go\n", 3);
 }
 
-/* Its reasons, and what they are to a client. */
+/* The fetcher's errors, and what a client gets for each. */
 static void on_error(struct install *in, const json_t *said)
 {
 	static const struct {
 		const char *said, *code, *hint;
-		int status;
+		enum refusal_kind kind;
 	} known[] = {
-		{ "package_not_found", "package_not_found", "check the name", 404 },
+		{ "package_not_found", "package_not_found", "check the name", REFUSAL_NOT_FOUND },
 		{ "version_not_found", "version_not_found",
 		  "try another version, or none; a package without a wheel is built, unless the daemon has --package-wheels-only",
-		  422 },
-		{ "conflict", "package_conflict", "ask for versions that fit together", 409 },
+		  REFUSAL_INVALID },
+		{ "conflict", "package_conflict", "ask for versions that fit together",
+		  REFUSAL_CONFLICT },
 		{ "index_unavailable", "index_unavailable",
-		  "try again later; an operator checks --pip-index or --npm-registry", 502 },
-		{ "too_big", "package_too_big", "the operator's limit: --package-size", 413 },
+		  "try again later; an operator checks --pip-index or --npm-registry",
+		  REFUSAL_BAD_ANSWER },
+		{ "too_big", "package_too_big", "the operator's limit: --package-size",
+		  REFUSAL_TOO_LARGE },
 		{ "build_failed", "build_failed", "a version that has a wheel needs no build",
-		  422 },
-		{ "invalid_package", "invalid_package", NULL, 422 },
-		{ "hash_mismatch", "hash_mismatch", NULL, 422 },
+		  REFUSAL_INVALID },
+		{ "invalid_package", "invalid_package", NULL, REFUSAL_INVALID },
+		{ "hash_mismatch", "hash_mismatch", NULL, REFUSAL_INVALID },
 	};
-	const char *code = json_string_value(json_object_get(said, "code"));
+	const char *code = closure_text(said, "code");
 	char text[TEXT_MAX + 1], log[TEXT_MAX + 1];
-	const char *tail = json_string_value(json_object_get(said, "log"));
+	const char *tail = closure_text(said, "log");
 	size_t len = tail ? strlen(tail) : 0;
 
 	if (len > TEXT_MAX) {
@@ -103,7 +106,7 @@ static void on_error(struct install *in, const json_t *said)
 		while ((*tail & 0xc0) == 0x80)
 			tail++;
 	}
-	clean(text, json_string_value(json_object_get(said, "message")));
+	clean(text, closure_text(said, "message"));
 	clean(log, tail);
 	if (code && strcmp(code, "no_installer") == 0) {
 		install_no_tool(in, "%.150s", text);
@@ -113,13 +116,13 @@ static void on_error(struct install *in, const json_t *said)
 		if (strcmp(known[i].said, code) == 0) {
 			bool show = strcmp(code, "build_failed") == 0;
 
-			install_fail_text(in, known[i].status, known[i].code, known[i].hint,
+			install_fail_text(in, known[i].kind, known[i].code, known[i].hint,
 					  "'%.60s': %.110s%s%s", in->first, text,
 					  show ? "; its log ends with: " : "", show ? log : "");
 			return;
 		}
-	install_fail_text(in, 502, "install_failed", NULL, "'%.60s': %s%s%s", in->first, text,
-			  log[0] ? "; the log ends with: " : "", log);
+	install_fail_text(in, REFUSAL_BAD_ANSWER, "install_failed", NULL, "'%.60s': %s%s%s",
+			  in->first, text, log[0] ? "; the log ends with: " : "", log);
 }
 
 static void on_progress(struct install *in, const json_t *said)
@@ -133,14 +136,14 @@ static void on_progress(struct install *in, const json_t *said)
 
 	if (!in->ops || !in->ops->progress)
 		return;
-	clean(text, json_string_value(json_object_get(said, "text")));
+	clean(text, closure_text(said, "text"));
 	in->ops->progress(in, &p);
 }
 
 static void on_line(struct install *in, const char *line, size_t len)
 {
 	json_t *said = json_alloc_load(line, len, JSON_REJECT_DUPLICATES, NULL);
-	const char *event = json_string_value(json_object_get(said, "event"));
+	const char *event = closure_text(said, "event");
 
 	if (event && strcmp(event, "progress") == 0) {
 		on_progress(in, said);
@@ -171,5 +174,6 @@ void fetch_output_feed(struct install *in, const char *data, size_t len)
 		len -= n + 1;
 	}
 	if (!in->ended && (in->line.err || buf_append(&in->line, data, len) < 0))
-		install_fail_text(in, 502, "install_failed", NULL, "the fetcher says too much");
+		install_fail_text(in, REFUSAL_BAD_ANSWER, "install_failed", NULL,
+				  "the fetcher sent too long a line");
 }

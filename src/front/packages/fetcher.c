@@ -1,36 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fetcher.c - What the fetcher is given: room, time, hosts, and its task as one argument.
+ * fetcher.c - The limits, the network and the task of the fetcher's cell.
  *
- * The writable layer lives in memory: it holds what is downloaded, built and installed, so it is
- * several times what a tree may be, and the memory is that and what compilers take.
+ * The writable layer lives in memory. It holds downloads, builds and the installed tree, so it is
+ * several times as large as a tree may be, and compilers need memory besides.
  *
- * Credentials of the index are not among what it is given: it has placeholders of them in its
- * environment, and the gate puts the values into its requests to the index. So it does not matter
- * that code of a package may run there, or which image it is of.
+ * The fetcher does not get the credentials of the index: its environment has placeholders, and the
+ * gate puts the values into its requests to the index. So code of a package that runs there, or a
+ * strange image, cannot read them.
  */
 #include "front/packages/fetcher.h"
 
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/embed.h"
-#include "base/err.h"
 #include "base/fd.h"
 #include "front/cell/command_line.h"
 #include "front/cell/image_use.h"
 #include "front/gate/index_hosts.h"
 #include "front/packages/install.h"
 #include "front/packages/packages.h"
-#include "front/policy/egress_entry.h"
 #include "front/policy/egress_rules.h"
-#include "front/sandbox/execution.h"
 #include "front/secrets/secrets.h"
 #include "front/secrets/trust.h"
 #include "front/spec/sandbox_spec.h"
 #include "front/support/front.h"
 #include "front/support/json_alloc.h"
+#include "front/support/refusal.h"
 #include "vault/index.h"
 
 extern const struct embed_file fetch_files[];
@@ -43,8 +40,7 @@ _Static_assert(ECO_PYTHON == (int)INDEX_PIP && ECO_JAVASCRIPT == (int)INDEX_NPM,
 
 /* ---- the index ----------------------------------------------------------------------------- */
 
-/* The secrets that the gate puts into requests to it, as `secrets` of a spec names them; NULL:
- * none. */
+/* The secrets that the gate puts into requests to the index, as a spec names them; NULL: none. */
 static json_t *keys_of(const struct front *f, enum ecosystem eco, const struct index_url *u)
 {
 	json_t *list = NULL;
@@ -112,15 +108,13 @@ int fetcher_may(const struct install *in, struct refusal *why)
 {
 	if (!in->image->lost)
 		return 0;
-	*why = (struct refusal){ .status = 409, .code = "package_conflict", .field = "package" };
-	why->hint = "the operator brings it back with: caisson image pull";
-	(void)snprintf(why->message, sizeof(why->message),
-		       "the image of this sandbox, %.200s, is not in the store any more",
-		       in->image->name);
-	return -1;
+	return refusal_set(why, REFUSAL_CONFLICT, "package_conflict", "package",
+			   "the operator brings it back with: caisson image pull",
+			   "the image of this sandbox, %.200s, is not in the store any more",
+			   in->image->name);
 }
 
-/* Each language's packages are brought by its own interpreter: an image need not have another. */
+/* The interpreter of a language fetches its packages: an image needs no other. */
 static const struct {
 	const char *program, *script, *args[3];
 } tools[ECO_MAX_] = {

@@ -3,8 +3,8 @@
  * fetcher.h - The cell in which packages are resolved and built, and the program in it. For
  * install.c.
  *
- * It is a cell of the image that the packages are for: what is chosen and built there fits the
- * interpreter and the libc that will load it.
+ * It is a cell of the image that the packages are for: packages that are chosen and built there fit
+ * the interpreter and the libc that will load them.
  */
 #ifndef CAISSON_FRONT_PACKAGES_FETCHER_H
 #define CAISSON_FRONT_PACKAGES_FETCHER_H
@@ -29,10 +29,10 @@ void fetcher_spec(const struct install *in, struct sandbox_spec *ret);
 /* fetcher_may() - Whether there can be one with this image. 0, or -1 with @why. */
 int fetcher_may(const struct install *in, struct refusal *why);
 
-/* fetcher_program() - What has to be in the image: python3, node. */
+/* fetcher_program() - The program that the image must have: python3, node. */
 const char *fetcher_program(enum ecosystem eco);
 
-/* fetcher_line() - The program and what it is to do in in->fetcher. 0, or -1 with @why. */
+/* fetcher_line() - The program and its task in in->fetcher. 0, or -1 with @why. */
 int fetcher_line(const struct install *in, struct command_line *ret, struct refusal *why);
 
 #endif

@@ -2,24 +2,28 @@
 /*
  * install.c - The life of one request.
  *
- * Theory of operation. What resolves, downloads and builds is a program (src/guest/fetch) in a cell
- * of its own: a sandbox without a name, with limits of its own and the configured hosts as its only
- * network. It says what it would install; that is judged here (rules.h) before it may go on. When
- * it is done the cell's pid 1 packs the tree, and the package store reads it from a descriptor that
- * is only passed on. So of all that a package brings the front sees some lines of JSON, and those
- * are data of whoever wrote the package.
+ * Theory of operation. A program (src/guest/fetch) in a cell of its own resolves, downloads and
+ * builds: a sandbox without a name, with limits of its own and the configured hosts as its only
+ * network. It reports the packages that it would install, and goes on when the rules (rules.h)
+ * permit them. When it is done, the cell's pid 1 packs the tree, and the package store reads it
+ * from a descriptor that the front only passes on. So of all that a package brings the front sees
+ * some lines of JSON, and treats them as data of the package's author.
  *
- * Whatever goes wrong ends the cell, and with it all that there was.
+ * Every failure ends the cell, and with it everything that was fetched.
  */
 #include "front/packages/install.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "cell/spec.h"
+#include "client/files_client.h"
 #include "front/cell/image_use.h"
 #include "front/packages/fetcher.h"
 #include "front/packages/install_int.h"
@@ -29,8 +33,9 @@
 #include "front/support/random_id.h"
 #include "ledger/ledger.h"
 
+#define FILES_LIMIT 200000u
 #define LINE_MAX_BYTES (2u << 20)
-#define NOT_FOUND 127 /* as a shell says it (init_explain()) */
+#define NOT_FOUND 127 /* the exit code of a shell (init_explain()) */
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
@@ -56,18 +61,18 @@ static void leave_cell(struct install *in)
 	struct sandbox *fetcher = in->fetcher;
 
 	timer_cancel(&in->timer);
-	package_store_forget(&in->f->packages->store, &in->call);
+	service_link_forget(&in->f->packages->store, &in->call.call);
 	if (in->cell)
 		cell_forget(in->cell, &in->pack);
 	in->cell = NULL;
 	command_release(&in->command);
 	in->fetcher = NULL;
-	sandbox_leave(&in->hold); /* nobody else is in it: it ends with this */
+	sandbox_leave(&in->hold); /* nobody else is in it: it ends */
 	if (fetcher && !fetcher->ending)
 		sandbox_end(fetcher, "done");
 }
 
-/* Deferred: whoever calls us goes on with what is let go here. */
+/* Deferred: callers still use the objects that are released here. */
 static void conclude(struct deferred *d)
 {
 	struct install *in = d->arg;
@@ -77,12 +82,10 @@ static void conclude(struct deferred *d)
 		leave_cell(in);
 	in->f->packages->n_installs -= in->cached ? 0 : 1;
 	in->ended_ns = clock_now_ns();
-	if (!in->refusal.status && in->sandbox_id[0] && !s) {
-		in->refusal = (struct refusal){ .status = 409, .code = "session_ended" };
-		(void)snprintf(in->refusal.message, sizeof(in->refusal.message),
-			       "the sandbox ended before its packages were there");
-	}
-	if (!in->refusal.status)
+	if (!in->refusal.kind && in->sandbox_id[0] && !s)
+		(void)refusal_set(&in->refusal, REFUSAL_CONFLICT, "session_ended", NULL, NULL,
+				  "the sandbox ended before its packages were there");
+	if (!in->refusal.kind)
 		trees_use(in->f, s, in->owner, in->tree);
 	outcome_record(in);
 	if (in->ops)
@@ -90,7 +93,7 @@ static void conclude(struct deferred *d)
 	free_install(in);
 }
 
-void install_end(struct install *in)
+static void install_end(struct install *in)
 {
 	if (in->ended)
 		return;
@@ -108,16 +111,16 @@ void install_fail(struct install *in, const struct refusal *why)
 	install_end(in);
 }
 
-void install_fail_text(struct install *in, int status, const char *code, const char *hint,
-		       const char *fmt, ...)
+void install_fail_text(struct install *in, enum refusal_kind kind, const char *code,
+		       const char *hint, const char *fmt, ...)
 {
-	struct refusal why = { .status = status, .code = code, .hint = hint };
+	struct refusal why = { .kind = kind, .code = code, .hint = hint };
 	va_list ap;
 
 	va_start(ap, fmt);
 	(void)vsnprintf(why.message, sizeof(why.message), fmt, ap);
 	va_end(ap);
-	if (status == 503)
+	if (kind == REFUSAL_UNAVAILABLE)
 		why.retry_after_s = 5;
 	install_fail(in, &why);
 }
@@ -133,8 +136,8 @@ void install_no_tool(struct install *in, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(missing, sizeof(missing), fmt, ap);
 	va_end(ap);
-	install_fail_text(in, 501, "no_installer", hint,
-			  "'%.60s' can not be installed with the image %.150s: %s", in->first,
+	install_fail_text(in, REFUSAL_UNSUPPORTED, "no_installer", hint,
+			  "'%.60s' cannot be installed with the image %.150s: %s", in->first,
 			  in->image->name, missing);
 }
 
@@ -151,7 +154,88 @@ void install_drop(struct install *in)
 {
 	in->ops = NULL;
 	if (!in->closure)
-		install_fail_text(in, 409, "cancelled", NULL, "nobody waits for it any more");
+		install_fail_text(in, REFUSAL_CONFLICT, "cancelled", NULL,
+				  "nobody waits for it any more");
+}
+
+/* ---- the finished tree --------------------------------------------------------------------- */
+
+static struct install *of_pack(struct cell_command *job)
+{
+	return (struct install *)((char *)job - offsetof(struct install, pack));
+}
+
+static void on_stored(struct package_store_call *c, const struct package_store_reply *r)
+{
+	struct install *in = c->arg;
+
+	if (in->ended)
+		return;
+	if (r->code == 0) {
+		in->tree = trees_add(in->f, in, r);
+		packages_tidy_soon(in->f);
+		if (in->tree)
+			install_end(in);
+		else
+			install_fail_text(in, REFUSAL_UNAVAILABLE, "install_failed", NULL,
+					  "the packages could not be recorded");
+	} else if (r->code == -EFBIG) {
+		install_fail_text(in, REFUSAL_TOO_LARGE, "package_too_big",
+				  "the operator's limit: --package-size",
+				  "the packages are too big: %s", r->msg);
+	} else if (r->code == -EPERM || r->code == -EBADMSG || r->code == -EEXIST) {
+		install_fail_text(in, REFUSAL_INVALID, "invalid_package", NULL,
+				  "the packages are refused: %s", r->msg);
+	} else {
+		install_fail_text(in, REFUSAL_UNAVAILABLE, "install_failed", NULL,
+				  "the packages could not be kept: %s", r->msg);
+	}
+}
+
+static void on_pack_started(struct cell_command *job, int pid, int *fds, size_t n_fds)
+{
+	struct install *in = of_pack(job);
+	struct package_store_req q = { .op = PACKAGE_STORE_STORE,
+				       .max_bytes = in->f->config.package_size,
+				       .max_files = FILES_LIMIT };
+
+	(void)pid;
+	in->call.fn = on_stored;
+	in->call.arg = in;
+	if (n_fds != 2 || package_store_ask(&in->f->packages->store, &in->call, &q, fds[1]) < 0)
+		install_fail_text(in, REFUSAL_UNAVAILABLE, "install_failed", "see the daemon's log",
+				  "the package store does not answer");
+}
+
+static void on_pack_failed(struct cell_command *job, const struct init_failed *f)
+{
+	struct install *in = of_pack(job);
+
+	install_fail_text(in, REFUSAL_UNAVAILABLE, "install_failed", NULL,
+			  "the packages could not be packed: %s", strerror(f->error));
+}
+
+/* The package store learns at the end of the pipe how the packing ended. */
+static void on_pack_exited(struct cell_command *job, const struct init_exited *x)
+{
+	(void)job, (void)x;
+}
+
+static void pack(struct install *in)
+{
+	struct files_request q = { .op = FILES_TAR_OUT,
+				   .depth = FILES_DEPTH_MAX,
+				   .path = FETCHER_SITE,
+				   .uid = CELL_UID,
+				   .gid = CELL_GID };
+	struct err e = { 0 };
+
+	in->pack = (struct cell_command){ .started = on_pack_started,
+					  .failed = on_pack_failed,
+					  .exited = on_pack_exited };
+	if (!in->cell || cell_files(in->cell, &in->pack, &q, &e) < 0)
+		install_fail_text(in, REFUSAL_UNAVAILABLE, "install_failed", NULL,
+				  "the fetcher's cell is over");
 }
 
 /* ---- the fetcher --------------------------------------------------------------------------- */
@@ -168,25 +252,25 @@ static void on_fetched(struct command *c)
 
 	if (in->ended)
 		return;
-	if (c->refusal.status) {
+	if (c->refusal.kind) {
 		install_fail(in, &c->refusal);
 	} else if (in->reported_done && in->closure && c->verdict.exit_code == 0) {
-		pack_begin(in);
+		pack(in);
 	} else if (c->not_started && c->verdict.exit_code == NOT_FOUND) {
 		install_no_tool(in, "it has no %s", fetcher_program(in->eco));
 	} else if (c->wall_hit) {
-		install_fail_text(in, 504, "index_timeout",
+		install_fail_text(in, REFUSAL_TIMEOUT, "index_timeout",
 				  "the operator's limit: --package-timeout",
 				  "'%.60s' was not fetched and built in %llu s", in->first,
 				  (unsigned long long)(in->f->config.package_timeout_ms / 1000));
 	} else if (c->verdict.status == RESULT_LIMIT) {
-		install_fail_text(in, 413, "package_too_big",
+		install_fail_text(in, REFUSAL_TOO_LARGE, "package_too_big",
 				  "the operator's limit: --package-size",
 				  "'%.60s' needed more than the fetcher's cell has: %.150s",
 				  in->first, c->verdict.hint);
 	} else {
-		install_fail_text(in, 502, "install_failed", NULL,
-				  "the fetcher ended without a word: %.200s", c->verdict.hint);
+		install_fail_text(in, REFUSAL_BAD_ANSWER, "install_failed", NULL,
+				  "the fetcher ended without a report: %.200s", c->verdict.hint);
 	}
 }
 
@@ -206,7 +290,7 @@ static void on_refused(struct entry *en, const struct refusal *why)
 {
 	struct install *in = en->arg;
 
-	in->fetcher = NULL; /* ends by itself: nobody else wants anything of it */
+	in->fetcher = NULL; /* ends by itself: nobody else uses it */
 	install_fail(in, why);
 }
 
@@ -217,19 +301,21 @@ static void on_gone(struct entry *en, const struct cell_usage *u)
 	in->cell = NULL;
 	in->fetcher = NULL;
 	if (u->end == CELL_END_MEMORY)
-		install_fail_text(in, 413, "package_too_big",
+		install_fail_text(in, REFUSAL_TOO_LARGE, "package_too_big",
 				  "the operator's limit: --package-size",
 				  "'%.60s' needed more memory than the fetcher's cell has",
 				  in->first);
 	else
-		install_fail_text(in, 503, "install_failed", NULL, "the fetcher's cell ended");
+		install_fail_text(in, REFUSAL_UNAVAILABLE, "install_failed", NULL,
+				  "the fetcher's cell ended");
 }
 
 static void on_late(struct timer *t)
 {
 	struct install *in = t->arg;
 
-	install_fail_text(in, 504, "index_timeout", "the operator's limit: --package-timeout",
+	install_fail_text(in, REFUSAL_TIMEOUT, "index_timeout",
+			  "the operator's limit: --package-timeout",
 			  "'%.60s' was not installed in time", in->first);
 }
 
@@ -261,34 +347,31 @@ static int fetch(struct install *in, struct refusal *why)
 	return 0;
 }
 
-/* ---- the beginning ------------------------------------------------------------------------- */
+/* ---- the start ----------------------------------------------------------------------------- */
 
 static int admit(struct install *in, struct refusal *why)
 {
 	struct front *f = in->f;
 	struct err e = { 0 };
 
-	if (f->draining || f->packages->store.link.watch.fd < 0)
-		return install_refuse(why, 503, "draining", NULL,
-				      f->draining ?
-					      "the daemon is shutting down" :
-					      "the package store is gone: restart the daemon");
+	if (f->draining || f->packages->store.watch.fd < 0)
+		return refusal_set(why, REFUSAL_UNAVAILABLE, "draining", "package", NULL, "%s",
+				   f->draining ? "the daemon is shutting down" :
+						 "the package store is gone: restart the daemon");
 	if (f->packages->n_installs >= INSTALL_FETCHES_MAX) {
-		(void)install_refuse(why, 429, "packages_busy", NULL,
-				     "other packages are being fetched; try again");
+		(void)refusal_set(why, REFUSAL_TOO_MANY, "packages_busy", "package", NULL,
+				  "other packages are being fetched; try again");
 		why->retry_after_s = 2;
 		return -1;
 	}
-	if (rate_take(f, in->owner, why) < 0)
+	if (install_rate(f, in->owner, why) < 0)
 		return -1;
 	if (ledger_record(f->ledger, &e, "packages.begin", in->owner, in->sandbox,
 			  L_STR("id", in->id), L_STR("image", image_key(in->image)),
 			  L_STR("language", ecosystem_name(in->eco)),
-			  L_STR("request", in->request)) < 0) {
-		(void)install_refuse(why, 503, "not_recorded", NULL,
-				     "the ledger can not be written, so nothing is done");
-		return -1;
-	}
+			  L_STR("request", in->request)) < 0)
+		return refusal_set(why, REFUSAL_UNAVAILABLE, "not_recorded", "package", NULL,
+				   "the ledger cannot be written, so nothing is done");
 	return 0;
 }
 
@@ -326,7 +409,7 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 	}
 	enlist(in);
 	if (install_take(in, requirements, version, why) < 0) {
-		metric_package(why->status == 403 ? "blocked" : "unsupported");
+		metric_package(why->kind == REFUSAL_FORBIDDEN ? "blocked" : "unsupported");
 		free_install(in);
 		return NULL;
 	}

@@ -4,7 +4,7 @@
  *
  * Life: install_begin() -> (a tree is there already) | fetching -> judged -> installing -> packing
  * -> done. done is called exactly once, never from inside install_begin(), unless install_drop()
- * comes first: the work then goes on for those who ask next, or is given up when it has only begun.
+ * comes first: the work then goes on for later requests, or is given up when it has only begun.
  */
 #ifndef CAISSON_FRONT_PACKAGES_INSTALL_H
 #define CAISSON_FRONT_PACKAGES_INSTALL_H
@@ -31,7 +31,7 @@ struct json;
 #define INSTALL_REQUIREMENTS_MAX 64u
 #define INSTALL_FETCHES_MAX 4u
 
-/* What goes on, and how far it is: total is 0 as long as nobody knows. */
+/* The step, and how far it is: total is 0 while it is unknown. */
 struct install_progress {
 	const char *text;
 	unsigned int done, total;
@@ -50,9 +50,9 @@ struct install {
 	char owner[OWNER_MAX];
 	char sandbox[SANDBOX_NAME_MAX + 1], sandbox_id[33]; /* empty: for all of the owner's */
 	char id[33];
-	struct image_use *image; /* what it is made with, and for; held */
+	struct image_use *image; /* the packages are made with it, and for it; held */
 	enum ecosystem eco;
-	char first[PACKAGE_NAME_MAX + 1]; /* the first that was asked for */
+	char first[PACKAGE_NAME_MAX + 1]; /* the first package of the request */
 	json_t *requirements, *constraints;
 	char *request;
 	bool exact;
@@ -64,7 +64,7 @@ struct install {
 	struct cell_command pack;
 	struct package_store_call call;
 	struct buf line;
-	char installer[INSTALLER_MAX]; /* as the fetcher says */
+	char installer[INSTALLER_MAX]; /* as the fetcher reports it */
 	json_t *closure;
 	bool reported_done, failed, ended;
 	struct timer timer;
@@ -72,7 +72,7 @@ struct install {
 	uint64_t began_ns, ended_ns;
 
 	/* The result, valid in done. */
-	struct refusal refusal; /* status 0: it is installed */
+	struct refusal refusal; /* kind REFUSAL_NONE: it is installed */
 	struct tree *tree;
 	bool cached;
 };
@@ -87,13 +87,13 @@ struct install *install_begin(struct front *f, struct sandbox *s, const char *ow
 			      enum ecosystem eco, const json_t *requirements, const char *version,
 			      const struct install_ops *ops, void *arg, struct refusal *why);
 
-/* install_drop() - Whoever waited is gone; done is not called any more. */
+/* install_drop() - The client is gone; done is not called any more. */
 void install_drop(struct install *in);
 
 /* install_sandbox() - The sandbox that it is for, if it still is there. */
 struct sandbox *install_sandbox(const struct install *in);
 
-/* install_message() - One line that says what is there now, and for whom. */
+/* install_message() - One line: the package and its sandboxes. */
 #define INSTALL_MESSAGE_MAX 320
 void install_message(const struct install *in, char *ret, size_t size);
 /* install_json() - Members of an object: packages, cached, seconds, bytes, files. In done. */

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* install_words.c - The words of a request: read, judged by name, and put into the one line that a
- * tree is found by. */
+/*
+ * install_words.c - The request for packages: its words, and how often its owner may make one.
+ *
+ * The words are parsed, judged by name, sorted, and joined to one line: the same request has the
+ * same line, and a tree is found by it.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "front/packages/closure.h"
 #include "front/packages/install_int.h"
 #include "front/packages/packages.h"
 #include "front/packages/rules.h"
@@ -15,13 +21,7 @@
 #include "front/spec/judge.h"
 #include "front/support/front.h"
 
-int install_refuse(struct refusal *r, int status, const char *code, const char *hint,
-		   const char *text)
-{
-	*r = (struct refusal){ .status = status, .code = code, .field = "package", .hint = hint };
-	(void)snprintf(r->message, sizeof(r->message), "%s", text);
-	return -1;
-}
+#define HOUR_NS (3600 * CLOCK_NS_PER_S)
 
 static int check_configured(const struct front *f, enum ecosystem eco, struct refusal *why)
 {
@@ -31,19 +31,15 @@ static int check_configured(const struct front *f, enum ecosystem eco, struct re
 	if (eco == ECO_JAVASCRIPT ? c->npm_registry != NULL :
 				    c->pip_index || f->packages->dir_fd >= 0)
 		return 0;
-	(void)install_refuse(
-		why, 501, "not_configured",
+	return refusal_set(
+		why, REFUSAL_UNSUPPORTED, "not_configured", "package",
 		eco == ECO_JAVASCRIPT ?
 			"the operator starts the daemon with --npm-registry URL" :
-			"the operator starts the daemon with --pip-index URL or --package-dir DIR; what the image has is there",
-		"");
-	(void)snprintf(why->message, sizeof(why->message),
-		       "this daemon installs no %s packages: %s", ecosystem_name(eco),
-		       note ? note :
-		       eco == ECO_JAVASCRIPT ?
-			      "the operator turned them off (--npm-registry none)" :
-			      "the operator turned them off (--pip-index none)");
-	return -1;
+			"the operator starts the daemon with --pip-index URL or --package-dir DIR; packages of the image are there",
+		"this daemon installs no %s packages: %s", ecosystem_name(eco),
+		note                  ? note :
+		eco == ECO_JAVASCRIPT ? "the operator turned them off (--npm-registry none)" :
+					"the operator turned them off (--pip-index none)");
 }
 
 static int by_text(const void *a, const void *b)
@@ -51,7 +47,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(((const struct requirement *)a)->text, ((const struct requirement *)b)->text);
 }
 
-/* The request in one line: what a tree is found by. */
+/* The request in one line, by which a tree is found. */
 static int parse(struct install *in, const json_t *requirements, const char *version,
 		 struct refusal *why)
 {
@@ -60,20 +56,17 @@ static int parse(struct install *in, const json_t *requirements, const char *ver
 	size_t n = json_array_size(requirements);
 
 	if (n == 0 || n > ARRAY_SIZE(all))
-		return install_refuse(why, 422, "invalid_requirement", NULL,
-				      "name at least one package, and at most 64");
+		return refusal_set(why, REFUSAL_INVALID, "invalid_requirement", "package", NULL,
+				   "name at least one package, and at most 64");
 	for (size_t i = 0; i < n; i++) {
 		const char *text = json_string_value(json_array_get(requirements, i));
 		const char *wrong =
 			requirement_parse(in->eco, text, n == 1 ? version : NULL, &all[i]);
 
-		if (wrong) {
-			(void)install_refuse(why, 422, "invalid_requirement",
-					     "as in requests or requests==2.31.0", "");
-			(void)snprintf(why->message, sizeof(why->message), "'%.100s': %s", text,
-				       wrong);
-			return -1;
-		}
+		if (wrong)
+			return refusal_set(why, REFUSAL_INVALID, "invalid_requirement", "package",
+					   "as in requests or requests==2.31.0", "'%.100s': %s",
+					   text, wrong);
 		if (rules_name(&in->f->config, in->eco, all[i].name, NULL, why) < 0 ||
 		    policy_package(in->f, in->owner, all[i].name, why) < 0)
 			return -1;
@@ -91,8 +84,8 @@ static int parse(struct install *in, const json_t *requirements, const char *ver
 	return in->request && !b.err ? 0 : refusal_no_memory(why);
 }
 
-/* What the sandbox has already the new tree has to agree with: of each package the version that is
- * imported, in the newest tree. */
+/* The new tree must agree with the packages of the sandbox: of each package the version of the
+ * newest tree, which is the one that is imported. */
 void install_constrain(struct install *in, const struct sandbox *s)
 {
 	const struct tree_use *at = NULL;
@@ -104,14 +97,14 @@ void install_constrain(struct install *in, const struct sandbox *s)
 	while (s && in->eco == ECO_PYTHON && (t = trees_next(in->f, s, &at)))
 		json_array_foreach(t->eco == in->eco ? t->packages : NULL, i, p)
 		{
-			const char *name = json_string_value(json_object_get(p, "name"));
+			const char *name = closure_text(p, "name");
 			char line[REQUIREMENT_MAX];
 
 			if (!name || json_object_get(seen, name))
 				continue;
 			(void)json_object_set_new(seen, name, json_true());
 			(void)snprintf(line, sizeof(line), "%s==%s", name,
-				       json_string_value(json_object_get(p, "version")));
+				       closure_text(p, "version"));
 			(void)json_array_append_new(in->constraints, json_string(line));
 		}
 	json_decref(seen);
@@ -122,4 +115,48 @@ int install_take(struct install *in, const json_t *requirements, const char *ver
 {
 	return parse(in, requirements, version, why) < 0 ? -1 :
 							   check_configured(in->f, in->eco, why);
+}
+
+/* ---- how often ----------------------------------------------------------------------------- */
+
+static uint64_t hash_owner(const char *owner)
+{
+	uint64_t h = 1469598103934665603u;
+
+	for (; *owner; owner++)
+		h = (h ^ (unsigned char)*owner) * 1099511628211u;
+	return h | 1;
+}
+
+/*
+ * A table of fixed size, by a hash of the owner. A full table forgets the owner that began longest
+ * ago: that owner may have more than allowed, and never less.
+ */
+int install_rate(struct front *f, const char *owner, struct refusal *why)
+{
+	uint64_t key = hash_owner(owner), now = f->loop.now_ns;
+	struct package_rate *r = NULL, *oldest = &f->packages->rates[0];
+
+	for (size_t i = 0; i < PACKAGES_RATES; i++) {
+		struct package_rate *at = &f->packages->rates[i];
+
+		if (at->owner == key)
+			r = at;
+		if (at->since_ns < oldest->since_ns)
+			oldest = at;
+	}
+	if (!r || now > r->since_ns + HOUR_NS) {
+		r = r ? r : oldest;
+		*r = (struct package_rate){ .owner = key, .since_ns = now };
+	}
+	if (r->n >= f->config.package_rate) {
+		(void)refusal_set(why, REFUSAL_TOO_MANY, "package_rate", "package",
+				  "the operator's limit: --package-rate",
+				  "too many packages were fetched for you in this hour");
+		why->retry_after_s =
+			(unsigned int)((r->since_ns + HOUR_NS - now) / CLOCK_NS_PER_S) + 1;
+		return -1;
+	}
+	r->n++;
+	return 0;
 }

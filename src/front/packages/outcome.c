@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* outcome.c - How an install went: for the ledger, the metrics, and whoever asked. */
+/* outcome.c - How an install ended: for the ledger, the metrics and the client. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -26,21 +26,18 @@ static void record(const struct install *in)
 
 		if (at < sizeof(names) - 1)
 			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
-					       at ? " " : "",
-					       json_string_value(json_object_get(p, "name")));
+					       at ? " " : "", closure_text(p, "name"));
 		if (!in->cached &&
 		    ledger_record(in->f->ledger, &one, "package", in->owner, in->sandbox,
-				  L_STR("id", in->id),
-				  L_STR("name", json_string_value(json_object_get(p, "name"))),
-				  L_STR("version",
-					json_string_value(json_object_get(p, "version"))),
-				  L_STR("digest", json_string_value(json_object_get(p, "hash"))),
+				  L_STR("id", in->id), L_STR("name", closure_text(p, "name")),
+				  L_STR("version", closure_text(p, "version")),
+				  L_STR("digest", closure_text(p, "hash")),
 				  L_BOOL("built", json_is_true(json_object_get(p, "built")))) < 0)
 			e = one;
 	}
 	if (ledger_record(in->f->ledger, &e, "packages.end", in->owner, in->sandbox,
 			  L_STR("id", in->id),
-			  L_STR("outcome", in->refusal.status ? in->refusal.code : "installed"),
+			  L_STR("outcome", in->refusal.kind ? in->refusal.code : "installed"),
 			  L_BOOL("cached", in->cached), L_STR("packages", names),
 			  L_STR("installer", in->tree ? in->tree->installer : NULL),
 			  L_STR("tree", in->tree ? in->tree->sha256 : NULL)) < 0 ||
@@ -51,9 +48,9 @@ static void record(const struct install *in)
 
 static const char *outcome_of(const struct install *in)
 {
-	if (!in->refusal.status)
+	if (!in->refusal.kind)
 		return "installed";
-	return in->refusal.status == 403 ? "blocked" : "failed";
+	return in->refusal.kind == 403 ? "blocked" : "failed";
 }
 
 void outcome_record(const struct install *in)
@@ -80,12 +77,7 @@ void install_json(const struct install *in, struct json *j)
 	json_array_begin(j);
 	json_array_foreach(in->tree->packages, i, p)
 	{
-		json_object_begin(j);
-		json_member_str(j, "name", json_string_value(json_object_get(p, "name")));
-		json_member_str(j, "version", json_string_value(json_object_get(p, "version")));
-		json_member_str(j, "hash", json_string_value(json_object_get(p, "hash")));
-		json_member_bool(j, "built", json_is_true(json_object_get(p, "built")));
-		json_object_end(j);
+		closure_json(p, NULL, j);
 	}
 	json_array_end(j);
 	json_member_str(j, "language", ecosystem_name(in->eco));

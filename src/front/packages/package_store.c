@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * package_store.c - Starting the package store, and talking to it.
+ * package_store.c - Start the package store, send it requests, receive its replies.
  *
- * Its directory belongs to a user of its own (as root): "caisson-package-store" when there is one,
- * else an id below the front's. The front hands it two descriptors and no path.
+ * Its directory belongs to a user of its own (as root): "caisson-package-store" where there is one,
+ * otherwise an id below the front's. The front passes it two descriptors and no path.
  */
 #include "front/packages/package_store.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/spawn.h"
+#include "cell/power.h"
 #include "client/program.h"
 #include "front/support/log.h"
 
@@ -25,7 +23,7 @@
 #define KILLED "the package store was killed"
 #define PACKAGE_STORE_ID 0x6ffffffdu /* just below the front's own (jail.c) */
 
-/* ---- replies ------------------------------------------------------------------------------ */
+/* ---- replies ------------------------------------------------------------------------------- */
 
 static void fail(struct service_call *call, int code, const char *why)
 {
@@ -43,7 +41,7 @@ static void gone(struct service_link *l)
 	service_link_fail(l, UINT64_MAX, -EPIPE, KILLED);
 }
 
-/* Always ended by a NUL, whoever wrote it. */
+/* The package store may have been taken over: end every text. */
 static void close_texts(struct package_store_reply *r)
 {
 	r->key[sizeof(r->key) - 1] = r->sha256[sizeof(r->sha256) - 1] = '\0';
@@ -63,7 +61,7 @@ static void receive(struct service_link *l, void *message, int *fds, size_t n_fd
 		service_link_fail(l, UINT64_MAX, -EPIPE, KILLED);
 	} else if ((c = (struct package_store_call *)service_link_take(l, r->seq))) {
 		c->fn(c, r);
-	} else if (r->op == PACKAGE_STORE_STORE && r->code == 0) { /* its asker went away */
+	} else if (r->op == PACKAGE_STORE_STORE && r->code == 0) { /* nobody waits for it */
 		struct package_store_req q = { .op = PACKAGE_STORE_DROP };
 
 		memcpy(q.key, r->key, PACKAGE_STORE_KEY_LEN);
@@ -87,56 +85,41 @@ _Static_assert(offsetof(struct package_store_req, seq) ==
 		       sizeof(struct package_store_reply) <= SERVICE_MESSAGE_MAX,
 	       "as service_link.h has them");
 
-/* ---- before the jail ---------------------------------------------------------------------- */
+/* ---- before the jail ----------------------------------------------------------------------- */
 
-static void identity(uid_t *uid, gid_t *gid)
+int package_store_open(struct service_link *l, const char *state, struct err *e)
 {
-	const struct passwd *pw = geteuid() == 0 ? getpwnam(PACKAGE_STORE_NAME) : NULL;
-
-	*uid = geteuid() != 0 ? 0 : pw && pw->pw_uid ? pw->pw_uid : PACKAGE_STORE_ID;
-	*gid = geteuid() != 0 ? 0 : pw && pw->pw_gid ? pw->pw_gid : PACKAGE_STORE_ID;
-}
-
-static int open_store(const char *state, uid_t uid, gid_t gid, struct err *e)
-{
-	_fd_ int fd = service_open_dir(state, "packages", e);
-
-	if (fd >= 0 && uid && fchown(fd, uid, gid) < 0)
-		return err_set(e, -errno, "--state: give %s/packages to uid %u", state, uid);
-	return TAKE_FD(fd);
-}
-
-int package_store_open(struct package_store *p, const char *state, struct err *e)
-{
-	char name[] = PACKAGE_STORE_NAME, uid_arg[16], gid_arg[16];
-	char *argv[] = { name, uid_arg, gid_arg, NULL };
+	char name[] = PACKAGE_STORE_NAME, uid[16], gid[16];
+	char *argv[] = { name, uid, gid, NULL };
 	struct spawn s = { .argv = argv, .n_fds = 1 };
-	uid_t uid;
-	gid_t gid;
+	struct power_user user;
 
-	service_link_init(&p->link, &package_store_service, -1);
-	identity(&uid, &gid);
-	_fd_ int dir = open_store(state, uid, gid, e);
+	service_link_init(l, &package_store_service, -1);
+	if (power_user(PACKAGE_STORE_NAME, PACKAGE_STORE_ID, &user, e) < 0)
+		return e->code;
+	_fd_ int dir = service_open_dir(state, "packages", e);
 
 	if (dir < 0)
 		return dir;
-	(void)snprintf(uid_arg, sizeof(uid_arg), "%u", uid);
-	(void)snprintf(gid_arg, sizeof(gid_arg), "%u", gid);
+	if (user.uid && fchown(dir, user.uid, user.gid) < 0)
+		return err_set(e, -errno, "--state: give %s/packages to uid %u", state, user.uid);
+	(void)snprintf(uid, sizeof(uid), "%u", user.uid);
+	(void)snprintf(gid, sizeof(gid), "%u", user.gid);
 	s.fds[0] = (struct spawn_fd){ dir, PACKAGE_STORE_DIR_FD };
 	int fd = program_start(&s, PACKAGE_STORE_FD, NULL, e);
 
 	if (fd < 0)
 		return fd;
-	p->link.watch.fd = fd;
+	l->watch.fd = fd;
 	return TAKE_FD(dir);
 }
 
-/* ---- in the jail -------------------------------------------------------------------------- */
+/* ---- in the jail --------------------------------------------------------------------------- */
 
-int package_store_wait(struct package_store *p, struct package_store_req *q,
+int package_store_wait(struct service_link *l, struct package_store_req *q,
 		       struct package_store_reply *ret)
 {
-	int r = service_link_wait(&p->link, q, -1, ret);
+	int r = service_link_wait(l, q, -1, ret);
 
 	if (r < 0)
 		return r;
@@ -144,18 +127,8 @@ int package_store_wait(struct package_store *p, struct package_store_req *q,
 	return ret->code;
 }
 
-int package_store_start(struct package_store *p, struct loop *l, struct err *e)
-{
-	return service_link_start(&p->link, l, e);
-}
-
-int package_store_ask(struct package_store *p, struct package_store_call *c,
+int package_store_ask(struct service_link *l, struct package_store_call *c,
 		      struct package_store_req *q, int fd)
 {
-	return service_link_ask(&p->link, c ? &c->call : NULL, q, &fd, fd >= 0 ? 1 : 0, NULL);
-}
-
-void package_store_forget(struct package_store *p, struct package_store_call *c)
-{
-	service_link_forget(&p->link, &c->call);
+	return service_link_ask(l, c ? &c->call : NULL, q, &fd, fd >= 0 ? 1 : 0, NULL);
 }

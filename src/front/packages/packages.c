@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* packages.c - Beginning, garbage, and what kernels and commands are told. */
+/*
+ * packages.c - The start, the removal of old trees, and what kernels and commands can import.
+ *
+ * A kernel learns of new packages before the code that follows runs (packages_tell()), a command by
+ * variables of its environment (packages_env()). The newest tree of a sandbox comes first, and
+ * programs of packages come after those of the image.
+ */
 #include "front/packages/packages.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -17,7 +22,7 @@
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
 #include "front/gate/index_hosts.h"
-#include "front/packages/fetcher.h"
+#include "front/packages/closure.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 #include "front/support/json_alloc.h"
@@ -25,7 +30,7 @@
 
 #define TIDY_MAX_MS (600 * UINT64_C(1000))
 #define TIDY_MIN_MS UINT64_C(1000)
-#define MESSAGE_MAX (256u << 10)
+#define MESSAGE_MAX (1u << 20)
 #define PINS_MAX (4u << 20)
 
 bool packages_on(const struct front *f)
@@ -33,7 +38,7 @@ bool packages_on(const struct front *f)
 	return f->packages->store_fd >= 0;
 }
 
-/* ---- the beginning ------------------------------------------------------------------------- */
+/* ---- the start ----------------------------------------------------------------------------- */
 
 /* "name==version sha256:..." on each line; '#' begins a comment. */
 static int parse_pins(char *text, json_t *ret, struct err *e)
@@ -83,7 +88,7 @@ int packages_open(struct front *f, struct err *e)
 	const struct config *c = &f->config;
 	struct packages *p = f->packages;
 
-	p->store_fd = p->dir_fd = p->store.link.watch.fd = -1;
+	p->store_fd = p->dir_fd = p->store.watch.fd = -1;
 	if (!c->pip_index && !c->npm_registry && !c->package_dir)
 		return 0;
 	if (c->package_dir) {
@@ -105,11 +110,11 @@ void packages_tidy_soon(struct front *f)
 	struct timer *t = &f->packages->tidy;
 	uint64_t soon = f->loop.now_ns + TIDY_MIN_MS * CLOCK_NS_PER_MS;
 
-	if (!t->loop || t->at_ns > soon) /* what goes on and on does not put it off */
+	if (!t->loop || t->at_ns > soon) /* frequent calls do not put it off */
 		timer_set(&f->loop, t, soon);
 }
 
-/* As often as what is kept for so long is worth it. */
+/* Every quarter of --package-keep, within bounds. */
 static void on_tidy(struct timer *t)
 {
 	struct front *f = t->arg;
@@ -120,29 +125,22 @@ static void on_tidy(struct timer *t)
 	timer_set(&f->loop, t, f->loop.now_ns + ms * CLOCK_NS_PER_MS);
 }
 
-/* Users that ended while nobody looked: sandboxes that the front before us had, and that are no
- * more. */
+/* Sandboxes of the former front that have ended since. */
 static void drop_dead_users(struct front *f)
 {
-	bool again = true;
+	for (const struct tree_use *u = f->packages->trees.uses; u;) {
+		const struct sandbox *s = f->sandboxes;
+		char id[TREE_HOLDER_MAX];
 
-	while (again) {
-		again = false;
-		for (const struct tree_use *u = f->packages->trees.uses; u && !again; u = u->next) {
-			const struct sandbox *s = f->sandboxes;
-
-			if (u->holder[0] != 's')
-				continue;
-			while (s && strcmp(s->id, u->holder + 2) != 0)
-				s = s->next;
-			if (!s) {
-				struct sandbox dead;
-
-				(void)snprintf(dead.id, sizeof(dead.id), "%s", u->holder + 2);
-				(void)trees_leave(f, &dead);
-				again = true;
-			}
+		while (s && strcmp(s->id, u->holder + 2) != 0)
+			s = s->next;
+		if (s || u->holder[0] != 's') {
+			u = u->next;
+			continue;
 		}
+		(void)snprintf(id, sizeof(id), "%s", u->holder + 2);
+		(void)trees_leave(f, id);
+		u = f->packages->trees.uses; /* others may have gone with it */
 	}
 }
 
@@ -151,7 +149,7 @@ static const char *url_of(const struct config *c, enum ecosystem eco)
 	return eco == ECO_PYTHON ? c->pip_index : c->npm_registry;
 }
 
-/* Where packages come from, and who said so. */
+/* Where packages come from, and who named that index. */
 static void log_indexes(const struct config *c)
 {
 	for (int eco = 0; eco < ECO_MAX_; eco++) {
@@ -188,7 +186,7 @@ int packages_start(struct front *f, struct err *e)
 	log_indexes(&f->config);
 	if (!packages_on(f))
 		return 0;
-	if (trees_load(f, e) < 0 || package_store_start(&f->packages->store, &f->loop, e) < 0)
+	if (trees_load(f, e) < 0 || service_link_start(&f->packages->store, &f->loop, e) < 0)
 		return err_wrap(e, "packages");
 	drop_dead_users(f);
 	f->packages->tidy.fn = on_tidy;
@@ -199,18 +197,21 @@ int packages_start(struct front *f, struct err *e)
 
 void packages_left(struct front *f, const struct sandbox *s)
 {
-	if (packages_on(f) && trees_leave(f, s))
+	if (packages_on(f) && trees_leave(f, s->id))
 		packages_tidy_soon(f);
 }
 
-/* ---- what sandboxes are told --------------------------------------------------------------- */
+/* ---- what sandboxes can import ------------------------------------------------------------- */
 
-static const char *const below[ECO_MAX_] = { [ECO_PYTHON] = "", [ECO_JAVASCRIPT] = "/node_modules" };
+static const char *const modules[ECO_MAX_] = {
+	[ECO_PYTHON] = "", [ECO_JAVASCRIPT] = "/node_modules"
+};
 static const char *const programs[ECO_MAX_] = {
 	[ECO_PYTHON] = "/bin", [ECO_JAVASCRIPT] = "/node_modules/.bin"
 };
 
-json_t *packages_paths(const struct sandbox *s, enum ecosystem eco)
+/* A new array. @eco: of that language; ECO_MAX_: of all. */
+static json_t *paths_of(const struct sandbox *s, enum ecosystem eco, const char *const *below)
 {
 	const struct tree_use *at = NULL;
 	const struct tree *t;
@@ -219,16 +220,16 @@ json_t *packages_paths(const struct sandbox *s, enum ecosystem eco)
 	while ((t = trees_next(s->f, s, &at))) {
 		char path[128];
 
-		if (t->eco != eco)
+		if (eco != ECO_MAX_ && t->eco != eco)
 			continue;
-		(void)snprintf(path, sizeof(path), PACKAGES_PATH "/%s%s", t->key, below[eco]);
+		(void)snprintf(path, sizeof(path), PACKAGES_PATH "/%s%s", t->key, below[t->eco]);
 		(void)json_array_append_new(paths, json_string(path));
 	}
 	return paths;
 }
 
-/* @first: before them; what the image has there comes after them. */
-static void put_joined(json_t *env, const char *name, const char *first, const json_t *paths,
+/* Takes @paths. @first: before them; @last: after them. */
+static void put_joined(json_t *env, const char *name, const char *first, json_t *paths,
 		       const char *last)
 {
 	_buf_ struct buf b = BUF_INIT(MESSAGE_MAX);
@@ -236,72 +237,55 @@ static void put_joined(json_t *env, const char *name, const char *first, const j
 	json_t *path;
 
 	(void)buf_puts(&b, first);
-	json_array_foreach((json_t *)paths, i, path)(void)
-		buf_printf(&b, "%s%s", b.len ? ":" : "", json_string_value(path));
+	json_array_foreach(paths, i, path)
+	{
+		(void)buf_printf(&b, "%s%s", b.len ? ":" : "", json_string_value(path));
+	}
 	if (last && last[0])
 		(void)buf_printf(&b, ":%s", last);
 	if (json_array_size(paths) > 0 && !b.err)
 		(void)json_object_set_new(env, name, json_string(buf_str(&b)));
-}
-
-static const char *image_says(const struct sandbox *s, const char *name)
-{
-	return json_string_value(json_object_get(s->image->env, name));
-}
-
-/* Programs of packages come last: none of them stands in for one of the image. */
-static void put_programs(json_t *env, const struct sandbox *s)
-{
-	const struct tree_use *at = NULL;
-	const struct tree *t;
-	json_t *paths = json_array();
-
-	while ((t = trees_next(s->f, s, &at))) {
-		char path[128];
-
-		(void)snprintf(path, sizeof(path), PACKAGES_PATH "/%s%s", t->key, programs[t->eco]);
-		(void)json_array_append_new(paths, json_string(path));
-	}
-	const char *path = image_says(s, "PATH");
-
-	put_joined(env, "PATH", path ? path : CELL_PATH, paths, NULL);
 	json_decref(paths);
 }
 
+/* Programs of packages come last in PATH: none of them replaces one of the image. */
 json_t *packages_env(const struct sandbox *s)
 {
 	const struct tree_use *at = NULL;
-	json_t *env, *paths;
+	json_t *env;
 
 	if (!packages_on(s->f) || s->spec.fetcher || !trees_next(s->f, s, &at))
 		return NULL;
+	const json_t *own = s->image->env;
+	const char *path = json_string_value(json_object_get(own, "PATH"));
+
 	env = json_object();
-	paths = packages_paths(s, ECO_PYTHON);
-	put_joined(env, "PYTHONPATH", "", paths, image_says(s, "PYTHONPATH"));
-	json_decref(paths);
-	paths = packages_paths(s, ECO_JAVASCRIPT);
-	put_joined(env, "NODE_PATH", "", paths, image_says(s, "NODE_PATH"));
-	json_decref(paths);
-	put_programs(env, s);
+	put_joined(env, "PYTHONPATH", "", paths_of(s, ECO_PYTHON, modules),
+		   json_string_value(json_object_get(own, "PYTHONPATH")));
+	put_joined(env, "NODE_PATH", "", paths_of(s, ECO_JAVASCRIPT, modules),
+		   json_string_value(json_object_get(own, "NODE_PATH")));
+	put_joined(env, "PATH", path ? path : CELL_PATH, paths_of(s, ECO_MAX_, programs), NULL);
 	return env;
 }
 
-static void send(struct kernel *kernel, json_t *message)
+void packages_send(struct kernel *kernel, json_t *message)
 {
 	_buf_ struct buf b = BUF_INIT(MESSAGE_MAX);
-	char *text = json_dumps(message, JSON_COMPACT);
+	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
 
-	if (text)
+	if (text) {
 		(void)buf_puts(&b, text);
+		kernel_pipes_send(&kernel->pipes, &b);
+	}
 	json_alloc_free(text);
-	kernel_pipes_send(&kernel->pipes, &b);
+	json_decref(message);
 }
 
 void packages_tell(struct sandbox *s, struct kernel *kernel)
 {
 	enum ecosystem eco = kernel->language->id == LANG_JAVASCRIPT ? ECO_JAVASCRIPT : ECO_PYTHON;
 	bool first = kernel->packages == 0;
-	json_t *env, *message;
+	json_t *env;
 
 	if (!packages_on(s->f))
 		return;
@@ -312,11 +296,9 @@ void packages_tell(struct sandbox *s, struct kernel *kernel)
 	env = packages_env(s);
 	if (!env && first)
 		return;
-	message = json_pack("{s:s, s:o, s:o}", "type", "packages", "paths", packages_paths(s, eco),
-			    "env", env ? env : json_object());
-	if (message)
-		send(kernel, message);
-	json_decref(message);
+	packages_send(kernel,
+		      json_pack("{s:s, s:o, s:o}", "type", "packages", "paths",
+				paths_of(s, eco, modules), "env", env ? env : json_object()));
 }
 
 void packages_json(const struct sandbox *s, struct json *j)
@@ -330,14 +312,7 @@ void packages_json(const struct sandbox *s, struct json *j)
 	while ((t = trees_next(s->f, s, &at)))
 		json_array_foreach(t->packages, i, p)
 		{
-			json_object_begin(j);
-			json_member_str(j, "name", json_string_value(json_object_get(p, "name")));
-			json_member_str(j, "version",
-					json_string_value(json_object_get(p, "version")));
-			json_member_str(j, "hash", json_string_value(json_object_get(p, "hash")));
-			json_member_bool(j, "built", json_is_true(json_object_get(p, "built")));
-			json_member_str(j, "language", ecosystem_name(t->eco));
-			json_object_end(j);
+			closure_json(p, ecosystem_name(t->eco), j);
 		}
 	json_array_end(j);
 }

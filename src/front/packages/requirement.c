@@ -187,8 +187,7 @@ const char *requirement_parse(enum ecosystem eco, const char *text, const char *
 			gap = true;
 			continue;
 		}
-		/* Without the space two words would become the name of a package that nobody asked
-		 * for. */
+		/* Without the space two words would become one name that nobody requested. */
 		if (gap && n > 0 && is_word(copy[n - 1]) && is_word(*text))
 			return "a space stands between two words; each package is one entry of its own";
 		gap = false;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * requirement.h - What somebody asks to be installed: a name of an index, perhaps with versions.
+ * requirement.h - A package to be installed: its name in an index, perhaps with versions.
  *
- * Only what an index can answer: no address, path, option or marker. What comes out is safe as one
- * argument of the installer, and the same request has the same text.
+ * An address, path, option or marker is refused. The resulting text is safe as one argument of the
+ * installer, and equal requests have equal texts.
  */
 #ifndef CAISSON_FRONT_PACKAGES_REQUIREMENT_H
 #define CAISSON_FRONT_PACKAGES_REQUIREMENT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #define PACKAGE_NAME_MAX 128u
 #define PACKAGE_VERSION_MAX 64u
@@ -27,12 +26,11 @@ struct requirement {
 enum ecosystem ecosystem_find(const char *name);
 const char *ecosystem_name(enum ecosystem eco);
 
-/* requirement_parse() - NULL, or what is wrong with it (static). @version NULL, "" or "latest":
- * any. Pure. */
+/* requirement_parse() - NULL, or the problem (static). @version NULL, "" or "latest": any. Pure. */
 const char *requirement_parse(enum ecosystem eco, const char *text, const char *version,
 			      struct requirement *ret);
 
-/* requirement_name() - The canonical form of a bare name. NULL, or what is wrong with it. Pure. */
+/* requirement_name() - The canonical form of a bare name. NULL, or the problem. Pure. */
 const char *requirement_name(enum ecosystem eco, const char *name, char ret[PACKAGE_NAME_MAX + 1]);
 
 #endif

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules.c - The operator's lists, and an eye for misspellings.
+ * rules.c - The operator's lists, and names that look like misspellings.
  *
- * A name is taken for a misspelling when one letter more, less, other or swapped makes it a popular
- * one (two, from 12 letters on) and it is not popular itself. Shorter names than five letters have
- * too many honest neighbours. An operator who knows better names it (--known-packages).
+ * Attackers publish packages under misspellings of names that many people install. A name counts as
+ * such a misspelling when one letter more, less, other or swapped makes it a popular one (two, from
+ * 12 letters on) and it is not popular itself: neighbours that are both honest both stand in the
+ * list (popular/). Names shorter than five letters have too many honest neighbours. An operator who
+ * knows better names the package in --known-packages.
  */
 #include "front/packages/rules.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
 #include "base/fd.h"
 #include "base/wild.h"
-#include "front/sandbox/execution.h"
+#include "front/packages/closure.h"
 #include "front/support/config.h"
+#include "front/support/refusal.h"
 
 #define SHORT_NAME 5u
 #define LONG_NAME 12u
+
+extern const struct embed_file popular_files[]; /* by the name of the ecosystem */
 
 static bool listed(const char *const *list, const char *name)
 {
@@ -60,22 +66,24 @@ static size_t distance(const char *a, size_t n, const char *b, size_t m)
 	return last[m];
 }
 
-const char *rules_lookalike(enum ecosystem eco, const char *name)
+bool rules_lookalike(enum ecosystem eco, const char *name, char ret[PACKAGE_NAME_MAX + 1])
 {
-	size_t n = strnlen(name, PACKAGE_NAME_MAX);
-	const char *found = NULL;
+	const char *p = (const char *)embed_find(popular_files, ecosystem_name(eco))->data;
+	size_t n = strnlen(name, PACKAGE_NAME_MAX), m;
+	bool found = false;
 
-	if (n < SHORT_NAME)
-		return NULL;
-	for (const char *const *p = popular_names[eco]; *p; p++) {
-		size_t m = strlen(*p), most = n >= LONG_NAME && m >= LONG_NAME ? 2 : 1;
+	p += strcspn(p, "\n"); /* the line with the licence */
+	for (; n >= SHORT_NAME && *(p += strspn(p, " \n")); p += m) {
+		m = strcspn(p, " \n");
+		size_t most = n >= LONG_NAME && m >= LONG_NAME ? 2 : 1;
 
-		if (strcmp(*p, name) == 0)
-			return NULL;
-		if (found || m < SHORT_NAME || m + most < n || n + most < m)
+		if (m == n && memcmp(p, name, n) == 0)
+			return false;
+		if (found || m < SHORT_NAME || m > PACKAGE_NAME_MAX || m + most < n || n + most < m)
 			continue;
-		if (distance(name, n, *p, m) <= most)
-			found = *p;
+		found = distance(name, n, p, m) <= most;
+		memcpy(ret, p, m);
+		ret[m] = '\0';
 	}
 	return found;
 }
@@ -85,17 +93,15 @@ const char *rules_lookalike(enum ecosystem eco, const char *name)
 static int refuse(struct refusal *r, const char *code, const char *hint, const char *name,
 		  const char *by, const char *text)
 {
-	*r = (struct refusal){ .status = 403, .code = code, .field = "package", .hint = hint };
-	(void)snprintf(r->message, sizeof(r->message), "the package '%.100s'%s%.60s%s %s", name,
-		       by ? ", which '" : "", by ? by : "", by ? "' needs," : "", text);
-	return -1;
+	return refusal_set(r, REFUSAL_FORBIDDEN, code, "package", hint,
+			   "the package '%.100s'%s%.60s%s %s", name, by ? ", which '" : "",
+			   by ? by : "", by ? "' needs," : "", text);
 }
 
 int rules_name(const struct config *c, enum ecosystem eco, const char *name, const char *by,
 	       struct refusal *ret)
 {
-	char text[160];
-	const char *other;
+	char text[160], other[PACKAGE_NAME_MAX + 1];
 
 	if (listed(c->blocked_packages, name))
 		return refuse(ret, "package_blocked",
@@ -106,8 +112,7 @@ int rules_name(const struct config *c, enum ecosystem eco, const char *name, con
 			      name, by, "is not among those that may be installed");
 	if (listed(c->allowed_packages, name) || listed(c->known_packages, name))
 		return 0;
-	other = rules_lookalike(eco, name);
-	if (!other)
+	if (!rules_lookalike(eco, name, other))
 		return 0;
 	(void)snprintf(text, sizeof(text), "looks like a misspelling: did you mean '%.100s'?",
 		       other);
@@ -116,20 +121,20 @@ int rules_name(const struct config *c, enum ecosystem eco, const char *name, con
 		      text);
 }
 
-static const char *text_of(const json_t *p, const char *key)
-{
-	return json_string_value(json_object_get(p, key));
-}
-
-/* Who in the closure needs @name; NULL: nobody, it was asked for. */
+/* The package of the closure that needs @name; NULL: none, the request names it. */
 static const char *needed_by(const json_t *closure, const char *name)
 {
 	size_t i, k;
 	json_t *p, *need;
 
-	json_array_foreach((json_t *)closure, i, p) json_array_foreach(
-		json_object_get(p, "needs"), k,
-		need) if (strcmp(json_string_value(need), name) == 0) return text_of(p, "name");
+	json_array_foreach((json_t *)closure, i, p)
+	{
+		json_array_foreach(json_object_get(p, "needs"), k, need)
+		{
+			if (strcmp(json_string_value(need), name) == 0)
+				return closure_text(p, "name");
+		}
+	}
 	return NULL;
 }
 
@@ -138,12 +143,13 @@ static int check_pin(const json_t *pins, const json_t *p, const char *by, struct
 	char key[PACKAGE_NAME_MAX + PACKAGE_VERSION_MAX + 4];
 	const char *pin;
 
-	(void)snprintf(key, sizeof(key), "%s==%s", text_of(p, "name"), text_of(p, "version"));
+	(void)snprintf(key, sizeof(key), "%s==%s", closure_text(p, "name"),
+		       closure_text(p, "version"));
 	pin = json_string_value(json_object_get(pins, key));
 	if (!pin)
 		return refuse(ret, "package_not_pinned", "the operator's file: --package-pins", key,
 			      by, "is not pinned");
-	if (strcmp(pin, text_of(p, "hash")) != 0)
+	if (strcmp(pin, closure_text(p, "hash")) != 0)
 		return refuse(ret, "hash_mismatch", "the operator's file: --package-pins", key, by,
 			      "has another hash than it is pinned to");
 	return 0;
@@ -155,21 +161,16 @@ int rules_closure(const struct config *c, enum ecosystem eco, const json_t *clos
 	size_t i;
 	json_t *p;
 
-	if (json_array_size(closure) > c->package_count) {
-		*ret = (struct refusal){ .status = 403,
-					 .code = "too_many_packages",
-					 .field = "package",
-					 .hint = "the operator's limit: --package-count" };
-		(void)snprintf(ret->message, sizeof(ret->message),
-			       "it takes %zu packages, more than may be installed at once",
-			       json_array_size(closure));
-		return -1;
-	}
+	if (json_array_size(closure) > c->package_count)
+		return refusal_set(ret, REFUSAL_FORBIDDEN, "too_many_packages", "package",
+				   "the operator's limit: --package-count",
+				   "it takes %zu packages, more than may be installed at once",
+				   json_array_size(closure));
 	json_array_foreach((json_t *)closure, i, p)
 	{
-		const char *by = needed_by(closure, text_of(p, "name"));
+		const char *by = needed_by(closure, closure_text(p, "name"));
 
-		if (rules_name(c, eco, text_of(p, "name"), by, ret) < 0 ||
+		if (rules_name(c, eco, closure_text(p, "name"), by, ret) < 0 ||
 		    (pins && check_pin(pins, p, by, ret) < 0))
 			return -1;
 	}

@@ -3,15 +3,14 @@
  * rules.h - Which packages may be installed: the operator's lists, pins, and names that look like
  * others.
  *
- * Asked for what somebody wants before anything is fetched, and again for every package of the
- * closure before it is installed. Pure functions over the configuration.
+ * They judge the names of a request before anything is fetched, and every package of the closure
+ * before it is installed. Pure functions over the configuration.
  */
 #ifndef CAISSON_FRONT_PACKAGES_RULES_H
 #define CAISSON_FRONT_PACKAGES_RULES_H
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "front/packages/requirement.h"
 
@@ -19,8 +18,8 @@ struct config;
 struct refusal;
 
 /*
- * rules_name() - Whether a package of this name may be.
- * @by: the package that needs it; NULL: somebody asked for it
+ * rules_name() - Whether a package of this name may be installed.
+ * @by: the package that needs it; NULL: the request names it
  * Return: 0, or -1 with @ret.
  */
 int rules_name(const struct config *c, enum ecosystem eco, const char *name, const char *by,
@@ -33,10 +32,8 @@ int rules_name(const struct config *c, enum ecosystem eco, const char *name, con
 int rules_closure(const struct config *c, enum ecosystem eco, const json_t *closure,
 		  const json_t *pins, struct refusal *ret);
 
-/* rules_lookalike() - The popular name that this one is a misspelling of, or NULL. */
-const char *rules_lookalike(enum ecosystem eco, const char *name);
-
-/* Popular names, each list ends with NULL (popular.c). */
-extern const char *const popular_names[ECO_MAX_][512];
+/* rules_lookalike() - Whether @name, which is canonical, looks like a misspelling of the popular
+ * name @ret. */
+bool rules_lookalike(enum ecosystem eco, const char *name, char ret[PACKAGE_NAME_MAX + 1]);
 
 #endif

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stock.c - Which trees there are after a start, and which go for being old or too much. */
+/*
+ * stock.c - The trees after a start, and the removal of old ones.
+ *
+ * At a start the package store compares each tree of the store with the disk; a tree that is
+ * missing or changed is forgotten, and a sandbox that needs it fetches it again. Later a tree goes
+ * when nobody uses it and it is older than --package-keep, or all trees are larger than
+ * --package-store.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +31,7 @@ static int load_tree(const struct store_tree *row, void *arg)
 {
 	struct front *f = arg;
 	struct trees *all = &f->packages->trees;
-	/* Of a store that did not note it yet: then there was no other image to make trees with. */
+	/* A store of an older version: then trees were made with the own image only. */
 	const char *image = row->image[0] ? row->image : image_key(&f->images->own);
 	struct tree *t = calloc(1, sizeof(*t));
 
@@ -35,7 +42,7 @@ static int load_tree(const struct store_tree *row, void *arg)
 	(void)snprintf(t->seal, sizeof(t->seal), "%s", row->seal);
 	(void)snprintf(t->installer, sizeof(t->installer), "%s", row->installer);
 	(void)snprintf(t->image, sizeof(t->image), "%s", image);
-	t->touched = !row->image[0]; /* so that it is noted */
+	t->touched = !row->image[0]; /* so that it is written */
 	t->eco = ecosystem_find(row->language);
 	t->request = strdup(row->request);
 	t->exact = row->exact;
@@ -73,8 +80,8 @@ static int load_use(const char *holder, const char *key, void *arg)
 	return 0;
 }
 
-/* Somebody took it away, or wrote to it: neither is imported from. Its users go with it; who
- * requirements for it again has it fetched. */
+/* The tree is missing or changed, so nobody may import from it. Its users go with it; a request for
+ * these packages fetches them again. */
 static void refuse(struct front *f, struct tree *t, int code)
 {
 	const char *event = code == -ENOENT ? "packages_lost" : "packages_changed";
@@ -89,7 +96,7 @@ static void refuse(struct front *f, struct tree *t, int code)
 	tree_forget(f, t);
 }
 
-/* The package store looks whether each is what it was (src/package_store/check.h). */
+/* The package store checks that no tree has changed (src/package_store/digest.h). */
 static int keep_known(struct front *f, struct err *e)
 {
 	struct tree *next;
@@ -105,7 +112,7 @@ static int keep_known(struct front *f, struct err *e)
 		memcpy(q.seal, t->seal, sizeof(t->seal));
 		r = package_store_wait(&f->packages->store, &q, &a);
 		if (r == -EPIPE)
-			return err_set(e, r, "ask the package store");
+			return err_set(e, r, "check the package trees");
 		if (r < 0) {
 			refuse(f, t, r);
 		} else if (strcmp(t->seal, a.seal) != 0) {
@@ -130,7 +137,7 @@ int trees_load(struct front *f, struct err *e)
 	if (r == 0)
 		r = keep_known(f, e);
 	if (r == 0 && (r = package_store_wait(&f->packages->store, &q, &a)) < 0)
-		(void)err_set(e, r, "tidy the package store");
+		(void)err_set(e, r, "sweep the package store");
 	return r;
 }
 
@@ -154,7 +161,7 @@ static struct tree *oldest(struct trees *all)
 	return found;
 }
 
-/* An owner's trees are for sandboxes to come: as long as some come that can use them. */
+/* An owner's tree waits for new sandboxes: given up when none has used it for --package-keep. */
 static bool is_given_up(const struct front *f, const struct tree_use *u, uint64_t now)
 {
 	const struct sandbox *s = f->sandboxes;
@@ -175,7 +182,7 @@ static void drop_given_up(struct front *f, uint64_t now)
 
 		if (is_given_up(f, u, now)) {
 			*at = u->next;
-			u->tree->users--; /* the store forgets it with the tree */
+			u->tree->users--; /* its record goes with the tree */
 			free(u);
 		} else {
 			at = &u->next;
@@ -183,7 +190,6 @@ static void drop_given_up(struct front *f, uint64_t now)
 	}
 }
 
-/* Only what nobody uses goes. */
 void trees_tidy(struct front *f)
 {
 	struct trees *all = &f->packages->trees;

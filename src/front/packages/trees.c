@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trees.c - The table of trees and of their users, in memory and in the store. How they come and go
- * is in stock.c. */
+/* trees.c - The tables of trees and of their users, in memory and in the store. stock.c loads them
+ * at a start, and removes old trees. */
 #include "front/packages/trees.h"
 
 #include <errno.h>
@@ -21,16 +21,11 @@
 #include "front/support/time_text.h"
 #include "store/store.h"
 
-#define FRESH_MS (24 * 3600 * UINT64_C(1000)) /* "the newest" means: of the last day */
+#define FRESH_MS (24 * 3600 * UINT64_C(1000)) /* a request without a version: of the last day */
 
 void trees_complain(const struct err *e)
 {
 	log_event(LOG_LEVEL_ERROR, "store", F_STR("why", e->msg));
-}
-
-static void holder_of(char ret[TREE_HOLDER_MAX], const struct sandbox *s, const char *owner)
-{
-	(void)snprintf(ret, TREE_HOLDER_MAX, "%s%s", s ? "s:" : "o:", s ? s->id : owner);
 }
 
 /* ---- store --------------------------------------------------------------------------------- */
@@ -54,7 +49,7 @@ int tree_put(struct front *f, const struct tree *t, struct err *e)
 		.used_at = (int64_t)t->used_ms,
 	};
 	int r = packages ? store_tree_put(f->store, &row, e) :
-			   err_set(e, -ENOMEM, "remember a tree");
+			   err_set(e, -ENOMEM, "record a package tree");
 
 	json_alloc_free(packages);
 	return r;
@@ -81,21 +76,34 @@ void tree_add_use(struct trees *all, const char *holder, struct tree *t)
 	all->changes++;
 }
 
+/* The uses by @holder (NULL: by anybody) of @t (NULL: of any tree). Return: whether there were any.
+ */
+static bool drop_uses(struct trees *all, const char *holder, const struct tree *t)
+{
+	bool any = false;
+
+	for (struct tree_use **at = &all->uses; *at;) {
+		struct tree_use *u = *at;
+
+		if ((holder && strcmp(u->holder, holder) != 0) || (t && u->tree != t)) {
+			at = &u->next;
+			continue;
+		}
+		*at = u->next;
+		u->tree->users--;
+		u->tree->used_ms = time_now_ms();
+		free(u);
+		any = true;
+	}
+	return any;
+}
+
 void tree_forget(struct front *f, struct tree *gone)
 {
 	struct trees *all = &f->packages->trees;
 	struct err e = { 0 };
 
-	for (struct tree_use **at = &all->uses; *at;) {
-		struct tree_use *u = *at;
-
-		if (u->tree != gone) {
-			at = &u->next;
-			continue;
-		}
-		*at = u->next;
-		free(u);
-	}
+	(void)drop_uses(all, NULL, gone);
 	for (struct tree **at = &all->all; *at; at = &(*at)->next)
 		if (*at == gone) {
 			*at = gone->next;
@@ -163,7 +171,7 @@ struct tree *trees_add(struct front *f, const struct install *in,
 	struct tree *t = same_content(all, in, r->sha256);
 	struct err e = { 0 };
 
-	if (t) { /* fetched again for being old, and still the same */
+	if (t) { /* fetched again because it was old, and still the same */
 		tree_drop_files(f, r->key);
 		t->created_ms = t->used_ms = time_now_ms();
 		if (tree_put(f, t, &e) < 0)
@@ -187,7 +195,7 @@ struct tree *trees_add(struct front *f, const struct install *in,
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
-/* One interpreter has one version of a package. In javascript each tree is a world of its own. */
+/* An interpreter can have one version of a package. In javascript trees are independent. */
 static bool agrees(const struct front *f, const struct tree *t, const struct sandbox *s)
 {
 	const struct tree_use *at = NULL;
@@ -198,13 +206,12 @@ static bool agrees(const struct front *f, const struct tree *t, const struct san
 	while (t->eco == ECO_PYTHON && s && (other = trees_next(f, s, &at)))
 		json_array_foreach(t->packages, i, p)
 		{
-			const char *name = json_string_value(json_object_get(p, "name"));
+			const char *name = closure_text(p, "name");
 			const char *have = other->eco == t->eco && name ?
 						   closure_version(other->packages, name) :
 						   NULL;
 
-			if (have &&
-			    strcmp(have, json_string_value(json_object_get(p, "version"))) != 0)
+			if (have && strcmp(have, closure_text(p, "version")) != 0)
 				return false;
 		}
 	return true;
@@ -234,30 +241,16 @@ static bool is_holder(const struct tree_use *u, const struct sandbox *s)
 
 /* ---- using --------------------------------------------------------------------------------- */
 
-static void drop_use(struct trees *all, const char *holder, const struct tree *t)
-{
-	for (struct tree_use **at = &all->uses; *at; at = &(*at)->next) {
-		struct tree_use *u = *at;
-
-		if (u->tree == t && strcmp(u->holder, holder) == 0) {
-			*at = u->next;
-			u->tree->users--;
-			free(u);
-			return;
-		}
-	}
-}
-
-/* What was wished for last comes first, also when it was there: another version may have come
- * between. */
+/* The latest request comes first, also for a tree that was in use: another version may have come
+ * since. */
 void trees_use(struct front *f, const struct sandbox *s, const char *owner, struct tree *t)
 {
 	char holder[TREE_HOLDER_MAX];
 	struct err e = { 0 };
 
-	holder_of(holder, s, owner);
+	(void)snprintf(holder, sizeof(holder), "%s%s", s ? "s:" : "o:", s ? s->id : owner);
 	t->used_ms = time_now_ms();
-	drop_use(&f->packages->trees, holder, t);
+	(void)drop_uses(&f->packages->trees, holder, t);
 	tree_add_use(&f->packages->trees, holder, t);
 	if ((!s || s->name[0]) &&
 	    (store_use_put(f->store, holder, t->key, (int64_t)t->used_ms, &e) < 0 ||
@@ -276,27 +269,14 @@ void trees_touch(const struct sandbox *s)
 		}
 }
 
-bool trees_leave(struct front *f, const struct sandbox *s)
+bool trees_leave(struct front *f, const char *id)
 {
-	struct tree_use **at = &f->packages->trees.uses;
 	char holder[TREE_HOLDER_MAX];
 	struct err e = { 0 };
-	bool any = false;
 
-	holder_of(holder, s, NULL);
-	while (*at) {
-		struct tree_use *u = *at;
+	(void)snprintf(holder, sizeof(holder), "s:%s", id);
+	bool any = drop_uses(&f->packages->trees, holder, NULL);
 
-		if (strcmp(u->holder, holder) != 0) {
-			at = &u->next;
-			continue;
-		}
-		*at = u->next;
-		u->tree->users--;
-		u->tree->used_ms = time_now_ms();
-		free(u);
-		any = true;
-	}
 	if (any && store_use_del(f->store, holder, &e) < 0)
 		trees_complain(&e);
 	return any;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trees.h - What is installed: trees of packages, who uses them, and for how long they are kept.
+ * trees.h - Installed packages: trees, their users, and how long they are kept.
  *
- * A tree is what one request led to: its closure, unpacked by the package store, read-only for
- * everybody. It is found again by the request (names, versions, constraints), never by what the
- * fetcher said it contains: that may be a stranger's word; and only for the image that it was made
+ * A tree is the result of one request: its closure, unpacked by the package store, read-only for
+ * everybody. It is found again by the request (names, versions, constraints), never by the
+ * fetcher's report, which a stranger may have written; and only for the image that it was made
  * with, whose interpreter and libc it fits. Users are sandboxes and owners; an owner's trees are in
- * every sandbox of theirs that has this image. Everything is in the store too, so that it outlives
+ * every sandbox of theirs that has this image. The store has everything too, so that it outlives
  * the front.
  */
 #ifndef CAISSON_FRONT_PACKAGES_TREES_H
@@ -36,12 +36,12 @@ struct tree {
 	char installer[INSTALLER_MAX];    /* pip, uv or npm, with its version */
 	enum ecosystem eco;
 	char *request; /* the request, in one line */
-	bool exact;    /* every version in it was named: it does not become old */
+	bool exact;    /* the request names every version: it does not become old */
 	json_t *packages;
 	uint64_t bytes, files;
 	uint64_t created_ms, used_ms;
 	size_t users;
-	bool touched; /* used since the store was told */
+	bool touched; /* used since it was written to the store */
 };
 
 struct tree_use {
@@ -53,21 +53,20 @@ struct tree_use {
 struct trees {
 	struct tree *all;
 	struct tree_use *uses; /* the newest first */
-	uint64_t changes;      /* counts: what a kernel was told may be old */
+	uint64_t changes;      /* counts changes, so that kernels learn of them */
 	uint64_t bytes;
 };
 
-/* trees_load() - From the store; the package store looks whether each is what it was, and removes
- * the rest. */
+/* trees_load() - From the store; the package store checks each tree, and removes all others. */
 int trees_load(struct front *f, struct err *e);
 
-/* trees_add() - What @in led to, and the package store has. What is there with the same content is
- * used instead. NULL without memory. */
+/* trees_add() - The result of @in, which the package store has; an equal tree that is there already
+ * is used instead. NULL without memory. */
 struct tree *trees_add(struct front *f, const struct install *in,
 		       const struct package_store_reply *r);
 
-/* trees_find() - For this request and image, young enough, and not in contradiction to what @s has.
- * NULL: fetch it. */
+/* trees_find() - A tree for this request and image, young enough, that agrees with the packages of
+ * @s. NULL: fetch it. */
 struct tree *trees_find(const struct install *in, const struct sandbox *s);
 /* trees_fit() - Whether @s can use it: it was made with the image that @s has. */
 bool trees_fit(const struct tree *t, const struct sandbox *s);
@@ -75,14 +74,14 @@ bool trees_fit(const struct tree *t, const struct sandbox *s);
 void trees_use(struct front *f, const struct sandbox *s, const char *owner, struct tree *t);
 /* trees_touch() - Something runs in @s that can import from its trees. */
 void trees_touch(const struct sandbox *s);
-/* trees_leave() - The sandbox is gone for good. Return: whether it had any. */
-bool trees_leave(struct front *f, const struct sandbox *s);
+/* trees_leave() - The sandbox with this id is gone for good. Return: whether it had any. */
+bool trees_leave(struct front *f, const char *id);
 
 /* trees_next() - The next tree that @s has, the newest first; @at: begin with NULL. */
 const struct tree *trees_next(const struct front *f, const struct sandbox *s,
 			      const struct tree_use **at);
 
-/* trees_tidy() - Remove what nobody uses and is too old, or too much. */
+/* trees_tidy() - Remove unused trees that are too old, or too many bytes. */
 void trees_tidy(struct front *f);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trees_int.h - Between trees.c and stock.c: one tree, in memory, in the store and on the disk. */
+/* trees_int.h - Shared by trees.c and stock.c: one tree, in memory, in the store, on the disk. */
 #ifndef CAISSON_FRONT_PACKAGES_TREES_INT_H
 #define CAISSON_FRONT_PACKAGES_TREES_INT_H
 
@@ -11,7 +11,7 @@ int tree_put(struct front *f, const struct tree *t, struct err *e);
 void tree_forget(struct front *f, struct tree *gone);
 void tree_free(struct tree *t);
 
-/* tree_drop_files() - From the dir_fd; nobody waits for it. */
+/* tree_drop_files() - Let the package store remove its files; nobody waits for it. */
 void tree_drop_files(struct front *f, const char *key);
 /* tree_add_use() - In memory alone. */
 void tree_add_use(struct trees *all, const char *holder, struct tree *t);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* egress_entry.c - From what somebody wrote to a rule of the gate. */
+/*
+ * egress_entry.c - From an entry of `egress` as people write it to rules of the gate.
+ *
+ * The methods before the host and the path behind it are taken off first; then the port, and the
+ * rest is the host. Each check has its own message with the remedy.
+ */
 #include "front/policy/egress_entry.h"
 
 #include <errno.h>
@@ -8,6 +13,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/fd.h"
 
 #define LABEL_MAX 63
 #define DNS_PORT 53
@@ -22,7 +28,97 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* What is no name at all, in the words of whoever wrote it. */
+/* ---- requests ------------------------------------------------------------------------------ */
+
+static bool is_method(const char *s, size_t len)
+{
+	static const char *const known[] = { "GET",   "HEAD",   "POST",   "PUT",
+					     "PATCH", "DELETE", "OPTIONS" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strlen(known[i]) == len && memcmp(known[i], s, len) == 0)
+			return true;
+	return false;
+}
+
+/* Single commas between them; upper case afterwards. Only usual methods: others are mostly typing
+ * errors. */
+static int take_methods(const char *s, size_t len, char *ret, struct err *e)
+{
+	bool good = len < GATE_METHODS_MAX;
+
+	for (size_t i = 0; good && i < len; i++)
+		ret[i] = (char)(s[i] >= 'a' && s[i] <= 'z' ? s[i] - 'a' + 'A' : s[i]);
+	for (size_t at = 0, n; good && at <= len; at += n + 1) {
+		const char *comma = memchr(ret + at, ',', len - at);
+
+		n = comma ? (size_t)(comma - ret) - at : len - at;
+		good = is_method(ret + at, n);
+	}
+	return good ? 0 :
+		      err_say(e, -EINVAL,
+			      "'%.*s': before the host come methods, with commas between, as in "
+			      "GET,POST api.example.com/v1/*",
+			      (int)(len < 80 ? len : 80), s);
+}
+
+static const char *path_problem(const char *s, size_t len)
+{
+	if (len >= GATE_PATH_MAX)
+		return "is too long";
+	for (size_t i = 0; i < len; i++) {
+		if ((unsigned char)s[i] <= ' ' || (unsigned char)s[i] >= 0x7f)
+			return "has a byte that is not printable ASCII";
+		if (strchr("?#\\%", s[i]))
+			return "is compared decoded and without a query: write it without ?, #, % "
+			       "and \\";
+		if (s[i] == '/' && i + 1 < len && s[i + 1] == '/')
+			return "has an empty segment";
+		size_t dots = 0;
+
+		while (s[i] == '/' && i + 1 + dots < len && s[i + 1 + dots] == '.')
+			dots++;
+		if ((dots == 1 || dots == 2) && (i + 1 + dots == len || s[i + 1 + dots] == '/'))
+			return "has a segment '.' or '..'";
+	}
+	return NULL;
+}
+
+/* Take methods and path off. @text, @len become the host and its port. */
+static int take_request(const char **text, size_t *len, struct http_entry *ret, struct err *e)
+{
+	const char *space = memchr(*text, ' ', *len);
+
+	*ret = (struct http_entry){ .path = "" };
+	if (memmem(*text, *len, "://", 3))
+		return 0; /* a URL, which is refused as such */
+	if (space) {
+		size_t n = (size_t)(space - *text);
+
+		if (take_methods(*text, n, ret->methods, e) < 0)
+			return -EINVAL;
+		*text += n + 1;
+		*len -= n + 1;
+	}
+	const char *slash = memchr(*text, '/', *len);
+
+	if (!slash)
+		return 0;
+	size_t n = *len - (size_t)(slash - *text);
+	const char *problem = path_problem(slash, n);
+
+	if (problem)
+		return err_say(e, -EINVAL, "the path in '%.*s' %s", (int)(*len < 200 ? *len : 200),
+			       *text, problem);
+	memcpy(ret->path, slash, n);
+	ret->path[n] = '\0';
+	*len -= n;
+	return 0;
+}
+
+/* ---- hosts --------------------------------------------------------------------------------- */
+
+/* Texts that cannot be a host name. */
 static int check_bytes(const char *text, size_t len, struct err *e)
 {
 	if (len == 0)
@@ -46,7 +142,7 @@ static int check_bytes(const char *text, size_t len, struct err *e)
 	return 0;
 }
 
-/* The number after the last colon; the rest stays. */
+/* Take off the number after the last colon. */
 static int take_port(const char *text, size_t *len, uint16_t *ret, struct err *e)
 {
 	const char *colon = memrchr(text, ':', *len);
@@ -71,7 +167,7 @@ static int take_port(const char *text, size_t *len, uint16_t *ret, struct err *e
 	return 0;
 }
 
-/* Every letter in its one form; a name that is not ASCII becomes its A-labels. */
+/* Lower case; a name that is not ASCII becomes its A-labels. */
 static int to_ascii(const char *text, size_t len, char ret[GATE_HOST_MAX], struct err *e)
 {
 	char utf8[4 * EGRESS_NAME_MAX];
@@ -94,7 +190,8 @@ static int to_ascii(const char *text, size_t len, char ret[GATE_HOST_MAX], struc
 				 IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL | IDN2_USE_STD3_ASCII_RULES);
 
 	if (r != IDN2_OK)
-		return err_say(e, -EINVAL, "'%.200s' is no host name: %s", utf8, idn2_strerror(r));
+		return err_say(e, -EINVAL, "'%.200s' is not a host name: %s", utf8,
+			       idn2_strerror(r));
 	bool fits = strlen(out) < GATE_HOST_MAX;
 
 	(void)snprintf(ret, GATE_HOST_MAX, "%s", out);
@@ -122,7 +219,7 @@ static int check_labels(const char *host, bool wild, struct err *e)
 				       "*.example.org",
 				       host);
 		if (!is_label_byte(*p) || ++label > LABEL_MAX)
-			return err_say(e, -EINVAL, "'%s' is no host name", host);
+			return err_say(e, -EINVAL, "'%s' is not a host name", host);
 		numeric = numeric && is_digit(*p);
 	}
 	if (label == 0)
@@ -141,7 +238,8 @@ static int check_labels(const char *host, bool wild, struct err *e)
 	return 0;
 }
 
-/* By RFC 6761 localhost, and every name below it, is whoever asks: in a sandbox, the sandbox. */
+/* By RFC 6761 localhost, and every name below it, is the machine itself: in a sandbox, the sandbox.
+ */
 static int check_not_self(const char *host, struct err *e)
 {
 	static const char self[] = ".localhost";
@@ -159,7 +257,7 @@ static int check_not_self(const char *host, struct err *e)
 int egress_entry_parse(const char *text, size_t len, struct egress_entry *ret, struct err *e)
 {
 	*ret = (struct egress_entry){ 0 };
-	if (http_entry_split(&text, &len, &ret->http, e) < 0 || check_bytes(text, len, e) < 0 ||
+	if (take_request(&text, &len, &ret->http, e) < 0 || check_bytes(text, len, e) < 0 ||
 	    take_port(text, &len, &ret->port, e) < 0)
 		return -EINVAL;
 	if (len == 1 && text[0] == '*')

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* egress_rules.c - Lists of entries. */
+/* egress_rules.c - Lists of entries: to their canonical form, and to rules of the gate. */
 #include "front/policy/egress_rules.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static json_t *to_json(char (*texts)[EGRESS_TEXT_MAX], size_t n)
 		if ((i == 0 || strcmp(texts[i], texts[i - 1]) != 0) &&
 		    json_array_append_new(out, json_string(texts[i])) < 0) {
 			json_decref(out);
-			return NULL; /* a list without one of its names is another list */
+			return NULL; /* never a list that lacks an entry */
 		}
 	return out;
 }
@@ -65,7 +65,7 @@ static int add_port(struct egress_rules *r, uint16_t port, struct err *e)
 		if (r->ports[i] == port)
 			return 0;
 	if (r->n_ports == GATE_PORTS_MAX)
-		return err_say(e, -EINVAL, "at most %u different ports can be let through",
+		return err_say(e, -EINVAL, "at most %u different ports are allowed",
 			       GATE_PORTS_MAX);
 	r->ports[r->n_ports++] = port;
 	return 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* egress_rules.h - The `egress` of a sandbox as a whole: from a request's list to the gate's rules.
- */
+/* egress_rules.h - The whole `egress` of a sandbox: from a request's list to the gate's rules. */
 #ifndef CAISSON_FRONT_EGRESS_RULES_H
 #define CAISSON_FRONT_EGRESS_RULES_H
 
@@ -19,12 +18,13 @@ struct egress_rules {
 };
 
 /*
- * egress_list() - Canonical: each entry in its one form, each once, sorted. @list: array of
- * strings, NULL, null. Return: a new array, NULL for none; with @e for one that is refused.
+ * egress_list() - The canonical list: each entry in its one form, each once, sorted. @list: array
+ * of strings, NULL, or null. Return: a new array, or NULL if it is empty; NULL with @e for an
+ * error.
  */
 json_t *egress_list(const json_t *list, struct err *e);
 
-/* egress_rules() - Of a canonical list. 0, or -EINVAL with why: too many rules or ports. */
+/* egress_rules() - From a canonical list. 0, or -EINVAL: too many rules or ports. */
 int egress_rules(const json_t *list, struct egress_rules *ret, struct err *e);
 
 #endif

@@ -14,18 +14,17 @@
 struct front;
 
 struct policy_now {
-	/* Sandboxes that @owner runs now, and executions, commands and processes; NULL: of all
-	 * owners. The sandboxes set it. */
+	/* The sandboxes of @owner that run, and its executions, commands and processes; NULL: of
+	 * all owners. A function of the sandboxes (main/parts.c). */
 	void (*count)(const struct front *f, const char *owner, size_t *ret_sandboxes,
 		      size_t *ret_executions);
-	struct rules *rules;  /* in force; NULL: there is none, and no --policy */
-	struct buf text;      /* of it, until the keeper has it */
-	uid_t uid;            /* whose file it may be, besides root's */
+	struct rules *rules;  /* in force; NULL: there is no --policy */
+	struct buf text;      /* of the rules, until the keeper has it */
+	uid_t uid;            /* owner that the file may have, besides root */
 	uint64_t loaded_ms;   /* since 1970 */
-	bool stale;           /* the file as it is now was refused */
-	struct toml_at wrong; /* where; line 0: it could not be read */
-	struct err broken; /* between policy_load() and policy_open(): what is wrong with the file
-			    */
+	bool stale;           /* the present file was refused */
+	struct toml_at wrong; /* place of its error; line 0: it could not be read */
+	struct err broken;    /* its error, between policy_load() and policy_open() */
 };
 
 #endif

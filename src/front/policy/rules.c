@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules.c - What rules there are, and what a policy says under each.
+ * rules.c - The rules of a policy, and their values for an owner.
  *
- * One table has every key: where it may stand, what it takes, between which bounds. A text becomes
- * a policy in rules_read.c. An owner's own table stands in the place of [default], key by key.
+ * One table has every key: the tables it may be in, its type, its bounds. rules_read.c reads a
+ * policy from its text. The table of an owner replaces [default], key by key.
  */
 #include "front/policy/rules.h"
 
@@ -12,18 +12,18 @@
 #include <string.h>
 
 #include "base/wild.h"
-#include "front/policy/mount_word.h"
-#include "front/policy/reach.h"
+#include "front/policy/egress_pattern.h"
 #include "front/policy/rule_rows.h"
 #include "front/policy/secret_use.h"
+#include "front/support/mounts.h"
 #include "image/ref.h"
 
 #define YEAR_S 31536000
-#define REACH_WORD "a host name, *.DOMAIN or *, with or without :PORT or :*"
+#define EGRESS_WORD "a host name, *.DOMAIN or *, with or without :PORT or :*"
 
 /* ---- words of lists ------------------------------------------------------------------------ */
 
-/* What the machine has itself; everything else is a pattern of references. */
+/* Images of the machine itself; other words are patterns of references. */
 static bool is_own_image(const char *word)
 {
 	return strcmp(word, "host") == 0 || strncmp(word, "dir:", 4) == 0;
@@ -40,11 +40,11 @@ static bool check_tool(char *word)
 	return word[0] && strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_-.") == strlen(word);
 }
 
-static bool check_reach(char *word)
+static bool check_egress(char *word)
 {
-	struct reach ignored;
+	struct egress_pattern ignored;
 
-	return reach_parse(word, &ignored);
+	return egress_pattern_parse(word, &ignored);
 }
 
 static bool check_secret(char *word)
@@ -76,7 +76,7 @@ bool rules_package(char *word)
 	return to > word;
 }
 
-/* A mode gives less than the operator's own, never more: there is only one. */
+/* A mode can only take rights away, so the only one is ro. */
 static bool check_mount(char *word)
 {
 	struct mount_word w;
@@ -95,11 +95,12 @@ const struct rule_row rule_rows[RULE_MAX_] = {
 	[RULE_SANDBOXES] = { "sandboxes", IN_DAEMON | IN_OWNER, 0, 4000 },
 	[RULE_EXECUTIONS] = { "executions", IN_DAEMON | IN_OWNER, 0, 100000 },
 	[RULE_IMAGES] = { "images", IN_OWNER, .check = check_image,
-			  .word = "host, dir:/PATH or a pattern of references (python, r.example/team/*)" },
+			  .word = "host, dir:/PATH or a pattern of references (python, "
+				  "r.example/team/*)" },
 	[RULE_TOOLS] = { "tools", IN_OWNER, .check = check_tool, .word = "the name of a tool" },
-	[RULE_EGRESS] = { "egress", IN_OWNER, .check = check_reach, .word = REACH_WORD },
-	[RULE_EGRESS_DENIED] = { "egress_denied", IN_OWNER, .check = check_reach,
-				 .word = REACH_WORD },
+	[RULE_EGRESS] = { "egress", IN_OWNER, .check = check_egress, .word = EGRESS_WORD },
+	[RULE_EGRESS_DENIED] = { "egress_denied", IN_OWNER, .check = check_egress,
+				 .word = EGRESS_WORD },
 	[RULE_SECRETS] = { "secrets", IN_OWNER, .check = check_secret,
 			   .word = "the name of a secret, without a host" },
 	[RULE_PACKAGES] = { "packages", IN_OWNER, .check = rules_package,
@@ -136,7 +137,7 @@ void rules_free(struct rules *r)
 	free(r);
 }
 
-/* ---- asking -------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------- */
 
 const struct rule_value *rules_of(const struct rules *r, const char *owner, enum rule rule,
 				  char ret_name[RULES_NAME_MAX])

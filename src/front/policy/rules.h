@@ -4,12 +4,12 @@
  *
  *   [daemon]         for all owners together
  *   [default]        for each owner
- *   [owners.NAME]    for this one; each key stands in the place of the default's
+ *   [owners.NAME]    for this one; each key replaces that of [default]
  *
- * What is not named has no ceiling here; the daemon's own limits (its options) stay. A key that
- * nothing enforces is refused, never accepted and ignored. Pure but for memory: the same functions
- * serve the daemon, its reloads and `caisson policy check`. Enforcing is in judge.h, the file in
- * load.h.
+ * Without a key there is no ceiling here; the daemon's own limits (its options) stay. An unknown
+ * key is refused, never ignored. Pure but for memory: the same functions serve the daemon, its
+ * reloads and `caisson policy check`. spec/judge.h enforces the rules, main/policy_load.h reads the
+ * file.
  */
 #ifndef CAISSON_FRONT_POLICY_RULES_H
 #define CAISSON_FRONT_POLICY_RULES_H
@@ -20,8 +20,6 @@
 
 #include "front/policy/toml.h"
 #include "front/support/owner.h" /* OWNER_MAX */
-
-struct config;
 
 #define RULES_TEXT_MAX (256u << 10)
 #define RULES_OWNERS_MAX 1024
@@ -52,9 +50,9 @@ enum rule {
 	RULE_NUMBERS_ = RULE_IMAGES,
 };
 
-/* What stands in one place of the file. */
+/* The value of one key. */
 struct rule_value {
-	struct toml_at at; /* line 0: it is not there */
+	struct toml_at at; /* line 0: the key is absent */
 	uint64_t number;
 	char **words; /* of a list, n of them */
 	size_t n;
@@ -78,40 +76,34 @@ struct rules_error {
 	char message[240]; /* one line, without the place */
 };
 
-/* What is wrong, in the order of the text; the first RULES_ERRORS_MAX of n. */
+/* The errors, in the order of the text; the first RULES_ERRORS_MAX of n. */
 struct rules_report {
 	struct rules_error errors[RULES_ERRORS_MAX];
 	size_t n;
 };
 
-/* rules_parse() - NULL: @report says why, at least once. */
+/* rules_parse() - NULL: @report has at least one error. */
 struct rules *rules_parse(const char *text, size_t len, struct rules_report *report);
 void rules_free(struct rules *r); /* NULL is allowed */
-
-/*
- * rules_agree() - Whether a daemon with @c can serve under @r: what it gives to those who ask for
- * nothing is within [default], its image is among the images, the tools are tools.
- */
-bool rules_agree(const struct rules *r, const struct config *c, struct rules_report *report);
 
 /* rules_complain() - Add an error. */
 void rules_complain(struct rules_report *report, struct toml_at at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* ---- asking -------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------- */
 
 /* rule_name() - As in the file. */
 const char *rule_name(enum rule rule);
 
 /*
- * rules_of() - What holds for @owner (NULL: for all together). @ret_name gets
+ * rules_of() - The value for @owner (NULL: for all owners together). @ret_name gets
  * "owners.alice.memory_mib" or "default.memory_mib"; may be NULL. NULL: no ceiling; also when @r is
  * NULL.
  */
 const struct rule_value *rules_of(const struct rules *r, const char *owner, enum rule rule,
 				  char ret_name[RULES_NAME_MAX]);
 
-/* rules_package() - Bring the name of a package into the one form that lists have. False: it is no
+/* rules_package() - Bring the name of a package into the one form that lists have. False: invalid
  * name. */
 bool rules_package(char *name);
 
@@ -119,14 +111,14 @@ bool rules_package(char *name);
 bool rule_lists(const struct rule_value *v, const char *word);
 
 /*
- * rule_lists_image() - Whether an image may be had: "host" and "dir:/PATH" by their names, a
+ * rule_lists_image() - Whether an image is allowed: "host" and "dir:/PATH" by their names, a
  * reference by a pattern of the list (image/ref.h).
  */
 bool rule_lists_image(const struct rule_value *v, const char *image);
 
 /*
- * rule_lists_mount() - What may be done with the operator's mount at @place: the most that an entry
- * whose pattern (base/wild.h) matches gives.
+ * rule_lists_mount() - How the operator's mount at @place may be used: the most that a matching
+ * entry (base/wild.h) gives.
  */
 enum rule_mount { RULE_MOUNT_NONE, RULE_MOUNT_READ, RULE_MOUNT_WHOLE };
 enum rule_mount rule_lists_mount(const struct rule_value *v, const char *place);

@@ -2,9 +2,8 @@
 /*
  * rules_read.c - A policy from its text.
  *
- * toml.c calls us with tables and pairs as they come; what is wrong is added to the report and the
- * reading goes on, so that whoever mends a file sees all of it at once. Only an error of form ends
- * it.
+ * toml.c calls on_table() and on_pair() in the order of the text. An error is added to the report
+ * and reading goes on, so that the operator sees all errors at once. Only a syntax error ends it.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -18,7 +17,7 @@
 #include "front/policy/rules.h"
 #include "hash/hash.h"
 
-/* ---- what is wrong ------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------- */
 
 void rules_complain(struct rules_report *report, struct toml_at at, const char *fmt, ...)
 {
@@ -142,10 +141,9 @@ static void on_pair(void *arg, const struct toml_word *key, const struct toml_va
 	struct rule_value *to = &b->section->values[rule];
 
 	if (!(rule_rows[rule].where & b->where)) {
-		rules_complain(
-			b->report, key->at,
-			"'%s' is not for [daemon]: it belongs into [default] or [owners.NAME]",
-			key->text);
+		rules_complain(b->report, key->at,
+			       "'%s' is not for [daemon]: put it into [default] or [owners.NAME]",
+			       key->text);
 		return;
 	}
 	if (to->at.line) {
@@ -176,7 +174,8 @@ static struct rules_section *owner_section(struct build *b, const struct toml_wo
 	if (!owner_chars(name->text)) {
 		rules_complain(
 			b->report, name->at,
-			"'%.60s' is no owner: a name of 1 to %d letters, digits, '-', '_' or '.'",
+			"'%.60s' is not an owner: a name of 1 to %d letters, digits, '-', '_' or "
+			"'.'",
 			name->text, OWNER_MAX - 1);
 		return NULL;
 	}
@@ -225,10 +224,10 @@ static void on_table(void *arg, struct toml_at at, const struct toml_word *parts
 			       "a name with a dot is in quotes: [owners.\"%.40s.%.40s\"]",
 			       parts[1].text, parts[2].text);
 	} else {
-		rules_complain(
-			b->report, parts[0].at,
-			"there is no table '%.60s': [daemon], [default] and [owners.NAME] are known",
-			name);
+		rules_complain(b->report, parts[0].at,
+			       "unknown table '%.60s': the tables are [daemon], [default] and "
+			       "[owners.NAME]",
+			       name);
 	}
 	if (b->section && b->section->at.line) {
 		rules_complain(b->report, at, "this table was begun in line %u already",

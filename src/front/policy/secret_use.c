@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secret_use.c - See secret_use.h. */
+/* secret_use.c - Parse NAME and NAME@HOST. */
 #include "front/policy/secret_use.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secret_use.h - One name in the member `secrets` of a request: NAME, or NAME@HOST for a bound one.
- * Pure. */
+/* secret_use.h - One entry of the field `secrets`: NAME, or NAME@HOST for a bound one. Pure. */
 #ifndef CAISSON_FRONT_POLICY_SECRET_USE_H
 #define CAISSON_FRONT_POLICY_SECRET_USE_H
 
@@ -13,7 +12,7 @@ struct secret_use {
 	char host[VAULT_HOST_MAX + 1]; /* empty: plain */
 };
 
-/* secret_use_parse() - Pure. False: it is neither NAME nor NAME@HOST. */
+/* secret_use_parse() - False: it has another form. Pure. */
 bool secret_use_parse(const char *text, struct secret_use *ret);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * toml.c - Read a policy's text, character by character, and never lose the place.
+ * toml.c - Read the text of a policy, character by character, with the place of everything.
  *
- * One cursor moves forward only. A function that reads something returns false when that is not
- * there; it has then called fail, once, and all callers return. Words are copied into one buffer of
- * a fixed size, so that what a text can make us hold is bounded.
+ * One cursor moves forward only. A function returns false after an error: it has then called fail,
+ * once, and all callers return. Words are copied into one buffer of a fixed size, which bounds the
+ * memory that a text can cost.
  */
 #include "front/policy/toml.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,7 +140,7 @@ static bool quoted(struct cursor *c, struct toml_word *ret)
 	}
 	step(c);
 	if (c->used == from && peek(c) == quote)
-		return fail_at(c, ret->at, "strings of several lines are not for policies");
+		return fail_at(c, ret->at, "strings of several lines are not supported");
 	ret->text = finish(c, from);
 	return true;
 }
@@ -206,7 +205,7 @@ static bool plain(struct cursor *c, struct toml_value *ret)
 	else if (!digits || dots > 1 || !is_digit(*s) || !is_digit(s[strlen(s) - 1]))
 		return fail_at(
 			c, ret->at,
-			"this is no value: strings are in quotes, numbers as in 2048 or 0.5");
+			"invalid value: write strings in quotes, and numbers as in 2048 or 0.5");
 	else if (s[0] == '0' && is_digit(s[1]))
 		return fail_at(c, ret->at, "a number does not begin with a zero");
 	return true;
@@ -249,7 +248,7 @@ static bool value(struct cursor *c, struct toml_value *ret)
 	if (peek(c) == '[')
 		return list(c, ret);
 	if (peek(c) == '{')
-		return fail(c, "tables in a line are not for policies: use [owners.NAME]");
+		return fail(c, "inline tables are not supported: use [owners.NAME]");
 	if (peek(c) != '"' && peek(c) != '\'')
 		return plain(c, ret);
 	if (!quoted(c, &w))
@@ -268,7 +267,7 @@ static bool table(struct cursor *c)
 
 	step(c);
 	if (peek(c) == '[')
-		return fail(c, "arrays of tables are not for policies: one [ is enough");
+		return fail(c, "arrays of tables are not supported: write one [");
 	for (;;) {
 		blanks(c);
 		if (n == TOML_PARTS_MAX)
@@ -299,7 +298,7 @@ static bool pair(struct cursor *c)
 		return false;
 	blanks(c);
 	if (peek(c) == '.')
-		return fail(c, "keys with dots are not for policies: use [owners.NAME]");
+		return fail(c, "dotted keys are not supported: use [owners.NAME]");
 	if (peek(c) != '=')
 		return fail(c, "a '=' should be here");
 	step(c);
@@ -310,7 +309,7 @@ static bool pair(struct cursor *c)
 	return true;
 }
 
-/* Text, that is: with the place of the first character that is none. */
+/* Valid UTF-8 without control characters. The error has the place of the first other byte. */
 static bool check_text(struct cursor *c)
 {
 	struct cursor look = *c;
@@ -320,10 +319,10 @@ static bool check_text(struct cursor *c)
 		size_t n = utf8_next(look.p, (size_t)(look.end - look.p));
 
 		if (n == 0)
-			return fail_at(c, look.at, "this is no UTF-8");
+			return fail_at(c, look.at, "this is not UTF-8");
 		if (b == 0x7f || (b < 0x20 && b != '\t' && b != '\n' &&
 				  !(b == '\r' && look.p + 1 < look.end && look.p[1] == '\n')))
-			return fail_at(c, look.at, "a control character is no part of a policy");
+			return fail_at(c, look.at, "a policy has no control characters");
 		while (n-- > 0)
 			step(&look);
 	}

@@ -4,12 +4,12 @@
  *
  * Comments, `[table]` and `[table."quoted part"]`, `key = value`; a value is a whole number, a
  * decimal number, true or false, a string in one line ("..." with \" and \\ as its only escapes, or
- * '...'), or a list of strings, which may go over several lines and end with a comma. Whatever is
- * accepted here means the same to any TOML parser. What else there is in TOML (dates, tables in
- * lines, dotted keys, long strings) is refused by name.
+ * '...'), or a list of strings, which may go over several lines and end with a comma. A text that
+ * is accepted here means the same to any TOML parser. Other features of TOML (dates, inline tables,
+ * dotted keys, long strings) are refused by name.
  *
- * Pure: no file, no global. The libraries that there are know the line of an error of form, and of
- * nothing else; here whoever judges a value can say where it stands.
+ * Pure: no file, no global. Libraries for TOML give the line of a syntax error only; here every
+ * value has its place, so that an error in a value can name it.
  */
 #ifndef CAISSON_FRONT_POLICY_TOML_H
 #define CAISSON_FRONT_POLICY_TOML_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port_head.c - Heads of requests and answers, rewritten. See port_head.h. */
+/* port_head.c - Rewrite the heads of requests and answers that go through a port; see port_head.h.
+ */
 #include "front/ports/port_head.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "net/http.h"
+#include "net/http_header.h"
 
 #define SEGMENTS 5 /* /v1/sandboxes/{name}/ports/{port} */
 
@@ -58,64 +60,9 @@ void port_hide(const char *path, char *out, size_t size)
 		(void)snprintf(out, size, "%s", path);
 }
 
-static const char *header(const struct http_request *q, const char *name)
-{
-	for (size_t i = 0; i < q->n_headers; i++)
-		if (strcmp(q->headers[i].name, name) == 0)
-			return q->headers[i].value;
-	return NULL;
-}
-
-/* Whether a comma-separated list (NULL: none) has this word, in any case. */
-static bool has_word(const char *list, const char *word)
-{
-	size_t want = strlen(word);
-
-	for (const char *at = list ? list : ""; *at;) {
-		at += strspn(at, ", \t");
-		size_t len = strcspn(at, ", \t");
-
-		if (len == want && strncasecmp(at, word, want) == 0)
-			return true;
-		at += len;
-	}
-	return false;
-}
-
-static bool is_one_of(const char *name, const char *const *list)
-{
-	for (; *list; list++)
-		if (strcmp(name, *list) == 0)
-			return true;
-	return false;
-}
-
 static bool starts_with(const char *s, const char *with)
 {
 	return strncmp(s, with, strlen(with)) == 0;
-}
-
-/*
- * Between two neighbours only (RFC 9110, 7.6.1), and what proxies say to each other. Where a body
- * ends is for everybody, whatever Connection says: without it the service would take the body for
- * another request.
- */
-static bool is_hop(const char *name, const char *connection)
-{
-	static const char *const hop[] = { "connection", "keep-alive",        "te", "trailer",
-					   "upgrade",    "transfer-encoding", NULL };
-
-	return is_one_of(name, hop) || starts_with(name, "proxy-") ||
-	       (has_word(connection, name) && strcmp(name, "content-length") != 0);
-}
-
-bool port_switches(const struct http_request *q)
-{
-	const char *to = header(q, "upgrade"), *length = header(q, "content-length");
-
-	return to && *to && !strpbrk(to, ", \t") && !q->http10 && strcmp(q->method, "GET") == 0 &&
-	       has_word(header(q, "connection"), "upgrade") && !header(q, "transfer-encoding") &&
-	       (!length || strcmp(length, "0") == 0);
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -141,7 +88,7 @@ size_t port_own_path(const char *path, size_t len)
 	return at + 1;
 }
 
-/* Every segment of ours is one of the target, undecoded as it is. */
+/* The prefix has as many segments in the undecoded target as in the decoded path. */
 const char *port_inner_target(const char *target)
 {
 	for (int i = 0; i <= SEGMENTS; i++) {
@@ -154,7 +101,7 @@ const char *port_inner_target(const char *target)
 	return target;
 }
 
-/* Of the cookies only those that the service has set, under the names it knows. */
+/* Only cookies that the service has set, under the names that it used. */
 static void put_cookies(struct buf *out, const char *value)
 {
 	bool first = true;
@@ -174,7 +121,7 @@ static void put_cookies(struct buf *out, const char *value)
 		(void)buf_puts(out, "\r\n");
 }
 
-/* To the service, its own pages come from where it thinks that it is. */
+/* For pages of the service itself: the origin that the service believes to have. */
 static void put_origin(struct buf *out, const struct http_request *q, const struct port_way *w,
 		       const char *origin)
 {
@@ -192,7 +139,7 @@ static bool is_for_service(const struct port_way *w, const char *connection, con
 	static const char *const ours[] = { "host",      "cookie",    "origin", "referer", "expect",
 					    "forwarded", "x-real-ip", "via",    NULL };
 
-	if (is_hop(name, connection) || is_one_of(name, ours))
+	if (header_is_hop(name, connection) || header_is_in(name, ours))
 		return false;
 	if (starts_with(name, "x-caisson-") || starts_with(name, "x-forwarded-"))
 		return false;
@@ -202,8 +149,8 @@ static bool is_for_service(const struct port_way *w, const char *connection, con
 
 int port_request_head(const struct http_request *q, const struct port_way *w, struct buf *out)
 {
-	const char *connection = header(q, "connection"), *cookie = header(q, "cookie");
-	const char *origin = header(q, "origin");
+	const char *connection = header_find(q, "connection"), *cookie = header_find(q, "cookie");
+	const char *origin = header_find(q, "origin");
 
 	(void)buf_printf(out, "%s %s HTTP/1.1\r\nhost: localhost:%u\r\n", q->method,
 			 port_inner_target(q->target), w->number);
@@ -219,11 +166,11 @@ int port_request_head(const struct http_request *q, const struct port_way *w, st
 			 "x-forwarded-for: %s\r\nx-forwarded-proto: %s\r\nx-forwarded-host: %s\r\n"
 			 "x-forwarded-prefix: %s\r\n",
 			 w->peer, w->proto, q->host, w->shown);
-	if (header(q, "transfer-encoding"))
+	if (header_find(q, "transfer-encoding"))
 		(void)buf_puts(out, "transfer-encoding: chunked\r\n");
 	if (w->switches)
 		(void)buf_printf(out, "upgrade: %s\r\nconnection: upgrade\r\n\r\n",
-				 header(q, "upgrade"));
+				 header_find(q, "upgrade"));
 	else
 		(void)buf_puts(out, "connection: close\r\n\r\n");
 	return out->err;
@@ -231,7 +178,7 @@ int port_request_head(const struct http_request *q, const struct port_way *w, st
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-/* name=value, and attributes: all but Domain and Path as they are. False: nobody could read it. */
+/* name=value and attributes; Domain is removed, and Path is rewritten. False: invalid cookie. */
 static bool put_set_cookie(struct buf *out, const struct port_way *w, const char *value)
 {
 	const char *path = "/";
@@ -264,7 +211,7 @@ static bool put_set_cookie(struct buf *out, const struct port_way *w, const char
 	return true;
 }
 
-/* What follows the authority when that is the service itself; NULL: it is somebody else. */
+/* The text behind the authority, if that is the service itself; otherwise NULL. */
 static const char *after_own_authority(const struct port_way *w, const char *s)
 {
 	static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
@@ -294,7 +241,7 @@ static void put_location(struct buf *out, const struct port_way *w, const char *
 		inner = after_own_authority(w, value + 7);
 	else if (strncasecmp(value, "https://", 8) == 0)
 		inner = after_own_authority(w, value + 8);
-	/* A service that was told its prefix may have used it already. */
+	/* A service that knows its prefix may have put it in already. */
 	size_t known = strlen(w->shown);
 
 	if (inner && strncmp(inner, w->shown, known) == 0 && (inner[known] == '/' || !inner[known]))
@@ -305,7 +252,7 @@ static void put_location(struct buf *out, const struct port_way *w, const char *
 		(void)buf_puts(out, value);
 }
 
-/* Ours to say, or said for the daemon's whole origin or host. */
+/* Not headers that the daemon sets, or that would speak for its whole origin or host. */
 static bool is_for_client(const struct port_way *w, const char *name)
 {
 	static const char *const not [] = { "content-length",
@@ -327,14 +274,14 @@ static bool is_for_client(const struct port_way *w, const char *name)
 					    "set-login",
 					    NULL };
 
-	return !is_one_of(name, not ) && !(w->own_page && starts_with(name, "access-control-"));
+	return !header_is_in(name, not ) && !(w->own_page && starts_with(name, "access-control-"));
 }
 
 bool port_answer_header(const struct port_way *w, const char *connection, const char *name,
 			const char *value, struct buf *out)
 {
 	buf_clear(out);
-	if (is_hop(name, connection) || !is_for_client(w, name))
+	if (header_is_hop(name, connection) || !is_for_client(w, name))
 		return false;
 	if (strcmp(name, "set-cookie") == 0)
 		return put_set_cookie(out, w, value) && !out->err;

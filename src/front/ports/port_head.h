@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * port_head.h - What a service in a sandbox gets to see of a request, and a client of its answer.
- * Pure.
+ * port_head.h - The head of a request as a service in a sandbox gets it, and of its answer as the
+ * client gets it. Pure.
  *
- * Towards the service: its own path, `Host: localhost:PORT`, one connection per request. Never the
- * tokens of daemon or port, never X-Caisson-*, Referer or hop-by-hop headers, and of cookies only
- * those that it has set itself: a browser sends everything it has for the daemon's host, whichever
- * port that came from. X-Forwarded-* are ours, whatever the client said.
+ * To the service: its own path, `Host: localhost:PORT`, one connection per request. It never gets
+ * the tokens of daemon or port, X-Caisson-*, Referer or hop-by-hop headers, and of cookies only
+ * those that it has set itself: a browser sends all cookies of the daemon's host, whichever port
+ * they came from. The daemon sets X-Forwarded-*, whatever the client sent.
  *
- * Towards the client: framing is ours; cookies are confined below the port's path and marked by
- * their name, redirects to itself stay below it, and what would speak for the daemon's whole origin
- * (Clear-Site-Data, Strict-Transport-Security, Alt-Svc, ...) is dropped.
+ * To the client: the daemon does the framing; cookies are confined below the port's path and marked
+ * by their name, redirects of the service to itself stay below that path, and headers that would
+ * speak for the daemon's whole origin (Clear-Site-Data, Strict-Transport-Security, Alt-Svc, ...)
+ * are dropped.
  */
 #ifndef CAISSON_FRONT_PORT_HEAD_H
 #define CAISSON_FRONT_PORT_HEAD_H
@@ -33,7 +34,7 @@ struct port_way {
 	char shown[PORT_PREFIX_MAX];  /* the same without the token: for the service */
 	const char *peer, *proto;     /* "127.0.0.1"; "http", "https" */
 	bool hide_authorization, hide_api_key; /* they are the daemon's */
-	bool own_page; /* a page of the service itself asks: by the token's path, from no origin */
+	bool own_page; /* sent by a page of the service: token in the path, no origin */
 	bool switches; /* asks for another protocol */
 	bool bare;     /* asks us for PORT_BARE: the service's own bytes, without HTTP */
 };
@@ -43,22 +44,18 @@ void port_way_set(struct port_way *w, const char *sandbox, unsigned int number, 
 
 /*
  * port_name_parse() - "8000", or "8000~TOKEN": then @token gets it, else it is empty.
- * Return: false when it is neither.
+ * Return: false when it has neither form.
  */
 bool port_name_parse(const char *text, unsigned int *number, char token[PORT_TOKEN_LEN + 1]);
 
 /* port_hide() - Take the token out of a path, for the log. @out has room for @size bytes; cut. */
 void port_hide(const char *path, char *out, size_t size);
 
-/* port_switches() - Whether the request asks for another protocol in a way that can be passed on.
- */
-bool port_switches(const struct http_request *q);
-
-/* port_own_path() - How much of a path as it was sent is ours: up to the slash behind a port, which
- * is its service's from there on. Pure. */
+/* port_own_path() - How many bytes of an undecoded path are the daemon's: up to the slash behind
+ * the port; the rest is for the service. Pure. */
 size_t port_own_path(const char *path, size_t len);
 
-/* port_inner_target() - Where the service's own path begins in a target as it was sent. */
+/* port_inner_target() - Where the path for the service begins in an undecoded target. */
 const char *port_inner_target(const char *target);
 
 /* port_request_head() - The head for the service, whole. 0, or the error of @out. */

@@ -2,7 +2,6 @@
 /* ports.c - Opening, finding and closing the ports of a sandbox. */
 #include "front/ports/ports.h"
 
-#include <errno.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,11 +37,12 @@ static bool make_token(char out[PORT_TOKEN_LEN + 1])
 	return true;
 }
 
-static void refuse(struct refusal *why, int status, const char *code, const char *message)
+static void refuse(struct refusal *why, enum refusal_kind kind, const char *code,
+		   const char *message)
 {
-	*why = (struct refusal){ .status = status,
+	*why = (struct refusal){ .kind = kind,
 				 .code = code,
-				 .retry_after_s = status == 503 ? 1 : 0 };
+				 .retry_after_s = kind == REFUSAL_UNAVAILABLE ? 1 : 0 };
 	(void)snprintf(why->message, sizeof(why->message), "%s", message);
 }
 
@@ -53,11 +53,11 @@ static bool may_open(const struct sandbox *s, struct refusal *why)
 	for (const struct port *p = s->ports; p; p = p->next)
 		n++;
 	if (s->state != SANDBOX_RUNNING || s->stopping) {
-		refuse(why, 409, "sandbox_stopped", "the sandbox does not run");
+		refuse(why, REFUSAL_CONFLICT, "sandbox_stopped", "the sandbox does not run");
 		return false;
 	}
 	if (n >= PORTS_MAX) {
-		refuse(why, 409, "too_many_ports",
+		refuse(why, REFUSAL_CONFLICT, "too_many_ports",
 		       "32 ports of this sandbox are open already; close one");
 		return false;
 	}

@@ -31,7 +31,9 @@
 
 static int refuse(struct refusal *r, const char *what, const struct err *e)
 {
-	*r = (struct refusal){ .status = 503, .code = "not_recorded", .retry_after_s = RETRY_S };
+	*r = (struct refusal){ .kind = REFUSAL_UNAVAILABLE,
+			       .code = "not_recorded",
+			       .retry_after_s = RETRY_S };
 	(void)snprintf(r->message, sizeof(r->message),
 		       "%s can not be written, so nothing is done: %.200s", what, e->msg);
 	log_event(LOG_LEVEL_ERROR, "not_recorded", F_STR("what", what), F_STR("why", e->msg));
@@ -152,7 +154,7 @@ int audit_open(struct front *f, struct err *e)
 	if (r == 0)
 		open_executions_close(f->open_executions, f);
 	if (r == 0)
-		r = store_sandbox_each(f->store, NULL, restore, f, e);
+		r = store_sandbox_each(f->store, restore, f, e);
 	if (r == 0)
 		adopt_close(f);
 	f->forget_timer.fn = on_forget;
@@ -309,7 +311,7 @@ int audit_egress(struct sandbox *s, const json_t *list, struct refusal *ret)
 	char *text = list ? json_dumps(list, JSON_COMPACT) : NULL;
 	struct err e = { 0 };
 	int r = ledger_record(s->f->ledger, &e, "egress.change", s->owner, s->name,
-			      L_STR("id", s->id), L_STR("egress", text ? text : "[]"));
+			      L_STR("id", s->id), L_PATH("egress", text ? text : "[]"));
 
 	json_alloc_free(text);
 	return r < 0 ? refuse(ret, "the ledger", &e) : 0;

@@ -58,11 +58,11 @@ static void refuse(struct command *c, const struct refusal *why)
 	done(c);
 }
 
-static void refuse_text(struct command *c, int status, const char *code, const char *field,
-			unsigned int retry_after_s, const char *text)
+static void refuse_text(struct command *c, enum refusal_kind kind, const char *code,
+			const char *field, unsigned int retry_after_s, const char *text)
 {
 	struct refusal why = {
-		.status = status, .code = code, .field = field, .retry_after_s = retry_after_s
+		.kind = kind, .code = code, .field = field, .retry_after_s = retry_after_s
 	};
 
 	(void)snprintf(why.message, sizeof(why.message), "%.300s", text);
@@ -191,7 +191,7 @@ static void on_started(struct cell_command *job, int pid, int *fds, size_t n_fds
 	c->started_ns = clock_now_ns();
 	if (command_io_begin(c, fds, n_fds) < 0) {
 		cell_signal(c->cell, job, INIT_TARGET_GROUP, SIGKILL);
-		refuse_text(c, 503, "sandbox_failed", NULL, RETRY_S,
+		refuse_text(c, REFUSAL_UNAVAILABLE, "sandbox_failed", NULL, RETRY_S,
 			    "the streams of the command could not be watched");
 		return;
 	}
@@ -247,13 +247,13 @@ static void on_failed(struct cell_command *job, const struct init_failed *f)
 	    (f->stage == INIT_STAGE_FORK && f->error == EAGAIN)) {
 		not_started(c, f, code, e.msg);
 	} else if (f->stage == INIT_STAGE_CWD) {
-		refuse_text(c, 422, "invalid_cwd", "cwd", 0,
+		refuse_text(c, REFUSAL_INVALID, "invalid_cwd", "cwd", 0,
 			    "the working directory is not there, or can not be entered");
 	} else if (f->stage == INIT_STAGE_REQUEST && f->error == EAGAIN) {
-		refuse_text(c, 429, "busy", NULL, RETRY_S,
+		refuse_text(c, REFUSAL_TOO_MANY, "busy", NULL, RETRY_S,
 			    "too many commands run in this sandbox already");
 	} else {
-		refuse_text(c, 503, "sandbox_failed", NULL, RETRY_S, e.msg);
+		refuse_text(c, REFUSAL_UNAVAILABLE, "sandbox_failed", NULL, RETRY_S, e.msg);
 	}
 }
 
@@ -294,7 +294,7 @@ static void start(struct command *c)
 	if (cell_exec(c->cell, &c->job, &q, &e) == 0)
 		return;
 	/* Whoever let us in goes on with others: not now. */
-	c->refusal = (struct refusal){ .status = 503,
+	c->refusal = (struct refusal){ .kind = REFUSAL_UNAVAILABLE,
 				       .code = "sandbox_failed",
 				       .retry_after_s = RETRY_S };
 	(void)snprintf(c->refusal.message, sizeof(c->refusal.message), "%.300s", e.msg);
@@ -415,7 +415,7 @@ void command_stop(struct command *c)
 {
 	switch (c->phase) {
 	case COMMAND_WAITING: {
-		struct refusal why = { .status = 499, .code = "cancelled" };
+		struct refusal why = { .kind = REFUSAL_CANCELLED, .code = "cancelled" };
 
 		(void)snprintf(why.message, sizeof(why.message), "it was cancelled before it ran");
 		sandbox_leave(&c->entry);

@@ -4,7 +4,7 @@
  *
  * Life: command_run() -> waiting for a cell -> starting -> running -> (interrupted -> killed) ->
  * judged -> done. done is called exactly once, last, and perhaps from inside command_run(): with
- * refusal.status set it was not run. The struct is the asker's, who lets go of everything with
+ * refusal.kind set it was not run. The struct is the asker's, who lets go of everything with
  * command_release(), in done or later.
  *
  * Output is handed up as it comes, stdout and stderr apart, or together from a terminal. When the

@@ -6,22 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "front/output/capture.h"
-
-static void write_usage(const struct outcome *o, struct json *j)
-{
-	json_key(j, "usage");
-	json_object_begin(j);
-	json_member_uint(j, "wall_ns", o->wall_ns);
-	json_member_uint(j, "cpu_ns", o->usage.cpu_ns);
-	json_member_uint(j, "memory_peak", o->usage.memory_peak);
-	json_member_uint(j, "pids_peak", o->usage.pids_peak);
-	json_member_uint(j, "disk_used", o->exit.disk.used);
-	json_member_uint(j, "stdout_bytes", o->stdout_bytes);
-	json_member_uint(j, "stderr_bytes", o->stderr_bytes);
-	json_member_uint(j, "throttled_ns", o->usage.throttled_ns);
-	json_object_end(j);
-}
+#include "front/output/output_text.h"
 
 void exec_cause_members(const struct result *r, struct json *j)
 {
@@ -41,16 +26,16 @@ void exec_cause_members(const struct result *r, struct json *j)
 
 void exec_result_members(const struct exec_result *r, struct json *j)
 {
-	bool cut = capture_json(r->out, j, "stdout", r->chars);
+	bool cut = output_json(r->out, j, "stdout", r->chars);
 
-	cut |= capture_json(r->err, j, "stderr", r->chars);
-	capture_both_json(r->out, r->err, j, r->chars);
+	cut |= output_json(r->err, j, "stderr", r->chars);
+	output_both_json(r->out, r->err, j, r->chars);
 	json_member_int(j, "exit_code", r->verdict->exit_code);
 	json_member_bool(j, "ok", r->verdict->exit_code == 0);
 	json_member_bool(j, "truncated", cut || r->dropped);
 	exec_cause_members(r->verdict, j);
 	json_key(j, "execution_time");
 	json_double(j, (double)r->outcome->wall_ns / 1e9, 6);
-	write_usage(r->outcome, j);
+	result_usage_json(j, r->outcome);
 	json_member_str(j, "execution_id", r->execution_id);
 }

@@ -10,14 +10,14 @@
 
 #include "client/result.h"
 
-struct capture;
 struct json;
+struct spool;
 
 struct exec_result {
 	const char *execution_id;
 	const struct result *verdict;
 	const struct outcome *outcome;
-	const struct capture *out, *err;
+	const struct spool *out, *err;
 	bool dropped;   /* something else than output was left out */
 	uint64_t chars; /* most that is returned of each stream */
 };

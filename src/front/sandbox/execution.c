@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/fd.h" /* ARRAY_SIZE */
 #include "base/json.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
@@ -66,8 +67,13 @@ struct execution *execution_new(struct front *f, const struct language *l, const
 	x->timeout_ms = timeout_ms;
 	x->queued_ns = clock_now_ns();
 	random_id(x->id);
-	capture_init(&x->out, f->config.max_output);
-	capture_init(&x->err, f->config.max_output);
+	for (size_t i = 0; i < ARRAY_SIZE(x->own); i++) {
+		uint64_t most = output_reserve(f->config.max_output);
+
+		spool_init(&x->own[i], f->spools, most);
+		spool_reserve(&x->own[i], most);
+		x->streams[i] = &x->own[i];
+	}
 	buf_init(&x->displays, EXECUTION_DISPLAYS_BYTES);
 	buf_init(&x->result, RESULT_BYTES);
 	buf_init(&x->error, ERROR_BYTES);
@@ -78,11 +84,12 @@ void execution_free(struct execution *x)
 {
 	timer_cancel(&x->timer);
 	timer_cancel(&x->hold);
+	loop_undefer(&x->f->loop, &x->deserted);
 	buf_free(&x->held);
 	free(x->code);
 	free(x->stdin_text);
-	capture_free(&x->out);
-	capture_free(&x->err);
+	for (size_t i = 0; i < ARRAY_SIZE(x->own); i++)
+		spool_free(&x->own[i]);
 	buf_free(&x->displays);
 	buf_free(&x->result);
 	json_decref(x->result_metadata);
@@ -105,7 +112,7 @@ static void done(struct execution *x)
 	timer_cancel(&x->timer);
 	if (s)
 		x->epoch = s->epoch;
-	if (!x->cancelled)
+	if (!x->cancelled && x->sink->done)
 		x->sink->done(x);
 	if (x->record)
 		execution_close_record(x);
@@ -122,11 +129,11 @@ void execution_refuse_as(struct execution *x, const struct refusal *why)
 	done(x);
 }
 
-void execution_refuse(struct execution *x, int status, const char *code, const char *hint,
-		      unsigned int retry_after_s, const char *fmt, ...)
+void execution_refuse(struct execution *x, enum refusal_kind kind, const char *code,
+		      const char *hint, unsigned int retry_after_s, const char *fmt, ...)
 {
 	struct refusal why = {
-		.status = status, .code = code, .hint = hint, .retry_after_s = retry_after_s
+		.kind = kind, .code = code, .hint = hint, .retry_after_s = retry_after_s
 	};
 	va_list ap;
 
@@ -141,7 +148,7 @@ void execution_no_language(struct execution *x, const struct image_use *g)
 	char there[128];
 
 	image_languages(g, there, sizeof(there));
-	x->refusal = (struct refusal){ .status = 422,
+	x->refusal = (struct refusal){ .kind = REFUSAL_INVALID,
 				       .code = "language_unavailable",
 				       .field = "language" };
 	(void)snprintf(x->refusal.message, sizeof(x->refusal.message),
@@ -159,7 +166,8 @@ static void write_log(const struct execution *x)
 		  F_INT("exit_code", x->verdict.exit_code), F_STR("state", x->state),
 		  F_MS("ms", x->ended_ns - x->started_ns),
 		  F_MS("waited_ms", x->started_ns - x->queued_ns),
-		  F_UINT("stdout_bytes", x->out.bytes), F_UINT("stderr_bytes", x->err.bytes),
+		  F_UINT("stdout_bytes", x->streams[STREAM_STDOUT]->bytes),
+		  F_UINT("stderr_bytes", x->streams[STREAM_STDERR]->bytes),
 		  F_UINT("memory_peak", x->outcome.usage.memory_peak));
 }
 
@@ -174,8 +182,8 @@ static void conclude(struct execution *x)
 	o->wall_limit_ms = x->timeout_ms;
 	o->wall_ns = x->ended_ns - x->started_ns;
 	o->interrupted = x->interrupted;
-	o->stdout_bytes = x->out.bytes;
-	o->stderr_bytes = x->err.bytes;
+	o->stdout_bytes = x->streams[STREAM_STDOUT]->bytes;
+	o->stderr_bytes = x->streams[STREAM_STDERR]->bytes;
 	/* A cell that is gone for none of the reasons the warden knows ended without a word. */
 	if (x->cell_gone && (o->usage.end == CELL_END_INIT || o->usage.end == CELL_RUNNING))
 		o->exited = false;
@@ -391,7 +399,8 @@ void execution_cancel(struct execution *x)
 	if (x->sandbox && !x->sandbox->name[0])
 		sandbox_end(x->sandbox, "the client went away");
 	else if (x->phase == X_QUEUED)
-		execution_refuse(x, 499, "cancelled", NULL, 0, "the client went away");
+		execution_refuse(x, REFUSAL_CANCELLED, "cancelled", NULL, 0,
+				 "the client went away");
 	else
 		execution_interrupt(x);
 }

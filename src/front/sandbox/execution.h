@@ -17,11 +17,13 @@
 #include "client/result.h"
 #include "front/cell/kernel_pipes.h"
 #include "front/cell/language.h"
-#include "front/output/capture.h"
+#include "front/output/output_text.h"
+#include "front/output/spool.h"
 #include "front/support/refusal.h"
 #include "net/loop.h"
 
 struct approval;
+struct event;
 struct execution;
 struct front;
 struct image_use;
@@ -31,18 +33,20 @@ struct rpc;
 struct sandbox;
 struct kernel;
 
+/* The adapter that began an execution, as the execution sees it. */
 struct sink {
-	/* Live: a JSON object about what happened; NULL when nobody listens. */
-	void (*event)(struct execution *x, const char *type, const struct buf *json);
-	/* Live listeners only: a question of the code. @id is for execution_answer(). */
+	/* The execution reports an event as it happens; NULL: the adapter shows none. */
+	void (*event)(struct execution *x, const struct event *ev);
+	/* The adapter can answer input(): an EVENT_INPUT_REQUEST, then execution_answer(). */
 	bool can_answer;
-	bool patient; /* a person answers, and the time is not of their choosing: it stands still */
+	bool patient;      /* a person answers: until then the time of the execution stands still */
 	bool errors_apart; /* an error is an event, and not written to stderr as well */
-	bool (*congested)(struct execution *x);
-	/* A tool call waits for a person's word, and whoever asked may be one; NULL: is not. */
+	bool (*congested)(struct execution *x); /* the reader is behind; then execution_resume() */
+	/* A tool call waits for a person's approval; NULL: the adapter cannot ask one. */
 	void (*approve)(struct execution *x, struct approval *a);
-	void (*done)(struct execution *x); /* x->refusal.status set: it was not run. Frees x after
-					    */
+	/* It is over; with x->refusal.kind set it was not run. x is freed afterwards. May be NULL.
+	 */
+	void (*done)(struct execution *x);
 };
 
 enum execution_phase { X_QUEUED, X_RUNNING, X_INTERRUPTED, X_KILLED, X_JUDGING, X_DONE };
@@ -53,23 +57,28 @@ struct execution {
 	struct execution *next; /* in the sandbox's queue */
 	const struct sink *sink;
 	void *user; /* the sink's */
+	/* The object that the last event of its stream holds; NULL: execution_exec_json(). */
+	void (*write_result)(const struct execution *x, struct json *j);
 	const struct language *language;
 	char *code;
 	size_t code_len;
 	char *stdin_text; /* answers to input(), line by line; NULL: none */
 	size_t stdin_at;
 	uint64_t timeout_ms;
-	unsigned int count;    /* its number, for code that looks back at others; 0: none */
-	struct record *record; /* for those who ask later; NULL: nobody can */
-	struct buf answer;     /* execution_final(), once it was asked for */
-	struct timer timer;    /* deadline, then grace */
+	unsigned int count;       /* its number, for code that looks back at others; 0: none */
+	struct record *record;    /* for those who ask later; NULL: nobody can */
+	struct buf answer;        /* execution_answer_json(), once it was asked for */
+	struct timer timer;       /* deadline, then grace */
+	struct deferred deserted; /* its last reader went: execution_cancel() */
 	uint64_t queued_ns, started_ns, ended_ns, grace_until_ns;
 	uint64_t started_files_ms; /* the same moment by the clock of files (time_files_ms()) */
 	struct rpc *rpcs;          /* what its code asks us for (code/rpc.h) */
 	unsigned int n_rpcs, rpc_refused, tools_refused;
-	unsigned int holds;         /* why its time stands still */
-	uint64_t held_ns, stood_ns; /* since when, and how long it stood before */
-	struct capture out, err;
+	unsigned int holds;            /* why its time stands still */
+	uint64_t held_ns, stood_ns;    /* since when, and how long it stood before */
+	struct spool own[2];           /* of the output, when it has no record */
+	struct spool *streams[2];      /* by enum kernel_stream: own, or its record's */
+	struct text_joiner joiners[2]; /* of the events of each enum kernel_stream */
 	struct buf held; /* the beginning of a line, for an event, and for a millisecond */
 	enum kernel_stream held_stream;
 	struct timer hold;
@@ -88,11 +97,12 @@ struct execution {
 	uint32_t epoch;
 	bool begun; /* the ledger says so: it gets an end there too */
 	bool has_stdin;
-	bool asking;    /* a person is to answer, and its time stands still */
-	bool is_query;  /* code is a question of ours, as JSON: docs/protocol/kernel.md */
-	bool look;      /* whoever asked wants to know whether files changed */
-	bool files;     /* they may have */
-	bool cancelled; /* nobody wants the result any more */
+	bool asked;       /* an EVENT_INPUT_REQUEST waits for execution_answer() */
+	int64_t question; /* its id */
+	bool is_query;    /* code is a question of ours, as JSON: docs/protocol/kernel.md */
+	bool look;        /* whoever asked wants to know whether files changed */
+	bool files;       /* they may have */
+	bool cancelled;   /* nobody wants the result any more */
 	bool wall_hit;
 	bool kernel_ended, cell_gone, reported_done, asked_again;
 	char id[33];
@@ -143,8 +153,8 @@ void execution_disk(struct execution *x, const struct init_disk *d);
 void execution_no_language(struct execution *x, const struct image_use *g);
 /* execution_refuse_as(), execution_refuse() - It will not run; done follows. */
 void execution_refuse_as(struct execution *x, const struct refusal *why);
-void execution_refuse(struct execution *x, int status, const char *code, const char *hint,
-		      unsigned int retry_after_s, const char *fmt, ...)
+void execution_refuse(struct execution *x, enum refusal_kind kind, const char *code,
+		      const char *hint, unsigned int retry_after_s, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
 
 /*
@@ -155,6 +165,11 @@ void execution_interrupt(struct execution *x);
 /* execution_cancel() - The client is gone: done is not called any more; the code is interrupted. */
 void execution_cancel(struct execution *x);
 void execution_answer(struct execution *x, int64_t id, const char *value, const char *error);
+/*
+ * execution_leave() - The adapter goes: it is called no more, nobody answers input(), and the
+ * execution goes on for the readers of its record.
+ */
+void execution_leave(struct execution *x);
 void execution_resume(struct execution *x); /* the listener is ready for more */
 
 /* execution_json() - The result object of /execute. */
@@ -167,8 +182,14 @@ void execution_exec_json(const struct execution *x, struct json *j);
 /* execution_keep() - Before it is queued in @s: make a record of it there. False without memory. */
 bool execution_keep(struct execution *x, struct sandbox *s);
 
-/* execution_final() - Its answer in /v1: an ExecResult, or an error when it was refused. */
-const struct buf *execution_final(struct execution *x);
+/*
+ * execution_answer_json() - Its result as its write_result has it, or the error when it was
+ * refused. Made once. The err of the buffer says whether it could be written.
+ */
+const struct buf *execution_answer_json(struct execution *x);
+
+/* execution_readers_behind() - For struct sink: the readers of its events are behind. */
+bool execution_readers_behind(struct execution *x);
 
 /* For execution.c: it is over. */
 void execution_close_record(struct execution *x);

@@ -18,12 +18,12 @@ static void raw_or_null(struct json *j, const char *key, const struct buf *b)
 static void write_streams(const struct execution *x, struct json *j)
 {
 	uint64_t chars = x->f->config.max_output;
-	bool cut = capture_json(&x->out, j, "stdout", chars);
+	bool cut = output_json(x->streams[STREAM_STDOUT], j, "stdout", chars);
 
-	cut |= capture_json(&x->err, j, "stderr", chars);
+	cut |= output_json(x->streams[STREAM_STDERR], j, "stderr", chars);
 	json_member_bool(j, "truncated", cut || x->displays_dropped > 0);
-	json_member_uint(j, "stdout_bytes", x->out.bytes);
-	json_member_uint(j, "stderr_bytes", x->err.bytes);
+	json_member_uint(j, "stdout_bytes", x->streams[STREAM_STDOUT]->bytes);
+	json_member_uint(j, "stderr_bytes", x->streams[STREAM_STDERR]->bytes);
 	json_key(j, "execution_time");
 	json_double(j, (double)(x->ended_ns - x->started_ns) / 1e9, 6);
 }
@@ -67,8 +67,8 @@ void execution_exec_json(const struct execution *x, struct json *j)
 		.execution_id = x->id,
 		.verdict = &x->verdict,
 		.outcome = &x->outcome,
-		.out = &x->out,
-		.err = &x->err,
+		.out = x->streams[STREAM_STDOUT],
+		.err = x->streams[STREAM_STDERR],
 		.dropped = x->displays_dropped > 0,
 		.chars = x->f->config.max_output,
 	};

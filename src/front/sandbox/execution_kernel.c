@@ -16,11 +16,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fd.h" /* ARRAY_SIZE */
 #include "base/json.h"
 #include "base/utf8.h"
 #include "front/cell/cell.h"
 #include "front/cell/image_use.h"
 #include "front/cell/kernel.h"
+#include "front/sandbox/event.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/hooks.h"
 #include "front/sandbox/record.h"
@@ -116,19 +118,26 @@ static bool has_listener(const struct execution *x)
 	return x->sink->event && !x->cancelled;
 }
 
-static void send_event(struct execution *x, const char *type, const struct buf *b)
+/* @size: about how much of the listener's memory it takes. */
+static void send_event(struct execution *x, const struct event *ev, size_t size)
 {
+	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
+
 	if (!has_log(x) && !has_listener(x))
 		return;
 	/* Once cut, it stays cut: a stream has an early end, but no gaps. */
 	if (x->phase != X_RUNNING && (x->late > LATE_MAX || congested(x)))
-		x->late += b->len;
+		x->late += size;
+	if (x->late <= LATE_MAX && has_log(x))
+		event_json(ev, &b);
+	if (b.err)
+		x->late = LATE_MAX + 1; /* no memory for it: an early end, too */
 	if (x->late > LATE_MAX)
 		return;
 	if (has_log(x))
-		record_event(x->record, type, buf_str(b), b->len);
+		record_take(x->record, event_name(ev->kind), &b);
 	if (has_listener(x))
-		x->sink->event(x, type, b);
+		x->sink->event(x, ev);
 	if (x->phase == X_RUNNING && congested(x))
 		pause_kernels(x, true);
 }
@@ -136,17 +145,14 @@ static void send_event(struct execution *x, const char *type, const struct buf *
 static void send_text(struct execution *x, enum kernel_stream stream, const char *data, size_t len,
 		      bool end)
 {
-	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
-	struct json j;
+	_buf_ struct buf room = BUF_INIT(MESSAGE_BYTES);
+	struct event ev = { .kind = stream == STREAM_STDOUT ? EVENT_STDOUT : EVENT_STDERR };
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	capture_data(stream == STREAM_STDOUT ? &x->out : &x->err, data, len, end, &j);
-	json_object_end(&j);
-	if (json_finish(&j) < 0)
-		x->late = LATE_MAX + 1; /* no memory for it: an early end, too */
-	else if (b.len > strlen("{\"data\":\"\"}"))
-		send_event(x, stream == STREAM_STDOUT ? "stdout" : "stderr", &b);
+	ev.text = text_join(&x->joiners[stream], data, len, end, &room, &ev.len);
+	if (room.err)
+		x->late = LATE_MAX + 1;
+	else if (ev.len > 0)
+		send_event(x, &ev, ev.len);
 }
 
 /* ---- text: print() writes a line and its newline apart, and they are one event ------------- */
@@ -190,45 +196,32 @@ static void emit_text(struct execution *x, enum kernel_stream stream, const char
 	}
 }
 
-/* Whatever is not text comes after the text before it. */
-static void emit(struct execution *x, const char *type, const struct buf *b)
+/* Text that was written before this event comes before it. */
+static void emit(struct execution *x, enum event_kind kind, const json_t *members, size_t size)
 {
+	struct event ev = { .kind = kind, .members = members };
+
+	if (kind == EVENT_RESULT)
+		ev.metadata = x->result_metadata;
 	let_go(x);
-	send_event(x, type, b);
+	send_event(x, &ev, size);
 }
 
 void execution_flush(struct execution *x)
 {
 	let_go(x);
-	if (x->out.n_tail > 0)
-		send_text(x, STREAM_STDOUT, "", 0, true);
-	if (x->err.n_tail > 0)
-		send_text(x, STREAM_STDERR, "", 0, true);
+	for (unsigned int stream = 0; stream < ARRAY_SIZE(x->joiners); stream++)
+		if (x->joiners[stream].n_tail > 0)
+			send_text(x, stream, "", 0, true);
 }
 
 void execution_output(struct execution *x, enum kernel_stream stream, const char *data, size_t len)
 {
-	struct capture *c = stream == STREAM_STDOUT ? &x->out : &x->err;
-
-	capture_add(c, data, len);
+	spool_append(x->streams[stream], data, len);
 	if (x->sandbox->name[0])
 		tail_add(&x->sandbox->log, data, len);
-	if (x->record)
-		spool_append(stream == STREAM_STDOUT ? &x->record->out : &x->record->err, data,
-			     len);
 	if (has_log(x) || has_listener(x))
 		emit_text(x, stream, data, len);
-}
-
-static void dump_into(struct buf *b, const json_t *v)
-{
-	char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
-
-	if (text)
-		(void)buf_puts(b, text);
-	else
-		b->err = -ENOMEM;
-	json_alloc_free(text);
 }
 
 static void on_display(struct execution *x, struct kernel *s, const json_t *m)
@@ -243,8 +236,7 @@ static void on_display(struct execution *x, struct kernel *s, const json_t *m)
 		if (v && !json_is_null(v))
 			(void)json_object_set(kept, keys[i], v);
 	}
-	dump_into(&item, kept);
-	json_decref(kept);
+	json_alloc_dump(&item, kept);
 	if (item.err || x->n_displays >= DISPLAYS_MAX ||
 	    x->displays.len + item.len + 1 > EXECUTION_DISPLAYS_BYTES) {
 		x->displays_dropped++;
@@ -252,8 +244,9 @@ static void on_display(struct execution *x, struct kernel *s, const json_t *m)
 		if (x->n_displays++)
 			(void)buf_puts(&x->displays, ",");
 		(void)buf_append(&x->displays, buf_str(&item), item.len);
-		emit(x, "display", &item);
+		emit(x, EVENT_DISPLAY, kept, item.len);
 	}
+	json_decref(kept);
 	kernel_acknowledge(s);
 }
 
@@ -301,12 +294,12 @@ static void on_error(struct execution *x, const json_t *m)
 		json_decref(kept);
 		return;
 	}
-	dump_into(&x->error, kept);
-	json_decref(kept);
-	if (x->error.err) { /* larger than anybody reads: its name and the beginning of what it says
-			     */
+	json_alloc_dump(&x->error, kept);
+	if (x->error.err) { /* too large: its name, and the beginning of its text */
 		buf_clear(&x->error);
 		short_error(&x->error, m);
+		json_decref(kept);
+		kept = json_alloc_load(buf_str(&x->error), x->error.len, JSON_ALLOW_NUL, NULL);
 	}
 	json_array_foreach(lines, i, line)
 	{
@@ -318,7 +311,29 @@ static void on_error(struct execution *x, const json_t *m)
 		    json_string_value(line)[json_string_length(line) - 1] != '\n')
 			execution_output(x, STREAM_STDERR, "\n", 1);
 	}
-	emit(x, "error", &x->error);
+	if (kept)
+		emit(x, EVENT_ERROR, kept, x->error.len);
+	json_decref(kept);
+}
+
+static void on_result(struct execution *x, const json_t *m)
+{
+	json_t *bundle = json_incref(json_object_get(m, "data"));
+
+	json_alloc_dump(&x->result, bundle);
+	if (x->result.err) {
+		const char *why = x->result.err == -ENOMEM ? "<no memory for it>" : "<too large>";
+
+		json_decref(bundle);
+		bundle = json_pack("{s:s}", "text/plain", why);
+		buf_clear(&x->result);
+		(void)buf_printf(&x->result, "{\"text/plain\":\"%s\"}", why);
+	}
+	if (json_object_size(json_object_get(m, "metadata")) > 0)
+		x->result_metadata = json_incref(json_object_get(m, "metadata"));
+	if (bundle)
+		emit(x, EVENT_RESULT, bundle, x->result.len);
+	json_decref(bundle);
 }
 
 /* The next line of the text that came with the request. */
@@ -359,7 +374,6 @@ static void answer_input(struct kernel *s, int64_t id, const char *value, size_t
 
 static void on_input(struct execution *x, struct kernel *s, const json_t *m)
 {
-	_buf_ struct buf b = BUF_INIT(MESSAGE_BYTES);
 	int64_t id = json_integer_value(json_object_get(m, "id"));
 	const char *line;
 	size_t len;
@@ -369,16 +383,19 @@ static void on_input(struct execution *x, struct kernel *s, const json_t *m)
 
 		answer_input(s, id, more ? line : NULL, more ? len : 0, NULL, !more);
 	} else if (x->sink->can_answer && !x->cancelled) {
-		dump_into(&b, m);
-		if (b.err) {
+		json_t *members = json_copy((json_t *)m);
+
+		if (!members || json_object_del(members, "type") < 0) {
+			json_decref(members);
 			answer_input(s, id, NULL, 0, "there is no memory to ask", false);
 			return;
 		}
-		if (x->sink->patient && !x->asking) {
-			x->asking = true;
+		if (x->sink->patient && !x->asked)
 			execution_hold(x);
-		}
-		emit(x, "input_request", &b);
+		x->asked = true;
+		x->question = id;
+		emit(x, EVENT_INPUT_REQUEST, members, 0);
+		json_decref(members);
 	} else {
 		answer_input(s, id, NULL, 0,
 			     "input() has nobody to ask here: pass the text as \"stdin\" with the "
@@ -391,12 +408,23 @@ void execution_answer(struct execution *x, int64_t id, const char *value, const 
 {
 	struct cell *r = x->sandbox ? x->sandbox->cell : NULL;
 
-	if (x->asking)
+	if (x->asked && x->sink->patient)
 		execution_release(x);
-	x->asking = false;
+	x->asked = false;
 	if (r && x->phase == X_RUNNING && r->kernels[x->language->id].attached)
 		answer_input(&r->kernels[x->language->id], id, value, value ? strlen(value) : 0,
 			     error, false);
+}
+
+void execution_leave(struct execution *x)
+{
+	static const struct sink nobody = { .congested = execution_readers_behind };
+
+	if (x->asked)
+		execution_answer(x, x->question, NULL,
+				 "input() has nobody to ask: the client left");
+	x->sink = &nobody;
+	x->user = NULL;
 }
 
 static void on_execution_done(struct execution *x, struct kernel *s, const json_t *m)
@@ -442,18 +470,7 @@ void execution_message(struct execution *x, struct kernel *s, const char *type, 
 		on_display(x, s, m);
 	} else if (strcmp(type, "result") == 0 && x->result.len == 0 &&
 		   json_is_object(json_object_get(m, "data"))) {
-		dump_into(&x->result, json_object_get(m, "data"));
-		if (x->result.err) {
-			const char *why = x->result.err == -ENOMEM ?
-						  "{\"text/plain\":\"<no memory for it>\"}" :
-						  "{\"text/plain\":\"<too large>\"}";
-
-			buf_clear(&x->result);
-			(void)buf_puts(&x->result, why);
-		}
-		if (json_object_size(json_object_get(m, "metadata")) > 0)
-			x->result_metadata = json_incref(json_object_get(m, "metadata"));
-		emit(x, "result", &x->result);
+		on_result(x, m);
 	} else if (strcmp(type, "error") == 0) {
 		on_error(x, m);
 	} else if (strcmp(type, "input_request") == 0) {
@@ -463,10 +480,11 @@ void execution_message(struct execution *x, struct kernel *s, const char *type, 
 	} else if (strcmp(type, "rpc_request") == 0 || strcmp(type, "rpc_cancel") == 0) {
 		x->f->hooks->tools.message(x, s, type, m);
 	} else if (strcmp(type, "clear_output") == 0) {
-		_buf_ struct buf b = BUF_INIT(64);
+		json_t *members =
+			json_pack("{s:b}", "wait", json_is_true(json_object_get(m, "wait")));
 
-		(void)buf_puts(&b, json_is_true(json_object_get(m, "wait")) ? "{\"wait\":true}" :
-									      "{\"wait\":false}");
-		emit(x, "clear_output", &b);
+		if (members)
+			emit(x, EVENT_CLEAR_OUTPUT, members, 0);
+		json_decref(members);
 	}
 }

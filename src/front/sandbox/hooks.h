@@ -4,8 +4,8 @@
  *
  * A sandbox knows cells, kernels and executions. Its way out, its packages, its workspace, its
  * secrets, its ports, the tools that its code calls and the wires that watch it are parts that know
- * the sandbox, and not the other way round: the sandbox calls them here. main/hooks.c fills the
- * table, once, before anything runs.
+ * the sandbox, and not the other way round: the sandbox calls them here. main/parts.c has the
+ * table.
  */
 #ifndef CAISSON_FRONT_SANDBOX_HOOKS_H
 #define CAISSON_FRONT_SANDBOX_HOOKS_H
@@ -67,8 +67,8 @@ struct sandbox_hooks {
 		void (*kernel_ended)(struct sandbox *s, const struct language *l);
 		void (*cell_gone)(struct sandbox *s);
 		/* Printed while nothing runs. */
-		void (*late_output)(struct sandbox *s, const struct language *l,
-				    enum kernel_stream stream, const char *data, size_t len);
+		void (*background_output)(struct sandbox *s, const struct language *l,
+					  enum kernel_stream stream, const char *data, size_t len);
 		void (*ended)(struct sandbox *s);
 		void (*changed)(struct front *f, const char *owner); /* one more, or one less */
 	} wires;

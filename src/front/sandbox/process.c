@@ -158,7 +158,7 @@ static void write_end(const struct process *p)
 	const struct command *c = &p->command;
 	struct sandbox *s = p->owner->sandbox;
 
-	if (p->exited && !c->refusal.status)
+	if (p->exited && !c->refusal.kind)
 		audit_end(s, p->id, kind_of(p), &c->verdict, &c->outcome);
 	else if (p->exited)
 		audit_refused(s, p->id, kind_of(p), &c->refusal);
@@ -261,11 +261,11 @@ void processes_free(struct sandbox *s)
 
 /* ---- the beginning ------------------------------------------------------------------------- */
 
-static int refuse(struct refusal *r, int status, const char *code, const char *hint,
+static int refuse(struct refusal *r, enum refusal_kind kind, const char *code, const char *hint,
 		  unsigned int retry_after_s, const char *message)
 {
 	*r = (struct refusal){
-		.status = status, .code = code, .hint = hint, .retry_after_s = retry_after_s
+		.kind = kind, .code = code, .hint = hint, .retry_after_s = retry_after_s
 	};
 	(void)snprintf(r->message, sizeof(r->message), "%s", message);
 	return -1;
@@ -283,7 +283,8 @@ static int make_cell(struct sandbox *s, struct refusal *why)
 		all->sandbox = s;
 	}
 	if (all->n_alive >= PROCESSES_ALIVE)
-		return refuse(why, 429, "too_many_processes", "end one, or wait for one", 1,
+		return refuse(why, REFUSAL_TOO_MANY, "too_many_processes",
+			      "end one, or wait for one", 1,
 			      "64 processes run in this sandbox already");
 	struct process *oldest = NULL;
 

@@ -125,7 +125,7 @@ static void push_out(struct records *rs)
 
 /* ---- one record ---------------------------------------------------------------------------- */
 
-struct record *record_new(struct records *rs, const char *id, const char *kind)
+struct record *record_new(struct records *rs, const char *id, const char *kind, uint64_t reserve)
 {
 	struct record *r = calloc(1, sizeof(*r));
 
@@ -138,6 +138,8 @@ struct record *record_new(struct records *rs, const char *id, const char *kind)
 	spool_init(&r->out, rs->spools, SPOOL_CAP);
 	spool_init(&r->err, rs->spools, SPOOL_CAP);
 	spool_init(&r->result, rs->spools, SPOOL_CAP);
+	spool_reserve(&r->out, reserve);
+	spool_reserve(&r->err, reserve);
 	*rs->tail = r;
 	rs->tail = &r->next;
 	rs->n++;
@@ -175,20 +177,22 @@ void record_take(struct record *r, const char *type, struct buf *json)
 		stream_log_take(r->log, type, json);
 }
 
-void record_finish(struct record *r, const char *type, const char *status, const char *json,
-		   size_t len)
+void record_finish(struct record *r, const char *type, const char *status, const char *result,
+		   const char *event)
 {
 	struct stream_log *l = r->log ? stream_log_ref(r->log) : NULL;
 
-	spool_append(&r->result, json, len);
+	spool_append(&r->result, result, strlen(result));
+	spool_settle(&r->out);
+	spool_settle(&r->err);
 	r->status = status;
 	r->ended_ms = time_now_ms();
 	r->ended_ns = r->owner->loop->now_ns;
 	if (!r->owner->timer.loop || due(r) < r->owner->timer.at_ns)
 		timer_set(r->owner->loop, &r->owner->timer, due(r));
-	/* Last: whoever reads it may ask for the record, or remove all of it. */
+	/* Last: a reader may ask for the record, or remove all of it. */
 	if (l) {
-		stream_log_append(l, type, json, len);
+		stream_log_append(l, type, event, strlen(event));
 		stream_log_end(l);
 		stream_log_unref(l);
 	}

@@ -61,10 +61,11 @@ void records_free(struct records *rs);
 struct record *records_find(const struct records *rs, const char *id);
 
 /*
- * record_new() - Something will be done. @id: unique, a name without quotes. @kind: static. The
- * record is the table's, and valid until record_finish(). NULL without memory.
+ * record_new() - Something will be done. @id: unique, a name without quotes. @kind: static.
+ * @reserve: bytes of each stream that its result is made from (spool_reserve()). The record is the
+ * table's, and valid until record_finish(). NULL without memory.
  */
-struct record *record_new(struct records *rs, const char *id, const char *kind);
+struct record *record_new(struct records *rs, const char *id, const char *kind, uint64_t reserve);
 
 /* record_stream() - From now on there is a log. False without memory. See stream_log_new(). */
 bool record_stream(struct record *r, const struct stream_ops *ops, void *arg);
@@ -80,11 +81,11 @@ void record_event(struct record *r, const char *type, const char *json, size_t l
 void record_take(struct record *r, const char *type, struct buf *json); /* see stream_log_take() */
 
 /*
- * record_finish() - It is over. @json: the result object, which is kept and is the event @type
- * (`done`, `refused`). @status: static. The caller must not use @r afterwards.
+ * record_finish() - It is over. @result: the result object, which is kept. @event: that of the last
+ * event, of @type `done` or `refused`. @status: static. The caller must not use @r afterwards.
  */
-void record_finish(struct record *r, const char *type, const char *status, const char *json,
-		   size_t len);
+void record_finish(struct record *r, const char *type, const char *status, const char *result,
+		   const char *event);
 
 /* record_drop() - As if it had never been; an open log ends. */
 void record_drop(struct record *r);

@@ -65,8 +65,7 @@ void sandbox_no_cell(struct sandbox *s, const struct refusal *why)
 	if (s->running)
 		return;
 	if (s->head)
-		execution_refuse(s->head, why->status, why->code, why->hint, why->retry_after_s,
-				 "%s", why->message);
+		execution_refuse_as(s->head, why);
 	else
 		sandbox_step(s);
 }
@@ -96,8 +95,7 @@ static void run_next(struct sandbox *s, struct execution *x)
 		return;
 	if (audit_begin(s, x->id, x->language->name, x->code, x->code_len, x->timeout_ms, &why) <
 	    0) {
-		execution_refuse(x, why.status, why.code, why.hint, why.retry_after_s, "%s",
-				 why.message);
+		execution_refuse_as(x, &why);
 		return;
 	}
 	x->begun = true;
@@ -151,7 +149,7 @@ void sandbox_step(struct sandbox *s)
 
 void sandbox_enter(struct sandbox *s, struct entry *en)
 {
-	struct refusal why = { .status = 409, .code = "sandbox_stopped" };
+	struct refusal why = { .kind = REFUSAL_CONFLICT, .code = "sandbox_stopped" };
 
 	if (s->ending || s->stopping || s->state != SANDBOX_RUNNING) {
 		(void)snprintf(why.message, sizeof(why.message), "the sandbox is %s: %s",
@@ -228,8 +226,8 @@ void sandbox_executed(struct sandbox *s, struct execution *x)
 	sandbox_step(s);
 }
 
-void sandboxes_of(const struct front *f, const char *owner, size_t *ret_sandboxes,
-		  size_t *ret_executions)
+void sandboxes_count(const struct front *f, const char *owner, size_t *ret_sandboxes,
+		     size_t *ret_executions)
 {
 	*ret_sandboxes = *ret_executions = 0;
 	for (const struct sandbox *s = f->sandboxes; s; s = s->next) {

@@ -23,7 +23,6 @@
 #include "front/sandbox/record.h"
 #include "front/spec/sandbox_spec.h"
 #include "front/support/owner.h"
-#include "front/workspaces/workspace_store.h"
 #include "net/loop.h"
 #include "wire/warden.h"
 
@@ -114,11 +113,15 @@ struct sandbox {
 	struct deferred reaper;
 };
 
-/* sandboxes_of() - For policy_now.count: what @owner runs now; NULL: all owners together. */
-void sandboxes_of(const struct front *f, const char *owner, size_t *ret_sandboxes,
-		  size_t *ret_executions);
+/* sandboxes_count() - For policy_now.count: what @owner runs now; NULL: all owners together. */
+void sandboxes_count(const struct front *f, const char *owner, size_t *ret_sandboxes,
+		     size_t *ret_executions);
 
 struct sandbox *sandbox_find(struct front *f, const char *owner, const char *name);
+/* sandboxes_of() - Those of @owner that have a name, in order, after @after; NULL: from the first
+ * on. The caller frees the array. NULL without memory: then *ret_n is 0. */
+struct sandbox **sandboxes_of(const struct front *f, const char *owner, const char *after,
+			      size_t *ret_n);
 
 /*
  * sandbox_create() - Make one. @name NULL: for one use; @spec NULL: the daemon's own limits. What
@@ -135,15 +138,13 @@ void sandbox_set_image(struct sandbox *s, struct image_use *g);
 struct sandbox *sandbox_restore(struct front *f, const char *owner, const char *name,
 				struct sandbox_spec *spec);
 
-/* sandbox_obtain() - Find it, or make it; one that was lost begins anew. NULL with @ret. */
-struct sandbox *sandbox_obtain(struct front *f, const char *owner, const char *name,
-			       struct refusal *ret);
 /*
- * sandbox_submit() - Find or make the sandbox and queue @x there. @name NULL: a fresh one. @image:
- * as sandbox_spec_image() has it, NULL: whatever it is of, or the daemon's own.
+ * sandbox_obtain() - Find the sandbox @name, or make it; one that was lost begins anew. @name NULL:
+ * make one without a name. @image: as sandbox_spec_image() has it; one that exists must be of it.
+ * NULL: of any image, and a new one of the daemon's own. Return: NULL with @ret filled.
  */
-void sandbox_submit(struct front *f, const char *owner, const char *name, const char *image,
-		    struct execution *x);
+struct sandbox *sandbox_obtain(struct front *f, const char *owner, const char *name,
+			       const char *image, struct refusal *ret);
 /* sandbox_queue() - Queue @x in this one; it is refused when too many wait, or it does not run. */
 void sandbox_queue(struct sandbox *s, struct execution *x);
 

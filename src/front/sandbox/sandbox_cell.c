@@ -55,7 +55,7 @@ static void on_kernel_failed(struct cell *r, struct kernel *kernel, bool missing
 	if (missing) {
 		execution_no_language(x, r->image);
 	} else {
-		execution_refuse(x, 503, "kernel_failed", NULL, 1,
+		execution_refuse(x, REFUSAL_UNAVAILABLE, "kernel_failed", NULL, 1,
 				 "the %s kernel did not start: %s", kernel->language->name,
 				 message);
 	}
@@ -83,7 +83,7 @@ static void on_output(struct cell *r, struct kernel *kernel, enum kernel_stream 
 		execution_output(x, stream, data, len);
 	} else if (s->name[0]) { /* of what an execution left behind */
 		tail_add(&s->log, data, len);
-		s->f->hooks->wires.late_output(s, kernel->language, stream, data, len);
+		s->f->hooks->wires.background_output(s, kernel->language, stream, data, len);
 	}
 }
 
@@ -177,10 +177,10 @@ static void on_gone(struct cell *r, const struct cell_usage *u)
 		sandbox_step(s);
 }
 
-static void no_cell(struct sandbox *s, int status, const char *code, const char *what,
+static void no_cell(struct sandbox *s, enum refusal_kind kind, const char *code, const char *what,
 		    const char *message)
 {
-	struct refusal why = { .status = status, .code = code, .retry_after_s = BUSY_RETRY_S };
+	struct refusal why = { .kind = kind, .code = code, .retry_after_s = BUSY_RETRY_S };
 
 	(void)snprintf(why.message, sizeof(why.message), "%s%.280s", what, message);
 	sandbox_no_cell(s, &why);
@@ -193,7 +193,7 @@ static void on_failed(struct cell *r, const char *message)
 	s->f->hooks->egress.drop(s);
 	s->cell = NULL;
 	cell_end(r);
-	no_cell(s, 503, "sandbox_failed", "", message);
+	no_cell(s, REFUSAL_UNAVAILABLE, "sandbox_failed", "", message);
 }
 
 /* A cell that was made for this sandbox alone. */
@@ -251,7 +251,8 @@ static void make_cell(struct sandbox *s, bool python)
 	if (s->cell)
 		s->cell->env = s->vars;
 	else
-		no_cell(s, 503, "sandbox_failed", "no sandbox could be made: ", e.msg);
+		no_cell(s, REFUSAL_UNAVAILABLE, "sandbox_failed",
+			"no sandbox could be made: ", e.msg);
 }
 
 static void on_got(struct want *w, struct cell *r)
@@ -277,7 +278,7 @@ static void on_not_got(struct want *w, const char *message)
 	struct sandbox *s = w->arg;
 
 	timer_cancel(&s->want_timer);
-	no_cell(s, 503, "sandbox_failed", "no sandbox could be made: ", message);
+	no_cell(s, REFUSAL_UNAVAILABLE, "sandbox_failed", "no sandbox could be made: ", message);
 }
 
 static void on_want_late(struct timer *t)
@@ -286,7 +287,7 @@ static void on_want_late(struct timer *t)
 
 	pool_unwant(&s->image->pool, &s->want);
 	metric_add(M_REJECTED_BUSY, 1);
-	no_cell(s, 429, "busy", "no sandbox became free in time; try again later", "");
+	no_cell(s, REFUSAL_TOO_MANY, "busy", "no sandbox became free in time; try again later", "");
 }
 
 void sandbox_want_cell(struct sandbox *s)

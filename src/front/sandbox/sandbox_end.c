@@ -28,7 +28,7 @@
 static void empty(struct sandbox *s, const char *message)
 {
 	static const struct cell_usage ended = { .end = CELL_END_CLIENT };
-	struct refusal why = { .status = 409, .code = "session_ended" };
+	struct refusal why = { .kind = REFUSAL_CONFLICT, .code = "session_ended" };
 	char deadline[128];
 
 	if (s->expired) {
@@ -37,7 +37,9 @@ static void empty(struct sandbox *s, const char *message)
 		message = deadline;
 	}
 	if (s->f->draining || s->f->failed) {
-		why = (struct refusal){ .status = 503, .code = "draining", .retry_after_s = 5 };
+		why = (struct refusal){ .kind = REFUSAL_UNAVAILABLE,
+					.code = "draining",
+					.retry_after_s = 5 };
 		message = "the daemon ended before the code did";
 	}
 	timer_cancel(&s->idle_timer);
@@ -47,8 +49,7 @@ static void empty(struct sandbox *s, const char *message)
 	pool_unwant(&s->image->pool, &s->want);
 	(void)snprintf(why.message, sizeof(why.message), "%s", message);
 	while (s->head)
-		execution_refuse(s->head, why.status, why.code, why.hint, why.retry_after_s, "%s",
-				 message);
+		execution_refuse_as(s->head, &why);
 	sandbox_turn_out(s, &ended);
 	while (s->entries) {
 		struct entry *en = s->entries;

@@ -35,6 +35,31 @@ struct sandbox *sandbox_find(struct front *f, const char *owner, const char *nam
 	return NULL;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp((*(struct sandbox *const *)a)->name, (*(struct sandbox *const *)b)->name);
+}
+
+struct sandbox **sandboxes_of(const struct front *f, const char *owner, const char *after,
+			      size_t *ret_n)
+{
+	struct sandbox **all;
+	size_t n = 0;
+
+	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+		n++;
+	all = calloc(n + 1, sizeof(struct sandbox *));
+	n = 0;
+	for (struct sandbox *s = f->sandboxes; s && all; s = s->next)
+		if (s->name[0] && strcmp(s->owner, owner) == 0 &&
+		    (!after || strcmp(s->name, after) > 0))
+			all[n++] = s;
+	if (n > 0)
+		qsort(all, n, sizeof(struct sandbox *), by_name);
+	*ret_n = n;
+	return all;
+}
+
 const char *sandbox_state_name(enum sandbox_state s)
 {
 	static const char *const names[] = { "running", "stopped", "lost" };
@@ -151,7 +176,7 @@ static void refuse_busy(struct front *f, struct refusal *ret)
 				long */
 			idle_s = 1;
 	metric_add(M_REJECTED_BUSY, 1);
-	*ret = (struct refusal){ .status = 429,
+	*ret = (struct refusal){ .kind = REFUSAL_TOO_MANY,
 				 .code = "busy",
 				 .retry_after_s = idle_s > 5 ? 5 : (unsigned int)idle_s };
 	(void)snprintf(ret->message, sizeof(ret->message),
@@ -292,37 +317,23 @@ static bool revive(struct sandbox *s, struct refusal *ret)
 }
 
 struct sandbox *sandbox_obtain(struct front *f, const char *owner, const char *name,
-			       struct refusal *ret)
-{
-	struct sandbox *s = name ? sandbox_find(f, owner, name) : NULL;
-
-	if (!s)
-		return sandbox_create(f, owner, name, NULL, ret);
-	return s->state == SANDBOX_LOST && !revive(s, ret) ? NULL : s;
-}
-
-/* The same for one of @image: a new one is made of it, and one that exists has to be of it. */
-static struct sandbox *obtain_of(struct front *f, const char *owner, const char *name,
-				 const char *image, struct refusal *ret)
+			       const char *image, struct refusal *ret)
 {
 	struct sandbox *s = name ? sandbox_find(f, owner, name) : NULL;
 	struct sandbox_spec spec;
 
-	if (s && strcmp(s->spec.image, image) != 0) {
-		*ret = (struct refusal){
-			.status = 409,
-			.code = "spec_conflict",
-			.field = "image",
-			.hint = "leave 'image' out, or take another session_id",
-		};
-		(void)snprintf(ret->message, sizeof(ret->message),
-			       "this session is of the image %.100s, not of %.100s",
-			       s->spec.image[0] ? s->spec.image : f->images->own.name,
-			       image[0] ? image : f->images->own.name);
+	if (s && image && strcmp(s->spec.image, image) != 0) {
+		(void)refusal_set(ret, REFUSAL_CONFLICT, "spec_conflict", "image",
+				  "leave 'image' out, or take another session_id",
+				  "this session is of the image %.100s, not of %.100s",
+				  s->spec.image[0] ? s->spec.image : f->images->own.name,
+				  image[0] ? image : f->images->own.name);
 		return NULL;
 	}
 	if (s)
-		return sandbox_obtain(f, owner, name, ret);
+		return s->state == SANDBOX_LOST && !revive(s, ret) ? NULL : s;
+	if (!image)
+		return sandbox_create(f, owner, name, NULL, ret);
 	sandbox_spec_default(f, owner, &spec);
 	(void)snprintf(spec.image, sizeof(spec.image), "%s", image);
 	s = sandbox_create(f, owner, name, &spec, ret);
@@ -331,35 +342,20 @@ static struct sandbox *obtain_of(struct front *f, const char *owner, const char 
 	return s;
 }
 
-void sandbox_submit(struct front *f, const char *owner, const char *name, const char *image,
-		    struct execution *x)
-{
-	struct refusal why;
-	struct sandbox *s = image ? obtain_of(f, owner, name, image, &why) :
-				    sandbox_obtain(f, owner, name, &why);
-
-	/* Without memory for a record it is not asked for later, and that is all. */
-	if (s && s->name[0] && execution_keep(x, s) && x->sink->event)
-		(void)record_stream(x->record, NULL, NULL);
-	if (s)
-		sandbox_queue(s, x);
-	else
-		execution_refuse_as(x, &why);
-}
-
 void sandbox_queue(struct sandbox *s, struct execution *x)
 {
 	struct refusal why;
 
 	if (s->state != SANDBOX_RUNNING || s->stopping) {
-		execution_refuse(x, 409, "sandbox_stopped", NULL, 0, "the sandbox is %s: %s",
+		execution_refuse(x, REFUSAL_CONFLICT, "sandbox_stopped", NULL, 0,
+				 "the sandbox is %s: %s",
 				 s->stopping ? "being stopped" : sandbox_state_name(s->state),
 				 s->reason);
 		return;
 	}
 	if (s->n_queued >= SANDBOX_QUEUE_MAX) {
 		metric_add(M_REJECTED_BUSY, 1);
-		execution_refuse(x, 429, "session_busy", NULL, BUSY_RETRY_S,
+		execution_refuse(x, REFUSAL_TOO_MANY, "session_busy", NULL, BUSY_RETRY_S,
 				 "%u executions wait for this session already", SANDBOX_QUEUE_MAX);
 		return;
 	}
@@ -369,8 +365,7 @@ void sandbox_queue(struct sandbox *s, struct execution *x)
 		return;
 	}
 	if (policy_queue(s->f, s->owner, &x->timeout_ms, &why) < 0) {
-		execution_refuse(x, why.status, why.code, why.hint, why.retry_after_s, "%s",
-				 why.message);
+		execution_refuse_as(x, &why);
 		sandbox_step(s); /* without a name it was for this one alone */
 		return;
 	}

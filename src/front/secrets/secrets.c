@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* secrets.c - See secrets.h. */
+/*
+ * secrets.c - Load secrets, give them to sandboxes, and tell the gate which are bound.
+ *
+ * The gate supervisor reads the sources, and the front gets the blind half: names, owners and hosts
+ * of all secrets, values of those alone that are not tied to hosts. A value that a sandbox gets is
+ * wiped when the sandbox ends.
+ */
 #include "front/secrets/secrets.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <openssl/rand.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "base/num.h"
 #include "front/cell/cell.h"
 #include "front/gate/gate_link.h"
 #include "front/policy/egress_rules.h"
 #include "front/policy/secret_use.h"
-#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/secrets/trust.h"
 #include "front/support/config.h"
 #include "front/support/front.h"
 #include "front/support/log.h"
 #include "front/support/metrics.h"
+#include "front/support/refusal.h"
 #include "ledger/ledger.h"
 #include "vault/index.h"
 
@@ -47,8 +49,7 @@ int secrets_load(struct gate_link *gate, struct secrets *ret, struct err *e)
 	return r < 0 || blind < 0 ? r : unseal(&ret->vault, blind, e);
 }
 
-/* Sandboxes that have some keep what they were given; what is bound the gate looks up with each
- * request. */
+/* Sandboxes keep the values that they have; the gate looks bound secrets up at each request. */
 void secrets_again(struct gate_link *gate, int blind, const struct err *why)
 {
 	struct front *f = gate->arg;
@@ -88,21 +89,7 @@ void secrets_free(struct secrets *s)
 	s->roots = fd_close(s->roots);
 }
 
-/* ---- what is asked for --------------------------------------------------------------------- */
-
-__attribute__((format(printf, 4, 5))) static int refuse(struct refusal *r, const char *code,
-							const char *hint, const char *fmt, ...)
-{
-	va_list ap;
-
-	*r = (struct refusal){ .status = 422, .code = code, .field = "secrets", .hint = hint };
-	va_start(ap, fmt);
-	(void)vsnprintf(r->message, sizeof(r->message), fmt, ap);
-	va_end(ap);
-	return -1;
-}
-
-/* ---- giving them --------------------------------------------------------------------------- */
+/* ---- for a sandbox ------------------------------------------------------------------------- */
 
 static bool make_placeholder(char out[SECRETS_PLACEHOLDER_MAX])
 {
@@ -147,23 +134,28 @@ static int give_one(struct sandbox *s, const char *text, struct refusal *r)
 	if (secret_use_parse(text, &u) && (s->spec.fetcher || !index_key_reserved(u.name)))
 		have = vault_find(&s->f->secrets->vault, u.name, s->owner);
 	if (!have)
-		return refuse(r, "unknown_secret", "ask the operator of this daemon for it",
-			      "there is no secret '%.80s' for you", text);
+		return refusal_set(r, REFUSAL_INVALID, "unknown_secret", "secrets",
+				   "ask the operator of this daemon for it",
+				   "there is no secret '%.80s' for you", text);
 	if (!u.host[0] && have->hosts)
-		return refuse(r, "invalid_value", "bind it to a host: NAME@HOST",
-			      "the secret '%.64s' can only be used bound to a host", u.name);
+		return refusal_set(r, REFUSAL_INVALID, "invalid_value", "secrets",
+				   "bind it to a host: NAME@HOST",
+				   "the secret '%.64s' can only be used bound to a host", u.name);
 	if (u.host[0] && !vault_lists(have->hosts, u.host))
-		return refuse(r, "invalid_value", "bind it to one of its own hosts",
-			      "'%.80s': this secret is not for that host", text);
+		return refusal_set(r, REFUSAL_INVALID, "invalid_value", "secrets",
+				   "bind it to one of its own hosts",
+				   "'%.80s': this secret is not for that host", text);
 	if (u.host[0] && !may_reach(s->spec.egress, u.host))
-		return refuse(r, "invalid_value", "add the host to 'egress' as well",
-			      "'%.80s': the sandbox may not reach that host", text);
+		return refusal_set(r, REFUSAL_INVALID, "invalid_value", "secrets",
+				   "add the host to 'egress' as well",
+				   "'%.80s': the sandbox may not reach that host", text);
 	if (!u.host[0])
 		value = have->value;
 	else if (json_object_get(s->vars, u.name))
 		return 0; /* a second host of the same secret */
 	else if (!make_placeholder(placeholder))
-		return refuse(r, "internal", NULL, "%s", "no random numbers are to be had");
+		return refusal_set(r, REFUSAL_INVALID, "internal", "secrets", NULL, "%s",
+				   "the system has no random numbers");
 	if (json_object_set_new(s->vars, u.name, json_string(value)) < 0)
 		return refusal_no_memory(r);
 	return 0;

@@ -33,10 +33,10 @@ struct secrets {
 	int roots; /* certificates that this machine trusts; -1: none */
 };
 
-/* secrets_load() - Before the jail. They are read by whoever minds the gate. */
+/* secrets_load() - Before the jail. The gate supervisor reads the sources. */
 int secrets_load(struct gate_link *gate, struct secrets *ret, struct err *e);
-/* secrets_reload() - SIGHUP came. What is new holds for what is asked from then on; what is broken
- * changes nothing. */
+/* secrets_reload() - After SIGHUP. New secrets hold for later requests; a failed reload changes
+ * nothing. */
 void secrets_reload(struct front *f);
 /* secrets_again() - For gate_link.on_secrets. */
 void secrets_again(struct gate_link *gate, int blind, const struct err *why);
@@ -49,10 +49,10 @@ void secrets_free(struct secrets *s);
 int secrets_give(struct sandbox *s, struct refusal *ret_why);
 /* secrets_look() - Whether the gate has to look into requests, with @egress as its rules. */
 bool secrets_look(const struct sandbox *s, const json_t *egress);
-/* secrets_trust() - From now on the gate looks into some of its requests: what starts in it later
- * is told whom to trust. */
+/* secrets_trust() - From now on the gate looks into some requests of the sandbox: programs that
+ * start later get the variables of trust.h. */
 void secrets_trust(struct sandbox *s);
-/* secrets_binds() - What is bound, for the gate. @ret: room for GATE_BINDS_MAX. */
+/* secrets_binds() - The bound secrets, for the gate. @ret: room for GATE_BINDS_MAX. */
 size_t secrets_binds(const struct sandbox *s, struct gate_bind *ret);
 /* secrets_take() - Wipe s->vars. Idempotent. */
 void secrets_take(struct sandbox *s);

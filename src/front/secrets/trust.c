@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trust.c - See trust.h. A file call of its own: the sandbox can not be entered yet. */
+/* trust.c - Write the file of certificates into a cell. By a file call of its own: the sandbox
+ * cannot be entered yet. */
 #include "front/secrets/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -81,7 +81,7 @@ static void on_writable(struct watch *w, uint32_t events)
 		if (n == -EAGAIN)
 			return;
 		if (n < 0)
-			break; /* how it ended says why */
+			break; /* the end of the call has the reason */
 		t->at += (size_t)n;
 	}
 	loop_del(w);

@@ -3,15 +3,14 @@
  * trust.h - The certificates that programs in a cell trust: the machine's, and the authority of its
  * sandbox.
  *
- * One file in the cell, written before anybody is let in, and variables that lead Python, requests,
- * curl, git, pip and node to it. It belongs to the cell's own user, who can hurt nobody but himself
- * with it.
+ * One file in the cell, written before anything else runs there, and variables that lead Python,
+ * requests, curl, git, pip and node to it. It belongs to the cell's own user: changing it harms
+ * that cell alone.
  */
 #ifndef CAISSON_FRONT_SECRETS_TRUST_H
 #define CAISSON_FRONT_SECRETS_TRUST_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "base/buf.h"
 #include "front/cell/cell.h"

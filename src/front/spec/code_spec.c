@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* code_spec.c - `servers`, `tools` and `project` of a spec: checked when a sandbox is made, so that
- * no call finds them wrong. */
+/* code_spec.c - `servers`, `tools` and `project` of a spec: all checked when a sandbox is made. */
 #include "front/spec/code_spec.h"
 
 #include <stdio.h>
@@ -19,7 +18,7 @@
 static int refuse(struct refusal *r, const char *code, const char *field, const char *hint,
 		  const char *message)
 {
-	*r = (struct refusal){ .status = 422, .code = code, .field = field, .hint = hint };
+	*r = (struct refusal){ .kind = REFUSAL_INVALID, .code = code, .field = field, .hint = hint };
 	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
 	return -1;
 }
@@ -83,7 +82,7 @@ static int check_project(const json_t *project, const json_t *servers, struct re
 	return servers ? 0 :
 			 refuse(r, "invalid_value", "project",
 				"name the servers, too; [] when there are none",
-				"'project' is where code mode keeps things, which needs 'servers'");
+				"'project' belongs to code mode, which needs 'servers'");
 }
 
 int code_spec_parse(const struct front *f, const json_t *body, struct sandbox_spec *ret,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge.c - Requests against the rules in force.
+ * judge.c - Check requests against the rules in force.
  *
- * Numbers of what an owner has are counted when they are asked for, over the sandboxes that there
- * are: a counter that is kept would have to be right on every way out.
+ * The sandboxes and executions of an owner are counted when a rule needs the number: a counter
+ * would have to be right on every path that ends one of them.
  */
 #include "front/spec/judge.h"
 
@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "front/policy/egress_pattern.h"
 #include "front/policy/policy.h"
-#include "front/policy/reach.h"
 #include "front/policy/secret_use.h"
 #include "front/spec/mount_use.h"
 #include "front/spec/sandbox_spec.h"
@@ -23,7 +23,6 @@
 #include "front/support/metrics.h"
 #include "front/support/mounts.h"
 #include "front/support/refusal.h"
-#include "front/support/time_text.h"
 #include "ledger/ledger.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -32,7 +31,7 @@
 /* ---- refusals ------------------------------------------------------------------------------ */
 
 struct finding {
-	int status;
+	enum refusal_kind kind;
 	const char *field; /* of the request */
 	char rule[RULES_NAME_MAX];
 };
@@ -49,13 +48,13 @@ __attribute__((format(printf, 5, 6))) static int refuse(struct front *f, const c
 	(void)vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	*ret = (struct refusal){
-		.status = found->status,
-		.code = found->status == 429 ? "policy_busy" : "policy_refused",
+		.kind = found->kind,
+		.code = found->kind == REFUSAL_TOO_MANY ? "policy_busy" : "policy_refused",
 		.field = found->field,
-		.hint = found->status == 429 ?
+		.hint = found->kind == REFUSAL_TOO_MANY ?
 				"wait until one has ended; GET /v1/policy has your ceilings" :
 				"GET /v1/policy has your ceilings",
-		.retry_after_s = found->status == 429 ? BUSY_RETRY_S : 0
+		.retry_after_s = found->kind == REFUSAL_TOO_MANY ? BUSY_RETRY_S : 0
 	};
 	(void)snprintf(ret->message, sizeof(ret->message), "policy rule %s: %s", found->rule, why);
 	metric_add(M_POLICY_REFUSALS, 1);
@@ -68,7 +67,7 @@ __attribute__((format(printf, 5, 6))) static int refuse(struct front *f, const c
 
 /* ---- sandboxes ----------------------------------------------------------------------------- */
 
-/* One number of a spec: which rule it is under, and what a request calls it. */
+/* One number of a spec: its rule, and its field in a request. */
 struct measure {
 	enum rule rule;
 	const char *field;
@@ -112,7 +111,7 @@ static int check_measures(struct front *f, const char *owner, const struct sandb
 {
 	struct sandbox_spec copy = *s;
 	const struct measure all[MEASURES] = MEASURES_OF(&copy);
-	struct finding found = { .status = 403 };
+	struct finding found = { .kind = REFUSAL_FORBIDDEN };
 
 	for (size_t i = 0; i < MEASURES; i++) {
 		const struct rule_value *v =
@@ -133,12 +132,12 @@ static int check_measures(struct front *f, const char *owner, const struct sandb
 	return 0;
 }
 
-/* One more of what policy_now.count() counts, of @owner and of all. */
+/* One more sandbox or execution, of @owner and of all owners. */
 static int check_count(struct front *f, const char *owner, enum rule rule, const char *what,
 		       struct refusal *ret)
 {
 	const char *const whose[] = { owner, NULL };
-	struct finding found = { .status = 429 };
+	struct finding found = { .kind = REFUSAL_TOO_MANY };
 
 	for (size_t i = 0; i < 2; i++) {
 		const struct rule_value *v = rules_of(f->policy->rules, whose[i], rule, found.rule);
@@ -148,7 +147,7 @@ static int check_count(struct front *f, const char *owner, enum rule rule, const
 			continue;
 		f->policy->count(f, whose[i], &sandboxes, &executions);
 		if (v->number == 0)
-			found.status = 403;
+			found.kind = REFUSAL_FORBIDDEN;
 		if ((rule == RULE_SANDBOXES ? sandboxes : executions) >= v->number)
 			return refuse(f, owner, &found, ret, "at most %" PRIu64 " %s at once",
 				      v->number, what);
@@ -156,8 +155,8 @@ static int check_count(struct front *f, const char *owner, enum rule rule, const
 	return 0;
 }
 
-/* NULL: it may be reached; otherwise the rule's list, whose name is @ret_rule. @ret_word: what
- * denies it, or NULL. */
+/* NULL: it may be reached. Otherwise the list that forbids it, with the rule's name in @ret_rule.
+ * @ret_word: the word that denies it, or NULL. */
 static const struct rule_value *unreachable(const struct front *f, const char *owner,
 					    const char *text, char ret_rule[RULES_NAME_MAX],
 					    const char **ret_word)
@@ -165,19 +164,20 @@ static const struct rule_value *unreachable(const struct front *f, const char *o
 	const struct rule_value *v =
 		rules_of(f->policy->rules, owner, RULE_EGRESS_DENIED, ret_rule);
 	struct egress_entry entry;
-	struct reach p;
+	struct egress_pattern p;
 
 	*ret_word = NULL;
 	bool good = egress_entry_parse(text, strlen(text), &entry, NULL) == 0;
 
 	for (size_t i = 0; v && i < v->n; i++)
-		if (!good || !reach_parse(v->words[i], &p) || reach_touches(&p, &entry)) {
+		if (!good || !egress_pattern_parse(v->words[i], &p) ||
+		    egress_pattern_touches(&p, &entry)) {
 			*ret_word = v->words[i];
 			return v;
 		}
 	v = rules_of(f->policy->rules, owner, RULE_EGRESS, ret_rule);
 	for (size_t i = 0; good && v && i < v->n; i++)
-		if (reach_parse(v->words[i], &p) && reach_covers(&p, &entry))
+		if (egress_pattern_parse(v->words[i], &p) && egress_pattern_covers(&p, &entry))
 			return NULL;
 	return v;
 }
@@ -192,7 +192,7 @@ bool policy_reaches(const struct front *f, const char *owner, const char *entry)
 
 int policy_egress(struct front *f, const char *owner, const json_t *list, struct refusal *ret)
 {
-	struct finding found = { .status = 403, .field = "egress" };
+	struct finding found = { .kind = REFUSAL_FORBIDDEN, .field = "egress" };
 	const char *word;
 	size_t i;
 	json_t *text;
@@ -215,7 +215,7 @@ int policy_egress(struct front *f, const char *owner, const json_t *list, struct
 static int check_secrets(struct front *f, const char *owner, const json_t *list,
 			 struct refusal *ret)
 {
-	struct finding found = { .status = 403, .field = "secrets" };
+	struct finding found = { .kind = REFUSAL_FORBIDDEN, .field = "secrets" };
 	const struct rule_value *v = rules_of(f->policy->rules, owner, RULE_SECRETS, found.rule);
 	struct secret_use use;
 	size_t i;
@@ -242,7 +242,7 @@ enum rule_mount policy_mount(const struct front *f, const char *owner, const cha
 static int check_mount(struct front *f, const char *owner, const char *place, bool write,
 		       struct refusal *ret)
 {
-	struct finding found = { .status = 403, .field = "mounts" };
+	struct finding found = { .kind = REFUSAL_FORBIDDEN, .field = "mounts" };
 	enum rule_mount may = policy_mount(f, owner, place);
 
 	if (may == RULE_MOUNT_WHOLE || (may == RULE_MOUNT_READ && !write))
@@ -253,7 +253,7 @@ static int check_mount(struct front *f, const char *owner, const char *place, bo
 	return refuse(f, owner, &found, ret, "'%.100s' is not among your mounts", place);
 }
 
-/* One that is not there is judged as well, and first of all: see mount_use_parse(). */
+/* A mount that does not exist is checked as well, and first: see mount_use_parse(). */
 static int check_mounts(struct front *f, const char *owner, const struct mount_use *u,
 			struct refusal *ret)
 {
@@ -268,14 +268,14 @@ static int check_mounts(struct front *f, const char *owner, const struct mount_u
 }
 
 /*
- * A fetcher is the daemon's, not the owner's: it runs nothing that the owner wrote, reaches the
- * operator's index alone, and how many there are, how large and how often is in rules of packages.
- * Ceilings of sandboxes would forbid what nobody asked for.
+ * A fetcher belongs to the daemon and not to the owner: it runs no code of the owner, reaches only
+ * the operator's index, and rules of packages bound its number, size and rate. So the ceilings of
+ * sandboxes do not apply to it.
  */
 int policy_sandbox(struct front *f, const char *owner, const struct sandbox_spec *s,
 		   struct refusal *ret)
 {
-	struct finding found = { .status = 403, .field = "image" };
+	struct finding found = { .kind = REFUSAL_FORBIDDEN, .field = "image" };
 	const struct rule_value *images =
 		rules_of(f->policy->rules, owner, RULE_IMAGES, found.rule);
 
@@ -292,11 +292,11 @@ int policy_sandbox(struct front *f, const char *owner, const struct sandbox_spec
 	return check_count(f, owner, RULE_SANDBOXES, "sandboxes", ret);
 }
 
-/* Prolonged for ever, a life would have no ceiling: it counts from the beginning. */
+/* The ceiling counts from the beginning of the sandbox: otherwise extending would have no end. */
 int policy_extend(struct front *f, const char *owner, uint64_t age_s, uint64_t seconds,
 		  struct refusal *ret)
 {
-	struct finding found = { .status = 403, .field = "seconds" };
+	struct finding found = { .kind = REFUSAL_FORBIDDEN, .field = "seconds" };
 	const struct rule_value *v =
 		rules_of(f->policy->rules, owner, RULE_LIFE_SECONDS, found.rule);
 
@@ -317,7 +317,7 @@ int policy_process(struct front *f, const char *owner, struct refusal *ret)
 int policy_execution(struct front *f, const char *owner, uint64_t asked_ms, uint64_t *ret_ms,
 		     struct refusal *ret)
 {
-	struct finding found = { .status = 403, .field = "timeout" };
+	struct finding found = { .kind = REFUSAL_FORBIDDEN, .field = "timeout" };
 	const struct rule_value *v =
 		rules_of(f->policy->rules, owner, RULE_EXECUTION_SECONDS, found.rule);
 	uint64_t ms = asked_ms ? asked_ms : f->config.timeout_ms;
@@ -348,13 +348,13 @@ int policy_queue(struct front *f, const char *owner, uint64_t *timeout_ms, struc
 int policy_package(struct front *f, const char *owner, const char *asked, struct refusal *ret)
 {
 	char name[256];
-	struct finding found = { .status = 403, .field = "package" };
+	struct finding found = { .kind = REFUSAL_FORBIDDEN, .field = "package" };
 	const struct rule_value *v =
 		rules_of(f->policy->rules, owner, RULE_PACKAGES_BLOCKED, found.rule);
 
 	(void)snprintf(name, sizeof(name), "%s", asked);
 	if (!rules_package(name))
-		(void)snprintf(name, sizeof(name), "%s", asked); /* whatever that is */
+		(void)snprintf(name, sizeof(name), "%s", asked); /* an invalid name: as it is */
 	if (v && rule_lists(v, name))
 		return refuse(f, owner, &found, ret, "the package '%.64s' is blocked", name);
 	v = rules_of(f->policy->rules, owner, RULE_PACKAGES, found.rule);
@@ -373,7 +373,7 @@ bool policy_tool(const struct front *f, const char *owner, const char *tool)
 
 int policy_tool_call(struct front *f, const char *owner, const char *tool, struct refusal *ret)
 {
-	struct finding found = { .status = 403 };
+	struct finding found = { .kind = REFUSAL_FORBIDDEN };
 
 	if (policy_tool(f, owner, tool))
 		return 0;

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge.h - Whether a request is within the policy. Every road to a sandbox, an execution, a tool
- * or a package asks here.
+ * judge.h - Whether a request is within the policy. Every request for a sandbox, an execution, a
+ * tool or a package is checked here, whatever wire it came over.
  *
- * The functions that return an int give 0, or -1 with @ret: 403 `policy_refused` for what is never
- * allowed, 429 `policy_busy` for what is too much at once; the message begins with the name of the
- * rule. A refusal is counted and in the ledger. Without a policy all is allowed. What exists
- * already goes on when a new policy would not allow it.
+ * The functions that return an int give 0, or -1 with @ret: `policy_refused` for a request that is
+ * never allowed, `policy_busy` for one that is too much at once; the message begins with the name
+ * of the rule. A refusal is counted and recorded in the ledger. Without a policy all is allowed. An
+ * existing sandbox goes on when a new policy would not allow it.
  */
 #ifndef CAISSON_FRONT_POLICY_JUDGE_H
 #define CAISSON_FRONT_POLICY_JUDGE_H
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "front/policy/rules.h"
@@ -23,12 +22,12 @@ struct refusal;
 struct sandbox_spec;
 
 /*
- * policy_lower() - What @owner gets who asks for nothing: the daemon's own, but never more than the
- * owner's ceilings. A sandbox that names no end gets the longest life there is.
+ * policy_lower() - Lower the defaults of the daemon to the ceilings of @owner. A sandbox without an
+ * end gets the longest life that is allowed.
  */
 void policy_lower(const struct front *f, const char *owner, struct sandbox_spec *s);
 
-/* policy_sandbox() - One with this spec is about to be made, or to run again. */
+/* policy_sandbox() - A sandbox with this spec is about to be made, or to run again. */
 int policy_sandbox(struct front *f, const char *owner, const struct sandbox_spec *s,
 		   struct refusal *ret);
 
@@ -36,10 +35,10 @@ int policy_sandbox(struct front *f, const char *owner, const struct sandbox_spec
 int policy_egress(struct front *f, const char *owner, const json_t *list, struct refusal *ret);
 bool policy_reaches(const struct front *f, const char *owner, const char *entry);
 
-/* policy_mount() - What @owner may do with the operator's mount at @place; not counted. */
+/* policy_mount() - How @owner may use the operator's mount at @place; not counted. */
 enum rule_mount policy_mount(const struct front *f, const char *owner, const char *place);
 
-/* policy_extend() - A sandbox that is @age_s old is to end @seconds from now. */
+/* policy_extend() - A sandbox of age @age_s is to end @seconds from now. */
 int policy_extend(struct front *f, const char *owner, uint64_t age_s, uint64_t seconds,
 		  struct refusal *ret);
 
@@ -51,8 +50,9 @@ int policy_execution(struct front *f, const char *owner, uint64_t asked_ms, uint
 		     struct refusal *ret);
 
 /*
- * policy_queue() - Whatever road it came by: it counts, and *timeout_ms is lowered to what there
- * may be. Whoever named a time has been told so before, by policy_execution().
+ * policy_queue() - An execution of any wire is about to be queued: it counts, and *timeout_ms is
+ * lowered to the ceiling. A request that names a longer time was refused before, by
+ * policy_execution().
  */
 int policy_queue(struct front *f, const char *owner, uint64_t *timeout_ms, struct refusal *ret);
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mount_use.c - The member `mounts` of a SandboxSpec, in and out. */
+/* mount_use.c - The field `mounts` of a SandboxSpec: parse and write. */
 #include "front/spec/mount_use.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/fd.h"
 #include "base/json.h"
-#include "cell/spec.h"
 #include "front/spec/judge.h"
 #include "front/support/front.h"
 #include "front/support/mounts.h"
@@ -33,7 +31,7 @@ void mount_use_default(const struct front *f, const char *owner, struct mount_us
 	}
 }
 
-/* An owner without a name has no table of their own: this is what [default] gives. */
+/* No owner has the name "": so this is what [default] gives. */
 void mounts_pool(struct front *f)
 {
 	struct mount_use each;
@@ -42,18 +40,18 @@ void mounts_pool(struct front *f)
 	f->mounts->pooled = each.set;
 }
 
-/* ---- in ------------------------------------------------------------------------------------ */
+/* ---- parsing ------------------------------------------------------------------------------- */
 
 static int refuse(struct refusal *r, const char *hint, const char *message)
 {
 	*r = (struct refusal){
-		.status = 422, .code = "invalid_value", .field = "mounts", .hint = hint
+		.kind = REFUSAL_INVALID, .code = "invalid_value", .field = "mounts", .hint = hint
 	};
 	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
 	return -1;
 }
 
-/* False: it was named before. */
+/* False: the request names it twice. */
 static bool take(const struct front *f, const char *owner, const struct mount_word *w,
 		 struct mount_use *ret)
 {
@@ -90,7 +88,7 @@ int mount_use_parse(const struct front *f, const char *owner, const json_t *valu
 	{
 		if (!json_is_string(v) || !mount_word_parse(json_string_value(v), &w))
 			return refuse(why, "as in [\"/data\", \"/models:ro\"]",
-				      "'mounts' has an entry that is no place in a sandbox");
+				      "'mounts' has an invalid place");
 		if (!take(f, owner, &w, ret))
 			return refuse(why, "name each once", "'mounts' has a place twice");
 	}
@@ -113,11 +111,12 @@ int mount_use_admit(const struct front *f, const char *owner, const struct mount
 					 mount_suffix[may.set.ro & 1u << i ? MOUNT_RO : MOUNT_RW]);
 	(void)refuse(
 		why,
-		"leave 'mounts' out for all of these; a sandbox that was made with another can only be removed",
+		"leave 'mounts' out for all of these; a sandbox that was made with another can "
+		"only be removed",
 		"");
 	(void)snprintf(why->message, sizeof(why->message),
-		       "'%.100s%s' is none of the mounts that there are for you (%.150s)",
-		       u->missing.place, mount_suffix[u->missing.mode],
+		       "'%.100s%s' is not among your mounts (%.150s)", u->missing.place,
+		       mount_suffix[u->missing.mode],
 		       there.len ? buf_str(&there) : "there are none");
 	return -1;
 }
@@ -129,7 +128,7 @@ bool mount_use_equal(const struct mount_use *a, const struct mount_use *b)
 	       a->missing.mode == b->missing.mode;
 }
 
-/* ---- out ----------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------- */
 
 static void write_word(struct json *j, const char *place, enum mount_mode mode)
 {
@@ -139,8 +138,7 @@ static void write_word(struct json *j, const char *place, enum mount_mode mode)
 	json_str(j, word);
 }
 
-/* What is missing is written, too: of a record that comes from a daemon with other mounts it must
- * not get lost. */
+/* With the missing one: a record that comes from a daemon with other mounts must not lose it. */
 void mount_use_json(const struct front *f, const struct mount_use *u, struct json *j)
 {
 	json_array_begin(j);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mount_use.h - Which of the operator's mounts a sandbox has: the member `mounts` of a SandboxSpec.
+ * mount_use.h - The mounts of a sandbox: the field `mounts` of a SandboxSpec.
  *
- * A list of places in the cell, each with or without :ro or :rw. Without the member it is all that
- * the policy lets the caller have. A set is fixed when a sandbox is made, and is in its record with
- * modes: so the next front, or a cell that takes the place of one that was lost, has the same.
+ * A list of places in the cell, each with or without :ro or :rw. Without the field a sandbox has
+ * all mounts that the policy allows the caller. The set is fixed when the sandbox is made, and is
+ * in its record with modes: so the next front, and a cell that replaces a lost one, have the same.
  */
 #ifndef CAISSON_FRONT_WORKSPACES_MOUNT_USE_H
 #define CAISSON_FRONT_WORKSPACES_MOUNT_USE_H
@@ -12,7 +12,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "front/policy/mount_word.h"
 #include "front/support/mounts.h"
 
 struct front;
@@ -21,23 +20,23 @@ struct refusal;
 
 struct mount_use {
 	struct mount_set set;
-	/* The first that was named and that the operator does not have so; an empty place: there is
-	 * none. */
+	/* The first place of the request that the operator does not have in that mode; or empty. */
 	struct mount_word missing;
 };
 
-/* mount_use_default() - What @owner gets who names none: all that the policy allows. */
+/* mount_use_default() - All mounts that the policy allows @owner: for a request without the field.
+ */
 void mount_use_default(const struct front *f, const char *owner, struct mount_use *ret);
 
 /*
- * mount_use_parse() - @value: of the member; NULL for none. Whether the policy allows it is asked
- * later, and only then whether it is there (mount_use_admit()): the answer to a name must not tell
- * of mounts that are others'. 0, or -1 with @why.
+ * mount_use_parse() - @value: of the field, or NULL. The policy is checked later, and after that
+ * whether the mount exists (mount_use_admit()): an answer must not reveal mounts of other owners.
+ * 0, or -1 with @why.
  */
 int mount_use_parse(const struct front *f, const char *owner, const json_t *value,
 		    struct mount_use *ret, struct refusal *why);
 
-/* mount_use_admit() - After the policy: everything that was named is there. 0, or -1 with @why. */
+/* mount_use_admit() - After the policy: whether each named mount exists. 0, or -1 with @why. */
 int mount_use_admit(const struct front *f, const char *owner, const struct mount_use *u,
 		    struct refusal *why);
 
@@ -45,7 +44,7 @@ bool mount_use_equal(const struct mount_use *a, const struct mount_use *b);
 /* mount_use_json() - A list of places, each with its mode. */
 void mount_use_json(const struct front *f, const struct mount_use *u, struct json *j);
 
-/* mounts_pool() - The policy is another one: what cells of the pool have from now on. */
+/* mounts_pool() - The policy has changed: set the mounts of cells of the pool. */
 void mounts_pool(struct front *f);
 
 #endif

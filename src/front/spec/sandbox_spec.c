@@ -18,6 +18,7 @@
 #include "front/spec/judge.h"
 #include "front/spec/secret_list.h"
 #include "front/support/front.h"
+#include "front/support/json_alloc.h"
 #include "front/support/refusal.h"
 #include "store/store.h"
 
@@ -33,7 +34,7 @@ void sandbox_spec_default(const struct front *f, const char *owner, struct sandb
 static int refuse(struct refusal *r, const char *code, const char *field, const char *hint,
 		  const char *message)
 {
-	*r = (struct refusal){ .status = 422, .code = code, .field = field, .hint = hint };
+	*r = (struct refusal){ .kind = REFUSAL_INVALID, .code = code, .field = field, .hint = hint };
 	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
 	return -1;
 }
@@ -233,17 +234,6 @@ static void write_map(struct json *j, const char *name, const json_t *map)
 	json_object_end(j);
 }
 
-static void write_list(struct json *j, const char *name, const json_t *list)
-{
-	size_t i;
-	json_t *v;
-
-	json_key(j, name);
-	json_array_begin(j);
-	json_array_foreach((json_t *)list, i, v) json_str(j, json_string_value(v));
-	json_array_end(j);
-}
-
 void sandbox_spec_json(const struct front *f, const struct sandbox_spec *s, struct json *j)
 {
 	const char *key;
@@ -265,9 +255,9 @@ void sandbox_spec_json(const struct front *f, const struct sandbox_spec *s, stru
 	json_array_begin(j);
 	json_object_foreach(s->env, key, value) json_str(j, key);
 	json_array_end(j);
-	write_list(j, "secrets", s->secrets);
+	json_member_list(j, "secrets", s->secrets);
 	write_map(j, "labels", s->labels);
-	write_list(j, "egress", s->egress);
+	json_member_list(j, "egress", s->egress);
 	if (s->policy[0])
 		json_member_str(j, "policy", s->policy);
 	code_spec_json(s, j);
@@ -277,9 +267,21 @@ void sandbox_spec_json(const struct front *f, const struct sandbox_spec *s, stru
 	json_object_end(j);
 }
 
-bool sandbox_spec_has_label(const struct sandbox_spec *s, const char *key, const char *value)
+bool labels_match(const json_t *labels, const json_t *wanted)
 {
-	const char *have = json_string_value(json_object_get(s->labels, key));
+	size_t i;
+	json_t *one;
 
-	return have && strcmp(have, value) == 0;
+	json_array_foreach((json_t *)wanted, i, one)
+	{
+		const char *text = json_string_value(one), *equals = strchrnul(text, '=');
+		char key[256];
+
+		(void)snprintf(key, sizeof(key), "%.*s", (int)(equals - text), text);
+		const char *have = json_string_value(json_object_get(labels, key));
+
+		if (!have || strcmp(have, *equals ? equals + 1 : "") != 0)
+			return false;
+	}
+	return true;
 }

@@ -16,7 +16,9 @@ __attribute__((format(printf, 4, 5))) static int refuse(struct refusal *r, const
 {
 	va_list ap;
 
-	*r = (struct refusal){ .status = 422, .code = code, .field = "secrets", .hint = hint };
+	*r = (struct refusal){
+		.kind = REFUSAL_INVALID, .code = code, .field = "secrets", .hint = hint
+	};
 	va_start(ap, fmt);
 	(void)vsnprintf(r->message, sizeof(r->message), fmt, ap);
 	va_end(ap);

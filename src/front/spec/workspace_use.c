@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workspace_use.c - The member `workspace` of a SandboxSpec, in and out; and the mounts it means.
- */
+/* workspace_use.c - The field `workspace` of a SandboxSpec: parse, write, and turn into mounts. */
 #include "front/spec/workspace_use.h"
 
 #include <stdio.h>
@@ -10,7 +9,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cell/spec.h"
-#include "front/support/field.h"
+#include "front/support/json_alloc.h"
 #include "front/support/name.h"
 #include "front/support/refusal.h"
 #include "wire/warden.h"
@@ -26,13 +25,13 @@ const char *workspace_mode_name(enum workspace_mode mode)
 static int refuse(struct refusal *r, const char *hint, const char *message)
 {
 	*r = (struct refusal){
-		.status = 422, .code = "invalid_value", .field = "workspace", .hint = hint
+		.kind = REFUSAL_INVALID, .code = "invalid_value", .field = "workspace", .hint = hint
 	};
 	(void)snprintf(r->message, sizeof(r->message), "%.300s", message);
 	return -1;
 }
 
-/* ---- in ------------------------------------------------------------------------------------ */
+/* ---- parsing ------------------------------------------------------------------------------- */
 
 static int take_mode(const char *text, struct workspace_use *ret, struct refusal *why)
 {
@@ -50,7 +49,7 @@ static int take_name(const char *text, size_t len, struct workspace_use *ret, st
 		return refuse(
 			why,
 			"1 to 64 of letters, digits, '.', '_' and '-', as in notes or notes:ro",
-			"the name of the workspace is none");
+			"invalid workspace name");
 	memcpy(ret->name, text, len);
 	ret->name[len] = '\0';
 	return 0;
@@ -80,7 +79,7 @@ static int take_patterns(const json_t *object, const char *name, json_t **ret, s
 	{
 		if (!json_is_string(v) || !pattern_ok(json_string_value(v), json_string_length(v)))
 			return refuse(why, "a relative path, in which *, ? and ** are wildcards",
-				      "'allow' or 'deny' has a pattern that is none");
+				      "'allow' or 'deny' has an invalid pattern");
 	}
 	if (json_array_size(list) > 0)
 		*ret = json_incref(list);
@@ -115,7 +114,7 @@ static int take_parts(const json_t *object, struct workspace_use *ret, struct re
 	{
 		if (!json_is_string(v) || !part_ok(json_string_value(v), dst))
 			return refuse(why, "a relative path without wildcards, '.' or '..'",
-				      "'write' has a directory that is none");
+				      "'write' has an invalid directory");
 	}
 	if (json_array_size(list) > 0 && ret->mode == WORKSPACE_RO)
 		return refuse(why, "leave 'write' out, or use mode cow or rw",
@@ -140,11 +139,11 @@ static int take_object(const json_t *o, struct workspace_use *ret, struct refusa
 			i++;
 		if (i == ARRAY_SIZE(known))
 			return refuse(why, "name, mode, allow, deny and write are known",
-				      "'workspace' has a member that nobody knows");
+				      "'workspace' has an unknown field");
 	}
 	if (!json_is_string(name) || (mode && !json_is_string(mode)))
 		return refuse(why, "as in {\"name\": \"notes\", \"mode\": \"cow\"}",
-			      "'workspace' needs a name, and a mode that is a word");
+			      "'workspace' needs a name, and its mode must be a string");
 	if (take_name(json_string_value(name), json_string_length(name), ret, why) < 0 ||
 	    (mode && take_mode(json_string_value(mode), ret, why) < 0) ||
 	    take_patterns(o, "allow", &ret->allow, why) < 0 ||
@@ -153,7 +152,8 @@ static int take_object(const json_t *o, struct workspace_use *ret, struct refusa
 	if (ret->mode == WORKSPACE_RW && (ret->allow || ret->deny))
 		return refuse(
 			why, "use mode cow or ro",
-			"what is hidden is left out of a tree of its own, which mode rw does not have");
+			"'allow' and 'deny' need a tree of the sandbox's own, which mode rw does "
+			"not have");
 	return take_parts(o, ret, why);
 }
 
@@ -195,27 +195,19 @@ bool workspace_use_equal(const struct workspace_use *a, const struct workspace_u
 	       same(a->allow, b->allow) && same(a->deny, b->deny) && same(a->write, b->write);
 }
 
-/* ---- out ----------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------------- */
 
 static void write_list(struct json *j, const char *name, const json_t *list)
 {
-	size_t i;
-	json_t *v;
-
-	if (!list)
-		return;
-	json_key(j, name);
-	json_array_begin(j);
-	json_array_foreach((json_t *)list, i, v) json_str(j, json_string_value(v));
-	json_array_end(j);
+	if (list)
+		json_member_list(j, name, list);
 }
 
 void workspace_use_json(const struct workspace_use *u, struct json *j)
 {
 	if (!u->name[0])
 		return;
-	json_key(j, "workspace");
-	json_object_begin(j);
+	json_member_object(j, "workspace");
 	json_member_str(j, "name", u->name);
 	json_member_str(j, "mode", modes[u->mode]);
 	write_list(j, "allow", u->allow);
@@ -277,18 +269,26 @@ static void put_lines(struct buf *b, const char *before, const json_t *list)
 		buf_printf(b, "%s%s\n", before, json_string_value(v));
 }
 
-int workspace_use_rules(const struct workspace_use *u)
+/* The text as a memfd; -1 in *@ret_fd when it is empty. 0 or -errno. */
+static int to_memfd(const struct buf *b, int *ret_fd)
+{
+	*ret_fd = -1;
+	if (b->err || b->len == 0)
+		return b->err;
+	*ret_fd = fd_memfd("caisson-rules", b->data, b->len);
+	return *ret_fd < 0 ? *ret_fd : 0;
+}
+
+int workspace_use_rules(const struct workspace_use *u, int *ret_fd)
 {
 	_buf_ struct buf b = BUF_INIT(WORKSPACE_STORE_RULES_BYTES);
 
 	put_lines(&b, "+", u->allow);
 	put_lines(&b, "-", u->deny);
-	if (b.err)
-		return b.err;
-	return b.len ? fd_memfd("caisson-rules", b.data, b.len) : -1;
+	return to_memfd(&b, ret_fd);
 }
 
-int workspace_use_parts(const struct workspace_use *u)
+int workspace_use_parts(const struct workspace_use *u, int *ret_fd)
 {
 	_buf_ struct buf b = BUF_INIT(WORKSPACE_STORE_RULES_BYTES);
 	char dst[CELL_DST_MAX];
@@ -300,7 +300,5 @@ int workspace_use_parts(const struct workspace_use *u)
 		if (part_ok(json_string_value(v), dst))
 			(void)buf_printf(&b, "%s\n", dst + sizeof(WORKSPACE_PATH));
 	}
-	if (b.err)
-		return b.err;
-	return b.len ? fd_memfd("caisson-parts", b.data, b.len) : -1;
+	return to_memfd(&b, ret_fd);
 }

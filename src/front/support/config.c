@@ -18,7 +18,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "client/state.h"
+#include "client/program.h"
 #include "front/support/config_check.h"
 
 #define KIB UINT64_C(1024)
@@ -70,9 +70,11 @@ static const struct option_row rows[] = {
 	{ "--state", NULL, "DIR", OPTION_PATH, AT(state),
 	  .help = "directory of the journal and the socket (as for caisson run)" },
 	{ "--token-file", NULL, "FILE", OPTION_TEXT, AT(token_file),
-	  .help = "clients: one NAME:TOKEN per line, mode 600 (none: you and root, on this machine)" },
+	  .help = "clients: one NAME:TOKEN per line, mode 600 (none: you and root, on this "
+		  "machine)" },
 	{ "--policy", NULL, "FILE", OPTION_TEXT, AT(policy),
-	  .help = "ceilings for all and for each owner, see caisson-policy(5); read again on SIGHUP" },
+	  .help = "ceilings for all and for each owner, see caisson-policy(5); read again on "
+		  "SIGHUP" },
 	{ "--tls-cert", NULL, "FILE", OPTION_TEXT, AT(tls_cert),
 	  .help = "certificate chain in PEM: serve HTTPS on --listen" },
 	{ "--tls-key", NULL, "FILE", OPTION_TEXT, AT(tls_key),
@@ -120,7 +122,8 @@ static const struct option_row rows[] = {
 	{ "--pip-index", NULL, "URL", OPTION_TEXT, AT(pip_index), .check = config_check_index,
 	  .help = "index of python packages, or none (as this machine's pip, else pypi.org)" },
 	{ "--npm-registry", NULL, "URL", OPTION_TEXT, AT(npm_registry), .check = config_check_index,
-	  .help = "registry of javascript packages, or none (as this machine's npm, else npmjs.org)" },
+	  .help = "registry of javascript packages, or none (as this machine's npm, else "
+		  "npmjs.org)" },
 	{ "--package-host", NULL, "NAME", OPTION_COMMAS, AT(package_hosts),
 	  .check = config_check_host, .max = LIST_ITEMS,
 	  .help = "additional host that serves files of the index; may be repeated" },
@@ -136,7 +139,8 @@ static const struct option_row rows[] = {
 	  .help = "the only packages that may be installed, each NAME==VERSION sha256:HASH" },
 	{ "--mount", NULL, "SOURCE:PLACE[:MODE]", OPTION_COMMAS, AT(mounts),
 	  .check = config_check_mount, .max = MOUNTS_MAX,
-	  .help = "put a directory into every sandbox; MODE: ro, rw, rw-unprotected; may be repeated" },
+	  .help = "put a directory into every sandbox; MODE: ro, rw, rw-unprotected; may be "
+		  "repeated" },
 	{ "--workspace-rw", NULL, NULL, OPTION_SWITCH, AT(workspace_rw),
 	  .help = "let sandboxes mount workspaces rw; nothing enforces the quota then" },
 	{ "--package-wheels-only", NULL, NULL, OPTION_SWITCH, AT(package_wheels_only),
@@ -166,7 +170,8 @@ static const struct option_row rows[] = {
 	{ "--s3-region", NULL, "REGION", OPTION_TEXT, AT(s3_region), .check = config_check_word,
 	  .help = "region of the buckets (us-east-1)" },
 	{ "--s3-style", NULL, "STYLE", OPTION_TEXT, AT(s3_style), .check = config_check_style,
-	  .help = "address style of buckets: path or virtual (virtual for Amazon, path elsewhere)" },
+	  .help = "address style of buckets: path or virtual (virtual for Amazon, path "
+		  "elsewhere)" },
 	{ "--s3-credentials", NULL, "FILE", OPTION_TEXT, AT(s3_credentials),
 	  .help = "keys in the format of Amazon's tools, mode 0600 (AWS_ACCESS_KEY_ID, ...)" },
 	{ "--s3-profile", NULL, "NAME", OPTION_TEXT, AT(s3_profile), .check = config_check_word,
@@ -200,12 +205,15 @@ static const struct option_row rows[] = {
 	  .max = LIST_ITEMS,
 	  .help = "file with mcpServers whose tools code may call; may be repeated" },
 	{ "--mcp-discover", NULL, NULL, OPTION_SWITCH, AT(mcp_discover),
-	  .help = "also MCP servers in the files of Claude, Cursor, VS Code, Windsurf and others" },
+	  .help = "also MCP servers in the files of Claude, Cursor, VS Code, Windsurf and "
+		  "others" },
 	{ "--mcp-user", NULL, "NAME", OPTION_TEXT, AT(mcp_user), .check = config_check_user,
-	  .help = "as root: user to run MCP servers as (the owner of the first --mcp-config file)" },
+	  .help = "as root: user to run MCP servers as (the owner of the first --mcp-config "
+		  "file)" },
 	{ "--egress-private", NULL, "NETS", OPTION_COMMAS, AT(egress_private),
 	  .check = config_check_net, .max = LIST_ITEMS,
-	  .help = "private ranges that sandboxes may reach by name, as in 10.1.0.0/16; may be repeated" },
+	  .help = "private ranges that sandboxes may reach by name, as in 10.1.0.0/16; may be "
+		  "repeated" },
 	{ "--egress-dns", NULL, "ADDR:PORT", OPTION_TEXT, AT(egress_dns),
 	  .check = config_check_resolver,
 	  .help = "resolver for the names that sandboxes may reach (those of /etc/resolv.conf)" },
@@ -234,7 +242,7 @@ static const struct {
 	{ "BLOCKED_PACKAGES", "--blocked-packages", "" },
 	{ "LOG_LEVEL", "--log-level", "" },
 	{ "MCP_SERVERS_CONFIG", "--mcp-config", "" },
-	/* Of buckets. Later ones count. Keys are not settings: see vault/hide.h. */
+	/* Of buckets. Later ones count. Keys are not settings: see vault/source.h. */
 	{ "AWS_DEFAULT_REGION", "--s3-region", "" },
 	{ "AWS_REGION", "--s3-region", "" },
 	{ "AWS_ENDPOINT_URL", "--s3-endpoint", "" },
@@ -268,7 +276,7 @@ static int from_elder(struct config *c, char **env, struct err *e)
 	return 0;
 }
 
-/* The starter tells in variables where the URLs of the indexes come from (cli/index.h). */
+/* The starter tells in variables where the URLs of the indexes come from (cli/package_index.h). */
 static void fill_indexes(struct config *c, char **env)
 {
 	static const char *const from[INDEX_KINDS] = { "CAISSON_PIP_INDEX_FROM",
@@ -327,7 +335,7 @@ static int agree(struct config *c, struct err *e)
 		return err_say(e, -EINVAL, "%s: --tls-cert and --tls-key go together",
 			       c->tls_cert ? "--tls-cert" : "--tls-key");
 	if (c->tls_cert && strcmp(c->listen, "none") == 0)
-		return err_say(e, -EINVAL, "--tls-cert: needs an address; --listen is none");
+		return err_say(e, -EINVAL, "--tls-cert: --listen must be an address, not none");
 	if (strcmp(c->listen, "none") == 0 && strcmp(c->socket, "none") == 0)
 		return err_say(e, -EINVAL,
 			       "--listen none and --socket none: no client could connect");
@@ -404,10 +412,11 @@ void config_usage(FILE *out)
 	options_help(&p, 0, out);
 	(void)fputs(
 		"\n"
-		"  Each option is also a variable of the environment: --max-body is CAISSON_MAX_BODY.\n"
-		"  These variables are read too: MAX_EXECUTION_TIME (seconds) for --max-timeout,\n"
-		"  MAX_MEMORY_MB for --memory, BLOCKED_PACKAGES for --blocked-packages,\n"
-		"  LOG_LEVEL for --log-level, MCP_SERVERS_CONFIG for --mcp-config; and for buckets\n"
-		"  AWS_REGION, AWS_ENDPOINT_URL, COREASON_SANDBOX_S3_BUCKET, _REGION and _ENDPOINT_URL.\n",
+		"  Each option is also a variable of the environment: --max-body is\n"
+		"  CAISSON_MAX_BODY. These variables are read too: MAX_EXECUTION_TIME (seconds)\n"
+		"  for --max-timeout, MAX_MEMORY_MB for --memory,\n"
+		"  BLOCKED_PACKAGES for --blocked-packages, LOG_LEVEL for --log-level,\n"
+		"  MCP_SERVERS_CONFIG for --mcp-config; and for buckets AWS_REGION,\n"
+		"  AWS_ENDPOINT_URL, COREASON_SANDBOX_S3_BUCKET, _REGION and _ENDPOINT_URL.\n",
 		out);
 }

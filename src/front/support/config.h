@@ -13,7 +13,6 @@
 #define CAISSON_FRONT_CONFIG_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -36,16 +35,15 @@ struct config {
 	const char *token_file;         /* NULL: no tokens */
 	const char *policy;             /* the operator's rules (policy/rules.h); NULL: none */
 	const char *tls_cert, *tls_key; /* both or none */
-	/* Where secrets come from (vault/source.h); NULL: not from there. */
-	const char *egress_ca; /* further certificates for the gate's way out; NULL: none */
+	const char *egress_ca;          /* further CA certificates for the gate; NULL: none */
+	/* Sources of secrets (vault/source.h); each may be NULL. */
 	const char *secrets_file, *secrets_env, *secrets_command;
 	const char *image;           /* host, dir:PATH, or a reference */
 	const char *image_store;     /* directory of pulled images; NULL: the default place */
 	const char *tools;           /* of MCP: default, all, or names, separated by commas */
 	const char *mcp_auth_server; /* issuer of tokens for MCP clients; NULL: none is named */
-	const char *mcp_url;         /* where clients find /mcp; NULL: where they say they do */
-	const char *mcp_user; /* as root: who configured MCP servers run as; NULL: the first file's
-				 owner */
+	const char *mcp_url;         /* URL of /mcp for clients; NULL: the one they call */
+	const char *mcp_user;        /* as root: user of MCP servers; NULL: of the first file */
 	const char *mcp_configs[CONFIG_LIST_MAX];    /* files with mcpServers */
 	const char *preload[CONFIG_LIST_MAX];        /* python modules, names checked */
 	const char *egress_dns;                      /* resolver of the gate; NULL: resolv.conf's */
@@ -54,11 +52,11 @@ struct config {
 	const char *allow_origins[CONFIG_LIST_MAX];  /* scheme://host[:port] */
 	const char *blocked_packages[CONFIG_BLOCKED_MAX]; /* canonical names (PEP 503) */
 	const char *allowed_packages[CONFIG_BLOCKED_MAX]; /* patterns; empty: all */
-	const char *known_packages[CONFIG_BLOCKED_MAX];   /* that are no misspelling of others */
+	const char *known_packages[CONFIG_BLOCKED_MAX];   /* patterns; not misspellings of others */
 	const char *package_hosts[CONFIG_LIST_MAX];       /* where the index keeps its files */
 	const char *pip_index, *npm_registry;             /* URLs without credentials; NULL: none */
-	const char *index_from[INDEX_KINDS];  /* who named each of the two; NULL: nobody knows */
-	const char *index_note[INDEX_KINDS];  /* why there is none, or what is not followed; NULL */
+	const char *index_from[INDEX_KINDS];  /* where each of the two comes from; or NULL */
+	const char *index_note[INDEX_KINDS];  /* a remark for the log; or NULL */
 	const char *package_dir;              /* wheels and sdists; NULL: none */
 	const char *package_pins;             /* file; NULL: none */
 	const char *mounts[MOUNTS_MAX + 1];   /* SOURCE:PLACE[:MODE] */
@@ -68,18 +66,18 @@ struct config {
 	uint64_t package_size;                /* bytes of a tree */
 	uint64_t package_count, package_rate; /* of a closure; fetches per owner and hour */
 	uint64_t package_timeout_ms, package_keep_ms;
-	/* Buckets (docs/s3.md); NULL: not said. */
+	/* Buckets (docs/s3.md); NULL: not given. */
 	const char *s3_bucket; /* for files that executions left: BUCKET, or s3://BUCKET/PREFIX */
 	const char *s3_endpoint, *s3_region, *s3_style, *s3_ca;
 	const char *s3_credentials, *s3_profile;
-	uint64_t s3_link_ms;                            /* how long a link is good */
+	uint64_t s3_link_ms;                            /* how long a link is valid */
 	const char *workspace_buckets[CONFIG_LIST_MAX]; /* [OWNER/]NAME=s3://BUCKET/PREFIX */
 	uint64_t package_store;                         /* bytes of all trees */
 	uint64_t pool;             /* ready kernels to keep; never more than max_sandboxes */
 	uint64_t max_sandboxes;    /* at once */
-	uint64_t idle_ms;          /* a sandbox that nobody used for so long is ended */
-	uint64_t timeout_ms;       /* of an execution that names none; never more than the next */
-	uint64_t max_timeout_ms;   /* what a request may ask for */
+	uint64_t idle_ms;          /* a sandbox that was idle for that long is ended */
+	uint64_t timeout_ms;       /* default of executions; never more than the next */
+	uint64_t max_timeout_ms;   /* the most that a request may ask for */
 	uint64_t memory_bytes;     /* per sandbox, as the next four */
 	uint32_t cpu_milli;        /* 1000: one processor */
 	uint64_t pids, disk_bytes; /* processes and threads; writable layer */

@@ -14,7 +14,6 @@
 #include <sys/un.h>
 
 #include "base/err.h"
-#include "front/mcp/tool.h"
 #include "front/support/mounts.h"
 #include "front/support/origin.h"
 #include "image/ref.h"
@@ -63,16 +62,6 @@ int config_check_image(const char *v, struct err *e)
 	if (strncmp(v, "dir:", 4) == 0)
 		return err_say(e, -EINVAL, "dir: needs a path, as in dir:/srv/root");
 	return ref_parse(v, &ref, e) < 0 ? -EINVAL : 0;
-}
-
-int config_check_tools(const char *v, struct err *e)
-{
-	char unknown[64];
-
-	if (mcp_tools_check(v, unknown, sizeof(unknown)))
-		return 0;
-	return err_say(e, -EINVAL, "there is no tool '%.60s'; give default, all, or names of tools",
-		       unknown);
 }
 
 int config_check_prefix(const char *v, struct err *e)
@@ -140,7 +129,7 @@ int config_check_url(const char *v, struct err *e)
 	return 0;
 }
 
-/* Without credentials: `caisson serve` has taken them out (cli/index.h). */
+/* Without credentials: `caisson serve` has taken them out (cli/package_index.h). */
 int config_check_index(const char *v, struct err *e)
 {
 	struct index_url ignored;
@@ -184,8 +173,8 @@ int config_check_host(const char *s, struct err *e)
 		return 0;
 	return err_say(
 		e, -EINVAL,
-		"'%.64s' is not a host: give a name or address without a port, as in box.example or "
-		"[fd00::1]",
+		"'%.64s' is not a host: give a name or address without a port, as in box.example "
+		"or [fd00::1]",
 		s);
 }
 
@@ -248,7 +237,8 @@ int config_check_pattern(const char *s, struct err *e)
 		return 0;
 	return err_say(
 		e, -EINVAL,
-		"'%.64s' is not a pattern: give a name in lower case, as in numpy, types-* or @types/*",
+		"'%.64s' is not a pattern: give a name in lower case, as in numpy, types-* or "
+		"@types/*",
 		s);
 }
 

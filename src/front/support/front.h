@@ -4,7 +4,7 @@
  *
  * A part that is only declared here can be passed on and cannot be looked into: a file that uses
  * one includes that part's own header, and tools/check-layers.py decides whether it may. So this
- * header gives nobody more than its layer has. main/front.c makes all of them.
+ * header gives nobody more than its layer has. main/parts.c makes all of them.
  */
 #ifndef CAISSON_FRONT_FRONT_H
 #define CAISSON_FRONT_FRONT_H
@@ -29,31 +29,31 @@ struct front {
 
 	/* Cells. */
 	struct warden_link *link;
-	struct keep *keep;       /* for the front that comes after us, if we are killed */
+	struct keep *keep;       /* what the next front needs if this one is killed */
 	struct drivers *drivers; /* of the interpreters */
-	struct images *images;   /* what sandboxes are made from */
-	struct mounts *mounts;   /* of the operator's, for every sandbox */
+	struct images *images;   /* that sandboxes are made from */
+	struct mounts *mounts;   /* of the operator, for every sandbox */
 	const struct cell_hooks *cell_hooks;
 
 	/* Sandboxes. */
-	const struct sandbox_hooks *hooks;       /* what the parts above add to a sandbox's life */
-	struct adopt *adopt;                     /* of the front that was killed before us */
+	const struct sandbox_hooks *hooks;       /* of the parts above sandboxes */
+	struct adopt *adopt;                     /* sandboxes of a front that was killed */
 	struct policy_now *policy;               /* the operator's rules */
-	struct open_executions *open_executions; /* that began and were not seen to end */
+	struct open_executions *open_executions; /* began, and did not end before a restart */
 	struct spool_bank *spools;               /* output beyond what answers return */
 	struct stream_bank *streams;             /* events of streamed executions */
 	struct sandbox *sandboxes;               /* named and anonymous, all that live */
 
-	/* What sandboxes can have. */
+	/* Features of sandboxes. */
 	struct gate_link *gate; /* the way out of sandboxes */
 	struct secrets *secrets;
 	struct workspaces *workspaces; /* directories that outlive sandboxes */
-	struct packages *packages;     /* what sandboxes can import beyond their image */
+	struct packages *packages;     /* installed, beside those of the image */
 	struct buckets *buckets;       /* of the operator */
 	struct bridge_link *bridge;    /* to the MCP servers that code may call */
 	struct upstreams *upstreams;   /* these servers, as they are known */
-	const char *(*server_name)(const struct front *f, size_t i); /* of the i-th; NULL: no more
-								      */
+	/* The name of the i-th server; NULL: there is none. */
+	const char *(*server_name)(const struct front *f, size_t i);
 	struct approval *approvals; /* calls that wait for a person (tool_calls/approval.h) */
 
 	/* Wires. */
@@ -64,21 +64,16 @@ struct front {
 	struct listener *listeners[2];
 
 	/* The process. */
-	struct systemd *systemd; /* the service manager, if one started us */
+	struct systemd *systemd; /* the service manager, if one started the daemon */
 	struct jail_report *jail;
-	int meminfo_fd;            /* /proc/meminfo, opened before the jail */
-	int ledger_dir, spool_dir; /* below the state directory, opened before the jail */
+	int meminfo_fd; /* /proc/meminfo, opened before the jail */
 	size_t n_sandboxes, n_cells, n_busy, n_queued;
 	size_t n_proxied; /* requests through ports of all sandboxes */
 	size_t files_max; /* how many descriptors we may have */
 	size_t conns_max;
-	struct watch signals;
-	struct timer drain_timer;
-	struct timer forget_timer; /* old idempotency keys */
-	uint64_t drain_until_ns;
-	unsigned int told, passed_on; /* to end: to us, and by the keeper */
-	bool draining, failed;
-	uint64_t started_ns, started_ms; /* the second since 1970 */
+	struct timer forget_timer;       /* old idempotency keys */
+	bool draining, failed;           /* the process is ending; it ends with an error */
+	uint64_t started_ns, started_ms; /* started_ms: since 1970 */
 };
 
 #endif

@@ -3,21 +3,22 @@
  * jail.c - After everything is open: give up what is not needed to serve.
  *
  * Theory of operation. The front reads strangers' bytes, so it is written as if its parsers were
- * already broken: whoever runs code in it should find a process that can move bytes between the
- * descriptors it has and ask the warden what its permit table allows, and nothing else. Three
- * layers say so, none of which relies on another: a user that owns nothing (as root), Landlock
- * with rights in one directory of its own alone, and the system call filter of policy/front.policy.
+ * already broken: an attacker who runs code in it should find a process that can move bytes between
+ * the descriptors it has and send the requests to the warden that its permit table allows, and
+ * nothing else. Three layers enforce that, none of which relies on another: a user that owns
+ * nothing (as root), Landlock with rights in one directory only, and the system call filter of
+ * policy/front.policy.
  *
- * The order is forced, because each step may need what a later one takes away: files that libraries
- * read on first use, then what all services give up (cell/power.h), Landlock, and the filter last.
- * The filter comes as two programs that the kernel both asks: the compiled policy, and a few
- * instructions made here for what is only known at run time: our own process number, and the
- * descriptor of the directory in which files may be made.
+ * The order is forced, because each step may need a right that a later one takes away: files that
+ * libraries read on first use, then the rights that all services give up (cell/power.h), Landlock,
+ * and the filter last. The filter is two programs, and the Linux kernel runs both: the compiled
+ * policy, and a few instructions made here for values that are only known at run time: our own
+ * process number, and the descriptor of the directory in which files may be made.
  *
- * All of it but the user and the limit acts on the calling thread alone, so there must be no other.
+ * All of it but the user and the limit acts only on the calling thread, so there must be no other.
  *
- * Failure model: a step that fails for another reason than a kernel without the feature ends the
- * start. There is no way back out, so the caller has to exit; half a jail never serves.
+ * Failure model: a step that fails for another reason than a Linux kernel without the feature ends
+ * the start. There is no way back, so the caller has to exit; a front never serves in half a jail.
  */
 #include "front/support/jail.h"
 
@@ -48,9 +49,9 @@
 /* ---- before ---------------------------------------------------------------------------------- */
 
 /*
- * What libraries read from files the first time they need it, they read now. jansson matters most:
- * its hash seed would come from /dev/urandom and otherwise silently be the time, which a client
- * that wants all its keys in one bucket can guess.
+ * Libraries read their files now that they would read on first use. jansson matters most: it takes
+ * its hash seed from /dev/urandom, and without that from the time, which a client that wants all
+ * its keys in one bucket can guess.
  */
 static int prime_libraries(struct err *e)
 {
@@ -59,19 +60,19 @@ static int prime_libraries(struct err *e)
 
 	if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
 		return err_set(e, -errno, "getrandom");
-	json_object_seed(seed | 1); /* 0 would mean: choose one yourself */
+	json_object_seed(seed | 1); /* 0 would let jansson choose */
 	tzset();
 	if (OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG, NULL) != 1 || RAND_bytes(&byte, 1) != 1)
 		return err_say(e, -EIO, "OpenSSL does not start: check openssl.cnf");
 	return 0;
 }
 
-/* After the libraries, which might have started one. */
+/* After the libraries, which might have started a thread. */
 static int check_one_thread(struct err *e)
 {
 	struct stat st;
 
-	/* Each thread is a directory in there, and so a link: two are its own and its parent's. */
+	/* Each thread is a directory in there, and so a link; two more links are "." and "..". */
 	if (stat("/proc/self/task", &st) == 0 && st.st_nlink > 3)
 		return err_say(
 			e, -EBUSY,
@@ -80,7 +81,7 @@ static int check_one_thread(struct err *e)
 	return 0;
 }
 
-/* What is left: appending to, making and renaming the files of the ledger. */
+/* Only the files of the ledger can still be appended to, made and renamed. */
 static int deny_files(int ledger_dir, struct jail_report *r, struct err *e)
 {
 	const struct landlock_dir keep = { ledger_dir, LANDLOCK_WRITE_FILE | LANDLOCK_REMOVE_FILE |
@@ -124,17 +125,18 @@ enum {
 		 (uint8_t)((no) - (here)-1))
 
 /*
- * What the compiled policy can not say. tgkill only to ourselves: an ordinary user's front has that
- * user's other processes within reach, and on a kernel whose Landlock has no scopes nothing else
- * keeps them apart. Files only through the descriptor of the ledger's directory, so that Landlock
- * is not the only one who knows it, and not without Landlock, which is the one that sees the path.
+ * Rules that the compiled policy cannot express. tgkill only to ourselves: the front of an ordinary
+ * user could reach the other processes of that user, and on a Linux kernel whose Landlock has no
+ * scopes nothing else prevents it. Files only through the descriptor of the ledger's directory, so
+ * that Landlock is not the only layer that checks it, and not without Landlock, which alone sees
+ * the path.
  *
- * The low halves are compared: little endian, as all that seccomp-gen knows. The architecture needs
- * no look: calls of another one fail in the other filter.
+ * The low halves are compared: little endian, as everywhere that seccomp-gen supports. The
+ * architecture is not checked: calls of another one fail in the other filter.
  */
 static int pin_calls(int ledger_dir, bool landlock, struct err *e)
 {
-	/* A directory that is not there would be a number that anybody can say. */
+	/* Without a directory the comparison would be with -1, which every caller can pass. */
 	const bool make = ledger_dir >= 0 && landlock;
 	const struct sock_filter program[PIN_MAX_] = {
 		[PIN_NR] = PIN_LOAD(nr),

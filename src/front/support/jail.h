@@ -17,12 +17,11 @@ struct err;
  */
 #define JAIL_LEDGER_FLAGS (O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC)
 
-/* What holds now, for the log, /health and the receipt. */
+/* The layers that hold, for the log, /health and the receipt. */
 struct jail_report {
 	bool user;     /* an id of our own instead of root's */
 	bool caps;     /* no capability in any set; started by root: none in the bounding set */
-	bool landlock; /* no file but new ones of the ledger, no TCP connect or bind, scopes: as far
-			  as the ABI has them */
+	bool landlock; /* only files of the ledger, no TCP connect or bind, scopes: by the ABI */
 	bool seccomp;  /* the filter of policy/front.policy */
 	bool no_new_privs; /* an execve could gain nothing, if there were one */
 	unsigned int uid;
@@ -48,13 +47,13 @@ int jail_identity(uid_t *ret_uid, gid_t *ret_gid, struct err *e);
  * Landlock nothing is made or renamed: both answer EACCES, and the ledger is not rotated there.
  *
  * Call it once, from the only thread, when all files are read, all listeners bound and the warden
- * runs: later nothing else can be opened, bound, connected or started. What comes after has to live
- * with that: a unix socket is not unlinked at the end, and /proc is read through descriptors opened
- * before (pread of /proc/self/statm and readdir of /proc/self/fd work).
+ * runs: later nothing else can be opened, bound, connected or started. So a unix socket is not
+ * unlinked at the end, and /proc is read through descriptors opened before (pread of
+ * /proc/self/statm and readdir of /proc/self/fd work).
  *
- * What the kernel lacks is reported, not an error, except that as root the change of user must
- * succeed. A build with sanitizers has neither filter nor Landlock and stays dumpable, because the
- * leak check at its end opens /proc, starts a thread and traces: @ret says so.
+ * A feature that the Linux kernel lacks is reported, and is not an error; but as root the change of
+ * user must succeed. A build with sanitizers has neither filter nor Landlock and stays dumpable,
+ * because the leak check at its end opens /proc, starts a thread and traces: @ret reports that.
  *
  * Return: 0 or -errno. After a failure the process is part of the way in: it must end.
  */

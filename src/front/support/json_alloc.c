@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_alloc.c - A reserve that malloc's failures are covered from; see json_alloc.h.
+ * json_alloc.c - A reserve of memory for when malloc fails; see json_alloc.h.
  *
- * The reserve is a static array, so it costs addresses until it is used. It is handed out from one
- * end and begun anew when everything of it came back: values live as long as a request does.
+ * The reserve is a static array, so it costs only addresses until it is used. It is handed out from
+ * one end, and starts anew when all of it is free again: values live as long as a request.
  */
 #include "front/support/json_alloc.h"
-#include "base/json.h"
 
+#include <errno.h>
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/buf.h"
+#include "base/json.h"
 
 #define RESERVE_BYTES (4u << 20)
 #define SMALL (RESERVE_BYTES / 16)
@@ -62,7 +65,7 @@ json_t *json_alloc_load(const char *text, size_t len, size_t flags, json_error_t
 	if (!e)
 		e = &ignored;
 	memset(e, 0, sizeof(*e));
-	/* Also when the reserve is in use: then malloc is still failing. */
+	/* Also while the reserve is in use: malloc may still be failing. */
 	if (len > SMALL / NEED || reserve.used) {
 		void *probe = malloc(len * NEED);
 
@@ -71,6 +74,17 @@ json_t *json_alloc_load(const char *text, size_t len, size_t flags, json_error_t
 		free(probe);
 	}
 	return json_loadb(text, len, flags, e);
+}
+
+static int append(const char *text, size_t len, void *out)
+{
+	return buf_append(out, text, len) < 0 ? -1 : 0;
+}
+
+void json_alloc_dump(struct buf *out, const json_t *v)
+{
+	if (json_dump_callback(v, append, out, JSON_COMPACT | JSON_ENCODE_ANY) < 0 && !out->err)
+		out->err = -ENOMEM;
 }
 
 void json_member_value(struct json *j, const char *key, const json_t *value)
@@ -83,4 +97,12 @@ void json_member_value(struct json *j, const char *key, const json_t *value)
 	else
 		json_none(j);
 	json_alloc_free(text);
+}
+
+void json_member_list(struct json *j, const char *key, const json_t *list)
+{
+	json_member_array(j, key);
+	for (size_t i = 0; i < json_array_size(list); i++)
+		json_str(j, json_string_value(json_array_get(list, i)));
+	json_array_end(j);
 }

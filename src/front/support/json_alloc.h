@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_alloc.h - jansson, when there is no memory.
+ * json_alloc.h - jansson without memory.
  *
- * Its scanner does not look whether the text it copies had room: when malloc fails it goes on with
- * less, and ends the process by an assertion. So it must not see malloc fail: what is small comes
- * from a reserve then, and for what is large there is a look first.
+ * Its scanner does not check whether there was room for the text that it copies: when malloc fails
+ * it goes on with less, and an assertion ends the process. So jansson must not see malloc fail:
+ * small requests come from a reserve then, and before a large text is parsed the memory is tried.
  */
 #ifndef CAISSON_FRONT_JSON_ALLOC_H
 #define CAISSON_FRONT_JSON_ALLOC_H
@@ -19,12 +19,18 @@ void json_alloc_setup(void);
  */
 json_t *json_alloc_load(const char *text, size_t len, size_t flags, json_error_t *e);
 
-/* json_alloc_free() - What json_dumps() returned; free() would not know it. */
+/* json_alloc_free() - Free a text of json_dumps(), which free() cannot. */
 void json_alloc_free(void *p);
 
+struct buf;
 struct json;
+
+/* json_alloc_dump() - Append @v as text; on failure @out->err is set. */
+void json_alloc_dump(struct buf *out, const json_t *v);
 
 /* json_member_value() - Write member @key: a value of jansson's; NULL is null. */
 void json_member_value(struct json *j, const char *key, const json_t *value);
+/* json_member_list() - Write member @key: an array of strings; NULL is an empty one. */
+void json_member_list(struct json *j, const char *key, const json_t *list);
 
 #endif

@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -56,11 +55,12 @@ static const struct metric_name counter_names[] = {
 			   "Bytes to and from services in sandboxes, counted at their end." },
 	[M_EGRESS_OPENED] = { "caisson_egress_connections_total", "Connections out of sandboxes." },
 	[M_EGRESS_REFUSED] = { "caisson_egress_refused_total",
-			       "Connections and names that a rule, an address or a limit forbade." },
+			       "Connections and names that a rule, an address or a limit "
+			       "forbade." },
 	[M_EGRESS_FAILED] = { "caisson_egress_failed_total",
 			      "Connections that were allowed and came to nothing." },
 	[M_EGRESS_UNTOLD] = { "caisson_egress_untold_total",
-			      "Events of floods, which are counted and not told one by one." },
+			      "Events of floods, which are counted and not reported one by one." },
 	[M_EGRESS_BYTES] = { "caisson_egress_bytes_total",
 			     "Bytes out of and into sandboxes, counted at a connection's end." },
 	[M_GATE_RESTARTS] = { "caisson_gate_restarts_total",
@@ -97,7 +97,8 @@ static const struct metric_name gauge_names[] = {
 	[G_PORT_CONNECTIONS] = { "caisson_port_connections",
 				 "Requests and connections that go through ports of sandboxes." },
 	[G_POLICY_STALE] = { "caisson_policy_stale",
-			     "1 when the policy's file was refused and an older policy is in force." },
+			     "1 when the policy's file was refused and an older policy is in "
+			     "force." },
 };
 _Static_assert(ARRAY_SIZE(gauge_names) == G_GAUGE_MAX_, "gauge_names[]");
 
@@ -136,7 +137,7 @@ static const char *const statuses[] = { "ok",    "error",       "signal", "timeo
 					"limit", "interrupted", "failed", "other" };
 static const char *const outcomes[] = { "installed", "failed", "blocked", "unsupported", "other" };
 static const char *const types[] = {
-	/* what ended an execution */
+	/* causes of the end of an execution */
 	"exception",
 	"wall",
 	"memory",
@@ -150,7 +151,7 @@ static const char *const types[] = {
 	"init",
 	"protocol",
 	"result_too_large",
-	/* what was wrong with a request */
+	/* errors of a request */
 	"bad_request",
 	"malformed_json",
 	"duplicate_key",
@@ -212,7 +213,7 @@ static const char *const types[] = {
 	"forbidden_origin",
 	"token_in_url",
 	"rate_limited",
-	/* what was wrong with us */
+	/* errors of the daemon */
 	"busy",
 	"session_busy",
 	"draining",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mounts.c - --mount of the daemon: read, opened, and put into each cell. */
+/* mounts.c - --mount of the daemon: parsed, opened, and added to each cell. */
 #include "front/support/mounts.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include "base/fd.h"
 #include "cell/protect.h"
 #include "cell/spec.h"
-#include "front/support/front.h"
 
 static const struct {
 	const char *word;
@@ -57,9 +56,28 @@ int mounts_parse(const char *text, struct cell_mount *ret, size_t *ret_len, stru
 	return 0;
 }
 
-static int open_one(struct front *f, const char *text, struct err *e)
+const char *const mount_suffix[] = { [MOUNT_ANY] = "", [MOUNT_RO] = ":ro", [MOUNT_RW] = ":rw" };
+
+bool mount_word_parse(const char *text, struct mount_word *ret)
 {
-	struct mounts *m = f->mounts;
+	const char *colon = strrchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : strlen(text);
+
+	*ret = (struct mount_word){ .mode = MOUNT_ANY };
+	if (colon && strcmp(colon, mount_suffix[MOUNT_RO]) == 0)
+		ret->mode = MOUNT_RO;
+	else if (colon && strcmp(colon, mount_suffix[MOUNT_RW]) == 0)
+		ret->mode = MOUNT_RW;
+	else if (colon)
+		return false;
+	if (len >= CELL_DST_MAX || memchr(text, ':', len)) /* --mount takes no place with a colon */
+		return false;
+	memcpy(ret->place, text, len);
+	return spec_path_normal(ret->place, CELL_DST_MAX);
+}
+
+static int open_one(struct mounts *m, const char *text, struct err *e)
+{
 	char source[4096];
 	struct stat st;
 	size_t len;
@@ -79,34 +97,35 @@ static int open_one(struct front *f, const char *text, struct err *e)
 	return 0;
 }
 
-int mounts_open(struct front *f, struct err *e)
+int mounts_open(struct mounts *m, const char *const *texts, const struct cell_spec *spec,
+		struct err *e)
 {
-	struct cell_spec whole = f->spec;
+	struct cell_spec whole = *spec;
 	int ignored[MOUNTS_MAX];
 
-	for (size_t i = 0; f->config.mounts[i]; i++)
-		if (open_one(f, f->config.mounts[i], e) < 0)
+	for (; *texts; texts++)
+		if (open_one(m, *texts, e) < 0)
 			return err_wrap(e, "--mount");
-	const struct mount_set all = { .has = (1u << f->mounts->n) - 1 };
+	const struct mount_set all = { .has = (1u << m->n) - 1 };
 
-	(void)mounts_add(f, &all, &whole, ignored);
+	(void)mounts_add(m, &all, &whole, ignored);
 	return spec_check(&whole, e);
 }
 
-size_t mounts_add(const struct front *f, const struct mount_set *set, struct cell_spec *spec,
+size_t mounts_add(const struct mounts *m, const struct mount_set *set, struct cell_spec *spec,
 		  int *fds)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < f->mounts->n; i++) {
+	for (size_t i = 0; i < m->n; i++) {
 		if (!(set->has & 1u << i))
 			continue;
-		struct cell_mount *m = &spec->mounts[spec->n_mounts++];
+		struct cell_mount *to = &spec->mounts[spec->n_mounts++];
 
-		*m = f->mounts->row[i];
+		*to = m->row[i];
 		if (set->ro & 1u << i)
-			m->flags = 0;
-		fds[n++] = f->mounts->fd[i];
+			to->flags = 0;
+		fds[n++] = m->fd[i];
 	}
 	return n;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* name.c - See name.h. */
+/* name.c - Check names of sandboxes and workspaces. */
 #include "front/support/name.h"
 
 bool name_ok(const char *s, size_t len)

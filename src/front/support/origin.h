@@ -4,7 +4,8 @@
  *
  * Both are text from strangers. Names come out in lower case without a final dot, addresses in the
  * one spelling that inet_ntop() gives, so that two hosts are the same exactly when their text is.
- * What no browser or client sends (user parts, paths, zones, odd spellings of IPv4) is refused.
+ * Forms that no browser or client sends (user parts, paths, zones, odd spellings of IPv4) are
+ * refused.
  */
 #ifndef CAISSON_FRONT_ORIGIN_H
 #define CAISSON_FRONT_ORIGIN_H
@@ -16,9 +17,9 @@
 struct origin {
 	char scheme[32];            /* "" when it was parsed from a Host header */
 	char host[ORIGIN_HOST_MAX]; /* IPv6 without brackets */
-	unsigned int port; /* 0: none was given; for http and https the default is filled in */
-	bool is_address;   /* an IPv4 or IPv6 literal */
-	bool is_any;       /* 0.0.0.0 or :: */
+	unsigned int port;          /* 0: not given; for http and https the default is filled in */
+	bool is_address;            /* an IPv4 or IPv6 literal */
+	bool is_any;                /* 0.0.0.0 or :: */
 };
 
 /* origin_parse_host() - "name", "name:8001", "127.0.0.1:8001", "[::1]:8001". Pure. */

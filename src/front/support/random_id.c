@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_id.c - See random_id.h. */
+/* random_id.c - Identifiers from random bytes of the Linux kernel. */
 #include "front/support/random_id.h"
 
 #include <stdio.h>

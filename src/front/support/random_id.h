@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_id.h - Identifiers that nobody can guess: 32 hexadecimal digits. */
+/* random_id.h - Identifiers that cannot be guessed: 32 hexadecimal digits. */
 #ifndef CAISSON_FRONT_RANDOM_ID_H
 #define CAISSON_FRONT_RANDOM_ID_H
 

@@ -3,9 +3,31 @@
 #include "front/support/refusal.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include "base/buf.h"
 #include "base/json.h"
+
+int refusal_set(struct refusal *r, enum refusal_kind kind, const char *code, const char *field,
+		const char *hint, const char *fmt, ...)
+{
+	va_list ap;
+
+	*r = (struct refusal){ .kind = kind, .code = code, .field = field, .hint = hint };
+	va_start(ap, fmt);
+	(void)vsnprintf(r->message, sizeof(r->message), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+int refusal_no_memory(struct refusal *r)
+{
+	(void)refusal_set(r, REFUSAL_UNAVAILABLE, "out_of_memory", NULL, NULL,
+			  "the daemon is out of memory");
+	r->retry_after_s = 1;
+	return -1;
+}
 
 void error_json(struct buf *out, const char *code, const char *message, const char *field,
 		const char *hint)

@@ -30,6 +30,48 @@ void schema_setup(void)
 	json_object_seed(seed ? seed : 1);
 }
 
+/* ---- lists of fields ----------------------------------------------------------------------- */
+
+static double timeout_max_s = 120;
+static char timeout_fallback[24] = "30"; /* empty: none */
+
+void field_set_timeouts(uint64_t timeout_ms, uint64_t max_timeout_ms)
+{
+	timeout_max_s = (double)max_timeout_ms / 1000;
+	timeout_fallback[0] = '\0';
+	if (timeout_ms > 0)
+		(void)snprintf(timeout_fallback, sizeof(timeout_fallback), "%.15g",
+			       (double)timeout_ms / 1000);
+}
+
+double field_max(const struct field *f)
+{
+	return f->daemon_timeout ? timeout_max_s : f->max;
+}
+
+const char *field_fallback(const struct field *f)
+{
+	if (f->daemon_timeout)
+		return timeout_fallback[0] ? timeout_fallback : NULL;
+	return f->fallback;
+}
+
+const struct field *field_from(const struct field *f, unsigned int in)
+{
+	while (f && f->name && in && f->in && !(f->in & in))
+		f++;
+	return f && f->name ? f : NULL;
+}
+
+const struct field *field_named(const struct field *fields, unsigned int in, const char *name)
+{
+	const struct field *f = field_from(fields, in);
+
+	while (f && strcmp(f->name, name) != 0)
+		f = field_from(f + 1, in);
+	return f;
+}
+
 /* ---- errors -------------------------------------------------------------------------------- */
 
 static void copy_text(char *to, size_t size, const char *s, size_t len)
@@ -47,10 +89,10 @@ static void copy_text(char *to, size_t size, const char *s, size_t len)
 	to[n] = '\0';
 }
 
-static bool fail(struct schema_error *e, int status, const char *code, const char *field,
-		 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-static bool fail(struct schema_error *e, int status, const char *code, const char *field,
-		 const char *fmt, ...)
+static bool fail(struct schema_error *e, enum refusal_kind kind, const char *code,
+		 const char *field, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+static bool fail(struct schema_error *e, enum refusal_kind kind, const char *code,
+		 const char *field, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -58,7 +100,7 @@ static bool fail(struct schema_error *e, int status, const char *code, const cha
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	*e = (struct schema_error){ .status = status, .code = code };
+	*e = (struct schema_error){ .kind = kind, .code = code };
 	copy_text(e->message, sizeof(e->message), text, strlen(text));
 	if (field)
 		copy_text(e->field, sizeof(e->field), field, strlen(field));
@@ -85,7 +127,7 @@ struct shape {
 	size_t values; /* no fewer than there are */
 };
 
-/* Brackets and commas outside of strings. What is no JSON is left for the parser to refuse. */
+/* Brackets and commas outside of strings. The parser refuses text that is no JSON. */
 static struct shape scan(const char *s, size_t len, unsigned int max_depth)
 {
 	struct shape shape = { .values = 1 };
@@ -137,31 +179,33 @@ static void parser_error(const json_error_t *j, struct schema_error *e)
 	/* Whenever the text is at fault jansson says what is wrong with it. */
 	switch (j->text[0] ? json_error_code(j) : json_error_out_of_memory) {
 	case json_error_duplicate_key:
-		(void)fail(e, 400, "duplicate_key", NULL,
+		(void)fail(e, REFUSAL_MALFORMED, "duplicate_key", NULL,
 			   "a member occurs twice, at line %d column %d", j->line, j->column);
 		hint(e, "each name may occur once in an object");
 		break;
 	case json_error_numeric_overflow:
-		(void)fail(e, 400, "out_of_range", NULL,
+		(void)fail(e, REFUSAL_MALFORMED, "out_of_range", NULL,
 			   "a number is too large, at line %d column %d", j->line, j->column);
 		hint(e, "integers have at most 64 bits");
 		break;
 	case json_error_end_of_input_expected:
-		(void)fail(e, 400, "malformed_json", NULL,
+		(void)fail(e, REFUSAL_MALFORMED, "malformed_json", NULL,
 			   "something follows the JSON value, at line %d column %d", j->line,
 			   j->column);
 		hint(e, "send one JSON object and nothing else");
 		break;
 	case json_error_out_of_memory:
-		(void)fail(e, 503, "out_of_memory", NULL, "the daemon is out of memory");
+		(void)fail(e, REFUSAL_UNAVAILABLE, "out_of_memory", NULL,
+			   "the daemon is out of memory");
 		break;
 	case json_error_premature_end_of_input:
-		(void)fail(e, 400, "malformed_json", NULL, "the JSON text ends too early");
+		(void)fail(e, REFUSAL_MALFORMED, "malformed_json", NULL,
+			   "the JSON text ends too early");
 		hint(e, "a quote, bracket or brace is not closed");
 		break;
 	default:
-		(void)fail(e, 400, "malformed_json", NULL, "not JSON, at line %d column %d",
-			   j->line, j->column);
+		(void)fail(e, REFUSAL_MALFORMED, "malformed_json", NULL,
+			   "not JSON, at line %d column %d", j->line, j->column);
 		hint(e,
 		     "names and strings stand in double quotes, and line breaks in them are \\n");
 		break;
@@ -174,16 +218,17 @@ json_t *schema_load(const char *text, size_t len, struct schema_error *ret)
 	json_error_t error;
 
 	if (!utf8_valid(text, len)) {
-		(void)fail(ret, 400, "malformed_json", NULL, "the text is not valid UTF-8");
+		(void)fail(ret, REFUSAL_MALFORMED, "malformed_json", NULL,
+			   "the text is not valid UTF-8");
 		return NULL;
 	}
 	if (shape.depth > SCHEMA_DEPTH_MAX) {
-		(void)fail(ret, 400, "too_deep", NULL, "nested more than %d deep",
+		(void)fail(ret, REFUSAL_MALFORMED, "too_deep", NULL, "nested more than %d deep",
 			   SCHEMA_DEPTH_MAX);
 		return NULL;
 	}
 	if (shape.values > SCHEMA_VALUES_MAX) {
-		(void)fail(ret, 400, "too_many_values", NULL, "more than %d values",
+		(void)fail(ret, REFUSAL_MALFORMED, "too_many_values", NULL, "more than %d values",
 			   SCHEMA_VALUES_MAX);
 		return NULL;
 	}
@@ -255,7 +300,7 @@ static const char *const kind_names[] = {
 
 static bool bounded(const struct field *f)
 {
-	return f->min != 0 || f->max != 0;
+	return f->min != 0 || field_max(f) != 0;
 }
 
 static size_t count_chars(const char *s, size_t len)
@@ -273,14 +318,14 @@ static bool check_string(const json_t *v, const struct field *f, struct schema_e
 	size_t len = json_string_length(v), chars = count_chars(s, len);
 
 	if (bounded(f) && ((double)chars < f->min || (double)chars > f->max)) {
-		(void)fail(e, 422, "out_of_range", f->name,
+		(void)fail(e, REFUSAL_INVALID, "out_of_range", f->name,
 			   "'%s' has %zu characters, and must have %.0f to %.0f", f->name, chars,
 			   f->min, f->max);
 		return false;
 	}
 	if (!f->nul && memchr(s, '\0', len))
-		return fail(e, 422, "invalid_value", f->name, "'%s' holds a NUL character",
-			    f->name);
+		return fail(e, REFUSAL_INVALID, "invalid_value", f->name,
+			    "'%s' holds a NUL character", f->name);
 	if (f->values) {
 		size_t n = 0;
 
@@ -289,8 +334,8 @@ static bool check_string(const json_t *v, const struct field *f, struct schema_e
 		if (!f->values[n]) {
 			_buf_ struct buf list = BUF_INIT(sizeof(e->hint));
 
-			(void)fail(e, 422, "invalid_value", f->name, "'%s' is none of its values",
-				   f->name);
+			(void)fail(e, REFUSAL_INVALID, "invalid_value", f->name,
+				   "'%s' is none of its values", f->name);
 			for (n = 0; f->values[n]; n++)
 				(void)buf_printf(&list, "%s%s", n ? ", " : "", f->values[n]);
 			hint(e, "one of: %s", buf_str(&list));
@@ -298,8 +343,8 @@ static bool check_string(const json_t *v, const struct field *f, struct schema_e
 		}
 	}
 	if (f->check && !f->check(s, len)) {
-		(void)fail(e, 422, "invalid_value", f->name, "'%s' has not the form it must have",
-			   f->name);
+		(void)fail(e, REFUSAL_INVALID, "invalid_value", f->name,
+			   "'%s' has not the form it must have", f->name);
 		hint(e, "it must match %s", f->pattern);
 		return false;
 	}
@@ -310,10 +355,10 @@ static bool check_number(const json_t *v, const struct field *f, struct schema_e
 {
 	double n = json_number_value(v);
 
-	if (!bounded(f) || (n >= f->min && n <= f->max))
+	if (!bounded(f) || (n >= f->min && n <= field_max(f)))
 		return true;
-	(void)fail(e, 422, "out_of_range", f->name, "'%s' must be between %.15g and %.15g", f->name,
-		   f->min, f->max);
+	(void)fail(e, REFUSAL_INVALID, "out_of_range", f->name,
+		   "'%s' must be between %.15g and %.15g", f->name, f->min, field_max(f));
 	return false;
 }
 
@@ -324,21 +369,21 @@ static bool check_map(json_t *v, const struct field *f, struct schema_error *e)
 
 	if (bounded(f) &&
 	    ((double)json_object_size(v) < f->min || (double)json_object_size(v) > f->max))
-		return fail(e, 422, "out_of_range", f->name, "'%s' must have %.0f to %.0f members",
-			    f->name, f->min, f->max);
+		return fail(e, REFUSAL_INVALID, "out_of_range", f->name,
+			    "'%s' must have %.0f to %.0f members", f->name, f->min, f->max);
 	json_object_foreach(v, key, member)
 	{
 		if (!json_is_string(member)) {
 			char name[sizeof(e->field)];
 
 			copy_text(name, sizeof(name), key, strlen(key));
-			return fail(e, 422, "wrong_type", f->name,
+			return fail(e, REFUSAL_INVALID, "wrong_type", f->name,
 				    "the members of '%s' must be strings, and '%s' is %s", f->name,
 				    name, type_name(member));
 		}
 		if (strlen(json_string_value(member)) != json_string_length(member))
-			return fail(e, 422, "invalid_value", f->name, "'%s' holds a NUL character",
-				    f->name);
+			return fail(e, REFUSAL_INVALID, "invalid_value", f->name,
+				    "'%s' holds a NUL character", f->name);
 	}
 	return true;
 }
@@ -348,18 +393,18 @@ static bool check_list(const json_t *v, const struct field *f, struct schema_err
 	size_t n = json_array_size(v);
 
 	if (bounded(f) && ((double)n < f->min || (double)n > f->max))
-		return fail(e, 422, "out_of_range", f->name, "'%s' must have %.0f to %.0f members",
-			    f->name, f->min, f->max);
+		return fail(e, REFUSAL_INVALID, "out_of_range", f->name,
+			    "'%s' must have %.0f to %.0f members", f->name, f->min, f->max);
 	for (size_t i = 0; i < n; i++) {
 		const json_t *member = json_array_get(v, i);
 
 		if (!json_is_string(member))
-			return fail(e, 422, "wrong_type", f->name,
+			return fail(e, REFUSAL_INVALID, "wrong_type", f->name,
 				    "the members of '%s' must be strings, and number %zu is %s",
 				    f->name, i + 1, type_name(member));
 		if (!f->nul && strlen(json_string_value(member)) != json_string_length(member))
-			return fail(e, 422, "invalid_value", f->name, "'%s' holds a NUL character",
-				    f->name);
+			return fail(e, REFUSAL_INVALID, "invalid_value", f->name,
+				    "'%s' holds a NUL character", f->name);
 	}
 	return true;
 }
@@ -375,14 +420,15 @@ static bool check_field(json_t *object, const struct field *f, struct schema_err
 	if (!v) {
 		if (!f->required)
 			return true;
-		(void)fail(e, 422, "missing_field", f->name, "'%s' is missing", f->name);
+		(void)fail(e, REFUSAL_INVALID, "missing_field", f->name, "'%s' is missing",
+			   f->name);
 		if (f->example)
 			hint(e, "as in {\"%s\": %s}", f->name, f->example);
 		return false;
 	}
 	if (!type_fits(v, f->kind)) {
-		(void)fail(e, 422, "wrong_type", f->name, "'%s' must be %s, not %s", f->name,
-			   kind_names[f->kind], type_name(v));
+		(void)fail(e, REFUSAL_INVALID, "wrong_type", f->name, "'%s' must be %s, not %s",
+			   f->name, kind_names[f->kind], type_name(v));
 		if (f->example)
 			hint(e, "as in {\"%s\": %s}", f->name, f->example);
 		return false;
@@ -406,28 +452,25 @@ static bool check_field(json_t *object, const struct field *f, struct schema_err
 	return true;
 }
 
-static bool check_unknown(json_t *object, const struct field *fields, struct schema_error *e)
+static bool check_unknown(json_t *object, const struct field *fields, unsigned int in,
+			  struct schema_error *e)
 {
 	const char *key;
 	json_t *value;
 
 	json_object_foreach(object, key, value)
 	{
-		const struct field *f = fields;
-
-		while (f->name && strcmp(f->name, key) != 0)
-			f++;
-		if (f->name)
+		if (field_named(fields, in, key))
 			continue;
 
 		_buf_ struct buf list = BUF_INIT(sizeof(e->hint));
 		char name[sizeof(e->field)];
 
 		copy_text(name, sizeof(name), key, strlen(key));
-		(void)fail(e, 422, "unknown_field", name, "'%s' is not a field of this request",
-			   name);
-		for (f = fields; f->name; f++)
-			(void)buf_printf(&list, "%s%s", f == fields ? "" : ", ", f->name);
+		(void)fail(e, REFUSAL_INVALID, "unknown_field", name,
+			   "'%s' is not a field of this request", name);
+		for (const struct field *f = field_from(fields, in); f; f = field_from(f + 1, in))
+			(void)buf_printf(&list, "%s%s", list.len ? ", " : "", f->name);
 		if (list.len)
 			hint(e, "there are: %s", buf_str(&list));
 		return false;
@@ -435,46 +478,41 @@ static bool check_unknown(json_t *object, const struct field *fields, struct sch
 	return true;
 }
 
-bool schema_check(json_t *object, const struct field *fields, struct schema_error *ret)
+bool schema_check(json_t *object, const struct field *fields, unsigned int in,
+		  struct schema_error *ret)
 {
 	if (!json_is_object(object)) {
-		(void)fail(ret, 422, "not_an_object", NULL,
+		(void)fail(ret, REFUSAL_INVALID, "not_an_object", NULL,
 			   "the body must be a JSON object, not %s", type_name(object));
 		return false;
 	}
-	if (!check_unknown(object, fields, ret))
+	if (!check_unknown(object, fields, in, ret))
 		return false;
-	for (const struct field *f = fields; f->name; f++)
+	for (const struct field *f = field_from(fields, in); f; f = field_from(f + 1, in))
 		if (!check_field(object, f, ret))
 			return false;
 	return true;
 }
 
-static bool needs_something(const struct field *f)
-{
-	while (f->name && !f->required)
-		f++;
-	return f->name != NULL;
-}
-
-json_t *schema_parse(const char *body, size_t len, const struct field *fields,
+json_t *schema_parse(const char *body, size_t len, const struct field *fields, unsigned int in,
 		     struct schema_error *ret)
 {
 	json_t *object;
 
-	if (len == 0 && !needs_something(fields)) {
+	if (len == 0 && !schema_any_required(fields, in)) {
 		object = json_object();
 		if (!object)
-			(void)fail(ret, 503, "out_of_memory", NULL, "the daemon is out of memory");
+			(void)fail(ret, REFUSAL_UNAVAILABLE, "out_of_memory", NULL,
+				   "the daemon is out of memory");
 		return object;
 	}
 	if (len == 0) {
-		(void)fail(ret, 400, "malformed_json", NULL, "the body is empty");
+		(void)fail(ret, REFUSAL_MALFORMED, "malformed_json", NULL, "the body is empty");
 		hint(ret, "send a JSON object");
 		return NULL;
 	}
 	object = schema_load(body, len, ret);
-	if (object && !schema_check(object, fields, ret)) {
+	if (object && !schema_check(object, fields, in, ret)) {
 		json_decref(object);
 		object = NULL;
 	}

@@ -10,17 +10,19 @@
 #include <stdint.h>
 
 #include "front/support/field.h"
+#include "front/support/refusal.h"
 
 #define SCHEMA_DEPTH_MAX 32
 #define SCHEMA_VALUES_MAX 100000 /* a value costs some 50 bytes when parsed, and 2 in the text */
 
 struct schema_error {
 	/*
-	 * 400: malformed_json, duplicate_key, too_deep, too_many_values, and out_of_range for a
-	 * number that no JSON reader here can hold. 500: internal, without memory. 422:
-	 * not_an_object, missing_field, unknown_field, wrong_type, out_of_range, invalid_value.
+	 * REFUSAL_MALFORMED: malformed_json, duplicate_key, too_deep, too_many_values, and
+	 * out_of_range for a number that no JSON reader here can hold. REFUSAL_UNAVAILABLE:
+	 * out_of_memory. REFUSAL_INVALID: not_an_object, missing_field, unknown_field, wrong_type,
+	 * out_of_range, invalid_value.
 	 */
-	int status;
+	enum refusal_kind kind;
 	const char *code;
 	char message[256], field[64], hint[200]; /* valid UTF-8; field and hint may be empty */
 };
@@ -34,14 +36,15 @@ void schema_setup(void);
  * exactly the declared fields and types (an integer field refuses 1.0 and "1"; null is refused
  * where required, and removed where optional, so that it means absent). An empty body is an empty
  * object when no field is required.
- * @fields: ends with name NULL.
+ * @fields: ends with name NULL, or is NULL; those in @in (field.h) count.
  * Return: the object (caller decrefs), or NULL with @ret filled.
  */
-json_t *schema_parse(const char *body, size_t len, const struct field *fields,
+json_t *schema_parse(const char *body, size_t len, const struct field *fields, unsigned int in,
 		     struct schema_error *ret);
 
 /* schema_check() - The second half: an object that is parsed already. Removes optional nulls. */
-bool schema_check(json_t *object, const struct field *fields, struct schema_error *ret);
+bool schema_check(json_t *object, const struct field *fields, unsigned int in,
+		  struct schema_error *ret);
 
 /*
  * schema_load() - The first half: any JSON value within the bounds above.
@@ -60,16 +63,13 @@ bool schema_values_ok(const char *text, size_t len, size_t max);
 uint64_t schema_ms(const json_t *body, const char *key);
 
 /*
- * schema_write() - JSON Schema of an object with these fields. @nullable: those that are not
- * required may be null, too.
+ * schema_write() - JSON Schema of an object with the fields in @in. Optional members of a body may
+ * be null, which means absent; tools are described without that.
  */
 struct json;
-void schema_write(struct json *j, const struct field *fields, bool nullable);
-/*
- * schema_write_field() - The schema of one field. @nullable: if it is not required it may be null,
- * which means absent. @told: with its description and example.
- */
-void schema_write_field(struct json *j, const struct field *f, bool nullable, bool told);
-bool schema_any_required(const struct field *fields);
+void schema_write(struct json *j, const struct field *fields, unsigned int in);
+/* schema_write_type() - Type, bounds, values and default of one field, without its words. */
+void schema_write_type(struct json *j, const struct field *f);
+bool schema_any_required(const struct field *fields, unsigned int in);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schema_write.c - The fields of a request as JSON Schema, for those who make requests.
+ * schema_write.c - The fields of a request as JSON Schema, for clients.
  *
  * Written from the rows that schema.c checks requests against: bounds, values, patterns and
- * defaults are the same ones. Whoever reads it is the OpenAPI document (openapi.c) and the list of
- * MCP tools.
+ * defaults are the same. The OpenAPI document (http/openapi.c) and the list of MCP tools contain
+ * it.
  */
 #include <string.h>
 
@@ -34,40 +34,40 @@ static void write_bounds(struct json *j, const struct field *f)
 	};
 	unsigned int digits = f->kind == FIELD_NUMBER ? 3 : 0;
 
-	if ((f->min == 0 && f->max == 0) || !words[f->kind].min)
+	if ((f->min == 0 && field_max(f) == 0) || !words[f->kind].min)
 		return;
 	json_key(j, words[f->kind].min);
 	json_double(j, f->min, digits);
 	json_key(j, words[f->kind].max);
-	json_double(j, f->max, digits);
+	json_double(j, field_max(f), digits);
 }
 
-void schema_write_field(struct json *j, const struct field *f, bool nullable, bool told)
+/* @words: the description, and the example with it; or NULL. */
+static void write_field(struct json *j, const struct field *f, bool nullable, const char *words)
 {
 	json_object_begin(j);
 	json_key(j, "type");
-	if ((nullable && !f->required) || f->kind == FIELD_TEXT_OR_OBJECT) {
+	if (nullable || f->kind == FIELD_TEXT_OR_OBJECT) {
 		json_array_begin(j);
 		(void)json_str(j, kind_types[f->kind]);
 		if (f->kind == FIELD_TEXT_OR_OBJECT)
 			(void)json_str(j, "object");
-		if (nullable && !f->required)
+		if (nullable)
 			(void)json_str(j, "null");
 		json_array_end(j);
 	} else {
 		(void)json_str(j, kind_types[f->kind]);
 	}
-	if (f->description && told)
-		json_member_str(j, "description", f->description);
+	if (words)
+		json_member_str(j, "description", words);
 	write_bounds(j, f);
 	if (f->pattern)
 		json_member_str(j, "pattern", f->pattern);
 	if (f->values) {
-		json_key(j, "enum");
-		json_array_begin(j);
+		json_member_array(j, "enum");
 		for (size_t i = 0; f->values[i]; i++)
 			(void)json_str(j, f->values[i]);
-		if (nullable && !f->required)
+		if (nullable)
 			json_none(j);
 		json_array_end(j);
 	}
@@ -75,42 +75,51 @@ void schema_write_field(struct json *j, const struct field *f, bool nullable, bo
 		json_member_raw(j, "additionalProperties", "{\"type\":\"string\"}");
 	if (f->kind == FIELD_STRING_LIST)
 		json_member_raw(j, "items", "{\"type\":\"string\"}");
-	if (f->fallback)
-		json_member_raw(j, "default", f->fallback);
-	if (f->example && told) {
-		json_key(j, "examples");
-		json_array_begin(j);
+	if (field_fallback(f))
+		json_member_raw(j, "default", field_fallback(f));
+	if (f->example && words) {
+		json_member_array(j, "examples");
 		json_raw(j, f->example, strlen(f->example));
 		json_array_end(j);
 	}
 	json_object_end(j);
 }
 
-bool schema_any_required(const struct field *f)
+void schema_write_type(struct json *j, const struct field *f)
 {
-	while (f->name && !f->required)
-		f++;
-	return f->name != NULL;
+	write_field(j, f, false, NULL);
 }
 
-void schema_write(struct json *j, const struct field *fields, bool nullable)
+bool schema_any_required(const struct field *fields, unsigned int in)
 {
+	const struct field *f = field_from(fields, in);
+
+	while (f && !f->required)
+		f = field_from(f + 1, in);
+	return f;
+}
+
+void schema_write(struct json *j, const struct field *fields, unsigned int in)
+{
+	const struct field *f;
+
 	json_object_begin(j);
 	json_member_str(j, "type", "object");
 	json_member_bool(j, "additionalProperties", false);
-	if (schema_any_required(fields)) {
-		json_key(j, "required");
-		json_array_begin(j);
-		for (const struct field *f = fields; f->name; f++)
+	if (schema_any_required(fields, in)) {
+		json_member_array(j, "required");
+		for (f = field_from(fields, in); f; f = field_from(f + 1, in))
 			if (f->required)
 				(void)json_str(j, f->name);
 		json_array_end(j);
 	}
-	json_key(j, "properties");
-	json_object_begin(j);
-	for (const struct field *f = fields; f->name; f++) {
+	json_member_object(j, "properties");
+	for (f = field_from(fields, in); f; f = field_from(f + 1, in)) {
+		bool tool = in == IN_TOOL && f->tool_description;
+
 		json_key(j, f->name);
-		schema_write_field(j, f, nullable, true);
+		write_field(j, f, in == IN_BODY && !f->required,
+			    tool ? f->tool_description : f->description);
 	}
 	json_object_end(j);
 	json_object_end(j);

@@ -3,9 +3,9 @@
  * service_link.c - One socket, a list of requests under way, and a queue for a full socket.
  *
  * Messages are packets, so a service that is killed leaves no half message. If it has a supervisor
- * (base/supervise.h), its successor is on the same socket and sends a message of its own kind; the
- * service's receive() then fails what was asked before by service_link_fail(). If nobody holds the
- * other end any more, gone() is called once.
+ * (base/supervise.h), its successor is on the same socket and sends a message of a certain kind;
+ * the service's receive() then fails earlier requests with service_link_fail(). If the other end is
+ * closed, gone() is called once.
  */
 #include "front/support/service_link.h"
 
@@ -15,13 +15,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/foreign.h"
 
-#define PER_EVENT 64 /* messages: others have a right to be heard too */
+#define PER_EVENT 64 /* messages: then other watches of the loop have their turn */
 
 struct service_request {
 	struct service_request *next;
@@ -86,7 +85,7 @@ static bool receive(struct service_link *l)
 	if (n == -EAGAIN)
 		return false;
 	memcpy(&version, message, sizeof(version));
-	/* Our table has no room for the descriptors: an error of this request alone. */
+	/* Our table has no room for the descriptors: only this request fails. */
 	if (n == -EMSGSIZE && s->loses_fds)
 		n = (ssize_t)s->message_size;
 	if (n == (ssize_t)s->message_size && version == s->version)
@@ -213,7 +212,7 @@ int service_link_wait(struct service_link *l, void *request, int fd, void *ret)
 
 	if (n == (ssize_t)s->message_size)
 		memcpy(&version, ret, sizeof(version));
-	/* A successor's message has another number: the start of the next front will go well. */
+	/* A successor's message has another number: this start fails, and the next one succeeds. */
 	return version == s->version && *seq_of(l, ret) == l->seq ? 0 : -EPIPE;
 }
 

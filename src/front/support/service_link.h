@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service_link.h - The front's line to a service: requests out, replies in when they come.
+ * service_link.h - The front's socket to a service: requests are sent, replies handled as they
+ * come.
  *
  * A service is a process with a SEQPACKET socket that takes requests of one fixed size and sends
  * messages of one fixed size, both with a version first and a sequence number. Each request under
  * way is a struct of the asker's; an asker that goes away calls service_link_forget().
  *
- * The service may have been taken over. Size and version are checked here; texts and numbers in a
- * message are for the service's own receive() to check.
+ * An attacker may have taken the service over. Size and version are checked here; the service's own
+ * receive() checks texts and numbers in a message.
  *
  * caisson-bridge and caisson-bucket have other protocols: JSON text of any length, and a pipe for
  * each job. See tool_calls/bridge_link.h and buckets/buckets.h.
@@ -66,7 +67,7 @@ void service_link_init(struct service_link *l, const struct service *s, int fd);
 /* service_link_wait() - Before service_link_start(): ask, and wait for the answer. 0 or -errno. */
 int service_link_wait(struct service_link *l, void *request, int fd, void *ret);
 
-/* service_link_start() - Listen to it. */
+/* service_link_start() - Watch its socket. */
 int service_link_start(struct service_link *l, struct loop *loop, struct err *e);
 
 /* service_link_close() - No event follows. The queue is dropped; requests still wait. */

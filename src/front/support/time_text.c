@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* time_text.c - Times that people read. */
+/* time_text.c - The time of day, as a number and as text. */
 #include "front/support/time_text.h"
 
 #include <stdio.h>

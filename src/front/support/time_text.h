@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* time_text.h - Times that people read: milliseconds since 1970, and RFC 3339 in UTC. */
+/* time_text.h - The time of day: milliseconds since 1970, and text in RFC 3339 and UTC. */
 #ifndef CAISSON_FRONT_TIME_TEXT_H
 #define CAISSON_FRONT_TIME_TEXT_H
 
@@ -9,8 +9,8 @@ struct json;
 
 uint64_t time_now_ms(void);
 
-/* time_files_ms() - By the clock of files, whose times are those of its last tick: what changes
- * from now on has no earlier time, however late that tick was. */
+/* time_files_ms() - By the clock of file times, which shows the last tick: a file that changes from
+ * now on has no earlier time. */
 uint64_t time_files_ms(void);
 
 #define STAMP_MAX 40

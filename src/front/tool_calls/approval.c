@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/list.h"
 #include "base/utf8.h"
 #include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
@@ -32,12 +33,7 @@ static void unlist(struct approval *a)
 		a->over(a);
 	timer_cancel(&a->timer);
 	loop_undefer(&a->f->loop, &a->ask);
-	if (a->prev)
-		a->prev->next = a->next;
-	else
-		a->f->approvals = a->next;
-	if (a->next)
-		a->next->prev = a->prev;
+	LIST_DROP(a->f->approvals, a);
 	execution_release(a->x);
 }
 
@@ -121,10 +117,7 @@ struct approval *approval_new(struct execution *x, const struct approval_ask *as
 	a->arg = ask->arg;
 	a->timer = (struct timer){ .fn = on_late, .arg = a };
 	a->ask = (struct deferred){ .fn = on_ask, .arg = a };
-	a->next = f->approvals;
-	if (a->next)
-		a->next->prev = a;
-	f->approvals = a;
+	LIST_PUSH(f->approvals, a);
 	timer_set(&f->loop, &a->timer, f->loop.now_ns + a->patience_ms * CLOCK_NS_PER_MS);
 	execution_hold(x);
 	audit_approval_begin(a, ask->call);

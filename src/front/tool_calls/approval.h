@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * approval.h - A call that waits for a person's word.
+ * approval.h - A call that waits for a person's decision.
  *
- * Whoever owns the sandbox may give it: over REST (GET and POST /v1/approvals), with `caisson
- * approve`, or as the answer to an elicitation of the MCP client whose request the code runs for.
- * The first word counts. Nobody's word in time is a no. While a call of an execution waits, that
- * execution's time stands still, for at most EXECUTION_STAND_MAX_S in all.
+ * The sandbox's owner decides: over REST (GET and POST /v1/approvals), with `caisson approve`, or
+ * as the answer to an elicitation of the MCP client whose request the code runs for. The first
+ * decision counts. A call that nobody decides in time is denied. While a call of an execution
+ * waits, that execution's time stands still, for at most EXECUTION_STAND_MAX_S in all.
  */
 #ifndef CAISSON_FRONT_CODE_APPROVAL_H
 #define CAISSON_FRONT_CODE_APPROVAL_H
@@ -29,7 +29,7 @@ struct json;
 
 enum approval_outcome { APPROVAL_GIVEN, APPROVAL_DENIED, APPROVAL_LATE };
 
-/* What it is about. All borrowed while approval_new() runs. */
+/* The call. All members are borrowed while approval_new() runs. */
 struct approval_ask {
 	const char *call; /* the call's id in the ledger */
 	const char *server, *tool, *rule;
@@ -53,11 +53,11 @@ struct approval {
 	size_t argument_bytes;
 	uint64_t created_ms, patience_ms;
 	struct timer timer;
-	struct deferred ask; /* of the sink: whoever it asks may be gone, and end the execution */
+	struct deferred ask; /* of the sink, whose client may be gone: that ends the execution */
 	void (*decided)(struct approval *a, enum approval_outcome o, const char *by,
 			const char *reason);
 	void *arg;
-	/* Somebody who was asked, and hears that it is over, however. */
+	/* For the client that was asked: called when the approval is over, by any way. */
 	void (*over)(struct approval *a);
 	void *asked;
 };
@@ -65,7 +65,7 @@ struct approval {
 /* approval_new() - NULL: too many wait, or there is no memory. Also asks the execution's sink. */
 struct approval *approval_new(struct execution *x, const struct approval_ask *ask);
 struct approval *approval_find(struct front *f, const char *owner, const char *id);
-/* approval_decide() - The word is said; @a is gone. */
+/* approval_decide() - The decision; @a is gone. */
 void approval_decide(struct approval *a, bool yes, const char *by, const char *reason);
 /* approval_drop() - The call waits no more; @a is gone. */
 void approval_drop(struct approval *a);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit_tool.h - What the ledger says of tool calls: before each, and after it; and of the words of
- * persons.
+ * audit_tool.h - Lines of the ledger about tool calls, before and after each, and about approvals.
  *
  * Of arguments and results it has hashes and sizes. Refusals are written one by one up to
  * AUDIT_REFUSALS_MAX of an execution, and counted in one line at its end: code that calls what it

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bridge_link.c - One socket to the bridge, and a list of who waits.
+ * bridge_link.c - One socket to the bridge, and the list of calls that wait for an answer.
  *
- * The bridge's worker may be killed and replaced: the next hello says so, and whoever waited hears
- * that its call is lost. When the bridge itself is gone nothing restarts it, because nobody in a
- * jail can: calls are refused from then on, and the rest of the daemon goes on.
+ * The bridge's worker may be killed and replaced: the next hello tells so, and every waiting call
+ * gets the answer that it is lost. When the bridge itself is gone nothing restarts it, because no
+ * process in a jail can: calls are refused from then on, and the rest of the daemon goes on.
  */
 #include "front/tool_calls/bridge_link.h"
 
@@ -58,7 +58,7 @@ static void lose_calls(struct bridge_link *l, const char *message, const char *h
 	const struct bridge_answer lost = { .code = "internal", .message = message, .hint = hint };
 	uint64_t last = l->last_id;
 
-	/* What somebody asks for while being told is not among the lost. */
+	/* Calls that a caller makes while it gets this answer are not among the lost. */
 	for (struct bridge_call *c = l->calls, *next; c; c = next) {
 		next = c->next;
 		if (c->id > last)
@@ -86,7 +86,7 @@ static void gone(struct bridge_link *l)
 	for (size_t i = 0; i < l->n_servers; i++)
 		l->servers[i].state = "failed";
 	log_event(LOG_LEVEL_ERROR, "bridge_gone",
-		  F_STR("what", "MCP servers can not be called any more"));
+		  F_STR("what", "MCP servers cannot be called any more"));
 	lose_calls(l, gone_text, "start the daemon again");
 }
 
@@ -183,19 +183,6 @@ static void on_end(struct bridge_link *l, struct bridge_call *c, const json_t *h
 	buf_init(&l->body, max);
 }
 
-static void on_progress(struct bridge_call *c, const json_t *head)
-{
-	const json_t *total = json_object_get(head, "total");
-	const struct bridge_progress p = {
-		.progress = json_number_value(json_object_get(head, "progress")),
-		.total = json_is_number(total) ? json_number_value(total) : -1,
-		.message = text_of(head, "message"),
-	};
-
-	if (c->progress)
-		c->progress(c, &p);
-}
-
 static void on_server(struct bridge_link *l, const json_t *head, bool changed)
 {
 	const char *name = text_of(head, "server"), *message = text_of(head, "message");
@@ -223,6 +210,7 @@ static int on_message(struct bridge_link *l)
 {
 	json_t *head = json_loadb(buf_str(&l->head), l->head.len, JSON_REJECT_DUPLICATES, NULL);
 	const char *event = text_of(head, "event");
+	/* NULL: cancelled meanwhile. */
 	struct bridge_call *c = find(l, (uint64_t)json_integer_value(json_object_get(head, "id")));
 	int r = 0;
 
@@ -232,12 +220,8 @@ static int on_message(struct bridge_link *l)
 		r = on_hello(l, head);
 	else if (strcmp(event, "state") == 0 || strcmp(event, "changed") == 0)
 		on_server(l, head, event[0] == 'c');
-	else if (!c)
-		; /* cancelled meanwhile */
-	else if (strcmp(event, "result") == 0 || strcmp(event, "error") == 0)
+	else if (c && (strcmp(event, "result") == 0 || strcmp(event, "error") == 0))
 		on_end(l, c, head, event[0] == 'r');
-	else if (strcmp(event, "progress") == 0)
-		on_progress(c, head);
 	json_decref(head);
 	return r;
 }
@@ -317,9 +301,8 @@ int bridge_tools(struct bridge_link *l, struct bridge_call *c, const char *serve
 int bridge_call(struct bridge_link *l, struct bridge_call *c, const char *server, const char *tool,
 		const char *arguments, size_t len, uint64_t timeout_ms, struct err *e)
 {
-	json_t *head = json_pack("{s:s, s:s, s:s, s:I, s:b}", "op", "call", "server", server,
-				 "tool", tool, "timeout_ms", (json_int_t)timeout_ms, "progress",
-				 c->progress != NULL);
+	json_t *head = json_pack("{s:s, s:s, s:s, s:I}", "op", "call", "server", server, "tool",
+				 tool, "timeout_ms", (json_int_t)timeout_ms);
 
 	return ask(l, c, head, arguments, len, e);
 }

@@ -45,15 +45,8 @@ struct bridge_answer {
 	const char *code, *message, *hint;
 };
 
-struct bridge_progress {
-	double progress, total; /* total: negative when it is not known */
-	const char *message;    /* or NULL */
-};
-
 struct bridge_call {
 	void (*done)(struct bridge_call *c, const struct bridge_answer *a);
-	/* or NULL: nobody wants to hear of it */
-	void (*progress)(struct bridge_call *c, const struct bridge_progress *p);
 	void *arg;
 	uint64_t id; /* 0: not under way */
 	struct bridge_call *next;
@@ -87,7 +80,7 @@ int bridge_start(const struct config *c, struct err *e);
  * words.
  */
 int bridge_link_init(struct bridge_link *l, struct loop *loop, int fd, struct err *e);
-/* bridge_link_free() - Whoever still waits is not told. */
+/* bridge_link_free() - Calls that still wait get no answer. */
 void bridge_link_free(struct bridge_link *l);
 
 /* bridge_server() - By name or, when there is none of that name, by alias; NULL: there is none. */

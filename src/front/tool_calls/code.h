@@ -30,7 +30,7 @@ struct code {
 	uint64_t tokens, at_ns; /* requests that may come now, in thousandths */
 	size_t held;            /* bytes of results that wait to be read */
 	int64_t notes; /* bytes that may be kept or read now; less than 0: too much was, wait
-			  (ops_memory.c) */
+			  (ops.c) */
 	uint64_t notes_ns;
 	struct kept_search *search; /* made by the first question (ops_search.c) */
 };
@@ -49,7 +49,7 @@ struct tool_rules_layer code_layer(struct code *c);
 /* code_may_ask() - Whether one more request comes in time: floods are refused. */
 bool code_may_ask(struct code *c, uint64_t now_ns);
 
-/* code_write() - What a kernel is told with each execution: the member `mcp`, or nothing. */
+/* code_write() - The servers, for a kernel, with each execution: the member `mcp`, or nothing. */
 void code_write(const struct execution *x, struct json *j);
 
 #endif

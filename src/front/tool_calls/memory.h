@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memory.h - What code asks the host to keep: memory.* and tool.* of the kernel protocol.
+ * memory.h - Notes and functions that code keeps on the host: memory.* and tool.* of the kernel
+ * protocol.
  *
- * Where a note is kept (whose, in which project) is said by the caller, who knows it from the
- * descriptor that the request came over, and never by the request.
+ * The caller gives owner and project of a note, which it knows from the descriptor that the request
+ * came over; a request cannot choose them.
  */
 #ifndef CAISSON_FRONT_CODE_MEMORY_H
 #define CAISSON_FRONT_CODE_MEMORY_H
@@ -42,11 +43,11 @@ bool memory_knows(const char *op);
 int memory_run(const struct memory_place *p, const char *op, const json_t *m, int64_t now_ms,
 	       struct buf *ret, struct memory_refusal *why);
 
-/* memory_tools() - How many functions are saved there; 0 when that can not be known. */
+/* memory_tools() - How many functions are saved there; 0 when that cannot be known. */
 uint32_t memory_tools(const struct memory_place *p);
 
-/* memory_key() - What a key is kept under: letters, digits, _ and -, everything else is _. Empty:
- * it is no key. Pure. */
+/* memory_key() - The form in which a key is kept: letters, digits, _ and -, everything else becomes
+ * _. Empty: it is no key. Pure. */
 void memory_key(const char *text, char *ret, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops.h - What code can ask the host for, by name. */
+/* ops.h - The operations that code can ask the host for, by name. */
 #ifndef CAISSON_FRONT_CODE_OPS_H
 #define CAISSON_FRONT_CODE_OPS_H
 
@@ -18,8 +18,8 @@ struct upstream;
 void ops_run(struct rpc *r, const json_t *m);
 
 void ops_search(struct rpc *r, const json_t *m);
-void ops_search_free(struct kept_search *k);                     /* NULL is fine */
-void ops_memory(struct rpc *r, const char *op, const json_t *m); /* one that memory_knows() */
+void ops_search_free(struct kept_search *k);        /* NULL is fine */
+void tool_call_run(struct rpc *r, const json_t *m); /* mcp.call: one call of a server's tool */
 
 /* ops_place() - Where a sandbox's code keeps things. Borrowed from @s. */
 struct memory_place ops_place(const struct sandbox *s);

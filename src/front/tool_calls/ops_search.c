@@ -3,9 +3,9 @@
  * ops_search.c - mcp.search: the tools of the sandbox's servers that fit some words.
  *
  * First every server's tools have to be known, which may mean that it is started: those that are
- * not known yet are asked for at the same time. A server that can not say is left out. The index is
- * of what this sandbox may call; it is made with the first question and kept with the sandbox until
- * one of the lists is another.
+ * not known yet are asked for at the same time. A server that cannot tell is left out. The index
+ * has the tools that this sandbox may call; it is made with the first question and kept with the
+ * sandbox until one of the lists is another.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 
 #define ANSWER_MAX (8u << 20)
 
-struct hunt {
+struct tool_search {
 	struct rpc *rpc;
 	size_t waiting; /* for so many servers, and once for ourselves */
 	size_t limit;
@@ -34,12 +34,12 @@ struct hunt {
 	struct upstream_ask asks[CODE_SERVERS_MAX];
 };
 
-static bool wanted(const struct hunt *h, const char *name)
+static bool wanted(const struct tool_search *h, const char *name)
 {
 	return !h->server[0] || strcmp(h->server, name) == 0;
 }
 
-/* What this sandbox can call of a server's tools; not in the answer: what a rule forbids. */
+/* The tools of a server that this sandbox can call, without those that a rule forbids. */
 static json_t *callable(struct sandbox *s, const struct upstream *u,
 			struct tool_rules_layer operator_)
 {
@@ -135,7 +135,7 @@ static struct kept_search *index_of(struct sandbox *s)
 	return s->code->search;
 }
 
-static void finish(struct hunt *h)
+static void finish(struct tool_search *h)
 {
 	_buf_ struct buf b = BUF_INIT(ANSWER_MAX);
 	struct kept_search *k = index_of(h->rpc->x->sandbox);
@@ -152,23 +152,23 @@ static void finish(struct hunt *h)
 
 static void on_learnt(struct upstream_ask *a, const struct bridge_answer *why)
 {
-	struct hunt *h = a->arg;
+	struct tool_search *h = a->arg;
 
-	(void)why; /* it can not be called either, and says why to whoever tries */
+	(void)why; /* it cannot be called either, and a call gets the reason */
 	if (--h->waiting == 0)
 		finish(h);
 }
 
-static void hunt_cancel(struct rpc *r)
+static void search_cancel(struct rpc *r)
 {
-	struct hunt *h = r->work;
+	struct tool_search *h = r->work;
 
 	for (size_t i = 0; i < CODE_SERVERS_MAX; i++)
 		upstream_forget(&h->asks[i]);
 	free(h);
 }
 
-static bool read_request(struct hunt *h, const json_t *m, const char **ret_why)
+static bool read_request(struct tool_search *h, const json_t *m, const char **ret_why)
 {
 	const char *query = json_string_value(json_object_get(m, "query"));
 	const char *detail = json_string_value(json_object_get(m, "detail"));
@@ -200,7 +200,7 @@ static bool read_request(struct hunt *h, const json_t *m, const char **ret_why)
 void ops_search(struct rpc *r, const json_t *m)
 {
 	struct sandbox *s = r->x->sandbox;
-	struct hunt *h = calloc(1, sizeof(*h));
+	struct tool_search *h = calloc(1, sizeof(*h));
 	struct tool_rules_layer ignored;
 	const char *why = "the daemon is out of memory";
 	size_t i;
@@ -220,7 +220,7 @@ void ops_search(struct rpc *r, const json_t *m)
 	h->rpc = r;
 	h->waiting = 1;
 	r->work = h;
-	r->cancel = hunt_cancel;
+	r->cancel = search_cancel;
 	json_array_foreach(s->spec.servers, i, name)
 	{
 		struct upstream *u = code_server(s, json_string_value(name), &ignored);

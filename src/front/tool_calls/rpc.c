@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/list.h"
 #include "base/utf8.h"
 #include "front/cell/cell.h"
 #include "front/sandbox/execution.h"
@@ -99,10 +100,8 @@ static struct rpc *rpc_new(struct execution *x, struct kernel *s, int64_t id)
 
 	if (!r)
 		return NULL;
-	*r = (struct rpc){ .x = x, .kernel = s, .id = id, .next = x->rpcs };
-	if (r->next)
-		r->next->prev = r;
-	x->rpcs = r;
+	*r = (struct rpc){ .x = x, .kernel = s, .id = id };
+	LIST_PUSH(x->rpcs, r);
 	x->n_rpcs++;
 	return r;
 }
@@ -113,12 +112,7 @@ static void rpc_free(struct rpc *r)
 
 	if (x->sandbox->code)
 		x->sandbox->code->held -= r->out.len;
-	if (r->prev)
-		r->prev->next = r->next;
-	else
-		x->rpcs = r->next;
-	if (r->next)
-		r->next->prev = r->prev;
+	LIST_DROP(x->rpcs, r);
 	x->n_rpcs--;
 	buf_free(&r->out);
 	free(r);

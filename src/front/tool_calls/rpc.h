@@ -3,9 +3,9 @@
  * rpc.h - Requests of code in a cell to the host (docs/protocol/kernel.md, "Asking the host").
  *
  * A request belongs to the execution that runs in the kernel it came from: that is how the sandbox,
- * its owner and its servers are known, and nothing in a request can say otherwise. It is answered
- * once, or cancelled with the execution. What can be asked is bounded: in flight, in size, in a
- * second; who goes on beyond that is ended.
+ * its owner and its servers are known, and nothing in a request can change that. It is answered
+ * once, or cancelled with the execution. Requests are bounded in flight, in size and per second;
+ * code that floods the host beyond that is killed.
  */
 #ifndef CAISSON_FRONT_CODE_RPC_H
 #define CAISSON_FRONT_CODE_RPC_H
@@ -34,7 +34,7 @@ struct rpc {
 	struct kernel *kernel;
 	struct rpc *prev, *next;       /* of the execution */
 	int64_t id;                    /* the kernel's */
-	void *work;                    /* of whoever answers */
+	void *work;                    /* of the operation */
 	void (*cancel)(struct rpc *r); /* let go of the work, and neither answer nor free; may be
 					  NULL */
 	struct buf out;                /* a large result on its way */
@@ -51,7 +51,7 @@ void rpc_drained(struct execution *x, struct kernel *s);
  * answers. */
 void rpc_end(struct execution *x, bool tell);
 
-/* ---- for whoever answers; r is gone afterwards --------------------------------------------- */
+/* ---- answers; r is gone afterwards --------------------------------------------------------- */
 
 /* rpc_answer() - @json: the result's text on one line; copied when it is large. */
 void rpc_answer(struct rpc *r, const char *json, size_t len);

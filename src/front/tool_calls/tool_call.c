@@ -4,10 +4,10 @@
  * answer.
  *
  * Each step may take a while, and the request may be cancelled in each: exactly one of ask,
- * approval and call is under way then. What was begun in the ledger is ended there, whatever
- * happens.
+ * approval and call is under way then. A call that was begun in the ledger is ended there in every
+ * case.
  */
-#include "front/tool_calls/tool_call.h"
+#include "front/tool_calls/ops.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,7 +217,7 @@ static void judge(struct tool_call *t)
 		return;
 	}
 	if (audit_tool_begin(&a, t->arguments, t->len, &d) < 0) {
-		fail(t, "internal", NULL, "the ledger can not be written, so nothing is done");
+		fail(t, "internal", NULL, "the ledger cannot be written, so nothing is done");
 		return;
 	}
 	t->begun = true;

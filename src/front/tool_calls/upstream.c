@@ -114,7 +114,7 @@ static json_t *parse_list(const struct buf *text)
 		json_decref(list);
 		return NULL;
 	}
-	/* One without a name can not be called. */
+	/* One without a name cannot be called. */
 	for (i = json_array_size(list); i-- > 0;) {
 		one = json_array_get(list, i);
 		if (!json_is_string(json_object_get(one, "name")))

@@ -4,8 +4,8 @@
  * tools.
  *
  * The front speaks to none of them: the bridge does (bridge_link.h), and has what they need to be
- * started or reached. What tools a server has is asked for when somebody wants to know, and kept
- * until the bridge says that it may have changed.
+ * started or reached. The front asks for the tools of a server when they are first needed, and
+ * keeps them until the bridge reports that they may have changed.
  */
 #ifndef CAISSON_FRONT_CODE_UPSTREAM_H
 #define CAISSON_FRONT_CODE_UPSTREAM_H
@@ -55,7 +55,7 @@ struct upstream_ask {
 	struct bridge_call call;
 };
 
-/* upstream_learn() - Ask for its tools, for @x, which has to hear before its time is over. 0, or
+/* upstream_learn() - Ask for its tools, for @x, which gets an answer before its time is over. 0, or
  * -errno: then done is not called. */
 int upstream_learn(const struct execution *x, struct upstream *u, struct upstream_ask *a,
 		   struct err *e);

@@ -1,45 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hold.c - A sandbox and its tree: who may have it together with whom, how it is opened, and when
- * it is let go.
+ * hold.c - A sandbox and its tree: which sandboxes may share one, how it is opened and released.
  *
- * Generations share files that did not change. So nobody writes into the newest one in place while
- * somebody else relies on a tree that does not change: a copy on write, or a view. Those who write
- * together, and those who only read what they write, may.
+ * Generations share unchanged files. So no sandbox may write into the newest one in place while
+ * another relies on a tree that does not change: a copy on write, or a view. Sandboxes that write
+ * in place, and those that only read what they write, may share it.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/fd.h"
 #include "front/sandbox/audit.h"
-#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
+#include "front/support/refusal.h"
 #include "front/support/time_text.h"
 #include "front/workspaces/workspaces.h"
 
-/* ---- together ------------------------------------------------------------------------------ */
+/* ---- sharing ------------------------------------------------------------------------------- */
 
-/* Whether it relies on a tree that stays as it is. */
+/* Whether it relies on a tree that does not change. */
 static bool is_still(const struct workspace_use *u)
 {
 	return u->mode == WORKSPACE_COW || u->allow || u->deny;
-}
-
-static int refuse(struct refusal *r, int status, const char *code, const char *hint)
-{
-	*r = (struct refusal){ .status = status, .code = code, .field = "workspace", .hint = hint };
-	return -1;
-}
-
-static int no_such(struct refusal *ret, const char *name)
-{
-	(void)refuse(ret, 404, "no_such_workspace", "make it first: POST /v1/workspaces");
-	(void)snprintf(ret->message, sizeof(ret->message), "there is no workspace '%.64s' of yours",
-		       name);
-	return -1;
 }
 
 int workspaces_admit(struct front *f, const char *owner, const struct workspace_use *use,
@@ -50,42 +33,37 @@ int workspaces_admit(struct front *f, const char *owner, const struct workspace_
 	if (!use->name[0])
 		return 0;
 	if (!w)
-		return no_such(ret, use->name);
-	if (use->mode == WORKSPACE_RW && !w->volume && !f->config.workspace_rw) {
-		(void)refuse(ret, 422, "quota_unavailable",
-			     "use mode cow and commit, or start the daemon with --workspace-rw");
-		(void)snprintf(
-			ret->message, sizeof(ret->message),
-			"nothing here keeps a sandbox that writes in place within the quota");
-		return -1;
-	}
+		return refusal_set(ret, REFUSAL_NOT_FOUND, "no_such_workspace", "workspace",
+				   "make it first: POST /v1/workspaces",
+				   "you have no workspace '%.64s'", use->name);
+	if (use->mode == WORKSPACE_RW && !w->volume && !f->config.workspace_rw)
+		return refusal_set(
+			ret, REFUSAL_INVALID, "quota_unavailable", "workspace",
+			"use mode cow and commit, or start the daemon with --workspace-rw",
+			"nothing enforces the quota of a sandbox that writes in place");
 	for (struct sandbox *s = NULL; (s = workspaces_user(f, w, s));) {
 		const struct workspace_use *u = &s->spec.workspace;
 
 		if (s == self || (use->mode != WORKSPACE_RW && u->mode != WORKSPACE_RW) ||
 		    (!is_still(use) && !is_still(u) && strcmp(u->tree, u->base) == 0))
 			continue;
-		(void)refuse(ret, 409, "workspace_busy",
-			     "wait for it, stop it, or use the same mode");
-		(void)snprintf(ret->message, sizeof(ret->message),
-			       "sandbox '%.64s' has it %s, which does not go together with %s",
-			       s->name, workspace_mode_name(u->mode),
-			       workspace_mode_name(use->mode));
-		return -1;
+		return refusal_set(ret, REFUSAL_CONFLICT, "workspace_busy", "workspace",
+				   "wait for it, stop it, or use the same mode",
+				   "sandbox '%.64s' uses it in mode %s, which excludes mode %s",
+				   s->name, workspace_mode_name(u->mode),
+				   workspace_mode_name(use->mode));
 	}
 	return 0;
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-static void fail(struct sandbox *s, int status, const char *code, const char *message)
+static void fail(struct sandbox *s, enum refusal_kind kind, const char *code, const char *message)
 {
-	struct refusal why = { .status = status,
-			       .code = code,
-			       .field = "workspace",
-			       .retry_after_s = status == 503 ? 1 : 0 };
+	struct refusal why;
 
-	(void)snprintf(why.message, sizeof(why.message), "%.300s", message);
+	(void)refusal_set(&why, kind, code, "workspace", NULL, "%s", message);
+	why.retry_after_s = kind == REFUSAL_UNAVAILABLE ? 1 : 0;
 	sandbox_no_cell(s, &why);
 }
 
@@ -95,7 +73,7 @@ static void on_open(struct workspace_store_call *c, const struct workspace_store
 	struct workspace_use *u = &s->spec.workspace;
 
 	if (r->code < 0 || *fd < 0) {
-		fail(s, 503, "workspace_failed",
+		fail(s, REFUSAL_UNAVAILABLE, "workspace_failed",
 		     r->code < 0 ? r->msg : "the workspace store sent no tree");
 		return;
 	}
@@ -103,7 +81,7 @@ static void on_open(struct workspace_store_call *c, const struct workspace_store
 	if (!u->tree[0]) {
 		(void)snprintf(u->tree, sizeof(u->tree), "%s", r->tree);
 		(void)snprintf(u->base, sizeof(u->base), "%s", r->tree);
-		audit_spec(s); /* the front after us has to know what is used */
+		audit_spec(s); /* the next front has to know the tree */
 	}
 	sandbox_step(s);
 }
@@ -112,9 +90,14 @@ static void open_tree(struct sandbox *s, const struct workspace *w)
 {
 	struct workspace_use *u = &s->spec.workspace;
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_OPEN };
-	_fd_ int rules = u->tree[0] ? -1 : workspace_use_rules(u);
-	_fd_ int parts = u->mode == WORKSPACE_RW ? workspace_use_parts(u) : -1;
+	_fd_ int rules = -1, parts = -1;
 
+	if ((!u->tree[0] && workspace_use_rules(u, &rules) < 0) ||
+	    (u->mode == WORKSPACE_RW && workspace_use_parts(u, &parts) < 0)) {
+		fail(s, REFUSAL_UNAVAILABLE, "workspace_failed",
+		     "the daemon has no descriptor or memory for the rules of the workspace");
+		return;
+	}
 	if (rules >= 0)
 		q.op = WORKSPACE_STORE_VIEW;
 	memcpy(u->key, w->key, sizeof(u->key));
@@ -124,7 +107,8 @@ static void open_tree(struct sandbox *s, const struct workspace *w)
 	s->workspace_call.arg = s;
 	if (workspace_store_ask(&s->f->workspaces->store, &s->workspace_call, &q,
 				rules >= 0 ? rules : parts) < 0)
-		fail(s, 503, "workspace_failed", "the workspace store does not answer");
+		fail(s, REFUSAL_UNAVAILABLE, "workspace_failed",
+		     "the workspace store does not answer");
 }
 
 static void on_filled(struct workspace *w, void *arg, const struct refusal *why)
@@ -150,7 +134,7 @@ bool workspaces_ready(struct sandbox *s)
 	struct workspace *w = workspaces_find(s->f, s->owner, u->name);
 
 	if (!w) {
-		fail(s, 404, "no_such_workspace", "its workspace has been removed");
+		fail(s, REFUSAL_NOT_FOUND, "no_such_workspace", "its workspace has been removed");
 	} else if (b && b->backs(s->f, w)) {
 		s->workspace_filling = true;
 		b->fill(s->f, w, on_filled, s);
@@ -160,7 +144,7 @@ bool workspaces_ready(struct sandbox *s)
 	return false;
 }
 
-/* ---- letting go ---------------------------------------------------------------------------- */
+/* ---- releasing ----------------------------------------------------------------------------- */
 
 static bool is_used(const struct front *f, const struct workspace *w, const char *tree)
 {
@@ -171,7 +155,7 @@ static bool is_used(const struct front *f, const struct workspace *w, const char
 	return false;
 }
 
-/* The workspace store knows better than we which is the newest: that one it keeps. */
+/* The workspace store keeps the newest generation, whatever it is asked to drop. */
 void workspaces_drop(struct front *f, const struct workspace *w, const char *tree)
 {
 	struct workspace_store_req q = { .op = WORKSPACE_STORE_DROP };
@@ -199,7 +183,7 @@ void workspaces_left(struct sandbox *s)
 	struct workspace *w = u->name[0] ? workspaces_find(s->f, s->owner, u->name) : NULL;
 	char tree[WORKSPACE_STORE_TREE_MAX], base[WORKSPACE_STORE_TREE_MAX];
 
-	workspace_store_forget(&s->f->workspaces->store, &s->workspace_call);
+	service_link_forget(&s->f->workspaces->store.link, &s->workspace_call.call);
 	if (u->fd)
 		fd_close(u->fd - 1);
 	u->fd = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workspace_store.c - Starting the workspace store, and talking to it.
+ * workspace_store.c - Start the workspace store, send it requests, receive its replies.
  *
- * Its directory belongs to a user of its own (as root), whose id the warden knows: files of it are
- * shown in cells as the agent's. The front hands it two descriptors and no path.
+ * Its directory belongs to a user of its own (as root), whose id the warden knows: cells see the
+ * files of that user as the agent's. The front passes it two descriptors and no path.
  */
 #include "front/workspaces/workspace_store.h"
 
@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,7 +28,7 @@
 #define VOLUMES_NAME "volumes"
 #define VOLUMES_FD (WORKSPACE_STORE_DIR_FD + 1) /* as in workspace_store/volume_mounter.h */
 
-/* ---- replies ------------------------------------------------------------------------------ */
+/* ---- replies ------------------------------------------------------------------------------- */
 
 static void fail(struct service_call *call, int code, const char *why)
 {
@@ -76,13 +75,14 @@ static void receive(struct service_link *l, void *message, int *fds, size_t n_fd
 		c->fn(c, r, n_fds ? &fds[0] : &none);
 }
 
-static const struct service workspace_store_service = {
+const struct service workspace_store_service = {
 	.name = "the workspace store",
 	.version = WORKSPACE_STORE_VERSION,
 	.request_size = sizeof(struct workspace_store_req),
 	.message_size = sizeof(struct workspace_store_reply),
 	.seq_at = offsetof(struct workspace_store_reply, seq),
 	.fds_max = 1,
+	.loses_fds = true, /* a full table of descriptors fails one request, not all of them */
 	.receive = receive,
 	.fail = fail,
 	.gone = gone,
@@ -93,13 +93,13 @@ _Static_assert(offsetof(struct workspace_store_req, seq) ==
 		       sizeof(struct workspace_store_reply) <= SERVICE_MESSAGE_MAX,
 	       "as service_link.h has them");
 
-/* ---- before the jail ---------------------------------------------------------------------- */
+/* ---- before the jail ----------------------------------------------------------------------- */
 
 static int open_dir(const char *state, uid_t uid, struct err *e)
 {
 	_fd_ int fd = service_open_dir(state, DIR_NAME, e);
 
-	/* Who mounts file systems in it has to get there, and has no right beyond that. */
+	/* The volume mounter has to reach it, and may not override its mode. */
 	if (fd >= 0 && uid && (fchown(fd, uid, uid) < 0 || fchmod(fd, 0711) < 0))
 		return err_set(e, -errno, "--state: give %s/" DIR_NAME " to uid %u", state, uid);
 	return TAKE_FD(fd);
@@ -117,7 +117,7 @@ int workspace_store_open(struct workspace_store *s, const char *state, struct er
 
 	if (dir < 0)
 		return dir;
-	/* Where the file systems of workspaces are: only root has any. */
+	/* The file systems of workspaces: only root can mount any. */
 	_fd_ int volumes = uid ? service_open_dir(state, VOLUMES_NAME, e) : -1;
 
 	if (uid && volumes < 0)
@@ -133,7 +133,7 @@ int workspace_store_open(struct workspace_store *s, const char *state, struct er
 	return 0;
 }
 
-/* ---- in the jail -------------------------------------------------------------------------- */
+/* ---- in the jail --------------------------------------------------------------------------- */
 
 int workspace_store_wait(struct workspace_store *s, struct workspace_store_req *q, int fd,
 			 struct workspace_store_reply *ret)
@@ -143,19 +143,13 @@ int workspace_store_wait(struct workspace_store *s, struct workspace_store_req *
 	return r < 0 ? r : ret->code;
 }
 
-int workspace_store_start(struct workspace_store *s, struct loop *l, struct err *e)
-{
-	return service_link_start(&s->link, l, e);
-}
-
 int workspace_store_ask(struct workspace_store *s, struct workspace_store_call *c,
 			struct workspace_store_req *q, int fd)
 {
 	return service_link_ask(&s->link, c ? &c->call : NULL, q, &fd, fd >= 0 ? 1 : 0, NULL);
 }
 
-/* What fills it was asked of a workspace store that is dead: the next one reads that quickly, to
- * throw it away. */
+/* Requests to the dead worker may fill the socket: the next worker drops them quickly. */
 int workspace_store_tell(struct workspace_store *s, struct workspace_store_req *q, int fd)
 {
 	struct pollfd room = { .fd = s->link.watch.fd, .events = POLLOUT };
@@ -166,9 +160,4 @@ int workspace_store_tell(struct workspace_store *s, struct workspace_store_req *
 		r = workspace_store_ask(s, NULL, q, fd);
 	}
 	return r;
-}
-
-void workspace_store_forget(struct workspace_store *s, struct workspace_store_call *c)
-{
-	service_link_forget(&s->link, &c->call);
 }

@@ -1,47 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workspace_store.h - The front's line to caisson-workspace-store (wire/workspace_store.h):
- * requests out, replies in when they come.
+ * workspace_store.h - The front's link to caisson-workspace-store (wire/workspace_store.h).
  *
- * One that is killed is replaced by its own parent: what was asked fails, and may be asked again;
- * and the new one is told what is known before anything else. One that ends for good can not be
- * started again from inside the jail: from then on no workspace can be used, and what is in them
- * stays where it is.
+ * Its own parent replaces a worker that is killed: requests under way fail and may be sent again,
+ * and the front first sends the new worker the list of known workspaces. Inside its jail the front
+ * cannot start a workspace store that has ended for good: from then on no workspace can be used,
+ * and their content stays.
  */
 #ifndef CAISSON_FRONT_WORKSPACES_WORKSPACE_STORE_H
 #define CAISSON_FRONT_WORKSPACES_WORKSPACE_STORE_H
 
 #include <stdint.h>
 
+#include "front/spec/workspace_use.h" /* struct workspace_store_call */
 #include "front/support/service_link.h"
 #include "wire/workspace_store.h"
 
 struct err;
-struct workspace_store_call;
 
-struct workspace_store_call {
-	struct service_call call;
-	/* @fd: what came with it, or -1; what is kept is set to -1, the rest is closed. */
-	void (*fn)(struct workspace_store_call *c, const struct workspace_store_reply *r, int *fd);
-	void *arg;
-};
+extern const struct service workspace_store_service;
 
 struct workspace_store {
 	struct service_link link;
-	/* Another is there: tell it what is known, by a WORKSPACE_STORE_SWEEP of this life. 0 or
-	 * -errno. */
+	/* Another worker is there: send it what is known, by a WORKSPACE_STORE_SWEEP of this
+	 * life. 0 or -errno. */
 	int (*again)(struct workspace_store *s, uint32_t life);
 };
 
 /* workspace_store_open() - Before the jail: make STATE/workspaces, start the program. 0 or -errno.
  */
 int workspace_store_open(struct workspace_store *s, const char *state, struct err *e);
-/* workspace_store_wait() - Before workspace_store_start(): ask, and wait for the answer. Its code,
- * or -EPIPE. */
+/* workspace_store_wait() - Before service_link_start(): send a request and wait for its reply.
+ * The code of the reply, or -EPIPE. */
 int workspace_store_wait(struct workspace_store *s, struct workspace_store_req *q, int fd,
 			 struct workspace_store_reply *ret);
-/* workspace_store_start() - Listen to it. */
-int workspace_store_start(struct workspace_store *s, struct loop *l, struct err *e);
 
 /*
  * workspace_store_ask() - c->fn is called once, later; @c NULL: nobody waits. @fd: borrowed; or -1.
@@ -49,11 +41,8 @@ int workspace_store_start(struct workspace_store *s, struct loop *l, struct err 
  */
 int workspace_store_ask(struct workspace_store *s, struct workspace_store_call *c,
 			struct workspace_store_req *q, int fd);
-/* workspace_store_tell() - The same, and nobody waits for the answer; it is waited for room in the
- * line. 0 or -errno. */
+/* workspace_store_tell() - Send a request whose reply nobody needs; waits for room in the socket.
+ * 0 or -errno. */
 int workspace_store_tell(struct workspace_store *s, struct workspace_store_req *q, int fd);
-void workspace_store_forget(struct workspace_store *s,
-			    struct workspace_store_call *c); /* idempotent
-							      */
 
 #endif

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workspaces.c - The list of workspaces: from the store, and with those who use them. */
+/*
+ * workspaces.c - The list of workspaces, from the store, and the sandboxes that use them.
+ *
+ * A record is written before a client is told of it. At a start the workspace store gets the list
+ * of workspaces and of the trees that sandboxes use, and removes other trees; a worker that follows
+ * a killed one gets the list first, too.
+ */
 #include "front/workspaces/workspaces.h"
 
 #include <errno.h>
@@ -12,16 +18,14 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "front/sandbox/execution.h"
 #include "front/sandbox/sandbox.h"
 #include "front/support/front.h"
 #include "front/support/json_alloc.h"
 #include "front/support/log.h"
+#include "front/support/refusal.h"
 #include "front/support/time_text.h"
 #include "ledger/ledger.h"
 #include "store/store.h"
-
-#define KNOWN_BYTES (16u << 20)
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
@@ -49,9 +53,9 @@ struct sandbox *workspaces_user(const struct front *f, const struct workspace *w
 
 static void not_recorded(struct refusal *ret, const struct err *e)
 {
-	*ret = (struct refusal){ .status = 503, .code = "workspace_failed", .retry_after_s = 5 };
-	(void)snprintf(ret->message, sizeof(ret->message),
-		       "it could not be written down, so it did not happen: %.200s", e->msg);
+	(void)refusal_set(ret, REFUSAL_UNAVAILABLE, "workspace_failed", NULL, NULL,
+			  "it could not be recorded, so it was not done: %.200s", e->msg);
+	ret->retry_after_s = 5;
 }
 
 int workspace_save(struct front *f, struct workspace *w, struct refusal *ret)
@@ -165,11 +169,11 @@ int workspaces_open(struct front *f, struct err *e)
 	return workspace_store_open(&f->workspaces->store, f->config.state, e);
 }
 
-/* What the workspace store is to keep: each workspace, and the trees that sandboxes have. A
- * descriptor, or -errno. */
+/* The list for the workspace store: each workspace, and the trees that sandboxes use. A descriptor
+ * or -errno. */
 static int list_known(struct front *f, struct err *e)
 {
-	_buf_ struct buf b = BUF_INIT(KNOWN_BYTES);
+	_buf_ struct buf b = BUF_INIT(WORKSPACE_STORE_KNOWN_BYTES);
 
 	for (struct workspace *w = f->workspaces->all; w; w = w->next) {
 		(void)buf_puts(&b, w->key);
@@ -218,8 +222,8 @@ static int look(struct front *f, struct workspace *w)
 
 /* ---- another workspace store --------------------------------------------------------------- */
 
-/* What its predecessor had done it has told already (workspace_store/handover.h): what we know is
- * what there is. */
+/* The new worker has already reported the commits of the killed one (workspace_store/handover.h),
+ * so the list is complete. */
 static int on_again(struct workspace_store *s, uint32_t life)
 {
 	struct workspaces *all =
@@ -242,7 +246,7 @@ int workspaces_start(struct front *f, struct err *e)
 	for (struct workspace *w = f->workspaces->all; r == 0 && w; w = w->next)
 		if (look(f, w) == -EPIPE)
 			r = err_say(e, -EPIPE, "the workspace store ended");
-	return r < 0 ? r : workspace_store_start(&f->workspaces->store, &f->loop, e);
+	return r < 0 ? r : service_link_start(&f->workspaces->store.link, &f->loop, e);
 }
 
 /* ---- for people ---------------------------------------------------------------------------- */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workspaces.h - Directories that outlive sandboxes (docs/workspaces.md): whose they are, and who
- * uses them.
+ * workspaces.h - Directories that outlive sandboxes (docs/workspaces.md): their owners and users.
  *
- * The trees themselves are with the workspace store (wire/workspace_store.h). A name is its
- * owner's: another owner's does not exist for us. Which sandboxes use one is not counted but looked
- * up: they say so in their spec.
+ * The workspace store (wire/workspace_store.h) has the trees. Names belong to an owner: a client
+ * cannot see the workspaces of another owner. The users of a workspace are not counted: the spec of
+ * each sandbox names the workspace that it uses.
  */
 #ifndef CAISSON_FRONT_WORKSPACES_WORKSPACES_H
 #define CAISSON_FRONT_WORKSPACES_WORKSPACES_H
@@ -35,17 +34,17 @@ struct workspace {
 	char owner[OWNER_MAX];
 	char name[WORKSPACE_NAME_MAX + 1];
 	json_t *labels; /* NULL: none */
-	char *backing;  /* of whoever backs it: JSON, or NULL */
+	char *backing;  /* state of its bucket: JSON, or NULL */
 	uint64_t quota_bytes, quota_files;
 	uint64_t generation, bytes, files;
 	uint64_t created_ms, changed_ms;
-	bool volume;   /* a file system of its own: the kernel keeps the quota */
-	bool removing; /* it answers to nobody any more */
+	bool volume;   /* a file system of its own: the Linux kernel enforces the quota */
+	bool removing; /* nobody finds it any more */
 };
 
 typedef void workspace_done_fn(struct workspace *w, void *arg, const struct refusal *why);
 
-/* Whose content comes from elsewhere. */
+/* Workspaces whose content comes from elsewhere. */
 struct workspace_backing {
 	bool (*backs)(const struct front *f, const struct workspace *w);
 	/* Before a sandbox of it starts, each time; @done is called once, perhaps at once. @why
@@ -55,7 +54,7 @@ struct workspace_backing {
 	void (*written)(struct front *f, struct workspace *w, uint64_t old_generation);
 	/* A member of the object that describes it. */
 	void (*tell)(struct front *f, const struct workspace *w, struct json *j);
-	/* It has what is not there yet: removing it would lose that. */
+	/* It has changes that are not there yet: removing it would lose them. */
 	bool (*is_ahead)(struct front *f, const struct workspace *w);
 	void (*forgotten)(struct front *f, const struct workspace *w); /* it is removed */
 };
@@ -79,14 +78,12 @@ struct sandbox *workspaces_user(const struct front *f, const struct workspace *w
 
 /* workspace_save() - To the store. 0, or -1 with @ret. */
 int workspace_save(struct front *f, struct workspace *w, struct refusal *ret);
-/* workspace_json() - @r: what the workspace store counted, or NULL. */
+/* workspace_json() - @r: the counts of the workspace store, or NULL. */
 void workspace_json(struct front *f, const struct workspace *w,
 		    const struct workspace_store_reply *r, struct json *j);
 
-/*
- * workspaces_add() - One that the workspace store has made. NULL with @ret: there are too many, or
- * it could not be written down.
- */
+/* workspaces_add() - One that the workspace store has made. NULL with @ret: it could not be
+ * recorded. */
 struct workspace *workspaces_add(struct front *f, const struct workspace *from,
 				 struct refusal *ret);
 void workspaces_forget(struct front *f, struct workspace *w);
@@ -97,12 +94,12 @@ int workspaces_admit(struct front *f, const char *owner, const struct workspace_
 
 /*
  * workspaces_ready() - Before a cell is made: whether its tree is open. Otherwise it is being
- * opened, and sandbox_step() follows; or it can not be, and everybody who waits has been told.
+ * opened, and sandbox_step() follows; or that failed, and every waiting request was answered.
  */
 bool workspaces_ready(struct sandbox *s);
-/* workspaces_left() - The sandbox, or its cell, is over: what it used is free. */
+/* workspaces_left() - The sandbox, or its cell, has ended: release its trees. */
 void workspaces_left(struct sandbox *s);
-/* workspaces_drop() - A sandbox does not use this tree any more; it goes when none does. */
+/* workspaces_drop() - A sandbox does not use this tree any more; remove it if none does. */
 void workspaces_drop(struct front *f, const struct workspace *w, const char *tree);
 /* workspaces_written() - @w has another content than before. */
 void workspaces_written(struct front *f, struct workspace *w, uint64_t old_generation);

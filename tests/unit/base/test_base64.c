@@ -30,6 +30,9 @@ static void test_good(void **state)
 
 		assert_true(base64_decode(rows[i].coded, strlen(rows[i].coded), &b));
 		assert_string_equal(buf_str(&b), rows[i].plain);
+		buf_clear(&b);
+		base64_encode(rows[i].plain, strlen(rows[i].plain), &b);
+		assert_string_equal(buf_str(&b), rows[i].coded);
 	}
 }
 

@@ -2,6 +2,8 @@
 /* test_fd.c - Descriptor helpers: exact sizes, seals, passing, and no leak on any refusal. */
 #include "base/fd.h"
 
+#include "base/buf.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -140,6 +142,38 @@ static void test_read_file_boundaries(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
+static void test_read_whole(void **state)
+{
+	size_t len = 99;
+	_fd_ int fd = fd_memfd("test", "a\0b", 3);
+	_mem_ char *text = fd_read_whole(fd, 3, &len);
+
+	(void)state;
+	assert_int_equal(len, 3);
+	assert_memory_equal(text, "a\0b", 4);
+	assert_null(fd_read_whole(fd, 2, NULL));
+	assert_int_equal(errno, EFBIG);
+	assert_null(fd_read_whole(-1, 2, NULL));
+	assert_int_equal(errno, EBADF);
+}
+
+static void test_grow(void **state)
+{
+	size_t cap = 0;
+	_mem_ uint64_t *list = NULL;
+
+	(void)state;
+	assert_int_equal(mem_grow(&list, &cap, 0, sizeof(*list)), 0);
+	assert_null(list);
+	for (size_t i = 0; i < 1000; i++) {
+		assert_int_equal(mem_grow(&list, &cap, i + 1, sizeof(*list)), 0);
+		assert_true(cap > i);
+		list[i] = i;
+	}
+	for (size_t i = 0; i < 1000; i++)
+		assert_int_equal(list[i], i);
+}
+
 static void test_write_file(void **state)
 {
 	char path[] = "/tmp/test-fd-XXXXXX";
@@ -158,6 +192,30 @@ static void test_write_file(void **state)
 	assert_int_equal(fd_write_file(AT_FDCWD, "/dev/full", "x"), -ENOSPC);
 	scratch_end(dir, path);
 	assert_int_equal(open_fds(), before);
+}
+
+/* A buffer takes content up to its maximum, and one byte more is refused. */
+static void test_read_buf(void **state)
+{
+	static char data[200000], got[200000];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (char)(i * 7);
+	_fd_ int fd = fd_memfd("data", data, sizeof(data));
+	_buf_ struct buf just = BUF_INIT(sizeof(data)), small = BUF_INIT(sizeof(data) - 1);
+
+	assert_int_equal(fd_read_buf(fd, &just), 0);
+	assert_int_equal(just.len, sizeof(data));
+	assert_memory_equal(buf_str(&just), data, sizeof(data));
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	assert_int_equal(fd_read_buf(fd, &small), -EMSGSIZE);
+	assert_int_equal(lseek(fd, 5, SEEK_SET), 5);
+	assert_int_equal(fd_read_full(fd, got, sizeof(got)), sizeof(data) - 5);
+	assert_memory_equal(got, data + 5, sizeof(data) - 5);
+	assert_int_equal(fd_read_full(fd, got, sizeof(got)), 0);
+	assert_int_equal(fd_read_full(-1, got, 1), -EBADF);
+	assert_int_equal(fd_read_buf(-1, &just), -EBADF);
 }
 
 static void test_write_all(void **state)
@@ -431,7 +489,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_close_and_scope),
 		cmocka_unit_test(test_read_file_boundaries),
+		cmocka_unit_test(test_read_whole),
+		cmocka_unit_test(test_grow),
 		cmocka_unit_test(test_write_file),
+		cmocka_unit_test(test_read_buf),
 		cmocka_unit_test(test_write_all),
 		cmocka_unit_test(test_write_all_interrupted),
 		cmocka_unit_test(test_memfd_is_sealed),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_text.c - Lines and events, in whatever pieces they come; headers that tools ask for. */
+/* test_text.c - Events in pieces of any size; headers that tools ask for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -9,51 +9,9 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "bridge/events.h"
-#include "bridge/lines.h"
+#include "bridge/event_stream.h"
 #include "bridge/upstream.h"
 #include "mcp/header.h"
-
-/* ---- lines --------------------------------------------------------------------------------- */
-
-static bool on_line(void *arg, char *text, size_t len)
-{
-	assert_int_equal(strlen(text), len);
-	(void)buf_printf(arg, "[%s]", text);
-	return true;
-}
-
-static bool on_long(void *arg, uint64_t id)
-{
-	(void)buf_printf(arg, "<%llu>", (unsigned long long)id);
-	return true;
-}
-
-static void feed_lines(const char *text, size_t piece, const char *expected)
-{
-	_buf_ struct buf out = BUF_INIT(4096);
-	struct lines l = {
-		.text = { .max = 40 }, .on_line = on_line, .on_long = on_long, .arg = &out
-	};
-
-	for (size_t at = 0, len = strlen(text); at < len; at += piece)
-		assert_true(lines_feed(&l, text + at, len - at < piece ? len - at : piece));
-	assert_string_equal(buf_str(&out), expected);
-	lines_free(&l);
-}
-
-static void test_lines(void **state)
-{
-	(void)state;
-	for (size_t piece = 1; piece < 120; piece++) {
-		feed_lines("one\n\ntwo\r\nthree", piece, "[one][two]");
-		feed_lines("{\"id\":12,\"result\":\"long long long long long long\"}\nx\n", piece,
-			   "<12>[x]");
-		feed_lines("{\"result\":\"long long long long long long\",\"id\": 7}\nx\n", piece,
-			   "<7>[x]");
-		feed_lines("nothing that looks like a message of anybody\nx\n", piece, "<0>[x]");
-	}
-}
 
 /* ---- events -------------------------------------------------------------------------------- */
 
@@ -68,19 +26,19 @@ static void feed_events(const char *text, size_t piece, const char *expected, co
 			bool whole)
 {
 	_buf_ struct buf out = BUF_INIT(4096);
-	struct events v;
+	struct event_stream v;
 	bool go_on = true;
 
-	events_init(&v, 60);
+	event_stream_init(&v, 60);
 	v.on_event = on_event;
 	v.arg = &out;
 	for (size_t at = 0, len = strlen(text); go_on && at < len; at += piece)
-		go_on = events_feed(&v, text + at, len - at < piece ? len - at : piece);
+		go_on = event_stream_feed(&v, text + at, len - at < piece ? len - at : piece);
 	assert_int_equal(go_on, whole);
 	assert_int_equal(v.too_large, !whole);
 	assert_string_equal(buf_str(&out), expected);
 	assert_string_equal(v.id, id);
-	events_free(&v);
+	event_stream_free(&v);
 }
 
 static void test_events(void **state)
@@ -177,7 +135,6 @@ static void test_encode(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_headers),
 		cmocka_unit_test(test_encode),

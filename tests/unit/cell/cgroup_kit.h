@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cell/cgroup.h"
-#include "cell/cgroup_enter.h"
 
 #include <dirent.h>
 #include <errno.h>

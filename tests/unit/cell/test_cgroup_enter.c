@@ -7,7 +7,6 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/cgroup.h"
-#include "cell/cgroup_enter.h"
 
 #include <errno.h>
 #include <fcntl.h>

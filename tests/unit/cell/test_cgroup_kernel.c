@@ -34,7 +34,7 @@ static void test_life(void **state)
 	assert_int_equal(u.oom_kills, 0);
 	assert_int_equal(u.pids_denied, 0);
 
-	/* Up, down, away, and back, on the living cgroup. */
+	/* Other limits, each on directories of its own. */
 	static const struct cgroup_limits change[] = {
 		{ 128 * MIB, 32, 1500, 0 },
 		{ 32 * MIB, 8, 5, 10000 },
@@ -43,11 +43,15 @@ static void test_life(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
-		assert_done(cgroup_set(&c, &change[i], &err));
-		assert_done(cgroup_limits_read(&c, &now, &err));
+		struct cgroup other;
+
+		plan(&site, "limits", &other);
+		assert_done(cgroup_create(&other, &change[i], &err));
+		assert_done(cgroup_limits_read(&other, &now, &err));
 		if (change[i].cpu_weight == 0)
 			now.cpu_weight = now.cpu_weight == 100 ? 0 : now.cpu_weight;
 		assert_memory_equal(&now, &change[i], sizeof(now));
+		assert_done(cgroup_remove(&other, REMOVE_MS, &err));
 	}
 
 	/* Its directory exists: it is refused, and neither adopted nor removed. */
@@ -57,7 +61,7 @@ static void test_life(void **state)
 	assert_int_equal(cgroup_create(&again, &want, &err), -EEXIST);
 	assert_member(&c, pid);
 
-	assert_done(cgroup_kill(&c, &err));
+	assert_int_equal(cgroup_try_remove(&c, &err), -EBUSY);
 	assert_int_equal(reap(pid), SIGKILL);
 	assert_done(cgroup_remove(&c, REMOVE_MS, &err));
 	assert_gone(&c);
@@ -232,9 +236,8 @@ static void kill_crowd(const struct cgroup_site *s)
 
 	pid_t pid = start(&c, fork_and_stay, 150);
 
-	assert_done(cgroup_kill(&c, &err));
+	assert_int_equal(cgroup_try_remove(&c, &err), -EBUSY);
 	assert_int_equal(reap(pid), SIGKILL);
-	assert_done(cgroup_kill(&c, &err));
 	for (int i = 0; i < 1000; i++) {
 		assert_done(cgroup_usage(&c, &u, &err));
 		if (u.pids == 0)
@@ -487,7 +490,9 @@ static void test_outer_quota(void **state)
 			  cgroup_plan(&s, "t-outer", &c, &err) < 0 ||
 			  cgroup_create(&c, &l, &err) < 0 ||
 			  cgroup_limits_read(&c, &now, &err) < 0 || now.cpu_milli != 200 ||
-			  cgroup_set(&c, &small, &err) < 0 ||
+			  cgroup_remove(&c, REMOVE_MS, &err) < 0 ||
+			  cgroup_plan(&s, "t-outer", &c, &err) < 0 ||
+			  cgroup_create(&c, &small, &err) < 0 ||
 			  cgroup_limits_read(&c, &now, &err) < 0 || now.cpu_milli != 100;
 
 		if (bad)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cell/cover.h"
+#include "cell/root.h"
 
 #define ROOT "21 1 8:1 / / rw - ext4 /dev/sda rw\n22 21 0:5 / /proc rw - proc proc rw\n"
 

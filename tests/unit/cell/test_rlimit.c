@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rlimit.c - Per-process limits: the whole table, soft and hard alike, never raised. */
-#include "cell/rlimit.h"
+#include "cell/process.h"
 
 #include "base/fd.h"
 #include "wire/init.h"
@@ -51,7 +51,7 @@ static void apply(void *arg)
 	rlim_t files = get(RLIMIT_NOFILE).rlim_max, space = get(RLIMIT_AS).rlim_max;
 
 	(void)arg;
-	CHILD_CHECK(rlimit_apply(&config) == 0);
+	CHILD_CHECK(process_limit(&config) == 0);
 	check(RLIMIT_CORE, 0);
 	check(RLIMIT_NOFILE, at_most(40, files));
 	check(RLIMIT_FSIZE, 1 << 20);
@@ -63,7 +63,7 @@ static void apply(void *arg)
 	check(RLIMIT_RTPRIO, 0);
 	/* With a cgroup the address space is free: memory is counted there. */
 	CHILD_CHECK(get(RLIMIT_AS).rlim_max == space);
-	CHILD_CHECK(rlimit_apply(&config) == 0);
+	CHILD_CHECK(process_limit(&config) == 0);
 }
 
 static void test_apply(void **state)
@@ -79,7 +79,7 @@ static void apply_memory(void *arg)
 
 	(void)arg;
 	c.memory_bytes = 256u << 20;
-	CHILD_CHECK(rlimit_apply(&c) == 0);
+	CHILD_CHECK(process_limit(&c) == 0);
 	check(RLIMIT_AS, 256u << 20);
 }
 
@@ -102,7 +102,7 @@ static void never_raises(void *arg)
 	CHILD_CHECK(setrlimit(RLIMIT_MEMLOCK, &low) == 0);
 	c.files = 1048576;
 	c.disk_bytes = 1ull << 40;
-	CHILD_CHECK(rlimit_apply(&c) == 0);
+	CHILD_CHECK(process_limit(&c) == 0);
 	check(RLIMIT_NOFILE, 30);
 	check(RLIMIT_FSIZE, 2000);
 	check(RLIMIT_MEMLOCK, 2000);
@@ -122,7 +122,7 @@ static void binding(void *arg)
 
 	(void)arg;
 	child_become_nobody();
-	CHILD_CHECK(rlimit_apply(&config) == 0);
+	CHILD_CHECK(process_limit(&config) == 0);
 	CHILD_CHECK(setrlimit(RLIMIT_NOFILE, &more) < 0 && errno == EPERM);
 	for (int i = 0; i < 50; i++) {
 		int fd = dup(0);

@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "cli/index.h"
+#include "cli/package_index.h"
 
 /* ---- files --------------------------------------------------------------------------------- */
 

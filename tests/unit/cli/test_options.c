@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "cell/spec.h"
 #include "cli/options.h"
+#include "client/program.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -531,18 +532,22 @@ static void test_state_dir(void **state)
 
 	(void)state;
 	assert_accepted(run("--state", "/var/tmp/s"));
-	assert_int_equal(run_options_state_dir(&o, path, sizeof(path), &err), 0);
+	assert_int_equal(state_dir(o.state, getenv("XDG_RUNTIME_DIR"), path, sizeof(path), &err),
+			 0);
 	assert_string_equal(path, "/var/tmp/s");
-	assert_int_equal(run_options_state_dir(&o, tiny, 10, &err), -ENAMETOOLONG);
-	assert_int_equal(run_options_state_dir(&o, tiny, 11, &err), 0);
+	assert_int_equal(state_dir(o.state, getenv("XDG_RUNTIME_DIR"), tiny, 10, &err),
+			 -ENAMETOOLONG);
+	assert_int_equal(state_dir(o.state, getenv("XDG_RUNTIME_DIR"), tiny, 11, &err), 0);
 
 	assert_accepted(run("code"));
 	assert_int_equal(setenv("XDG_RUNTIME_DIR", "/run/user/1", 1), 0);
-	assert_int_equal(run_options_state_dir(&o, path, sizeof(path), &err), 0);
+	assert_int_equal(state_dir(o.state, getenv("XDG_RUNTIME_DIR"), path, sizeof(path), &err),
+			 0);
 	assert_string_equal(path, geteuid() == 0 ? "/run/caisson" : "/run/user/1/caisson");
 	/* Not an absolute path: not believed. */
 	assert_int_equal(setenv("XDG_RUNTIME_DIR", "run", 1), 0);
-	assert_int_equal(run_options_state_dir(&o, path, sizeof(path), &err), 0);
+	assert_int_equal(state_dir(o.state, getenv("XDG_RUNTIME_DIR"), path, sizeof(path), &err),
+			 0);
 	(void)snprintf(want, sizeof(want), "/tmp/caisson-%u", (unsigned)geteuid());
 	assert_string_equal(path, geteuid() == 0 ? "/run/caisson" : want);
 }

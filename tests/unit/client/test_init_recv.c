@@ -144,7 +144,7 @@ static void test_explain(void **state)
 		{ INIT_STAGE_EXEC, ENOENT, -ENOENT, 127, "frob: not found in the cell" },
 		{ INIT_STAGE_EXEC, ENOTDIR, -ENOTDIR, 127, "frob: not found" },
 		{ INIT_STAGE_EXEC, EACCES, -EACCES, 126, "frob: found in the cell but" },
-		{ INIT_STAGE_EXEC, ENOEXEC, -ENOEXEC, 126, "can not be executed" },
+		{ INIT_STAGE_EXEC, ENOEXEC, -ENOEXEC, 126, "cannot be executed" },
 		{ INIT_STAGE_EXEC, E2BIG, -E2BIG, 125, "execute frob" },
 		{ INIT_STAGE_CWD, ENOENT, -ENOENT, 125, "--workdir /nowhere" },
 		{ INIT_STAGE_FORK, EAGAIN, -EAGAIN, 125, "pids limit" },

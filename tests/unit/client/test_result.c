@@ -192,7 +192,7 @@ static const struct verdict verdicts[] = {
 	{ { output }, 0, OUTPUT, HIT(CAUSE_OUTPUT), "more than 2 MiB of output" },
 	{ { interrupt }, 0, INTERRUPT(SIGINT), 0, "from outside" },
 	{ { hangup }, 0, INTERRUPT(SIGHUP), 0, "from outside" },
-	{ { gone }, 0, RESULT_FAILED, CAUSE_INIT, 125, 0, 0, 0, 0, "without a word from its pid 1" },
+	{ { gone }, 0, RESULT_FAILED, CAUSE_INIT, 125, 0, 0, 0, 0, "without a report of its pid 1" },
 
 	/* a limit that a program ran into and failed of, with its own exit code */
 	{ { disk }, EXITED(1), DISK(1, 0, 100 * MIB), HIT(CAUSE_DISK), "layer of 100 MiB is full" },

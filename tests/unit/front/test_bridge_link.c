@@ -25,7 +25,7 @@ static int theirs;
 
 /* What a call heard last. */
 static struct heard {
-	unsigned int n, progress;
+	unsigned int n;
 	bool ok, is_error;
 	size_t len;
 	char text[100], code[40], message[200];
@@ -42,14 +42,6 @@ static void on_done(struct bridge_call *c, const struct bridge_answer *a)
 	(void)snprintf(h->text, sizeof(h->text), "%.90s", a->ok ? buf_str(a->text) : "");
 	(void)snprintf(h->code, sizeof(h->code), "%s", a->ok ? "" : a->code);
 	(void)snprintf(h->message, sizeof(h->message), "%s", a->ok ? "" : a->message);
-}
-
-static void on_progress(struct bridge_call *c, const struct bridge_progress *p)
-{
-	struct heard *h = c->arg;
-
-	assert_true(p->progress > 0);
-	h->progress++;
 }
 
 static void bridge_says(const char *head, const char *body, size_t len)
@@ -131,7 +123,7 @@ static void test_servers(void **state)
 static void test_calls(void **state)
 {
 	struct bridge_call a = { .done = on_done, .arg = &heard[0] },
-			   b = { .done = on_done, .progress = on_progress, .arg = &heard[1] };
+			   b = { .done = on_done, .arg = &heard[1] };
 	_buf_ struct buf body = BUF_INIT(BRIDGE_BODY_MAX);
 	struct err e = { 0 };
 
@@ -162,7 +154,6 @@ static void test_calls(void **state)
 	assert_true(heard[0].ok && heard[0].is_error);
 	assert_string_equal(heard[0].text, "{\"r\":2}");
 	assert_int_equal(heard[1].n, 1);
-	assert_int_equal(heard[1].progress, 1);
 	assert_string_equal(heard[1].code, "timeout");
 }
 

@@ -97,7 +97,7 @@ static void test_bad_names(void **state)
 		struct command_words w = { .program = "p", .env = map };
 
 		assert_int_equal(make(&w), -1);
-		assert_int_equal(why.status, 422);
+		assert_int_equal(why.kind, REFUSAL_INVALID);
 		assert_string_equal(why.field, "env");
 		command_line_free(&line);
 		json_decref(map);
@@ -150,7 +150,7 @@ static void test_too_much(void **state)
 	struct command_words w = { .program = "p", .args = args };
 
 	assert_int_equal(make(&w), -1);
-	assert_int_equal(why.status, 422);
+	assert_int_equal(why.kind, REFUSAL_INVALID);
 	assert_string_equal(why.code, "out_of_range");
 	assert_non_null(why.hint);
 	command_line_free(&line);

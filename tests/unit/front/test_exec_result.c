@@ -3,7 +3,9 @@
  * not. */
 #include "base/buf.h"
 #include "base/json.h"
-#include "front/output/capture.h"
+#include "front/output/output_text.h"
+#include "front/output/spool.h"
+#include "front/sandbox/event.h"
 #include "front/sandbox/exec_result.h"
 
 #include <jansson.h>
@@ -16,7 +18,8 @@
 
 #define CHARS 10
 
-static struct capture out, err;
+static struct spool_bank bank = { .fd = -1, .memory_max = SPOOL_BANK_MEMORY };
+static struct spool out, err;
 static struct outcome outcome;
 static struct result verdict;
 
@@ -47,16 +50,16 @@ static int begin(void **state)
 	(void)state;
 	memset(&outcome, 0, sizeof(outcome));
 	memset(&verdict, 0, sizeof(verdict));
-	capture_init(&out, CHARS);
-	capture_init(&err, CHARS);
+	spool_init(&out, &bank, SPOOL_CAP);
+	spool_init(&err, &bank, SPOOL_CAP);
 	return 0;
 }
 
 static int end(void **state)
 {
 	(void)state;
-	capture_free(&out);
-	capture_free(&err);
+	spool_free(&out);
+	spool_free(&err);
 	return 0;
 }
 
@@ -68,8 +71,8 @@ static const char *text(const json_t *o, const char *key)
 static void test_ok(void **state)
 {
 	(void)state;
-	capture_add(&out, "out", 3);
-	capture_add(&err, "err", 3);
+	spool_append(&out, "out", 3);
+	spool_append(&err, "err", 3);
 	outcome.wall_ns = 1500000000;
 	json_t *o = result_of();
 
@@ -109,7 +112,7 @@ static void test_limit(void **state)
 static void test_bytes(void **state)
 {
 	(void)state;
-	capture_add(&out, "\xff", 1);
+	spool_append(&out, "\xff", 1);
 	json_t *o = result_of();
 
 	assert_string_equal(text(o, "stdout"), "\xef\xbf\xbd");
@@ -120,7 +123,7 @@ static void test_bytes(void **state)
 static void test_truncated(void **state)
 {
 	(void)state;
-	capture_add(
+	spool_append(
 		&err,
 		"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4",
 		22);
@@ -135,14 +138,13 @@ static void test_truncated(void **state)
 /* Events: characters that a chunk cuts wait for their rest; bytes come as they are too. */
 static json_t *event(const char *data, size_t len, bool last)
 {
-	_buf_ struct buf b = BUF_INIT(4096);
-	struct json j;
+	_buf_ struct buf b = BUF_INIT(4096), room = BUF_INIT(64);
+	static struct text_joiner joiner;
+	struct event ev = { .kind = EVENT_STDOUT };
 
-	json_init(&j, &b);
-	json_object_begin(&j);
-	capture_data(&out, data, len, last, &j);
-	json_object_end(&j);
-	assert_int_equal(json_finish(&j), 0);
+	ev.text = text_join(&joiner, data, len, last, &room, &ev.len);
+	event_json(&ev, &b);
+	assert_int_equal(b.err, 0);
 	return json_loadb(b.data, b.len, 0, NULL);
 }
 
@@ -160,7 +162,7 @@ static void test_events(void **state)
 	o = event("\xff\xc3", 2, false);
 	assert_string_equal(text(o, "data_base64"), "/w==");
 	json_decref(o);
-	o = event(NULL, 0, true);
+	o = event("", 0, true);
 	assert_string_equal(text(o, "data_base64"), "ww==");
 	json_decref(o);
 }

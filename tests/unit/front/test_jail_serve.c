@@ -410,7 +410,7 @@ static void store(void)
 		(void)snprintf(id, sizeof(id), "%d", i);
 		CHILD_CHECK(store_sandbox_put(s, &box, &e) == 0);
 	}
-	CHILD_CHECK(store_sandbox_each(s, NULL, count_one, &n, &e) == 0 && n == 600);
+	CHILD_CHECK(store_sandbox_each(s, count_one, &n, &e) == 0 && n == 600);
 	CHILD_CHECK(store_mark_lost(s, "x", NULL, 0, &e) == 600 && store_forget_old(s, 0, &e) == 0);
 	store_close(s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_origin.c - Hosts, origins and query names as strangers write them. */
 #include "base/fd.h"
-#include "front/http/query.h"
+#include "front/http/request.h"
 #include "front/support/origin.h"
 
 #include <setjmp.h>

@@ -13,7 +13,8 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "front/policy/reach.h"
+#include "front/main/policy_load.h"
+#include "front/policy/egress_pattern.h"
 #include "front/policy/rules.h"
 #include "front/support/config.h"
 
@@ -109,15 +110,15 @@ static void test_places(void **state)
 	(void)state;
 	assert_wrong("[default]\npid = 5", 2, 1, "did you mean 'pids'");
 	assert_wrong("[default]\nzzzzzzzz = 5", 2, 1, "unknown key 'zzzzzzzz'; man");
-	assert_wrong("[default]\n\"\xc3\xa9\xc3\xa9\" = x", 2, 8, "this is no value");
+	assert_wrong("[default]\n\"\xc3\xa9\xc3\xa9\" = x", 2, 8, "invalid value");
 	assert_wrong("[default]\ncpus = 0.001", 2, 8, "between 0.01 and 1024");
 	assert_wrong("[default]\npids = 99999999999999999999999", 2, 8, "between 1 and 32768");
 	assert_wrong("[default]\npids = 010", 2, 8, "begin with a zero");
-	assert_wrong("[default]\npids = 1.", 2, 8, "no value");
+	assert_wrong("[default]\npids = 1.", 2, 8, "invalid value");
 	assert_wrong("[default]\npids =", 2, 7, "a value should be here");
 	assert_wrong("[default]\npids", 2, 5, "'='");
-	assert_wrong("[default]\na.b = 1", 2, 2, "keys with dots");
-	assert_wrong("[default]\nx = { a = 1 }", 2, 5, "tables in a line");
+	assert_wrong("[default]\na.b = 1", 2, 2, "dotted keys");
+	assert_wrong("[default]\nx = { a = 1 }", 2, 5, "inline tables");
 	assert_wrong("[default]\ntools = [['a']]", 2, 10, "a string in quotes");
 	assert_wrong("[default]\ntools = ['a' 'b']", 2, 14, "a comma");
 	assert_wrong("[default]\ntools = ['a\n']", 2, 10, "no end on its line");
@@ -128,9 +129,9 @@ static void test_places(void **state)
 	assert_wrong("[]", 1, 2, "a name");
 	assert_wrong("[a.b.c.d.e]", 1, 10, "too many parts");
 	assert_wrong("[default] x", 1, 11, "should end here");
-	assert_wrong("[default]\npids = 1\xff", 2, 9, "no UTF-8");
+	assert_wrong("[default]\npids = 1\xff", 2, 9, "not UTF-8");
 	assert_wrong("[default]\r", 1, 10, "control character");
-	assert_wrong("[owners.'']", 1, 9, "no owner");
+	assert_wrong("[owners.'']", 1, 9, "not an owner");
 	assert_wrong("[default]\npackages = ['-x']", 2, 13, "not the name of a package");
 	assert_wrong("[default]\nimages = ['dir:x']", 2, 11, "not host, dir:/PATH or a pattern");
 	assert_wrong("[default]\nimages = ['python', 'a b']", 2, 21, "a pattern of references");
@@ -267,13 +268,13 @@ static void test_reach(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct egress_entry entry;
-		struct reach p;
+		struct egress_pattern p;
 
-		assert_true(reach_parse(rows[i].pattern, &p));
+		assert_true(egress_pattern_parse(rows[i].pattern, &p));
 		assert_int_equal(
 			egress_entry_parse(rows[i].entry, strlen(rows[i].entry), &entry, NULL), 0);
-		if (reach_covers(&p, &entry) != rows[i].covers ||
-		    reach_touches(&p, &entry) != rows[i].touches)
+		if (egress_pattern_covers(&p, &entry) != rows[i].covers ||
+		    egress_pattern_touches(&p, &entry) != rows[i].touches)
 			fail_msg("%s, %s", rows[i].pattern, rows[i].entry);
 	}
 }
@@ -296,11 +297,11 @@ static void test_no_reach(void **state)
 					     "GET a.example",
 					     "a.example/v1/*",
 					     "*:80/v1" };
-	struct reach p;
+	struct egress_pattern p;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
-		if (reach_parse(wrong[i], &p))
+		if (egress_pattern_parse(wrong[i], &p))
 			fail_msg("%s", wrong[i]);
 }
 

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "front/ports/port_head.h"
 #include "net/http.h"
+#include "net/http_header.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define SHOWN "/v1/sandboxes/box/ports/8000"
@@ -141,22 +142,22 @@ static void test_switches(void **state)
 	struct port_way w = way();
 
 	(void)state;
-	assert_true(port_switches(&q));
+	assert_true(header_switches(&q));
 	w.switches = true;
 	assert_int_equal(port_request_head(&q, &w, &out), 0);
 	assert_non_null(
 		strstr(buf_str(&out), "\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n"));
 	headers[2].value = "1";
-	assert_false(port_switches(&q));
+	assert_false(header_switches(&q));
 	headers[2].value = "0";
 	headers[1].value = "h2c, websocket";
-	assert_false(port_switches(&q));
+	assert_false(header_switches(&q));
 	headers[1].value = "websocket";
 	q.method = "POST";
-	assert_false(port_switches(&q));
+	assert_false(header_switches(&q));
 	q.method = "GET";
 	q.n_headers = 1;
-	assert_false(port_switches(&q));
+	assert_false(header_switches(&q));
 }
 
 static void test_answer(void **state)

@@ -59,7 +59,7 @@ static struct record *make(struct kit *k, unsigned int number)
 	char id[RECORD_ID_MAX];
 
 	(void)snprintf(id, sizeof(id), "%032u", number);
-	return record_new(&k->records, id, "python");
+	return record_new(&k->records, id, "python", 0);
 }
 
 static bool has(struct kit *k, unsigned int number)
@@ -72,7 +72,7 @@ static bool has(struct kit *k, unsigned int number)
 
 static void finish(struct record *r)
 {
-	record_finish(r, "done", "ok", "{\"ok\":true}", 11);
+	record_finish(r, "done", "ok", "{\"ok\":true}", "{\"ok\":true}");
 }
 
 /* As if so much time had passed: the timer is called when it is due, and only then. */

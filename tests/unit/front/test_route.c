@@ -4,6 +4,8 @@
 #include "base/fd.h"
 #include "front/http/request.h"
 #include "front/http/route.h"
+#include "front/operations/operations.h"
+#include "front/support/name.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,28 +37,34 @@ static void test_table(void **state)
 	assert_null(route_at(200));
 	for (size_t i = 0; (r = route_at(i)); i++) {
 		assert_true(r->path[0] == '/');
-		assert_non_null(r->id);
-		assert_non_null(r->summary);
-		assert_non_null(r->description);
+		assert_non_null(r->op->name);
+		assert_non_null(r->op->summary);
+		assert_non_null(r->op->description);
 		assert_non_null(r->tag);
 		assert_non_null(r->handler);
 		assert_non_null(r->responses);
 		/* Each is found by its own path: no row hides another. */
 		assert_ptr_equal(find(r->method, r->path), r);
 		for (size_t k = 0; k < i; k++)
-			assert_string_not_equal(route_at(k)->id, r->id);
+			assert_string_not_equal(route_at(k)->op->name, r->op->name);
 		/* As many parameters as the path has, by name. */
+		const struct field *p = field_from(r->op->fields, IN_PATH);
 		size_t n = 0;
 
 		for (const char *s = strchr(r->path, '{'); s; s = strchr(s + 1, '{'), n++) {
-			assert_non_null(r->params);
-			assert_non_null(r->params[n].name);
-			assert_memory_equal(r->params[n].name, s + 1, strcspn(s + 1, "}"));
-			assert_true(r->params[n].required);
+			assert_non_null(p);
+			assert_memory_equal(p->name, s + 1, strcspn(s + 1, "}"));
+			assert_true(p->required);
+			p = field_from(p + 1, IN_PATH);
 		}
 		assert_true(n <= ROUTE_PARAMS_MAX);
-		assert_true(n == 0 ? !r->params : !r->params[n].name);
-		for (const struct field *f = r->body; f && f->name; f++) {
+		assert_null(p);
+		/* One field of a name in each place. */
+		for (unsigned int in = IN_PATH; in <= IN_TOOL; in <<= 1)
+			for (p = field_from(r->op->fields, in); p; p = field_from(p + 1, in))
+				assert_ptr_equal(field_named(r->op->fields, in, p->name), p);
+		for (const struct field *f = field_from(r->op->fields, IN_BODY); f;
+		     f = field_from(f + 1, IN_BODY)) {
 			assert_true(!f->check == !f->pattern);
 			assert_true(f->required ? !f->fallback : true);
 		}
@@ -99,13 +107,13 @@ static void test_params(void **state)
 	char path[400] = "/sessions/";
 
 	(void)state;
-	assert_string_equal(find("POST", "/sessions/s\xc3\xa4 1/interrupt")->id,
+	assert_string_equal(find("POST", "/sessions/s\xc3\xa4 1/interrupt")->op->name,
 			    "interrupt_session");
 	assert_int_equal(params.n, 1);
 	assert_string_equal(params.value[0], "s\xc3\xa4 1");
-	assert_string_equal(find("DELETE", "/sessions/interrupt")->id, "end_session");
+	assert_string_equal(find("DELETE", "/sessions/interrupt")->op->name, "end_session");
 	assert_string_equal(params.value[0], "interrupt");
-	assert_string_equal(find("POST", "/execute")->id, "execute");
+	assert_string_equal(find("POST", "/execute")->op->name, "execute");
 	assert_int_equal(params.n, 0);
 	/* Longer than any name can be: not found, and nothing is cut. */
 	memset(path + strlen(path), 'x', 255);
@@ -156,7 +164,7 @@ static void test_methods(void **state)
 	assert_null(find("POST", "/health"));
 	assert_int_equal(status, 405);
 	assert_string_equal(buf_str(&allow), "GET, HEAD, OPTIONS");
-	assert_string_equal(find("HEAD", "/health")->id, "health");
+	assert_string_equal(find("HEAD", "/health")->op->name, "health");
 	/* OPTIONS is no method of a route: the caller answers it with Allow. */
 	assert_null(find("OPTIONS", "/sessions/x"));
 	assert_int_equal(status, 405);
@@ -199,29 +207,27 @@ static void test_session_names(void **state)
 
 static const struct field *timeout_field(void)
 {
-	const struct field *f = find("POST", "/execute")->body;
-
-	while (strcmp(f->name, "timeout") != 0)
-		f++;
-	return f;
+	return field_named(find("POST", "/execute")->op->fields, IN_BODY, "timeout");
 }
 
 static void test_setup(void **state)
 {
 	(void)state;
-	route_setup(30000, 120000);
-	assert_true(timeout_field()->max == 120);
-	assert_string_equal(timeout_field()->fallback, "30");
-	route_setup(1500, 1999);
-	assert_true(timeout_field()->max == 1.999);
-	assert_string_equal(timeout_field()->fallback, "1.5");
-	route_setup(30000, 120000);
+	assert_true(field_max(timeout_field()) == 120);
+	assert_string_equal(field_fallback(timeout_field()), "30");
+	field_set_timeouts(1500, 1999);
+	assert_true(field_max(timeout_field()) == 1.999);
+	assert_string_equal(field_fallback(timeout_field()), "1.5");
+	field_set_timeouts(0, 1999);
+	assert_null(field_fallback(timeout_field()));
+	field_set_timeouts(30000, 120000);
 }
 
 static void test_requests(void **state)
 {
 	static const struct field query[] = { { .name = "after" }, { .name = "limit" }, { 0 } };
-	const struct route with = { .query = query }, without = { 0 };
+	static const struct operation list = { .fields = query }, none = { 0 };
+	const struct route with = { .op = &list }, without = { .op = &none };
 	char name[64];
 
 	(void)state;

@@ -48,10 +48,10 @@ static struct schema_error e;
 static json_t *parse_n(const char *body, size_t len, const struct field *f)
 {
 	memset(&e, 0xa5, sizeof(e));
-	json_t *j = schema_parse(body, len, f, &e);
+	json_t *j = schema_parse(body, len, f, 0, &e);
 
 	if (!j) {
-		assert_true(e.status == 400 || e.status == 422);
+		assert_true(e.kind == REFUSAL_MALFORMED || e.kind == REFUSAL_INVALID);
 		assert_non_null(memchr(e.message, '\0', sizeof(e.message)));
 		assert_non_null(memchr(e.field, '\0', sizeof(e.field)));
 		assert_non_null(memchr(e.hint, '\0', sizeof(e.hint)));
@@ -75,14 +75,15 @@ static json_t *parse(const char *body)
 		json_decref(j_);                                                                   \
 	} while (0)
 
-static void assert_bad(const char *body, int status, const char *code, const char *field)
+static void assert_bad(const char *body, enum refusal_kind kind, const char *code,
+		       const char *field)
 {
 	json_t *j = parse(body);
 
 	if (j)
 		fail_msg("taken: %s", body);
-	if (e.status != status || strcmp(e.code, code) != 0 || strcmp(e.field, field) != 0)
-		fail_msg("%s: %d %s '%s' (%s)", body, e.status, e.code, e.field, e.message);
+	if (e.kind != kind || strcmp(e.code, code) != 0 || strcmp(e.field, field) != 0)
+		fail_msg("%s: %d %s '%s' (%s)", body, (int)e.kind, e.code, e.field, e.message);
 }
 
 static void test_good(void **state)
@@ -154,15 +155,16 @@ static void test_not_json(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_bad(bad[i], 400, "malformed_json", "");
+		assert_bad(bad[i], REFUSAL_MALFORMED, "malformed_json", "");
 	/* A NUL byte is no end. */
 	assert_null(parse_n("{\"code\":\"x\"}\0", 13, fields));
 	assert_string_equal(e.code, "malformed_json");
-	assert_bad("{\"code\":\"x\",\"code\":\"y\"}", 400, "duplicate_key", "");
-	assert_bad("{\"code\":\"x\",\"env\":{\"A\":\"1\",\"A\":\"2\"}}", 400, "duplicate_key", "");
-	assert_bad("{\"any\":9223372036854775808}", 400, "out_of_range", "");
-	assert_bad("{\"any\":-9223372036854775809}", 400, "out_of_range", "");
-	assert_bad("{\"ratio\":1e999}", 400, "out_of_range", "");
+	assert_bad("{\"code\":\"x\",\"code\":\"y\"}", REFUSAL_MALFORMED, "duplicate_key", "");
+	assert_bad("{\"code\":\"x\",\"env\":{\"A\":\"1\",\"A\":\"2\"}}", REFUSAL_MALFORMED,
+		   "duplicate_key", "");
+	assert_bad("{\"any\":9223372036854775808}", REFUSAL_MALFORMED, "out_of_range", "");
+	assert_bad("{\"any\":-9223372036854775809}", REFUSAL_MALFORMED, "out_of_range", "");
+	assert_bad("{\"ratio\":1e999}", REFUSAL_MALFORMED, "out_of_range", "");
 }
 
 static void test_bombs(void **state)
@@ -174,12 +176,12 @@ static void test_bombs(void **state)
 	assert_non_null(text);
 	memset(text, '[', size);
 	text[size] = '\0';
-	assert_bad(text, 400, "too_deep", "");
+	assert_bad(text, REFUSAL_MALFORMED, "too_deep", "");
 	for (size_t i = 0; i < size; i++)
 		text[i] = i % 2 ? ',' : '1';
 	text[0] = '[';
 	text[size - 1] = ']';
-	assert_bad(text, 400, "too_many_values", "");
+	assert_bad(text, REFUSAL_MALFORMED, "too_many_values", "");
 	free(text);
 
 	assert_true(schema_depth_ok("[[[]]]", 6, 3));
@@ -194,25 +196,25 @@ static void test_bombs(void **state)
 
 	memset(deep, '[', 32);
 	memset(deep + 32, ']', 32);
-	assert_bad(deep, 422, "not_an_object", "");
+	assert_bad(deep, REFUSAL_INVALID, "not_an_object", "");
 	memset(deep, '[', 33);
 	memset(deep + 33, ']', 33);
-	assert_bad(deep, 400, "too_deep", "");
+	assert_bad(deep, REFUSAL_MALFORMED, "too_deep", "");
 }
 
 static void test_shape(void **state)
 {
 	(void)state;
-	assert_bad("[]", 422, "not_an_object", "");
-	assert_bad("\"x\"", 422, "not_an_object", "");
-	assert_bad("1", 422, "not_an_object", "");
-	assert_bad("null", 422, "not_an_object", "");
-	assert_bad("{}", 422, "missing_field", "code");
+	assert_bad("[]", REFUSAL_INVALID, "not_an_object", "");
+	assert_bad("\"x\"", REFUSAL_INVALID, "not_an_object", "");
+	assert_bad("1", REFUSAL_INVALID, "not_an_object", "");
+	assert_bad("null", REFUSAL_INVALID, "not_an_object", "");
+	assert_bad("{}", REFUSAL_INVALID, "missing_field", "code");
 	assert_string_equal(e.hint, "as in {\"code\": \"x\"}");
-	assert_bad("{\"code\":null}", 422, "wrong_type", "code");
-	assert_bad("{\"code\":\"x\",\"time_out\":1}", 422, "unknown_field", "time_out");
+	assert_bad("{\"code\":null}", REFUSAL_INVALID, "wrong_type", "code");
+	assert_bad("{\"code\":\"x\",\"time_out\":1}", REFUSAL_INVALID, "unknown_field", "time_out");
 	assert_non_null(strstr(e.hint, "timeout"));
-	assert_bad("{\"Code\":\"x\"}", 422, "unknown_field", "Code");
+	assert_bad("{\"Code\":\"x\"}", REFUSAL_INVALID, "unknown_field", "Code");
 	assert_null(parse_n("{\"a\":1}", 7, none));
 	assert_string_equal(e.code, "unknown_field");
 }
@@ -238,32 +240,37 @@ static void test_types(void **state)
 			(void)snprintf(body, sizeof(body),
 				       i ? "{\"code\":\"x\",\"%s\":%s}" : "{\"%s\":%s}",
 				       rows[i].name, rows[i].values[k]);
-			assert_bad(body, 422, "wrong_type", rows[i].name);
+			assert_bad(body, REFUSAL_INVALID, "wrong_type", rows[i].name);
 		}
 }
 
 static void test_values(void **state)
 {
 	(void)state;
-	assert_bad("{\"code\":\"\"}", 422, "out_of_range", "code");
-	assert_bad("{\"code\":\"xxxxxx\"}", 422, "out_of_range", "code");
-	assert_bad("{\"code\":\"x\",\"timeout\":0}", 422, "out_of_range", "timeout");
-	assert_bad("{\"code\":\"x\",\"timeout\":121}", 422, "out_of_range", "timeout");
-	assert_bad("{\"code\":\"x\",\"timeout\":-1}", 422, "out_of_range", "timeout");
-	assert_bad("{\"code\":\"x\",\"timeout\":9223372036854775807}", 422, "out_of_range",
-		   "timeout");
-	assert_bad("{\"code\":\"x\",\"ratio\":2.001}", 422, "out_of_range", "ratio");
-	assert_bad("{\"code\":\"x\",\"name\":\"abd\"}", 422, "invalid_value", "name");
+	assert_bad("{\"code\":\"\"}", REFUSAL_INVALID, "out_of_range", "code");
+	assert_bad("{\"code\":\"xxxxxx\"}", REFUSAL_INVALID, "out_of_range", "code");
+	assert_bad("{\"code\":\"x\",\"timeout\":0}", REFUSAL_INVALID, "out_of_range", "timeout");
+	assert_bad("{\"code\":\"x\",\"timeout\":121}", REFUSAL_INVALID, "out_of_range", "timeout");
+	assert_bad("{\"code\":\"x\",\"timeout\":-1}", REFUSAL_INVALID, "out_of_range", "timeout");
+	assert_bad("{\"code\":\"x\",\"timeout\":9223372036854775807}", REFUSAL_INVALID,
+		   "out_of_range", "timeout");
+	assert_bad("{\"code\":\"x\",\"ratio\":2.001}", REFUSAL_INVALID, "out_of_range", "ratio");
+	assert_bad("{\"code\":\"x\",\"name\":\"abd\"}", REFUSAL_INVALID, "invalid_value", "name");
 	assert_string_equal(e.hint, "it must match ^[abc]*$");
-	assert_bad("{\"code\":\"x\",\"colour\":\"blue\"}", 422, "invalid_value", "colour");
+	assert_bad("{\"code\":\"x\",\"colour\":\"blue\"}", REFUSAL_INVALID, "invalid_value",
+		   "colour");
 	assert_string_equal(e.hint, "one of: red, green");
-	assert_bad("{\"code\":\"a\\u0000b\"}", 422, "invalid_value", "code");
-	assert_bad("{\"code\":\"x\",\"colour\":\"red\\u0000\"}", 422, "invalid_value", "colour");
-	assert_bad("{\"code\":\"x\",\"env\":{\"A\":\"\",\"B\":\"\",\"C\":\"\"}}", 422,
+	assert_bad("{\"code\":\"a\\u0000b\"}", REFUSAL_INVALID, "invalid_value", "code");
+	assert_bad("{\"code\":\"x\",\"colour\":\"red\\u0000\"}", REFUSAL_INVALID, "invalid_value",
+		   "colour");
+	assert_bad("{\"code\":\"x\",\"env\":{\"A\":\"\",\"B\":\"\",\"C\":\"\"}}", REFUSAL_INVALID,
 		   "out_of_range", "env");
-	assert_bad("{\"code\":\"x\",\"env\":{\"A\":\"\\u0000\"}}", 422, "invalid_value", "env");
-	assert_bad("{\"code\":\"x\",\"args\":[\"\",\"\",\"\",\"\"]}", 422, "out_of_range", "args");
-	assert_bad("{\"code\":\"x\",\"args\":[\"a\\u0000b\"]}", 422, "invalid_value", "args");
+	assert_bad("{\"code\":\"x\",\"env\":{\"A\":\"\\u0000\"}}", REFUSAL_INVALID, "invalid_value",
+		   "env");
+	assert_bad("{\"code\":\"x\",\"args\":[\"\",\"\",\"\",\"\"]}", REFUSAL_INVALID,
+		   "out_of_range", "args");
+	assert_bad("{\"code\":\"x\",\"args\":[\"a\\u0000b\"]}", REFUSAL_INVALID, "invalid_value",
+		   "args");
 }
 
 /* What is quoted is short, and whole characters. */

@@ -129,6 +129,54 @@ static void test_small_streams_need_no_block(void **state)
 	spool_free(&s);
 }
 
+/* The beginning is in memory whatever others took, and goes to the file when the stream has ended.
+ */
+static void test_a_reserve_does_not_depend_on_others(void **state)
+{
+	static const uint64_t sizes[] = { 10, 3 * SPOOL_BLOCK - 5, 300000, MIB + 12345 };
+	const uint64_t reserve = 200000;
+	struct kit *k = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct spool s, other;
+
+		spool_init(&other, &k->bank, SPOOL_CAP);
+		k->bank.memory += MIB; /* somebody has it all */
+		spool_init(&s, &k->bank, SPOOL_CAP);
+		spool_reserve(&s, reserve);
+		write_some(&s, 0, (size_t)sizes[i]);
+		assert_true(s.memory.len >= (sizes[i] < reserve ? sizes[i] : reserve));
+		check_some(&s, 0, (size_t)sizes[i], (size_t)sizes[i]);
+		spool_settle(&s);
+		assert_true(s.memory.len <= SPOOL_MEMORY);
+		assert_int_equal(s.kept, sizes[i]);
+		assert_int_equal(s.loss, SPOOL_WHOLE);
+		check_some(&s, 0, (size_t)sizes[i], (size_t)sizes[i]);
+		spool_free(&s);
+		spool_free(&other);
+		k->bank.memory -= MIB;
+	}
+}
+
+static void test_a_reserve_that_the_file_has_no_room_for(void **state)
+{
+	struct kit *k = *state;
+	struct spool s, other;
+
+	spool_init(&other, &k->bank, SPOOL_CAP);
+	write_some(&other, 0, 16 * MIB - SPOOL_BLOCK); /* with its memory two blocks are left */
+	spool_init(&s, &k->bank, SPOOL_CAP);
+	spool_reserve(&s, 8 * SPOOL_BLOCK);
+	write_some(&s, 0, 7 * SPOOL_BLOCK);
+	assert_int_equal(s.kept, 7 * SPOOL_BLOCK);
+	spool_settle(&s);
+	assert_int_equal(s.loss, SPOOL_BUDGET);
+	assert_int_equal(s.kept, SPOOL_MEMORY + 2 * SPOOL_BLOCK);
+	check_some(&s, 0, 7 * SPOOL_BLOCK, SPOOL_MEMORY + 2 * SPOOL_BLOCK);
+	spool_free(&s);
+	spool_free(&other);
+}
+
 static void test_streams_do_not_mix(void **state)
 {
 	struct kit *k = *state;
@@ -642,6 +690,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_everything_comes_back),
 		T(test_small_streams_need_no_block),
+		T(test_a_reserve_does_not_depend_on_others),
+		T(test_a_reserve_that_the_file_has_no_room_for),
 		T(test_streams_do_not_mix),
 		T(test_beyond_the_cap_is_counted),
 		T(test_a_cap_that_is_met_exactly_loses_nothing),

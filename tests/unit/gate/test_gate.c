@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_gate.c - The pure parts of the gate: names, addresses, DNS messages, first bytes, the
- * proxy's words. */
+/* test_gate.c - The pure parts of the gate: names, addresses, DNS messages, first bytes, proxies.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -8,18 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/fd.h"
 #include "gate/address.h"
-#include "gate/asked.h"
 #include "gate/dns.h"
-#include "gate/hello.h"
-#include "gate/hosts.h"
-#include "gate/names.h"
+#include "gate/gate_sandbox.h"
+#include "gate/host_map.h"
+#include "gate/hosts_file.h"
 #include "gate/proxy.h"
+#include "gate/sniff.h"
 
 /* ---- names --------------------------------------------------------------------------------- */
 
@@ -30,101 +31,97 @@ static const struct gate_rule rules[] = {
 
 static void test_names(void **state)
 {
-	struct names n = { 0 };
+	struct host_map n = { 0 };
 	struct in6_addr a;
 	struct in_addr a4;
 
 	(void)state;
-	assert_int_equal(names_set(&n, rules, ARRAY_SIZE(rules)), 0);
-	assert_true(names_allow(&n, "api.example.com", 443));
-	assert_true(names_allow(&n, "api.example.com", 0));
-	assert_false(names_allow(&n, "api.example.com", 80));
-	assert_false(names_allow(&n, "xapi.example.com", 443));
-	assert_true(names_allow(&n, "a.b.example.org", 80));
-	assert_false(names_allow(&n, "example.org", 80));
-	assert_false(names_allow(&n, ".example.org", 80));
-	assert_false(names_allow(&n, "evilexample.org", 80));
-	assert_int_equal(names_index(&n, "evil.com"), -ENOENT);
-	assert_int_equal(names_index(&n, "api.example.com"), 0);
-	assert_int_equal(names_index(&n, "a.example.org"), 1);
-	assert_int_equal(names_index(&n, "api.example.com"), 0);
-	names_address4(1, &a4);
+	assert_int_equal(host_map_set(&n, rules, ARRAY_SIZE(rules)), 0);
+	assert_true(host_map_allows(&n, "api.example.com", 443));
+	assert_true(host_map_allows(&n, "api.example.com", 0));
+	assert_false(host_map_allows(&n, "api.example.com", 80));
+	assert_false(host_map_allows(&n, "xapi.example.com", 443));
+	assert_true(host_map_allows(&n, "a.b.example.org", 80));
+	assert_false(host_map_allows(&n, "example.org", 80));
+	assert_false(host_map_allows(&n, ".example.org", 80));
+	assert_false(host_map_allows(&n, "evilexample.org", 80));
+	assert_int_equal(host_map_index(&n, "evil.com"), -ENOENT);
+	assert_int_equal(host_map_index(&n, "api.example.com"), 0);
+	assert_int_equal(host_map_index(&n, "a.example.org"), 1);
+	assert_int_equal(host_map_index(&n, "api.example.com"), 0);
+	host_map_address4(1, &a4);
 	assert_int_equal(ntohl(a4.s_addr), GATE_NET4 + GATE_FIRST + 1);
-	names_address6(1, &a);
-	assert_string_equal(names_host(&n, &a), "a.example.org");
+	host_map_address6(1, &a);
+	assert_string_equal(host_map_host(&n, &a), "a.example.org");
 	prefix_map4(&a4, &a);
-	assert_string_equal(names_host(&n, &a), "a.example.org");
+	assert_string_equal(host_map_host(&n, &a), "a.example.org");
 	a.s6_addr[15] = 99;
-	assert_null(names_host(&n, &a));
+	assert_null(host_map_host(&n, &a));
 	assert_int_equal(inet_pton(AF_INET6, "::ffff:127.0.0.1", &a), 1);
-	assert_null(names_host(&n, &a));
+	assert_null(host_map_host(&n, &a));
 	/* The name keeps its address, and is not allowed any more. */
-	assert_int_equal(names_set(&n, rules + 1, 1), 0);
-	assert_int_equal(names_index(&n, "api.example.com"), -ENOENT);
-	names_free(&n);
+	assert_int_equal(host_map_set(&n, rules + 1, 1), 0);
+	assert_int_equal(host_map_index(&n, "api.example.com"), -ENOENT);
+	host_map_free(&n);
 }
 
 static void test_names_are_bounded(void **state)
 {
-	struct names n = { 0 };
+	struct host_map n = { 0 };
 	char host[64];
 
 	(void)state;
-	assert_int_equal(names_set(&n, rules, ARRAY_SIZE(rules)), 0);
+	assert_int_equal(host_map_set(&n, rules, ARRAY_SIZE(rules)), 0);
 	for (unsigned int i = 0; i < GATE_NAMES_MAX; i++) {
 		(void)snprintf(host, sizeof(host), "n%u.example.org", i);
-		assert_int_equal(names_index(&n, host), i);
+		assert_int_equal(host_map_index(&n, host), i);
 	}
-	assert_int_equal(names_index(&n, "api.example.com"), -ENOSPC);
-	assert_int_equal(names_index(&n, "n7.example.org"), 7);
-	names_free(&n);
+	assert_int_equal(host_map_index(&n, "api.example.com"), -ENOSPC);
+	assert_int_equal(host_map_index(&n, "n7.example.org"), 7);
+	host_map_free(&n);
 }
 
-static void test_names_asked_for(void **state)
+static void test_requested_names(void **state)
 {
-	static struct gate_name got[GATE_NAMES_SHOWN];
-	struct asked a = { 0 };
+	struct gate_sandbox sb = { 0 };
 	char host[64];
 
 	(void)state;
-	assert_int_equal(asked_show(&a, got, ARRAY_SIZE(got)), 0);
-	asked_note(&a, "a.example.com", true);
-	asked_note(&a, "evil.com", false);
-	asked_note(&a, "a.example.com", false);
-	assert_int_equal(asked_show(&a, got, ARRAY_SIZE(got)), 2);
-	assert_string_equal(got[0].host, "a.example.com");
-	assert_int_equal(got[0].count, 2);
-	assert_false(got[0].allowed);
-	assert_string_equal(got[1].host, "evil.com");
-	/* The one that nobody asked for the longest goes, and its numbers with it. */
+	resolver_note(&sb, "a.example.com", true);
+	resolver_note(&sb, "evil.com", false);
+	resolver_note(&sb, "a.example.com", false);
+	assert_int_equal(sb.n_recent, 2);
+	assert_string_equal(sb.recent[0].host, "a.example.com");
+	assert_int_equal(sb.recent[0].count, 2);
+	assert_false(sb.recent[0].allowed);
+	assert_string_equal(sb.recent[1].host, "evil.com");
+	/* The name that was not requested for the longest time is forgotten, with its numbers. */
 	for (unsigned int i = 0; i < GATE_NAMES_SHOWN; i++) {
 		(void)snprintf(host, sizeof(host), "n%u.example.org", i);
-		asked_note(&a, i == 0 ? "evil.com" : host, true);
+		resolver_note(&sb, i == 0 ? "evil.com" : host, true);
 	}
-	assert_int_equal(asked_show(&a, got, ARRAY_SIZE(got)), GATE_NAMES_SHOWN);
-	assert_string_equal(got[0].host, host);
-	assert_int_equal(got[0].count, 1);
-	assert_string_equal(got[GATE_NAMES_SHOWN - 1].host, "evil.com");
-	assert_int_equal(got[GATE_NAMES_SHOWN - 1].count, 2);
-	assert_int_equal(asked_show(&a, got, 3), 3);
-	asked_free(&a);
-	assert_int_equal(asked_show(&a, got, ARRAY_SIZE(got)), 0);
+	assert_int_equal(sb.n_recent, GATE_NAMES_SHOWN);
+	assert_string_equal(sb.recent[0].host, host);
+	assert_int_equal(sb.recent[0].count, 1);
+	assert_string_equal(sb.recent[GATE_NAMES_SHOWN - 1].host, "evil.com");
+	assert_int_equal(sb.recent[GATE_NAMES_SHOWN - 1].count, 2);
+	free(sb.recent);
 }
 
-static void test_rules_that_are_none(void **state)
+static void test_invalid_rules(void **state)
 {
 	static const char *const bad[] = { "",         "A.com", "a..b",  "a.b.",     ".a",
 					   "10.0.0.1", "a b",   "127.1", "a\x01.com" };
-	struct names n = { 0 };
+	struct host_map n = { 0 };
 	struct gate_rule r = { .port = 1 };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		(void)snprintf(r.host, sizeof(r.host), "%s", bad[i]);
-		assert_int_equal(names_set(&n, &r, 1), -EINVAL);
+		assert_int_equal(host_map_set(&n, &r, 1), -EINVAL);
 	}
 	memset(r.host, 'a', sizeof(r.host)); /* without an end */
-	assert_int_equal(names_set(&n, &r, 1), -EINVAL);
+	assert_int_equal(host_map_set(&n, &r, 1), -EINVAL);
 }
 
 /* ---- addresses ----------------------------------------------------------------------------- */
@@ -203,15 +200,15 @@ static void test_hosts(void **state)
 {
 	char text[] =
 		"127.0.0.1 localhost me # not.me\n\n::1\tlocalhost\nbad line\n10.0.0.9 Intra.Net\r\n";
-	struct hosts h = { 0 };
+	struct hosts_file h = { 0 };
 	struct in6_addr a[4];
 
 	(void)state;
-	hosts_parse(&h, text);
-	assert_int_equal(hosts_find(&h, "localhost", a, 4), 2);
-	assert_int_equal(hosts_find(&h, "intra.net", a, 4), 1);
-	assert_int_equal(hosts_find(&h, "not.me", a, 4), 0);
-	hosts_free(&h);
+	hosts_file_parse(&h, text);
+	assert_int_equal(hosts_file_find(&h, "localhost", a, 4), 2);
+	assert_int_equal(hosts_file_find(&h, "intra.net", a, 4), 1);
+	assert_int_equal(hosts_file_find(&h, "not.me", a, 4), 0);
+	hosts_file_free(&h);
 }
 
 /* ---- DNS ----------------------------------------------------------------------------------- */
@@ -245,11 +242,11 @@ static void test_dns(void **state)
 
 /* ---- first bytes --------------------------------------------------------------------------- */
 
-static struct hello look(const char *text, size_t len)
+static struct sniff look(const char *text, size_t len)
 {
-	struct hello h;
+	struct sniff h;
 
-	hello_look((const uint8_t *)text, len, &h);
+	sniff_bytes((const uint8_t *)text, len, &h);
 	return h;
 }
 
@@ -257,19 +254,20 @@ static struct hello look(const char *text, size_t len)
 
 static void test_http(void **state)
 {
-	struct hello h = LOOK("GET / HTTP/1.1\r\nA: b\r\nhOST:  Web.Test:8080 \r\n\r\nrest");
+	struct sniff h = LOOK("GET / HTTP/1.1\r\nA: b\r\nhOST:  Web.Test:8080 \r\n\r\nrest");
 
 	(void)state;
-	assert_int_equal(h.kind, HELLO_HTTP);
+	assert_int_equal(h.kind, SNIFF_HTTP);
 	assert_string_equal(h.host, "web.test");
 	assert_int_equal(h.port, 8080);
-	assert_int_equal(LOOK("GET / HTTP/1.1\r\nA: b\r\n").kind, HELLO_MORE);
-	assert_int_equal(LOOK("GE").kind, HELLO_MORE);
-	assert_string_equal(LOOK("\r\n\r\nPROPFIND / HTTP/1.1\r\nHost: a\r\n\r\n").host, "a");
+	assert_int_equal(LOOK("GET / HTTP/1.1\r\nA: b\r\n").kind, SNIFF_MORE);
+	assert_int_equal(LOOK("GE").kind, SNIFF_MORE);
+	assert_string_equal(LOOK("\r\nPROPFIND / HTTP/1.1\r\nHost: a\r\n\r\n").host, "a");
 	assert_string_equal(LOOK("x!~ / HTTP/1.1\r\nHost: a\r\n\r\n").host, "a");
-	assert_int_equal(LOOK("GET / HTTP/1.0\r\n\r\n").kind, HELLO_HTTP);
-	assert_string_equal(LOOK("GET http://a.b/c HTTP/1.1\r\n\r\n").host, "a.b");
-	assert_string_equal(LOOK("CONNECT a.b:443 HTTP/1.1\r\n\r\n").host, "a.b");
+	assert_int_equal(LOOK("GET / HTTP/1.0\r\n\r\n").kind, SNIFF_HTTP);
+	assert_string_equal(LOOK("GET http://a.b/c HTTP/1.0\r\n\r\n").host, "a.b");
+	assert_string_equal(LOOK("GET / HTTP/1.1\r\nHost: [::1]:8\r\n\r\n").host, "[::1]");
+	assert_int_equal(LOOK("GET / HTTP/1.1\r\nHost: [::1]\r\n\r\n").port, 0);
 	for (const char *const *bad =
 		     (const char *const[]){
 			     "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
@@ -280,7 +278,10 @@ static void test_http(void **state)
 			     "GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n", "GET / HTTP/2\r\n\r\n",
 			     "GET /\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n",
 			     "GET / HTTP/1.1\r\nno colon\r\n\r\n",
-			     "GET http://u@a/ HTTP/1.1\r\n\r\n",
+			     "GET http://u@a/ HTTP/1.0\r\n\r\n",
+			     "CONNECT a.b:443 HTTP/1.1\r\nHost: a.b:443\r\n\r\n",
+			     "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+			     "GET / HTTP/1.1\r\nA: b\r\n\r\n",
 			     /* what one server or another takes for HTTP all the same */
 			     "\nGET / HTTP/1.1\r\n\r\n", " GET / HTTP/1.1\r\n\r\n",
 			     "\t\r\nFOO / HTTP/1.1\r\n\r\n", "FOO\t/\tHTTP/1.1\r\n\r\n",
@@ -290,7 +291,7 @@ static void test_http(void **state)
 			     "PROPFIND /\r\n\r\n", "OPTIONS / RTSP/1.0\r\n\r\n", NULL };
 	     *bad; bad++) {
 		h = look(*bad, strlen(*bad));
-		if (h.kind != HELLO_BAD || h.like != HELLO_HTTP)
+		if (h.kind != SNIFF_BAD || h.like != SNIFF_HTTP)
 			fail_msg("%s", *bad);
 	}
 }
@@ -301,35 +302,35 @@ static void test_other_protocols(void **state)
 	static const struct {
 		const char *bytes;
 		size_t len;
-		enum hello_kind kind, like;
+		enum sniff_kind kind, like;
 	} t[] = {
 #define T(text, kind, like) { text, sizeof(text) - 1, kind, like }
-		T("SSH-2.0-OpenSSH_9.2 Debian\r\n", HELLO_OTHER, 0),
-		T("\x00\x00\x00\x08\x04\xd2\x16\x2f", HELLO_MORE, HELLO_OTHER), /* PostgreSQL */
-		T("EHLO me\r\n", HELLO_OTHER, 0),
-		T("*1\r\n$4\r\nPING\r\n", HELLO_OTHER, 0),            /* Redis */
-		T("CONNECT {\"verbose\":false}\r\n", HELLO_OTHER, 0), /* NATS */
-		T("<13>x: \"GET / HTTP/1.1\" 200\n", HELLO_OTHER, 0), /* a log */
-		T("AMQP\x00\x00\x09\x01", HELLO_MORE, HELLO_OTHER),
-		T("{\"a\": \"GET / HTTP/1.1\"}\n", HELLO_OTHER, 0),
-		T("0032git-upload-pack /p\0host=a\0", HELLO_MORE, HELLO_OTHER),
-		T("hi", HELLO_MORE, HELLO_OTHER),
-		T("hi / HTTP", HELLO_MORE, HELLO_OTHER),
-		T("hi / HTTP/1.1", HELLO_MORE, HELLO_OTHER),
-		T("hi / HTTP/1.1\r", HELLO_MORE, HELLO_HTTP),
-		T("\r\n", HELLO_MORE, HELLO_OTHER),
-		T("P", HELLO_MORE, HELLO_HTTP),
-		T("POST /", HELLO_MORE, HELLO_HTTP),
-		T("GEX", HELLO_MORE, HELLO_OTHER),
-		T("\x16", HELLO_MORE, HELLO_TLS),
+		T("SSH-2.0-OpenSSH_9.2 Debian\r\n", SNIFF_OTHER, 0),
+		T("\x00\x00\x00\x08\x04\xd2\x16\x2f", SNIFF_MORE, SNIFF_OTHER), /* PostgreSQL */
+		T("EHLO me\r\n", SNIFF_OTHER, 0),
+		T("*1\r\n$4\r\nPING\r\n", SNIFF_OTHER, 0),            /* Redis */
+		T("CONNECT {\"verbose\":false}\r\n", SNIFF_OTHER, 0), /* NATS */
+		T("<13>x: \"GET / HTTP/1.1\" 200\n", SNIFF_OTHER, 0), /* a log */
+		T("AMQP\x00\x00\x09\x01", SNIFF_MORE, SNIFF_OTHER),
+		T("{\"a\": \"GET / HTTP/1.1\"}\n", SNIFF_OTHER, 0),
+		T("0032git-upload-pack /p\0host=a\0", SNIFF_MORE, SNIFF_OTHER),
+		T("hi", SNIFF_MORE, SNIFF_OTHER),
+		T("hi / HTTP", SNIFF_MORE, SNIFF_OTHER),
+		T("hi / HTTP/1.1", SNIFF_MORE, SNIFF_OTHER),
+		T("hi / HTTP/1.1\r", SNIFF_MORE, SNIFF_HTTP),
+		T("\r\n", SNIFF_MORE, SNIFF_OTHER),
+		T("P", SNIFF_MORE, SNIFF_HTTP),
+		T("POST /", SNIFF_MORE, SNIFF_HTTP),
+		T("GEX", SNIFF_MORE, SNIFF_OTHER),
+		T("\x16", SNIFF_MORE, SNIFF_TLS),
 #undef T
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
-		struct hello h = look(t[i].bytes, t[i].len);
+		struct sniff h = look(t[i].bytes, t[i].len);
 
-		if (h.kind != t[i].kind || (h.kind == HELLO_MORE && h.like != t[i].like))
+		if (h.kind != t[i].kind || (h.kind == SNIFF_MORE && h.like != t[i].like))
 			fail_msg("%s: %d, like %d", t[i].bytes, h.kind, h.like);
 	}
 }
@@ -342,18 +343,18 @@ static void test_tls(void **state)
 	static const uint8_t end[] = { 0, 0,  2, 0x13, 1, 1,   0,   0,   17,  0,   0,   0,   13,
 				       0, 11, 0, 0,    8, 'W', 'e', 'b', '.', 't', 'e', 's', 't' };
 	size_t len = 11 + 32 + sizeof(end);
-	struct hello h;
+	struct sniff h;
 
 	(void)state;
 	memcpy(m + 11 + 32, end, sizeof(end));
 	m[4] = (uint8_t)(len - 5);
 	m[8] = (uint8_t)(len - 9);
-	hello_look(m, len, &h);
-	assert_int_equal(h.kind, HELLO_TLS);
+	sniff_bytes(m, len, &h);
+	assert_int_equal(h.kind, SNIFF_TLS);
 	assert_string_equal(h.host, "web.test");
 	for (size_t cut = 1; cut < len; cut++) {
-		hello_look(m, cut, &h);
-		assert_int_equal(h.kind, HELLO_MORE);
+		sniff_bytes(m, cut, &h);
+		assert_int_equal(h.kind, SNIFF_MORE);
 	}
 	/* In two records it is the same. */
 	uint8_t two[160];
@@ -363,16 +364,16 @@ static void test_tls(void **state)
 	two[4] = (uint8_t)first;
 	memcpy(two + 5 + first, (const uint8_t[]){ 22, 3, 1, 0, (uint8_t)(len - 5 - first) }, 5);
 	memcpy(two + 10 + first, m + 5 + first, len - 5 - first);
-	hello_look(two, len + 5, &h);
-	assert_int_equal(h.kind, HELLO_TLS);
+	sniff_bytes(two, len + 5, &h);
+	assert_int_equal(h.kind, SNIFF_TLS);
 	assert_string_equal(h.host, "web.test");
 	m[len - 1] = 0; /* a NUL in the name */
-	hello_look(m, len, &h);
-	assert_int_equal(h.kind, HELLO_BAD);
+	sniff_bytes(m, len, &h);
+	assert_int_equal(h.kind, SNIFF_BAD);
 	m[len - 1] = 't';
 	m[len - 9] = 200; /* longer than the list it is in */
-	hello_look(m, len, &h);
-	assert_int_equal(h.kind, HELLO_BAD);
+	sniff_bytes(m, len, &h);
+	assert_int_equal(h.kind, SNIFF_BAD);
 }
 
 /* ---- the proxy ----------------------------------------------------------------------------- */
@@ -417,8 +418,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_names_are_bounded),
-		cmocka_unit_test(test_names_asked_for),
-		cmocka_unit_test(test_rules_that_are_none),
+		cmocka_unit_test(test_requested_names),
+		cmocka_unit_test(test_invalid_rules),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_dns),

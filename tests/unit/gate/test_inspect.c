@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_inspect.c - The pure parts of what is looked into: placeholders, bindings, rules for
- * requests, certificates. */
+/* test_inspect.c - The pure parts of reading HTTP: placeholders, bindings, rules for requests,
+ * certificates. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,56 +12,58 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "gate/binds.h"
+#include "gate/bindings.h"
 #include "gate/ca.h"
 #include "gate/http_rule.h"
-#include "gate/swap.h"
+#include "gate/placeholder.h"
 #include "vault/vault.h"
 
 #define P "caisson-secret-00112233445566778899aabbccddeeff"
 
-static void assert_swap(const char *value, int hits, const char *expected)
+static void assert_replaced(const char *value, int hits, const char *expected)
 {
-	static const struct swap pairs[] = { { P, "s3cret", NULL }, { "other", P, NULL } };
+	static const struct replacement pairs[] = { { P, "s3cret", NULL }, { "other", P, NULL } };
 	_buf_ struct buf b = BUF_INIT(4096);
 
-	assert_int_equal(swap_header(value, pairs, 2, NULL, &b), hits);
+	assert_int_equal(placeholder_replace(value, pairs, 2, NULL, &b), hits);
 	assert_string_equal(buf_str(&b), expected);
 }
 
-static void test_swap(void **state)
+static void test_replace(void **state)
 {
 	(void)state;
-	assert_swap("Bearer " P, 1, "Bearer s3cret");
-	assert_swap(P P ";x", 2, "s3crets3cret;x");
-	assert_swap("caisson-secret-0011", 0, "caisson-secret-0011");
-	assert_swap("", 0, "");
-	/* What was put in is not looked at again. */
-	assert_swap("other", 1, P);
+	assert_replaced("Bearer " P, 1, "Bearer s3cret");
+	assert_replaced(P P ";x", 2, "s3crets3cret;x");
+	assert_replaced("caisson-secret-0011", 0, "caisson-secret-0011");
+	assert_replaced("", 0, "");
+	/* Replaced text is not searched again. */
+	assert_replaced("other", 1, P);
 	/* git:P */
-	assert_swap("Basic Z2l0OmNhaXNzb24tc2VjcmV0LTAwMTEyMjMzNDQ1NTY2Nzc4ODk5YWFiYmNjZGRlZWZm", 1,
-		    "Basic Z2l0OnMzY3JldA==");
-	assert_swap("basic  Z2l0OmNhaXNzb24tc2VjcmV0LTAwMTEyMjMzNDQ1NTY2Nzc4ODk5YWFiYmNjZGRlZWZm",
-		    1, "basic  Z2l0OnMzY3JldA==");
-	assert_swap("Basic Z2l0OnB3", 0, "Basic Z2l0OnB3");
-	assert_swap("Basic " P, 1, "Basic s3cret");
-	assert_swap("Basic ====", 0, "Basic ====");
+	assert_replaced(
+		"Basic Z2l0OmNhaXNzb24tc2VjcmV0LTAwMTEyMjMzNDQ1NTY2Nzc4ODk5YWFiYmNjZGRlZWZm", 1,
+		"Basic Z2l0OnMzY3JldA==");
+	assert_replaced(
+		"basic  Z2l0OmNhaXNzb24tc2VjcmV0LTAwMTEyMjMzNDQ1NTY2Nzc4ODk5YWFiYmNjZGRlZWZm", 1,
+		"basic  Z2l0OnMzY3JldA==");
+	assert_replaced("Basic Z2l0OnB3", 0, "Basic Z2l0OnB3");
+	assert_replaced("Basic " P, 1, "Basic s3cret");
+	assert_replaced("Basic ====", 0, "Basic ====");
 }
 
 /* Placeholders that are almost there, in many bytes, cost about as much as one look at each byte.
  */
-static void test_swap_is_cheap(void **state)
+static void test_replace_is_cheap(void **state)
 {
 	static char names[60][64], values[60][64], text[55001];
-	struct swap pairs[60], back[60];
+	struct replacement pairs[60], back[60];
 	clock_t began = clock();
 
 	(void)state;
 	for (int k = 0; k < 60; k++) {
 		(void)snprintf(names[k], sizeof(names[k]), "caisson-secret-%032d", k);
 		(void)snprintf(values[k], sizeof(values[k]), "%c-value-%d", 'a' + k % 26, k);
-		pairs[k] = (struct swap){ names[k], values[k], NULL };
-		back[k] = (struct swap){ values[k], names[k], NULL };
+		pairs[k] = (struct replacement){ names[k], values[k], NULL };
+		back[k] = (struct replacement){ values[k], names[k], NULL };
 	}
 	for (size_t at = 0; at < sizeof(text) - 1; at++)
 		text[at] = "caisson-secret-"[at % 15];
@@ -69,7 +71,7 @@ static void test_swap_is_cheap(void **state)
 		_buf_ struct buf b = BUF_INIT(1u << 17);
 
 		memset(text, 'c', round % 2 ? sizeof(text) - 1 : 0);
-		assert_int_equal(swap_header(text, pairs, 60, NULL, &b), 0);
+		assert_int_equal(placeholder_replace(text, pairs, 60, NULL, &b), 0);
 		assert_string_equal(buf_str(&b), text);
 	}
 	assert_true((double)(clock() - began) / CLOCKS_PER_SEC < 1.0);
@@ -77,13 +79,13 @@ static void test_swap_is_cheap(void **state)
 	unsigned char used[60] = { 0 };
 	_buf_ struct buf b = BUF_INIT(4096), c = BUF_INIT(4096);
 
-	assert_int_equal(
-		swap_header("caisson-secret-caisson-secret-00000000000000000000000000000059;x",
-			    pairs, 60, used, &b),
-		1);
+	assert_int_equal(placeholder_replace(
+				 "caisson-secret-caisson-secret-00000000000000000000000000000059;x",
+				 pairs, 60, used, &b),
+			 1);
 	assert_string_equal(buf_str(&b), "caisson-secret-h-value-59;x");
 	assert_true(used[59] && !used[5]);
-	assert_int_equal(swap_header("a-value a-value-26", back, 60, NULL, &c), 1);
+	assert_int_equal(placeholder_replace("a-value a-value-26", back, 60, NULL, &c), 1);
 	assert_string_equal(buf_str(&c), "a-value caisson-secret-00000000000000000000000000000026");
 }
 
@@ -95,41 +97,43 @@ static void test_binds(void **state)
 		{ .host = "a.test", .name = "T", .owner = "bob", .placeholder = "p2" },
 		{ .host = "b.test", .name = "K", .owner = "bob", .placeholder = "p1" },
 	};
-	struct swap pairs[GATE_BINDS_MAX], stray[GATE_BINDS_MAX];
-	struct binds b = { 0 };
+	struct replacement pairs[GATE_BINDS_MAX], stray[GATE_BINDS_MAX];
+	struct bindings b = { 0 };
 	struct vault v;
 	size_t n_stray;
 
 	(void)state;
 	assert_int_equal(vault_init(&v, false), 0);
 	assert_int_equal(vault_add(&v, text, strlen(text), NULL), 0);
-	assert_int_equal(binds_set(&b, &v, list, 3), 0);
-	assert_true(binds_has(&b, "a.test") && binds_has(&b, "b.test") && !binds_has(&b, "c.test"));
-	assert_int_equal(binds_swaps(&b, &v, "a.test", pairs, stray, &n_stray), 2);
+	assert_int_equal(bindings_set(&b, &v, list, 3), 0);
+	assert_true(bindings_has(&b, "a.test") && bindings_has(&b, "b.test") &&
+		    !bindings_has(&b, "c.test"));
+	assert_int_equal(bindings_replacements(&b, &v, "a.test", pairs, stray, &n_stray), 2);
 	assert_string_equal(pairs[1].to, "two");
 	assert_int_equal(n_stray, 0);
-	assert_int_equal(binds_swaps(&b, &v, "b.test", pairs, stray, &n_stray), 1);
+	assert_int_equal(bindings_replacements(&b, &v, "b.test", pairs, stray, &n_stray), 1);
 	assert_int_equal(n_stray, 1);
-	assert_string_equal(binds_name(&b, stray[0].from), "T");
-	assert_int_equal(binds_swaps(&b, &v, "", pairs, stray, &n_stray), 0);
+	assert_string_equal(bindings_name(&b, stray[0].from), "T");
+	assert_int_equal(bindings_replacements(&b, &v, "", pairs, stray, &n_stray), 0);
 	assert_int_equal(n_stray, 2);
 
-	assert_true(binds_value(&b, &v, "p2", "a.test") && !binds_value(&b, &v, "p2", "b.test"));
-	assert_false(binds_value(&b, &v, "p3", "a.test"));
+	assert_true(bindings_value(&b, &v, "p2", "a.test") &&
+		    !bindings_value(&b, &v, "p2", "b.test"));
+	assert_false(bindings_value(&b, &v, "p3", "a.test"));
 
 	/* A front that was taken over asks for more than the operator allows. */
 	struct gate_bind bad = { .host = "b.test", .name = "T", .owner = "bob", .placeholder = "p" };
 
-	assert_int_equal(binds_set(&b, &v, &bad, 1), -22);
+	assert_int_equal(bindings_set(&b, &v, &bad, 1), -22);
 	bad = (struct gate_bind){
 		.host = "b.test", .name = "K2", .owner = "bob", .placeholder = "p"
 	};
-	assert_int_equal(binds_set(&b, &v, &bad, 1), -22);
+	assert_int_equal(bindings_set(&b, &v, &bad, 1), -22);
 	memset(bad.placeholder, 'x', sizeof(bad.placeholder));
 	memcpy(bad.name, "K", 2);
-	assert_int_equal(binds_set(&b, &v, &bad, 1), -22);
+	assert_int_equal(bindings_set(&b, &v, &bad, 1), -22);
 	assert_int_equal(b.n, 3);
-	binds_free(&b);
+	bindings_free(&b);
 	vault_free(&v);
 }
 
@@ -284,7 +288,7 @@ static void test_authority(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_swap),      cmocka_unit_test(test_swap_is_cheap),
+		cmocka_unit_test(test_replace),   cmocka_unit_test(test_replace_is_cheap),
 		cmocka_unit_test(test_binds),     cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_rules),     cmocka_unit_test(test_readings),
 		cmocka_unit_test(test_authority),

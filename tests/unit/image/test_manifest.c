@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "image/manifest.h"
+#include "image/documents.h"
 
 #define A "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -63,7 +63,7 @@ static void test_manifest(void **state)
 		  "\",\"digest\":\"" A "\",\"size\":9000000000000}]}",
 		  "more than" },
 		{ "{\"layers\":[1]", "manifest" },
-		{ "[]", "no object" },
+		{ "[]", "not a JSON object" },
 		{ "", "manifest" },
 	};
 

@@ -10,9 +10,8 @@
 
 #include "base/err.h"
 #include "base/fd.h"
-#include "image/challenge.h"
-#include "image/creds.h"
 #include "image/registry.h"
+#include "image/registry_creds.h"
 
 static void test_challenge(void **state)
 {

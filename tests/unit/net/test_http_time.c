@@ -83,7 +83,7 @@ static const struct http_config config = {
 	.on_done = on_done,
 };
 
-/* The clock of http.c for the beginning of a head is the real one; begin where it is. */
+/* The clock of http_conn.c for the beginning of a head is the real one; begin where it is. */
 static void begin(struct conn *c)
 {
 	memset(&seen, 0, sizeof(seen));

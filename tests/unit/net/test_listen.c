@@ -89,8 +89,9 @@ static void test_address_messages(void **state)
 	assert_string_equal(e.msg, "':8001' names no address; 127.0.0.1:8001 is this machine only, "
 				   "0.0.0.0:8001 every interface");
 	assert_int_equal(listener_tcp("localhost:80", &e), -EINVAL);
-	assert_string_equal(e.msg, "'localhost:80' is no numeric address with a port; write it as "
-				   "127.0.0.1:8001 or [::1]:8001");
+	assert_string_equal(e.msg,
+			    "'localhost:80' is not a numeric address with a port; write it as "
+			    "127.0.0.1:8001 or [::1]:8001");
 	assert_int_equal(listener_tcp("127.0.0.1:70000", &e), -EINVAL);
 	assert_string_equal(e.msg,
 			    "'127.0.0.1:70000' has no port between 0 and 65535 after its address");
@@ -299,7 +300,7 @@ static void test_unix_errors(void **state)
 	/* Not a socket: nobody's file is removed. */
 	fd_close(open(p.path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	assert_int_equal(listener_unix(p.path, 0600, &e), -EEXIST);
-	assert_non_null(strstr(e.msg, "is no socket"));
+	assert_non_null(strstr(e.msg, "is not a socket"));
 	assert_int_equal(mode_of(p.path), S_IFREG | 0600);
 	/* A link to a socket that is dead is not followed. */
 	assert_int_equal(unlink(p.path), 0);

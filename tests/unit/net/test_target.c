@@ -110,7 +110,8 @@ static void test_decode(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const char *why = NULL;
 		char out[64];
-		int r = target_decode_path(rows[i].text, strlen(rows[i].text), out, &why);
+		int r = target_decode_path(rows[i].text, strlen(rows[i].text), strlen(rows[i].text),
+					   out, &why);
 
 		if ((r == 0) != (rows[i].out != NULL))
 			fail_msg("%s: %d %s", rows[i].text, r, why ? why : out);
@@ -119,7 +120,7 @@ static void test_decode(void **state)
 		else
 			assert_non_null(why);
 	}
-	assert_int_equal(target_decode_path("/a\0b", 4, (char[8]){ 0 }, &(const char *){ NULL }),
+	assert_int_equal(target_decode_path("/a\0b", 4, 4, (char[8]){ 0 }, &(const char *){ NULL }),
 			 -EINVAL);
 
 	/* Behind what is ours a slash stays encoded; everything else is as before. */
@@ -127,10 +128,10 @@ static void test_decode(void **state)
 	const char *why = NULL;
 	char out[32];
 
-	assert_int_equal(target_decode_own(theirs, strlen(theirs), 3, out, &why), 0);
+	assert_int_equal(target_decode_path(theirs, strlen(theirs), 3, out, &why), 0);
 	assert_string_equal(out, "/a/x%2Fy%2f.");
-	assert_int_equal(target_decode_own(before, strlen(before), 3, out, &why), -EINVAL);
-	assert_int_equal(target_decode_own(dots, strlen(dots), 3, out, &why), -EINVAL);
+	assert_int_equal(target_decode_path(before, strlen(before), 3, out, &why), -EINVAL);
+	assert_int_equal(target_decode_path(dots, strlen(dots), 3, out, &why), -EINVAL);
 }
 
 static void test_host(void **state)

@@ -18,8 +18,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
-#include "remote/pack.h"
-#include "remote/unpack.h"
+#include "remote/pack_dir.h"
+#include "remote/unpack_dir.h"
 
 struct place_of_test {
 	char dir[64];

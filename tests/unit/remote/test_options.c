@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "remote/access.h"
+#include "remote/api.h"
 #include "remote/options.h"
 #include "remote/problem.h"
 #include "remote/websocket.h"
@@ -174,15 +174,15 @@ static void test_socket(void **state)
 	char path[108], state_path[120];
 
 	(void)state;
-	assert_int_equal(access_socket(&o, path, sizeof(path), &e), 0);
+	assert_int_equal(api_socket(&o, path, sizeof(path), &e), 0);
 	assert_string_equal(path, "/s/caisson.sock");
 	o.socket = "none";
-	assert_int_equal(access_socket(&o, path, sizeof(path), &e), -EINVAL);
+	assert_int_equal(api_socket(&o, path, sizeof(path), &e), -EINVAL);
 	memset(state_path, 'a', sizeof(state_path));
 	state_path[0] = '/';
 	state_path[sizeof(state_path) - 1] = '\0';
 	o.socket = state_path;
-	assert_int_equal(access_socket(&o, path, sizeof(path), &e), -ENAMETOOLONG);
+	assert_int_equal(api_socket(&o, path, sizeof(path), &e), -ENAMETOOLONG);
 }
 
 static int token_of(const char *text, mode_t mode, char **token, struct err *e)
@@ -194,7 +194,7 @@ static int token_of(const char *text, mode_t mode, char **token, struct err *e)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	assert_int_equal(fchmod(fd, mode), 0);
-	int r = access_token(&o, token, e);
+	int r = api_token(&o, token, e);
 
 	(void)close(fd);
 	(void)unlink(path);
@@ -209,11 +209,11 @@ static void test_token(void **state)
 	(void)state;
 	assert_int_equal(token_of("s3cret-token\n", 0600, &token, &e), 0);
 	assert_string_equal(token, "s3cret-token");
-	access_wipe(token);
+	api_wipe(token);
 	assert_int_equal(token_of("\n# the daemon's own\nci:s3cret==\nother:x\n", 0400, &token, &e),
 			 0);
 	assert_string_equal(token, "s3cret==");
-	access_wipe(token);
+	api_wipe(token);
 	assert_int_equal(token_of("s3cret\n", 0644, &token, &e), -EPERM);
 	assert_non_null(strstr(e.msg, "chmod 600"));
 	assert_int_equal(token_of("", 0600, &token, &e), -EINVAL);
@@ -221,9 +221,9 @@ static void test_token(void **state)
 	assert_int_equal(token_of("bad\"s3cret\n", 0600, &token, &e), -EINVAL);
 	assert_null(strstr(e.msg, "s3cret"));
 	assert_int_equal(setenv("CAISSON_TOKEN", "a\r\nX: y", 1), 0);
-	assert_int_equal(access_token(&(struct remote_options){ 0 }, &token, &e), -EINVAL);
+	assert_int_equal(api_token(&(struct remote_options){ 0 }, &token, &e), -EINVAL);
 	(void)unsetenv("CAISSON_TOKEN");
-	assert_int_equal(access_token(&(struct remote_options){ 0 }, &token, &e), 0);
+	assert_int_equal(api_token(&(struct remote_options){ 0 }, &token, &e), 0);
 	assert_null(token);
 }
 

@@ -14,7 +14,6 @@
 #include "base/err.h"
 #include "hash/hash.h"
 #include "s3/creds.h"
-#include "s3/key.h"
 #include "s3/sign.h"
 #include "s3/site.h"
 #include "s3/xml.h"

@@ -179,13 +179,6 @@ static void test_tables_are_bounded(void **state)
 	assert_non_null(strstr(err.msg, "longer than 262144 bytes"));
 }
 
-static void test_errno_names(void **state)
-{
-	(void)state;
-	assert_string_equal(policy_errno_name(EPERM), "EPERM");
-	assert_null(policy_errno_name(EXDEV));
-}
-
 /* A policy with as many changes of answer as there can be, so that the tree needs long jumps. */
 static void make_alternating(size_t n)
 {
@@ -232,7 +225,6 @@ int main(void)
 		cmocka_unit_test(test_checks),
 		cmocka_unit_test(test_bad_input),
 		cmocka_unit_test(test_tables_are_bounded),
-		cmocka_unit_test(test_errno_names),
 		cmocka_unit_test(test_filter_long_jumps),
 		cmocka_unit_test(test_filter_refuses_bad_tables),
 	};

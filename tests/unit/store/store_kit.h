@@ -96,7 +96,7 @@ static inline int kit_count(struct store *s)
 {
 	int n = 0;
 
-	assert_int_equal(store_sandbox_each(s, NULL, kit_count_one, &n, &err), 0);
+	assert_int_equal(store_sandbox_each(s, kit_count_one, &n, &err), 0);
 	return n;
 }
 

@@ -166,14 +166,14 @@ static void full_tmpfs(void *arg)
 	fill();
 	CHILD_CHECK(put_many(s, 5000) == -ENOSPC);
 	CHILD_CHECK(strstr(err.msg, "free some space") != NULL);
-	CHILD_CHECK(store_sandbox_each(s, NULL, kit_count_one, &n, &err) == 0);
+	CHILD_CHECK(store_sandbox_each(s, kit_count_one, &n, &err) == 0);
 	CHILD_CHECK(put_many(s, 5000) == -ENOSPC);
 	CHILD_CHECK(unlinkat(dir, "ballast", 0) == 0);
 	CHILD_CHECK(put_many(s, 300) == 0);
 	store_close(s);
 	s = child_open();
 	n = 0;
-	CHILD_CHECK(store_sandbox_each(s, NULL, kit_count_one, &n, &err) == 0 && n >= 300);
+	CHILD_CHECK(store_sandbox_each(s, kit_count_one, &n, &err) == 0 && n >= 300);
 	store_close(s);
 }
 

@@ -7,8 +7,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "cell/cgroup.h"
-#include "cell/cgroup_enter.h"
-#include "cell/record.h"
+#include "cell/journal.h"
 
 #include <dirent.h>
 #include <errno.h>

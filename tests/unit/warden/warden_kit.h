@@ -12,7 +12,6 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "warden/dispatch.h"
-#include "warden/events.h"
 #include "wire/zygote.h"
 
 #include <dirent.h>

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_export.c - A tree is packed for a reader that does not read: nobody waits for that, and half
- * of it is never a whole one. */
+/* test_export.c - Jobs of the workspace store on one workspace: a view of a former generation; an
+ * export to a reader that does not read, which delays no other job, and whose half is never taken
+ * for a whole. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,8 +18,8 @@
 #include <cmocka.h>
 
 #include "base/fd.h"
+#include "tree_store/tree.h"
 #include "workspace_store/job.h"
-#include "workspace_store/tree.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"
 #define FILES 40
@@ -114,6 +116,26 @@ static int finish(int fd, pid_t pid, bool *ret_whole)
 	return WEXITSTATUS(status);
 }
 
+/* Another generation is the newest by now. */
+static void test_view_of_the_tree_that_is_asked_for(void **state)
+{
+	struct workspace_store_reply r;
+	char shown[80], hidden[80];
+	_fd_ int rules = fd_memfd("rules", "-f1*\n", 5);
+
+	(void)state;
+	assert_int_equal(mkdirat(store_dir, KEY "/g2", 0755), 0);
+	assert_int_equal(ask(WORKSPACE_STORE_VIEW, "g1", rules, &r), 0);
+	assert_memory_equal(r.tree, "v1.", 3);
+	(void)snprintf(shown, sizeof(shown), KEY "/%s/f00", r.tree);
+	(void)snprintf(hidden, sizeof(hidden), KEY "/%s/f10", r.tree);
+	assert_int_equal(faccessat(store_dir, shown, F_OK, 0), 0);
+	assert_int_equal(faccessat(store_dir, hidden, F_OK, 0), -1);
+	assert_int_equal(ask(WORKSPACE_STORE_VIEW, "", rules, &r), 0);
+	assert_memory_equal(r.tree, "v2.", 3);
+	assert_int_equal(unlinkat(store_dir, KEY "/g2", AT_REMOVEDIR), 0);
+}
+
 static void test_nobody_waits(void **state)
 {
 	struct workspace_store_reply r;
@@ -164,6 +186,7 @@ static void test_nor_of_a_workspace_that_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_view_of_the_tree_that_is_asked_for),
 		cmocka_unit_test(test_nobody_waits),
 		cmocka_unit_test(test_half_is_no_whole),
 		cmocka_unit_test(test_nor_of_a_workspace_that_goes),

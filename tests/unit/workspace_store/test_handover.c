@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_handover.c - A job dies between a tree's name and its answer: the next store_dir answers for
- * it, and only then. */
+/* test_handover.c - A job dies between naming a tree and its answer: the next worker answers for
+ * it, and only if the tree has its name. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #define KEY "0123456789abcdef0123456789abcdef"
 
 static char top[] = "/tmp/caisson-handover-XXXXXX";
-static int store_dir = -1, ward = -1;
+static int store_dir = -1, workspace = -1;
 static struct handover *handover;
 
 static int setup(void **state)
@@ -33,17 +33,17 @@ static int setup(void **state)
 	store_dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (store_dir < 0 || mkdirat(store_dir, KEY, 0700) < 0)
 		return -1;
-	ward = openat(store_dir, KEY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return ward < 0 ? -1 : 0;
+	workspace = openat(store_dir, KEY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return workspace < 0 ? -1 : 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	(void)unlinkat(ward, "g2", AT_REMOVEDIR);
-	(void)unlinkat(ward, "new.1", AT_REMOVEDIR);
+	(void)unlinkat(workspace, "g2", AT_REMOVEDIR);
+	(void)unlinkat(workspace, "new.1", AT_REMOVEDIR);
 	(void)unlinkat(store_dir, KEY, AT_REMOVEDIR);
-	fd_close(ward);
+	fd_close(workspace);
 	fd_close(store_dir);
 	return rmdir(top);
 }
@@ -58,12 +58,13 @@ static void job(struct promise *p, bool named)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		_fd_ int tree = mkdirat(ward, "new.1", 0755) < 0 ?
-					-1 :
-					openat(ward, "new.1", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		_fd_ int tree =
+			mkdirat(workspace, "new.1", 0755) < 0 ?
+				-1 :
+				openat(workspace, "new.1", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		promise_make(p, &r, KEY, 2, tree);
-		_exit(tree < 0 || (named && renameat(ward, "new.1", ward, "g2") < 0));
+		_exit(tree < 0 || (named && renameat(workspace, "new.1", workspace, "g2") < 0));
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
@@ -79,10 +80,10 @@ static void test_not_named(void **state)
 	assert_int_equal(p->reply.seq, 7);
 	assert_false(promise_is_kept(p, store_dir));
 	/* What another made of that name is not what was promised. */
-	assert_int_equal(mkdirat(ward, "g2", 0755), 0);
+	assert_int_equal(mkdirat(workspace, "g2", 0755), 0);
 	assert_false(promise_is_kept(p, store_dir));
-	assert_int_equal(unlinkat(ward, "g2", AT_REMOVEDIR), 0);
-	assert_int_equal(unlinkat(ward, "new.1", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(workspace, "g2", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(workspace, "new.1", AT_REMOVEDIR), 0);
 }
 
 static void test_named(void **state)

@@ -88,17 +88,17 @@ static void test_lookalikes(void **state)
 		{ "djagno", "django" },
 	};
 
+	char other[PACKAGE_NAME_MAX + 1];
+
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		const char *other = rules_lookalike(ECO_PYTHON, rows[i].name);
-
+		assert_int_equal(rules_lookalike(ECO_PYTHON, rows[i].name, other), !!rows[i].other);
 		if (rows[i].other)
 			assert_string_equal(other, rows[i].other);
-		else
-			assert_null(other);
 	}
-	assert_string_equal(rules_lookalike(ECO_JAVASCRIPT, "lodahs"), "lodash");
-	assert_null(rules_lookalike(ECO_JAVASCRIPT, "socket.io"));
+	assert_true(rules_lookalike(ECO_JAVASCRIPT, "lodahs", other));
+	assert_string_equal(other, "lodash");
+	assert_false(rules_lookalike(ECO_JAVASCRIPT, "socket.io", other));
 }
 
 static const char CLOSURE[] =

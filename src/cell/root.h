@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * root.h - The parts that the root file system of a cell is built of, for root.c and plan.c.
+ *
+ * Functions that take the plan and return nothing end the child on failure (stage.h). All of them
+ * but the parent's halves run between clone and exec: system calls only.
+ */
+#ifndef CAISSON_CELL_ROOT_H
+#define CAISSON_CELL_ROOT_H
+
+#include <stdint.h>
+
+#include "wire/gate.h"
+
+struct plan;
+
+/* Where the gate answers, if there is egress; otherwise it refuses at once. */
+#define ROOT_RESOLV_CONF "nameserver " GATE_SELF4_TEXT "\n"
+
+/* root_build() - root.c: make the root filesystem and move into it. */
+void root_build(const struct plan *p);
+
+/*
+ * root_host() - root_host.c: the tree of the host image, in the empty @root, which is attached.
+ * Afterwards /usr and /etc of the old root may be covered: files that are found there by path must
+ * be opened before.
+ */
+void root_host(const struct plan *p, int root);
+
+/* root_put_file() - A new file below @root, 0644. 0, or -1 with errno. */
+int root_put_file(int root, const char *path, const char *text);
+
+/* cover_choose() - cover.c, the parent's half: the directories to cover, as bits. */
+uint32_t cover_choose(void);
+
+/* cover_from() - The same over an open mountinfo, for tests. */
+uint32_t cover_from(int mountinfo);
+
+/* cover_host() - The child's half: cover them, below the host's root. The current directory has an
+ * empty "sys". Files of the host that are found by path must have been opened before. */
+void cover_host(uint32_t chosen);
+
+/* nodes_make() - nodes.c, the parent's half: a detached mount with the device nodes; -1 where it is
+ * not allowed. */
+int nodes_make(void);
+
+/* nodes_place() - The child's half: the nodes into @dev, which is empty except for "pts". */
+void nodes_place(const struct plan *p, int dev);
+
+/* mask_proc() - mask.c: cover files of @root/proc; dev/null and the empty sys are there already. */
+void mask_proc(const struct plan *p, int root);
+
+/*
+ * place_mount() - place_mount.c: put mount @i of the plan, with the parts that follow it, below
+ * @root.
+ * @tree: the mount, detached and restricted
+ * Return: 0, or -1 with errno.
+ */
+int place_mount(const struct plan *p, uint32_t i, int root, int tree);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * execution_reply.h - The one road of an execution over HTTP: POST /execute, its WebSocket, and
+ * /v1.
+ *
+ * A client that waits for one answer and goes away cancels the execution, unless an Idempotency-Key
+ * lets it ask again. A client that reads events and goes away does not: in a named sandbox the
+ * execution goes on, and its events wait for the client's return. In a sandbox without a name
+ * nobody can return, so the execution ends with its last reader.
+ */
+#ifndef CAISSON_FRONT_EXECUTION_REPLY_H
+#define CAISSON_FRONT_EXECUTION_REPLY_H
+
+#include <stdbool.h>
+
+#include "front/http/stream_out.h"
+
+struct execution;
+struct http_exchange;
+struct sandbox;
+
+/*
+ * execution_reply() - Queue @e in @s and answer @x: without a format with the result, else with
+ * the events as they come. @e: just made, and the sandbox's afterwards. Its write_result decides
+ * the form of the result.
+ */
+void execution_reply(struct http_exchange *x, struct sandbox *s, struct execution *e,
+		     enum stream_format format);
+
+/* execution_record_events() - Before @e is queued in @s: keep its events. False: no memory. */
+bool execution_record_events(struct execution *e, struct sandbox *s);
+
+#endif

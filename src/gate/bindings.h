@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bindings.h - The secrets of one sandbox that are bound to hosts, and the certificate authority
+ * that its cell trusts.
+ *
+ * Bindings that the front sends are checked against the vault: a secret that the operator tied to
+ * hosts is bound to no other host.
+ */
+#ifndef CAISSON_GATE_BINDINGS_H
+#define CAISSON_GATE_BINDINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "wire/gate.h"
+
+struct ca;
+struct replacement;
+struct vault;
+
+struct bindings {
+	struct gate_bind *list;
+	size_t n;
+	struct ca *ca; /* made with the first list, and kept; NULL: the gate reads no TLS */
+};
+
+/*
+ * bindings_set() - Copies @list, whose texts need not be trusted. -EINVAL: a secret does not exist
+ * or is not for that host; nothing has changed then.
+ */
+int bindings_set(struct bindings *b, const struct vault *v, const struct gate_bind *list, size_t n);
+void bindings_free(struct bindings *b);
+
+/* bindings_has() - Whether a secret is bound to this host. */
+bool bindings_has(const struct bindings *b, const char *host);
+
+/*
+ * bindings_replacements() - Placeholders and their values towards @host. Strings are borrowed from
+ * @b and @v.
+ * @ret, @ret_stray: room for GATE_BINDS_MAX; the second gets placeholders without a value there
+ * Return: the number of entries in @ret.
+ */
+size_t bindings_replacements(const struct bindings *b, const struct vault *v, const char *host,
+			     struct replacement *ret, struct replacement *ret_stray,
+			     size_t *ret_n_stray);
+
+/* bindings_value() - Whether a placeholder has a value towards @host now. */
+bool bindings_value(const struct bindings *b, const struct vault *v, const char *placeholder,
+		    const char *host);
+
+/* bindings_name() - The name of the secret that a placeholder stands for. */
+const char *bindings_name(const struct bindings *b, const char *placeholder);
+
+#endif
