@@ -368,7 +368,7 @@ def unpacker_of(importer, step):
     """The process of that step, once its filter is on."""
     for pid in children(importer.pid):
         with contextlib.suppress(OSError, IndexError):
-            if Path(f"/proc/{pid}/cmdline").read_text().split("\0")[1] == step and "Seccomp:\t2" in Path(f"/proc/{pid}/status").read_text():
+            if Path(f"/proc/{pid}/cmdline").read_text().split("\0")[1:2] == [step] and "Seccomp:\t2" in Path(f"/proc/{pid}/status").read_text():
                 return pid
     return 0
 
