@@ -91,7 +91,7 @@ void manifest_drop(struct manifest *m, struct manifest_line *line)
 
 /* ---- the file ------------------------------------------------------------------------------ */
 
-/* The next word, of less than @size bytes, and the blank behind it. NULL: there is none. */
+/* The next word, of less than @size bytes, and the blank behind it. NULL: none. */
 static const char *word(const char *at, char *to, size_t size)
 {
 	size_t n = at ? strcspn(at, " ") : 0;

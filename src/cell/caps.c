@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -83,7 +85,10 @@ void as_user_end(uid_t uid)
 {
 	int saved = errno;
 
-	if (uid != 0 && setresuid((uid_t)-1, 0, (uid_t)-1) < 0)
-		abort();
+	/* Root's next step must not be done as somebody else: the process ends here. */
+	if (uid != 0 && setresuid((uid_t)-1, 0, (uid_t)-1) < 0) {
+		(void)fprintf(stderr, "caisson: become root again: %s\n", strerror(errno));
+		_exit(EXIT_FAILURE);
+	}
 	errno = saved;
 }

@@ -11,7 +11,7 @@ struct err;
 /*
  * evidence_collect() - A sealed memfd in the format of wire/evidence.h.
  * @init:   host pid of the cell's pid 1
- * @kernel: a process of the cell that is not a descendant of @init; 0: there is none
+ * @kernel: a process of the cell that is not a descendant of @init; 0: none
  * @cgroup: the cell's, or NULL
  *
  * Processes that come or go meanwhile may be missing; bounded in size. Descriptor or -errno.

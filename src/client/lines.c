@@ -100,7 +100,7 @@ int lines_end(struct lines *l)
 	return end_line(l);
 }
 
-/* The number behind the last "id": in @text; 0: there is none. */
+/* The number behind the last "id": in @text; 0: none. */
 static uint64_t find_id(const char *text, size_t len)
 {
 	static const char mark[] = "\"id\":";

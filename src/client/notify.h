@@ -3,7 +3,7 @@
 #ifndef CAISSON_CLIENT_NOTIFY_H
 #define CAISSON_CLIENT_NOTIFY_H
 
-/* notify_open() - Connect to NOTIFY_SOCKET and take it out of the environment. -1: there is none.
+/* notify_open() - Connect to NOTIFY_SOCKET and take it out of the environment. -1: none.
  */
 int notify_open(void);
 void notify_say(int fd, const char *text); /* does not wait; nothing with -1 */

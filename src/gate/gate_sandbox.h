@@ -50,7 +50,7 @@ struct gate_sandbox *gate_sandbox_find(struct gate *g, uint32_t id);
 /* gate_sandbox_get() - Find it, or make it. NULL: out of memory. */
 struct gate_sandbox *gate_sandbox_get(struct gate *g, uint32_t id);
 /* gate_sandbox_index() - The package index at this host and port, for the sandbox of a fetcher;
- * NULL: there is none. */
+ * NULL: none. */
 const struct gate_index *gate_sandbox_index(const struct gate_sandbox *sb, const char *host,
 					    uint16_t port);
 /* gate_sandbox_has_rules() - Whether rules for HTTP requests hold for this host.

@@ -70,7 +70,7 @@ static size_t answer_host(struct gate_sandbox *sb, const uint8_t *msg, const str
 	return dns_answer(msg, q, DNS_OK, NULL, 0, out, size);
 }
 
-/* Return: the length of the answer; 0: there is none. */
+/* Return: the length of the answer; 0: none. */
 static size_t answer(struct gate_sandbox *sb, const uint8_t *msg, size_t len, uint8_t *out,
 		     size_t size)
 {

@@ -75,7 +75,7 @@ bool layer_lookup_has(const int *layers, size_t n, const char *path, const char 
 	return false;
 }
 
-/* The uppermost file of that name. Its text is the caller's to free; NULL: there is none that can
+/* The uppermost file of that name. Its text is the caller's to free; NULL: none that can
  * be read. */
 static char *read_file(const int *layers, size_t n, const char *path)
 {

@@ -26,7 +26,7 @@ enum {
 };
 
 struct problem {
-	int exit_code; /* 0: there is none */
+	int exit_code; /* 0: none */
 	unsigned int status;
 	unsigned int retry_after_s;
 	char code[64];

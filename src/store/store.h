@@ -249,7 +249,7 @@ struct store_note {
 /*
  * store_note_put() - Insert or replace; created_at stays that of the first.
  * @n: key, value and metadata are taken; the rest is set, as it is stored
- * @expected: the revision that it must have now (0: there is none), or STORE_NOTE_ANY
+ * @expected: the revision that it must have now (0: none), or STORE_NOTE_ANY
  *
  * Return: 0; -ESTALE when it has another revision; -EDQUOT, with a message that says of what there
  * is too much; -EMSGSIZE; or -errno.

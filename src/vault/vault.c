@@ -169,7 +169,7 @@ static int check_twice(const struct vault *v, size_t number, struct err *e)
 }
 
 struct span {
-	const char *p; /* NULL: there is none */
+	const char *p; /* NULL: none */
 	size_t n;
 };
 

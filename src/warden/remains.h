@@ -27,7 +27,7 @@ struct remains_list {
 };
 
 /*
- * remains_add() - Take over @record, @cgroup (NULL: there is none), and @lease_fd (-1: none), which
+ * remains_add() - Take over @record, @cgroup (NULL: none), and @lease_fd (-1: none), which
  * is held as long as anything may still run. Tried at once. Without room for them, or memory, the
  * record stays for the next warden.
  */

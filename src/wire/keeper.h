@@ -113,7 +113,7 @@ struct keeper_slot {
 	uint64_t executions;
 	uint64_t tool_calls; /* of its code, for budgets */
 	uint64_t expires_ms; /* since 1970; 0: never */
-	uint32_t cell;       /* the warden's handle; 0: there is none */
+	uint32_t cell;       /* the warden's handle; 0: none */
 	uint32_t names;      /* given to pid 1 so far */
 	uint32_t gauges;     /* 1u << enum cell_gauge: those after the channel */
 	uint32_t has_env;

@@ -52,7 +52,7 @@ struct image_use {
 
 /* The image opener, and every image that is in use. */
 struct images {
-	int opener; /* -1: there is none */
+	int opener; /* -1: none */
 	struct image_use own;
 	struct image_use *others;
 	struct timer tick;

@@ -28,13 +28,13 @@ struct keep_box {
 };
 
 struct keep {
-	struct watch watch; /* the keeper's socket; fd -1: there is none */
+	struct watch watch; /* the keeper's socket; fd -1: none */
 	struct keeper_table *table;
 	struct keep_box *boxes; /* KEEPER_KEYS of them, until keep_done(); NULL: none */
 	uint32_t life;          /* 1: there was no former front */
 	int signo;              /* the signal that ended the former front */
 	uint32_t next;          /* where to look for a free slot */
-	pid_t pid;              /* the keeper's; 0: there is none */
+	pid_t pid;              /* the keeper's; 0: none */
 };
 
 /* keep_open() - At the very start: find the keeper and take what it hands over. 0, also without a

@@ -86,7 +86,7 @@ void egress_change(struct sandbox *s, json_t *list, struct egress_change *w);
 /* egress_unchange() - Done is not called any more; a change that has begun goes on. */
 void egress_unchange(struct sandbox *s, struct egress_change *w);
 
-/* egress_hint() - The last refusal since @since_ns, for a person to act on. False: there is none.
+/* egress_hint() - The last refusal since @since_ns, for a person to act on. False: none.
  */
 bool egress_hint(const struct sandbox *s, uint64_t since_ns, char *text, size_t size);
 

@@ -19,7 +19,7 @@ bool index_of(const struct config *c, enum index_kind kind, struct index_url *re
 /* index_hosts_add() - The hosts of @u as entries of `egress`. @looked: the gate checks requests to
  * it. */
 void index_hosts_add(json_t *list, const struct config *c, const struct index_url *u, bool looked);
-/* index_hosts() - Every host that fetchers may reach, as canonical entries; NULL: there is none, or
+/* index_hosts() - Every host that fetchers may reach, as canonical entries; NULL: none, or
  * an error in @e. */
 json_t *index_hosts(const struct config *c, struct err *e);
 /* index_server() - The server of a host of that list, if it is an address or localhost; otherwise

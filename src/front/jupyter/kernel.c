@@ -184,7 +184,7 @@ void jkernel_cut_ended(struct jkernel *k)
 	report_restart(k);
 }
 
-/* NULL: there is none, or it cannot be killed yet. */
+/* NULL: none, or it cannot be killed yet. */
 static struct kernel *interpreter_of(const struct jkernel *k)
 {
 	struct cell *r = k->sandbox->cell;

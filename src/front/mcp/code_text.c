@@ -43,7 +43,7 @@ static char *text_as(const json_t *bundle, const char *mime)
 	return ret;
 }
 
-/* The form of a bundle that a model reads best; NULL: there is none. The caller frees it. */
+/* The form of a bundle that a model reads best; NULL: none. The caller frees it. */
 static char *text_of(const json_t *bundle)
 {
 	static const char *const types[] = { "text/markdown", "text/latex", "application/json",

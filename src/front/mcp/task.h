@@ -21,7 +21,7 @@ struct mcp_task;
 
 #define MCP_TASKS "io.modelcontextprotocol/tasks"
 
-/* mcp_task_find() - NULL: there is none, or it is another owner's. */
+/* mcp_task_find() - NULL: none, or it is another owner's. */
 struct mcp_task *mcp_task_find(struct front *f, const char *owner, const char *id);
 
 /* mcp_task_later() - In a while, if the call still runs then and the client knows tasks. */

@@ -52,7 +52,7 @@ struct front {
 	struct buckets *buckets;       /* of the operator */
 	struct bridge_link *bridge;    /* to the MCP servers that code may call */
 	struct upstreams *upstreams;   /* these servers, as they are known */
-	/* The name of the i-th server; NULL: there is none. */
+	/* The name of the i-th server; NULL: none. */
 	const char *(*server_name)(const struct front *f, size_t i);
 	struct approval *approvals; /* calls that wait for a person (tool_calls/approval.h) */
 

@@ -75,7 +75,7 @@ bool bridge_wanted(const struct config *c);
 int bridge_start(const struct config *c, struct err *e);
 
 /*
- * bridge_link_init() - @fd: the bridge's socket, ours from now on; -1: there is none, and every
+ * bridge_link_init() - @fd: the bridge's socket, ours from now on; -1: none, and every
  * call is refused. Waits for the hello. Fails when the bridge refuses its configuration, with its
  * words.
  */
@@ -83,7 +83,7 @@ int bridge_link_init(struct bridge_link *l, struct loop *loop, int fd, struct er
 /* bridge_link_free() - Calls that still wait get no answer. */
 void bridge_link_free(struct bridge_link *l);
 
-/* bridge_server() - By name or, when there is none of that name, by alias; NULL: there is none. */
+/* bridge_server() - By name or, when there is none of that name, by alias; NULL: none. */
 const struct bridge_server *bridge_server(const struct bridge_link *l, const char *name);
 
 /* bridge_tools() - The answer is {"tools":[...]}, as the server lists them. 0, -EPIPE, -ENOMEM,
