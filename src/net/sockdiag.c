@@ -200,6 +200,12 @@ int sockdiag_peer(struct sockdiag *d, int fd, uid_t *ret)
 	return 0;
 }
 
+/* -EAGAIN: the filter dropped the answer, which was about another socket. */
+bool sockdiag_is_final(int error)
+{
+	return error == -ENOENT || error == -ENOTCONN || error == -EOVERFLOW || error == -EAGAIN;
+}
+
 /* ---- opening ------------------------------------------------------------------------------- */
 
 #define LOAD(size, struct_, member)                                                                \

@@ -8,6 +8,7 @@
 #ifndef CAISSON_NET_SOCKDIAG_H
 #define CAISSON_NET_SOCKDIAG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -31,11 +32,12 @@ int sockdiag_open(int listener, struct sockdiag *ret, struct err *e);
 
 /*
  * sockdiag_peer() - The user who holds the other end of the accepted connection @fd. Never blocks;
- * takes about 2 microseconds. Return: 0, or -errno when the user is unknown: the peer has closed
- * its socket, is not on this machine or has no number in our user namespace, or the kernel has no
- * memory.
+ * takes about 2 microseconds. Return: 0, or -errno when the user is unknown. sockdiag_is_final()
+ * tells two cases apart: the peer has closed its socket, is not on this machine or has no number in
+ * our user namespace; or the kernel could not answer, for want of memory, and may do so later.
  */
 int sockdiag_peer(struct sockdiag *d, int fd, uid_t *ret);
+bool sockdiag_is_final(int error);
 
 void sockdiag_close(struct sockdiag *d);
 

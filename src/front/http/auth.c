@@ -162,6 +162,14 @@ static void refuse(struct auth_verdict *v, int status, const char *code, const c
 	v->hint = hint;
 }
 
+/* For now: the same request may be admitted in a second. */
+static void refuse_for_memory(struct auth_verdict *v, const char *message)
+{
+	refuse(v, 503, "out_of_memory", message,
+	       "try again; if this goes on, free memory on the host");
+	v->retry_after_s = 1;
+}
+
 static bool host_allowed(const struct auth *a, const struct origin *host)
 {
 	for (size_t i = 0; i < a->n_hosts; i++)
@@ -280,6 +288,8 @@ static void check_user(const struct auth_facts *f, struct auth_verdict *v)
 {
 	if (f->peer->is_unix || f->own)
 		(void)snprintf(v->owner, sizeof(v->owner), "local");
+	else if (f->unanswered)
+		refuse_for_memory(v, "the Linux kernel has no memory to tell which user calls");
 	else
 		refuse(v, 401, "unauthorized",
 		       "without a token only the user who started this daemon, and root, may call "
@@ -317,8 +327,7 @@ static void check_token(struct auth *a, const struct auth_facts *f, uint64_t now
 	} else if (!token) {
 		refuse(v, 401, "unauthorized", "this service needs a token", hint);
 	} else if (token_owner(&a->tokens, token, strlen(token), &owner) < 0) {
-		refuse(v, 503, "out_of_memory", "the daemon is out of memory", NULL);
-		v->retry_after_s = 1;
+		refuse_for_memory(v, "the daemon is out of memory");
 	} else if (owner) {
 		(void)snprintf(v->owner, sizeof(v->owner), "%s", owner);
 	} else {
@@ -345,14 +354,18 @@ void auth_decide(struct auth *a, const struct auth_facts *f, uint64_t now_ns,
 		check_user(f, v);
 }
 
-/* Over TCP and without tokens: the Linux kernel reports the user who started the daemon, or root.
- */
-static bool is_own(struct auth *a, struct conn *c)
+/* Over TCP and without tokens: whether the Linux kernel reports the user who started the daemon, or
+ * root. */
+static void ask_user(struct auth *a, struct conn *c, struct auth_facts *f)
 {
 	uid_t uid;
+	int r;
 
-	return a->who.fd >= 0 && conn_peer(c)->is_loopback && conn_uid(c, &a->who, &uid) == 0 &&
-	       (uid == a->starter || uid == 0);
+	if (a->who.fd < 0 || !conn_peer(c)->is_loopback)
+		return;
+	r = conn_uid(c, &a->who, &uid);
+	f->own = r == 0 && (uid == a->starter || uid == 0);
+	f->unanswered = r < 0 && !sockdiag_is_final(r);
 }
 
 static struct auth_facts facts_of(const struct http_exchange *x)
@@ -380,7 +393,8 @@ void auth_check(struct auth *a, const struct http_exchange *x, const struct rout
 	struct auth_facts f = facts_of(x);
 
 	f.open = r && r->open;
-	f.own = !f.open && is_own(a, http_conn(x));
+	if (!f.open)
+		ask_user(a, http_conn(x), &f);
 	f.url_token = r && r->url_token;
 	if (f.url_token && http_query(x, "token", &token))
 		f.url_value = buf_str(&token);
@@ -393,7 +407,8 @@ void auth_check_port(struct auth *a, const struct http_exchange *x, bool proven,
 	struct auth_facts f = facts_of(x);
 
 	f.proven = proven;
-	f.own = !proven && is_own(a, http_conn(x));
+	if (!proven)
+		ask_user(a, http_conn(x), &f);
 	f.query = "";
 	auth_decide(a, &f, now_ns, ret);
 }

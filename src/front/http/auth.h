@@ -39,11 +39,12 @@ struct route;
 struct auth;
 
 struct auth_verdict {
-	int status; /* 0: admitted; otherwise 400, 401, 403, 421 (Host), 429 */
-	/* unauthorized, forbidden_origin, forbidden_host, token_in_url, rate_limited */
+	int status; /* 0: admitted; otherwise 400, 401, 403, 421 (Host), 429, 503 */
+	/* unauthorized, forbidden_origin, forbidden_host, token_in_url, rate_limited,
+	 * out_of_memory */
 	const char *code;
 	const char *message, *hint; /* static */
-	unsigned int retry_after_s; /* with 429 */
+	unsigned int retry_after_s; /* with 429 and 503 */
 	char owner[OWNER_MAX];      /* "local", a token's name, or "anonymous" on an open route */
 };
 
@@ -55,6 +56,7 @@ struct auth_facts {
 	const char *fetch_site, *fetch_mode, *fetch_dest; /* Sec-Fetch-... */
 	const char *authorization, *api_key;
 	bool own;              /* over TCP: the user who started the daemon, or root */
+	bool unanswered;       /* over TCP: the Linux kernel could not be asked, for now */
 	bool open;             /* the route needs no token */
 	bool url_token;        /* the route takes a token as `token` in the query: */
 	const char *url_value; /* this, or NULL */

@@ -159,7 +159,7 @@ void reply_verdict(struct http_exchange *x, const struct auth_verdict *v, const 
 		(void)buf_printf(&challenge, ", resource_metadata=\"%s\"", metadata);
 	if (v->status == 401)
 		http_add_header(x, "WWW-Authenticate", buf_str(&challenge));
-	if (v->status == 429)
+	if (v->retry_after_s)
 		reply_retry(x, v->status, v->retry_after_s, v->code, v->hint, "%s", v->message);
 	else
 		send_error(x, v->status, v->code, v->message, NULL, v->hint);

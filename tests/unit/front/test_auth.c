@@ -318,6 +318,10 @@ static void test_users(void **state)
 	assert_verdict(DECIDE(a, .peer = &far), 401, "unauthorized");
 	v = DECIDE(a, .open = true);
 	assert_string_equal(v.owner, "anonymous");
+	/* The kernel could not be asked: not admitted, and not for ever. */
+	v = DECIDE(a, .unanswered = true);
+	assert_verdict(v, 503, "out_of_memory");
+	assert_int_equal(v.retry_after_s, 1);
 	auth_free(a);
 }
 
